@@ -1,0 +1,86 @@
+//! How values of a logical type lie in device memory.
+
+use datafusion::arrow::datatypes::DataType;
+
+/// Physical representation of one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Repr {
+    /// One byte, 0 or 1.
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F32,
+    F64,
+    I128,
+    /// A 16-byte string view, see `kernels/string.cuh`: u32 length, then either up to 12 bytes inline (zero padded), or
+    /// the first 4 bytes and a u64 device address of all bytes.
+    View,
+}
+
+impl Repr {
+    /// The representation of a logical type, or `None` where the device has none. Dictionary types answer for their values.
+    pub(crate) fn of(dtype: &DataType) -> Option<Repr> {
+        Some(match dtype {
+            DataType::Boolean => Repr::Bool,
+            DataType::Int8 => Repr::I8,
+            DataType::Int16 => Repr::I16,
+            DataType::Int32 | DataType::Date32 => Repr::I32,
+            DataType::Int64 | DataType::Timestamp(_, _) => Repr::I64,
+            DataType::UInt8 => Repr::U8,
+            DataType::UInt16 => Repr::U16,
+            DataType::UInt32 => Repr::U32,
+            DataType::UInt64 => Repr::U64,
+            DataType::Float32 => Repr::F32,
+            DataType::Float64 => Repr::F64,
+            DataType::Decimal128(precision, _) if *precision <= 18 => Repr::I64,
+            DataType::Decimal128(_, _) => Repr::I128,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Repr::View,
+            DataType::Dictionary(_, values) => match Repr::of(values)? {
+                Repr::View => Repr::View,
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// Bytes of one value.
+    pub(crate) fn width(self) -> usize {
+        match self {
+            Repr::Bool | Repr::I8 | Repr::U8 => 1,
+            Repr::I16 | Repr::U16 => 2,
+            Repr::I32 | Repr::U32 | Repr::F32 => 4,
+            Repr::I64 | Repr::U64 | Repr::F64 => 8,
+            Repr::I128 | Repr::View => 16,
+        }
+    }
+
+    /// The type's name in device code.
+    pub(crate) fn device_type(self) -> &'static str {
+        match self {
+            Repr::Bool => "bool8",
+            Repr::I8 => "i8",
+            Repr::I16 => "i16",
+            Repr::I32 => "i32",
+            Repr::I64 => "i64",
+            Repr::U8 => "u8",
+            Repr::U16 => "u16",
+            Repr::U32 => "u32",
+            Repr::U64 => "u64",
+            Repr::F32 => "f32",
+            Repr::F64 => "f64",
+            Repr::I128 => "i128",
+            Repr::View => "view",
+        }
+    }
+
+    /// Whether arithmetic on it is integer arithmetic (decimals, dates and timestamps included).
+    pub(crate) fn is_integer(self) -> bool {
+        !matches!(self, Repr::Bool | Repr::F32 | Repr::F64 | Repr::View)
+    }
+}

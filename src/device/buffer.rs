@@ -1,0 +1,125 @@
+//! Owned device memory and views of it.
+
+use super::Device;
+use crate::error::Result;
+
+/// Owned device memory. Dropping it returns the bytes after all work submitted so far.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    device: Device,
+    address: u64,
+    len: usize,
+    operator: &'static str,
+}
+
+/// A borrowed range of a buffer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slice<'a> {
+    buffer: &'a Buffer,
+    offset: usize,
+}
+
+impl Slice<'_> {
+    pub(crate) fn address(self) -> u64 {
+        self.buffer.address + self.offset as u64
+    }
+}
+
+impl Buffer {
+    /// Allocates `len` bytes (one byte is allocated where `len` is 0, so that every buffer has an address).
+    pub(super) fn new(device: &Device, operator: &'static str, len: usize) -> Result<Self> {
+        let shared = &*device.0;
+        let asked = len.max(1);
+        let address = shared.pool.alloc(&*shared.driver, operator, asked)?;
+        shared.counters.allocated();
+        Ok(Buffer { device: device.clone(), address, len, operator })
+    }
+
+    /// The device address of the first byte.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Bytes asked for.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// From byte `offset` on.
+    pub(crate) fn slice(&self, offset: usize) -> Slice<'_> {
+        assert!(offset <= self.len, "slice at {offset} of a buffer of {} bytes", self.len);
+        Slice { buffer: self, offset }
+    }
+
+    /// Sets every byte.
+    pub(crate) fn fill(&self, byte: u8) -> Result<()> {
+        if self.len == 0 {
+            return Ok(());
+        }
+        // SAFETY: the range is this whole live allocation.
+        unsafe { self.device.0.driver.fill(self.address, byte, self.len) }
+    }
+
+    /// Copies host bytes to `offset`; the source may be reused at once.
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
+        self.check(offset, bytes.len());
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.device.0.counters.uploaded(bytes.len());
+        // SAFETY: `check` proved that the range lies in this live allocation.
+        unsafe { self.device.0.driver.upload(self.address + offset as u64, bytes) }
+    }
+
+    /// Copies `bytes.len()` bytes from `offset` to the host and waits: a host synchronisation.
+    pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        self.check(offset, bytes.len());
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let counters = &self.device.0.counters;
+        counters.downloaded(bytes.len());
+        counters.synchronized();
+        // SAFETY: `check` proved that the range lies in this live allocation.
+        unsafe { self.device.0.driver.download(bytes, self.address + offset as u64) }
+    }
+
+    /// Reads `count` little-endian 8-byte words from `offset`: a host synchronisation.
+    pub(crate) fn read_words(&self, offset: usize, count: usize) -> Result<Vec<u64>> {
+        let mut bytes = vec![0u8; count * 8];
+        self.read(offset, &mut bytes)?;
+        Ok(bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().expect("8 bytes"))).collect())
+    }
+
+    /// Copies a range of another buffer of the same device to `offset`.
+    pub(crate) fn copy_from(&self, offset: usize, from: &Buffer, from_offset: usize, bytes: usize) -> Result<()> {
+        self.check(offset, bytes);
+        from.check(from_offset, bytes);
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: both ranges were checked; they are distinct buffers, so they do not overlap.
+        unsafe { self.device.0.driver.copy(self.address + offset as u64, from.address + from_offset as u64, bytes) }
+    }
+
+    fn check(&self, offset: usize, bytes: usize) {
+        assert!(
+            offset.checked_add(bytes).is_some_and(|end| end <= self.len),
+            "range {offset}+{bytes} of a buffer of {} bytes ({})",
+            self.len,
+            self.operator
+        );
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let shared = &*self.device.0;
+        // SAFETY: the address came from this pool with this length, and the owner is gone.
+        unsafe { shared.pool.free(&*shared.driver, self.address, self.len.max(1)) };
+    }
+}

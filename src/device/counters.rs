@@ -1,0 +1,81 @@
+//! Counts of what a device was asked to do: the proof that work ran there, and what it cost.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counts since a device was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Kernels launched.
+    pub launches: u64,
+    /// Times the host waited for the device.
+    pub synchronizations: u64,
+    /// Allocations made.
+    pub allocations: u64,
+    /// Bytes copied to the device.
+    pub bytes_uploaded: u64,
+    /// Bytes copied from the device.
+    pub bytes_downloaded: u64,
+    /// Modules compiled.
+    pub compilations: u64,
+    /// Modules found compiled, on disk.
+    pub disk_hits: u64,
+    /// Modules found loaded, in memory.
+    pub memory_hits: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counting {
+    counters: Mutex<Counters>,
+    total: AtomicU64,
+    by_kernel: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Counting {
+    pub(super) fn snapshot(&self) -> Counters {
+        Counters { launches: self.total.load(Relaxed), ..*self.lock() }
+    }
+
+    pub(super) fn launches(&self) -> BTreeMap<String, u64> {
+        self.by_kernel.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    pub(super) fn launched(&self, kernel: &str) {
+        self.total.fetch_add(1, Relaxed);
+        let mut by_kernel = self.by_kernel.lock().unwrap_or_else(|e| e.into_inner());
+        match by_kernel.get_mut(kernel) {
+            Some(count) => *count += 1,
+            None => {
+                by_kernel.insert(kernel.to_string(), 1);
+            }
+        }
+    }
+
+    pub(super) fn synchronized(&self) {
+        self.lock().synchronizations += 1;
+    }
+    pub(super) fn allocated(&self) {
+        self.lock().allocations += 1;
+    }
+    pub(super) fn uploaded(&self, bytes: usize) {
+        self.lock().bytes_uploaded += bytes as u64;
+    }
+    pub(super) fn downloaded(&self, bytes: usize) {
+        self.lock().bytes_downloaded += bytes as u64;
+    }
+    pub(super) fn compiled(&self) {
+        self.lock().compilations += 1;
+    }
+    pub(super) fn found_on_disk(&self) {
+        self.lock().disk_hits += 1;
+    }
+    pub(super) fn found_in_memory(&self) {
+        self.lock().memory_hits += 1;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Counters> {
+        self.counters.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}

@@ -1,0 +1,128 @@
+//! The interface between the engine and what executes kernels: `cuda` or `sim`.
+//!
+//! A driver has one in-order stream: everything submitted runs after what was submitted before. Addresses are
+//! device addresses as `u64`; only drivers and kernels dereference them.
+
+use std::fmt::Debug;
+use std::path::Path;
+
+use super::Source;
+use crate::error::Result;
+
+/// A loaded module, as the driver numbers them. Modules live as long as their driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ModuleHandle(pub(crate) u64);
+
+/// An entry point of a loaded module; lives as long as its driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FunctionHandle(pub(crate) u64);
+
+/// A recorded point in the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct EventHandle(pub(crate) u64);
+
+/// Grid of a launch: blocks and threads per block (one-dimensional), dynamic shared memory in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// Number of blocks, at least 1.
+    pub(crate) blocks: u32,
+    /// Threads per block, a multiple of 32 up to 1024.
+    pub(crate) threads: u32,
+    /// Dynamic shared memory in bytes.
+    pub(crate) shared: u32,
+}
+
+/// What the engine wants to know of a device.
+#[derive(Debug, Clone)]
+pub struct DeviceProperties {
+    /// Human-readable name.
+    pub name: String,
+    /// Target of compilation: `sm_90`, or `sim`.
+    pub architecture: String,
+    /// Streaming multiprocessors (the simulator states a small number).
+    pub multiprocessors: u32,
+    /// Most shared memory a block may ask for, bytes.
+    pub shared_per_block: u32,
+    /// Device memory in bytes.
+    pub memory: u64,
+}
+
+/// What executes kernels. Every method but `compile` acts on the driver's single stream, in order.
+pub(crate) trait Driver: Send + Sync + Debug {
+    /// Facts about the device; constant.
+    fn properties(&self) -> &DeviceProperties;
+
+    /// Bytes of device memory free at this moment for new allocations, by the driver's account.
+    fn free_memory(&self) -> Result<u64>;
+
+    /// Allocates `bytes > 0`, aligned to 256. `Ok(None)` when memory is exhausted: the pool words the error.
+    /// The content is undefined (`sim` poisons it).
+    fn alloc(&self, bytes: usize) -> Result<Option<u64>>;
+
+    /// Returns an allocation, after all work submitted so far.
+    ///
+    /// # Safety
+    /// `address` came from `alloc` of this driver with the same `bytes` and is not used by work submitted later.
+    unsafe fn free(&self, address: u64, bytes: usize);
+
+    /// Gives cached memory back to the system.
+    fn trim(&self) -> Result<()>;
+
+    /// Copies host bytes to the device. The source may be reused when this returns.
+    ///
+    /// # Safety
+    /// `to .. to + from.len()` lies in one live allocation.
+    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()>;
+
+    /// Copies device bytes to the host, after all submitted work, and waits for it.
+    ///
+    /// # Safety
+    /// `from .. from + to.len()` lies in one live allocation.
+    unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()>;
+
+    /// Copies within the device.
+    ///
+    /// # Safety
+    /// Both ranges lie in live allocations and do not overlap.
+    unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()>;
+
+    /// Sets every byte of a range.
+    ///
+    /// # Safety
+    /// The range lies in one live allocation.
+    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()>;
+
+    /// Everything that makes two compilations of one source differ: compiler and version, options, architecture.
+    fn compiler_id(&self) -> String;
+
+    /// Compiles a source to an image this driver can load, written to `out` (created or truncated).
+    fn compile(&self, source: &Source, out: &Path) -> Result<()>;
+
+    /// Loads an image made by `compile`.
+    fn load(&self, image: &Path) -> Result<ModuleHandle>;
+
+    /// Finds an entry point.
+    fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle>;
+
+    /// Submits a kernel whose parameters are `arguments`, each one 8-byte word, in order.
+    ///
+    /// # Safety
+    /// The arguments match the kernel's parameter structure, and every address among them lies in a live
+    /// allocation as large as the kernel demands.
+    unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()>;
+
+    /// How many blocks of this shape run at once on one multiprocessor.
+    fn resident_blocks(&self, function: FunctionHandle, threads: u32, shared: u32) -> Result<u32>;
+
+    /// Waits for all submitted work; reports an error of any of it.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Records a point in the stream.
+    fn record(&self) -> Result<EventHandle>;
+
+    /// Milliseconds of device time between two recorded points (waits for the later); frees neither.
+    fn elapsed_ms(&self, from: EventHandle, to: EventHandle) -> Result<f32>;
+
+    /// Frees a recorded point.
+    fn release(&self, event: EventHandle);
+}

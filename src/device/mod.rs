@@ -1,0 +1,249 @@
+//! The device: memory, kernels, time. The only module that speaks to a driver.
+//!
+//! Two drivers stand behind one small interface: `cuda` (through cudarc, loaded at run time) and `sim`, which
+//! compiles the same kernel sources as host code and runs blocks as groups of fibers. Every operation goes to the
+//! device's single stream, in order; only downloads and [`Device::synchronize`] wait.
+
+mod buffer;
+mod cache;
+mod counters;
+mod cuda;
+mod driver;
+mod pool;
+mod sim;
+mod source;
+
+use std::sync::Arc;
+
+pub(crate) use buffer::{Buffer, Slice};
+pub use counters::Counters;
+pub use driver::DeviceProperties;
+pub(crate) use driver::{Driver, Grid};
+pub use pool::{MemoryLimit, MemoryUse};
+pub use sim::SimOptions;
+pub(crate) use source::Source;
+
+use crate::error::{ErrorKind, Result};
+
+/// A device that runs kernels; clones share it.
+#[derive(Debug, Clone)]
+pub struct Device(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    driver: Box<dyn Driver>,
+    kind: DeviceKind,
+    pool: pool::Pool,
+    cache: cache::KernelCache,
+    counters: counters::Counting,
+}
+
+/// What executes kernels on a [`Device`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// An NVIDIA GPU, by ordinal.
+    Cuda(usize),
+    /// The CPU simulator of the CUDA execution model.
+    Sim,
+}
+
+/// An entry point ready to launch.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel {
+    function: driver::FunctionHandle,
+    name: Arc<str>,
+}
+
+/// One 8-byte kernel argument.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Argument(u64);
+
+impl From<u64> for Argument {
+    fn from(value: u64) -> Self {
+        Argument(value)
+    }
+}
+impl From<i64> for Argument {
+    fn from(value: i64) -> Self {
+        Argument(value as u64)
+    }
+}
+impl From<f64> for Argument {
+    fn from(value: f64) -> Self {
+        Argument(value.to_bits())
+    }
+}
+impl From<&Buffer> for Argument {
+    fn from(buffer: &Buffer) -> Self {
+        Argument(buffer.address())
+    }
+}
+impl From<Slice<'_>> for Argument {
+    fn from(slice: Slice<'_>) -> Self {
+        Argument(slice.address())
+    }
+}
+
+/// A recorded point of a device's stream; see [`Device::record`].
+#[derive(Debug)]
+pub struct Event {
+    device: Device,
+    handle: driver::EventHandle,
+}
+
+impl Event {
+    /// Milliseconds of device time from `earlier` to here. Waits until this point is reached.
+    pub fn since(&self, earlier: &Event) -> Result<f32> {
+        self.device.0.driver.elapsed_ms(earlier.handle, self.handle)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        self.device.0.driver.release(self.handle);
+    }
+}
+
+impl Device {
+    /// Opens CUDA device `ordinal` with a memory limit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DeviceUnavailable`] when driver, GPU or NVRTC are missing; never a panic.
+    pub fn cuda(ordinal: usize, limit: MemoryLimit) -> Result<Self> {
+        Self::with_driver(Box::new(cuda::CudaDriver::open(ordinal)?), DeviceKind::Cuda(ordinal), limit)
+    }
+
+    /// Opens the simulator.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DeviceUnavailable`] when there is no C++ compiler.
+    pub fn sim(options: SimOptions, limit: MemoryLimit) -> Result<Self> {
+        Self::with_driver(Box::new(sim::SimDriver::open(options)?), DeviceKind::Sim, limit)
+    }
+
+    fn with_driver(driver: Box<dyn Driver>, kind: DeviceKind, limit: MemoryLimit) -> Result<Self> {
+        let pool = pool::Pool::new(limit, driver.properties().memory);
+        let cache = cache::KernelCache::new();
+        Ok(Device(Arc::new(Shared { driver, kind, pool, cache, counters: counters::Counting::default() })))
+    }
+
+    /// What executes kernels here.
+    pub fn kind(&self) -> DeviceKind {
+        self.0.kind
+    }
+
+    /// Name, architecture, size.
+    pub fn properties(&self) -> &DeviceProperties {
+        self.0.driver.properties()
+    }
+
+    /// Bytes in use, reserved, at peak, and the limit.
+    pub fn memory(&self) -> MemoryUse {
+        self.0.pool.usage()
+    }
+
+    /// Sets the peak back to the present use.
+    pub fn reset_peak_memory(&self) {
+        self.0.pool.reset_peak();
+    }
+
+    /// Changes the memory limit; what is in use stays.
+    pub fn set_memory_limit(&self, limit: MemoryLimit) {
+        self.0.pool.set_limit(limit);
+    }
+
+    /// Gives memory the pool keeps for reuse back to the system.
+    pub fn trim(&self) -> Result<()> {
+        self.0.driver.trim()
+    }
+
+    /// Launches, synchronisations, copies and compilations since the device was opened.
+    pub fn counters(&self) -> Counters {
+        self.0.counters.snapshot()
+    }
+
+    /// Launches of each kernel since the device was opened, by name.
+    pub fn launches(&self) -> std::collections::BTreeMap<String, u64> {
+        self.0.counters.launches()
+    }
+
+    /// Waits for all submitted work and reports its errors.
+    pub fn synchronize(&self) -> Result<()> {
+        self.0.counters.synchronized();
+        self.0.driver.synchronize()
+    }
+
+    /// Records a point of the stream, for timing.
+    pub fn record(&self) -> Result<Event> {
+        Ok(Event { device: self.clone(), handle: self.0.driver.record()? })
+    }
+
+    /// Makes the allocation after `successes` further ones fail, once: for tests of error paths.
+    #[doc(hidden)]
+    pub fn fail_allocation_after(&self, successes: u64) {
+        self.0.pool.fail_after(successes);
+    }
+
+    /// Allocates at least one byte; the content is undefined.
+    pub(crate) fn alloc(&self, operator: &'static str, bytes: usize) -> Result<Buffer> {
+        Buffer::new(self, operator, bytes)
+    }
+
+    /// Allocates and sets every byte to zero.
+    pub(crate) fn alloc_zeroed(&self, operator: &'static str, bytes: usize) -> Result<Buffer> {
+        self.alloc_filled(operator, bytes, 0)
+    }
+
+    /// Allocates and sets every byte.
+    pub(crate) fn alloc_filled(&self, operator: &'static str, bytes: usize, byte: u8) -> Result<Buffer> {
+        let buffer = self.alloc(operator, bytes)?;
+        buffer.fill(byte)?;
+        Ok(buffer)
+    }
+
+    /// Allocates and uploads.
+    pub(crate) fn upload(&self, operator: &'static str, bytes: &[u8]) -> Result<Buffer> {
+        let buffer = self.alloc(operator, bytes.len())?;
+        buffer.write(0, bytes)?;
+        Ok(buffer)
+    }
+
+    /// Compiles (or finds compiled) `source` and returns its entry point `name`.
+    pub(crate) fn kernel(&self, source: &Source, name: &str) -> Result<Kernel> {
+        let function = self.0.cache.function(&*self.0.driver, &self.0.counters, source, name)?;
+        Ok(Kernel { function, name: name.into() })
+    }
+
+    /// Compiles sources in parallel so that later `kernel` calls find them.
+    pub(crate) fn prepare(&self, sources: &[Source]) -> Result<()> {
+        self.0.cache.prepare(&*self.0.driver, &self.0.counters, sources)
+    }
+
+    /// Blocks that fill the device once at this shape: multiprocessors × resident blocks.
+    pub(crate) fn full_grid(&self, kernel: &Kernel, threads: u32, shared: u32) -> Result<u32> {
+        let each = self.0.driver.resident_blocks(kernel.function, threads, shared)?;
+        Ok((each * self.properties().multiprocessors).max(1))
+    }
+
+    /// Submits a kernel. A grid of zero blocks is nothing to do.
+    ///
+    /// # Safety
+    /// `arguments` match the kernel's parameter structure field by field, and every address among them belongs to a
+    /// live buffer as large as the kernel's documentation demands.
+    pub(crate) unsafe fn launch(&self, kernel: &Kernel, grid: Grid, arguments: &[Argument]) -> Result<()> {
+        if grid.blocks == 0 {
+            return Ok(());
+        }
+        if grid.shared > self.properties().shared_per_block {
+            return Err(ErrorKind::Compile {
+                kernel: kernel.name.to_string(),
+                log: format!("asks for {} bytes of shared memory", grid.shared),
+            }
+            .into());
+        }
+        self.0.counters.launched(&kernel.name);
+        let words: Vec<u64> = arguments.iter().map(|a| a.0).collect();
+        // SAFETY: the caller's promise is the driver's demand.
+        unsafe { self.0.driver.launch(kernel.function, &kernel.name, grid, &words) }
+    }
+}

@@ -1,0 +1,38 @@
+//! Kernel sources: a translation unit and the embedded headers it may include.
+
+use std::collections::BTreeSet;
+
+/// Every file of `kernels/`, by the name it is included under.
+pub(crate) static HEADERS: &[(&str, &str)] =
+    &[("prelude.cuh", include_str!("../../kernels/prelude.cuh")), ("sim.h", include_str!("../../kernels/sim.h"))];
+
+/// A translation unit to compile: a name for diagnostics, and text that may include [`HEADERS`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+impl Source {
+    pub(crate) fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Source { name: name.into(), text: text.into() }
+    }
+
+    /// The embedded headers this source includes, directly or through others, in name order.
+    pub(crate) fn headers(&self) -> Vec<(&'static str, &'static str)> {
+        let mut found = BTreeSet::new();
+        let mut texts = vec![self.text.as_str()];
+        while let Some(text) = texts.pop() {
+            for line in text.lines() {
+                let Some(rest) = line.trim_start().strip_prefix("#include \"") else { continue };
+                let Some(name) = rest.split('"').next() else { continue };
+                if let Some(&header) = HEADERS.iter().find(|(known, _)| *known == name)
+                    && found.insert(header)
+                {
+                    texts.push(header.1);
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
+}

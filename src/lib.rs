@@ -1,0 +1,7 @@
+//! warpframe: a dataframe and SQL engine whose operators run as CUDA kernels of its own.
+
+mod column;
+pub mod device;
+mod error;
+
+pub use error::{Error, ErrorKind, Result};
