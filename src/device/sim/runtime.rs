@@ -54,6 +54,7 @@ impl Runtime {
         }
         // SAFETY: a report is a C string that is ours until it is freed, here and once.
         let text = unsafe { CStr::from_ptr(report) }.to_string_lossy().into_owned();
+        // SAFETY: as above; the text was copied.
         unsafe { (self.free_report)(report) };
         Err(text)
     }
