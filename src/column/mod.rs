@@ -4,6 +4,7 @@
 //! under nulls are undefined), strings are 16-byte views over shared immutable characters, or codes into a sorted
 //! dictionary where a column has few distinct strings.
 
+mod relation;
 mod repr;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
+pub(crate) use relation::{Index, Relation};
 pub(crate) use repr::Repr;
 
 use crate::device::{Buffer, Device};
