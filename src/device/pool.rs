@@ -61,6 +61,10 @@ impl std::str::FromStr for MemoryLimit {
 pub struct MemoryUse {
     /// In live allocations.
     pub used: u64,
+    /// Taken from the device: in live allocations, or kept for the next ones until [`Device::trim`].
+    ///
+    /// [`Device::trim`]: super::Device::trim
+    pub reserved: u64,
     /// Most that was in use at once.
     pub peak: u64,
     /// The pool's limit.
@@ -96,8 +100,9 @@ impl Pool {
         self.lock().usage.limit = bytes;
     }
 
-    pub(super) fn usage(&self) -> MemoryUse {
-        self.lock().usage
+    pub(super) fn usage(&self, driver: &dyn Driver) -> MemoryUse {
+        let usage = self.lock().usage;
+        MemoryUse { reserved: driver.reserved_memory().unwrap_or(usage.used), ..usage }
     }
 
     pub(super) fn reset_peak(&self) {
