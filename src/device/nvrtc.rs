@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 
 use super::Source;
 use crate::error::{Error, ErrorKind, Result};
@@ -63,6 +63,7 @@ impl Nvrtc {
     fn open(candidates: &[PathBuf]) -> Result<Nvrtc, String> {
         let mut tried = Vec::new();
         for path in candidates {
+            preload_builtins(path);
             // SAFETY: loading NVRTC runs only its own initialisers, which have no preconditions.
             match unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) } {
                 Ok(library) => {
@@ -233,6 +234,20 @@ fn candidates(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let toolkit = path("CUDA_HOME").or_else(|| path("CUDA_PATH")).unwrap_or_else(|| "/usr/local/cuda".into());
     let folder = toolkit.join("lib64");
     names.iter().map(PathBuf::from).chain(names.iter().map(|name| folder.join(name))).collect()
+}
+
+/// Loads the library of built-in functions that lies beside a library named by its path. NVRTC opens it by name only,
+/// which finds one that is loaded, and in some versions nothing outside the loader's path.
+fn preload_builtins(nvrtc: &Path) {
+    let folder = nvrtc.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Some(entries) = folder.and_then(|folder| std::fs::read_dir(folder).ok()) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so") {
+            // SAFETY: a library of data and functions for NVRTC, whose initialisers have no preconditions.
+            let loaded = unsafe { Library::open(Some(entry.path()), RTLD_NOW | RTLD_GLOBAL) };
+            std::mem::forget(loaded);
+        }
+    }
 }
 
 fn unavailable(why: String) -> Error {
