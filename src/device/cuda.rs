@@ -368,10 +368,9 @@ impl Driver for CudaDriver {
             }
             other => self.queue.check(other)?,
         }
-        let mut fixed = 0;
+        let (mut fixed, size) = (0, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
         // SAFETY: a live function; writes the number only.
-        self.queue
-            .check(unsafe { call!(cuFuncGetAttribute(&mut fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function)) })?;
+        self.queue.check(unsafe { call!(cuFuncGetAttribute(&mut fixed, size, function)) })?;
         // More than 48 KiB of dynamic shared memory must be asked for; the attribute is a permission, not a use.
         let most = self.properties.shared_per_block as c_int - fixed;
         let dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;

@@ -9,6 +9,8 @@ mod cache;
 mod counters;
 mod cuda;
 mod driver;
+#[cfg(test)]
+mod fake;
 mod nvrtc;
 mod pool;
 mod sim;
