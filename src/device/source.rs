@@ -8,6 +8,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("sim.h", include_str!("../../kernels/sim.h")),
     ("compact.cuh", include_str!("../../kernels/compact.cuh")),
     ("hash.cuh", include_str!("../../kernels/hash.cuh")),
+    ("join.cuh", include_str!("../../kernels/join.cuh")),
     ("scan.cuh", include_str!("../../kernels/scan.cuh")),
     ("sort.cuh", include_str!("../../kernels/sort.cuh")),
 ];

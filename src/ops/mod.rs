@@ -3,6 +3,7 @@
 //! Operators take buffers and row counts and know nothing of columns or plans. They only submit work; those that must
 //! wait for the device say so. Row numbers are `u32` in buffers, row counts `u64`.
 
+pub(crate) mod join;
 pub(crate) mod scan;
 pub(crate) mod sort;
 #[cfg(test)]
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// Every translation unit of this module, for compiling ahead.
 pub(crate) fn sources() -> Vec<Source> {
-    let mut sources = vec![scan::source()];
+    let mut sources = vec![scan::source(), join::source()];
     sources.extend(sort::sources());
     sources
 }
