@@ -10,6 +10,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("hash.cuh", include_str!("../../kernels/hash.cuh")),
     ("join.cuh", include_str!("../../kernels/join.cuh")),
     ("scan.cuh", include_str!("../../kernels/scan.cuh")),
+    ("segment.cuh", include_str!("../../kernels/segment.cuh")),
     ("sort.cuh", include_str!("../../kernels/sort.cuh")),
 ];
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod join;
 pub(crate) mod scan;
+pub(crate) mod segment;
 pub(crate) mod sort;
 #[cfg(test)]
 mod testing;
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 pub(crate) fn sources() -> Vec<Source> {
     let mut sources = vec![scan::source(), join::source()];
     sources.extend(sort::sources());
+    sources.extend(segment::sources());
     sources
 }
 
