@@ -3,5 +3,6 @@
 mod column;
 pub mod device;
 mod error;
+mod ops;
 
 pub use error::{Error, ErrorKind, Result};
