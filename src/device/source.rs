@@ -3,8 +3,14 @@
 use std::collections::BTreeSet;
 
 /// Every file of `kernels/`, by the name it is included under.
-pub(crate) static HEADERS: &[(&str, &str)] =
-    &[("prelude.cuh", include_str!("../../kernels/prelude.cuh")), ("sim.h", include_str!("../../kernels/sim.h"))];
+pub(crate) static HEADERS: &[(&str, &str)] = &[
+    ("arith.cuh", include_str!("../../kernels/arith.cuh")),
+    ("decimal.cuh", include_str!("../../kernels/decimal.cuh")),
+    ("prelude.cuh", include_str!("../../kernels/prelude.cuh")),
+    ("sim.h", include_str!("../../kernels/sim.h")),
+    ("string.cuh", include_str!("../../kernels/string.cuh")),
+    ("time.cuh", include_str!("../../kernels/time.cuh")),
+];
 
 /// A translation unit to compile: a name for diagnostics, and text that may include [`HEADERS`].
 #[derive(Debug, Clone, PartialEq, Eq)]
