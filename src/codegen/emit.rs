@@ -8,10 +8,12 @@ pub(crate) enum Failure {
     DivideByZero,
     Overflow,
     Cast,
+    /// A function outside of its domain: the root of a negative number, a negative length.
+    Domain,
 }
 
 impl Failure {
-    const ALL: [Failure; 3] = [Failure::DivideByZero, Failure::Overflow, Failure::Cast];
+    const ALL: [Failure; 4] = [Failure::DivideByZero, Failure::Overflow, Failure::Cast, Failure::Domain];
 
     /// The bit of the status word.
     pub(crate) fn bit(self) -> u32 {
@@ -19,6 +21,7 @@ impl Failure {
             Failure::DivideByZero => 1,
             Failure::Overflow => 2,
             Failure::Cast => 4,
+            Failure::Domain => 8,
         }
     }
 
@@ -27,6 +30,7 @@ impl Failure {
             Failure::DivideByZero => "FAIL_DIVIDE_BY_ZERO",
             Failure::Overflow => "FAIL_OVERFLOW",
             Failure::Cast => "FAIL_CAST",
+            Failure::Domain => "FAIL_DOMAIN",
         }
     }
 
@@ -37,6 +41,7 @@ impl Failure {
             Failure::DivideByZero => "Divide by zero error",
             Failure::Overflow => "Arithmetic overflow",
             Failure::Cast => "Cast error: a value is outside of the range of the type it is cast to",
+            Failure::Domain => "a function was called with a value outside of its domain",
         };
         Some(ErrorKind::Arithmetic { what: what.into() }.into())
     }
