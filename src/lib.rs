@@ -1,5 +1,6 @@
 //! warpframe: a dataframe and SQL engine whose operators run as CUDA kernels of its own.
 
+mod codegen;
 mod column;
 pub mod device;
 mod error;
