@@ -21,6 +21,7 @@ mod column;
 pub mod device;
 mod error;
 mod ops;
+mod plan;
 mod exec;
 pub mod frame;
 mod io;

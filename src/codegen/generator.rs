@@ -246,7 +246,7 @@ impl<'a> Generator<'a> {
         let value = match self.levels[level].kind.clone() {
             LevelKind::Source => match &self.flow.source {
                 Source::Relation(relation) => self.load(relation, at, "row", true, out),
-                Source::Groups(groups) => groups.clone().emit_output(at, self, out),
+                Source::Groups(groups) => groups.clone().emit_output(at, self, out)?,
             },
             LevelKind::Project(exprs) => {
                 let expr = exprs[at].clone();

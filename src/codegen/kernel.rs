@@ -12,11 +12,16 @@ use crate::error::Result;
 /// Threads in each block of a generated kernel.
 pub(crate) const THREADS: u32 = 256;
 
-/// Families a generated kernel may need, and what shows that it does.
-const FAMILIES: &[(&str, &[&str])] = &[
-    ("string.cuh", &["view"]),
-    ("keys.cuh", &["hash_view("]),
-    ("compact.cuh", &["compact_"]),
+/// Families of device code that a generated kernel may need, in order of inclusion.
+const INCLUDES: [&str; 8] = [
+    "prelude.cuh",
+    "arith.cuh",
+    "decimal.cuh",
+    "string.cuh",
+    "time.cuh",
+    "pipeline.cuh",
+    "keys.cuh",
+    "compact.cuh",
 ];
 
 /// Words shared by all generated kernels, zero at first; read back once after the kernel.
@@ -68,12 +73,7 @@ pub(crate) struct Generated {
 
 /// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
 pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str) -> (Source, String) {
-    let mut includes = String::from("#include \"prelude.cuh\"\n#include \"expression.cuh\"\n#include \"pipeline.cuh\"\n");
-    for (header, marks) in FAMILIES {
-        if marks.iter().any(|mark| body.contains(mark)) {
-            includes.push_str(&format!("#include \"{header}\"\n"));
-        }
-    }
+    let includes: String = INCLUDES.iter().map(|header| format!("#include \"{header}\"\n")).collect();
     let declarations = prepared.params.declarations();
     let hash = Sha256::new().chain_update(declarations).chain_update(body).finalize();
     let name = format!("{stem}_{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
