@@ -132,6 +132,11 @@ impl Device {
         Ok(Device(Arc::new(Shared { driver, kind, pool, cache, counters: counters::Counting::default() })))
     }
 
+    /// Whether both are the same opened device, so that one may read the other's buffers.
+    pub(crate) fn same(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// What executes kernels here.
     pub fn kind(&self) -> DeviceKind {
         self.0.kind
