@@ -2,22 +2,16 @@
 //
 // No standard header is included: a kernel compiles in the time the compiler needs to start. What has to know other
 // threads (barriers, warp collectives, shared memory, spinning) calls the simulator's runtime, which finds the calling
-// thread in `wf_sim_current`. One OS thread runs a whole launch, so atomics are plain operations.
+// thread in `wf_sim_current`. One OS thread runs a whole launch, so atomics are plain operations. The runtime itself is
+// compiled with the part that says WF_SIM_RUNTIME: what both sides must agree on.
 
 #pragma once
 
 #define WF_SIM_EXPORT __attribute__((visibility("default")))
 
-#define __device__
-#define __host__
-#define __global__
-#define __forceinline__ inline
-#define __launch_bounds__(...)
-#define __align__(n) __attribute__((aligned(n)))
-
 typedef __SIZE_TYPE__ size_t;
 
-// ------------------------------------------------------------------------------------------------ the runtime
+// --------------------------------------------------------------------------- what kernels and WF_SIM_RUNTIME share
 
 // One-dimensional by convention: there is no `y` to misuse.
 struct wf_sim_index {
@@ -73,7 +67,20 @@ WF_SIM_EXPORT void wf_sim_spin_at(const char* file, int line);
 WF_SIM_EXPORT void wf_sim_step_now(void);
 WF_SIM_EXPORT void wf_sim_progress(void);
 WF_SIM_EXPORT void wf_sim_trap(const char* file, int line);
+}
 
+#ifndef WF_SIM_RUNTIME
+
+// -------------------------------------------------------------------------------------------------- the language
+
+#define __device__
+#define __host__
+#define __global__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+
+extern "C" {
 void* memcpy(void*, const void*, size_t);
 void* memset(void*, int, size_t);
 }
@@ -405,3 +412,5 @@ inline bool isfinite(double x) { return __builtin_isfinite(x); }
 inline bool isfinite(float x) { return __builtin_isfinite(x); }
 inline bool signbit(double x) { return __builtin_signbit(x); }
 inline bool signbit(float x) { return __builtin_signbit(x); }
+
+#endif  // WF_SIM_RUNTIME
