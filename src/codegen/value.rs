@@ -94,6 +94,11 @@ impl Value {
         Value { dtype, repr, code: code.into(), valid, range: None, magnitude: None, dictionary: None, longest: None }
     }
 
+    /// A 64-bit word of this name, never null: a normalised key.
+    pub(crate) fn word(name: impl Into<String>) -> Self {
+        Value::new(DataType::UInt64, Repr::U64, name, None)
+    }
+
     pub(crate) fn with_range(mut self, range: Option<(i128, i128)>) -> Self {
         self.range = range;
         self

@@ -24,7 +24,8 @@ use super::counters::Counting;
 use super::driver::{Driver, FunctionHandle, ModuleHandle};
 use crate::error::Result;
 pub(crate) use store::directory;
-use store::{Store, hex, write_atomically};
+use store::write_atomically;
+pub(super) use store::{Store, hex};
 
 #[derive(Debug)]
 pub(super) struct KernelCache {

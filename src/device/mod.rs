@@ -9,6 +9,9 @@ mod cache;
 mod counters;
 mod cuda;
 mod driver;
+#[cfg(test)]
+mod fake;
+mod nvrtc;
 mod pool;
 mod sim;
 mod source;
@@ -19,6 +22,8 @@ pub(crate) use buffer::{Buffer, Slice};
 pub use counters::Counters;
 pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
+#[doc(hidden)]
+pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub use pool::{MemoryLimit, MemoryUse};
 pub use sim::SimOptions;
 pub(crate) use source::Source;
@@ -127,6 +132,11 @@ impl Device {
         Ok(Device(Arc::new(Shared { driver, kind, pool, cache, counters: counters::Counting::default() })))
     }
 
+    /// Whether both are the same opened device, so that one may read the other's buffers.
+    pub(crate) fn same(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// What executes kernels here.
     pub fn kind(&self) -> DeviceKind {
         self.0.kind
@@ -139,7 +149,7 @@ impl Device {
 
     /// Bytes in use, reserved, at peak, and the limit.
     pub fn memory(&self) -> MemoryUse {
-        self.0.pool.usage()
+        self.0.pool.usage(&*self.0.driver)
     }
 
     /// Sets the peak back to the present use.

@@ -4,10 +4,18 @@ use std::collections::BTreeSet;
 
 /// Every file of `kernels/`, by the name it is included under.
 pub(crate) static HEADERS: &[(&str, &str)] = &[
-    ("arith.cuh", include_str!("../../kernels/arith.cuh")),
-    ("decimal.cuh", include_str!("../../kernels/decimal.cuh")),
     ("prelude.cuh", include_str!("../../kernels/prelude.cuh")),
     ("sim.h", include_str!("../../kernels/sim.h")),
+    ("compact.cuh", include_str!("../../kernels/compact.cuh")),
+    ("hash.cuh", include_str!("../../kernels/hash.cuh")),
+    ("join.cuh", include_str!("../../kernels/join.cuh")),
+    ("scan.cuh", include_str!("../../kernels/scan.cuh")),
+    ("keys.cuh", include_str!("../../kernels/keys.cuh")),
+    ("pipeline.cuh", include_str!("../../kernels/pipeline.cuh")),
+    ("segment.cuh", include_str!("../../kernels/segment.cuh")),
+    ("sort.cuh", include_str!("../../kernels/sort.cuh")),
+    ("arith.cuh", include_str!("../../kernels/arith.cuh")),
+    ("decimal.cuh", include_str!("../../kernels/decimal.cuh")),
     ("string.cuh", include_str!("../../kernels/string.cuh")),
     ("time.cuh", include_str!("../../kernels/time.cuh")),
 ];

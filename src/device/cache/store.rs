@@ -35,7 +35,7 @@ fn user() -> u32 {
 }
 
 #[derive(Debug)]
-pub(super) struct Store {
+pub(crate) struct Store {
     directory: PathBuf,
     /// Whether the directory is this process's own and goes with it.
     temporary: bool,
@@ -43,7 +43,7 @@ pub(super) struct Store {
 
 impl Store {
     /// Opens a directory; where it cannot be used, one that lives as long as the process.
-    pub(super) fn open(directory: &Path) -> Result<Self> {
+    pub(crate) fn open(directory: &Path) -> Result<Self> {
         if usable(directory) {
             return Ok(Store { directory: directory.to_path_buf(), temporary: false });
         }
@@ -54,7 +54,7 @@ impl Store {
     }
 
     /// The image of this file name, if it is whole.
-    pub(super) fn find(&self, file: &str) -> Option<PathBuf> {
+    pub(crate) fn find(&self, file: &str) -> Option<PathBuf> {
         let image = self.directory.join(file);
         let expected = fs::read_to_string(self.checksum(file)).ok()?;
         let bytes = fs::read(&image).ok()?;
@@ -62,7 +62,7 @@ impl Store {
     }
 
     /// Makes an image and enters it, in place of what was there.
-    pub(super) fn insert(&self, file: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    pub(crate) fn insert(&self, file: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let image = self.directory.join(file);
         let draft = unique(&image);
         let finish = || -> Result<()> {
@@ -135,6 +135,6 @@ fn unique(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

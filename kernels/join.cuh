@@ -1,0 +1,205 @@
+// join.cuh: equality join on one 64-bit key: a table over the build rows, and what probes need.
+//
+//   build keys  7 9 7 4        slots by hash (or, in a dense domain, by the key itself)
+//
+//   unique keys      starts[slot] = row, JOIN_NO_ROW where there is none
+//   repeated keys    starts[2·slot], starts[2·slot + 1] = begin, end of the slot's rows in `rows`
+//
+//       slot of 4: 0 1      slot of 7: 1 3      slot of 9: 3 4           rows  3 | 0 2 | 1
+//
+// Build, optimistic: every row inserts its key and leaves its number in the slot; a second row of a slot flags that keys
+// repeat. Only then the rows' slots are sorted (stably: each list ascends, so the output of a join is the same in every
+// run) and the lists' bounds are marked where slots change. A key repeated any number of times is one list; nothing is
+// chained.
+//
+// A direct table has one slot for each key of the domain and no `keys`; its slots may be empty.
+#pragma once
+#include "hash.cuh"
+
+namespace wf {
+
+constexpr u32 JOIN_NO_ROW = ~u32(0);
+
+// What generated code builds from four parameters.
+struct JoinTableView {
+    const u64* keys;     // null in a direct table
+    u64 mask_or_domain;  // capacity − 1, or the domain: keys lie in 0..domain
+    const u32* starts;
+    const u32* rows;     // null where keys are unique
+};
+
+// ---- probes ----
+
+WF_DEVICE u64 join_slot_hash(const JoinTableView& view, u64 key) {
+    return hash_find(view.keys, view.mask_or_domain, key);
+}
+
+WF_DEVICE u64 join_slot_direct(const JoinTableView& view, u64 key) {
+    return key < view.mask_or_domain ? key : HASH_NONE;
+}
+
+// The slot's rows are rows[join_begin .. join_end], of a table with repeated keys. HASH_NONE has none.
+WF_DEVICE u32 join_begin(const JoinTableView& view, u64 slot) {
+    return slot == HASH_NONE ? 0 : view.starts[2 * slot];
+}
+
+WF_DEVICE u32 join_end(const JoinTableView& view, u64 slot) {
+    return slot == HASH_NONE ? 0 : view.starts[2 * slot + 1];
+}
+
+WF_DEVICE u32 join_count(const JoinTableView& view, u64 slot) {
+    if (slot == HASH_NONE) return 0;
+    const u64 bounds = load_const(reinterpret_cast<const u64*>(view.starts) + slot);
+    return u32(bounds >> 32) - u32(bounds);
+}
+
+// The one build row of a key, or JOIN_NO_ROW, of a table with unique keys.
+WF_DEVICE u32 join_row_unique_hash(const JoinTableView& view, u64 key) {
+    const u64 slot = join_slot_hash(view, key);
+    return slot == HASH_NONE ? JOIN_NO_ROW : view.starts[slot];
+}
+
+WF_DEVICE u32 join_row_unique_direct(const JoinTableView& view, u64 key) {
+    return key < view.mask_or_domain ? view.starts[key] : JOIN_NO_ROW;
+}
+
+// ---- build ----
+
+constexpr u32 JOIN_REPEATED = 1;  // flags: some key has several rows
+constexpr u32 JOIN_FULL = 2;      // probes grew too long, or a key lies outside the domain
+
+struct JoinBuild {
+    const u64* keys;   // rows
+    const u8* valid;   // rows, or null
+    u64 rows;
+    u64* table;        // capacity + 1 keys, all 0xFF; null in a direct table
+    u64 mask_or_domain;
+    u32* starts;       // a word for each slot, all 0xFF
+    u32* flags;        // zero
+};
+
+// Whether any row of the block saw something is known by one vote, so that a build of nothing but one key does not queue
+// its rows at the flag.
+template <bool DIRECT>
+__device__ void join_build_body(const JoinBuild& p) {
+    u32 seen = 0;
+    for (u64 row = u64(global_thread()); row < p.rows; row += u64(global_threads())) {
+        const bool taken = p.valid == nullptr || p.valid[row] != 0;
+        const u64 key = taken ? p.keys[row] : 0;
+        u64 slot = HASH_NONE;
+        bool fresh = false;
+        if (taken) {
+            if constexpr (DIRECT) {
+                slot = key < p.mask_or_domain ? key : HASH_NONE;
+                if (slot != HASH_NONE) {
+                    // Rows of a key already met need no atomic: reading is cheaper, and a stale read only costs one.
+                    fresh = p.starts[slot] == JOIN_NO_ROW && atomicCAS(p.starts + slot, JOIN_NO_ROW, u32(row)) == JOIN_NO_ROW;
+                }
+            } else {
+                slot = hash_insert(p.table, p.mask_or_domain, key, fresh);
+                if (fresh) p.starts[slot] = u32(row);
+            }
+            if (slot == HASH_NONE) seen |= JOIN_FULL;
+            if (slot != HASH_NONE && !fresh) seen |= JOIN_REPEATED;
+        }
+    }
+    const bool repeated = __syncthreads_or((seen & JOIN_REPEATED) != 0);
+    const bool full = __syncthreads_or((seen & JOIN_FULL) != 0);
+    if (threadIdx.x == 0) {
+        const u32 both = (repeated ? JOIN_REPEATED : 0) | (full ? JOIN_FULL : 0);
+        if (both != 0) atomicOr(p.flags, both);
+    }
+}
+
+struct JoinSlots {
+    const u64* keys;  // rows
+    const u8* valid;  // rows, or null
+    u64 rows;
+    const u64* table;
+    u64 mask_or_domain;
+    u64 slots;        // rows that take no part get this number, and sort to the end
+    u64* slot_of;     // rows
+};
+
+template <bool DIRECT>
+__device__ void join_slots_body(const JoinSlots& p) {
+    for (u64 row = u64(global_thread()); row < p.rows; row += u64(global_threads())) {
+        u64 slot = p.slots;
+        if (p.valid == nullptr || p.valid[row] != 0) {
+            slot = DIRECT ? p.keys[row] : hash_find(p.table, p.mask_or_domain, p.keys[row]);
+        }
+        p.slot_of[row] = slot;
+    }
+}
+
+struct JoinLists {
+    const u64* slot_of;  // rows
+    const u32* order;    // rows, by slot
+    u64 rows;
+    u64 slots;
+    u32* bounds;         // 2 × slots, zero
+};
+
+WF_DEVICE void join_lists_body(const JoinLists& p) {
+    for (u64 at = u64(global_thread()); at < p.rows; at += u64(global_threads())) {
+        const u64 slot = p.slot_of[p.order[at]];
+        if (slot != p.slots) {
+            const bool first = at == 0 || p.slot_of[p.order[at - 1]] != slot;
+            const bool last = at + 1 == p.rows || p.slot_of[p.order[at + 1]] != slot;
+            if (first) p.bounds[2 * slot] = u32(at);
+            if (last) p.bounds[2 * slot + 1] = u32(at + 1);
+        }
+    }
+}
+
+// ---- expand: from the number of matches of each probe row to one row for each match ----
+//
+//   offsets 0 2 2 5   →   0 0 2 2 2
+//
+// Every output finds its row by itself, in the part of the offsets that its tile spans, so that neither a row with
+// millions of matches nor a long run of rows without any is one thread's work.
+
+constexpr u32 JOIN_EXPAND_THREADS = 256;
+constexpr u32 JOIN_EXPAND_ITEMS = 8;
+constexpr u32 JOIN_EXPAND_TILE = JOIN_EXPAND_THREADS * JOIN_EXPAND_ITEMS;
+
+struct JoinExpand {
+    const u64* offsets;  // n + 1, ascending from 0
+    u64 n;
+    u64 total;           // offsets[n]
+    u32* row_of;         // total
+};
+
+// The greatest row in low..high whose offset is at most `at`; offsets[low] <= at.
+WF_DEVICE u64 join_row_at(const u64* offsets, u64 low, u64 high, u64 at) {
+    while (high - low > 1) {
+        const u64 middle = low + (high - low) / 2;
+        if (offsets[middle] <= at) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+WF_DEVICE void join_expand_body(const JoinExpand& p) {
+    WF_SHARED_ARRAY(u64, span, 2);
+    const u64 first = u64(blockIdx.x) * JOIN_EXPAND_TILE;
+    const u64 end = minimum(first + JOIN_EXPAND_TILE, p.total);
+    if (threadIdx.x < 2) span[threadIdx.x] = join_row_at(p.offsets, 0, p.n, threadIdx.x == 0 ? first : end - 1);
+    __syncthreads();  // the tile's first and last row are there
+    for (u64 at = first + threadIdx.x; at < end; at += JOIN_EXPAND_THREADS) {
+        p.row_of[at] = u32(join_row_at(p.offsets, span[0], span[1] + 1, at));
+    }
+}
+
+}  // namespace wf
+
+#define WF_JOIN_ENTRIES                                                                                \
+    WF_KERNEL(join_build_hash, wf::JoinBuild) { wf::join_build_body<false>(p); }                       \
+    WF_KERNEL(join_build_direct, wf::JoinBuild) { wf::join_build_body<true>(p); }                      \
+    WF_KERNEL(join_slots_hash, wf::JoinSlots) { wf::join_slots_body<false>(p); }                       \
+    WF_KERNEL(join_slots_direct, wf::JoinSlots) { wf::join_slots_body<true>(p); }                      \
+    WF_KERNEL(join_lists, wf::JoinLists) { wf::join_lists_body(p); }                                   \
+    WF_KERNEL_BOUNDS(wf::JOIN_EXPAND_THREADS, 1, join_expand, wf::JoinExpand) { wf::join_expand_body(p); }

@@ -1,0 +1,409 @@
+// segment.cuh: runs of equal keys in sorted order, and their reduction in a fixed order.
+//
+//   sorted keys   a a a b c c        offsets  0 3 4 6        one segment for each key, none empty
+//   values        1 2 3 4 5 6        sums     6 4 11
+//
+// Bounds: one pass over the rows in sorted order; a row begins a segment where any word of its key differs from the row
+// before; survivors' places come from the decoupled look-back of compact.cuh.
+//
+// Reduction: work is cut by rows, never by segments, so one segment of nearly all rows costs what many small ones cost.
+//
+//   tile 0        | tile 1        | tile 2
+//   a a a b b b b | b b b b b b b | b b c c d d        a, c, d lie within one tile each: stored at once
+//         └ tail    └ head          └ head             b: tail of tile 0, then the heads of tiles 1 and 2
+//
+//   1. segment_reduce: each thread reduces neighbouring rows, the block joins the threads' ends by a segmented scan
+//   2. segment_finish: for each tile whose last segment goes on, its tail and the heads after it, by a warp
+//      (by the whole block where there are many)
+//
+// What is combined with what depends on the rows' positions alone: same input, same bits. Reads each value once.
+#pragma once
+#include "compact.cuh"
+#include "hash.cuh"
+
+namespace wf {
+
+constexpr u32 SEGMENT_THREADS = 256;
+constexpr u32 SEGMENT_ITEMS = 8;
+constexpr u32 SEGMENT_TILE = SEGMENT_THREADS * SEGMENT_ITEMS;
+
+// ---- bounds ----
+
+struct SegmentBounds {
+    const u64* words;   // addresses of the words' keys, u64 × rows each
+    u64 count_of_words;
+    const u32* order;   // rows, or null: the rows as they come
+    u64 rows;
+    u32* offsets;       // rows + 1
+    u64* state;         // 1 + tiles, zero; the last word ends with the number of segments
+};
+
+WF_DEVICE void segment_bounds_body(const SegmentBounds& p) {
+    const u64 tile = compact_ticket(p.state);
+    const u64 first = tile * SEGMENT_TILE + threadIdx.x * SEGMENT_ITEMS;
+    // Row numbers of the thread's positions; slot 0 is the position before them. What precedes the first row of all does
+    // not matter: that row begins a segment.
+    u32 at_row[SEGMENT_ITEMS + 1];
+#pragma unroll
+    for (u32 j = 0; j <= SEGMENT_ITEMS; ++j) {
+        const u64 at = minimum(first + j, p.rows);
+        at_row[j] = at == 0 ? 0 : p.order != nullptr ? p.order[at - 1] : u32(at - 1);
+    }
+    u32 begins = first == 0 ? 1 : 0;
+    for (u64 word = 0; word < p.count_of_words; ++word) {
+        const u64* keys = reinterpret_cast<const u64*>(p.words[word]);
+        u64 before = keys[at_row[0]];
+#pragma unroll
+        for (u32 j = 0; j < SEGMENT_ITEMS; ++j) {
+            const u64 key = keys[at_row[j + 1]];
+            if (key != before) begins |= 1u << j;
+            before = key;
+        }
+    }
+    // Beyond the last row every position repeats the last row, and no word differs.
+    const u32 count = __popc(begins);
+    u32 total;
+    const u32 rank = block_scan_u32<SEGMENT_THREADS>(count, total);
+    const u64 start = compact_tile_start(p.state + 1, tile, total);
+    u32* to = p.offsets + start + rank;
+    for (u32 j = 0; j < SEGMENT_ITEMS; ++j) {
+        if ((begins >> j & 1) != 0) *to++ = u32(first + j);
+    }
+    if (threadIdx.x == 0 && (tile + 1) * SEGMENT_TILE >= p.rows) p.offsets[start + total] = u32(p.rows);
+}
+
+// ---- the segment of each tile's first row ----
+
+struct SegmentTiles {
+    const u32* offsets;  // count + 1
+    u64 count;
+    u64 tiles;
+    u32* segment_of;     // tiles + 1; the last is count
+};
+
+WF_DEVICE void segment_tiles_body(const SegmentTiles& p) {
+    const u64 tile = u64(global_thread());
+    if (tile < p.tiles) {
+        const u64 at = tile * SEGMENT_TILE;
+        u64 low = 0, high = p.count;
+        while (high - low > 1) {
+            const u64 middle = low + (high - low) / 2;
+            if (p.offsets[middle] <= at) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        p.segment_of[tile] = u32(low);
+    } else if (tile == p.tiles) {
+        p.segment_of[tile] = u32(p.count);
+    }
+}
+
+// ---- reductions: how a value enters, what accumulates, what comes out ----
+
+struct SegmentSumF64 {
+    typedef f64 Value;
+    typedef f64 Sum;
+    typedef f64 Result;
+    static WF_DEVICE Sum none() { return 0.0; }
+    static WF_DEVICE Sum enter(Value value) { return value; }
+    static WF_DEVICE Sum join(Sum a, Sum b) { return a + b; }
+    static WF_DEVICE Result leave(Sum sum) { return sum; }
+};
+
+// Integer sums wrap in their type; `SUM` is unsigned so that wrapping is defined.
+template <typename VALUE, typename SUM, typename RESULT>
+struct SegmentSum {
+    typedef VALUE Value;
+    typedef SUM Sum;
+    typedef RESULT Result;
+    static WF_DEVICE Sum none() { return 0; }
+    static WF_DEVICE Sum enter(Value value) { return Sum(RESULT(value)); }
+    static WF_DEVICE Sum join(Sum a, Sum b) { return a + b; }
+    static WF_DEVICE Result leave(Sum sum) { return Result(sum); }
+};
+
+template <typename VALUE>
+struct SegmentMin {
+    typedef VALUE Value;
+    typedef VALUE Sum;
+    typedef VALUE Result;
+    static WF_DEVICE Sum none() { return limits<VALUE>::highest(); }
+    static WF_DEVICE Sum enter(Value value) { return value; }
+    static WF_DEVICE Sum join(Sum a, Sum b) { return minimum(a, b); }
+    static WF_DEVICE Result leave(Sum sum) { return sum; }
+};
+
+template <typename VALUE>
+struct SegmentMax {
+    typedef VALUE Value;
+    typedef VALUE Sum;
+    typedef VALUE Result;
+    static WF_DEVICE Sum none() { return limits<VALUE>::lowest(); }
+    static WF_DEVICE Sum enter(Value value) { return value; }
+    static WF_DEVICE Sum join(Sum a, Sum b) { return maximum(a, b); }
+    static WF_DEVICE Result leave(Sum sum) { return sum; }
+};
+
+// Floats compare by their ordered bits: NaN is greatest. No NaN has all bits set or none, so both ends are free.
+struct SegmentMinF64 {
+    typedef f64 Value;
+    typedef u64 Sum;
+    typedef f64 Result;
+    static WF_DEVICE Sum none() { return U64_MAX; }
+    static WF_DEVICE Sum enter(Value value) { return order_f64(value); }
+    static WF_DEVICE Sum join(Sum a, Sum b) { return minimum(a, b); }
+    static WF_DEVICE Result leave(Sum sum) { return unorder_f64(sum); }
+};
+
+struct SegmentMaxF64 {
+    typedef f64 Value;
+    typedef u64 Sum;
+    typedef f64 Result;
+    static WF_DEVICE Sum none() { return 0; }
+    static WF_DEVICE Sum enter(Value value) { return order_f64(value); }
+    static WF_DEVICE Sum join(Sum a, Sum b) { return maximum(a, b); }
+    static WF_DEVICE Result leave(Sum sum) { return unorder_f64(sum); }
+};
+
+// Counts valid rows; there are no values.
+struct SegmentCount {
+    typedef u8 Value;
+    typedef u64 Sum;
+    typedef i64 Result;
+    static WF_DEVICE Sum none() { return 0; }
+    static WF_DEVICE Sum enter(Value) { return 1; }
+    static WF_DEVICE Sum join(Sum a, Sum b) { return a + b; }
+    static WF_DEVICE Result leave(Sum sum) { return i64(sum); }
+};
+
+// ---- reduction ----
+
+struct SegmentReduce {
+    const void* values;     // rows of Value; null for counts
+    const u8* valid;        // rows, or null
+    const u32* order;       // rows, or null
+    const u32* offsets;     // count + 1
+    const u32* segment_of;  // tiles + 1
+    u64 rows;
+    u64 tiles;
+    void* results;          // count of Result
+    void* heads;            // tiles of Sum
+    void* tails;            // tiles of Sum
+};
+
+template <typename Op>
+__device__ void segment_reduce_body(const SegmentReduce& p) {
+    typedef typename Op::Sum Sum;
+    constexpr u32 WARPS = SEGMENT_THREADS / 32;
+    // Staged with one word of padding for each thread, so that neither access collides in the banks.
+    WF_SHARED_ARRAY(Sum, staged, SEGMENT_TILE + SEGMENT_THREADS);
+    WF_SHARED_ARRAY(u32, begins, SEGMENT_TILE / 32);
+    WF_SHARED_ARRAY(u32, ranks, SEGMENT_TILE / 32);
+    WF_SHARED_ARRAY(Sum, warp_sums, WARPS);
+    WF_SHARED_ARRAY(u32, warp_ends, WARPS);
+
+    const u64 tile = blockIdx.x;
+    const u64 first = tile * SEGMENT_TILE;
+    const u32 rows = u32(minimum(p.rows - first, u64(SEGMENT_TILE)));
+    const u32 me = threadIdx.x;
+    const u64 segment_first = p.segment_of[tile];
+    const u64 segment_end = p.segment_of[tile + 1];
+
+    if (me < SEGMENT_TILE / 32) begins[me] = 0;
+    const typename Op::Value* values = static_cast<const typename Op::Value*>(p.values);
+#pragma unroll
+    for (u32 j = 0; j < SEGMENT_ITEMS; ++j) {
+        const u32 at = me + j * SEGMENT_THREADS;
+        Sum sum = Op::none();
+        if (at < rows) {
+            const u64 row = p.order != nullptr ? u64(p.order[first + at]) : first + at;
+            if (p.valid == nullptr || p.valid[row] != 0) {
+                sum = Op::enter(values != nullptr ? values[row] : typename Op::Value());
+            }
+        }
+        staged[at + at / SEGMENT_ITEMS] = sum;
+    }
+    __syncthreads();  // the tile is staged, the marks are empty
+
+    // Mark where segments begin after the tile's first row (which continues its segment, or begins it at `first`).
+    for (u64 segment = segment_first + 1 + me; segment <= segment_end; segment += SEGMENT_THREADS) {
+        const u64 at = p.offsets[segment] - first;
+        if (at < rows) atomicOr(begins + at / 32, 1u << (at % 32));
+    }
+    __syncthreads();  // the marks are complete
+
+    // How many segments begin before each word of marks.
+    if (me < 32) {
+        u32 before = 0;
+        for (u32 base = 0; base < SEGMENT_TILE / 32; base += 32) {
+            const u32 count = __popc(begins[base + me]);
+            u32 inclusive = count;
+            for (u32 step = 1; step < 32; step *= 2) {
+                const u32 below = __shfl_up_sync(FULL_WARP, inclusive, step);
+                if (me >= step) inclusive += below;
+            }
+            ranks[base + me] = before + inclusive - count;
+            before += __shfl_sync(FULL_WARP, inclusive, 31);
+        }
+    }
+    __syncthreads();  // the ranks are complete
+
+    // The thread's rows: what precedes its first beginning, whole segments between beginnings (stored at once), and
+    // what follows its last beginning.
+    const u32 mine = me * SEGMENT_ITEMS;
+    const u32 marks = begins[mine / 32] >> (mine % 32) & ((1u << SEGMENT_ITEMS) - 1);
+    u64 segment = segment_first + ranks[mine / 32] + __popc(begins[mine / 32] & ((1u << (mine % 32)) - 1));
+    const u64 my_segment = segment;
+    typename Op::Result* results = static_cast<typename Op::Result*>(p.results);
+    Sum leading = Op::none();
+    Sum open = Op::none();
+#pragma unroll
+    for (u32 j = 0; j < SEGMENT_ITEMS; ++j) {
+        if ((marks >> j & 1) != 0) {
+            if ((marks & ((1u << j) - 1)) == 0) {
+                leading = open;
+            } else {
+                results[segment] = Op::leave(open);
+            }
+            segment += 1;
+            open = Op::none();
+        }
+        open = Op::join(open, staged[mine + j + me]);
+    }
+
+    // Segmented scan of what is open at the threads' ends: `carry` is what precedes this thread in its segment.
+    const u32 in_warp = me % 32;
+    Sum inclusive = open;
+    bool ended = marks != 0;
+    for (u32 step = 1; step < 32; step *= 2) {
+        const Sum below = shuffle_up(FULL_WARP, inclusive, step);
+        const bool below_ended = shuffle_up(FULL_WARP, ended, step);
+        if (in_warp >= step && !ended) {
+            inclusive = Op::join(below, inclusive);
+            ended = below_ended;
+        }
+    }
+    Sum carry = shuffle_up(FULL_WARP, inclusive, 1u);
+    bool carry_ended = shuffle_up(FULL_WARP, ended, 1u);
+    if (in_warp == 0) {
+        carry = Op::none();
+        carry_ended = false;
+    }
+    if (in_warp == 31) {
+        warp_sums[me / 32] = inclusive;
+        warp_ends[me / 32] = ended ? 1 : 0;
+    }
+    __syncthreads();  // the warps' ends are there
+    if (!carry_ended) {
+        Sum before = Op::none();
+        for (u32 w = 0; w < me / 32; ++w) {
+            before = warp_ends[w] != 0 ? warp_sums[w] : Op::join(before, warp_sums[w]);
+        }
+        carry = Op::join(before, carry);
+    }
+
+    Sum* heads = static_cast<Sum*>(p.heads);
+    Sum* tails = static_cast<Sum*>(p.tails);
+    const bool begins_here = p.offsets[segment_first] == first;
+    if (marks != 0) {
+        const Sum closed = Op::join(carry, leading);
+        if (my_segment != segment_first || begins_here) {
+            results[my_segment] = Op::leave(closed);
+        } else {
+            heads[tile] = closed;
+        }
+    }
+    // The last thread holds what is open at the tile's end.
+    if (me == SEGMENT_THREADS - 1) {
+        const Sum last = marks != 0 ? open : Op::join(carry, open);
+        if (segment == segment_first && !begins_here) {
+            heads[tile] = last;
+        } else if (p.offsets[segment + 1] <= first + rows) {
+            results[segment] = Op::leave(last);
+        } else {
+            tails[tile] = last;
+        }
+    }
+}
+
+// ---- finish: segments that span tiles ----
+
+constexpr u32 SEGMENT_SPAN_OF_WARP = 256;  // tiles of a segment above which the whole block adds them up
+
+struct SegmentFinish {
+    const u32* offsets;
+    const u32* segment_of;
+    u64 rows;
+    u64 tiles;
+    void* results;
+    const void* heads;
+    const void* tails;
+};
+
+// The heads from tile `from` to `to` in a shape that only their number and the team's size decide: every thread of the
+// team takes each `team`th.
+template <typename Op>
+WF_DEVICE typename Op::Sum segment_heads(const typename Op::Sum* heads, u64 from, u64 to, u32 rank, u32 team) {
+    typename Op::Sum sum = Op::none();
+    for (u64 at = from + rank; at < to; at += team) sum = Op::join(sum, heads[at]);
+    for (u32 step = 16; step != 0; step /= 2) sum = Op::join(sum, shuffle_xor(FULL_WARP, sum, int(step)));
+    return sum;
+}
+
+template <typename Op>
+__device__ void segment_finish_body(const SegmentFinish& p) {
+    typedef typename Op::Sum Sum;
+    constexpr u32 WARPS = SEGMENT_THREADS / 32;
+    WF_SHARED_ARRAY(Sum, sums, WARPS);
+    const Sum* heads = static_cast<const Sum*>(p.heads);
+    const Sum* tails = static_cast<const Sum*>(p.tails);
+    typename Op::Result* results = static_cast<typename Op::Result*>(p.results);
+    const u32 own = threadIdx.x / 32;
+    // Eight tiles a block, one for each warp; long ones wait for the block.
+    for (u32 w = 0; w < WARPS; ++w) {
+        const u64 tile = u64(blockIdx.x) * WARPS + w;
+        u64 segment = 0, end_tile = 0;
+        bool spans = false;
+        if (tile < p.tiles) {
+            const u64 end = minimum((tile + 1) * SEGMENT_TILE, p.rows);
+            // The last segment that begins before the tile's end.
+            segment = p.segment_of[tile + 1];
+            if (segment != 0 && p.offsets[segment] >= end) segment -= 1;
+            const u64 segment_end = p.offsets[segment + 1];
+            spans = p.offsets[segment] >= tile * SEGMENT_TILE && segment_end > end;
+            end_tile = spans ? (segment_end + SEGMENT_TILE - 1) / SEGMENT_TILE : 0;
+        }
+        // The same for all threads of the block, as all looked at the same tile.
+        const bool by_block = spans && end_tile - tile > SEGMENT_SPAN_OF_WARP;
+        if (by_block) {
+            const Sum part = segment_heads<Op>(heads, tile + 1, end_tile, threadIdx.x, SEGMENT_THREADS);
+            if (threadIdx.x % 32 == 0) sums[own] = part;
+            __syncthreads();  // the warps' parts are there
+            if (threadIdx.x == 0) {
+                Sum sum = tails[tile];
+                for (u32 other = 0; other < WARPS; ++other) sum = Op::join(sum, sums[other]);
+                results[segment] = Op::leave(sum);
+            }
+            __syncthreads();  // the parts have been read
+        } else if (spans && own == w) {
+            const Sum part = segment_heads<Op>(heads, tile + 1, end_tile, threadIdx.x % 32, 32);
+            if (threadIdx.x % 32 == 0) results[segment] = Op::leave(Op::join(tails[tile], part));
+        }
+    }
+}
+
+}  // namespace wf
+
+#define WF_SEGMENT_ENTRIES                                                                                         \
+    WF_KERNEL_BOUNDS(wf::SEGMENT_THREADS, 1, segment_bounds, wf::SegmentBounds) { wf::segment_bounds_body(p); }    \
+    WF_KERNEL(segment_tiles, wf::SegmentTiles) { wf::segment_tiles_body(p); }
+
+#define WF_SEGMENT_REDUCE(NAME, ...)                                                                               \
+    WF_KERNEL_BOUNDS(wf::SEGMENT_THREADS, 1, segment_reduce_##NAME, wf::SegmentReduce) {                           \
+        wf::segment_reduce_body<__VA_ARGS__>(p);                                                                   \
+    }                                                                                                              \
+    WF_KERNEL_BOUNDS(wf::SEGMENT_THREADS, 1, segment_finish_##NAME, wf::SegmentFinish) {                           \
+        wf::segment_finish_body<__VA_ARGS__>(p);                                                                   \
+    }

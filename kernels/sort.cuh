@@ -1,0 +1,318 @@
+// sort.cuh: stable least-significant-digit radix sort, one pass over the rows for each 8-bit digit.
+//
+//   keys 0x21 0x12 0x11 0x22   by low digit → 0x21 0x11 0x12 0x22   by high digit → 0x11 0x12 0x21 0x22
+//
+//   1. sort_histogram   counts of every digit of every key, in one read of the keys
+//   2. sort_offsets     counts → where each digit's rows begin
+//   3. sort_pass        for each digit that is not the same everywhere: a tile ranks its rows by their digit, learns by
+//                       decoupled look-back how many rows of each digit earlier tiles hold, reorders its rows in shared
+//                       memory so that rows of one digit are neighbours, and stores
+//   (onesweep: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022)
+//
+// Two forms. Where key and row index fit one word together they travel as one (8 bytes a row and pass instead of 12):
+//
+//   packed   | key: bits | row: index_bits |      made by the first pass, taken apart by the last
+//
+// Otherwise a value (an index, or a payload) travels beside the key.
+//
+// Bytes per row: the keys once for the histogram; then per pass keys and values read once and written once.
+#pragma once
+#include "compact.cuh"
+
+namespace wf {
+
+constexpr u32 SORT_DIGITS = 256;  // values of a digit
+constexpr u32 SORT_MOST_PASSES = 8;
+
+template <typename Key>
+WF_DEVICE u32 sort_digit(Key key, u32 shift) {
+    return u32(key >> shift) & (SORT_DIGITS - 1);
+}
+
+// ---- histogram: all digits in one read ----
+
+constexpr u32 SORT_HISTOGRAM_THREADS = 512;
+
+struct SortHistogram {
+    const void* keys;  // rows
+    u64 rows;
+    u64 passes;        // digits to count, from bit 0 upwards; at most SORT_MOST_PASSES
+    u64* counts;       // passes × 256, zero
+};
+
+template <typename Key>
+__device__ void sort_histogram_body(const SortHistogram& p) {
+    WF_SHARED_ARRAY(u32, counts, SORT_MOST_PASSES * SORT_DIGITS);
+    const u32 cells = u32(p.passes) * SORT_DIGITS;
+    for (u32 at = threadIdx.x; at < cells; at += SORT_HISTOGRAM_THREADS) counts[at] = 0;
+    __syncthreads();  // the counts are zero
+
+    const Key* keys = static_cast<const Key*>(p.keys);
+    const u64 stride = u64(gridDim.x) * SORT_HISTOGRAM_THREADS;
+    for (u64 at = u64(blockIdx.x) * SORT_HISTOGRAM_THREADS + threadIdx.x; at < p.rows; at += stride) {
+        const Key key = keys[at];
+        for (u32 pass = 0; pass < p.passes; ++pass) {
+            atomicAdd(counts + pass * SORT_DIGITS + sort_digit(key, pass * 8), 1u);
+        }
+    }
+    __syncthreads();  // all keys of the block are counted
+    for (u32 at = threadIdx.x; at < cells; at += SORT_HISTOGRAM_THREADS) {
+        if (counts[at] != 0) atomicAdd(p.counts + at, u64(counts[at]));
+    }
+}
+
+// ---- offsets: one block for each pass ----
+
+struct SortOffsets {
+    const u64* counts;  // passes × 256
+    u32* offsets;       // passes × 256
+};
+
+WF_DEVICE void sort_offsets_body(const SortOffsets& p) {
+    const u64 at = u64(blockIdx.x) * SORT_DIGITS + threadIdx.x;
+    u64 total;
+    p.offsets[at] = u32(block_scan<SORT_DIGITS, u64>(p.counts[at], total));
+}
+
+// ---- pass ----
+
+struct SortNothing {};  // the value type of a sort that moves keys only
+
+struct SortPass {
+    const void* keys;     // rows of Key
+    const void* values;   // rows of Value, or null: the rows' own numbers (or `order`'s)
+    const u32* order;     // first pass only: read key order[i] at position i; null: i
+    void* keys_out;       // rows of Key, or null: not wanted any more
+    void* values_out;     // rows of Value
+    u32* indices_out;     // last pass of a packed sort: the rows' numbers, instead of keys_out; else null
+    u64 rows;
+    u64 shift;            // lowest bit of the digit in the key as it travels
+    u64 index_bits;       // of a packed sort, else 0
+    u64 pack;             // 1 in the first pass of a packed sort: the keys read are not packed yet
+    const u32* offsets;   // 256: where each digit's rows begin
+    void* state;          // tiles × 256 words, zero
+    u64* ticket;          // zero
+};
+
+// A word of the look-back: status in the two highest bits, then a count of rows. u32 does for fewer than 2^30 rows.
+template <typename Word>
+struct SortState {
+    static constexpr u32 BITS = sizeof(Word) * 8 - 2;
+    static constexpr Word TILE = Word(1) << BITS;    // rows of the digit in this tile
+    static constexpr Word PREFIX = Word(2) << BITS;  // in this tile and all before
+    static constexpr Word COUNT = TILE - 1;
+};
+
+template <typename Key, typename Value, u32 THREADS, u32 ITEMS>
+struct SortShared {
+    static constexpr u32 WARPS = THREADS / 32;
+    union {
+        struct {
+            u32 counts[WARPS][SORT_DIGITS];  // rows of each digit in each warp, then where they begin in the tile
+            u32 peers[WARPS][SORT_DIGITS];   // lanes that hold the digit at this moment
+        } rank;
+        Key keys[THREADS * ITEMS];
+        Value values[THREADS * ITEMS];
+    };
+    u32 base[SORT_DIGITS];  // position in the output minus position in the reordered tile
+};
+
+template <typename Value>
+WF_DEVICE Value sort_value(const SortPass& p, u64 at) {
+    if (p.values != nullptr) return static_cast<const Value*>(p.values)[at];
+    return Value(p.order != nullptr ? p.order[at] : at);
+}
+
+template <>
+WF_DEVICE SortNothing sort_value<SortNothing>(const SortPass&, u64) {
+    return SortNothing{};
+}
+
+template <typename Value>
+struct SortHasValues {
+    static constexpr bool YES = true;
+};
+template <>
+struct SortHasValues<SortNothing> {
+    static constexpr bool YES = false;
+};
+
+template <typename Key, typename Value, typename Word, u32 THREADS, u32 ITEMS>
+__device__ void sort_pass_body(const SortPass& p) {
+    constexpr u32 TILE = THREADS * ITEMS;
+    constexpr u32 WARPS = THREADS / 32;
+    static_assert(THREADS >= SORT_DIGITS && THREADS % 32 == 0, "one thread for each digit");
+    using Shared = SortShared<Key, Value, THREADS, ITEMS>;
+    using Flags = SortState<Word>;
+    WF_SHARED(Shared, shared);
+
+    const u64 tile = compact_ticket(p.ticket);
+    const u64 first = tile * TILE;
+    const u32 rows = p.rows - first < TILE ? u32(p.rows - first) : TILE;
+    const u32 lane = threadIdx.x % 32;
+    const u32 warp = threadIdx.x / 32;
+    const u32 shift = u32(p.shift);
+
+    // Load. Item i of a warp is a run of 32 rows, so items, lanes and warps in order are the rows in order. Beyond the
+    // last row stand keys of all ones: their digit is the greatest, and they come last in it.
+    const u32 local = warp * 32 * ITEMS + lane;
+    Key keys[ITEMS];
+    const Key* keys_in = static_cast<const Key*>(p.keys);
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        const u32 at = local + i * 32;
+        Key key = ~Key(0);
+        if (at < rows) {
+            const u64 row = p.order != nullptr ? u64(p.order[first + at]) : first + at;
+            key = keys_in[row];
+            if (p.pack != 0) key = Key(key << p.index_bits) | Key(row);
+        }
+        keys[i] = key;
+    }
+
+    // Count digits by warp.
+    for (u32 at = threadIdx.x; at < WARPS * SORT_DIGITS; at += THREADS) {
+        shared.rank.counts[at / SORT_DIGITS][at % SORT_DIGITS] = 0;
+        shared.rank.peers[at / SORT_DIGITS][at % SORT_DIGITS] = 0;
+    }
+    __syncthreads();  // the counts are zero
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        atomicAdd(&shared.rank.counts[warp][sort_digit(keys[i], shift)], 1u);
+    }
+    __syncthreads();  // the warps' counts are complete
+
+    // Publish the tile's counts early, so that later tiles wait less; then turn them into places in the tile.
+    Word* state = static_cast<Word*>(p.state);
+    const u32 digit = threadIdx.x;
+    u32 count = 0;
+    if (digit < SORT_DIGITS) {
+        for (u32 w = 0; w < WARPS; ++w) {
+            const u32 here = shared.rank.counts[w][digit];
+            shared.rank.counts[w][digit] = count;
+            count += here;
+        }
+        u32 real = count;
+        if (digit == sort_digit(~Key(0), shift)) real -= TILE - rows;
+        const Word status = tile == 0 ? Flags::PREFIX : Flags::TILE;
+        store_release(state + tile * SORT_DIGITS + digit, Word(status | real));
+    }
+    u32 total;
+    const u32 begin = block_scan<THREADS, u32>(count, total);
+    if (digit < SORT_DIGITS) {
+        for (u32 w = 0; w < WARPS; ++w) shared.rank.counts[w][digit] += begin;
+    }
+    __syncthreads();  // the places are complete
+
+    // Rank: lanes of a warp that hold the same digit find each other through a mask in shared memory.
+    u32 ranks[ITEMS];
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        const u32 mine = sort_digit(keys[i], shift);
+        u32* peers_of = &shared.rank.peers[warp][mine];
+        atomicOr(peers_of, 1u << lane);
+        __syncwarp(FULL_WARP);  // every lane is in its digit's mask
+        const u32 peers = *peers_of;
+        const u32 leader = 31 - __clz(peers);
+        u32 place = 0;
+        if (lane == leader) {
+            place = shared.rank.counts[warp][mine];
+            shared.rank.counts[warp][mine] = place + __popc(peers);
+        }
+        place = __shfl_sync(FULL_WARP, place, leader);  // and every lane has read its mask
+        ranks[i] = place + __popc(peers & ((1u << lane) - 1));
+        if (lane == leader) *peers_of = 0;
+        __syncwarp(FULL_WARP);  // the masks are empty for the next item
+    }
+    __syncthreads();  // the counts give way to the keys
+
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) shared.keys[ranks[i]] = keys[i];
+
+    // Look back: one thread for each digit.
+    if (digit < SORT_DIGITS) {
+        Word before = 0;
+        if (tile != 0) {
+            u64 at = tile - 1;
+            bool done = false;
+            while (!done) {
+                const Word word = load_acquire(state + at * SORT_DIGITS + digit);
+                if (word < Flags::TILE) {
+                    spin();
+                } else {
+                    before += word & Flags::COUNT;
+                    done = word >= Flags::PREFIX;
+                    at -= 1;
+                }
+            }
+            u32 real = count;
+            if (digit == sort_digit(~Key(0), shift)) real -= TILE - rows;
+            store_release(state + tile * SORT_DIGITS + digit, Word(Flags::PREFIX | (before + real)));
+        }
+        // May wrap below zero; the sum with a place in the tile does not.
+        shared.base[digit] = p.offsets[digit] + u32(before) - begin;
+    }
+    __syncthreads();  // keys are reordered, bases are there
+
+    // Store: neighbours in the reordered tile are neighbours in the output wherever their digit is the same.
+    u32 to[ITEMS];
+    Key* keys_out = static_cast<Key*>(p.keys_out);
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        const u32 at = threadIdx.x + i * THREADS;
+        const Key key = shared.keys[at];
+        to[i] = shared.base[sort_digit(key, shift)] + at;
+        if (at < rows) {
+            if (p.indices_out != nullptr) {
+                p.indices_out[to[i]] = u32(key & ((Key(1) << p.index_bits) - 1));
+            } else if (p.keys_out != nullptr) {
+                keys_out[to[i]] = key;
+            }
+        }
+    }
+
+    if constexpr (SortHasValues<Value>::YES) {
+        Value values[ITEMS];
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            const u32 at = local + i * 32;
+            if (at < rows) values[i] = sort_value<Value>(p, first + at);
+        }
+        __syncthreads();  // the keys give way to the values
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            if (local + i * 32 < rows) shared.values[ranks[i]] = values[i];
+        }
+        __syncthreads();  // the values are reordered
+        Value* values_out = static_cast<Value*>(p.values_out);
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            const u32 at = threadIdx.x + i * THREADS;
+            if (at < rows) values_out[to[i]] = shared.values[at];
+        }
+    }
+}
+
+// ---- what is left when no digit differs ----
+
+struct SortIdentity {
+    u32* order;  // rows
+    u64 rows;
+};
+
+WF_DEVICE void sort_identity_body(const SortIdentity& p) {
+    const u64 stride = u64(gridDim.x) * blockDim.x;
+    for (u64 at = u64(blockIdx.x) * blockDim.x + threadIdx.x; at < p.rows; at += stride) p.order[at] = u32(at);
+}
+
+}  // namespace wf
+
+#define WF_SORT_ENTRIES                                                                                                \
+    WF_KERNEL(sort_histogram_u64, wf::SortHistogram) { wf::sort_histogram_body<wf::u64>(p); }                          \
+    WF_KERNEL(sort_histogram_u32, wf::SortHistogram) { wf::sort_histogram_body<wf::u32>(p); }                          \
+    WF_KERNEL(sort_offsets, wf::SortOffsets) { wf::sort_offsets_body(p); }                                             \
+    WF_KERNEL(sort_identity, wf::SortIdentity) { wf::sort_identity_body(p); }
+
+// One pass for a key, a value and a look-back word; THREADS and ITEMS are known to the host.
+#define WF_SORT_PASS(NAME, KEY, VALUE, WORD, THREADS, ITEMS)                                                           \
+    WF_KERNEL_BOUNDS(THREADS, 2, NAME, wf::SortPass) { wf::sort_pass_body<KEY, VALUE, WORD, THREADS, ITEMS>(p); }

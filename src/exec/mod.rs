@@ -1,0 +1,69 @@
+//! Runs plans for a session that has a device.
+
+mod aggregate;
+mod join;
+mod run;
+mod scan;
+mod sort;
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+use crate::column::Table;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::plan::{Cut, DeviceNode, Planner, cut};
+
+/// What executes the plans of a session with a device.
+#[derive(Debug, Clone)]
+pub(crate) struct Engine {
+    pub(crate) device: Device,
+    /// Any operator left to the CPU is an error.
+    pub(crate) strict: bool,
+}
+
+/// Where a result lies.
+pub(crate) enum Outcome {
+    Device(Table),
+    Host(Vec<RecordBatch>),
+}
+
+impl Engine {
+    pub(crate) fn new(device: Device, strict: bool) -> Self {
+        Engine { device, strict }
+    }
+}
+
+/// Runs an optimized plan: on the device what it supports, on the CPU the rest.
+pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: LogicalPlan) -> Result<Outcome> {
+    let Cut { plan, left, .. } = cut(&plan)?;
+    if engine.strict
+        && let Some((operator, why)) = left.first()
+    {
+        return Err(Error::unsupported(format!("on the device: {operator}"), why.clone()));
+    }
+    if let LogicalPlan::Extension(extension) = &plan
+        && let Some(node) = extension.node.as_any().downcast_ref::<DeviceNode>()
+    {
+        return Ok(Outcome::Device(run_on_device(state, engine, node.plan()).await?));
+    }
+    let planner = Planner { engine: engine.clone(), state: Arc::new(state.clone()) };
+    let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(planner)]);
+    let physical = planner.create_physical_plan(&plan, state).await?;
+    Ok(Outcome::Host(datafusion::physical_plan::collect(physical, state.task_ctx()).await?))
+}
+
+/// Runs a supported plan whole. Its tables stay on the device.
+pub(crate) async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Table> {
+    let scans = scan::load(state, &engine.device, plan).await?;
+    run::Runner { device: engine.device.clone(), scans }.table(plan)
+}
+
+/// Text of what runs where and why not, for EXPLAIN.
+pub(crate) fn explain(_state: &SessionState, _engine: &Engine, plan: &LogicalPlan) -> Result<String> {
+    Ok(cut(plan)?.lines.join("\n"))
+}

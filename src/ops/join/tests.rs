@@ -1,0 +1,160 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::ops::testing::*;
+
+/// Writes each probe's matches: one row of a unique table, or count and row numbers of a list.
+const PROBE: &str = r#"
+#include "join.cuh"
+struct Probe {
+    wf::JoinTableView view;
+    const wf::u64* probes;
+    wf::u64 n;
+    wf::u64 direct;
+    wf::u32* begin;
+    wf::u32* end;
+};
+WF_KERNEL(probe, Probe) {
+    for (wf::u64 at = wf::u64(wf::global_thread()); at < p.n; at += wf::u64(wf::global_threads())) {
+        const wf::u64 key = p.probes[at];
+        if (p.view.rows == nullptr) {
+            p.begin[at] = p.direct ? wf::join_row_unique_direct(p.view, key) : wf::join_row_unique_hash(p.view, key);
+        } else {
+            const wf::u64 slot = p.direct ? wf::join_slot_direct(p.view, key) : wf::join_slot_hash(p.view, key);
+            p.begin[at] = wf::join_begin(p.view, slot);
+            p.end[at] = wf::join_end(p.view, slot);
+            if (wf::join_count(p.view, slot) != p.end[at] - p.begin[at]) p.end[at] = 12345678;
+        }
+    }
+}
+"#;
+
+fn matches(device: &Device, table: &JoinTable, probes: &[u64]) -> Vec<Vec<u32>> {
+    let n = probes.len();
+    let kernel = device.kernel(&Source::new("probe", PROBE), "probe").unwrap();
+    let (input, begin, end) =
+        (upload(device, probes), device.alloc("test", n * 4).unwrap(), device.alloc("test", n * 4).unwrap());
+    let mut arguments = table.view().to_vec();
+    arguments.extend([Argument::from(&input), (n as u64).into(), u64::from(table.is_direct()).into()]);
+    arguments.extend([Argument::from(&begin), (&end).into()]);
+    // SAFETY: Probe: the table's view, n probes, two arrays of n.
+    unsafe { device.launch(&kernel, grid(tiles(n as u64, 256), 256), &arguments).unwrap() };
+    let begin = read::<u32>(&begin, n);
+    match &table.rows {
+        None => begin.into_iter().map(|row| if row == u32::MAX { vec![] } else { vec![row] }).collect(),
+        Some(rows) => {
+            let rows = read::<u32>(rows, rows.len() / 4);
+            let end = read::<u32>(&end, n);
+            begin.iter().zip(end).map(|(&b, e)| rows[b as usize..e as usize].to_vec()).collect()
+        }
+    }
+}
+
+fn check(device: &Device, keys: &[u64], valid: Option<&[u8]>, domain: Option<u64>, direct: bool) {
+    let rows = keys.len();
+    let buffer = upload(device, keys);
+    let valid_buffer = valid.map(|v| upload(device, v));
+    let table = JoinTable::build(device, &buffer, valid_buffer.as_ref(), rows as u64, domain).unwrap();
+    let mut expected: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    for (row, &key) in keys.iter().enumerate() {
+        if valid.is_none_or(|v| v[row] != 0) {
+            expected.entry(key).or_default().push(row as u32);
+        }
+    }
+    assert_eq!(table.unique, expected.values().all(|rows| rows.len() == 1));
+    assert_eq!(table.is_direct(), direct);
+    let mut probes: Vec<u64> = keys.to_vec();
+    probes.extend([0, 1, 77, u64::MAX, u64::MAX - 1, 1 << 40]);
+    probes.extend(random(99, 100));
+    let found = matches(device, &table, &probes);
+    for (probe, found) in probes.iter().zip(found) {
+        assert_eq!(&found, expected.get(probe).unwrap_or(&vec![]), "key {probe} of {rows} rows");
+    }
+}
+
+#[test]
+fn join_finds_unique_scattered_keys_at_every_size() {
+    for device in devices() {
+        for rows in [0, 1, 31, 32, 33, 1023, 1024, 1025, 20_000] {
+            let keys: Vec<u64> = random(rows as u64, rows).collect();
+            check(&device, &keys, None, None, false);
+        }
+    }
+}
+
+#[test]
+fn join_finds_the_key_that_means_empty() {
+    for device in devices() {
+        check(&device, &[u64::MAX], None, None, false);
+        check(&device, &[3, u64::MAX, 5], None, None, false);
+        check(&device, &[u64::MAX, 3, u64::MAX, 5, u64::MAX], None, None, false);
+    }
+}
+
+#[test]
+fn join_lists_repeated_keys_in_row_order() {
+    for device in devices() {
+        let rows = 12_000;
+        check(&device, &random(1, rows).map(|x| hash(x % 700)).collect::<Vec<_>>(), None, None, false);
+        let giant: Vec<u64> = random(2, rows).map(|x| if x % 10 == 0 { hash(x) } else { 42 }).collect();
+        check(&device, &giant, None, None, false);
+        check(&device, &vec![7; rows], None, None, false);
+    }
+}
+
+#[test]
+fn join_uses_a_direct_table_in_a_dense_domain() {
+    for device in devices() {
+        let rows = 9000;
+        check(&device, &(0..rows as u64).rev().collect::<Vec<_>>(), None, Some(rows as u64), true);
+        check(&device, &random(4, rows).map(|x| x % 5000).collect::<Vec<_>>(), None, Some(5000), true);
+        check(&device, &[], None, Some(0), true);
+        check(&device, &[5, 9], None, Some(1 << 40), false);
+    }
+}
+
+#[test]
+fn join_leaves_invalid_rows_out() {
+    let device = device(3);
+    let keys: Vec<u64> = random(6, 4000).map(|x| x % 300).collect();
+    let valid: Vec<u8> = random(7, 4000).map(|x| (x % 3 != 0) as u8).collect();
+    check(&device, &keys, Some(&valid), None, false);
+    check(&device, &keys, Some(&valid), Some(300), true);
+    check(&device, &keys, Some(&vec![0; 4000]), None, false);
+    // Keys of rows that take no part may lie outside the domain.
+    let outside: Vec<u64> = keys.iter().zip(&valid).map(|(&k, &v)| if v == 0 { u64::MAX - k } else { k }).collect();
+    check(&device, &outside, Some(&valid), Some(300), true);
+}
+
+#[test]
+fn join_survives_a_domain_that_does_not_hold() {
+    check(&device(0), &[1, 2, 3000], None, Some(100), false);
+}
+
+#[test]
+fn expand_repeats_rows_by_their_counts() {
+    for device in devices() {
+        let shapes: [Vec<u64>; 6] = [
+            vec![],
+            vec![0; 100],
+            vec![1; 5000],
+            random(1, 5000).map(|x| x % 4).collect(),
+            (0..3000).map(|row| if row == 1500 { 10_000 } else { 0 }).collect(),
+            (0..3000).map(|row| if row % 500 == 0 { 2047 } else { (row % 2) as u64 }).collect(),
+        ];
+        for counts in shapes {
+            let mut offsets = vec![0u64];
+            counts.iter().for_each(|c| offsets.push(offsets.last().unwrap() + c));
+            let total = *offsets.last().unwrap();
+            let found = expand(&device, &upload(&device, &offsets), counts.len() as u64, total).unwrap();
+            let expected: Vec<u32> =
+                counts.iter().zip(0u32..).flat_map(|(&c, row)| std::iter::repeat_n(row, c as usize)).collect();
+            assert_eq!(read::<u32>(&found, total as usize), expected);
+        }
+    }
+}
+
+/// Scatters small numbers over all 64 bits.
+fn hash(x: u64) -> u64 {
+    random(x, 1).next().unwrap()
+}

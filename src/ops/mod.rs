@@ -1,0 +1,41 @@
+//! Host side of the hand-written kernels, one file per family, with the kernel file's stem.
+//!
+//! Operators take buffers and row counts and know nothing of columns or plans. They only submit work; those that must
+//! wait for the device say so. Row numbers are `u32` in buffers, row counts `u64`.
+
+pub(crate) mod join;
+pub(crate) mod scan;
+pub(crate) mod segment;
+pub(crate) mod sort;
+#[cfg(test)]
+mod testing;
+
+use crate::device::{Grid, Source};
+use crate::error::{Error, Result};
+
+/// Every translation unit of this module, for compiling ahead.
+pub(crate) fn sources() -> Vec<Source> {
+    let mut sources = vec![scan::source(), join::source()];
+    sources.extend(sort::sources());
+    sources.extend(segment::sources());
+    sources
+}
+
+/// Tiles that cover `rows`.
+fn tiles(rows: u64, tile: u64) -> u64 {
+    rows.div_ceil(tile)
+}
+
+/// One block for each of `blocks` tiles, without dynamic shared memory.
+fn grid(blocks: u64, threads: u32) -> Grid {
+    // Rows fit 32 bits wherever their numbers do, and a tile has many rows.
+    Grid { blocks: u32::try_from(blocks).expect("fewer than 2³² tiles"), threads, shared: 0 }
+}
+
+/// Refuses row counts whose row numbers do not fit `u32` (the last number means "no row").
+fn numbered(operator: &'static str, rows: u64) -> Result<()> {
+    if rows < u64::from(u32::MAX) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("{operator} of {rows} rows"), "row numbers have 32 bits"))
+}

@@ -1,0 +1,232 @@
+//! Runs of equal keys in sorted order, and their reduction in a fixed order. Kernels in `kernels/segment.cuh`.
+
+use super::sort::SortWord;
+use super::{grid, numbered, tiles};
+use crate::device::{Argument, Buffer, Device, Source};
+use crate::error::Result;
+
+const OPERATOR: &str = "segment";
+/// `SEGMENT_TILE` and `SEGMENT_THREADS` of the kernels.
+const TILE: u64 = 2048;
+const THREADS: u32 = 256;
+/// Tiles that a block of the finishing pass looks at: one for each of its warps.
+const FINISH_TILES: u64 = 8;
+/// The count's bits in a word of the look-back (`COMPACT_COUNT`).
+const COUNT: u64 = (1 << 62) - 1;
+
+/// Runs of rows: run `s` stands at `offsets[s]..offsets[s + 1]`; none is empty.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    /// `u32 × (count + 1)`, from 0 to `rows`.
+    pub(crate) offsets: Buffer,
+    /// Segments.
+    pub(crate) count: u64,
+    /// Rows they cover.
+    pub(crate) rows: u64,
+    /// The segment of each tile's first row, and `count` at the end: `u32 × (tiles + 1)`.
+    segment_of: Buffer,
+}
+
+/// How the values of a segment become one.
+///
+/// Invalid rows are left out. Over no valid row a sum and a count are 0 and an extremum is undefined: count to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reduction {
+    /// `f64` → `f64`, added in an order that the rows' positions decide.
+    SumF64,
+    /// `i64` → `i64`, wraps.
+    SumI64,
+    /// `i64` → `i128`.
+    SumI64Wide,
+    /// `i128` → `i128`, wraps.
+    SumI128,
+    /// `f64` → `f64`; NaN is greatest, so it is the minimum only of nothing but NaN; −0.0 becomes 0.0.
+    MinF64,
+    /// `f64` → `f64`; NaN is greatest; −0.0 becomes 0.0.
+    MaxF64,
+    /// `i64` → `i64`.
+    MinI64,
+    /// `i64` → `i64`.
+    MaxI64,
+    /// `u64` → `u64`.
+    MinU64,
+    /// `u64` → `u64`.
+    MaxU64,
+    /// `i128` → `i128`.
+    MinI128,
+    /// `i128` → `i128`.
+    MaxI128,
+    /// Valid rows → `i64`; reads no values.
+    Count,
+}
+
+impl Reduction {
+    const ALL: [Reduction; 13] = [
+        Reduction::SumF64,
+        Reduction::SumI64,
+        Reduction::SumI64Wide,
+        Reduction::SumI128,
+        Reduction::MinF64,
+        Reduction::MaxF64,
+        Reduction::MinI64,
+        Reduction::MaxI64,
+        Reduction::MinU64,
+        Reduction::MaxU64,
+        Reduction::MinI128,
+        Reduction::MaxI128,
+        Reduction::Count,
+    ];
+
+    /// Suffix of the entries, and the kernels' type for it.
+    fn entry(self) -> (&'static str, &'static str) {
+        match self {
+            Reduction::SumF64 => ("sum_f64", "wf::SegmentSumF64"),
+            Reduction::SumI64 => ("sum_i64", "wf::SegmentSum<wf::i64, wf::u64, wf::i64>"),
+            Reduction::SumI64Wide => ("sum_wide_i64", "wf::SegmentSum<wf::i64, wf::u128, wf::i128>"),
+            Reduction::SumI128 => ("sum_i128", "wf::SegmentSum<wf::i128, wf::u128, wf::i128>"),
+            Reduction::MinF64 => ("min_f64", "wf::SegmentMinF64"),
+            Reduction::MaxF64 => ("max_f64", "wf::SegmentMaxF64"),
+            Reduction::MinI64 => ("min_i64", "wf::SegmentMin<wf::i64>"),
+            Reduction::MaxI64 => ("max_i64", "wf::SegmentMax<wf::i64>"),
+            Reduction::MinU64 => ("min_u64", "wf::SegmentMin<wf::u64>"),
+            Reduction::MaxU64 => ("max_u64", "wf::SegmentMax<wf::u64>"),
+            Reduction::MinI128 => ("min_i128", "wf::SegmentMin<wf::i128>"),
+            Reduction::MaxI128 => ("max_i128", "wf::SegmentMax<wf::i128>"),
+            Reduction::Count => ("count", "wf::SegmentCount"),
+        }
+    }
+
+    fn is_128(self) -> bool {
+        matches!(self, Reduction::SumI128 | Reduction::MinI128 | Reduction::MaxI128)
+    }
+
+    /// Bytes of a value; 0 where none is read.
+    pub(crate) fn value_width(self) -> usize {
+        if self == Reduction::Count { 0 } else { [8, 16][usize::from(self.is_128())] }
+    }
+
+    /// Bytes of a result, which are also those of a partial one.
+    pub(crate) fn result_width(self) -> usize {
+        if self.is_128() || self == Reduction::SumI64Wide { 16 } else { 8 }
+    }
+
+    fn source(self) -> Source {
+        let (suffix, op) = self.entry();
+        let text = format!("#include \"segment.cuh\"\nWF_SEGMENT_REDUCE({suffix}, {op})\n");
+        Source::new(format!("segment_{suffix}"), text)
+    }
+}
+
+fn source() -> Source {
+    Source::new("segment", "#include \"segment.cuh\"\nWF_SEGMENT_ENTRIES\n")
+}
+
+pub(super) fn sources() -> Vec<Source> {
+    std::iter::once(source()).chain(Reduction::ALL.into_iter().map(Reduction::source)).collect()
+}
+
+/// The runs of equal keys, of rows taken in `order` (`u32 × rows`, as [`super::sort::argsort`] gave it for these words).
+/// Waits for the device: the number of runs.
+pub(crate) fn segments(device: &Device, words: &[SortWord<'_>], order: &Buffer, rows: u64) -> Result<Segments> {
+    numbered(OPERATOR, rows)?;
+    assert!(order.len() as u64 >= rows * 4, "order of {rows} rows");
+    if rows == 0 {
+        let (offsets, segment_of) = (device.alloc_zeroed(OPERATOR, 4)?, device.alloc_zeroed(OPERATOR, 4)?);
+        return Ok(Segments { offsets, count: 0, rows, segment_of });
+    }
+    let mut addresses = Vec::new();
+    for word in words {
+        assert!(word.keys.len() as u64 >= rows * 8, "{rows} keys");
+        addresses.extend_from_slice(&word.keys.address().to_le_bytes());
+    }
+    let addresses = device.upload(OPERATOR, &addresses)?;
+    let tiles = tiles(rows, TILE);
+    let most = device.alloc(OPERATOR, (rows as usize + 1) * 4)?;
+    let state = device.alloc_zeroed(OPERATOR, (tiles as usize + 1) * 8)?;
+    let kernel = device.kernel(&source(), "segment_bounds")?;
+    let arguments: [Argument; 6] =
+        [(&addresses).into(), (words.len() as u64).into(), order.into(), rows.into(), (&most).into(), (&state).into()];
+    // SAFETY: SegmentBounds { words: the address of rows u64 for each word, checked above and alive through `words`;
+    // their number; order: rows u32 that number rows; rows > 0; offsets: rows + 1 u32; state: 1 + tiles zeroed u64 }.
+    unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
+    let count = state.read_words(tiles as usize * 8, 1)?[0] & COUNT;
+    // There may be far fewer segments than rows.
+    let offsets = device.alloc(OPERATOR, (count as usize + 1) * 4)?;
+    offsets.copy_from(0, &most, 0, (count as usize + 1) * 4)?;
+    drop(most);
+    Segments::new(device, offsets, count, rows)
+}
+
+impl Segments {
+    /// Segments of known offsets: `u32 × (count + 1)`, strictly ascending from 0 to `rows`.
+    pub(crate) fn new(device: &Device, offsets: Buffer, count: u64, rows: u64) -> Result<Segments> {
+        assert!(offsets.len() as u64 >= (count + 1) * 4, "{count} segments");
+        let tiles = tiles(rows, TILE);
+        let segment_of = device.alloc(OPERATOR, (tiles as usize + 1) * 4)?;
+        let kernel = device.kernel(&source(), "segment_tiles")?;
+        let arguments: [Argument; 4] = [(&offsets).into(), count.into(), tiles.into(), (&segment_of).into()];
+        let blocks = super::tiles(tiles + 1, u64::from(THREADS));
+        // SAFETY: SegmentTiles { offsets: count + 1 u32, checked; count; tiles; segment_of: tiles + 1 u32 }.
+        unsafe { device.launch(&kernel, grid(blocks, THREADS), &arguments)? };
+        Ok(Segments { offsets, count, rows, segment_of })
+    }
+}
+
+/// One result for each segment, of `kind.result_width()` bytes.
+///
+/// The value at position `i` of the segments is `values[order[i]]` (`values[i]` without an order), and takes part unless
+/// `valid` holds 0 there. What is combined with what depends on positions alone: same input, same bits.
+/// [`Reduction::Count`] reads no values; any buffer will do.
+pub(crate) fn segmented_reduce(
+    device: &Device,
+    kind: Reduction,
+    values: &Buffer,
+    valid: Option<&Buffer>,
+    order: Option<&Buffer>,
+    segments: &Segments,
+) -> Result<Buffer> {
+    let rows = segments.rows;
+    let width = kind.result_width();
+    assert!(order.is_some() || values.len() as u64 >= rows * kind.value_width() as u64, "{rows} values");
+    assert!(order.is_none_or(|order| order.len() as u64 >= rows * 4), "order of {rows} rows");
+    let results = device.alloc(OPERATOR, segments.count as usize * width)?;
+    let tiles = tiles(rows, TILE);
+    let heads = device.alloc(OPERATOR, tiles as usize * width)?;
+    let tails = device.alloc(OPERATOR, tiles as usize * width)?;
+
+    let null = Argument::from(0u64);
+    let kernel = device.kernel(&kind.source(), &format!("segment_reduce_{}", kind.entry().0))?;
+    let arguments: [Argument; 10] = [
+        if kind == Reduction::Count { null } else { values.into() },
+        valid.map_or(null, Argument::from),
+        order.map_or(null, Argument::from),
+        (&segments.offsets).into(),
+        (&segments.segment_of).into(),
+        rows.into(),
+        tiles.into(),
+        (&results).into(),
+        (&heads).into(),
+        (&tails).into(),
+    ];
+    // SAFETY: SegmentReduce: values of the kind's width for every row that `order` names (its maker's promise; without
+    // one checked above), validity likewise; order rows u32 or null; offsets and segment_of made by `Segments`; results
+    // one for each segment, heads and tails one for each tile, of the kind's width.
+    unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
+
+    let kernel = device.kernel(&kind.source(), &format!("segment_finish_{}", kind.entry().0))?;
+    let arguments: [Argument; 7] = [
+        (&segments.offsets).into(),
+        (&segments.segment_of).into(),
+        rows.into(),
+        tiles.into(),
+        (&results).into(),
+        (&heads).into(),
+        (&tails).into(),
+    ];
+    // SAFETY: SegmentFinish: the same buffers as above.
+    unsafe { device.launch(&kernel, grid(super::tiles(tiles, FINISH_TILES), THREADS), &arguments)? };
+    Ok(results)
+}
+
+#[cfg(test)]
+mod tests;
