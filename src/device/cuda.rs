@@ -26,7 +26,7 @@ const OLDEST_CAPABILITY: (i32, i32) = (8, 0);
 pub(super) struct CudaDriver {
     properties: DeviceProperties,
     nvrtc: &'static Nvrtc,
-    // Dropped in this order, after `drop` has emptied them: the queue's stream goes before its context.
+    // Dropped in this order, after `drop` has waited: what lives in the context goes before it.
     staging: Staging,
     memory: Memory,
     modules: Mutex<Vec<Module>>,
@@ -77,7 +77,6 @@ impl Drop for CudaDriver {
             for module in lock(&self.modules).drain(..) {
                 let _ = call!(cuModuleUnload(module.0));
             }
-            let _ = call!(cuMemPoolDestroy(self.memory.pool));
         }
     }
 }
@@ -246,6 +245,13 @@ impl Memory {
     }
 }
 
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the owner's end; the driver keeps what is still in use until its release.
+        let _ = unsafe { call!(cuMemPoolDestroy(self.pool)) };
+    }
+}
+
 #[derive(Debug)]
 struct Module(sys::CUmodule);
 
@@ -256,8 +262,8 @@ unsafe impl Send for Module {}
 struct Function {
     function: sys::CUfunction,
     name: Arc<str>,
-    /// Size of its parameter structure.
-    parameters: usize,
+    /// Size of its parameter structure, where the driver tells.
+    parameters: Option<usize>,
 }
 
 // SAFETY: driver handles may be used from any thread.
@@ -376,11 +382,10 @@ impl Driver for CudaDriver {
         let dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: a live function.
         self.queue.check(unsafe { call!(cuFuncSetAttribute(function, dynamic, most)) })?;
-        let (mut offset, mut parameters) = (0, 0);
+        let (mut offset, mut size) = (0, 0);
         // SAFETY: a live function; writes both numbers. A function without parameters refuses the index.
-        if unsafe { call!(cuFuncGetParamInfo(function, 0, &mut offset, &mut parameters)) }.is_err() {
-            parameters = 0;
-        }
+        let told = unsafe { call!(cuFuncGetParamInfo(function, 0, &mut offset, &mut size)) };
+        let parameters = told.is_ok().then_some(size);
         let mut functions = lock(&self.functions);
         functions.push(Function { function, name: name.into(), parameters });
         Ok(FunctionHandle(functions.len() as u64 - 1))
@@ -388,8 +393,9 @@ impl Driver for CudaDriver {
 
     unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
         let Function { function, name, parameters } = self.find_function(function);
-        if parameters != size_of_val(arguments) {
-            let log = format!("takes {parameters} bytes of parameters, was given {}", size_of_val(arguments));
+        let given = size_of_val(arguments);
+        if let Some(size) = parameters.filter(|&size| size != given) {
+            let log = format!("takes {size} bytes of parameters, was given {given}");
             return Err(ErrorKind::Compile { kernel: kernel.to_string(), log }.into());
         }
         self.queue.bind()?;

@@ -172,7 +172,9 @@ unsafe impl Sync for Queue {}
 #[derive(Debug, Default)]
 struct Launched {
     latest: VecDeque<Arc<str>>,
+    /// All ever launched, and those of them that were waited for.
     total: u64,
+    done: u64,
 }
 
 /// Most suspects that are remembered.
@@ -200,19 +202,16 @@ impl Queue {
     }
 
     pub(super) fn launched(&self, kernel: &Arc<str>) {
-        let mut launched = self.suspects();
-        launched.total += 1;
-        if launched.latest.len() == SUSPECTS {
-            launched.latest.pop_front();
-        }
-        launched.latest.push_back(kernel.clone());
+        self.suspects().add(kernel.clone());
     }
 
     /// Waits for all submitted work.
     pub(super) fn wait(&self) -> Result<()> {
+        // Other threads may launch meanwhile: theirs stay suspect.
+        let before = self.suspects().total;
         // SAFETY: the stream lives as long as the queue.
         self.check(unsafe { call!(cuStreamSynchronize(self.stream)) })?;
-        *self.suspects() = Launched::default();
+        self.suspects().clear(before);
         Ok(())
     }
 
@@ -233,12 +232,28 @@ impl Queue {
 }
 
 impl Launched {
+    fn add(&mut self, kernel: Arc<str>) {
+        self.total += 1;
+        if self.latest.len() == SUSPECTS {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(kernel);
+    }
+
+    /// The first `done` launches of all are above suspicion.
+    fn clear(&mut self, done: u64) {
+        self.done = self.done.max(done);
+        while self.latest.len() as u64 > self.total - self.done {
+            self.latest.pop_front();
+        }
+    }
+
     fn describe(&self) -> String {
         let mut text = String::from("; the device is lost to this process; kernels launched since the last wait: ");
-        if self.total == 0 {
+        if self.total == self.done {
             text.push_str("none");
         }
-        let forgotten = self.total - self.latest.len() as u64;
+        let forgotten = self.total - self.done - self.latest.len() as u64;
         if forgotten > 0 {
             text.push_str(&format!("{forgotten} earlier, "));
         }
@@ -264,10 +279,24 @@ mod tests {
 
     #[test]
     fn the_latest_suspects_are_named_and_the_earlier_counted() {
-        let mut launched = Launched { total: 40, ..Default::default() };
-        launched.latest.extend(["scan_i64".into(), "sort_pass_u32".into()]);
-        assert!(launched.describe().ends_with("wait: 38 earlier, scan_i64, sort_pass_u32"));
-        assert!(Launched::default().describe().ends_with("wait: none"));
+        let mut launched = Launched::default();
+        let said = |launched: &Launched| launched.describe().split("wait: ").nth(1).map(String::from).unwrap();
+        assert_eq!(said(&launched), "none");
+        launched.add("scan_i64".into());
+        launched.add("sort_pass_u32".into());
+        assert_eq!(said(&launched), "scan_i64, sort_pass_u32");
+        launched.clear(1);
+        assert_eq!(said(&launched), "sort_pass_u32");
+        launched.clear(2);
+        assert_eq!(said(&launched), "none");
+        for _ in 0..SUSPECTS + 3 {
+            launched.add("k".into());
+        }
+        assert!(said(&launched).starts_with("3 earlier, k, k"), "{}", said(&launched));
+        launched.clear(4);
+        assert!(said(&launched).starts_with("1 earlier, k, k"), "{}", said(&launched));
+        launched.clear(2 + SUSPECTS as u64);
+        assert_eq!(said(&launched), "k, k, k");
     }
 
     #[test]
