@@ -25,4 +25,13 @@ if [ -z "${WARPFRAME_NVRTC:-}" ]; then
 fi
 
 cd "$root"
-exec cargo run --quiet --example compile_kernels -- "$directory" "$@"
+# Built with the features of the test command: other features would build every dependency once more.
+messages=$(cargo build --quiet --workspace --all-features --examples --message-format=json)
+program=$(printf '%s\n' "$messages" | python3 -c '
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("executable") and message["target"]["name"] == "compile_kernels":
+        print(message["executable"])
+' | tail -n 1)
+exec "$program" "$directory" "$@"

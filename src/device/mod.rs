@@ -13,6 +13,7 @@ mod driver;
 mod fake;
 mod nvrtc;
 mod pool;
+mod profile;
 mod sim;
 mod source;
 
@@ -24,6 +25,7 @@ pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
+pub use profile::KernelTime;
 pub use pool::{MemoryLimit, MemoryUse};
 pub use sim::SimOptions;
 pub(crate) use source::Source;
@@ -41,6 +43,7 @@ struct Shared {
     pool: pool::Pool,
     cache: cache::KernelCache,
     counters: counters::Counting,
+    profile: std::sync::Mutex<Option<Vec<profile::Span>>>,
 }
 
 /// What executes kernels on a [`Device`].
@@ -129,7 +132,7 @@ impl Device {
     fn with_driver(driver: Box<dyn Driver>, kind: DeviceKind, limit: MemoryLimit) -> Result<Self> {
         let pool = pool::Pool::new(limit, driver.properties().memory);
         let cache = cache::KernelCache::new();
-        Ok(Device(Arc::new(Shared { driver, kind, pool, cache, counters: counters::Counting::default() })))
+        Ok(Device(Arc::new(Shared { driver, kind, pool, cache, counters: counters::Counting::default(), profile: Default::default() })))
     }
 
     /// Whether both are the same opened device, so that one may read the other's buffers.
@@ -253,7 +256,9 @@ impl Device {
         }
         self.0.counters.launched(&kernel.name);
         let words: Vec<u64> = arguments.iter().map(|a| a.0).collect();
-        // SAFETY: the caller's promise is the driver's demand.
-        unsafe { self.0.driver.launch(kernel.function, &kernel.name, grid, &words) }
+        self.profiled(&kernel.name, || {
+            // SAFETY: the caller's promise is the driver's demand.
+            unsafe { self.0.driver.launch(kernel.function, &kernel.name, grid, &words) }
+        })
     }
 }
