@@ -20,11 +20,11 @@ mod codegen;
 mod column;
 pub mod device;
 mod error;
-mod ops;
-mod plan;
 mod exec;
 pub mod frame;
 mod io;
+mod ops;
+mod plan;
 mod session;
 
 pub use error::{Error, ErrorKind, Result};

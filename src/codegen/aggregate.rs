@@ -160,10 +160,11 @@ fn attempt(
     let exact = shape.layout.is_exact();
     let in_place = is_in_place(flow);
     let plain_keys = in_place && groups.iter().all(|g| plain_column(flow, g).is_some());
-    let plain_feeds = in_place && ordered.iter().all(|o| {
-        let call = &calls[o.call];
-        call.filter.is_none() && call.arg.as_ref().is_some_and(|arg| plain_column(flow, arg).is_some())
-    });
+    let plain_feeds = in_place
+        && ordered.iter().all(|o| {
+            let call = &calls[o.call];
+            call.filter.is_none() && call.arg.as_ref().is_some_and(|arg| plain_column(flow, arg).is_some())
+        });
     if (!exact && !plain_keys) || (!ordered.is_empty() && !plain_feeds) {
         return Ok((Attempt::NeedsColumns, None));
     }
@@ -273,12 +274,27 @@ fn attempt(
         Body::Registers => {
             let partials = partials.as_deref().unwrap_or_default();
             let per_thread = rows_per_thread(rows, device);
-            ("reduce", registers_body(&shape.feeds, &names, &head, items, &prepared.prologue, &statements, partials, per_thread))
+            (
+                "reduce",
+                registers_body(
+                    &shape.feeds,
+                    &names,
+                    &head,
+                    items,
+                    &prepared.prologue,
+                    &statements,
+                    partials,
+                    per_thread,
+                ),
+            )
         }
         Body::Cells { slot, limbs, copies } => {
             let seen = seen.as_deref().unwrap_or_default();
             let cells = Cells { limbs, copies: *copies, seen };
-            ("group_cells", cells_body(&shape.feeds, &names, &cells, &head, items, &prepared.prologue, &statements, slot))
+            (
+                "group_cells",
+                cells_body(&shape.feeds, &names, &cells, &head, items, &prepared.prologue, &statements, slot),
+            )
         }
         Body::Atomics { slot } => {
             let extra = Extra {
@@ -415,7 +431,9 @@ fn shape(
                         let at = feed(bits, Some(value), greatest);
                         (OutputKind::Unordered(at, Repr::U64, Some(input.dictionary.clone())), counted)
                     }
-                    (None, Repr::I128) if narrow => (OutputKind::Unordered(feed(bits, Some(value), greatest), Repr::I64, None), counted),
+                    (None, Repr::I128) if narrow => {
+                        (OutputKind::Unordered(feed(bits, Some(value), greatest), Repr::I64, None), counted)
+                    }
                     (None, Repr::I128 | Repr::View) => {
                         let column = call.arg.as_ref().and_then(|arg| plain_column(generator.flow(), arg));
                         let relation = match &generator.flow().source {
@@ -504,9 +522,7 @@ fn argument(feed: &Feed, exponent: &str) -> (&'static str, String) {
         Accumulator::Count => ("u64", "1ull".into()),
         Accumulator::Sum64 => ("i64", format!("(i64){}", value.code)),
         Accumulator::Sum128 => ("i128", widen(value, Repr::I128)),
-        Accumulator::Fixed { .. } => {
-            ("i128", format!("fixed_of_f64((f64){}, {exponent}, lost)", value.code))
-        }
+        Accumulator::Fixed { .. } => ("i128", format!("fixed_of_f64((f64){}, {exponent}, lost)", value.code)),
         Accumulator::Float => ("f64", format!("(f64){}", value.code)),
         Accumulator::Least | Accumulator::Greatest => ("u64", ordered_bits(value)),
         Accumulator::Row => ("u64", "row".into()),
@@ -637,9 +653,8 @@ fn cells_body(
         ));
         limb += limbs;
     }
-    let statements = format!(
-        "{statements}u64 slot;\n{slot}const u64 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}"
-    );
+    let statements =
+        format!("{statements}u64 slot;\n{slot}const u64 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}");
     let loop_ = striding_body(head, items, prologue, &statements);
     format!(
         "WF_DYNAMIC_SHARED(dynamic);\nu32* const cells = (u32*)dynamic;\n\

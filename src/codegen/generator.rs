@@ -104,7 +104,8 @@ impl<'a> Generator<'a> {
 
     /// Emits all stages; afterwards [`Generator::column`] and [`Generator::expr`] speak of the flow's final schema.
     pub(crate) fn stages(&mut self, pass: Pass, out: &mut Emitter) -> Result<()> {
-        self.levels = vec![Level { schema: self.flow.source_schema.clone(), kind: LevelKind::Source, known: HashMap::new() }];
+        self.levels =
+            vec![Level { schema: self.flow.source_schema.clone(), kind: LevelKind::Source, known: HashMap::new() }];
         self.probe_rows = 0;
         self.eager_open = pass != Pass::Carried;
         if let (Source::Groups(groups), true) = (&self.flow.source, pass != Pass::Carried) {
@@ -271,7 +272,14 @@ impl<'a> Generator<'a> {
     }
 
     /// Emits the load of a relation's column at a row.
-    pub(crate) fn load(&mut self, relation: &Relation, at: usize, row: &str, of_source: bool, out: &mut Emitter) -> Value {
+    pub(crate) fn load(
+        &mut self,
+        relation: &Relation,
+        at: usize,
+        row: &str,
+        of_source: bool,
+        out: &mut Emitter,
+    ) -> Value {
         let (index, column) = &relation.columns[at];
         let row = match &relation.indices[*index] {
             None => row.to_string(),
@@ -387,7 +395,9 @@ impl<'a> Generator<'a> {
             prologue.push_str(&format!("{} {}[ITEMS];\n", load.ctype, load.name));
         }
         if !self.eager.is_empty() {
-            prologue.push_str("#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nif (row < rows) {\n");
+            prologue.push_str(
+                "#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nif (row < rows) {\n",
+            );
             for load in &self.eager {
                 prologue.push_str(&format!("{}[k] = {};\n", load.name, load.address));
             }

@@ -173,7 +173,8 @@ impl GroupSlots {
                 let (repr, code) = self.emit_plain(*at, &dtype, generator);
                 let ctype = repr.device_type();
                 let code = out.let_(ctype, format!("({ctype})({code})"));
-                let range = matches!(self.accumulators[*at].0, Accumulator::Count).then_some((0, i128::from(self.rows)));
+                let range =
+                    matches!(self.accumulators[*at].0, Accumulator::Count).then_some((0, i128::from(self.rows)));
                 Value::new(dtype, repr, code, valid).with_range(range)
             }
             OutputKind::Unordered(at, repr, dictionary) => {

@@ -13,16 +13,8 @@ use crate::error::Result;
 pub(crate) const THREADS: u32 = 256;
 
 /// Families of device code that a generated kernel may need, in order of inclusion.
-const INCLUDES: [&str; 8] = [
-    "prelude.cuh",
-    "arith.cuh",
-    "decimal.cuh",
-    "string.cuh",
-    "time.cuh",
-    "pipeline.cuh",
-    "keys.cuh",
-    "compact.cuh",
-];
+const INCLUDES: [&str; 8] =
+    ["prelude.cuh", "arith.cuh", "decimal.cuh", "string.cuh", "time.cuh", "pipeline.cuh", "keys.cuh", "compact.cuh"];
 
 /// Words shared by all generated kernels, zero at first; read back once after the kernel.
 ///

@@ -96,7 +96,8 @@ pub(crate) fn materialize(
             prepared.params.set(state_later, 0u64);
             let items = items_for(prepared.eager_bytes);
             let tiles = rows.div_ceil(u64::from(items * THREADS));
-            let body = striding_body(&head, items, &prepared.prologue, &format!("{write}const u64 at = row;\n{stores}"));
+            let body =
+                striding_body(&head, items, &prepared.prologue, &format!("{write}const u64 at = row;\n{stores}"));
             (write.contains("fail("), tiles, body)
         };
         let stem = if compacting { "compact" } else { "project" };

@@ -9,8 +9,8 @@ use datafusion::prelude::col;
 
 use super::run::Runner;
 use crate::codegen::{
-    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, NullsPlace, OrderedFeed, Partial,
-    Source, Value, aggregate, emit_words, groups_collide, materialize, plain_column,
+    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, NullsPlace, OrderedFeed, Partial, Source,
+    Value, aggregate, emit_words, groups_collide, materialize, plain_column,
 };
 use crate::column::Relation;
 use crate::device::Buffer;
@@ -23,7 +23,9 @@ impl Runner {
     pub(super) fn aggregate(&self, aggregate: &Aggregate) -> Result<Flow> {
         let flow = self.flow(&aggregate.input)?;
         let calls = (aggregate.aggr_expr.iter())
-            .map(|expr| aggregate_call(expr, aggregate.input.schema()).map_err(|why| Error::unsupported(expr.to_string(), why)))
+            .map(|expr| {
+                aggregate_call(expr, aggregate.input.schema()).map_err(|why| Error::unsupported(expr.to_string(), why))
+            })
             .collect::<Result<Vec<_>>>()?;
         self.grouped(flow, &aggregate.group_expr, &calls, aggregate.schema.clone())
     }
@@ -193,7 +195,9 @@ impl Runner {
             let first = out.let_("u32", format!("{order}[{offsets}[row]]"));
             let column = &relation.columns[column].1;
             let valid = match &column.validity {
-                Some(validity) => format!("{}[{first}] != 0", generator.params.pointer("const u8", validity, column.offset)),
+                Some(validity) => {
+                    format!("{}[{first}] != 0", generator.params.pointer("const u8", validity, column.offset))
+                }
                 None => "true".into(),
             };
             out.line(format!("if ({valid}) {target}[{slots}[{first}]] = {first};"));

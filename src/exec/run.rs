@@ -139,9 +139,10 @@ impl Runner {
                         columns: vec![(0, through)],
                     };
                     let flow = Flow::new(Source::Relation(nested), anonymous(&[DataType::UInt32])?);
-                    let (_, columns) = materialize(&self.device, "row numbers", &flow, Codes::Keep, |generator, out| {
-                        Ok(vec![generator.column(0, out)?])
-                    })?;
+                    let (_, columns) =
+                        materialize(&self.device, "row numbers", &flow, Codes::Keep, |generator, out| {
+                            Ok(vec![generator.column(0, out)?])
+                        })?;
                     columns[0].data.clone()
                 }
             };
@@ -231,8 +232,9 @@ pub(super) fn u32_column(rows: Arc<Buffer>, offset: u64, len: u64) -> Column {
 
 /// A schema of nullable columns `c0`, `c1`, … of these types.
 pub(super) fn anonymous(types: &[DataType]) -> Result<DFSchemaRef> {
-    let fields = types.iter().enumerate().map(|(at, dtype)| {
-        datafusion::arrow::datatypes::Field::new(format!("c{at}"), dtype.clone(), true)
-    });
+    let fields = types
+        .iter()
+        .enumerate()
+        .map(|(at, dtype)| datafusion::arrow::datatypes::Field::new(format!("c{at}"), dtype.clone(), true));
     Ok(Arc::new(DFSchema::from_unqualified_fields(fields.collect(), HashMap::new())?))
 }

@@ -49,7 +49,9 @@ pub(super) fn plan(
         JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
             let of_left = left_names.iter().map(|name| match kind {
                 JoinType::Right if shared(name) => column(renamed(name)).alias(name),
-                JoinType::Full if shared(name) => coalesce(vec![column(name.clone()), column(renamed(name))]).alias(name),
+                JoinType::Full if shared(name) => {
+                    coalesce(vec![column(name.clone()), column(renamed(name))]).alias(name)
+                }
                 _ => column(name.clone()),
             });
             let of_right = right_names.iter().filter(|name| !shared(name)).map(|name| column(renamed(name)));
@@ -58,7 +60,9 @@ pub(super) fn plan(
         JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
             right_names.iter().map(|name| column(renamed(name)).alias(name)).collect()
         }
-        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left_names.iter().cloned().map(column).collect(),
+        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
+            left_names.iter().cloned().map(column).collect()
+        }
     };
     Ok(LogicalPlanBuilder::from(joined).project(output)?.build()?)
 }

@@ -78,8 +78,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn with_columns(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<LazyFrame> {
-        let mut added: Vec<(String, Expr)> =
-            exprs.into_iter().map(|expr| (expr.qualified_name().1, expr)).collect();
+        let mut added: Vec<(String, Expr)> = exprs.into_iter().map(|expr| (expr.qualified_name().1, expr)).collect();
         let mut all: Vec<Expr> = Vec::new();
         for (qualifier, field) in self.plan.schema().iter() {
             match added.iter().position(|(name, _)| name == field.name()) {

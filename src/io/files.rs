@@ -92,7 +92,8 @@ impl Files {
         let mut schema: Option<SchemaRef> = None;
         for path in &self.paths {
             // The system's own account of an unreadable file is better than what comes out of the reader.
-            let size = std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
+            let size =
+                std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
             if size == 0 {
                 return Err(ErrorKind::File { path: path.clone(), message: "is empty".into() }.into());
             }

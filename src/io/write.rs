@@ -30,11 +30,9 @@ pub(crate) fn write_csv(path: &Path, schema: &SchemaRef, batches: &[RecordBatch]
 /// Writes one zstd-compressed Parquet file.
 pub(crate) fn write_parquet(path: &Path, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<()> {
     replace(path, |file| {
-        let properties =
-            WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-        let failed = |error: ParquetError| -> Error {
-            ErrorKind::File { path: path.into(), message: error.to_string() }.into()
-        };
+        let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+        let failed =
+            |error: ParquetError| -> Error { ErrorKind::File { path: path.into(), message: error.to_string() }.into() };
         let mut writer = ArrowWriter::try_new(&mut *file, schema.clone(), Some(properties)).map_err(failed)?;
         for batch in batches {
             writer.write(batch).map_err(failed)?;

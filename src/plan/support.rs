@@ -5,7 +5,9 @@ use std::any::Any;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, FetchType, Join, LogicalPlan, SkipType, TableScan};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Expr, ExprSchemable, FetchType, Join, LogicalPlan, SkipType, TableScan,
+};
 
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
 use crate::column::Repr;
@@ -33,9 +35,11 @@ pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
 }
 
 fn types(schema: &DFSchema) -> Option<String> {
-    schema.fields().iter().find(|field| Repr::of(field.data_type()).is_none()).map(|field| {
-        format!("column {} of type {} is not on the device yet", field.name(), field.data_type())
-    })
+    schema
+        .fields()
+        .iter()
+        .find(|field| Repr::of(field.data_type()).is_none())
+        .map(|field| format!("column {} of type {} is not on the device yet", field.name(), field.data_type()))
 }
 
 fn table(scan: &TableScan) -> Option<String> {

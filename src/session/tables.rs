@@ -294,8 +294,7 @@ impl Session {
     }
 
     fn provider(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
-        self.block_on(self.context().table_provider(TableReference::bare(name)))
-            .map_err(|_| self.table_not_found(name))
+        self.block_on(self.context().table_provider(TableReference::bare(name))).map_err(|_| self.table_not_found(name))
     }
 
     fn file_table(&self, path: &Path, format: Format) -> Result<Arc<dyn TableProvider>> {
