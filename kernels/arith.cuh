@@ -87,6 +87,16 @@ WF_DEVICE i32 total_order(f32 value) {
     return raw ^ (i32)((u32)(raw >> 31) >> 1);
 }
 
+// The same with -0.0 equal to 0.0: the order of SQL's comparison operators.
+WF_DEVICE i64 sql_order(f64 value) {
+    i64 order = total_order(value);
+    return order == -1 ? 0 : order;
+}
+WF_DEVICE i32 sql_order(f32 value) {
+    i32 order = total_order(value);
+    return order == -1 ? 0 : order;
+}
+
 // --------------------------------------------------------------------------------------------------------- searching
 
 // Whether `value` is among `count` ascending integers.

@@ -10,9 +10,8 @@ namespace wf {
 //
 //   "abcdefghij"   view_word(v, 0) = 'abcdefgh'   view_word(v, 8) = 'ij' 0 0 0 0 0 0
 WF_DEVICE u64 view_word(const view& v, u32 at) {
-    const u8* bytes = view_data(v);
     u64 word = 0;
-    for (u32 i = 0; i < 8; ++i) word = word << 8 | (at + i < v.length ? u64(bytes[at + i]) : u64(0));
+    for (u32 i = 0; i < 8; ++i) word = word << 8 | (at + i < v.length ? u64(byte_at(v, at + i)) : u64(0));
     return word;
 }
 
@@ -25,11 +24,11 @@ WF_DEVICE u64 hash_view(u64 seed, const view& v) {
 
 // Total order: −NaN does not occur (NaN is one value, the greatest), −0.0 comes before 0.0.
 WF_DEVICE u64 sort_f64(f64 value) {
-    const u64 bits = value != value ? 0x7FF8000000000000ull : f64_bits(value);
+    const u64 bits = value != value ? 0x7FF8000000000000ull : bit_cast<u64>(value);
     return bits >> 63 ? ~bits : bits | u64(1) << 63;
 }
 WF_DEVICE u64 sort_f32(f32 value) {
-    const u32 bits = value != value ? 0x7FC00000u : f32_bits(value);
+    const u32 bits = value != value ? 0x7FC00000u : bit_cast<u32>(value);
     return bits >> 31 ? ~bits : bits | u32(1) << 31;
 }
 

@@ -79,7 +79,7 @@ WF_DEVICE T block_reduce(T value, Op op) {
 // A number as one or two 64-bit words, low word first.
 WF_DEVICE void store_words(u64* to, u64 value) { *to = value; }
 WF_DEVICE void store_words(u64* to, i64 value) { *to = u64(value); }
-WF_DEVICE void store_words(u64* to, f64 value) { *to = f64_bits(value); }
+WF_DEVICE void store_words(u64* to, f64 value) { *to = bit_cast<u64>(value); }
 WF_DEVICE void store_words(u64* to, i128 value) {
     to[0] = u64(u128(value));
     to[1] = u64(u128(value) >> 64);
@@ -96,7 +96,7 @@ struct Words<i64> {
 };
 template <>
 struct Words<f64> {
-    WF_DEVICE static f64 load(const u64* from) { return f64_from_bits(*from); }
+    WF_DEVICE static f64 load(const u64* from) { return bit_cast<f64>(*from); }
 };
 template <>
 struct Words<i128> {
@@ -152,7 +152,7 @@ WF_DEVICE i128 cell_read(const u32* cell, u64 stride) {
 
 // `lost` is set where bits below the unit would have to be dropped, or where the value is not finite.
 WF_DEVICE i128 fixed_of_f64(f64 value, i64 exponent, bool& lost) {
-    const u64 bits = f64_bits(value);
+    const u64 bits = bit_cast<u64>(value);
     const i64 biased = i64(bits >> 52 & 0x7FF);
     u64 mantissa = bits & 0xFFFFFFFFFFFFFull;
     if (biased == 0x7FF) {
@@ -196,7 +196,7 @@ WF_DEVICE f64 fixed_to_f64(i128 sum, i64 exponent) {
     f64 result = f64(kept);
     while (power != 0) {
         const i64 step = power > 1000 ? 1000 : power < -1000 ? -1000 : power;
-        result *= f64_from_bits(u64(1023 + step) << 52);
+        result *= bit_cast<f64>(u64(1023 + step) << 52);
         power -= step;
     }
     return negative ? -result : result;

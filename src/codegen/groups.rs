@@ -239,7 +239,7 @@ impl GroupSlots {
                 let sum = wide(generator);
                 (Repr::F64, format!("fixed_to_f64({sum}, {exponent})"))
             }
-            Accumulator::Float => (Repr::F64, format!("f64_from_bits({low})")),
+            Accumulator::Float => (Repr::F64, format!("double_of_bits({low})")),
             _ if Repr::of(dtype) == Some(Repr::U64) => (Repr::U64, low),
             _ => (Repr::I64, format!("(i64){low}")),
         }

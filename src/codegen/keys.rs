@@ -278,7 +278,7 @@ pub(super) fn dictionary_value(
 /// C++ `bool`: two values of one type are equal as keys (nulls equal, NaN equal, −0.0 = 0.0).
 pub(crate) fn emit_same(left: &Value, right: &Value, out: &mut Emitter) -> String {
     let equal = match left.repr {
-        Repr::View => format!("view_equal({}, {})", left.code, right.code),
+        Repr::View => format!("views_equal({}, {})", left.code, right.code),
         Repr::F64 => format!("(order_f64({}) == order_f64({}))", left.code, right.code),
         Repr::F32 => format!("(order_f32({}) == order_f32({}))", left.code, right.code),
         _ => format!("({} == {})", widen(left, Repr::I128), widen(right, Repr::I128)),

@@ -178,7 +178,7 @@ fn store(place: &Place) -> String {
         },
         // A view under a null is empty, so that nobody follows its address.
         _ => match (&value.valid, repr) {
-            (Some(valid), Repr::View) => format!("{valid} ? {} : view()", value.code),
+            (Some(valid), Repr::View) => format!("{valid} ? {} : view{{0, 0, 0}}", value.code),
             _ => widen(value, repr),
         },
     };

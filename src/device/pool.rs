@@ -68,6 +68,15 @@ impl std::str::FromStr for MemoryLimit {
 }
 
 /// Use of a device's memory, in bytes.
+///
+/// ```
+/// use warpframe::device::{Device, MemoryLimit, SimOptions};
+///
+/// let device = Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 20))?;
+/// let memory = device.memory();
+/// assert_eq!((memory.used, memory.peak, memory.allocations, memory.limit), (0, 0, 0, 1 << 20));
+/// # Ok::<(), warpframe::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {

@@ -208,8 +208,11 @@ impl Compiler<'_> {
             }
             _ => (common - s1, common - s2),
         };
-        let a = self.scale_up(a, up1.unsigned_abs())?;
-        let b = self.scale_up(b, up2.unsigned_abs())?;
+        // Scaling fails only where there is a result at all.
+        let valid = both(&a.valid, &b.valid, self.out);
+        let (a, b) = (Value { valid: valid.clone(), ..a.clone() }, Value { valid, ..b.clone() });
+        let a = self.scale_up(&a, up1.unsigned_abs())?;
+        let b = self.scale_up(&b, up2.unsigned_abs())?;
         let mut value = self.integer(step_of(op)?, &a, &b, &wide(), Overflow::Fail)?;
         value.dtype = dtype.clone();
         Ok(value)

@@ -1,6 +1,7 @@
 //! Comparisons: =, <, IS DISTINCT FROM, BETWEEN, IN.
 //!
-//! Floats compare in IEEE's total order as Arrow compares them: −0.0 < 0.0, and NaN is greatest and equal to itself.
+//! Floats compare in IEEE's total order: NaN is greatest and equal to itself. DataFusion's comparison operators take −0.0
+//! and 0.0 for equal; IN, nullif, greatest, least and CASE with a base tell them apart, as Arrow does.
 
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, expr_fn};
@@ -11,8 +12,20 @@ use crate::codegen::value::repr_bounds;
 /// Literals in an IN list from which on it is searched, not tested one by one.
 const SEARCHED_LIST: usize = 12;
 
+/// Whether −0.0 equals 0.0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Zeros {
+    Equal,
+    Apart,
+}
+
 impl Compiler<'_> {
+    /// A comparison operator.
     pub(super) fn compare(&mut self, op: Operator, left: &Value, right: &Value) -> Result<Value> {
+        self.compare_with(op, left, right, Zeros::Equal)
+    }
+
+    pub(super) fn compare_with(&mut self, op: Operator, left: &Value, right: &Value, zeros: Zeros) -> Result<Value> {
         let distinct = match op {
             Operator::IsDistinctFrom => Some("||"),
             Operator::IsNotDistinctFrom => Some("&&"),
@@ -20,14 +33,14 @@ impl Compiler<'_> {
         };
         let Some(_) = distinct else {
             let valid = both(&left.valid, &right.valid, self.out);
-            let test = self.comparison(op, left, right)?;
+            let test = self.comparison(op, left, right, zeros)?;
             return Ok(self.result(DataType::Boolean, Repr::Bool, test, valid));
         };
         // Null is a value like another here, equal to itself.
         let equal = if left.dtype.is_null() || right.dtype.is_null() {
             "true".to_string()
         } else {
-            self.comparison(Operator::Eq, left, right)?
+            self.comparison(Operator::Eq, left, right, zeros)?
         };
         let (v, w) = (left.validity().to_string(), right.validity().to_string());
         let same = match (&left.valid, &right.valid) {
@@ -39,7 +52,7 @@ impl Compiler<'_> {
     }
 
     /// C++ `bool`, for valid operands.
-    fn comparison(&mut self, op: Operator, left: &Value, right: &Value) -> Result<String> {
+    fn comparison(&mut self, op: Operator, left: &Value, right: &Value, zeros: Zeros) -> Result<String> {
         let sign = match op {
             Operator::Eq => "==",
             Operator::NotEq => "!=",
@@ -60,7 +73,10 @@ impl Compiler<'_> {
         let (l, r) = (&left.code, &right.code);
         Ok(match (left.repr, right.repr) {
             (Repr::Bool, Repr::Bool) => format!("((u32)(bool){l} {sign} (u32)(bool){r})"),
-            (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) => format!("(total_order({l}) {sign} total_order({r}))"),
+            (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) => {
+                let order = if zeros == Zeros::Equal { "sql_order" } else { "total_order" };
+                format!("({order}({l}) {sign} {order}({r}))")
+            }
             (Repr::View, Repr::View) => match op {
                 Operator::Eq => format!("views_equal({l}, {r})"),
                 Operator::NotEq => format!("!views_equal({l}, {r})"),
@@ -94,7 +110,7 @@ impl Compiler<'_> {
                 let mut tests = Vec::new();
                 for item in &list.list {
                     let item = self.value(item)?;
-                    tests.push(self.compare(Operator::Eq, &value, &item)?);
+                    tests.push(self.compare_with(Operator::Eq, &value, &item, Zeros::Apart)?);
                 }
                 let mut tests = tests.into_iter();
                 let Some(first) = tests.next() else { return Err(not_yet("an empty IN list")) };
@@ -125,7 +141,7 @@ impl Compiler<'_> {
             let mut tests = Vec::new();
             for literal in literals.iter().filter(|l| !l.is_null()) {
                 let item = self.literal(literal)?;
-                tests.push(self.comparison(Operator::Eq, value, &item)?);
+                tests.push(self.comparison(Operator::Eq, value, &item, Zeros::Apart)?);
             }
             if tests.is_empty() { "false".into() } else { format!("({})", tests.join(" || ")) }
         };

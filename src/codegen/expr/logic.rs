@@ -97,6 +97,7 @@ impl Compiler<'_> {
                 self.out.guard(open.clone());
             }
             let condition = match &case.expr {
+                Some(base) if is_float(&base.get_type(self.schema)?) => self.equal_floats(base, when),
                 Some(base) => self.boolean(&Self::equals(base, when)),
                 None => self.boolean(when),
             };
@@ -124,6 +125,11 @@ impl Compiler<'_> {
         };
         choices.push((None, otherwise));
         self.choose(choices, dtype)
+    }
+
+    fn equal_floats(&mut self, base: &Expr, when: &Expr) -> Result<Value> {
+        let (base, when) = (self.value(base)?, self.value(when)?);
+        self.compare_with(Operator::Eq, &base, &when, compare::Zeros::Apart)
     }
 
     fn guarded_value(&mut self, guard: &str, expr: &Expr) -> Result<Value> {
@@ -206,7 +212,7 @@ impl Compiler<'_> {
     /// The first argument, or null where it equals the second.
     pub(super) fn nullif(&mut self, left: &Expr, right: &Expr) -> Result<Value> {
         let (mut value, other) = (self.value(left)?, self.value(right)?);
-        let equal = self.compare(Operator::Eq, &value, &other)?.truth();
+        let equal = self.compare_with(Operator::Eq, &value, &other, compare::Zeros::Apart)?.truth();
         let valid = format!("{} && !{equal}", value.validity());
         value.valid = Some(self.out.let_("bool", valid));
         value.dictionary = None;

@@ -202,7 +202,7 @@ impl Compiler<'_> {
                 best = Some(value);
                 continue;
             };
-            let ahead = self.compare(op, &current, &value)?;
+            let ahead = self.compare_with(op, &current, &value, compare::Zeros::Apart)?;
             // The current one stays where it is ahead or equal, and where the other is null.
             let stays = format!("{} && (!{} || {})", current.validity(), value.validity(), ahead.code);
             let stays = self.out.let_("bool", stays);

@@ -79,6 +79,10 @@ impl Compiler<'_> {
                 let per_day = i128::from(per_second(unit)) * 86_400;
                 let tick = NANOS_PER_DAY / per_day;
                 let shift = interval.days * per_day + interval.nanos.div_euclid(tick);
+                // What the calendar and the type both hold; nanoseconds end long before the calendar.
+                let (low, high) = type_bounds(dtype);
+                let limits = (low.max(CALENDAR.0 * per_day), high.min((CALENDAR.1 + 1) * per_day - 1));
+                let point = self.fit(point, dtype, limits, OnError::Fail)?;
                 let moved = if interval.months == 0 {
                     point.clone()
                 } else {
@@ -90,7 +94,7 @@ impl Compiler<'_> {
                 };
                 let sum = self.step(Step::Add, &moved, shift)?;
                 let sum = Value { dtype: wide(), ..sum };
-                self.fit(sum, dtype, type_bounds(dtype), OnError::Fail).map(Some)
+                self.fit(sum, dtype, limits, OnError::Fail).map(Some)
             }
             _ => Err(refuse()),
         }

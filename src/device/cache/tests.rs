@@ -153,13 +153,15 @@ fn prepare_compiles_each_source_once_and_reports_failures() {
 }
 
 #[test]
-fn asked_sources_are_recorded_even_when_found() {
+fn sources_that_compile_are_recorded_even_when_found() {
     let dir = tempfile::tempdir().unwrap();
     let (images, records) = (dir.path().join("images"), dir.path().join("records"));
     let (driver, counters) = (Fake::new(), Counting::default());
     let source = Source::new("sort i64 → u32/..", "alpha");
     KernelCache::at(images.clone(), None).function(&driver, &counters, &source, "alpha").unwrap();
-    KernelCache::at(images, Some(records.clone())).function(&driver, &counters, &source, "alpha").unwrap();
+    let cache = KernelCache::at(images, Some(records.clone()));
+    cache.function(&driver, &counters, &source, "alpha").unwrap();
+    cache.function(&driver, &counters, &Source::new("bad", "#error"), "bad").unwrap_err();
     assert_eq!(counters.snapshot().disk_hits, 1);
     let files: Vec<_> = fs::read_dir(records).unwrap().map(|entry| entry.unwrap().path()).collect();
     let [file] = &files[..] else { panic!("{files:?}") };

@@ -16,7 +16,9 @@ use datafusion::physical_expr::create_physical_expr;
 use datafusion::prelude::SessionContext;
 
 use super::columns::{ROWS, batch, device_bytes};
-use crate::codegen::{DictionaryInput, Emitter, Inputs, Value, compile, widen};
+use crate::codegen::emit::Emitter;
+use crate::codegen::expr::compile;
+use crate::codegen::value::{DictionaryInput, Inputs, Value, widen};
 use crate::column::{Dictionary, Repr};
 use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
