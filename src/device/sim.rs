@@ -1,6 +1,6 @@
 //! The simulator driver: CUDA's execution model on the CPU, for tests and for machines without a GPU.
 //!
-//! Kernel sources are compiled by the system's C++ compiler against `kernels/sim.h`; `sim/runtime.cpp`, compiled the
+//! Kernel sources are compiled by the system's C++ compiler against `kernels/sim.h`; `sim/runtime/`, compiled the
 //! same way once and kept beside the kernels, runs a grid as fibers of the calling thread. Work is done when a call
 //! returns; different devices run in parallel.
 //!

@@ -13,7 +13,14 @@ use crate::device::cache::hex;
 use crate::device::source::HEADERS;
 use crate::error::{ErrorKind, Result};
 
-const RUNTIME: &str = include_str!("runtime.cpp");
+/// The runtime's files, in the order in which they make one translation unit.
+const RUNTIME: &[(&str, &str)] = &[
+    ("fiber.cpp", include_str!("runtime/fiber.cpp")),
+    ("model.cpp", include_str!("runtime/model.cpp")),
+    ("schedule.cpp", include_str!("runtime/schedule.cpp")),
+    ("collectives.cpp", include_str!("runtime/collectives.cpp")),
+    ("launch.cpp", include_str!("runtime/launch.cpp")),
+];
 
 /// For both: what makes arithmetic the GPU's (wrapping, no contraction), and symbols that stay in their object.
 const COMMON: &[&str] = &[
@@ -155,7 +162,7 @@ impl Compiler {
     }
 
     pub(super) fn compile_runtime(&self, out: &Path) -> Result<()> {
-        self.run("runtime.cpp", &self.runtime_options(), &runtime_text(), out)
+        self.run("the simulator's runtime", &self.runtime_options(), &runtime_text(), out)
     }
 
     fn run(&self, name: &str, options: &[&str], text: &str, out: &Path) -> Result<()> {
@@ -185,8 +192,11 @@ impl Compiler {
 
 /// The runtime behind the declarations that it shares with kernels.
 fn runtime_text() -> String {
-    let source = Source::new("runtime.cpp", format!("#include \"sim.h\"\n#line 1 \"runtime.cpp\"\n{RUNTIME}"));
-    flatten(&source)
+    let mut text = String::from("#include \"sim.h\"\n");
+    for (name, part) in RUNTIME {
+        text.push_str(&format!("#line 1 \"{name}\"\n{part}"));
+    }
+    flatten(&Source::new("runtime", text))
 }
 
 /// The source with every embedded header put in the place of its first `#include`: the compiler needs no files.
@@ -243,7 +253,7 @@ mod tests {
         assert!(text.starts_with("#line 1 \"a b\"\none\n#line 1 \"prelude.cuh\"\n"));
         assert!(text.ends_with("#line 3 \"a b\"\n\nfour\n"));
         assert_eq!(text.matches("typedef signed char i8;").count(), 1);
-        assert!(text.contains("wf_sim_current"), "prelude.cuh includes sim.h");
+        assert!(text.contains("struct wf_sim_thread"), "prelude.cuh includes sim.h");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Loading and calling `runtime.cpp`.
+//! Loading and calling the runtime, which is the C++ of `runtime/`.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(super) struct Facts {
     pub(super) threads: u32,
 }
 
-/// `wf_sim_launch_arguments` of `runtime.cpp`.
+/// `wf_sim_launch_arguments` of `runtime/model.cpp`.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Launch {
@@ -77,7 +77,7 @@ pub(super) fn loaded(compiler: &Compiler) -> Result<&'static Runtime> {
 }
 
 fn load(image: &Path) -> std::result::Result<Runtime, libloading::Error> {
-    // SAFETY: the image was compiled from `runtime.cpp`; its functions have these types; it is never unloaded.
+    // SAFETY: the image was compiled from `runtime/`; its functions have these types; it is never unloaded.
     unsafe {
         let library = Library::open(Some(image), RTLD_NOW | RTLD_GLOBAL)?;
         let runtime =
