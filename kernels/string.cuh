@@ -116,6 +116,38 @@ WF_DEVICE bool ends_with(const view& v, const view& part) {
 
 constexpr u32 NOT_FOUND = U32_MAX;
 
+// Bytes one after the other: in registers, and in memory by aligned words of 8 where the string holds all of one.
+struct short_scan {
+    short_bytes bytes;
+    u32 next;
+    WF_DEVICE u8 read() { return bytes[next++]; }
+};
+struct long_scan {
+    const u8 *at, *end;
+    u64 word;
+    u32 left;
+    WF_DEVICE u8 read() {
+        if (left == 0) {
+            if (((u64)at & 7) == 0 && end - at >= 8) {
+                word = *(const u64*)at;
+                left = 8;
+            } else {
+                word = *at;
+                left = 1;
+            }
+        }
+        u8 byte = (u8)word;
+        word >>= 8;
+        left--;
+        at++;
+        return byte;
+    }
+};
+WF_DEVICE short_scan scan_from(const short_bytes& bytes, u32 begin, u32) { return short_scan{bytes, begin}; }
+WF_DEVICE long_scan scan_from(const long_bytes& bytes, u32 begin, u32 length) {
+    return long_scan{bytes.at + begin, bytes.at + length, 0, 0};
+}
+
 // The first place from `begin` on where `part` lies in bytes of `length`. A window of the last 8 bytes read slides
 // over the characters and is compared whole; a longer part is then compared byte by byte.
 template <class Bytes> WF_DEVICE u32 find_bytes(Bytes bytes, u32 length, u32 begin, const view& part) {
@@ -125,9 +157,10 @@ template <class Bytes> WF_DEVICE u32 find_bytes(Bytes bytes, u32 length, u32 beg
     u64 mask = U64_MAX << (8 * (8 - width));
     u64 window = 0;
     u32 last = length - part.length + width;  // a head that ends beyond has no room for the rest
+    auto scan = scan_from(bytes, begin, length);
     for (u32 i = begin; i < last; i++) {
-        window = (window >> 8) | ((u64)bytes[i] << 56);
-        if (i + 1 - begin < width || (window & mask) != head) continue;
+        window = (window >> 8) | ((u64)scan.read() << 56);
+        if ((window & mask) != head || i + 1 - begin < width) continue;
         u32 start = i + 1 - width, same = width;
         while (same < part.length && bytes[start + same] == byte_at(part, same)) same++;
         if (same == part.length) return start;

@@ -196,6 +196,10 @@ impl Compiler<'_> {
         if !start.dtype.is_integer() {
             return Err(not_yet(format!("substr from {}", start.dtype)));
         }
+        if start.bounds().0 == i128::from(i64::MIN) {
+            let least = format!("{} == I64_MIN", start.code);
+            self.fail_if(&valid, &least, Failure::Domain);
+        }
         let text = self.text(&value)?;
         let rvalue = format!("substring({text}, (i64){}, {count})", start.code);
         let mut result = self.result(dtype.clone(), Repr::View, rvalue, valid);
