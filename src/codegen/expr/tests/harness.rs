@@ -6,7 +6,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::*;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -318,7 +317,7 @@ fn agrees(found: &Found, expected: Option<&ArrayRef>, repr: Repr) -> bool {
                     );
                     a.to_bits() == b.to_bits()
                         || a.is_nan() && b.is_nan()
-                        || (a - b).abs() <= 4.0 * f64::EPSILON * b.abs()
+                        || a != b && (a - b).abs() <= 4.0 * f64::EPSILON * b.abs()
                 }
                 Repr::F32 => {
                     let (a, b) = (
@@ -327,7 +326,7 @@ fn agrees(found: &Found, expected: Option<&ArrayRef>, repr: Repr) -> bool {
                     );
                     a.to_bits() == b.to_bits()
                         || a.is_nan() && b.is_nan()
-                        || (a - b).abs() <= 4.0 * f32::EPSILON * b.abs()
+                        || a != b && (a - b).abs() <= 4.0 * f32::EPSILON * b.abs()
                 }
                 _ => bytes[..wanted.len()] == wanted,
             }
