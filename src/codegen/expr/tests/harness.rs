@@ -166,6 +166,17 @@ impl Context {
         (0..ROWS).map(|row| physical.evaluate(&self.batch.slice(row, 1)).and_then(|v| v.into_array(1)).ok()).collect()
     }
 
+    /// The value of an expression, and its statements with parameters by position among its own.
+    pub(super) fn statements(&mut self, expr: &Expr) -> (Value, String) {
+        self.loaded.clear();
+        self.parameters.clear();
+        let mut out = Emitter::new("v");
+        let schema = self.schema.clone();
+        let value = compile(expr, &schema, self, &mut out).unwrap_or_else(|e| panic!("{expr}: {e}"));
+        let statements = format!("{}{}", out.take(), value.code);
+        (value, statements)
+    }
+
     /// The kernel that computes all of `exprs`.
     pub(super) fn kernel(&mut self, name: &str, exprs: &[Expr]) -> Source {
         let mut body = String::new();
