@@ -15,7 +15,12 @@ impl Compiler<'_> {
             let negative = format!("{} < 0", value.code);
             self.fail_if(&value.valid, &negative, Failure::Domain);
         }
-        let mut result = self.result(dtype.clone(), value.repr, format!("{function}({})", value.code), value.valid);
+        // DataFusion's trunc alone turns −0.0 into 0.0.
+        let rvalue = match function {
+            "trunc" => format!("{0} == 0 ? 0 : trunc({0})", value.code),
+            _ => format!("{function}({})", value.code),
+        };
+        let mut result = self.result(dtype.clone(), value.repr, rvalue, value.valid);
         result.magnitude = match function {
             "floor" | "ceil" | "round" | "trunc" | "fabs" => value.magnitude.map(|m| m + 1.0),
             "sin" | "cos" => value.magnitude.map(|_| 1.0),
@@ -38,6 +43,10 @@ impl Compiler<'_> {
             return Err(not_yet(format!("{function} of {} and {}", a.dtype, b.dtype)));
         }
         let valid = both(&a.valid, &b.valid, self.out);
+        if function == "pow" {
+            let pole = format!("({} == 0 && {} < 0)", a.code, b.code);
+            self.fail_if(&valid, &pole, Failure::Domain);
+        }
         Ok(self.result(dtype.clone(), a.repr, format!("{function}({}, {})", a.code, b.code), valid))
     }
 

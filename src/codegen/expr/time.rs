@@ -269,14 +269,17 @@ impl Compiler<'_> {
             "year" => "start_of_year",
             _ => return Err(not_yet(format!("date_trunc to '{part}'"))),
         };
+        // DataFusion goes through nanoseconds, which end some centuries from now.
+        let nanos = 1_000_000_000 / per_second;
+        let limits = (i128::from(i64::MIN) / nanos, i128::from(i64::MAX) / nanos);
+        let value = self.fit(value, dtype, limits, OnError::Fail)?;
         let days = self.floor_days(&value, unit);
-        self.within_calendar(&days, &days.valid.clone());
         let (low, high) = days.bounds();
         let rvalue = format!("{function}((i32){})", days.code);
         let start = self.result(wide(), Repr::I32, rvalue, days.valid.clone());
-        let start = start.with_range(Some((low.max(CALENDAR.0) - 366, high.min(CALENDAR.1))));
+        let start = start.with_range(Some((low - 366, high)));
         let ticks = self.step(Step::Mul, &start, 86_400 * per_second)?;
-        self.fit(ticks, dtype, type_bounds(dtype), OnError::Fail)
+        self.fit(ticks, dtype, limits, OnError::Fail)
     }
 }
 

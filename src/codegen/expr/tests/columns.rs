@@ -79,7 +79,7 @@ pub(super) fn batch() -> RecordBatch {
     c.push(("bn", Arc::new(BooleanArray::from(rows(&[true, false, true], 1, false)))));
 
     let p15 = 10i128.pow(15) - 1;
-    let cents = [0, 1, -1, 5, -5, 49, 50, 149, -150, 12345, p15, -p15, 100_00, 99_99];
+    let cents = [0, 1, -1, 5, -5, 49, 50, 149, -150, 12345, p15, -p15, 10_000, 9_999];
     c.push(("m", decimal(&cents, 1, true, 15, 2)));
     c.push(("mb", decimal(&cents, 5, true, 15, 2)));
     c.push(("rm", decimal(&[0, 1, 10, 4, 7, 5, 100_000], 1, false, 15, 2)));

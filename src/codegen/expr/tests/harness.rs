@@ -6,7 +6,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::*;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -167,6 +166,17 @@ impl Context {
         (0..ROWS).map(|row| physical.evaluate(&self.batch.slice(row, 1)).and_then(|v| v.into_array(1)).ok()).collect()
     }
 
+    /// The value of an expression, and its statements with parameters by position among its own.
+    pub(super) fn statements(&mut self, expr: &Expr) -> (Value, String) {
+        self.loaded.clear();
+        self.parameters.clear();
+        let mut out = Emitter::new("v");
+        let schema = self.schema.clone();
+        let value = compile(expr, &schema, self, &mut out).unwrap_or_else(|e| panic!("{expr}: {e}"));
+        let statements = format!("{}{}", out.take(), value.code);
+        (value, statements)
+    }
+
     /// The kernel that computes all of `exprs`.
     pub(super) fn kernel(&mut self, name: &str, exprs: &[Expr]) -> Source {
         let mut body = String::new();
@@ -318,7 +328,7 @@ fn agrees(found: &Found, expected: Option<&ArrayRef>, repr: Repr) -> bool {
                     );
                     a.to_bits() == b.to_bits()
                         || a.is_nan() && b.is_nan()
-                        || (a - b).abs() <= 4.0 * f64::EPSILON * b.abs()
+                        || a != b && (a - b).abs() <= 4.0 * f64::EPSILON * b.abs()
                 }
                 Repr::F32 => {
                     let (a, b) = (
@@ -327,7 +337,7 @@ fn agrees(found: &Found, expected: Option<&ArrayRef>, repr: Repr) -> bool {
                     );
                     a.to_bits() == b.to_bits()
                         || a.is_nan() && b.is_nan()
-                        || (a - b).abs() <= 4.0 * f32::EPSILON * b.abs()
+                        || a != b && (a - b).abs() <= 4.0 * f32::EPSILON * b.abs()
                 }
                 _ => bytes[..wanted.len()] == wanted,
             }
