@@ -281,6 +281,12 @@ impl Pair {
         }
     }
 
+    /// Panics unless the two results agree.
+    pub fn rows_agree(&self, expected: &DataFrame, found: &DataFrame, sql: &str) -> Agreement {
+        self.compare(expected, found, sql);
+        Agreement::Rows(expected.num_rows())
+    }
+
     fn compare(&self, expected: &DataFrame, found: &DataFrame, sql: &str) {
         let (expected, found) = (Rows::of(expected), Rows::of(found));
         if let Some(difference) = expected.difference(&found, is_ordered(sql)) {

@@ -3,5 +3,13 @@
 
 mod aggregate;
 mod differential;
+mod distinct;
 mod filter;
+mod join;
+mod limit;
+mod project;
+mod session;
+mod sort;
 mod tables;
+mod tpch;
+mod union;
