@@ -8,6 +8,7 @@ mod filter;
 mod join;
 mod limit;
 mod project;
+mod random;
 mod session;
 mod sort;
 mod tables;
