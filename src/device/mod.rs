@@ -182,6 +182,11 @@ impl Device {
         self.0.counters.snapshot()
     }
 
+    /// Notes that a plan was given up here and goes to the CPU.
+    pub(crate) fn count_fallback(&self) {
+        self.0.counters.fell_back();
+    }
+
     /// Launches of each kernel since the device was opened, by name.
     pub fn launches(&self) -> std::collections::BTreeMap<String, u64> {
         self.0.counters.launches()

@@ -15,7 +15,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use crate::column::Table;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Cut, DeviceNode, Planner, cut};
 
 /// What executes the plans of a session with a device.
@@ -50,7 +50,7 @@ pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: Logical
     if let LogicalPlan::Extension(extension) = &plan
         && let Some(node) = extension.node.as_any().downcast_ref::<DeviceNode>()
     {
-        return Ok(Outcome::Device(run_on_device(state, engine, node.plan()).await?));
+        return run_subtree(state, engine, node.plan()).await;
     }
     let planner = Planner { engine: engine.clone(), state: Arc::new(state.clone()) };
     let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(planner)]);
@@ -58,8 +58,22 @@ pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: Logical
     Ok(Outcome::Host(datafusion::physical_plan::collect(physical, state.task_ctx()).await?))
 }
 
+/// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too long to sort, say), the
+/// CPU does, unless the engine is strict; `Counters::fallbacks` tells.
+pub(crate) async fn run_subtree(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Outcome> {
+    match run_on_device(state, engine, plan).await {
+        Ok(table) => Ok(Outcome::Device(table)),
+        Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+            engine.device.count_fallback();
+            let physical = DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?;
+            Ok(Outcome::Host(datafusion::physical_plan::collect(physical, state.task_ctx()).await?))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Runs a supported plan whole. Its tables stay on the device.
-pub(crate) async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Table> {
+async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Table> {
     let scans = scan::load(state, &engine.device, plan).await?;
     run::Runner { device: engine.device.clone(), scans }.table(plan)
 }

@@ -18,7 +18,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::{StreamExt, TryStreamExt};
 
-use crate::exec::{Engine, run_on_device};
+use crate::exec::{Engine, Outcome, run_subtree};
 use crate::io::DOWNLOAD_ROWS;
 
 /// A supported subtree. It has no inputs: they are inside.
@@ -138,8 +138,10 @@ impl ExecutionPlan for DeviceExec {
         let (plan, engine, state) = (self.plan.clone(), self.engine.clone(), self.state.clone());
         let schema = self.properties.eq_properties.schema().clone();
         let batches = async move {
-            let table = run_on_device(&state, &engine, &plan).await?;
-            let batches = table.to_batches(DOWNLOAD_ROWS)?;
+            let batches = match run_subtree(&state, &engine, &plan).await? {
+                Outcome::Device(table) => table.to_batches(DOWNLOAD_ROWS)?,
+                Outcome::Host(batches) => batches,
+            };
             Ok::<_, datafusion::error::DataFusionError>(futures::stream::iter(batches.into_iter().map(Ok)).boxed())
         };
         let stream = futures::stream::once(batches).try_flatten();

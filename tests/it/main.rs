@@ -2,9 +2,13 @@
 //! names none).
 
 mod aggregate;
+mod builder;
+mod data;
 mod differential;
 mod distinct;
+mod examples;
 mod filter;
+mod frame;
 mod join;
 mod limit;
 mod project;
