@@ -59,14 +59,16 @@ constexpr f64 F64_MAX = 1.7976931348623157e+308;
 
 // The entry takes the argument words; `wf_sim_facts_<name>` lets a launch check their number and the block's size.
 #define WF_KERNEL_BOUNDS(threads, min_blocks, name, ...)                                                  \
-    static void name##_body(const __VA_ARGS__& p);                                                        \
+    static void wf_sim_body_of_##name(const __VA_ARGS__& p);                                              \
     static_assert(sizeof(__VA_ARGS__) % 8 == 0, "every field of a kernel's parameters is 8 bytes wide");  \
     extern "C" {                                                                                          \
     WF_SIM_EXPORT extern const ::wf_sim_facts wf_sim_facts_##name;                                        \
     const ::wf_sim_facts wf_sim_facts_##name = {sizeof(__VA_ARGS__) / 8, threads};                        \
-    WF_SIM_EXPORT void name(const void* words) { name##_body(*static_cast<const __VA_ARGS__*>(words)); }  \
+    WF_SIM_EXPORT void name(const void* words) {                                                          \
+        wf_sim_body_of_##name(*static_cast<const __VA_ARGS__*>(words));                                   \
     }                                                                                                     \
-    static void name##_body(const __VA_ARGS__& p)
+    }                                                                                                     \
+    static void wf_sim_body_of_##name(const __VA_ARGS__& p)
 #define WF_KERNEL(name, ...) WF_KERNEL_BOUNDS(1024, 1, name, __VA_ARGS__)
 
 // Each declaration (and each instantiation of a template that holds it) is one object a block, found by the address

@@ -1,23 +1,17 @@
 // sim.h: CUDA's names as host code, for the simulator. Included by prelude.cuh under WF_SIM, never elsewhere.
 //
 // No standard header is included: a kernel compiles in the time the compiler needs to start. What has to know other
-// threads (barriers, warp collectives, shared memory, spinning) calls the simulator's runtime, which finds the calling
-// thread in `wf_sim_current`. One OS thread runs a whole launch, so atomics are plain operations.
+// threads (barriers, warp collectives, shared memory, spinning) calls the simulator's runtime, which knows the
+// calling thread. One OS thread runs a whole launch, so atomics are plain operations. The runtime itself is
+// compiled with the part that says WF_SIM_RUNTIME: what both sides must agree on.
 
 #pragma once
 
 #define WF_SIM_EXPORT __attribute__((visibility("default")))
 
-#define __device__
-#define __host__
-#define __global__
-#define __forceinline__ inline
-#define __launch_bounds__(...)
-#define __align__(n) __attribute__((aligned(n)))
-
 typedef __SIZE_TYPE__ size_t;
 
-// ------------------------------------------------------------------------------------------------ the runtime
+// --------------------------------------------------------------------------- what kernels and WF_SIM_RUNTIME share
 
 // One-dimensional by convention: there is no `y` to misuse.
 struct wf_sim_index {
@@ -55,15 +49,18 @@ enum wf_sim_op {
     WF_SIM_XOR,
 };
 
-// Initial-exec where the loader allows it (glibc): one instruction instead of a call for every `threadIdx`.
+extern "C" {
+// The calling thread: a variable where the loader lets shared objects share one cheaply (glibc), so that `threadIdx`
+// costs an instruction, else a call.
 #ifdef WF_SIM_TLS
 #define WF_SIM_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+extern WF_SIM_EXPORT WF_SIM_THREAD_LOCAL wf_sim_thread* wf_sim_current;
+#define WF_SIM_SELF wf_sim_current
 #else
-#define WF_SIM_THREAD_LOCAL __thread
+WF_SIM_EXPORT wf_sim_thread* wf_sim_self(void);
+#define WF_SIM_SELF wf_sim_self()
 #endif
 
-extern "C" {
-extern WF_SIM_EXPORT WF_SIM_THREAD_LOCAL wf_sim_thread* wf_sim_current;
 WF_SIM_EXPORT int wf_sim_barrier(wf_sim_op op, int predicate, const char* file, int line);
 WF_SIM_EXPORT unsigned long long wf_sim_warp(wf_sim_op op, unsigned mask, unsigned long long value, unsigned argument,
                                              unsigned width, const char* file, int line);
@@ -73,19 +70,32 @@ WF_SIM_EXPORT void wf_sim_spin_at(const char* file, int line);
 WF_SIM_EXPORT void wf_sim_step_now(void);
 WF_SIM_EXPORT void wf_sim_progress(void);
 WF_SIM_EXPORT void wf_sim_trap(const char* file, int line);
+}
 
+#ifndef WF_SIM_RUNTIME
+
+// -------------------------------------------------------------------------------------------------- the language
+
+#define __device__
+#define __host__
+#define __global__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+
+extern "C" {
 void* memcpy(void*, const void*, size_t);
 void* memset(void*, int, size_t);
 }
 
-#define threadIdx (wf_sim_current->thread)
-#define blockIdx (wf_sim_current->block)
-#define blockDim (wf_sim_current->block_dim)
-#define gridDim (wf_sim_current->grid_dim)
+#define threadIdx (WF_SIM_SELF->thread)
+#define blockIdx (WF_SIM_SELF->block)
+#define blockDim (WF_SIM_SELF->block_dim)
+#define gridDim (WF_SIM_SELF->grid_dim)
 #define warpSize 32
 
 inline void wf_sim_step() {
-    if (__builtin_expect(wf_sim_current->stepping, 0)) wf_sim_step_now();
+    if (__builtin_expect(WF_SIM_SELF->stepping, 0)) wf_sim_step_now();
 }
 
 // Where a call was made, for reports.
@@ -405,3 +415,5 @@ inline bool isfinite(double x) { return __builtin_isfinite(x); }
 inline bool isfinite(float x) { return __builtin_isfinite(x); }
 inline bool signbit(double x) { return __builtin_signbit(x); }
 inline bool signbit(float x) { return __builtin_signbit(x); }
+
+#endif  // WF_SIM_RUNTIME

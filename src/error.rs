@@ -5,6 +5,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::SchemaError;
+use datafusion::object_store;
+
 /// Result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -16,7 +20,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
 /// ```
 #[derive(Debug)]
-pub struct Error(Box<ErrorKind>);
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    /// Line and column in the SQL text, for kinds that have no place for it.
+    location: Option<(u64, u64)>,
+}
 
 /// The kinds of [`Error`], with what is known about each.
 #[derive(Debug)]
@@ -133,7 +144,29 @@ pub enum ErrorKind {
 impl Error {
     /// What went wrong, with its details.
     pub fn kind(&self) -> &ErrorKind {
-        &self.0
+        &self.0.kind
+    }
+
+    /// Line and column in the SQL text that the error is about, both 1-based, where known.
+    ///
+    /// ```
+    /// let session = warpframe::Session::builder().device(warpframe::DeviceChoice::Cpu).build()?;
+    /// let error = session.sql("SELECT 1 +\nnobody").unwrap_err();
+    /// assert_eq!(error.location(), Some((2, 1)));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn location(&self) -> Option<(u64, u64)> {
+        match &self.0.kind {
+            ErrorKind::Plan { location: Some(location), .. } => Some(*location),
+            ErrorKind::Parse { path: None, line, column, .. } if *line > 0 => Some((*line, *column)),
+            _ => self.0.location,
+        }
+    }
+
+    /// The same error, said to be about this place in the SQL text unless it already names one.
+    pub(crate) fn at(mut self, location: Option<(u64, u64)>) -> Self {
+        self.0.location = self.0.location.or(location);
+        self
     }
 
     pub(crate) fn unsupported(what: impl Into<String>, why: impl Into<String>) -> Self {
@@ -147,7 +180,7 @@ impl Error {
 
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
-        Error(Box::new(kind))
+        Error(Box::new(Inner { kind, location: None }))
     }
 }
 
@@ -212,36 +245,109 @@ impl From<datafusion::error::DataFusionError> for Error {
     fn from(error: datafusion::error::DataFusionError) -> Self {
         use datafusion::error::DataFusionError as D;
         match error {
-            D::External(inner) => match inner.downcast::<Error>() {
-                Ok(ours) => *ours,
-                Err(other) => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
-            },
-            D::Context(_, inner) if matches!(*inner, D::External(_)) => Error::from(*inner),
-            D::ArrowError(inner, _) => match *inner {
-                datafusion::arrow::error::ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {
-                    Ok(ours) => *ours,
-                    Err(other) => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
-                },
-                datafusion::arrow::error::ArrowError::DivideByZero => {
-                    ErrorKind::Arithmetic { what: "Divide by zero error".into() }.into()
+            D::External(inner) => from_boxed(inner),
+            D::ParquetError(inner) => ErrorKind::File { path: PathBuf::new(), message: inner.to_string() }.into(),
+            D::ObjectStore(inner) => match *inner {
+                object_store::Error::NotFound { path, .. } => {
+                    Error::io(format!("/{path}"), std::io::ErrorKind::NotFound.into())
                 }
-                datafusion::arrow::error::ArrowError::ArithmeticOverflow(what) => ErrorKind::Arithmetic { what }.into(),
-                other => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
+                other => ErrorKind::File { path: PathBuf::new(), message: other.to_string() }.into(),
             },
+            D::ArrowError(inner, _) => from_arrow(*inner),
             D::Shared(inner) => match std::sync::Arc::try_unwrap(inner) {
                 Ok(inner) => Error::from(inner),
                 Err(inner) => ErrorKind::Plan { message: inner.strip_backtrace(), location: None }.into(),
             },
-            other => {
-                let location = other.diagnostic().and_then(|d| d.span).map(|span| (span.start.line, span.start.column));
-                ErrorKind::Plan { message: other.strip_backtrace(), location }.into()
+            D::Diagnostic(diagnostic, inner) => {
+                let location = diagnostic.span.map(|span| (span.start.line, span.start.column));
+                match Error::from(*inner) {
+                    error if matches!(error.kind(), ErrorKind::Plan { location: None, .. }) => {
+                        let ErrorKind::Plan { message, .. } = error.0.kind else { return error };
+                        ErrorKind::Plan { message, location }.into()
+                    }
+                    error => error.at(location),
+                }
             }
+            D::Context(_, inner) => Error::from(*inner),
+            D::Collection(mut errors) if !errors.is_empty() => Error::from(errors.swap_remove(0)),
+            D::SchemaError(inner, _) => match *inner {
+                SchemaError::FieldNotFound { field, valid_fields } => {
+                    let known = valid_fields.iter().map(|column| column.name.clone()).collect();
+                    let location = field.spans.first().map(|span| (span.start.line, span.start.column));
+                    Error::from(ErrorKind::ColumnNotFound { name: field.name.clone(), known }).at(location)
+                }
+                other => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
+            },
+            D::SQL(inner, _) => parse_error(&inner),
+            D::IoError(source) => Error::io("", source),
+            other => ErrorKind::Plan { message: other.strip_backtrace(), location: None }.into(),
         }
     }
 }
 
-impl From<datafusion::arrow::error::ArrowError> for Error {
-    fn from(error: datafusion::arrow::error::ArrowError) -> Self {
+/// An error of a file's content gets its path later, from whoever knows which files were read: until then it is empty.
+fn from_arrow(error: ArrowError) -> Error {
+    match error {
+        ArrowError::ExternalError(inner) => from_boxed(inner),
+        ArrowError::DivideByZero => ErrorKind::Arithmetic { what: "Divide by zero error".into() }.into(),
+        ArrowError::ArithmeticOverflow(what) => ErrorKind::Arithmetic { what }.into(),
+        ArrowError::ParquetError(message) => ErrorKind::File { path: PathBuf::new(), message }.into(),
+        ArrowError::CsvError(message) => bad_csv(message),
+        ArrowError::ParseError(message) if message.contains(" at line ") => bad_csv(message),
+        other => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
+    }
+}
+
+fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    let error = match error.downcast::<Error>() {
+        Ok(ours) => return *ours,
+        Err(error) => error,
+    };
+    let error = match error.downcast::<datafusion::error::DataFusionError>() {
+        Ok(inner) => return Error::from(*inner),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<ArrowError>() {
+        Ok(inner) => return from_arrow(*inner),
+        Err(error) => error,
+    };
+    match error.downcast::<datafusion::parquet::errors::ParquetError>() {
+        Ok(inner) => ErrorKind::File { path: PathBuf::new(), message: inner.to_string() }.into(),
+        Err(other) => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
+    }
+}
+
+/// arrow-csv says: "Error while parsing value 'x' as type 'Int64' for column 2 at line 7. Row data: '[…]'", or
+/// "incorrect number of fields for line 7, expected 3 got 2".
+fn bad_csv(message: String) -> Error {
+    let number = |after: &str| -> Option<u64> {
+        let rest = message.split_once(after)?.1;
+        rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
+    };
+    let line = number(" at line ").or_else(|| number(" for line ")).or_else(|| number("line ")).unwrap_or(0);
+    let column = number(" for column ").or_else(|| number("parsing column ")).map_or(0, |index| index + 1);
+    let text = message.split(". Row data:").next().unwrap_or_default();
+    let text = text.split(" for column ").next().unwrap_or_default().to_string();
+    ErrorKind::Parse { path: Some(PathBuf::new()), line, column, message: text }.into()
+}
+
+/// sqlparser gives the place only as the tail of its message: "… at Line: 1, Column: 8".
+fn parse_error(error: &datafusion::sql::sqlparser::parser::ParserError) -> Error {
+    use datafusion::sql::sqlparser::parser::ParserError as P;
+    let text = match error {
+        P::TokenizerError(text) | P::ParserError(text) => text.clone(),
+        P::RecursionLimitExceeded => "expression nested too deeply".into(),
+    };
+    let place = text.rsplit_once(" at Line: ").and_then(|(message, place)| {
+        let (line, column) = place.split_once(", Column: ")?;
+        Some((message.to_string(), line.trim().parse().ok()?, column.trim().parse().ok()?))
+    });
+    let (message, line, column) = place.unwrap_or((text, 0, 0));
+    ErrorKind::Parse { path: None, line, column, message }.into()
+}
+
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Self {
         datafusion::error::DataFusionError::from(error).into()
     }
 }

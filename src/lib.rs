@@ -1,8 +1,50 @@
 //! warpframe: a dataframe and SQL engine whose operators run as CUDA kernels of its own.
+//!
+//! A [`Session`] holds tables and a device; it answers SQL, and hands out lazy and eager frames. Where there is a GPU,
+//! queries run on it; without one everything works on the CPU.
+//!
+//! ```
+//! use warpframe::prelude::*;
+//!
+//! let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+//! session.register_csv("jets", ["data/jets.csv"])?;
+//! let sql = session.sql("SELECT count(*) AS n FROM jets WHERE \"E\" > 100")?.collect()?;
+//! let api = session.table("jets")?.filter(col("E").gt(lit(100)))?.collect()?;
+//! let n = sql.to_arrow()?[0].column(0).clone();
+//! assert_eq!(n.to_data(), Int64Array::from(vec![api.num_rows() as i64]).to_data());
+//! # use datafusion::arrow::array::{Array, Int64Array};
+//! # Ok::<(), warpframe::Error>(())
+//! ```
 
+mod codegen;
 mod column;
 pub mod device;
 mod error;
+mod exec;
+pub mod frame;
+mod io;
 mod ops;
+mod plan;
+mod session;
 
 pub use error::{Error, ErrorKind, Result};
+pub use frame::{DataFrame, GroupBy, LazyFrame};
+pub use session::{CsvOptions, DeviceChoice, Session, SessionBuilder};
+
+/// The Arrow implementation whose arrays and batches go in and out.
+pub use datafusion::arrow;
+
+/// What a program that uses warpframe wants in scope.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let one = session.sql("SELECT 1 AS one")?.select([col("one") + lit(1)])?.collect()?;
+/// assert_eq!(one.num_rows(), 1);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub mod prelude {
+    pub use crate::frame::expr::*;
+    pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame};
+    pub use crate::session::{CsvOptions, DeviceChoice, Session};
+}

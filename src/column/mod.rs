@@ -4,16 +4,30 @@
 //! under nulls are undefined), strings are 16-byte views over shared immutable characters, or codes into a sorted
 //! dictionary where a column has few distinct strings.
 
+mod dictionary;
+mod export;
+mod export_strings;
+mod import;
+mod import_strings;
+mod pieces;
+mod relation;
 mod repr;
+mod stats;
+mod table;
+#[cfg(test)]
+mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
+pub(crate) use relation::{Index, Relation};
 pub(crate) use repr::Repr;
 
-use crate::device::{Buffer, Device};
+use crate::device::{Buffer, Device, Slice};
+use crate::error::{Error, Result};
 
 /// One column in device memory. Cloning shares the buffers.
 #[derive(Debug, Clone)]
@@ -45,7 +59,8 @@ pub(crate) enum Encoding {
     Dictionary(Arc<Dictionary>),
 }
 
-/// Distinct strings in byte order, on both sides.
+/// Distinct strings in byte order, on both sides. There is always at least one, so that code 0 can be read even where a
+/// column has no valid row; not every string need occur in the column.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     /// The strings, on the host: a `Utf8View` array without nulls.
@@ -77,4 +92,82 @@ pub(crate) struct Table {
     pub(crate) schema: SchemaRef,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: usize,
+}
+
+impl Column {
+    /// A column whose values lie plainly in the type's representation, with nothing known of them.
+    pub(crate) fn plain(dtype: DataType, len: usize, data: Arc<Buffer>, validity: Option<Arc<Buffer>>) -> Self {
+        let encoding = Encoding::Plain;
+        Column { dtype, len, offset: 0, data, validity, encoding, characters: Arc::new([]), stats: Stats::default() }
+    }
+
+    /// A column of no rows.
+    pub(crate) fn empty(device: &Device, dtype: &DataType) -> Result<Self> {
+        Column::from_arrays(device, dtype, &[])
+    }
+
+    /// The representation of the logical type; where `encoding` is `Dictionary`, that of the decoded values.
+    pub(crate) fn repr(&self) -> Repr {
+        Repr::of(&self.dtype).expect("columns are made of types that have a representation")
+    }
+
+    /// Bytes a row in `data`.
+    pub(crate) fn width(&self) -> usize {
+        match self.encoding {
+            Encoding::Plain => self.repr().width(),
+            Encoding::Dictionary(_) => CODE_WIDTH,
+        }
+    }
+
+    /// The values (or codes) from the first row on.
+    pub(crate) fn values(&self) -> Slice<'_> {
+        self.data.slice(self.offset * self.width())
+    }
+
+    /// The validity bytes from the first row on, or `None` where every row is valid.
+    pub(crate) fn valid(&self) -> Option<Slice<'_>> {
+        self.validity.as_ref().map(|validity| validity.slice(self.offset))
+    }
+
+    /// The dictionary that the column's codes point into.
+    pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
+        match &self.encoding {
+            Encoding::Plain => None,
+            Encoding::Dictionary(dictionary) => Some(dictionary),
+        }
+    }
+
+    /// `len` rows from `offset` on, as far as there are rows; shares the buffers.
+    pub(crate) fn slice(&self, offset: usize, len: usize) -> Self {
+        let offset = offset.min(self.len);
+        let len = len.min(self.len - offset);
+        Column { offset: self.offset + offset, len, ..self.clone() }
+    }
+
+    /// Device memory that the column keeps alive, in bytes, whole buffers where it is a slice.
+    pub(crate) fn bytes(&self) -> u64 {
+        let mut seen = BTreeMap::new();
+        self.collect_buffers(&mut seen);
+        seen.values().sum()
+    }
+
+    /// Adds each buffer's address and length, so that buffers that several columns share count once.
+    fn collect_buffers(&self, seen: &mut BTreeMap<u64, u64>) {
+        let mut add = |buffer: &Buffer| seen.insert(buffer.address(), buffer.len() as u64);
+        add(&self.data);
+        self.validity.iter().for_each(|validity| drop(add(validity)));
+        self.characters.iter().for_each(|characters| drop(add(characters)));
+        if let Encoding::Dictionary(dictionary) = &self.encoding {
+            add(&dictionary.views);
+            dictionary.characters.iter().for_each(|characters| drop(add(characters)));
+        }
+    }
+}
+
+/// Bytes of a dictionary code.
+const CODE_WIDTH: usize = 4;
+
+/// The representation of a type, or the error that says that there is none.
+fn repr_of(dtype: &DataType) -> Result<Repr> {
+    Repr::of(dtype).ok_or_else(|| Error::unsupported(format!("type {dtype}"), "it has no form in device memory"))
 }

@@ -79,6 +79,25 @@ impl Repr {
         }
     }
 
+    /// The same behind `const`.
+    pub(crate) fn const_device_type(self) -> &'static str {
+        match self {
+            Repr::Bool => "const bool8",
+            Repr::I8 => "const i8",
+            Repr::I16 => "const i16",
+            Repr::I32 => "const i32",
+            Repr::I64 => "const i64",
+            Repr::U8 => "const u8",
+            Repr::U16 => "const u16",
+            Repr::U32 => "const u32",
+            Repr::U64 => "const u64",
+            Repr::F32 => "const f32",
+            Repr::F64 => "const f64",
+            Repr::I128 => "const i128",
+            Repr::View => "const view",
+        }
+    }
+
     /// Whether arithmetic on it is integer arithmetic (decimals, dates and timestamps included).
     pub(crate) fn is_integer(self) -> bool {
         !matches!(self, Repr::Bool | Repr::F32 | Repr::F64 | Repr::View)

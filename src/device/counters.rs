@@ -24,6 +24,8 @@ pub struct Counters {
     pub disk_hits: u64,
     /// Modules found loaded, in memory.
     pub memory_hits: u64,
+    /// Plans that began here and went to the CPU, because the data showed that the device cannot run them.
+    pub fallbacks: u64,
 }
 
 #[derive(Debug, Default)]
@@ -70,6 +72,9 @@ impl Counting {
     }
     pub(super) fn found_on_disk(&self) {
         self.lock().disk_hits += 1;
+    }
+    pub(super) fn fell_back(&self) {
+        self.lock().fallbacks += 1;
     }
     pub(super) fn found_in_memory(&self) {
         self.lock().memory_hits += 1;

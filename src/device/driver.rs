@@ -55,6 +55,11 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// Bytes of device memory free at this moment for new allocations, by the driver's account.
     fn free_memory(&self) -> Result<u64>;
 
+    /// Bytes taken from the device, in use or kept for reuse; `None` where nothing is kept.
+    fn reserved_memory(&self) -> Option<u64> {
+        None
+    }
+
     /// Allocates `bytes > 0`, aligned to 256. `Ok(None)` when memory is exhausted: the pool words the error.
     /// The content is undefined (`sim` poisons it).
     fn alloc(&self, bytes: usize) -> Result<Option<u64>>;

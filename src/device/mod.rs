@@ -9,7 +9,11 @@ mod cache;
 mod counters;
 mod cuda;
 mod driver;
+#[cfg(test)]
+mod fake;
+mod nvrtc;
 mod pool;
+mod profile;
 mod sim;
 mod source;
 
@@ -19,6 +23,9 @@ pub(crate) use buffer::{Buffer, Slice};
 pub use counters::Counters;
 pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
+#[doc(hidden)]
+pub use nvrtc::{CompileReport, KernelReport, compile_for};
+pub use profile::KernelTime;
 pub use pool::{MemoryLimit, MemoryUse};
 pub use sim::SimOptions;
 pub(crate) use source::Source;
@@ -36,6 +43,7 @@ struct Shared {
     pool: pool::Pool,
     cache: cache::KernelCache,
     counters: counters::Counting,
+    profile: std::sync::Mutex<Option<Vec<profile::Span>>>,
 }
 
 /// What executes kernels on a [`Device`].
@@ -124,7 +132,12 @@ impl Device {
     fn with_driver(driver: Box<dyn Driver>, kind: DeviceKind, limit: MemoryLimit) -> Result<Self> {
         let pool = pool::Pool::new(limit, driver.properties().memory);
         let cache = cache::KernelCache::new();
-        Ok(Device(Arc::new(Shared { driver, kind, pool, cache, counters: counters::Counting::default() })))
+        Ok(Device(Arc::new(Shared { driver, kind, pool, cache, counters: counters::Counting::default(), profile: Default::default() })))
+    }
+
+    /// Whether both are the same opened device, so that one may read the other's buffers.
+    pub(crate) fn same(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// What executes kernels here.
@@ -139,7 +152,7 @@ impl Device {
 
     /// Bytes in use, reserved, at peak, and the limit.
     pub fn memory(&self) -> MemoryUse {
-        self.0.pool.usage()
+        self.0.pool.usage(&*self.0.driver)
     }
 
     /// Sets the peak back to the present use.
@@ -160,6 +173,11 @@ impl Device {
     /// Launches, synchronisations, copies and compilations since the device was opened.
     pub fn counters(&self) -> Counters {
         self.0.counters.snapshot()
+    }
+
+    /// Notes that a plan was given up here and goes to the CPU.
+    pub(crate) fn count_fallback(&self) {
+        self.0.counters.fell_back();
     }
 
     /// Launches of each kernel since the device was opened, by name.
@@ -243,7 +261,9 @@ impl Device {
         }
         self.0.counters.launched(&kernel.name);
         let words: Vec<u64> = arguments.iter().map(|a| a.0).collect();
-        // SAFETY: the caller's promise is the driver's demand.
-        unsafe { self.0.driver.launch(kernel.function, &kernel.name, grid, &words) }
+        self.profiled(&kernel.name, || {
+            // SAFETY: the caller's promise is the driver's demand.
+            unsafe { self.0.driver.launch(kernel.function, &kernel.name, grid, &words) }
+        })
     }
 }

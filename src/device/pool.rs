@@ -8,6 +8,18 @@ use crate::error::{ErrorKind, Result};
 /// Most device memory a device's pool may have in use.
 ///
 /// Parsed from `"2GiB"`, `"500MB"`, `"1073741824"` (bytes) or `"80%"` (of the device's memory).
+///
+/// ```
+/// use warpframe::ErrorKind;
+/// use warpframe::device::MemoryLimit;
+///
+/// assert_eq!("1.5 GiB".parse::<MemoryLimit>()?, MemoryLimit::Bytes(3 << 29));
+/// assert_eq!("500MB".parse::<MemoryLimit>()?, MemoryLimit::Bytes(500_000_000));
+/// assert_eq!("80%".parse::<MemoryLimit>()?, MemoryLimit::Percent(80.0));
+/// let error = "much".parse::<MemoryLimit>().unwrap_err();
+/// assert!(matches!(error.kind(), ErrorKind::Parse { .. }));
+/// # Ok::<(), warpframe::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MemoryLimit {
     /// Bytes.
@@ -51,16 +63,29 @@ impl std::str::FromStr for MemoryLimit {
             "gib" | "g" => 1024.0 * 1024.0 * 1024.0,
             _ => return Err(bad()),
         };
-        if number <= 0.0 { Err(bad()) } else { Ok(MemoryLimit::Bytes((number * factor) as u64)) }
+        if number * factor < 1.0 { Err(bad()) } else { Ok(MemoryLimit::Bytes((number * factor) as u64)) }
     }
 }
 
 /// Use of a device's memory, in bytes.
+///
+/// ```
+/// use warpframe::device::{Device, MemoryLimit, SimOptions};
+///
+/// let device = Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 20))?;
+/// let memory = device.memory();
+/// assert_eq!((memory.used, memory.peak, memory.allocations, memory.limit), (0, 0, 0, 1 << 20));
+/// # Ok::<(), warpframe::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
     /// In live allocations.
     pub used: u64,
+    /// Taken from the device: in live allocations, or kept for the next ones until [`Device::trim`].
+    ///
+    /// [`Device::trim`]: super::Device::trim
+    pub reserved: u64,
     /// Most that was in use at once.
     pub peak: u64,
     /// The pool's limit.
@@ -91,13 +116,14 @@ impl Pool {
     pub(super) fn set_limit(&self, limit: MemoryLimit) {
         let bytes = match limit {
             MemoryLimit::Bytes(bytes) => bytes,
-            MemoryLimit::Percent(share) => (self.memory as f64 * share / 100.0) as u64,
+            MemoryLimit::Percent(share) => (self.memory as f64 * share.clamp(0.0, 100.0) / 100.0) as u64,
         };
         self.lock().usage.limit = bytes;
     }
 
-    pub(super) fn usage(&self) -> MemoryUse {
-        self.lock().usage
+    pub(super) fn usage(&self, driver: &dyn Driver) -> MemoryUse {
+        let usage = self.lock().usage;
+        MemoryUse { reserved: driver.reserved_memory().unwrap_or(usage.used), ..usage }
     }
 
     pub(super) fn reset_peak(&self) {
@@ -152,5 +178,81 @@ impl Pool {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::fake::{Fake, MEMORY};
+
+    /// What an error of an allocation says: bytes asked, free, and the limit.
+    fn refused(result: Result<u64>) -> (u64, u64, u64) {
+        match result.expect_err("refused").kind() {
+            ErrorKind::OutOfDeviceMemory { operator: "sort", asked, free, limit } => (*asked, *free, *limit),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn free(pool: &Pool, driver: &Fake, address: u64, bytes: usize) {
+        // SAFETY: the fake's addresses lead nowhere.
+        unsafe { pool.free(driver, address, bytes) };
+    }
+
+    #[test]
+    fn use_peak_and_allocations_follow_what_is_live() {
+        let (driver, pool) = (Fake::new(), Pool::new(MemoryLimit::Percent(50.0), MEMORY));
+        let a = pool.alloc(&driver, "sort", 100).unwrap();
+        let b = pool.alloc(&driver, "sort", 200).unwrap();
+        free(&pool, &driver, a, 100);
+        let usage = pool.usage(&driver);
+        let expected = MemoryUse { used: 200, reserved: 200, peak: 300, limit: MEMORY / 2, allocations: 1 };
+        assert_eq!(usage, expected);
+        pool.reset_peak();
+        assert_eq!(pool.usage(&driver).peak, 200);
+        free(&pool, &driver, b, 200);
+        assert_eq!(pool.usage(&driver).used, 0);
+    }
+
+    #[test]
+    fn an_allocation_beyond_the_limit_is_refused_and_the_pool_stays_usable() {
+        let (driver, pool) = (Fake::new(), Pool::new(MemoryLimit::Bytes(400), MEMORY));
+        let a = pool.alloc(&driver, "sort", 300).unwrap();
+        assert_eq!(refused(pool.alloc(&driver, "sort", 101)), (101, 100, 400));
+        assert_eq!(refused(pool.alloc(&driver, "sort", usize::MAX)), (u64::MAX, 100, 400));
+        pool.alloc(&driver, "sort", 100).unwrap();
+        free(&pool, &driver, a, 300);
+        pool.alloc(&driver, "sort", 300).unwrap();
+        pool.set_limit(MemoryLimit::Bytes(10));
+        assert_eq!(refused(pool.alloc(&driver, "sort", 1)), (1, 0, 10), "what is in use stays");
+    }
+
+    #[test]
+    fn an_allocation_beyond_the_device_is_refused_with_what_the_driver_says_is_free() {
+        let (driver, pool) = (Fake::new(), Pool::new(MemoryLimit::Bytes(1 << 20), MEMORY));
+        pool.alloc(&driver, "sort", 600).unwrap();
+        assert_eq!(refused(pool.alloc(&driver, "sort", 500)), (500, MEMORY - 600, 1 << 20));
+        assert_eq!(pool.usage(&driver).used, 600);
+    }
+
+    #[test]
+    fn the_injected_failure_comes_once_and_after_the_successes() {
+        let (driver, pool) = (Fake::new(), Pool::new(MemoryLimit::Percent(100.0), MEMORY));
+        pool.fail_after(2);
+        for fails in [false, false, true, false, false] {
+            assert_eq!(pool.alloc(&driver, "sort", 1).is_err(), fails);
+        }
+    }
+
+    #[test]
+    fn limits_parse_in_every_unit_and_nothing_else_does() {
+        let parse = |text: &str| text.parse::<MemoryLimit>();
+        for (text, bytes) in [("7", 7), (" 7 b ", 7), ("2k", 2048), ("3 MB", 3_000_000), ("1.5gib", 3 << 29)] {
+            assert_eq!(parse(text).unwrap(), MemoryLimit::Bytes(bytes), "{text}");
+        }
+        assert_eq!(parse("0.5 %").unwrap(), MemoryLimit::Percent(0.5));
+        for text in ["", "GiB", "0", "0.5", "0%", "101%", "-1", "-5%", "1.2.3", "5 apples", "1e9", "NaN", "inf", "é"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
     }
 }

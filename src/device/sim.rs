@@ -1,82 +1,273 @@
-//! The simulator driver.
+//! The simulator driver: CUDA's execution model on the CPU, for tests and for machines without a GPU.
+//!
+//! Kernel sources are compiled by the system's C++ compiler against `kernels/sim.h`; `sim/runtime/`, compiled the
+//! same way once and kept beside the kernels, runs a grid as fibers of the calling thread. Work is done when a call
+//! returns; different devices run in parallel.
+//!
+//! What it finds, always: deadlocks, divergent barriers, collectives with missing lanes, endless spinning, writes
+//! outside an allocation or a shared object (by guard bytes), reads of memory nobody wrote (by poison, visible as wrong
+//! results), and under other seeds missing barriers. With `WARPFRAME_SIM_ASAN=1` kernels are compiled with
+//! AddressSanitizer, which finds every access outside an allocation; the process must then run with libasan preloaded.
+//!
+//! What it does not: a kernel that faults (integer division by zero, a wild address, more than 64 KiB of stack) kills
+//! the process, and an endless loop without `wf::spin()` never returns. Memory ordering is the host's.
+
+mod compiler;
+mod memory;
+mod runtime;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
 use super::Source;
 use super::driver::*;
-use crate::error::Result;
-use std::path::Path;
+use crate::error::{ErrorKind, Result};
+use compiler::Compiler;
+use memory::Memory;
+use runtime::{Entry, Facts, Launch, Runtime};
 
 /// How the simulator schedules.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SimOptions {
-    /// Seed of the order in which lanes, warps and blocks run; 0 runs them forward.
+    /// Seed of the order in which lanes, warps and blocks run: 0 runs them forward, 1 backward, others in an order of
+    /// their own that also changes threads at atomic operations.
     pub seed: u64,
 }
 
+impl SimOptions {
+    /// Options with a seed.
+    ///
+    /// ```
+    /// assert_eq!(warpframe::device::SimOptions::with_seed(7).seed, 7);
+    /// ```
+    pub fn with_seed(seed: u64) -> Self {
+        SimOptions { seed }
+    }
+}
+
+impl Default for SimOptions {
+    /// The seed is `WARPFRAME_SIM_SEED` where that is a number, else 0.
+    fn default() -> Self {
+        SimOptions { seed: std::env::var("WARPFRAME_SIM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0) }
+    }
+}
+
+const MULTIPROCESSORS: u32 = 4;
+const SHARED_PER_BLOCK: u32 = 227 * 1024;
+const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
+/// Most device memory; a machine with less than twice as much offers half of what it has.
+const MEMORY: u64 = 4 << 30;
+/// Blocks that are live at once, so that look-back between them is exercised; fewer where they are large, because
+/// each waiting thread holds a stack.
+const INTERLEAVED: u32 = 8;
+
 #[derive(Debug)]
-pub(super) struct SimDriver {}
+pub(super) struct SimDriver {
+    properties: DeviceProperties,
+    seed: u64,
+    compiler: &'static Compiler,
+    runtime: &'static Runtime,
+    /// One lock for all: the device does one thing at a time.
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    memory: Memory,
+    modules: Vec<Library>,
+    functions: Vec<Function>,
+    events: HashMap<u64, Instant>,
+    next_event: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Function {
+    entry: Entry,
+    facts: Facts,
+}
 
 impl SimDriver {
-    pub(super) fn open(_options: SimOptions) -> Result<Self> {
-        unimplemented!()
+    pub(super) fn open(options: SimOptions) -> Result<Self> {
+        let compiler = compiler::system()?;
+        let runtime = runtime::loaded(compiler)?;
+        let memory = MEMORY.min(memory::of_host() / 2);
+        let properties = DeviceProperties {
+            name: format!("CPU simulator ({})", compiler.version()),
+            architecture: "sim".into(),
+            multiprocessors: MULTIPROCESSORS,
+            shared_per_block: SHARED_PER_BLOCK,
+            memory,
+        };
+        let state = State {
+            memory: Memory::new(memory, compiler.sanitizes()),
+            modules: Vec::new(),
+            functions: Vec::new(),
+            events: HashMap::new(),
+            next_event: 0,
+        };
+        Ok(SimDriver { properties, seed: options.seed, compiler, runtime, state: Mutex::new(state) })
     }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+fn fault(kernel: &str, report: impl Into<String>) -> crate::Error {
+    ErrorKind::Simulation { kernel: kernel.into(), report: report.into() }.into()
 }
 
 impl Driver for SimDriver {
     fn properties(&self) -> &DeviceProperties {
-        unimplemented!()
+        &self.properties
     }
+
     fn free_memory(&self) -> Result<u64> {
-        unimplemented!()
+        Ok(self.lock().memory.free_bytes())
     }
-    fn alloc(&self, _bytes: usize) -> Result<Option<u64>> {
-        unimplemented!()
+
+    fn alloc(&self, bytes: usize) -> Result<Option<u64>> {
+        Ok(self.lock().memory.alloc(bytes))
     }
-    unsafe fn free(&self, _address: u64, _bytes: usize) {
-        unimplemented!()
+
+    unsafe fn free(&self, address: u64, bytes: usize) {
+        self.lock().memory.free(address, bytes);
     }
+
     fn trim(&self) -> Result<()> {
-        unimplemented!()
+        let mut state = self.lock();
+        state.memory.trim();
+        state.memory.take_fault()
     }
-    unsafe fn upload(&self, _to: u64, _from: &[u8]) -> Result<()> {
-        unimplemented!()
+
+    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
+        let state = self.lock();
+        state.memory.check_range("upload", to, from.len())?;
+        // SAFETY: the range lies in a live allocation; the caller's bytes are no device memory.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, from.len()) };
+        Ok(())
     }
-    unsafe fn download(&self, _to: &mut [u8], _from: u64) -> Result<()> {
-        unimplemented!()
+
+    unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
+        let mut state = self.lock();
+        state.memory.take_fault()?;
+        state.memory.check_range("download", from, to.len())?;
+        // SAFETY: as for an upload.
+        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_mut_ptr(), to.len()) };
+        Ok(())
     }
-    unsafe fn copy(&self, _to: u64, _from: u64, _bytes: usize) -> Result<()> {
-        unimplemented!()
+
+    unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        let state = self.lock();
+        state.memory.check_range("copy", to, bytes)?;
+        state.memory.check_range("copy", from, bytes)?;
+        // SAFETY: both ranges lie in live allocations; `copy` allows overlap.
+        unsafe { std::ptr::copy(from as *const u8, to as *mut u8, bytes) };
+        Ok(())
     }
-    unsafe fn fill(&self, _to: u64, _byte: u8, _bytes: usize) -> Result<()> {
-        unimplemented!()
+
+    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()> {
+        let state = self.lock();
+        state.memory.check_range("fill", to, bytes)?;
+        // SAFETY: the range lies in a live allocation.
+        unsafe { std::ptr::write_bytes(to as *mut u8, byte, bytes) };
+        Ok(())
     }
+
     fn compiler_id(&self) -> String {
-        unimplemented!()
+        self.compiler.id()
     }
-    fn compile(&self, _source: &Source, _out: &Path) -> Result<()> {
-        unimplemented!()
+
+    fn compile(&self, source: &Source, out: &Path) -> Result<()> {
+        self.compiler.compile_kernel(source, out)
     }
-    fn load(&self, _image: &Path) -> Result<ModuleHandle> {
-        unimplemented!()
+
+    fn load(&self, image: &Path) -> Result<ModuleHandle> {
+        // SAFETY: the image was made by `compile` from kernel sources, which have no initialisers.
+        let library = unsafe { Library::open(Some(image), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|e| fault(&image.display().to_string(), format!("does not load: {e}")))?;
+        let modules = &mut self.lock().modules;
+        modules.push(library);
+        Ok(ModuleHandle(modules.len() as u64 - 1))
     }
-    fn function(&self, _module: ModuleHandle, _name: &str) -> Result<FunctionHandle> {
-        unimplemented!()
+
+    fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
+        let state = &mut *self.lock();
+        let library = &state.modules[module.0 as usize];
+        let missing = || -> crate::Error {
+            ErrorKind::Compile { kernel: name.into(), log: "the module has no such entry point".into() }.into()
+        };
+        // SAFETY: WF_KERNEL gives the entry this type and its facts this one; the library lives as long as the driver.
+        let (entry, facts) = unsafe {
+            let entry = library.get::<Entry>(name.as_bytes()).map_err(|_| missing())?;
+            let facts =
+                library.get::<*const Facts>(format!("wf_sim_facts_{name}").as_bytes()).map_err(|_| missing())?;
+            (*entry, **facts)
+        };
+        state.functions.push(Function { entry, facts });
+        Ok(FunctionHandle(state.functions.len() as u64 - 1))
     }
-    unsafe fn launch(&self, _function: FunctionHandle, _kernel: &str, _grid: Grid, _arguments: &[u64]) -> Result<()> {
-        unimplemented!()
+
+    unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
+        let mut state = self.lock();
+        state.memory.take_fault()?;
+        let Function { entry, facts } = state.functions[function.0 as usize];
+        if arguments.len() != facts.words as usize {
+            return Err(fault(kernel, format!("takes {} parameters, got {} arguments", facts.words, arguments.len())));
+        }
+        if grid.threads == 0 || !grid.threads.is_multiple_of(32) || grid.threads > facts.threads {
+            let report = format!("{} threads a block; a multiple of 32 up to {}", grid.threads, facts.threads);
+            return Err(fault(kernel, report));
+        }
+        let launch = Launch {
+            entry,
+            words: arguments.as_ptr().cast(),
+            blocks: grid.blocks,
+            threads: grid.threads,
+            shared: grid.shared,
+            interleaved: (THREADS_PER_MULTIPROCESSOR / grid.threads).clamp(2, INTERLEAVED),
+            seed: self.seed,
+        };
+        // SAFETY: the number of arguments matches; the caller promises the rest. The lock keeps others from this
+        // device's memory.
+        unsafe { self.runtime.run(&launch) }.map_err(|report| fault(kernel, report))?;
+        state.memory.check_guards(kernel);
+        state.memory.take_fault()
     }
-    fn resident_blocks(&self, _function: FunctionHandle, _threads: u32, _shared: u32) -> Result<u32> {
-        unimplemented!()
+
+    fn resident_blocks(&self, _function: FunctionHandle, threads: u32, shared: u32) -> Result<u32> {
+        let by_threads = THREADS_PER_MULTIPROCESSOR / threads.max(1);
+        Ok(by_threads.min(SHARED_PER_BLOCK / shared.max(1)).min(4))
     }
+
     fn synchronize(&self) -> Result<()> {
-        unimplemented!()
+        self.lock().memory.take_fault()
     }
+
     fn record(&self) -> Result<EventHandle> {
-        unimplemented!()
+        let mut state = self.lock();
+        let event = state.next_event;
+        state.next_event += 1;
+        state.events.insert(event, Instant::now());
+        Ok(EventHandle(event))
     }
-    fn elapsed_ms(&self, _from: EventHandle, _to: EventHandle) -> Result<f32> {
-        unimplemented!()
+
+    fn elapsed_ms(&self, from: EventHandle, to: EventHandle) -> Result<f32> {
+        let state = self.lock();
+        let at = |event: EventHandle| state.events[&event.0];
+        let (from, to) = (at(from), at(to));
+        let ms = |later: Instant, earlier: Instant| later.duration_since(earlier).as_secs_f32() * 1e3;
+        Ok(if to >= from { ms(to, from) } else { -ms(from, to) })
     }
-    fn release(&self, _event: EventHandle) {
-        unimplemented!()
+
+    fn release(&self, event: EventHandle) {
+        self.lock().events.remove(&event.0);
     }
 }

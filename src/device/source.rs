@@ -10,8 +10,14 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("hash.cuh", include_str!("../../kernels/hash.cuh")),
     ("join.cuh", include_str!("../../kernels/join.cuh")),
     ("scan.cuh", include_str!("../../kernels/scan.cuh")),
+    ("keys.cuh", include_str!("../../kernels/keys.cuh")),
+    ("pipeline.cuh", include_str!("../../kernels/pipeline.cuh")),
     ("segment.cuh", include_str!("../../kernels/segment.cuh")),
     ("sort.cuh", include_str!("../../kernels/sort.cuh")),
+    ("arith.cuh", include_str!("../../kernels/arith.cuh")),
+    ("decimal.cuh", include_str!("../../kernels/decimal.cuh")),
+    ("string.cuh", include_str!("../../kernels/string.cuh")),
+    ("time.cuh", include_str!("../../kernels/time.cuh")),
 ];
 
 /// A translation unit to compile: a name for diagnostics, and text that may include [`HEADERS`].

@@ -3,6 +3,8 @@
 //! Operators take buffers and row counts and know nothing of columns or plans. They only submit work; those that must
 //! wait for the device say so. Row numbers are `u32` in buffers, row counts `u64`.
 
+#[cfg(test)]
+mod compiled;
 pub(crate) mod join;
 pub(crate) mod scan;
 pub(crate) mod segment;

@@ -1,0 +1,115 @@
+// arith.cuh: arithmetic that generated expressions call: wrapping integers, floats rounded as on the host, total order.
+//
+//   wrap_add<i32>(I32_MAX, 1) = I32_MIN      quotient(7, 0) = 0      total_order(-0.0) < total_order(0.0)
+//
+// Everything is defined for all operands: beneath a null lies garbage, and it is computed with all the same. What must
+// fail is tested beside the computation and reported through `fail`.
+
+#pragma once
+#include "prelude.cuh"
+
+namespace wf {
+
+// Bits of a kernel's status word; the same as `Failure` on the host.
+constexpr u32 FAIL_DIVIDE_BY_ZERO = 1;
+constexpr u32 FAIL_OVERFLOW = 2;
+constexpr u32 FAIL_CAST = 4;
+constexpr u32 FAIL_DOMAIN = 8;
+
+// Reports that a row failed. Rare, so contention does not matter.
+WF_DEVICE void fail(u32* status, u32 failure) { atomicOr(status, failure); }
+
+WF_DEVICE i128 make_i128(u64 high, u64 low) { return (i128)make_u128(high, low); }
+
+// ------------------------------------------------------------------------------------------------ wrapping integers
+
+// The unsigned type to compute in: at least 32 bits, or promotion to (signed) int would come first.
+template <class T> using wrapping = bits_of_width<sizeof(T) < 4 ? 4 : (int)sizeof(T)>;
+
+template <class T> WF_DEVICE T wrap_add(T a, T b) {
+    typedef typename wrapping<T>::type U;
+    return (T)((U)a + (U)b);
+}
+template <class T> WF_DEVICE T wrap_sub(T a, T b) {
+    typedef typename wrapping<T>::type U;
+    return (T)((U)a - (U)b);
+}
+template <class T> WF_DEVICE T wrap_mul(T a, T b) {
+    typedef typename wrapping<T>::type U;
+    return (T)((U)a * (U)b);
+}
+
+// Truncated towards zero; 0 for a zero divisor. The least value by -1 wraps.
+template <class T> WF_DEVICE T quotient(T a, T b) {
+    if (b == (T)0) return (T)0;
+    if (limits<T>::lowest() != (T)0 && b == (T)-1) return wrap_sub<T>((T)0, a);
+    return (T)(a / b);
+}
+
+// Has the dividend's sign; 0 for a zero divisor.
+template <class T> WF_DEVICE T remainder(T a, T b) {
+    if (b == (T)0) return (T)0;
+    if (limits<T>::lowest() != (T)0 && b == (T)-1) return (T)0;
+    return (T)(a % b);
+}
+
+// Divided towards minus infinity, for b > 0.
+template <class T> WF_DEVICE T floor_quotient(T a, T b) {
+    T whole = (T)(a / b);
+    return (T)(whole - (a % b < (T)0 ? 1 : 0));
+}
+template <class T> WF_DEVICE T floor_remainder(T a, T b) {
+    T rest = (T)(a % b);
+    return (T)(rest < (T)0 ? rest + b : rest);
+}
+
+// ------------------------------------------------------------------------------------------------------------ floats
+
+// Never contracted to fused multiply-add: every device and the host round alike.
+WF_DEVICE f64 fadd(f64 a, f64 b) { return __dadd_rn(a, b); }
+WF_DEVICE f64 fsub(f64 a, f64 b) { return __dsub_rn(a, b); }
+WF_DEVICE f64 fmul(f64 a, f64 b) { return __dmul_rn(a, b); }
+WF_DEVICE f64 fdiv(f64 a, f64 b) { return __ddiv_rn(a, b); }
+WF_DEVICE f64 frem(f64 a, f64 b) { return fmod(a, b); }
+WF_DEVICE f32 fadd(f32 a, f32 b) { return __fadd_rn(a, b); }
+WF_DEVICE f32 fsub(f32 a, f32 b) { return __fsub_rn(a, b); }
+WF_DEVICE f32 fmul(f32 a, f32 b) { return __fmul_rn(a, b); }
+WF_DEVICE f32 fdiv(f32 a, f32 b) { return __fdiv_rn(a, b); }
+WF_DEVICE f32 frem(f32 a, f32 b) { return fmodf(a, b); }
+
+// An integer whose order is IEEE's total order of floats: -NaN < -inf < -0 < 0 < inf < NaN.
+WF_DEVICE i64 total_order(f64 value) {
+    i64 raw = (i64)bits(value);
+    return raw ^ (i64)((u64)(raw >> 63) >> 1);
+}
+WF_DEVICE i32 total_order(f32 value) {
+    i32 raw = (i32)bits(value);
+    return raw ^ (i32)((u32)(raw >> 31) >> 1);
+}
+
+// The same with -0.0 equal to 0.0: the order of SQL's comparison operators.
+WF_DEVICE i64 sql_order(f64 value) {
+    i64 order = total_order(value);
+    return order == -1 ? 0 : order;
+}
+WF_DEVICE i32 sql_order(f32 value) {
+    i32 order = total_order(value);
+    return order == -1 ? 0 : order;
+}
+
+// --------------------------------------------------------------------------------------------------------- searching
+
+// Whether `value` is among `count` ascending integers.
+WF_DEVICE bool in_sorted(i64 value, const i64* sorted, u32 count) {
+    u32 low = 0, high = count;
+    while (low < high) {
+        u32 middle = (low + high) / 2;
+        if (sorted[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && sorted[low] == value;
+}
+
+}  // namespace wf

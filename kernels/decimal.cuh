@@ -1,0 +1,58 @@
+// decimal.cuh: 128-bit integers that know when they overflow, and decimals from and to other numbers.
+//
+//   i128 sum;  bool failed = add_overflows(a, b, &sum);      sum wraps where failed
+
+#pragma once
+#include "arith.cuh"
+
+namespace wf {
+
+WF_DEVICE bool add_overflows(i128 a, i128 b, i128* out) {
+    i128 sum = wrap_add<i128>(a, b);
+    *out = sum;
+    // Operands of one sign and a sum of the other.
+    return ((a ^ sum) & (b ^ sum)) < 0;
+}
+
+WF_DEVICE bool sub_overflows(i128 a, i128 b, i128* out) {
+    i128 difference = wrap_sub<i128>(a, b);
+    *out = difference;
+    return ((a ^ b) & (a ^ difference)) < 0;
+}
+
+WF_DEVICE u128 magnitude_of(i128 value) { return value < 0 ? (u128)0 - (u128)value : (u128)value; }
+
+WF_DEVICE bool mul_overflows(i128 a, i128 b, i128* out) {
+    *out = wrap_mul<i128>(a, b);
+    u128 x = magnitude_of(a), y = magnitude_of(b);
+    u64 x1 = high_word(x), x0 = low_word(x), y1 = high_word(y), y0 = low_word(y);
+    // Schoolbook in words of 64 bits: both high words set is 2^128 at least.
+    if (x1 != 0 && y1 != 0) return true;
+    u128 cross = x1 != 0 ? (u128)x1 * y0 : (u128)y1 * x0;
+    if (high_word(cross) != 0) return true;
+    u128 low = (u128)x0 * y0;
+    u128 product = low + (cross << 64);
+    if (product < low) return true;
+    // 2^127 is the magnitude of the least value only.
+    u128 most = (u128)I128_MAX + ((a < 0) != (b < 0) ? 1 : 0);
+    return product > most;
+}
+
+WF_DEVICE bool quotient_overflows(i128 a, i128 b, i128* out) {
+    *out = quotient<i128>(a, b);
+    return a == I128_MIN && b == -1;
+}
+
+WF_DEVICE bool remainder_overflows(i128 a, i128 b, i128* out) {
+    *out = remainder<i128>(a, b);
+    return a == I128_MIN && b == -1;
+}
+
+// Divided by an even `divisor` > 0, halves away from zero.
+template <class T> WF_DEVICE T rounded_quotient(T value, T divisor) {
+    T whole = (T)(value / divisor), rest = (T)(value % divisor), half = (T)(divisor / 2);
+    if (value >= 0) return (T)(rest >= half ? whole + 1 : whole);
+    return (T)(rest <= -half ? whole - 1 : whole);
+}
+
+}  // namespace wf

@@ -1,0 +1,216 @@
+// pipeline.cuh: what generated pipelines are made of besides expressions: ranks of a tile's survivors, block-wide
+// reductions, cells in shared memory, exact sums of floats, hashes of wide keys.
+#pragma once
+#include "prelude.cuh"
+#include "hash.cuh"
+
+namespace wf {
+
+// ---- survivors of a striped tile ----
+//
+// Thread t holds rows t, t + THREADS, t + 2·THREADS, … of the tile; bit k of `keep` says that row t + k·THREADS stays.
+//
+//   THREADS 4, ITEMS 2    keep by row  1 0 1 1 | 0 1 1 0     rank  0 . 1 2 | . 3 4 .     returned 5
+template <u32 THREADS, u32 ITEMS>
+WF_DEVICE u32 tile_ranks(u32 keep, u32 (&rank)[ITEMS]) {
+    constexpr u32 WARPS = THREADS / 32;
+    constexpr u32 COUNTS = WARPS * ITEMS;
+    WF_SHARED_ARRAY(u32, counts, COUNTS + 1);
+    const u32 lane = threadIdx.x % 32;
+    const u32 warp = threadIdx.x / 32;
+#pragma unroll
+    for (u32 k = 0; k < ITEMS; ++k) {
+        const u32 kept = __ballot_sync(FULL_WARP, (keep >> k & 1) != 0);
+        rank[k] = __popc(kept & ((1u << lane) - 1));
+        if (lane == 0) counts[k * WARPS + warp] = __popc(kept);
+    }
+    __syncthreads();  // all counts are there
+    if (warp == 0) {
+        u32 before = 0;
+        for (u32 i = 0; i < COUNTS; i += 32) {
+            const u32 count = i + lane < COUNTS ? counts[i + lane] : 0;
+            u32 sum = count;
+            for (u32 step = 1; step < 32; step *= 2) {
+                const u32 below = __shfl_up_sync(FULL_WARP, sum, step);
+                if (lane >= step) sum += below;
+            }
+            if (i + lane < COUNTS) counts[i + lane] = before + sum - count;
+            before += __shfl_sync(FULL_WARP, sum, 31);
+        }
+        if (lane == 0) counts[COUNTS] = before;
+    }
+    __syncthreads();  // counts are now starts
+#pragma unroll
+    for (u32 k = 0; k < ITEMS; ++k) rank[k] += counts[k * WARPS + warp];
+    const u32 total = counts[COUNTS];
+    __syncthreads();  // all have read before the next tile writes
+    return total;
+}
+
+// ---- block-wide reductions in a fixed order; thread 0 gets the result ----
+
+struct Add {
+    template <typename T>
+    WF_DEVICE T operator()(T a, T b) const { return a + b; }
+};
+struct Least {
+    template <typename T>
+    WF_DEVICE T operator()(T a, T b) const { return b < a ? b : a; }
+};
+struct Greatest {
+    template <typename T>
+    WF_DEVICE T operator()(T a, T b) const { return a < b ? b : a; }
+};
+
+template <u32 THREADS, typename T, typename Op>
+WF_DEVICE T block_reduce(T value, Op op) {
+    WF_SHARED_ARRAY(T, values, THREADS);
+    values[threadIdx.x] = value;
+    __syncthreads();  // all values are there
+    for (u32 step = THREADS / 2; step != 0; step /= 2) {
+        if (threadIdx.x < step) values[threadIdx.x] = op(values[threadIdx.x], values[threadIdx.x + step]);
+        __syncthreads();  // this level is done
+    }
+    const T result = values[0];
+    __syncthreads();  // all have read before the next reduction writes
+    return result;
+}
+
+// A number as one or two 64-bit words, low word first.
+WF_DEVICE void store_words(u64* to, u64 value) { *to = value; }
+WF_DEVICE void store_words(u64* to, i64 value) { *to = u64(value); }
+WF_DEVICE void store_words(u64* to, f64 value) { *to = bit_cast<u64>(value); }
+WF_DEVICE void store_words(u64* to, i128 value) {
+    to[0] = u64(u128(value));
+    to[1] = u64(u128(value) >> 64);
+}
+template <typename T>
+struct Words;
+template <>
+struct Words<u64> {
+    WF_DEVICE static u64 load(const u64* from) { return *from; }
+};
+template <>
+struct Words<i64> {
+    WF_DEVICE static i64 load(const u64* from) { return i64(*from); }
+};
+template <>
+struct Words<f64> {
+    WF_DEVICE static f64 load(const u64* from) { return bit_cast<f64>(*from); }
+};
+template <>
+struct Words<i128> {
+    WF_DEVICE static i128 load(const u64* from) { return i128(u128(from[1]) << 64 | from[0]); }
+};
+template <typename T>
+WF_DEVICE T load_words(const u64* from) {
+    return Words<T>::load(from);
+}
+
+// Whether this block is the last of the grid to come here; what the others wrote before is then visible to it.
+WF_DEVICE bool last_block(u64* ticket) {
+    WF_SHARED(u64, drawn);
+    __threadfence();
+    __syncthreads();  // the block's writes are done
+    if (threadIdx.x == 0) drawn = atomicAdd(ticket, u64(1));
+    __syncthreads();  // the number is there
+    const bool last = drawn == gridDim.x - 1;
+    __syncthreads();  // all have read it
+    if (last) __threadfence();
+    return last;
+}
+
+// ---- cells in shared memory: numbers of LIMBS 32-bit limbs, `stride` apart, low limb first ----
+//
+// Only 32-bit integer atomics are native in shared memory; a carry goes on to the next limb by whoever caused it, so the
+// sum is exact modulo 2^(32·LIMBS) in any order.
+template <u32 LIMBS>
+WF_DEVICE void cell_add(u32* cell, u64 stride, i128 value) {
+    u32 carry = 0;
+#pragma unroll
+    for (u32 limb = 0; limb < LIMBS; ++limb) {
+        const u64 part = u64(u32(u128(value) >> (32 * limb))) + carry;
+        carry = u32(part >> 32);
+        const u32 add = u32(part);
+        if (add != 0) {
+            const u32 before = atomicAdd(cell + limb * stride, add);
+            if (before + add < before) carry += 1;
+        }
+    }
+}
+
+// The signed number in a cell.
+template <u32 LIMBS>
+WF_DEVICE i128 cell_read(const u32* cell, u64 stride) {
+    u128 bits = 0;
+    for (u32 limb = 0; limb < LIMBS; ++limb) bits |= u128(cell[limb * stride]) << (32 * limb);
+    constexpr u32 unused = 128 - 32 * LIMBS;
+    return unused == 0 ? i128(bits) : i128(bits << unused) >> unused;
+}
+
+// ---- sums of floats, exact and so independent of order: integers in units of 2^exponent ----
+
+// `lost` is set where bits below the unit would have to be dropped, or where the value is not finite.
+WF_DEVICE i128 fixed_of_f64(f64 value, i64 exponent, bool& lost) {
+    const u64 bits = bit_cast<u64>(value);
+    const i64 biased = i64(bits >> 52 & 0x7FF);
+    u64 mantissa = bits & 0xFFFFFFFFFFFFFull;
+    if (biased == 0x7FF) {
+        lost = true;
+        return 0;
+    }
+    i64 power = biased - 1075;
+    if (biased == 0) power = -1074;
+    else mantissa |= u64(1) << 52;
+    if (mantissa == 0) return 0;
+    const i64 shift = power - exponent;
+    i128 result = 0;
+    if (shift >= 0) {
+        if (shift > 74) lost = true;
+        else result = i128(u128(mantissa) << shift);
+    } else if (shift > -53) {
+        lost = lost || (mantissa & ((u64(1) << -shift) - 1)) != 0;
+        result = i128(mantissa >> -shift);
+    } else {
+        lost = true;
+    }
+    return bits >> 63 ? -result : result;
+}
+
+// To nearest, ties to even. 2^exponent may be subnormal, so the scaling is in two steps.
+WF_DEVICE f64 fixed_to_f64(i128 sum, i64 exponent) {
+    const bool negative = sum < 0;
+    u128 magnitude = negative ? u128(0) - u128(sum) : u128(sum);
+    if (magnitude == 0) return 0.0;
+    const u64 high = u64(magnitude >> 64);
+    const i64 width = high != 0 ? 128 - __clzll(i64(high)) : 64 - __clzll(i64(u64(magnitude)));
+    i64 power = exponent;
+    if (width > 64) {
+        // Keeps 64 bits, the last one sticky.
+        const i64 drop = width - 64;
+        const bool rest = (magnitude & ((u128(1) << drop) - 1)) != 0;
+        magnitude = (magnitude >> drop) | (rest ? 1 : 0);
+        power += drop;
+    }
+    const u64 kept = u64(magnitude);
+    f64 result = f64(kept);
+    while (power != 0) {
+        const i64 step = power > 1000 ? 1000 : power < -1000 ? -1000 : power;
+        result *= bit_cast<f64>(u64(1023 + step) << 52);
+        power -= step;
+    }
+    return negative ? -result : result;
+}
+
+// ---- hashes of wide keys ----
+
+// Integers of every width hash alike, so that the two sides of a join may differ in representation.
+WF_DEVICE u64 hash_i128(u64 seed, i128 value) {
+    const u64 low = u64(u128(value));
+    const u64 high = u64(u128(value) >> 64);
+    u64 hash = hash_combine(seed, low);
+    if (high != (low >> 63 ? ~u64(0) : u64(0))) hash = hash_combine(hash, high);
+    return hash;
+}
+
+}  // namespace wf

@@ -1,0 +1,280 @@
+// string.cuh: strings as 16-byte views, and what expressions ask of them. Bytes are UTF-8.
+//
+//   byte      0 .. 3      4 .. 7            8 .. 15
+//   short     length      bytes, zero padded ...............     length <= 12
+//   long      length      first 4 bytes     address of all bytes
+//
+// A view made from another one (a substring) points into the same characters. Where a view is null it is garbage:
+// do not read through it; generated code masks such views to empty ones before it calls what reads characters.
+
+#pragma once
+#include "arith.cuh"
+
+namespace wf {
+
+struct __align__(16) view {
+    u32 length;
+    u32 prefix;
+    u64 rest;  // bytes 4 to 11, or the address
+};
+
+constexpr u32 INLINE_BYTES = 12;
+
+WF_DEVICE u32 swap_bytes(u32 value) { return __byte_perm(value, 0, 0x0123); }
+WF_DEVICE u64 swap_bytes(u64 value) { return ((u64)swap_bytes((u32)value) << 32) | swap_bytes((u32)(value >> 32)); }
+
+// Where the bytes of a view lie, one at a time: in its registers, or in memory.
+struct short_bytes {
+    u32 prefix;
+    u64 rest;
+    WF_DEVICE u8 operator[](u32 i) const { return (u8)(i < 4 ? prefix >> (8 * i) : (u32)(rest >> (8 * (i - 4)))); }
+};
+struct long_bytes {
+    const u8* at;
+    WF_DEVICE u8 operator[](u32 i) const { return at[i]; }
+};
+WF_DEVICE short_bytes short_of(const view& v) { return short_bytes{v.prefix, v.rest}; }
+WF_DEVICE long_bytes long_of(const view& v) { return long_bytes{(const u8*)v.rest}; }
+WF_DEVICE u8 byte_at(const view& v, u32 i) {
+    if (i < 4) return (u8)(v.prefix >> (8 * i));
+    return v.length <= INLINE_BYTES ? (u8)(v.rest >> (8 * (i - 4))) : ((const u8*)v.rest)[i];
+}
+
+WF_DEVICE view masked(const view& v, bool valid) { return valid ? v : view{0, 0, 0}; }
+
+// The view of `length` bytes from `begin` on of the characters of `v`; both lie within `v`.
+WF_DEVICE view slice(const view& v, u32 begin, u32 length) {
+    view out{length, 0, 0};
+    if (length > INLINE_BYTES) {
+        // Longer than what fits inline, so `v` is long too.
+        const u8* at = (const u8*)v.rest + begin;
+        out.prefix = (u32)at[0] | (u32)at[1] << 8 | (u32)at[2] << 16 | (u32)at[3] << 24;
+        out.rest = (u64)at;
+        return out;
+    }
+    for (u32 i = 0; i < length; i++) {
+        u64 byte = byte_at(v, begin + i);
+        if (i < 4)
+            out.prefix |= (u32)byte << (8 * i);
+        else
+            out.rest |= byte << (8 * (i - 4));
+    }
+    return out;
+}
+
+// -------------------------------------------------------------------------------------------------------- comparison
+
+WF_DEVICE bool views_equal(const view& a, const view& b) {
+    if (a.length != b.length || a.prefix != b.prefix) return false;
+    if (a.rest == b.rest) return true;
+    if (a.length <= INLINE_BYTES) return false;
+    const u8 *x = (const u8*)a.rest, *y = (const u8*)b.rest;
+    for (u32 i = 4; i < a.length; i++)
+        if (x[i] != y[i]) return false;
+    return true;
+}
+
+// Negative, zero or positive, by bytes; a prefix comes before what continues it.
+WF_DEVICE i32 compare_views(const view& a, const view& b) {
+    // Padding is zero, the least byte, and lengths decide where all bytes are equal.
+    u32 x = swap_bytes(a.prefix), y = swap_bytes(b.prefix);
+    if (x != y) return x < y ? -1 : 1;
+    if (a.length <= INLINE_BYTES && b.length <= INLINE_BYTES) {
+        u64 p = swap_bytes(a.rest), q = swap_bytes(b.rest);
+        if (p != q) return p < q ? -1 : 1;
+    } else {
+        u32 shorter = minimum(a.length, b.length);
+        for (u32 i = 4; i < shorter; i++) {
+            u8 p = byte_at(a, i), q = byte_at(b, i);
+            if (p != q) return p < q ? -1 : 1;
+        }
+    }
+    return a.length < b.length ? -1 : a.length > b.length ? 1 : 0;
+}
+
+// Whether the bytes of `part` lie in `v` from byte `begin` on.
+WF_DEVICE bool part_at(const view& v, u32 begin, const view& part) {
+    if (begin > v.length || part.length > v.length - begin) return false;
+    for (u32 i = 0; i < part.length; i++)
+        if (byte_at(v, begin + i) != byte_at(part, i)) return false;
+    return true;
+}
+
+WF_DEVICE bool starts_with(const view& v, const view& part) {
+    if (part.length > v.length) return false;
+    u32 first = minimum(part.length, 4u);
+    u32 mask = first == 4 ? U32_MAX : (1u << (8 * first)) - 1;
+    if ((v.prefix ^ part.prefix) & mask) return false;
+    return part.length <= 4 || part_at(v, 0, part);
+}
+
+WF_DEVICE bool ends_with(const view& v, const view& part) {
+    return part.length <= v.length && part_at(v, v.length - part.length, part);
+}
+
+// --------------------------------------------------------------------------------------------------------- searching
+
+constexpr u32 NOT_FOUND = U32_MAX;
+
+// Bytes one after the other: in registers, and in memory by aligned words of 8 where the string holds all of one.
+struct short_scan {
+    short_bytes bytes;
+    u32 next;
+    WF_DEVICE u8 read() { return bytes[next++]; }
+};
+struct long_scan {
+    const u8 *at, *end;
+    u64 word;
+    u32 left;
+    WF_DEVICE u8 read() {
+        if (left == 0) {
+            if (((u64)at & 7) == 0 && end - at >= 8) {
+                word = *(const u64*)at;
+                left = 8;
+            } else {
+                word = *at;
+                left = 1;
+            }
+        }
+        u8 byte = (u8)word;
+        word >>= 8;
+        left--;
+        at++;
+        return byte;
+    }
+};
+WF_DEVICE short_scan scan_from(const short_bytes& bytes, u32 begin, u32) { return short_scan{bytes, begin}; }
+WF_DEVICE long_scan scan_from(const long_bytes& bytes, u32 begin, u32 length) {
+    return long_scan{bytes.at + begin, bytes.at + length, 0, 0};
+}
+
+// The first place from `begin` on where `part` lies in bytes of `length`. A window of the last 8 bytes read slides
+// over the characters and is compared whole; a longer part is then compared byte by byte.
+template <class Bytes> WF_DEVICE u32 find_bytes(Bytes bytes, u32 length, u32 begin, const view& part) {
+    u32 width = minimum(part.length, 8u);
+    u64 head = 0;
+    for (u32 i = 0; i < width; i++) head |= (u64)byte_at(part, i) << (8 * (8 - width + i));
+    u64 mask = U64_MAX << (8 * (8 - width));
+    u64 window = 0;
+    u32 last = length - part.length + width;  // a head that ends beyond has no room for the rest
+    auto scan = scan_from(bytes, begin, length);
+    for (u32 i = begin; i < last; i++) {
+        window = (window >> 8) | ((u64)scan.read() << 56);
+        if ((window & mask) != head || i + 1 - begin < width) continue;
+        u32 start = i + 1 - width, same = width;
+        while (same < part.length && bytes[start + same] == byte_at(part, same)) same++;
+        if (same == part.length) return start;
+    }
+    return NOT_FOUND;
+}
+
+WF_DEVICE u32 find(const view& v, const view& part, u32 begin) {
+    if (begin > v.length || part.length > v.length - begin) return NOT_FOUND;
+    if (part.length == 0) return begin;
+    return v.length <= INLINE_BYTES ? find_bytes(short_of(v), v.length, begin, part)
+                                    : find_bytes(long_of(v), v.length, begin, part);
+}
+
+WF_DEVICE bool contains(const view& v, const view& part) { return find(v, part, 0) != NOT_FOUND; }
+
+// -------------------------------------------------------------------------------------------------------- characters
+
+// Bytes other than the first of a character.
+WF_DEVICE bool continues(u8 byte) { return (byte & 0xc0) == 0x80; }
+
+// LIKE: `%` is any characters, `_` is one, a backslash takes the next literally. Greedy: on a mismatch the last `%`
+// takes one character more.
+WF_DEVICE bool like(const view& v, const view& pattern) {
+    u32 i = 0, j = 0, retry_i = 0, retry_j = NOT_FOUND;
+    while (i < v.length) {
+        bool matched = false;
+        if (j < pattern.length) {
+            u8 want = byte_at(pattern, j);
+            if (want == '%') {
+                retry_i = i;
+                retry_j = ++j;
+                continue;
+            }
+            if (want == '_') {
+                i++;
+                while (i < v.length && continues(byte_at(v, i))) i++;
+                j++;
+                matched = true;
+            } else {
+                u32 skip = want == '\\' && j + 1 < pattern.length ? 1 : 0;
+                if (byte_at(v, i) == byte_at(pattern, j + skip)) {
+                    i++;
+                    j += skip + 1;
+                    matched = true;
+                }
+            }
+        }
+        if (matched) continue;
+        if (retry_j == NOT_FOUND) return false;
+        retry_i++;
+        while (retry_i < v.length && continues(byte_at(v, retry_i))) retry_i++;
+        i = retry_i;
+        j = retry_j;
+    }
+    while (j < pattern.length && byte_at(pattern, j) == '%') j++;
+    return j == pattern.length;
+}
+
+WF_DEVICE u32 character_count(const view& v) {
+    u32 count = 0;
+    for (u32 i = 0; i < v.length; i++) count += continues(byte_at(v, i)) ? 0 : 1;
+    return count;
+}
+
+// The byte at which character `count` (from 0) begins, from byte `begin` on; the length where there are fewer.
+WF_DEVICE u32 skip_characters(const view& v, u32 begin, u64 count) {
+    u32 i = begin;
+    while (count > 0 && i < v.length) {
+        i++;
+        while (i < v.length && continues(byte_at(v, i))) i++;
+        count--;
+    }
+    return i;
+}
+
+// SQL's substr: characters numbered from 1; a start before 1 eats into the count.
+WF_DEVICE view substring(const view& v, i64 start, i64 count) {
+    i64 end = wrap_add<i64>(start, count);  // first character beyond
+    if (count > 0 && end < start) end = I64_MAX;
+    if (start < 1) start = 1;
+    if (end <= start) return view{0, 0, 0};
+    u32 from = skip_characters(v, 0, (u64)(start - 1));
+    u32 to = skip_characters(v, from, (u64)(end - start));
+    return slice(v, from, to - from);
+}
+
+// The first `count` characters, or all but the last `-count`; the last ones, or all but the first.
+WF_DEVICE view left_part(const view& v, i64 count) {
+    if (count < 0) count = maximum<i64>((i64)character_count(v) + count, 0);
+    return slice(v, 0, skip_characters(v, 0, (u64)count));
+}
+WF_DEVICE view right_part(const view& v, i64 count) {
+    if (count == I64_MIN) return view{0, 0, 0};
+    u64 skipped = (u64)(count < 0 ? -count : maximum<i64>((i64)character_count(v) - count, 0));
+    u32 begin = skip_characters(v, 0, skipped);
+    return slice(v, begin, v.length - begin);
+}
+
+// Without the spaces before and behind.
+WF_DEVICE view trimmed(const view& v, bool before, bool behind) {
+    u32 begin = 0, end = v.length;
+    while (before && begin < end && byte_at(v, begin) == ' ') begin++;
+    while (behind && end > begin && byte_at(v, end - 1) == ' ') end--;
+    return slice(v, begin, end - begin);
+}
+
+// 1-based character at which `part` begins, 0 where it does not occur.
+WF_DEVICE i32 position(const view& v, const view& part) {
+    u32 at = find(v, part, 0);
+    if (at == NOT_FOUND) return 0;
+    i32 count = 1;
+    for (u32 i = 0; i < at; i++) count += continues(byte_at(v, i)) ? 0 : 1;
+    return count;
+}
+
+}  // namespace wf

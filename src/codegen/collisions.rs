@@ -1,0 +1,54 @@
+//! Confirms groups that a hash put together: every row's keys must equal those of its group's first row.
+
+use super::aggregate::Partial;
+use super::emit::Emitter;
+use super::flow::{Flow, Source};
+use super::generator::{Generator, Pass};
+use super::groups::{GroupKeys, Occupancy};
+use super::kernel::{Control, Generated, Retry, THREADS, items_for, striding_blocks};
+use super::keys::emit_same;
+use super::materialize::striding_body;
+use crate::device::Device;
+use crate::error::Result;
+
+/// Whether two different keys share a group; then the aggregation has to be repeated with another seed.
+///
+/// Always false where keys are packed exactly. Waits for the device where they are not.
+pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) -> Result<bool> {
+    let (Some(layout), rows) = (&partial.hashed, flow.source.rows()) else { return Ok(false) };
+    let (GroupKeys::Row(relation, columns, first), Occupancy::Hashed(table)) =
+        (&partial.slots.keys, &partial.slots.occupancy)
+    else {
+        return Ok(false);
+    };
+    let Source::Relation(_) = &flow.source else { return Ok(false) };
+    if rows == 0 {
+        return Ok(false);
+    }
+    let mut generator = Generator::new(flow);
+    let mut out = Emitter::new("v");
+    generator.stages(Pass::Decide, &mut out)?;
+    let mine: Vec<_> = columns.iter().map(|at| generator.load(relation, *at, "row", true, &mut out)).collect();
+    let (key, _) = layout.emit(&mine, &mut generator.params, &mut out);
+    let table = generator.params.pointer("const u64", table, 0);
+    let mask = generator.params.word("u64", partial.slots.slots - 2);
+    let first = generator.params.pointer("const u32", first, 0);
+    let slot = out.let_("u64", format!("hash_find({table}, {mask}, {key})"));
+    let row = out.let_("u32", format!("{first}[{slot}]"));
+    let mut same = vec![];
+    for (value, at) in mine.iter().zip(columns) {
+        let other = generator.load(relation, *at, &row, false, &mut out);
+        same.push(emit_same(value, &other, &mut out));
+    }
+    let control = Control::new(device)?;
+    let pointer = generator.params.pointer("u64", &control.0, 0);
+    out.line(format!("if (!({})) atomicOr((u32*)({pointer} + 1), {}u);", same.join(" && "), Retry::COLLISION));
+    let row_count = generator.params.word("u64", rows);
+    let prepared = generator.finish(device)?;
+    let items = items_for(prepared.eager_bytes);
+    let head = format!("const u64 rows = {row_count};\n");
+    let body = striding_body(&head, items, &prepared.prologue, &out.take());
+    let blocks = striding_blocks(device, rows.div_ceil(u64::from(items * THREADS)));
+    Generated::new(device, "group_verify", &prepared, &body)?.launch(device, blocks, 0)?;
+    Ok(control.read()?.0.has(Retry::COLLISION))
+}

@@ -1,0 +1,114 @@
+//! Statements of generated code, fresh names, and how generated code reports a failed row.
+
+use crate::error::{Error, ErrorKind};
+
+/// Why a row failed; a bit of the kernel's `status` word (the constants of `kernels/arith.cuh`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    DivideByZero,
+    Overflow,
+    Cast,
+    /// A function outside of its domain: the root of a negative number, a negative length.
+    Domain,
+}
+
+impl Failure {
+    const ALL: [Failure; 4] = [Failure::DivideByZero, Failure::Overflow, Failure::Cast, Failure::Domain];
+
+    /// The bit of the status word.
+    pub(crate) fn bit(self) -> u32 {
+        match self {
+            Failure::DivideByZero => 1,
+            Failure::Overflow => 2,
+            Failure::Cast => 4,
+            Failure::Domain => 8,
+        }
+    }
+
+    fn device_name(self) -> &'static str {
+        match self {
+            Failure::DivideByZero => "FAIL_DIVIDE_BY_ZERO",
+            Failure::Overflow => "FAIL_OVERFLOW",
+            Failure::Cast => "FAIL_CAST",
+            Failure::Domain => "FAIL_DOMAIN",
+        }
+    }
+
+    /// The error that a kernel's final status word stands for; `None` where no row failed.
+    pub(crate) fn error(status: u32) -> Option<Error> {
+        let failure = Failure::ALL.into_iter().find(|f| status & f.bit() != 0)?;
+        let what = match failure {
+            Failure::DivideByZero => "Divide by zero error",
+            Failure::Overflow => "Arithmetic overflow",
+            Failure::Cast => "Cast error: a value is outside of the range of the type it is cast to",
+            Failure::Domain => "a function was called with a value outside of its domain",
+        };
+        Some(ErrorKind::Arithmetic { what: what.into() }.into())
+    }
+}
+
+/// Statements under construction. All statements are free of side effects but for `fail`, so that a compiler may drop
+/// what nobody reads.
+#[derive(Debug, Default)]
+pub(crate) struct Emitter {
+    body: String,
+    next: usize,
+    prefix: &'static str,
+    guards: Vec<String>,
+}
+
+impl Emitter {
+    /// Names made here begin with `prefix`: give two emitters whose statements share a scope different ones.
+    pub(crate) fn new(prefix: &'static str) -> Self {
+        Emitter { prefix, ..Emitter::default() }
+    }
+
+    /// A name not used before.
+    pub(crate) fn fresh(&mut self) -> String {
+        self.next += 1;
+        let prefix = if self.prefix.is_empty() { "v" } else { self.prefix };
+        format!("{prefix}{}", self.next - 1)
+    }
+
+    /// Appends one statement as it is.
+    pub(crate) fn line(&mut self, statement: impl AsRef<str>) {
+        self.body.push_str(statement.as_ref());
+        self.body.push('\n');
+    }
+
+    /// Declares a constant of type `ctype` and returns its name.
+    pub(crate) fn let_(&mut self, ctype: &str, rvalue: impl AsRef<str>) -> String {
+        let name = self.fresh();
+        self.line(format!("const {ctype} {name} = {};", rvalue.as_ref()));
+        name
+    }
+
+    /// Failures below are reported only where `condition` (a name) holds, until [`Emitter::unguard`]. For rows that
+    /// were filtered out, and for branches not taken.
+    pub(crate) fn guard(&mut self, condition: impl Into<String>) {
+        self.guards.push(condition.into());
+    }
+
+    /// Ends the innermost [`Emitter::guard`].
+    pub(crate) fn unguard(&mut self) {
+        self.guards.pop();
+    }
+
+    /// The conjunction of the guards in force, if any.
+    pub(crate) fn guarded(&self) -> Option<String> {
+        (!self.guards.is_empty()).then(|| self.guards.join(" && "))
+    }
+
+    /// Reports `failure` for this row where `condition` and all guards hold.
+    pub(crate) fn fail_if(&mut self, condition: impl AsRef<str>, failure: Failure) {
+        let mut all = self.guards.clone();
+        all.push(format!("({})", condition.as_ref()));
+        let all = all.join(" && ");
+        self.line(format!("if ({all}) fail(status, {});", failure.device_name()));
+    }
+
+    /// The statements so far; the emitter goes on with fresh names.
+    pub(crate) fn take(&mut self) -> String {
+        std::mem::take(&mut self.body)
+    }
+}

@@ -1,0 +1,199 @@
+//! Expressions to CUDA C++ statements inside a per-row body.
+//!
+//! The statements are straight-line: what DataFusion would evaluate for some rows only (branches of CASE, the right
+//! side of AND) is computed for all, and *guards* keep its failures from being reported for the other rows. Integer and
+//! decimal arithmetic is interval arithmetic first: where operands and result provably fit 32 or 64 bits they are
+//! computed in that width, whatever the logical type. Everything a row's null hides is garbage that must only be
+//! safe to compute with.
+
+mod arithmetic;
+mod cast;
+mod compare;
+mod dictionary;
+mod function;
+mod literal;
+mod logic;
+mod math;
+mod string;
+mod time;
+
+#[cfg(test)]
+mod tests;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+
+use super::emit::{Emitter, Failure};
+use super::value::{Inputs, Value, both, type_bounds, within};
+use crate::column::Repr;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Emits the statements that compute `expr` for a row and returns what they compute.
+///
+/// `expr` is coerced (as after DataFusion's analyzer). In scope in the kernel must be `u32* status`, and the headers
+/// `arith.cuh`, `decimal.cuh`, `string.cuh` and `time.cuh`.
+///
+/// # Errors
+/// `Unsupported`, exactly where [`unsupported`] gives a reason; those of `inputs`.
+pub(crate) fn compile(expr: &Expr, schema: &DFSchema, inputs: &mut dyn Inputs, out: &mut Emitter) -> Result<Value> {
+    Compiler { schema, inputs, out }.value(expr)
+}
+
+/// Why the device does not compute `expr`; `None` where [`compile`] will succeed.
+pub(crate) fn unsupported(expr: &Expr, schema: &DFSchema) -> Option<String> {
+    // Compiling is cheap and is the one account of what can be compiled.
+    let mut out = Emitter::default();
+    match compile(expr, schema, &mut Unknown { schema }, &mut out) {
+        Ok(_) => None,
+        Err(error) => Some(match error.kind() {
+            ErrorKind::Unsupported { what, why } => format!("{what} {why}"),
+            _ => error.to_string(),
+        }),
+    }
+}
+
+/// Inputs of which only the types are known.
+struct Unknown<'a> {
+    schema: &'a DFSchema,
+}
+
+impl Inputs for Unknown<'_> {
+    fn column(&mut self, column: &Column, _out: &mut Emitter) -> Result<Value> {
+        let field = self.schema.field_from_column(column)?;
+        let dtype = field.data_type().clone();
+        let repr = repr_of(&dtype)?;
+        Ok(Value::new(dtype, repr, "x", field.is_nullable().then(|| "x_valid".to_string())))
+    }
+    fn parameter(&mut self, _bits: u64) -> String {
+        "k".into()
+    }
+    fn string(&mut self, _text: &str) -> String {
+        "s".into()
+    }
+    fn constant(&mut self, _bytes: &[u8]) -> String {
+        "c".into()
+    }
+}
+
+/// The representation of a type, or that it has none.
+fn repr_of(dtype: &DataType) -> Result<Repr> {
+    Repr::of(dtype).ok_or_else(|| not_yet(format!("type {dtype}")))
+}
+
+/// `what is not on the device yet`.
+fn not_yet(what: impl Into<String>) -> Error {
+    Error::unsupported(what, "is not on the device yet")
+}
+
+/// The type of values, where a dictionary wraps them.
+fn plain_type(dtype: &DataType) -> &DataType {
+    match dtype {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    }
+}
+
+fn is_string(dtype: &DataType) -> bool {
+    matches!(plain_type(dtype), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+fn is_float(dtype: &DataType) -> bool {
+    matches!(dtype, DataType::Float32 | DataType::Float64)
+}
+
+/// The literal an expression is, behind aliases.
+fn as_literal(expr: &Expr) -> Option<&ScalarValue> {
+    match expr {
+        Expr::Literal(value, _) => Some(value),
+        Expr::Alias(alias) => as_literal(&alias.expr),
+        _ => None,
+    }
+}
+
+struct Compiler<'a> {
+    schema: &'a DFSchema,
+    inputs: &'a mut dyn Inputs,
+    out: &'a mut Emitter,
+}
+
+impl Compiler<'_> {
+    fn value(&mut self, expr: &Expr) -> Result<Value> {
+        if let Some(value) = self.by_dictionary(expr)? {
+            return Ok(value);
+        }
+        match expr {
+            Expr::Alias(alias) => self.value(&alias.expr),
+            Expr::Column(column) => self.inputs.column(column, self.out),
+            Expr::Literal(value, _) => self.literal(value),
+            Expr::BinaryExpr(binary) => self.binary(expr, binary),
+            Expr::Not(inner) => self.not(inner),
+            Expr::IsNull(inner) => self.is_null(inner, true),
+            Expr::IsNotNull(inner) => self.is_null(inner, false),
+            Expr::IsTrue(inner) => self.is_truth(inner, true, true),
+            Expr::IsNotTrue(inner) => self.is_truth(inner, true, false),
+            Expr::IsFalse(inner) => self.is_truth(inner, false, true),
+            Expr::IsNotFalse(inner) => self.is_truth(inner, false, false),
+            Expr::IsUnknown(inner) => self.is_null(inner, true),
+            Expr::IsNotUnknown(inner) => self.is_null(inner, false),
+            Expr::Negative(inner) => self.negative(inner),
+            Expr::Between(between) => self.between(between),
+            Expr::InList(list) => self.in_list(list),
+            Expr::Like(like) => self.like(like),
+            Expr::Case(case) => self.case(case, &expr.get_type(self.schema)?),
+            Expr::Cast(cast) => {
+                let value = self.value(&cast.expr)?;
+                self.cast(value, cast.field.data_type(), cast::OnError::Fail)
+            }
+            Expr::TryCast(cast) => {
+                let value = self.value(&cast.expr)?;
+                self.cast(value, cast.field.data_type(), cast::OnError::Null)
+            }
+            Expr::ScalarFunction(call) => self.function(expr, call),
+            Expr::AggregateFunction(_) | Expr::GroupingSet(_) | Expr::WindowFunction(_) => {
+                Err(Error::unsupported(expr.to_string(), "is not an expression of one row"))
+            }
+            Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => {
+                Err(not_yet("a subquery inside an expression"))
+            }
+            Expr::SimilarTo(_) => Err(not_yet("SIMILAR TO")),
+            _ => Err(not_yet(format!("expression {expr}"))),
+        }
+    }
+
+    fn binary(&mut self, expr: &Expr, binary: &datafusion::logical_expr::BinaryExpr) -> Result<Value> {
+        use Operator::*;
+        let (left, right) = (&*binary.left, &*binary.right);
+        match binary.op {
+            And => self.and_or(left, right, logic::Junction::And),
+            Or => self.and_or(left, right, logic::Junction::Or),
+            Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom => {
+                let (left, right) = (self.value(left)?, self.value(right)?);
+                self.compare(binary.op, &left, &right)
+            }
+            Plus | Minus | Multiply | Divide | Modulo => {
+                self.arithmetic(binary.op, left, right, &expr.get_type(self.schema)?)
+            }
+            BitwiseAnd | BitwiseOr | BitwiseXor => {
+                let (left, right) = (self.value(left)?, self.value(right)?);
+                self.bitwise(binary.op, &left, &right)
+            }
+            op => Err(not_yet(format!("operator {op}"))),
+        }
+    }
+
+    /// Declares a constant and returns a value of it; for integers, bounds included.
+    fn result(&mut self, dtype: DataType, repr: Repr, rvalue: String, valid: Option<String>) -> Value {
+        let ctype = if repr == Repr::Bool { "bool" } else { repr.device_type() };
+        let code = self.out.let_(ctype, rvalue);
+        Value::new(dtype, repr, code, valid)
+    }
+
+    /// Reports a failure of a row in which all operands are valid.
+    fn fail_if(&mut self, valid: &Option<String>, condition: &str, failure: Failure) {
+        match valid {
+            Some(valid) => self.out.fail_if(format!("{valid} && {condition}"), failure),
+            None => self.out.fail_if(condition, failure),
+        }
+    }
+}

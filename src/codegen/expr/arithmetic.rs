@@ -1,0 +1,298 @@
+//! Integer, decimal and float arithmetic.
+//!
+//! Integers wrap as DataFusion's do; decimals fail where 128 bits overflow (results otherwise keep to the precision of
+//! their type); division by zero fails. Each step first computes the interval its result lies in: where that fits
+//! the type nothing can wrap or fail, and the narrowest of 32, 64 and 128 bits is used.
+
+use super::*;
+
+/// A step of exact integer arithmetic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+}
+
+/// What happens where a result leaves its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overflow {
+    Wrap,
+    Fail,
+}
+
+/// The narrowest representation for arithmetic that holds all of `bounds`.
+fn narrowest(bounds: &[(i128, i128)]) -> Repr {
+    use crate::codegen::value::repr_bounds;
+    let fits = |repr| bounds.iter().all(|b| within(*b, repr_bounds(repr)));
+    if fits(Repr::I32) {
+        Repr::I32
+    } else if fits(Repr::I64) {
+        Repr::I64
+    } else {
+        Repr::I128
+    }
+}
+
+/// Bounds of the exact result, or `None` where they exceed `i128`.
+fn interval(step: Step, (al, ah): (i128, i128), (bl, bh): (i128, i128)) -> Option<(i128, i128)> {
+    Some(match step {
+        Step::Add => (al.checked_add(bl)?, ah.checked_add(bh)?),
+        Step::Sub => (al.checked_sub(bh)?, ah.checked_sub(bl)?),
+        Step::Mul => {
+            let corners = [al.checked_mul(bl)?, al.checked_mul(bh)?, ah.checked_mul(bl)?, ah.checked_mul(bh)?];
+            (*corners.iter().min()?, *corners.iter().max()?)
+        }
+        Step::Div => {
+            // Quotients are no greater than the dividend; −1 turns the least into one beyond the greatest.
+            let negated = al.checked_neg()?.max(ah.checked_neg()?);
+            let negatable = bl <= -1;
+            let positive = bh >= 1;
+            if !negatable && al >= 0 {
+                // Dividing by at least `bl ≥ 1` shrinks further.
+                (al / bh.max(1), ah / bl.max(1))
+            } else {
+                let low = if positive { al.min(0) } else { 0 };
+                let low = if negatable { low.min(ah.checked_neg()?) } else { low };
+                let high = if positive { ah.max(0) } else { 0 };
+                let high = if negatable { high.max(negated) } else { high };
+                (low.min(0), high.max(0))
+            }
+        }
+        Step::Rem => {
+            let most = bl.checked_neg()?.max(bh).max(bl).max(1) - 1;
+            (if al < 0 { al.max(-most) } else { 0 }, if ah > 0 { ah.min(most) } else { 0 })
+        }
+    })
+}
+
+impl Step {
+    /// The function of `arith.cuh` that wraps.
+    fn wrapping(self) -> &'static str {
+        match self {
+            Step::Add => "wrap_add",
+            Step::Sub => "wrap_sub",
+            Step::Mul => "wrap_mul",
+            Step::Div => "quotient",
+            Step::Rem => "remainder",
+        }
+    }
+
+    /// The function of `decimal.cuh` that tells whether 128 bits overflow.
+    fn checked(self) -> &'static str {
+        match self {
+            Step::Add => "add_overflows",
+            Step::Sub => "sub_overflows",
+            Step::Mul => "mul_overflows",
+            Step::Div => "quotient_overflows",
+            Step::Rem => "remainder_overflows",
+        }
+    }
+}
+
+impl Compiler<'_> {
+    pub(super) fn arithmetic(&mut self, op: Operator, left: &Expr, right: &Expr, dtype: &DataType) -> Result<Value> {
+        let (left_type, right_type) = (left.get_type(self.schema)?, right.get_type(self.schema)?);
+        if let Some(value) = self.temporal_arithmetic(op, left, &left_type, right, &right_type, dtype)? {
+            return Ok(value);
+        }
+        if left_type != right_type
+            && !matches!((&left_type, &right_type), (DataType::Decimal128(_, _), DataType::Decimal128(_, _)))
+        {
+            return Err(not_yet(format!("{left_type} {op} {right_type}")));
+        }
+        let a = self.value(left)?;
+        // A divisor known at compile time is baked in: the compiler turns the division into a multiplication.
+        let b = match (op, as_literal(right).and_then(literal::integer)) {
+            (Operator::Divide | Operator::Modulo, Some(value)) => literal::baked(value, right_type.clone()),
+            _ => self.value(right)?,
+        };
+        match dtype {
+            DataType::Decimal128(_, _) => self.decimal(op, &a, &b, dtype),
+            other if other.is_integer() => {
+                let step = step_of(op)?;
+                self.integer(step, &a, &b, other, Overflow::Wrap)
+            }
+            other if is_float(other) => self.float(op, &a, &b, other),
+            other => Err(not_yet(format!("arithmetic on {other}"))),
+        }
+    }
+
+    /// One exact step. The result has type `dtype`; `overflow` says what happens outside of its bounds (for division:
+    /// of the least value by −1, which always fails as in Arrow).
+    pub(super) fn integer(
+        &mut self,
+        step: Step,
+        a: &Value,
+        b: &Value,
+        dtype: &DataType,
+        overflow: Overflow,
+    ) -> Result<Value> {
+        let valid = both(&a.valid, &b.valid, self.out);
+        let (ab, bb) = (a.bounds(), b.bounds());
+        if matches!(step, Step::Div | Step::Rem) && within((0, 0), bb) {
+            let zero = format!("{} == 0", b.code);
+            self.fail_if(&valid, &zero, Failure::DivideByZero);
+        }
+        let limits = match overflow {
+            Overflow::Wrap => type_bounds(dtype),
+            Overflow::Fail => (i128::MIN, i128::MAX),
+        };
+        let exact = interval(step, ab, bb);
+        if let Some(range) = exact.filter(|range| within(*range, limits)) {
+            let repr = narrowest(&[ab, bb, range]);
+            let ctype = repr.device_type();
+            let rvalue = format!("{}<{ctype}>({}, {})", step.wrapping(), a.code, b.code);
+            return Ok(self.result(dtype.clone(), repr, rvalue, valid).with_range(Some(range)));
+        }
+        match overflow {
+            Overflow::Wrap => {
+                let repr = repr_of(dtype)?;
+                let ctype = repr.device_type();
+                if step == Step::Div {
+                    let low = literal::baked_i128(type_bounds(dtype).0);
+                    let condition = format!("({} == {low} && {} == -1)", a.code, b.code);
+                    self.fail_if(&valid, &condition, Failure::Overflow);
+                }
+                let rvalue = format!("{}<{ctype}>(({ctype}){}, ({ctype}){})", step.wrapping(), a.code, b.code);
+                Ok(self.result(dtype.clone(), repr, rvalue, valid))
+            }
+            Overflow::Fail => {
+                let name = self.out.fresh();
+                self.out.line(format!("i128 {name};"));
+                let flag =
+                    self.out.let_("bool", format!("{}((i128){}, (i128){}, &{name})", step.checked(), a.code, b.code));
+                self.fail_if(&valid, &flag, Failure::Overflow);
+                Ok(Value::new(dtype.clone(), Repr::I128, name, valid).with_range(exact))
+            }
+        }
+    }
+
+    /// `value × 10^digits` within 128 bits.
+    pub(super) fn scale_up(&mut self, value: &Value, digits: u32) -> Result<Value> {
+        if digits == 0 {
+            return Ok(value.clone());
+        }
+        let Some(factor) = 10i128.checked_pow(digits) else {
+            return Err(Error::unsupported(
+                format!("a factor of 10^{digits} between decimal scales"),
+                "exceeds 128 bits",
+            ));
+        };
+        let factor = literal::baked(factor, wide());
+        self.integer(Step::Mul, value, &factor, &wide(), Overflow::Fail)
+    }
+
+    fn decimal(&mut self, op: Operator, a: &Value, b: &Value, dtype: &DataType) -> Result<Value> {
+        let scale = |dtype: &DataType| match dtype {
+            DataType::Decimal128(_, scale) => Ok(i32::from(*scale)),
+            other => Err(not_yet(format!("decimal arithmetic with {other}"))),
+        };
+        let (s1, s2, result) = (scale(&a.dtype)?, scale(&b.dtype)?, scale(dtype)?);
+        let common = s1.max(s2);
+        let expected = match op {
+            Operator::Plus | Operator::Minus | Operator::Modulo => common,
+            Operator::Multiply => s1 + s2,
+            _ => (s1 + 4).min(38),
+        };
+        if expected != result {
+            return Err(Error::unsupported(format!("{} {op} {}", a.dtype, b.dtype), "has no exact result type"));
+        }
+        let (up1, up2) = match op {
+            Operator::Multiply => (0, 0),
+            Operator::Divide => {
+                let shift = result - s1 + s2;
+                (shift.max(0), (-shift).max(0))
+            }
+            _ => (common - s1, common - s2),
+        };
+        // Scaling fails only where there is a result at all.
+        let valid = both(&a.valid, &b.valid, self.out);
+        let (a, b) = (Value { valid: valid.clone(), ..a.clone() }, Value { valid, ..b.clone() });
+        let a = self.scale_up(&a, up1.unsigned_abs())?;
+        let b = self.scale_up(&b, up2.unsigned_abs())?;
+        let mut value = self.integer(step_of(op)?, &a, &b, &wide(), Overflow::Fail)?;
+        value.dtype = dtype.clone();
+        Ok(value)
+    }
+
+    pub(super) fn float(&mut self, op: Operator, a: &Value, b: &Value, dtype: &DataType) -> Result<Value> {
+        let valid = both(&a.valid, &b.valid, self.out);
+        let name = match op {
+            Operator::Plus => "fadd",
+            Operator::Minus => "fsub",
+            Operator::Multiply => "fmul",
+            Operator::Divide => "fdiv",
+            _ => "frem",
+        };
+        let magnitude = a.magnitude.zip(b.magnitude).and_then(|(x, y)| match op {
+            Operator::Plus | Operator::Minus => Some(x + y),
+            Operator::Multiply => Some(x * y),
+            _ => None,
+        });
+        // Rounding may lift a result above the bound by a unit in the last place; and narrow floats may overflow.
+        let limit = if *dtype == DataType::Float32 { f64::from(f32::MAX) } else { f64::MAX };
+        let magnitude = magnitude.map(|m| m * (1.0 + 1e-6)).filter(|m| *m < limit);
+        let repr = repr_of(dtype)?;
+        let mut value = self.result(dtype.clone(), repr, format!("{name}({}, {})", a.code, b.code), valid);
+        value.magnitude = magnitude;
+        Ok(value)
+    }
+
+    pub(super) fn bitwise(&mut self, op: Operator, a: &Value, b: &Value) -> Result<Value> {
+        if !a.dtype.is_integer() || a.dtype != b.dtype {
+            return Err(not_yet(format!("{} {op} {}", a.dtype, b.dtype)));
+        }
+        let sign = match op {
+            Operator::BitwiseAnd => "&",
+            Operator::BitwiseOr => "|",
+            _ => "^",
+        };
+        let valid = both(&a.valid, &b.valid, self.out);
+        let repr = repr_of(&a.dtype)?;
+        let ctype = repr.device_type();
+        let rvalue = format!("({ctype})(({ctype}){} {sign} ({ctype}){})", a.code, b.code);
+        Ok(self.result(a.dtype.clone(), repr, rvalue, valid))
+    }
+
+    /// Unary minus: integers wrap.
+    pub(super) fn negative(&mut self, inner: &Expr) -> Result<Value> {
+        if let Some(value) = as_literal(inner).filter(|v| !v.is_null())
+            && let Ok(negated) = value.arithmetic_negate()
+        {
+            return self.literal(&negated);
+        }
+        let value = self.value(inner)?;
+        if is_float(&value.dtype) {
+            let mut result =
+                self.result(value.dtype.clone(), value.repr, format!("-{}", value.code), value.valid.clone());
+            result.magnitude = value.magnitude;
+            return Ok(result);
+        }
+        let overflow = match &value.dtype {
+            DataType::Decimal128(_, _) => Overflow::Fail,
+            other if other.is_signed_integer() => Overflow::Wrap,
+            other => return Err(not_yet(format!("negation of {other}"))),
+        };
+        let dtype = value.dtype.clone();
+        self.integer(Step::Sub, &literal::baked(0, dtype.clone()), &value, &dtype, overflow)
+    }
+}
+
+/// Exact integers of 128 bits, for steps between types.
+pub(super) fn wide() -> DataType {
+    DataType::Decimal128(38, 0)
+}
+
+fn step_of(op: Operator) -> Result<Step> {
+    Ok(match op {
+        Operator::Plus => Step::Add,
+        Operator::Minus => Step::Sub,
+        Operator::Multiply => Step::Mul,
+        Operator::Divide => Step::Div,
+        Operator::Modulo => Step::Rem,
+        other => return Err(not_yet(format!("operator {other}"))),
+    })
+}

@@ -1,0 +1,281 @@
+//! CAST and TRY_CAST, as Arrow's cast kernel converts.
+//!
+//! A cast between integer-like types changes no bits: it asks whether the bounds fit, and only where they may not is a
+//! test emitted. `widen` at the sink picks the final width.
+
+use datafusion::arrow::datatypes::TimeUnit;
+
+use super::arithmetic::{Overflow, Step, wide};
+use super::*;
+
+/// What becomes of a value that the target type cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnError {
+    Fail,
+    Null,
+}
+
+impl Compiler<'_> {
+    pub(super) fn cast(&mut self, value: Value, target: &DataType, on_error: OnError) -> Result<Value> {
+        use DataType::*;
+        let from = value.dtype.clone();
+        if from == *target {
+            return Ok(value);
+        }
+        if from.is_null() {
+            return self.null(target);
+        }
+        if is_string(&from) && is_string(target) {
+            return Ok(Value { dtype: target.clone(), ..value });
+        }
+        match (&from, target) {
+            (Boolean, to) if to.is_integer() => {
+                let mut result = self.result(to.clone(), Repr::I32, format!("(i32)(bool){}", value.code), value.valid);
+                result.range = Some((0, 1));
+                Ok(result)
+            }
+            (from, Boolean) if from.is_integer() || is_float(from) => {
+                Ok(self.result(Boolean, Repr::Bool, format!("{} != 0", value.code), value.valid))
+            }
+            (from, to) if from.is_integer() && to.is_integer() => self.fit(value, to, type_bounds(to), on_error),
+            (from, to) if from.is_integer() && is_float(to) => {
+                let (low, high) = value.bounds();
+                let magnitude = low.unsigned_abs().max(high.unsigned_abs()) as f64 * (1.0 + 1e-6);
+                let repr = repr_of(to)?;
+                let rvalue = format!("({}){}", repr.device_type(), value.code);
+                let mut result = self.result(to.clone(), repr, rvalue, value.valid);
+                result.magnitude = Some(magnitude);
+                Ok(result)
+            }
+            (Float32 | Float64, to) if is_float(to) => {
+                let repr = repr_of(to)?;
+                let rvalue = format!("({}){}", repr.device_type(), value.code);
+                let mut result = self.result(to.clone(), repr, rvalue, value.valid);
+                let limit = if *to == Float32 { f64::from(f32::MAX) } else { f64::MAX };
+                result.magnitude = value.magnitude.map(|m| m * (1.0 + 1e-6)).filter(|m| *m < limit);
+                Ok(result)
+            }
+            (Float32 | Float64, to) if to.is_integer() => self.float_to_integer(value, to, on_error),
+            (from, Decimal128(precision, scale)) if from.is_integer() => {
+                self.integer_to_decimal(value, *precision, *scale, on_error)
+            }
+            (Float32 | Float64, Decimal128(precision, scale)) => {
+                self.float_to_decimal(value, *precision, *scale, on_error)
+            }
+            (Decimal128(p1, s1), Decimal128(p2, s2)) => self.rescale(value, (*p1, *s1), (*p2, *s2), on_error),
+            (Decimal128(_, scale), to) if is_float(to) => {
+                let power = 10f64.powi(i32::from(*scale));
+                let quotient = format!("fdiv((f64){}, double_of_bits({}ull))", value.code, power.to_bits());
+                let (low, high) = value.bounds();
+                let magnitude = low.unsigned_abs().max(high.unsigned_abs()) as f64 / power * (1.0 + 1e-6);
+                let repr = repr_of(to)?;
+                let mut result =
+                    self.result(to.clone(), repr, format!("({}){quotient}", repr.device_type()), value.valid);
+                result.magnitude = Some(magnitude).filter(|m| *m < f64::from(f32::MAX));
+                Ok(result)
+            }
+            (Decimal128(_, scale), to) if to.is_integer() && *scale >= 0 => {
+                let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
+                    return Err(Error::unsupported(format!("a cast from {from}"), "exceeds 128 bits"));
+                };
+                let whole =
+                    self.integer(Step::Div, &value, &literal::baked(factor, wide()), &wide(), Overflow::Fail)?;
+                self.fit(whole, to, type_bounds(to), on_error)
+            }
+            (Date32, Int32) | (Int32, Date32) => Ok(Value { dtype: target.clone(), ..value }),
+            (Date32, Int64) => Ok(Value { range: Some(value.bounds()), dtype: Int64, ..value }),
+            (Int64, Date32) => self.fit(value, target, type_bounds(target), on_error),
+            (Timestamp(_, _), to) if to.is_integer() => {
+                let value = Value { range: Some(value.bounds()), dtype: Int64, ..value };
+                self.cast(value, to, on_error)
+            }
+            (from, Timestamp(_, _)) if from.is_integer() => {
+                let value = self.cast(value, &Int64, on_error)?;
+                Ok(Value { dtype: target.clone(), ..value })
+            }
+            (Timestamp(from_unit, from_zone), Timestamp(to_unit, to_zone)) => {
+                if from_zone.is_none() && to_zone.as_deref().is_some_and(|zone| !is_utc(zone)) {
+                    return Err(not_yet(format!("a cast from {from} to {to}", to = target)));
+                }
+                let (from, to) = (per_second(from_unit), per_second(to_unit));
+                let mut result = if from > to {
+                    let divisor = literal::baked(i128::from(from / to), wide());
+                    self.integer(Step::Div, &value, &divisor, &wide(), Overflow::Fail)?
+                } else {
+                    let factor = literal::baked(i128::from(to / from), wide());
+                    let product = self.exact(Step::Mul, &value, &factor)?;
+                    self.fit(product, target, type_bounds(target), on_error)?
+                };
+                result.dtype = target.clone();
+                Ok(result)
+            }
+            (Date32, Timestamp(unit, zone)) if zone.as_deref().is_none_or(is_utc) => {
+                let factor = literal::baked(i128::from(per_second(unit) * 86_400), wide());
+                let product = self.exact(Step::Mul, &value, &factor)?;
+                self.fit(product, target, type_bounds(target), on_error)
+            }
+            (Timestamp(unit, zone), Date32) if zone.as_deref().is_none_or(is_utc) => {
+                let (days, valid) = (self.floor_days(&value, *unit), value.valid.clone());
+                // The calendar ends before 32 bits of days do; such a value fails even under TRY_CAST.
+                self.within_calendar(&days, &valid);
+                Ok(Value { dtype: Date32, ..days })
+            }
+            (from, to) => Err(not_yet(format!("a cast from {from} to {to}"))),
+        }
+    }
+
+    /// A step whose exact result fits 128 bits for all operands of at most 64.
+    fn exact(&mut self, step: Step, a: &Value, b: &Value) -> Result<Value> {
+        self.integer(step, a, b, &wide(), Overflow::Fail)
+    }
+
+    /// The same integer as a value of type `to`, which can hold `limits`.
+    pub(super) fn fit(
+        &mut self,
+        value: Value,
+        to: &DataType,
+        limits: (i128, i128),
+        on_error: OnError,
+    ) -> Result<Value> {
+        let (low, high) = value.bounds();
+        if within((low, high), limits) {
+            return Ok(Value { dtype: to.clone(), range: Some((low, high)), ..value });
+        }
+        let ctype = value.repr.device_type();
+        let mut tests = Vec::new();
+        if low < limits.0 {
+            tests.push(format!("{} < ({ctype}){}", value.code, literal::baked_i128(limits.0)));
+        }
+        if high > limits.1 {
+            tests.push(format!("{} > ({ctype}){}", value.code, literal::baked_i128(limits.1)));
+        }
+        let outside = format!("({})", tests.join(" || "));
+        let valid = self.outcome(&value.valid, &outside, on_error);
+        let range = Some((low.max(limits.0), high.min(limits.1)));
+        // Narrowed at once: where nothing failed the bounds fit the type's own representation.
+        let repr = repr_of(to)?;
+        let code = self.out.let_(repr.device_type(), format!("({}){}", repr.device_type(), value.code));
+        Ok(Value { dtype: to.clone(), repr, code, valid, range, ..value })
+    }
+
+    /// Validity after a conversion that is impossible where `outside` holds.
+    fn outcome(&mut self, valid: &Option<String>, outside: &str, on_error: OnError) -> Option<String> {
+        match on_error {
+            OnError::Fail => {
+                self.fail_if(valid, outside, Failure::Cast);
+                valid.clone()
+            }
+            OnError::Null => {
+                let still = match valid {
+                    Some(valid) => format!("{valid} && !{outside}"),
+                    None => format!("!{outside}"),
+                };
+                Some(self.out.let_("bool", still))
+            }
+        }
+    }
+
+    /// Truncates towards zero; NaN and what lies outside of the type are errors.
+    fn float_to_integer(&mut self, value: Value, to: &DataType, on_error: OnError) -> Result<Value> {
+        let repr = repr_of(to)?;
+        let (low, high) = type_bounds(to);
+        let float = value.repr.device_type();
+        let truncate = if value.repr == Repr::F32 { "truncf" } else { "trunc" };
+        let whole = self.out.let_(float, format!("{truncate}({})", value.code));
+        // Both ends are powers of two (or zero) and so exact in either float type.
+        let inside = format!("({whole} >= ({float}){:?} && {whole} < ({float}){:?})", low as f64, (high + 1) as f64);
+        let inside = self.out.let_("bool", inside);
+        let valid = self.outcome(&value.valid, &format!("!{inside}"), on_error);
+        let rvalue = format!("{inside} ? ({0}){whole} : ({0})0", repr.device_type());
+        let mut result = self.result(to.clone(), repr, rvalue, valid);
+        if let Some(bound) = value.magnitude.filter(|m| *m < 1e18) {
+            let bound = bound as i128 + 1;
+            result.range = Some((low.max(-bound), high.min(bound)));
+        }
+        Ok(result)
+    }
+
+    fn integer_to_decimal(&mut self, value: Value, precision: u8, scale: i8, on_error: OnError) -> Result<Value> {
+        let to = DataType::Decimal128(precision, scale);
+        if scale < 0 {
+            return Err(not_yet(format!("a cast to {to}")));
+        }
+        let limits = precision_bounds(precision);
+        // Tested before it is scaled: TRY_CAST turns what does not fit into null, overflow of 128 bits included.
+        let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
+            return Err(Error::unsupported(format!("a cast to {to}"), "exceeds 128 bits"));
+        };
+        let unscaled = (limits.0 / factor, limits.1 / factor);
+        let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
+        let value = self.fit(value, &wide(), unscaled, on_error)?;
+        let value = self.scale_up(&value, u32::from(scale.unsigned_abs()))?;
+        Ok(Value { dtype: to, ..value })
+    }
+
+    /// Scaled in floating point, halves away from zero.
+    fn float_to_decimal(&mut self, value: Value, precision: u8, scale: i8, on_error: OnError) -> Result<Value> {
+        let to = DataType::Decimal128(precision, scale);
+        let power = 10f64.powi(i32::from(scale));
+        let scaled = format!("round(fmul(double_of_bits({}ull), (f64){}))", power.to_bits(), value.code);
+        let scaled = self.out.let_("f64", scaled);
+        // Powers of ten up to 22 are exact floats; beyond, 128 bits are tested exactly.
+        let (repr, limit) =
+            if precision <= 18 { (Repr::I64, 10f64.powi(i32::from(precision))) } else { (Repr::I128, 2f64.powi(127)) };
+        let inside = self.out.let_("bool", format!("fabs({scaled}) < {limit:?}"));
+        let valid = self.outcome(&value.valid, &format!("!{inside}"), on_error);
+        let rvalue = format!("{inside} ? ({0}){scaled} : ({0})0", repr.device_type());
+        let result = self.result(wide(), repr, rvalue, valid);
+        let mut result = result.with_range((precision <= 18).then(|| precision_bounds(precision)));
+        if let Some(bound) = value.magnitude.map(|m| m * power).filter(|m| *m < 1e36) {
+            let bound = (bound * (1.0 + 1e-6)) as i128 + 1;
+            let (low, high) = result.bounds();
+            result.range = Some((low.max(-bound), high.min(bound)));
+        }
+        let result = self.fit(result, &wide(), precision_bounds(precision), on_error)?;
+        Ok(Value { dtype: to, ..result })
+    }
+
+    /// Between scales: up exactly, down with halves away from zero; then the precision is tested.
+    fn rescale(&mut self, value: Value, from: (u8, i8), to: (u8, i8), on_error: OnError) -> Result<Value> {
+        let target = DataType::Decimal128(to.0, to.1);
+        let limits = precision_bounds(to.0);
+        let scale = i32::from(to.1) - i32::from(from.1);
+        if scale.unsigned_abs() > 38 {
+            return Err(not_yet(format!("a cast from {} to {target}", value.dtype)));
+        }
+        let factor = 10i128.pow(scale.unsigned_abs());
+        if scale >= 0 {
+            if scale == 0 && from.0 <= to.0 {
+                return Ok(Value { range: Some(value.bounds()), dtype: target, ..value });
+            }
+            let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
+            let value = self.fit(value, &wide(), (limits.0 / factor, limits.1 / factor), on_error)?;
+            let value = self.scale_up(&value, scale.unsigned_abs())?;
+            return Ok(Value { dtype: target, ..value });
+        }
+        let result = self.rounded_quotient(&value, scale.unsigned_abs())?;
+        let result = self.fit(result, &wide(), limits, on_error)?;
+        Ok(Value { dtype: target, ..result })
+    }
+}
+
+/// Bounds of a decimal precision.
+fn precision_bounds(precision: u8) -> (i128, i128) {
+    let bound = 10i128.pow(u32::from(precision.min(38))) - 1;
+    (-bound, bound)
+}
+
+/// Ticks in a second.
+pub(super) fn per_second(unit: &TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// Whether local time in a zone is the stored time.
+pub(super) fn is_utc(zone: &str) -> bool {
+    matches!(zone, "UTC" | "+00:00" | "Z" | "+00" | "Etc/UTC")
+}

@@ -1,0 +1,180 @@
+//! Comparisons: =, <, IS DISTINCT FROM, BETWEEN, IN.
+//!
+//! Floats compare in IEEE's total order: NaN is greatest and equal to itself. DataFusion's comparison operators take −0.0
+//! and 0.0 for equal; IN, nullif, greatest, least and CASE with a base tell them apart, as Arrow does.
+
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{Between, expr_fn};
+
+use super::*;
+use crate::codegen::value::repr_bounds;
+
+/// Literals in an IN list from which on it is searched, not tested one by one.
+const SEARCHED_LIST: usize = 12;
+
+/// Whether −0.0 equals 0.0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Zeros {
+    Equal,
+    Apart,
+}
+
+impl Compiler<'_> {
+    /// A comparison operator.
+    pub(super) fn compare(&mut self, op: Operator, left: &Value, right: &Value) -> Result<Value> {
+        self.compare_with(op, left, right, Zeros::Equal)
+    }
+
+    pub(super) fn compare_with(&mut self, op: Operator, left: &Value, right: &Value, zeros: Zeros) -> Result<Value> {
+        let distinct = match op {
+            Operator::IsDistinctFrom => Some("||"),
+            Operator::IsNotDistinctFrom => Some("&&"),
+            _ => None,
+        };
+        let Some(_) = distinct else {
+            let valid = both(&left.valid, &right.valid, self.out);
+            let test = self.comparison(op, left, right, zeros)?;
+            return Ok(self.result(DataType::Boolean, Repr::Bool, test, valid));
+        };
+        // Null is a value like another here, equal to itself.
+        let equal = if left.dtype.is_null() || right.dtype.is_null() {
+            "true".to_string()
+        } else {
+            self.comparison(Operator::Eq, left, right, zeros)?
+        };
+        let (v, w) = (left.validity().to_string(), right.validity().to_string());
+        let same = match (&left.valid, &right.valid) {
+            (None, None) => equal,
+            _ => format!("({v} == {w} && (!{v} || {equal}))"),
+        };
+        let test = if op == Operator::IsDistinctFrom { format!("!{same}") } else { same };
+        Ok(self.result(DataType::Boolean, Repr::Bool, test, None))
+    }
+
+    /// C++ `bool`, for valid operands.
+    fn comparison(&mut self, op: Operator, left: &Value, right: &Value, zeros: Zeros) -> Result<String> {
+        let sign = match op {
+            Operator::Eq => "==",
+            Operator::NotEq => "!=",
+            Operator::Lt => "<",
+            Operator::LtEq => "<=",
+            Operator::Gt => ">",
+            Operator::GtEq => ">=",
+            other => return Err(not_yet(format!("operator {other}"))),
+        };
+        if left.dtype.is_null() || right.dtype.is_null() {
+            return Ok("false".into());
+        }
+        if let (Some(one), Some(two)) = (&left.dictionary, &right.dictionary)
+            && std::sync::Arc::ptr_eq(&one.dictionary, &two.dictionary)
+        {
+            return Ok(format!("({} {sign} {})", one.code, two.code));
+        }
+        let (l, r) = (&left.code, &right.code);
+        Ok(match (left.repr, right.repr) {
+            (Repr::Bool, Repr::Bool) => format!("((u32)(bool){l} {sign} (u32)(bool){r})"),
+            (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) => {
+                let order = if zeros == Zeros::Equal { "sql_order" } else { "total_order" };
+                format!("({order}({l}) {sign} {order}({r}))")
+            }
+            (Repr::View, Repr::View) => match op {
+                Operator::Eq => format!("views_equal({l}, {r})"),
+                Operator::NotEq => format!("!views_equal({l}, {r})"),
+                _ => format!("(compare_views({l}, {r}) {sign} 0)"),
+            },
+            (a, b) if a.is_integer() && b.is_integer() && compatible(&left.dtype, &right.dtype) => {
+                let repr = common(&[left, right]);
+                let ctype = repr.device_type();
+                format!("(({ctype}){l} {sign} ({ctype}){r})")
+            }
+            _ => return Err(not_yet(format!("{} {op} {}", left.dtype, right.dtype))),
+        })
+    }
+
+    pub(super) fn between(&mut self, between: &Between) -> Result<Value> {
+        let value = self.value(&between.expr)?;
+        let low = self.value(&between.low)?;
+        let high = self.value(&between.high)?;
+        let low = self.compare(Operator::GtEq, &value, &low)?;
+        let high = self.compare(Operator::LtEq, &value, &high)?;
+        let inside = self.junction(logic::Junction::And, &low, &high);
+        Ok(if between.negated { self.negated(&inside) } else { inside })
+    }
+
+    pub(super) fn in_list(&mut self, list: &InList) -> Result<Value> {
+        let value = self.value(&list.expr)?;
+        let literals: Option<Vec<&ScalarValue>> = list.list.iter().map(as_literal).collect();
+        let found = match literals {
+            Some(literals) => self.in_literals(&value, &literals)?,
+            None => {
+                let mut tests = Vec::new();
+                for item in &list.list {
+                    let item = self.value(item)?;
+                    tests.push(self.compare_with(Operator::Eq, &value, &item, Zeros::Apart)?);
+                }
+                let mut tests = tests.into_iter();
+                let Some(first) = tests.next() else { return Err(not_yet("an empty IN list")) };
+                tests.fold(first, |all, test| self.junction(logic::Junction::Or, &all, &test))
+            }
+        };
+        Ok(if list.negated { self.negated(&found) } else { found })
+    }
+
+    /// Whether `value` is among constants. A null among them makes "not found" unknown.
+    fn in_literals(&mut self, value: &Value, literals: &[&ScalarValue]) -> Result<Value> {
+        let nulls = literals.iter().any(|l| l.is_null());
+        let mut integers: Vec<i128> = literals.iter().filter_map(|l| literal::integer(l)).collect();
+        let searchable = value.repr.is_integer()
+            && value.repr != Repr::I128
+            && value.repr != Repr::U64
+            && integers.len() + literals.iter().filter(|l| l.is_null()).count() == literals.len()
+            && literals.iter().all(|l| l.is_null() || l.data_type() == value.dtype);
+        let test = if searchable && integers.len() >= SEARCHED_LIST {
+            integers.retain(|i| i64::try_from(*i).is_ok());
+            integers.sort_unstable();
+            integers.dedup();
+            let bytes: Vec<u8> = integers.iter().flat_map(|i| (*i as i64).to_le_bytes()).collect();
+            let list = self.inputs.constant(&bytes);
+            let count = self.inputs.parameter(integers.len() as u64);
+            format!("in_sorted((i64){}, (const i64*)({list}), (u32){count})", value.code)
+        } else {
+            let mut tests = Vec::new();
+            for literal in literals.iter().filter(|l| !l.is_null()) {
+                let item = self.literal(literal)?;
+                tests.push(self.comparison(Operator::Eq, value, &item, Zeros::Apart)?);
+            }
+            if tests.is_empty() { "false".into() } else { format!("({})", tests.join(" || ")) }
+        };
+        let mut result = self.result(DataType::Boolean, Repr::Bool, test, value.valid.clone());
+        if nulls {
+            let valid = format!("{} && {}", value.validity(), result.code);
+            result.valid = Some(self.out.let_("bool", valid));
+        }
+        Ok(result)
+    }
+
+    /// `expr = literal` as an expression, for CASE with a base.
+    pub(super) fn equals(base: &Expr, when: &Expr) -> Expr {
+        expr_fn::binary_expr(base.clone(), Operator::Eq, when.clone())
+    }
+}
+
+/// Whether integers of two types may be compared as they lie (decimals only of one scale).
+fn compatible(left: &DataType, right: &DataType) -> bool {
+    match (left, right) {
+        (DataType::Decimal128(_, one), DataType::Decimal128(_, two)) => one == two,
+        (DataType::Timestamp(one, _), DataType::Timestamp(two, _)) => one == two,
+        _ => left == right,
+    }
+}
+
+/// The narrowest representation in which all of `values` can be compared or chosen from: 32 and 64 bits, 128 where
+/// needed, one's own where all share it.
+pub(super) fn common(values: &[&Value]) -> Repr {
+    let first = values[0].repr;
+    if values.iter().all(|v| v.repr == first) {
+        return first;
+    }
+    let fits = |repr| values.iter().all(|v| within(v.bounds(), repr_bounds(repr)));
+    [Repr::I32, Repr::I64, Repr::U64].into_iter().find(|repr| fits(*repr)).unwrap_or(Repr::I128)
+}

@@ -1,0 +1,141 @@
+//! Conditions on one dictionary-encoded string column, evaluated on the host once for each entry.
+//!
+//! The dictionary is sorted, so that =, <, BETWEEN, IN and LIKE 'prefix%' select a run of codes: the kernel compares the
+//! code with its ends. Of up to 64 entries the answers are one word, of which the code picks a bit. Else they are a
+//! table. All of it are parameters: other constants run through the same kernel.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, BooleanArray, RecordBatch, new_null_array};
+use datafusion::arrow::compute::{cast, concat};
+use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::physical_expr::create_physical_expr;
+
+use super::*;
+use crate::codegen::value::DictionaryInput;
+
+impl Compiler<'_> {
+    /// The value of a condition that looks at nothing but one dictionary-encoded column, or `None`.
+    pub(super) fn by_dictionary(&mut self, expr: &Expr) -> Result<Option<Value>> {
+        let Some(column) = self.sole_column(expr)? else { return Ok(None) };
+        let value = self.inputs.column(&column, self.out)?;
+        let Some(input) = &value.dictionary else { return Ok(None) };
+        let dtype = self.schema.data_type(&column)?.clone();
+        let Some(answers) = answers(expr, &column, &dtype, input) else { return Ok(None) };
+        // The last answer is that of null.
+        let entries = answers.len() - 1;
+        let null = answers.is_valid(entries).then(|| answers.value(entries));
+        let truths: Vec<bool> = (0..entries).map(|i| answers.is_valid(i) && answers.value(i)).collect();
+        let unknowns: Vec<bool> = (0..entries).map(|i| answers.is_null(i)).collect();
+        let valid_code = value.valid.clone();
+        let mut test = self.selects(input, &truths, &valid_code);
+        let mut known = unknowns.contains(&true).then(|| format!("!{}", self.selects(input, &unknowns, &valid_code)));
+        if let Some(valid) = &valid_code {
+            test = match null {
+                Some(answer) => format!("({valid} ? {test} : {answer})"),
+                None => test,
+            };
+            known = match (known, null.is_some()) {
+                (None, true) => None,
+                (None, false) => Some(valid.clone()),
+                (Some(known), null) => Some(format!("({valid} ? {known} : {null})")),
+            };
+        }
+        let known = known.map(|known| self.out.let_("bool", known));
+        Ok(Some(self.result(DataType::Boolean, Repr::Bool, test, known)))
+    }
+
+    /// The only column of a condition on strings, where evaluating it on the dictionary makes sense.
+    fn sole_column(&self, expr: &Expr) -> Result<Option<Column>> {
+        match expr {
+            Expr::Column(_) | Expr::Literal(_, _) | Expr::Alias(_) | Expr::IsNull(_) | Expr::IsNotNull(_) => {
+                return Ok(None);
+            }
+            _ => {}
+        }
+        let columns = expr.column_refs();
+        let mut columns = columns.into_iter();
+        let (Some(column), None) = (columns.next(), columns.next()) else { return Ok(None) };
+        if !is_string(self.schema.data_type(column)?) || expr.get_type(self.schema)? != DataType::Boolean {
+            return Ok(None);
+        }
+        // Subqueries and volatile functions have no answer per entry.
+        let mut plain = true;
+        expr.apply(|node| {
+            plain &= !matches!(
+                node,
+                Expr::ScalarSubquery(_)
+                    | Expr::Exists(_)
+                    | Expr::InSubquery(_)
+                    | Expr::SetComparison(_)
+                    | Expr::AggregateFunction(_)
+                    | Expr::WindowFunction(_)
+                    | Expr::Placeholder(_)
+                    | Expr::OuterReferenceColumn(_, _)
+            ) && !node.is_volatile_node();
+            Ok(if plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        })?;
+        Ok(plain.then(|| column.clone()))
+    }
+
+    /// C++ `bool`: the code is one of those selected.
+    fn selects(&mut self, input: &DictionaryInput, selected: &[bool], valid: &Option<String>) -> String {
+        let code = &input.code;
+        if selected.len() <= 64 {
+            let word = selected.iter().enumerate().fold(0u64, |word, (i, s)| word | u64::from(*s) << i);
+            let word = self.inputs.parameter(word);
+            // Masked: the code beneath a null may be anything.
+            return format!("(bool)(({word} >> ({code} & 63u)) & 1)");
+        }
+        if let Some((low, len)) = run(selected) {
+            let (low, len) = (self.inputs.parameter(low as u64), self.inputs.parameter(len as u64));
+            return format!("({code} - (u32){low} < (u32){len})");
+        }
+        let rest: Vec<bool> = selected.iter().map(|s| !s).collect();
+        if let Some((low, len)) = run(&rest) {
+            let (low, len) = (self.inputs.parameter(low as u64), self.inputs.parameter(len as u64));
+            return format!("!({code} - (u32){low} < (u32){len})");
+        }
+        let table: Vec<u8> = selected.iter().map(|s| u8::from(*s)).collect();
+        let table = self.inputs.constant(&table);
+        match valid {
+            Some(valid) => format!("({valid} && ({table})[{code}] != 0)"),
+            None => format!("(({table})[{code}] != 0)"),
+        }
+    }
+}
+
+/// Start and length of the one run of selected entries, if there is just one (or none).
+fn run(selected: &[bool]) -> Option<(usize, usize)> {
+    let Some(low) = selected.iter().position(|s| *s) else { return Some((0, 0)) };
+    let len = selected[low..].iter().take_while(|s| **s).count();
+    selected[low + len..].iter().all(|s| !s).then_some((low, len))
+}
+
+/// What the condition says of each entry, and of null. `None` where the host cannot tell, or fails on an entry that the
+/// column perhaps does not hold.
+fn answers(expr: &Expr, column: &Column, dtype: &DataType, input: &DictionaryInput) -> Option<BooleanArray> {
+    let entries = cast(&input.dictionary.values, dtype).ok()?;
+    let null = new_null_array(dtype, 1);
+    let entries = concat(&[&entries, &null]).ok()?;
+    let schema = Arc::new(Schema::new(vec![Field::new("entry", dtype.clone(), true)]));
+    let batch = RecordBatch::try_new(schema.clone(), vec![entries]).ok()?;
+    let expr = expr
+        .clone()
+        .transform(|node| {
+            Ok(match &node {
+                Expr::Column(c) if c == column => Transformed::yes(Expr::Column(Column::new_unqualified("entry"))),
+                _ => Transformed::no(node),
+            })
+        })
+        .ok()?
+        .data;
+    let schema = DFSchema::try_from(schema).ok()?;
+    let props = ExecutionProps::new();
+    let physical = create_physical_expr(&expr, &schema, &props, &PhysicalPlanningContext::default()).ok()?;
+    let array = physical.evaluate(&batch).ok()?.into_array(batch.num_rows()).ok()?;
+    array.as_boolean_opt().cloned()
+}

@@ -1,0 +1,54 @@
+//! Scalar functions, by name.
+
+use datafusion::logical_expr::expr::ScalarFunction;
+
+use super::string::LengthUnit;
+use super::*;
+
+impl Compiler<'_> {
+    pub(super) fn function(&mut self, expr: &Expr, call: &ScalarFunction) -> Result<Value> {
+        let dtype = expr.get_type(self.schema)?;
+        match (call.name(), call.args.as_slice()) {
+            ("coalesce", arguments) => self.coalesce(arguments, &dtype),
+            ("nvl", arguments @ [_, _]) => self.coalesce(arguments, &dtype),
+            ("nullif", [left, right]) => self.nullif(left, right),
+            ("greatest", arguments) => self.extreme(Operator::GtEq, arguments, &dtype),
+            ("least", arguments) => self.extreme(Operator::LtEq, arguments, &dtype),
+
+            ("abs", [x]) => self.absolute(x, &dtype),
+            ("round", arguments @ ([_] | [_, _])) => self.rounded(arguments, &dtype),
+            ("floor", [x]) => self.whole("floor", x, &dtype),
+            ("ceil", [x]) => self.whole("ceil", x, &dtype),
+            ("trunc", [x]) => self.float_function("trunc", x, &dtype),
+            ("signum", [x]) => self.signum(x, &dtype),
+            (
+                name @ ("sqrt" | "cbrt" | "exp" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "sinh" | "cosh"
+                | "tanh" | "log2" | "log10"),
+                [x],
+            ) => self.float_function(name, x, &dtype),
+            ("ln", [x]) => self.float_function("log", x, &dtype),
+            ("power", [x, y]) => self.float_function_of_two("pow", x, y, &dtype),
+            ("atan2", [y, x]) => self.float_function_of_two("atan2", y, x, &dtype),
+            ("radians", [x]) => self.float_scaled(x, std::f64::consts::PI / 180.0, &dtype),
+            ("degrees", [x]) => self.float_scaled(x, 180.0 / std::f64::consts::PI, &dtype),
+            ("isnan", [x]) => self.float_test(x, "x != x"),
+            ("iszero", [x]) => self.float_test(x, "x == 0"),
+
+            ("date_part", [part, value]) => self.date_part(part, value, &dtype),
+            ("date_trunc", [part, value]) => self.date_trunc(part, value, &dtype),
+
+            (name @ ("starts_with" | "ends_with" | "contains"), [value, part]) => self.text_test(name, value, part),
+            ("strpos", [value, part]) => self.position(value, part, &dtype),
+            ("character_length", [value]) => self.length(value, LengthUnit::Characters, &dtype),
+            ("octet_length", [value]) => self.length(value, LengthUnit::Bytes, &dtype),
+            ("bit_length", [value]) => self.length(value, LengthUnit::Bits, &dtype),
+            ("substr", arguments @ ([_, _] | [_, _, _])) => self.substring(arguments, &dtype),
+            ("left", [value, count]) => self.end("left_part", value, count, &dtype),
+            ("right", [value, count]) => self.end("right_part", value, count, &dtype),
+            ("btrim", [value]) => self.part("trimmed", value, "true, true", &dtype),
+            ("ltrim", [value]) => self.part("trimmed", value, "true, false", &dtype),
+            ("rtrim", [value]) => self.part("trimmed", value, "false, true", &dtype),
+            (name, _) => Err(not_yet(format!("function {name}"))),
+        }
+    }
+}

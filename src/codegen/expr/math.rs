@@ -1,0 +1,228 @@
+//! Mathematical functions. Those of floats that are not exactly rounded may differ from the host in the last places.
+
+use super::arithmetic::{Overflow, Step, wide};
+use super::cast::OnError;
+use super::*;
+
+impl Compiler<'_> {
+    /// `function(x)` of a float.
+    pub(super) fn float_function(&mut self, function: &str, argument: &Expr, dtype: &DataType) -> Result<Value> {
+        let value = self.value(argument)?;
+        if !is_float(&value.dtype) || value.dtype != *dtype {
+            return Err(not_yet(format!("{function} of {}", value.dtype)));
+        }
+        if function == "sqrt" && value.magnitude != Some(0.0) {
+            let negative = format!("{} < 0", value.code);
+            self.fail_if(&value.valid, &negative, Failure::Domain);
+        }
+        // DataFusion's trunc alone turns −0.0 into 0.0.
+        let rvalue = match function {
+            "trunc" => format!("{0} == 0 ? 0 : trunc({0})", value.code),
+            _ => format!("{function}({})", value.code),
+        };
+        let mut result = self.result(dtype.clone(), value.repr, rvalue, value.valid);
+        result.magnitude = match function {
+            "floor" | "ceil" | "round" | "trunc" | "fabs" => value.magnitude.map(|m| m + 1.0),
+            "sin" | "cos" => value.magnitude.map(|_| 1.0),
+            "sqrt" => value.magnitude.map(|m| m.sqrt() + 1.0),
+            _ => None,
+        };
+        Ok(result)
+    }
+
+    /// `function(x, y)` of floats of one type.
+    pub(super) fn float_function_of_two(
+        &mut self,
+        function: &str,
+        left: &Expr,
+        right: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
+        let (a, b) = (self.value(left)?, self.value(right)?);
+        if !is_float(dtype) || a.dtype != *dtype || b.dtype != *dtype {
+            return Err(not_yet(format!("{function} of {} and {}", a.dtype, b.dtype)));
+        }
+        let valid = both(&a.valid, &b.valid, self.out);
+        if function == "pow" {
+            let pole = format!("({} == 0 && {} < 0)", a.code, b.code);
+            self.fail_if(&valid, &pole, Failure::Domain);
+        }
+        Ok(self.result(dtype.clone(), a.repr, format!("{function}({}, {})", a.code, b.code), valid))
+    }
+
+    /// `x` times (or over) a constant of the float type.
+    pub(super) fn float_scaled(&mut self, argument: &Expr, factor: f64, dtype: &DataType) -> Result<Value> {
+        let value = self.value(argument)?;
+        if !is_float(dtype) || value.dtype != *dtype {
+            return Err(not_yet(format!("a function of {}", value.dtype)));
+        }
+        let factor = if *dtype == DataType::Float32 {
+            format!("float_of_bits({}u)", (factor as f32).to_bits())
+        } else {
+            format!("double_of_bits({}ull)", factor.to_bits())
+        };
+        Ok(self.result(dtype.clone(), value.repr, format!("fmul({}, {factor})", value.code), value.valid))
+    }
+
+    /// A test of a float: `isnan`, `iszero`.
+    pub(super) fn float_test(&mut self, argument: &Expr, test: &str) -> Result<Value> {
+        let value = self.value(argument)?;
+        if !is_float(&value.dtype) {
+            return Err(not_yet(format!("a test of {}", value.dtype)));
+        }
+        let test = test.replace('x', &value.code);
+        Ok(self.result(DataType::Boolean, Repr::Bool, test, value.valid))
+    }
+
+    pub(super) fn absolute(&mut self, argument: &Expr, dtype: &DataType) -> Result<Value> {
+        let value = self.value(argument)?;
+        if is_float(&value.dtype) {
+            let mut result =
+                self.result(dtype.clone(), value.repr, format!("fabs({})", value.code), value.valid.clone());
+            result.magnitude = value.magnitude;
+            return Ok(result);
+        }
+        if !value.repr.is_integer() || value.dtype != *dtype {
+            return Err(not_yet(format!("abs of {}", value.dtype)));
+        }
+        let (low, high) = value.bounds();
+        if low >= 0 {
+            return Ok(value);
+        }
+        let ctype = value.repr.device_type();
+        let limits = type_bounds(dtype);
+        if dtype.is_integer() && low == limits.0 {
+            let least = format!("{} == ({ctype}){}", value.code, literal::baked_i128(low));
+            self.fail_if(&value.valid, &least, Failure::Overflow);
+        }
+        let rvalue = format!("{0} < 0 ? wrap_sub<{ctype}>(0, {0}) : {0}", value.code);
+        let high = high.max(low.checked_neg().unwrap_or(i128::MAX)).min(limits.1);
+        Ok(self.result(dtype.clone(), value.repr, rvalue, value.valid).with_range(Some((0, high))))
+    }
+
+    /// `round(x[, places])`.
+    pub(super) fn rounded(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
+        let places = match arguments.get(1) {
+            None => 0,
+            Some(places) => match as_literal(places).and_then(literal::integer) {
+                Some(places) => i32::try_from(places).map_err(|_| not_yet("round to that many places"))?,
+                None => return Err(not_yet("round to a computed number of places")),
+            },
+        };
+        let value_type = arguments[0].get_type(self.schema)?;
+        match (&value_type, dtype) {
+            (DataType::Float32 | DataType::Float64, _) if places == 0 => {
+                self.float_function("round", &arguments[0], dtype)
+            }
+            (DataType::Float32 | DataType::Float64, _) => {
+                let value = self.value(&arguments[0])?;
+                let factor = 10f64.powi(places);
+                let factor = if value.repr == Repr::F32 {
+                    format!("float_of_bits({}u)", (factor as f32).to_bits())
+                } else {
+                    format!("double_of_bits({}ull)", factor.to_bits())
+                };
+                let rvalue = format!("fdiv(round(fmul({}, {factor})), {factor})", value.code);
+                Ok(self.result(dtype.clone(), value.repr, rvalue, value.valid))
+            }
+            (integer, _) if integer.is_integer() && integer == dtype && places >= 0 => self.value(&arguments[0]),
+            (DataType::Decimal128(_, scale), DataType::Decimal128(_, result)) if places >= 0 && *scale >= 0 => {
+                let value = self.value(&arguments[0])?;
+                let drop = i32::from(*scale) - places;
+                if drop <= 0 {
+                    return Ok(Value { range: Some(value.bounds()), dtype: dtype.clone(), ..value });
+                }
+                if i32::from(*result) != places {
+                    return Err(not_yet(format!("round of {value_type} to {dtype}")));
+                }
+                let rounded = self.rounded_quotient(&value, drop.unsigned_abs())?;
+                Ok(Value { dtype: dtype.clone(), ..rounded })
+            }
+            _ => Err(not_yet(format!("round of {value_type} to {places} places"))),
+        }
+    }
+
+    /// Divided by `10^digits`, halves away from zero; exact type.
+    pub(super) fn rounded_quotient(&mut self, value: &Value, digits: u32) -> Result<Value> {
+        let Some(factor) = 10i128.checked_pow(digits) else {
+            return Err(Error::unsupported(format!("a factor of 10^{digits}"), "exceeds 128 bits"));
+        };
+        let (low, high) = value.bounds();
+        let range = (low / factor - 1, high / factor + 1);
+        let factor = literal::baked(factor, wide());
+        let repr = compare::common(&[value, &factor]);
+        let ctype = repr.device_type();
+        let rvalue = format!("rounded_quotient<{ctype}>(({ctype}){}, ({ctype}){})", value.code, factor.code);
+        Ok(self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range)))
+    }
+
+    /// `floor(x)` and `ceil(x)`.
+    pub(super) fn whole(&mut self, function: &str, argument: &Expr, dtype: &DataType) -> Result<Value> {
+        let value_type = argument.get_type(self.schema)?;
+        let (precision, scale) = match (&value_type, dtype) {
+            (DataType::Decimal128(precision, scale), to) if *to == value_type => (*precision, *scale),
+            _ => return self.float_function(function, argument, dtype),
+        };
+        let value = self.value(argument)?;
+        if scale <= 0 {
+            return Ok(value);
+        }
+        let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
+            return Err(Error::unsupported(format!("{function} of {value_type}"), "exceeds 128 bits"));
+        };
+        let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
+        // The part to take away: floor(x) = x − (x mod f), ceil(x) = x + (−x mod f), with remainders of at least 0.
+        let constant = literal::baked(factor, wide());
+        let repr = compare::common(&[&value, &constant]);
+        let ctype = repr.device_type();
+        let operand = match function {
+            "floor" => format!("({ctype}){}", value.code),
+            _ => format!("wrap_sub<{ctype}>(0, ({ctype}){})", value.code),
+        };
+        let rvalue = format!("floor_remainder<{ctype}>({operand}, ({ctype}){})", constant.code);
+        let rest = self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some((0, factor - 1)));
+        let step = if function == "floor" { Step::Sub } else { Step::Add };
+        let result = self.integer(step, &value, &rest, &wide(), Overflow::Fail)?;
+        let bound = 10i128.pow(u32::from(precision.min(38))) - 1;
+        let result = self.fit(result, &wide(), (-bound, bound), OnError::Fail)?;
+        Ok(Value { dtype: dtype.clone(), ..result })
+    }
+
+    /// −1, 0 or 1; NaN for NaN.
+    pub(super) fn signum(&mut self, argument: &Expr, dtype: &DataType) -> Result<Value> {
+        let value = self.value(argument)?;
+        if !is_float(dtype) || value.dtype != *dtype {
+            return Err(not_yet(format!("signum of {}", value.dtype)));
+        }
+        let ctype = value.repr.device_type();
+        let x = &value.code;
+        let rvalue = format!("{x} == 0 ? ({ctype})0 : {x} > 0 ? ({ctype})1 : {x} < 0 ? ({ctype})-1 : {x}");
+        let mut result = self.result(dtype.clone(), value.repr, rvalue, value.valid);
+        result.magnitude = value.magnitude.map(|_| 1.0);
+        Ok(result)
+    }
+
+    /// The greatest or least argument that is not null.
+    pub(super) fn extreme(&mut self, op: Operator, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
+        let mut best: Option<Value> = None;
+        for argument in arguments {
+            let value = self.value(argument)?;
+            let Some(current) = best else {
+                best = Some(value);
+                continue;
+            };
+            let ahead = self.compare_with(op, &current, &value, compare::Zeros::Apart)?;
+            // The current one stays where it is ahead or equal, and where the other is null.
+            let stays = format!("{} && (!{} || {})", current.validity(), value.validity(), ahead.code);
+            let stays = self.out.let_("bool", stays);
+            let valid = match (&current.valid, &value.valid) {
+                (Some(v), Some(w)) => Some(self.out.let_("bool", format!("{v} || {w}"))),
+                _ => None,
+            };
+            let mut chosen = self.choose(vec![(Some(stays), current), (None, value)], dtype)?;
+            chosen.valid = valid;
+            best = Some(chosen);
+        }
+        best.ok_or_else(|| not_yet("an empty list of arguments"))
+    }
+}

@@ -1,0 +1,260 @@
+//! Strings: LIKE and functions whose result needs no new characters.
+
+use datafusion::logical_expr::Like;
+
+use super::*;
+
+/// What a LIKE pattern asks for; `%` in the middle of `Segments` only.
+#[derive(Debug, PartialEq, Eq)]
+enum Pattern {
+    /// `abc`
+    Exact(String),
+    /// Pieces between `%`, in this order; whether the first and last are anchored.
+    Segments { pieces: Vec<String>, starts: bool, ends: bool },
+    /// With `_`: matched by the general routine.
+    General,
+}
+
+impl Pattern {
+    fn of(pattern: &str) -> Pattern {
+        let mut pieces = vec![String::new()];
+        let mut characters = pattern.chars();
+        while let Some(c) = characters.next() {
+            let c = match c {
+                '%' => {
+                    pieces.push(String::new());
+                    continue;
+                }
+                '_' => return Pattern::General,
+                // A backslash takes the next character literally; the last one is itself.
+                '\\' => characters.next().unwrap_or('\\'),
+                c => c,
+            };
+            if let Some(piece) = pieces.last_mut() {
+                piece.push(c);
+            }
+        }
+        if pieces.len() == 1 {
+            return Pattern::Exact(pieces.remove(0));
+        }
+        let starts = pieces.first().is_some_and(|p| !p.is_empty());
+        let ends = pieces.last().is_some_and(|p| !p.is_empty());
+        pieces.retain(|p| !p.is_empty());
+        Pattern::Segments { pieces, starts, ends }
+    }
+}
+
+impl Compiler<'_> {
+    /// C++ expression of a view that may be read through: empty where the value is null, and where guards say that
+    /// nobody asks.
+    pub(super) fn text(&mut self, value: &Value) -> Result<String> {
+        if value.repr != Repr::View {
+            return Err(not_yet(format!("{} as a string", value.dtype)));
+        }
+        let asked = match (&value.valid, self.out.guarded()) {
+            (None, None) => return Ok(self.out.let_("view", &value.code)),
+            (Some(valid), None) => valid.clone(),
+            (None, Some(guards)) => guards,
+            (Some(valid), Some(guards)) => format!("{valid} && {guards}"),
+        };
+        Ok(self.out.let_("view", format!("masked({}, {asked})", value.code)))
+    }
+
+    pub(super) fn like(&mut self, like: &Like) -> Result<Value> {
+        if like.case_insensitive {
+            return Err(not_yet("ILIKE"));
+        }
+        if like.escape_char.unwrap_or('\\') != '\\' {
+            return Err(not_yet("LIKE with an escape character other than the backslash"));
+        }
+        let Some(pattern) = as_literal(&like.pattern) else { return Err(not_yet("LIKE with a computed pattern")) };
+        let value = self.value(&like.expr)?;
+        if pattern.is_null() {
+            return self.null(&DataType::Boolean);
+        }
+        let Some(pattern) = literal::text(pattern) else {
+            return Err(not_yet("LIKE with a pattern that is no string"));
+        };
+        let text = self.text(&value)?;
+        let test = match Pattern::of(pattern) {
+            Pattern::Exact(exact) => {
+                let exact = self.inputs.string(&exact);
+                format!("views_equal({text}, {exact})")
+            }
+            Pattern::General => {
+                let pattern = self.inputs.string(pattern);
+                format!("like({text}, {pattern})")
+            }
+            Pattern::Segments { pieces, starts, ends } => self.segments(&text, &pieces, starts, ends),
+        };
+        let matched = self.result(DataType::Boolean, Repr::Bool, test, value.valid);
+        Ok(if like.negated { self.negated(&matched) } else { matched })
+    }
+
+    /// The first piece anchored at the start, the last at the end, those between found one after the other.
+    fn segments(&mut self, text: &str, pieces: &[String], starts: bool, ends: bool) -> String {
+        let views: Vec<String> = pieces.iter().map(|p| self.inputs.string(p)).collect();
+        match (pieces.len(), starts, ends) {
+            (0, _, _) => return "true".into(),
+            (1, true, false) => return format!("starts_with({text}, {})", views[0]),
+            (1, false, true) => return format!("ends_with({text}, {})", views[0]),
+            (1, false, false) => return format!("contains({text}, {})", views[0]),
+            _ => {}
+        }
+        let least: usize = pieces.iter().map(String::len).sum();
+        let mut tests = vec![format!("{text}.length >= {least}u")];
+        let mut middle = 0..pieces.len();
+        let mut begin = "0u".to_string();
+        if starts {
+            tests.push(format!("starts_with({text}, {})", views[0]));
+            begin = format!("{}u", pieces[0].len());
+            middle.start += 1;
+        }
+        if ends {
+            tests.push(format!("ends_with({text}, {})", views[pieces.len() - 1]));
+            middle.end -= 1;
+        }
+        let possible = self.out.let_("bool", tests.join(" && "));
+        let mut last = None;
+        for i in middle {
+            let place = format!("find({text}, {}, {begin})", views[i]);
+            let asked = match &last {
+                None => possible.clone(),
+                Some(last) => format!("{last} != NOT_FOUND"),
+            };
+            let place = self.out.let_("u32", format!("{asked} ? {place} : NOT_FOUND"));
+            begin = format!("({place} + {}u)", pieces[i].len());
+            last = Some(place);
+        }
+        match last {
+            None => possible,
+            // What was found must not reach into the end piece.
+            Some(place) if ends => {
+                let end = pieces[pieces.len() - 1].len();
+                format!("({place} != NOT_FOUND && {begin} + {end}u <= {text}.length)")
+            }
+            Some(place) => format!("{place} != NOT_FOUND"),
+        }
+    }
+
+    /// `function(text, part)` with a boolean result.
+    pub(super) fn text_test(&mut self, function: &str, value: &Expr, part: &Expr) -> Result<Value> {
+        let (value, part) = (self.value(value)?, self.value(part)?);
+        if value.dtype.is_null() || part.dtype.is_null() {
+            return self.null(&DataType::Boolean);
+        }
+        let valid = both(&value.valid, &part.valid, self.out);
+        let (text, part) = (self.text(&value)?, self.text(&part)?);
+        Ok(self.result(DataType::Boolean, Repr::Bool, format!("{function}({text}, {part})"), valid))
+    }
+
+    /// `strpos(text, part)`.
+    pub(super) fn position(&mut self, value: &Expr, part: &Expr, dtype: &DataType) -> Result<Value> {
+        let (value, part) = (self.value(value)?, self.value(part)?);
+        repr_of(dtype)?;
+        let valid = both(&value.valid, &part.valid, self.out);
+        let (text, part) = (self.text(&value)?, self.text(&part)?);
+        let range = Some((0, value.longest.map_or(i32::MAX.into(), |l| i128::from(l) + 1)));
+        let rvalue = format!("position({text}, {part})");
+        Ok(self.result(dtype.clone(), Repr::I32, rvalue, valid).with_range(range))
+    }
+
+    /// Lengths: `factor` × bytes, or characters.
+    pub(super) fn length(&mut self, value: &Expr, unit: LengthUnit, dtype: &DataType) -> Result<Value> {
+        let value = self.value(value)?;
+        repr_of(dtype)?;
+        let text = self.text(&value)?;
+        let (rvalue, factor) = match unit {
+            LengthUnit::Bits => (format!("(i64){text}.length * 8"), 8),
+            LengthUnit::Bytes => (format!("(i64){text}.length"), 1),
+            LengthUnit::Characters => (format!("(i64)character_count({text})"), 1),
+        };
+        let range = Some((0, factor * i128::from(value.longest.unwrap_or(i32::MAX as u32 / 8))));
+        Ok(self.result(dtype.clone(), Repr::I64, rvalue, value.valid).with_range(range))
+    }
+
+    /// `substr(text, start[, count])`.
+    pub(super) fn substring(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
+        let value = self.value(&arguments[0])?;
+        let start = self.value(&arguments[1])?;
+        let mut valid = both(&value.valid, &start.valid, self.out);
+        let (mut count, mut longest) = ("I64_MAX".to_string(), value.longest);
+        if let Some(argument) = arguments.get(2) {
+            let argument = self.value(argument)?;
+            valid = both(&valid, &argument.valid, self.out);
+            let (low, high) = argument.bounds();
+            if low < 0 {
+                let negative = format!("{} < 0", argument.code);
+                self.fail_if(&valid, &negative, Failure::Domain);
+            }
+            // A character has at most 4 bytes.
+            if let Ok(most) = u32::try_from(high.saturating_mul(4)) {
+                longest = Some(longest.map_or(most, |l| l.min(most)));
+            }
+            count = format!("(i64){}", argument.code);
+        }
+        if !start.dtype.is_integer() {
+            return Err(not_yet(format!("substr from {}", start.dtype)));
+        }
+        if start.bounds().0 == i128::from(i64::MIN) {
+            let least = format!("{} == I64_MIN", start.code);
+            self.fail_if(&valid, &least, Failure::Domain);
+        }
+        let text = self.text(&value)?;
+        let rvalue = format!("substring({text}, (i64){}, {count})", start.code);
+        let mut result = self.result(dtype.clone(), Repr::View, rvalue, valid);
+        result.longest = longest;
+        Ok(result)
+    }
+
+    /// A view into the characters of the first argument: `function(text, more…)`.
+    pub(super) fn part(&mut self, function: &str, value: &Expr, more: &str, dtype: &DataType) -> Result<Value> {
+        let value = self.value(value)?;
+        if !is_string(dtype) {
+            return Err(not_yet(format!("{function} of {dtype}")));
+        }
+        let text = self.text(&value)?;
+        let mut result = self.result(dtype.clone(), Repr::View, format!("{function}({text}, {more})"), value.valid);
+        result.longest = value.longest;
+        Ok(result)
+    }
+
+    /// `left(text, n)` and `right(text, n)`.
+    pub(super) fn end(&mut self, function: &str, value: &Expr, count: &Expr, dtype: &DataType) -> Result<Value> {
+        let count = self.value(count)?;
+        if !count.dtype.is_integer() {
+            return Err(not_yet(format!("{function} with {}", count.dtype)));
+        }
+        let mut result = self.part(function, value, &format!("(i64){}", count.code), dtype)?;
+        result.valid = both(&result.valid, &count.valid, self.out);
+        Ok(result)
+    }
+}
+
+/// What a length counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LengthUnit {
+    Bits,
+    Bytes,
+    Characters,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pattern;
+
+    #[test]
+    fn patterns_split_at_percent_signs_that_are_not_escaped() {
+        let segments = |pieces: &[&str], starts, ends| Pattern::Segments {
+            pieces: pieces.iter().map(|p| p.to_string()).collect(),
+            starts,
+            ends,
+        };
+        assert_eq!(Pattern::of("abc"), Pattern::Exact("abc".into()));
+        assert_eq!(Pattern::of("50\\%"), Pattern::Exact("50%".into()));
+        assert_eq!(Pattern::of("abc%"), segments(&["abc"], true, false));
+        assert_eq!(Pattern::of("%a%%b"), segments(&["a", "b"], false, true));
+        assert_eq!(Pattern::of("%"), segments(&[], false, false));
+        assert_eq!(Pattern::of("a_c%"), Pattern::General);
+    }
+}

@@ -1,0 +1,291 @@
+//! Dates and timestamps: parts, truncation, intervals, differences.
+//!
+//! A timestamp without a zone, or in UTC, is days and ticks within the day; the calendar is computed on days. Arrow's
+//! calendar ends with the years −262143 and 262142: parts of days beyond are null, sums beyond are errors.
+
+use datafusion::arrow::datatypes::TimeUnit;
+use datafusion::common::ScalarValue::{IntervalDayTime, IntervalMonthDayNano, IntervalYearMonth};
+
+use super::arithmetic::{Overflow, Step, wide};
+use super::cast::{OnError, is_utc, per_second};
+use super::*;
+
+/// First and last day of Arrow's calendar.
+const CALENDAR: (i128, i128) = (-96_465_292, 95_026_236);
+const NANOS_PER_DAY: i128 = 86_400_000_000_000;
+
+/// A constant interval, sign included.
+struct Interval {
+    months: i128,
+    days: i128,
+    nanos: i128,
+}
+
+impl Interval {
+    fn of(literal: &ScalarValue, sign: i128) -> Option<Interval> {
+        let (months, days, nanos) = match literal {
+            IntervalYearMonth(Some(months)) => (i128::from(*months), 0, 0),
+            IntervalDayTime(Some(v)) => (0, i128::from(v.days), i128::from(v.milliseconds) * 1_000_000),
+            IntervalMonthDayNano(Some(v)) => (i128::from(v.months), i128::from(v.days), i128::from(v.nanoseconds)),
+            _ => return None,
+        };
+        Some(Interval { months: sign * months, days: sign * days, nanos: sign * nanos })
+    }
+}
+
+impl Compiler<'_> {
+    /// Arithmetic where a side is a date or timestamp, or `None`.
+    pub(super) fn temporal_arithmetic(
+        &mut self,
+        op: Operator,
+        left: &Expr,
+        left_type: &DataType,
+        right: &Expr,
+        right_type: &DataType,
+        dtype: &DataType,
+    ) -> Result<Option<Value>> {
+        use DataType::{Date32, Int64, Interval as IntervalType, Timestamp};
+        if !left_type.is_temporal() && !right_type.is_temporal() {
+            return Ok(None);
+        }
+        let refuse = || not_yet(format!("{left_type} {op} {right_type}"));
+        let (point, interval, sign) = match (op, left_type, right_type) {
+            (Operator::Minus, Date32, Date32) if *dtype == Int64 => {
+                let (a, b) = (self.value(left)?, self.value(right)?);
+                return self.integer(Step::Sub, &a, &b, &Int64, Overflow::Wrap).map(Some);
+            }
+            (Operator::Plus, Date32 | Timestamp(_, _), IntervalType(_)) => (left, right, 1),
+            (Operator::Minus, Date32 | Timestamp(_, _), IntervalType(_)) => (left, right, -1),
+            (Operator::Plus, IntervalType(_), Date32 | Timestamp(_, _)) => (right, left, 1),
+            _ => return Err(refuse()),
+        };
+        let Some(literal) = as_literal(interval) else { return Err(not_yet("arithmetic with a computed interval")) };
+        if literal.is_null() {
+            return self.null(dtype).map(Some);
+        }
+        let Some(interval) = Interval::of(literal, sign) else { return Err(refuse()) };
+        let point = self.value(point)?;
+        if point.dtype != *dtype {
+            return Err(refuse());
+        }
+        match dtype {
+            Date32 => {
+                // Whole days of the nanoseconds count.
+                let days =
+                    self.shifted_days(&point, interval.months, interval.days + interval.nanos / NANOS_PER_DAY)?;
+                self.fit(days, &Date32, type_bounds(&Date32), OnError::Fail).map(Some)
+            }
+            Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => {
+                let per_day = i128::from(per_second(unit)) * 86_400;
+                let tick = NANOS_PER_DAY / per_day;
+                let shift = interval.days * per_day + interval.nanos.div_euclid(tick);
+                // What the calendar and the type both hold; nanoseconds end long before the calendar.
+                let (low, high) = type_bounds(dtype);
+                let limits = (low.max(CALENDAR.0 * per_day), high.min((CALENDAR.1 + 1) * per_day - 1));
+                let point = self.fit(point, dtype, limits, OnError::Fail)?;
+                let moved = if interval.months == 0 {
+                    point.clone()
+                } else {
+                    let days = self.floor_days(&point, *unit);
+                    let ticks = self.ticks_of_day(&point, &days, per_day)?;
+                    let days = self.shifted_days(&days, interval.months, 0)?;
+                    let midnight = self.step(Step::Mul, &days, per_day)?;
+                    self.integer(Step::Add, &midnight, &ticks, &wide(), Overflow::Fail)?
+                };
+                let sum = self.step(Step::Add, &moved, shift)?;
+                let sum = Value { dtype: wide(), ..sum };
+                self.fit(sum, dtype, limits, OnError::Fail).map(Some)
+            }
+            _ => Err(refuse()),
+        }
+    }
+
+    /// An exact step with a constant, which is baked in.
+    fn step(&mut self, step: Step, value: &Value, constant: i128) -> Result<Value> {
+        self.integer(step, value, &literal::baked(constant, wide()), &wide(), Overflow::Fail)
+    }
+
+    /// Days moved by months (to the month's last day at most), then by days.
+    fn shifted_days(&mut self, days: &Value, months: i128, shift: i128) -> Result<Value> {
+        let mut days = Value { dtype: wide(), range: Some(days.bounds()), ..days.clone() };
+        if months != 0 {
+            self.within_calendar(&days, &days.valid.clone());
+            let (low, high) = days.bounds();
+            let months_code = self.inputs.parameter(months as u64);
+            let rvalue = format!("add_months((i32){}, (i32){months_code})", days.code);
+            let mut moved = self.result(wide(), Repr::I32, rvalue, days.valid.clone());
+            // A month is 31 days at most; within the calendar nothing leaves 32 bits.
+            let most = months.abs() * 31;
+            moved.range = Some((low.max(CALENDAR.0) - most, high.min(CALENDAR.1) + most));
+            days = moved;
+        }
+        if shift != 0 {
+            let amount = self.integer_parameter(shift, wide());
+            days = self.integer(Step::Add, &days, &amount, &wide(), Overflow::Fail)?;
+        }
+        if months != 0 || shift != 0 {
+            self.within_calendar(&days, &days.valid.clone());
+        }
+        Ok(days)
+    }
+
+    /// Fails rows whose day lies outside of the calendar.
+    pub(super) fn within_calendar(&mut self, days: &Value, valid: &Option<String>) {
+        if let Some(outside) = outside_calendar(days) {
+            self.fail_if(valid, &outside, Failure::Overflow);
+        }
+    }
+
+    /// The day a timestamp lies in, as an integer of at most 64 bits.
+    pub(super) fn floor_days(&mut self, value: &Value, unit: TimeUnit) -> Value {
+        let per_day = i128::from(per_second(&unit)) * 86_400;
+        let (low, high) = value.bounds();
+        let range = (low.div_euclid(per_day), high.div_euclid(per_day));
+        let repr = if within(range, (i32::MIN.into(), i32::MAX.into())) { Repr::I32 } else { Repr::I64 };
+        let rvalue = format!("({})floor_quotient<i64>((i64){}, {per_day}ll)", repr.device_type(), value.code);
+        self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range))
+    }
+
+    /// Ticks since midnight.
+    fn ticks_of_day(&mut self, value: &Value, days: &Value, per_day: i128) -> Result<Value> {
+        let rvalue = format!("wrap_sub<i64>((i64){}, wrap_mul<i64>((i64){}, {per_day}ll))", value.code, days.code);
+        Ok(self.result(wide(), Repr::I64, rvalue, value.valid.clone()).with_range(Some((0, per_day - 1))))
+    }
+
+    /// `date_part('part', date or timestamp)`.
+    pub(super) fn date_part(&mut self, part: &Expr, value: &Expr, dtype: &DataType) -> Result<Value> {
+        let Some(part) = as_literal(part).and_then(literal::text) else {
+            return Err(not_yet("date_part of a computed part"));
+        };
+        let part = part.trim_matches(['\'', '"']).to_lowercase();
+        let value = self.value(value)?;
+        let unit = match &value.dtype {
+            DataType::Date32 => None,
+            DataType::Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => Some(*unit),
+            other => return Err(not_yet(format!("date_part of {other}"))),
+        };
+        if part == "epoch" {
+            return self.epoch(&value, unit, dtype);
+        }
+        let calendar = match part.as_str() {
+            "year" | "years" | "y" | "yr" | "yrs" => Some(("year_of", CALENDAR_YEARS)),
+            "isoyear" => Some(("iso_year", CALENDAR_YEARS)),
+            "quarter" | "qtr" => Some(("quarter_of", (1, 4))),
+            "month" | "months" | "mon" | "mons" => Some(("month_of", (1, 12))),
+            "week" | "weeks" | "w" => Some(("iso_week", (1, 53))),
+            "day" | "days" | "d" => Some(("day_of", (1, 31))),
+            "doy" => Some(("day_of_year", (1, 366))),
+            "dow" => Some(("weekday_from_sunday", (0, 6))),
+            "isodow" => Some(("iso_weekday", (1, 7))),
+            _ => None,
+        };
+        let days = match unit {
+            Some(unit) => self.floor_days(&value, unit),
+            None => Value { dtype: wide(), range: Some(value.bounds()), ..value.clone() },
+        };
+        let valid = match outside_calendar(&days).filter(|_| calendar.is_some() || unit.is_some()) {
+            None => days.valid.clone(),
+            Some(outside) => {
+                let valid = format!("{} && !{outside}", days.validity());
+                Some(self.out.let_("bool", valid))
+            }
+        };
+        if let Some((function, range)) = calendar {
+            let rvalue = format!("{function}((i32){})", days.code);
+            return Ok(self.result(dtype.clone(), Repr::I32, rvalue, valid).with_range(Some(range)));
+        }
+        // Ticks of the day in `divisor` parts, of which `modulus` make the next greater part; `scale` for the finer.
+        let nanos = unit.map_or(NANOS_PER_DAY, |unit| 1_000_000_000 / i128::from(per_second(&unit)));
+        let (divisor, modulus): (i128, i128) = match part.as_str() {
+            "hour" | "hours" | "h" | "hr" | "hrs" => (3_600_000_000_000, 24),
+            "minute" | "minutes" | "m" | "min" | "mins" => (60_000_000_000, 60),
+            "second" | "seconds" | "s" | "sec" | "secs" => (1_000_000_000, 60),
+            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => (1_000_000, 60_000),
+            "microsecond" | "microseconds" | "us" | "usec" | "usecs" => (1_000, 60_000_000),
+            "nanosecond" | "nanoseconds" => (1, 60_000_000_000),
+            _ => return Err(not_yet(format!("date_part '{part}'"))),
+        };
+        let Some(unit) = unit else {
+            let zero = literal::baked(0, dtype.clone());
+            return Ok(Value { valid, ..zero });
+        };
+        let per_day = i128::from(per_second(&unit)) * 86_400;
+        let ticks = self.ticks_of_day(&value, &days, per_day)?;
+        // A tick is `nanos` long; a part is `divisor` long.
+        let count = if divisor >= nanos {
+            self.step(Step::Div, &ticks, divisor / nanos)?
+        } else {
+            self.step(Step::Mul, &ticks, nanos / divisor)?
+        };
+        let result = self.step(Step::Rem, &count, modulus)?;
+        Ok(Value { dtype: dtype.clone(), valid, ..result })
+    }
+
+    fn epoch(&mut self, value: &Value, unit: Option<TimeUnit>, dtype: &DataType) -> Result<Value> {
+        let seconds = match unit {
+            None => format!("fmul((f64){}, 86400.0)", value.code),
+            Some(TimeUnit::Second) => format!("(f64){}", value.code),
+            Some(unit) => format!("fdiv((f64){}, {:?})", value.code, per_second(&unit) as f64),
+        };
+        let mut result = self.result(dtype.clone(), Repr::F64, seconds, value.valid.clone());
+        result.magnitude = Some(1e19);
+        Ok(result)
+    }
+
+    /// `date_trunc('part', timestamp)`.
+    pub(super) fn date_trunc(&mut self, part: &Expr, value: &Expr, dtype: &DataType) -> Result<Value> {
+        let Some(part) = as_literal(part).and_then(literal::text) else {
+            return Err(not_yet("date_trunc to a computed part"));
+        };
+        let part = part.to_lowercase();
+        let value = self.value(value)?;
+        let unit = match &value.dtype {
+            DataType::Timestamp(unit, None) if value.dtype == *dtype => *unit,
+            other => return Err(not_yet(format!("date_trunc of {other}"))),
+        };
+        let per_second = i128::from(per_second(&unit));
+        let ticks = match part.as_str() {
+            "microsecond" => Some(per_second / 1_000_000),
+            "millisecond" => Some(per_second / 1_000),
+            "second" => Some(per_second),
+            "minute" => Some(60 * per_second),
+            "hour" => Some(3_600 * per_second),
+            "day" => Some(86_400 * per_second),
+            _ => None,
+        };
+        if let Some(ticks) = ticks {
+            if ticks <= 1 {
+                return Ok(value);
+            }
+            let (low, high) = value.bounds();
+            let range = ((low - low.rem_euclid(ticks)).max(type_bounds(dtype).0), high);
+            let rvalue = format!("wrap_sub<i64>((i64){0}, floor_remainder<i64>((i64){0}, {ticks}ll))", value.code);
+            return Ok(self.result(dtype.clone(), Repr::I64, rvalue, value.valid.clone()).with_range(Some(range)));
+        }
+        let function = match part.as_str() {
+            "week" => "start_of_week",
+            "month" => "start_of_month",
+            "quarter" => "start_of_quarter",
+            "year" => "start_of_year",
+            _ => return Err(not_yet(format!("date_trunc to '{part}'"))),
+        };
+        // DataFusion goes through nanoseconds, which end some centuries from now.
+        let nanos = 1_000_000_000 / per_second;
+        let limits = (i128::from(i64::MIN) / nanos, i128::from(i64::MAX) / nanos);
+        let value = self.fit(value, dtype, limits, OnError::Fail)?;
+        let days = self.floor_days(&value, unit);
+        let (low, high) = days.bounds();
+        let rvalue = format!("{function}((i32){})", days.code);
+        let start = self.result(wide(), Repr::I32, rvalue, days.valid.clone());
+        let start = start.with_range(Some((low - 366, high)));
+        let ticks = self.step(Step::Mul, &start, 86_400 * per_second)?;
+        self.fit(ticks, dtype, limits, OnError::Fail)
+    }
+}
+
+const CALENDAR_YEARS: (i128, i128) = (-262_144, 262_143);
+
+/// C++ `bool`: a day lies outside of the calendar; `None` where none does.
+fn outside_calendar(days: &Value) -> Option<String> {
+    (!within(days.bounds(), CALENDAR)).then(|| format!("({0} < {1} || {0} > {2})", days.code, CALENDAR.0, CALENDAR.1))
+}

@@ -1,0 +1,448 @@
+//! Turns a [`Flow`] into the statements for one row: columns are loaded at first use, projections are evaluated where
+//! somebody asks for them, filters and lookups leave the row by `break`.
+//!
+//! The statements stand in a scope that provides `row` (u64, the source row), `k` (which of the thread's rows this is),
+//! `status` and `p`, inside a `do { … } while (0)` that a lost row leaves.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Column as Name, DFSchemaRef};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::utils::split_conjunction;
+
+use super::emit::Emitter;
+use super::expr::compile;
+use super::flow::{BuildSide, Flow, Probe, Source, Step};
+use super::keys::dictionary_value;
+use super::params::{Later, Params};
+use super::value::{Inputs, Value};
+use crate::column::{Column, Encoding, Relation, Repr};
+use crate::device::{Buffer, Device};
+use crate::error::{ErrorKind, Result};
+
+/// How the stages are emitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Filters and lookups decide, and a lost row breaks out.
+    Decide,
+    /// The same, and the rows that lookups found are kept in arrays for the later pass.
+    DecideAndCarry,
+    /// For rows that a former pass kept: filters are known to hold, lookups are read from the arrays.
+    Carried,
+}
+
+/// State of the generation of one kernel.
+pub(crate) struct Generator<'a> {
+    flow: &'a Flow,
+    pub(crate) params: Params,
+    levels: Vec<Level>,
+    /// Columns to be loaded for all of a thread's rows at once, before the first stage.
+    eager: Vec<EagerLoad>,
+    eager_open: bool,
+    carried: Vec<String>,
+    constants: Vec<(Later, Constant)>,
+    characters: Vec<Arc<Buffer>>,
+    probe_rows: usize,
+}
+
+struct Level {
+    schema: DFSchemaRef,
+    kind: LevelKind,
+    known: HashMap<usize, Value>,
+}
+
+#[derive(Clone)]
+enum LevelKind {
+    Source,
+    Project(Arc<Vec<Expr>>),
+    Probe { probe: Arc<Probe>, row: String, before: usize },
+}
+
+struct EagerLoad {
+    ctype: &'static str,
+    name: String,
+    address: String,
+    width: usize,
+}
+
+enum Constant {
+    String(String),
+    Bytes(Vec<u8>),
+}
+
+/// What a generated kernel needs beside its parameters.
+pub(crate) struct Prepared {
+    pub(crate) params: Params,
+    pub(crate) prologue: String,
+    /// Bytes of registers that one row's eager loads take.
+    pub(crate) eager_bytes: usize,
+    /// Buffers that string views in outputs may point into.
+    pub(crate) characters: Vec<Arc<Buffer>>,
+}
+
+impl<'a> Generator<'a> {
+    pub(crate) fn new(flow: &'a Flow) -> Self {
+        Generator {
+            flow,
+            params: Params::default(),
+            levels: vec![],
+            eager: vec![],
+            eager_open: false,
+            carried: vec![],
+            constants: vec![],
+            characters: vec![],
+            probe_rows: 0,
+        }
+    }
+
+    /// The flow this generates code for.
+    pub(crate) fn flow(&self) -> &'a Flow {
+        self.flow
+    }
+
+    /// Emits all stages; afterwards [`Generator::column`] and [`Generator::expr`] speak of the flow's final schema.
+    pub(crate) fn stages(&mut self, pass: Pass, out: &mut Emitter) -> Result<()> {
+        self.levels =
+            vec![Level { schema: self.flow.source_schema.clone(), kind: LevelKind::Source, known: HashMap::new() }];
+        self.probe_rows = 0;
+        self.eager_open = pass != Pass::Carried;
+        if let (Source::Groups(groups), true) = (&self.flow.source, pass != Pass::Carried) {
+            groups.clone().emit_occupied(&mut self.params, out);
+        }
+        for (step, schema) in &self.flow.steps {
+            match step {
+                Step::Filter(predicate) => {
+                    if pass != Pass::Carried {
+                        for conjunct in split_conjunction(predicate) {
+                            let keep = self.expr(conjunct, out)?;
+                            out.line(format!("if (!({})) break;", keep.truth()));
+                        }
+                    }
+                    if let Some(level) = self.levels.last_mut() {
+                        level.schema = schema.clone();
+                    }
+                }
+                Step::Project(exprs) => self.levels.push(Level {
+                    schema: schema.clone(),
+                    kind: LevelKind::Project(Arc::new(exprs.clone())),
+                    known: HashMap::new(),
+                }),
+                Step::Probe(probe) => self.probe(probe, schema, pass, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn probe(&mut self, probe: &Arc<Probe>, schema: &DFSchemaRef, pass: Pass, out: &mut Emitter) -> Result<()> {
+        let before = self.schema().fields().len();
+        let carried = format!("found{}", self.probe_rows);
+        self.probe_rows += 1;
+        let row = if pass == Pass::Carried {
+            format!("{carried}[k]")
+        } else {
+            let values = probe.keys.iter().map(|key| self.expr(key, out)).collect::<Result<Vec<_>>>()?;
+            // Lookups come in any order of rows: what follows is loaded only for those that match.
+            self.eager_open = false;
+            let row = self.probe_table(probe, &values, out);
+            if pass == Pass::DecideAndCarry {
+                self.carried.push(carried.clone());
+                out.line(format!("{carried}[k] = {row};"));
+            }
+            row
+        };
+        let kind = LevelKind::Probe { probe: probe.clone(), row, before };
+        self.levels.push(Level { schema: schema.clone(), kind, known: HashMap::new() });
+        Ok(())
+    }
+
+    /// Emits the lookup of one build row, breaking where there is none.
+    fn probe_table(&mut self, probe: &Probe, values: &[Value], out: &mut Emitter) -> String {
+        let slot = self.probe_slot(probe, values, out);
+        let starts = self.params.borrowed("const u32", &probe.table.starts);
+        let row = out.let_("u32", format!("{starts}[{slot}]"));
+        out.line(format!("if ({row} == 0xFFFFFFFFu) break;"));
+        row
+    }
+
+    /// Emits the lookup of a slot of the join table, breaking where the key is null, out of range or not found.
+    pub(crate) fn probe_slot(&mut self, probe: &Probe, values: &[Value], out: &mut Emitter) -> String {
+        for (value, field) in values.iter().zip(&probe.layout.fields) {
+            if let (Some(valid), false) = (&value.valid, field.nullable) {
+                out.line(format!("if (!({valid})) break;"));
+            }
+        }
+        let (key, outside) = probe.layout.emit(values, &mut self.params, out);
+        if let Some(outside) = outside {
+            out.line(format!("if ({outside}) break;"));
+        }
+        match &probe.table.keys {
+            None => {
+                let domain = self.params.word("u64", probe.table.mask_or_domain);
+                out.line(format!("if ({key} >= {domain}) break;"));
+                key
+            }
+            Some(keys) => {
+                let keys = self.params.borrowed("const u64", keys);
+                let mask = self.params.word("u64", probe.table.mask_or_domain);
+                let slot = out.let_("u64", format!("hash_find({keys}, {mask}, {key})"));
+                out.line(format!("if ({slot} == HASH_NONE) break;"));
+                slot
+            }
+        }
+    }
+
+    /// The schema of the values that can be asked for now.
+    pub(crate) fn schema(&self) -> DFSchemaRef {
+        self.levels.last().expect("stages() opened a level").schema.clone()
+    }
+
+    /// Compiles an expression over the present schema.
+    pub(crate) fn expr(&mut self, expr: &Expr, out: &mut Emitter) -> Result<Value> {
+        let level = self.levels.len() - 1;
+        self.expr_at(level, expr, out)
+    }
+
+    /// The value of a column of the present schema, by position.
+    pub(crate) fn column(&mut self, at: usize, out: &mut Emitter) -> Result<Value> {
+        let level = self.levels.len() - 1;
+        self.value(level, at, out)
+    }
+
+    /// The column as it lies in the source or a build side, where this output is nothing but that: `None` where
+    /// it is computed.
+    pub(crate) fn origin(flow: &Flow, at: usize) -> Option<(usize, Column)> {
+        let mut at = at;
+        for (i, (step, _)) in flow.steps.iter().enumerate().rev() {
+            let schema = if i == 0 { &flow.source_schema } else { &flow.steps[i - 1].1 };
+            match step {
+                Step::Filter(_) => {}
+                Step::Project(exprs) => {
+                    let mut expr = &exprs[at];
+                    while let Expr::Alias(alias) = expr {
+                        expr = &alias.expr;
+                    }
+                    let Expr::Column(name) = expr else { return None };
+                    at = schema.index_of_column(name).ok()?;
+                }
+                Step::Probe(_) => return None,
+            }
+        }
+        match &flow.source {
+            Source::Relation(relation) => Some(relation.columns[at].clone()),
+            Source::Groups(_) => None,
+        }
+    }
+
+    fn expr_at(&mut self, level: usize, expr: &Expr, out: &mut Emitter) -> Result<Value> {
+        let schema = self.levels[level].schema.clone();
+        compile(expr, &schema, &mut At { generator: self, level }, out)
+    }
+
+    fn value(&mut self, level: usize, at: usize, out: &mut Emitter) -> Result<Value> {
+        if let Some(known) = self.levels[level].known.get(&at) {
+            return Ok(known.clone());
+        }
+        let value = match self.levels[level].kind.clone() {
+            LevelKind::Source => match &self.flow.source {
+                Source::Relation(relation) => self.load(relation, at, "row", true, out),
+                Source::Groups(groups) => groups.clone().emit_output(at, self, out)?,
+            },
+            LevelKind::Project(exprs) => {
+                let expr = exprs[at].clone();
+                self.expr_at(level - 1, &expr, out)?
+            }
+            LevelKind::Probe { probe, row, before } => {
+                let build = probe.build.columns.len();
+                let (own, other) = match probe.place {
+                    BuildSide::Left if at < build => (Some(at), 0),
+                    BuildSide::Left => (None, at - build),
+                    BuildSide::Right if at >= before => (Some(at - before), 0),
+                    BuildSide::Right => (None, at),
+                };
+                match own {
+                    Some(column) => self.load(&probe.build, column, &row, false, out),
+                    None => self.value(level - 1, other, out)?,
+                }
+            }
+        };
+        self.levels[level].known.insert(at, value.clone());
+        Ok(value)
+    }
+
+    /// Emits the load of a relation's column at a row.
+    pub(crate) fn load(
+        &mut self,
+        relation: &Relation,
+        at: usize,
+        row: &str,
+        of_source: bool,
+        out: &mut Emitter,
+    ) -> Value {
+        let (index, column) = &relation.columns[at];
+        let row = match &relation.indices[*index] {
+            None => row.to_string(),
+            Some(index) => {
+                let pointer = self.params.pointer("const u32", &index.rows, index.offset as usize * 4);
+                format!("{pointer}[{row}]")
+            }
+        };
+        let eager = of_source && self.eager_open;
+        let valid = column.validity.as_ref().map(|validity| {
+            let pointer = self.params.pointer("const u8", validity, column.offset);
+            let byte = self.fetch("u8", 1, format!("{pointer}[{row}]"), eager, out);
+            out.let_("bool", format!("{byte} != 0"))
+        });
+        self.characters.extend(column.characters.iter().cloned());
+        match &column.encoding {
+            Encoding::Dictionary(dictionary) => {
+                let pointer = self.params.pointer("const u32", &column.data, column.offset * 4);
+                let code = self.fetch("u32", 4, format!("{pointer}[{row}]"), eager, out);
+                self.characters.extend(dictionary.characters.iter().cloned());
+                let mut value = dictionary_value(column.dtype.clone(), dictionary, code, valid, &mut self.params);
+                value.longest = column.stats.longest;
+                value
+            }
+            Encoding::Plain => {
+                let repr = Repr::of(&column.dtype).expect("a column on the device has a representation");
+                let ctype = repr.device_type();
+                let pointer = self.params.pointer(repr.const_device_type(), &column.data, column.offset * repr.width());
+                let name = self.fetch(ctype, repr.width(), format!("{pointer}[{row}]"), eager, out);
+                let mut value = Value::new(column.dtype.clone(), repr, name, valid);
+                value.range = column.stats.range;
+                value.magnitude = column.stats.magnitude;
+                value.longest = column.stats.longest;
+                value
+            }
+        }
+    }
+
+    fn fetch(&mut self, ctype: &'static str, width: usize, address: String, eager: bool, out: &mut Emitter) -> String {
+        let ahead = self.eager.iter().find(|e| e.address == address);
+        if let (false, Some(load)) = (eager, ahead) {
+            return format!("{}[k]", load.name);
+        }
+        if !eager {
+            return out.let_(ctype, address);
+        }
+        let name = match self.eager.iter().find(|e| e.address == address) {
+            Some(known) => known.name.clone(),
+            None => {
+                let name = format!("in{}", self.eager.len());
+                self.eager.push(EagerLoad { ctype, name: name.clone(), address, width });
+                name
+            }
+        };
+        format!("{name}[k]")
+    }
+
+    /// Later loads happen where they stand, not ahead for all of a thread's rows.
+    pub(crate) fn close_eager(&mut self) {
+        self.eager_open = false;
+    }
+
+    /// A constant 64-bit word.
+    pub(crate) fn word(&mut self, bits: u64) -> String {
+        self.params.word("u64", bits)
+    }
+
+    /// Uploads the constants and yields what the kernel needs.
+    pub(crate) fn finish(mut self, device: &Device) -> Result<Prepared> {
+        if !self.constants.is_empty() {
+            let mut bytes = vec![];
+            let mut places = vec![];
+            for (_, constant) in &self.constants {
+                bytes.resize(bytes.len().next_multiple_of(16), 0);
+                places.push(bytes.len());
+                match constant {
+                    Constant::String(text) => {
+                        bytes.extend((text.len() as u32).to_le_bytes());
+                        let mut inline = [0u8; 12];
+                        if text.len() <= 12 {
+                            inline[..text.len()].copy_from_slice(text.as_bytes());
+                        } else {
+                            inline[..4].copy_from_slice(&text.as_bytes()[..4]);
+                        }
+                        bytes.extend(inline);
+                        bytes.extend(text.as_bytes());
+                    }
+                    Constant::Bytes(raw) => bytes.extend(raw),
+                }
+            }
+            let buffer = device.alloc("pipeline constants", bytes.len())?;
+            for ((_, constant), place) in self.constants.iter().zip(&places) {
+                if let Constant::String(text) = constant
+                    && text.len() > 12
+                {
+                    let address = buffer.slice(place + 16).address();
+                    bytes[place + 8..place + 16].copy_from_slice(&address.to_le_bytes());
+                }
+            }
+            buffer.write(0, &bytes)?;
+            let buffer = Arc::new(buffer);
+            for ((later, _), place) in self.constants.iter().zip(places) {
+                self.params.set(*later, buffer.slice(place));
+            }
+            self.params.keep(&buffer);
+            self.characters.push(buffer);
+        }
+        let mut prologue = String::new();
+        for carried in &self.carried {
+            prologue.push_str(&format!("u32 {carried}[ITEMS];\n"));
+        }
+        for load in &self.eager {
+            prologue.push_str(&format!("{} {}[ITEMS];\n", load.ctype, load.name));
+        }
+        if !self.eager.is_empty() {
+            prologue.push_str(
+                "#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nif (row < rows) {\n",
+            );
+            for load in &self.eager {
+                prologue.push_str(&format!("{}[k] = {};\n", load.name, load.address));
+            }
+            prologue.push_str("}\n}\n");
+        }
+        let eager_bytes = self.eager.iter().map(|e| e.width.max(4)).sum();
+        self.characters.sort_by_key(|b| b.address());
+        self.characters.dedup_by_key(|b| b.address());
+        Ok(Prepared { params: self.params, prologue, eager_bytes, characters: self.characters })
+    }
+}
+
+/// The columns of one level, as expressions over it see them.
+struct At<'g, 'a> {
+    generator: &'g mut Generator<'a>,
+    level: usize,
+}
+
+impl Inputs for At<'_, '_> {
+    fn column(&mut self, column: &Name, out: &mut Emitter) -> Result<Value> {
+        let at = self.generator.levels[self.level].schema.index_of_column(column).map_err(|_| {
+            let schema = &self.generator.levels[self.level].schema;
+            ErrorKind::ColumnNotFound { name: column.flat_name(), known: schema.field_names() }
+        })?;
+        self.generator.value(self.level, at, out)
+    }
+
+    fn parameter(&mut self, bits: u64) -> String {
+        self.generator.word(bits)
+    }
+
+    fn string(&mut self, text: &str) -> String {
+        let (name, later) = self.generator.params.later("const view*");
+        self.generator.constants.push((later, Constant::String(text.to_string())));
+        format!("(*{name})")
+    }
+
+    fn constant(&mut self, bytes: &[u8]) -> String {
+        let (name, later) = self.generator.params.later("const u8*");
+        self.generator.constants.push((later, Constant::Bytes(bytes.to_vec())));
+        name
+    }
+}
+
+/// Whether values of this type can be loaded.
+pub(crate) fn is_loadable(dtype: &DataType) -> bool {
+    Repr::of(dtype).is_some()
+}

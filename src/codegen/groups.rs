@@ -1,0 +1,253 @@
+//! The result of an aggregation before anybody asked for it: one slot a group, keys and accumulators as words.
+//!
+//! The pipeline that reads it visits all slots, drops those without a row, and computes from the words the values
+//! that it needs: an average is divided there, not before.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+
+use super::emit::{Emitter, Failure};
+use super::generator::Generator;
+use super::keys::{KeyLayout, dictionary_value};
+use super::params::Params;
+use super::value::Value;
+use crate::column::{Dictionary, Relation, Repr};
+use crate::device::Buffer;
+use crate::error::Result;
+
+/// Slots of an aggregation.
+#[derive(Debug)]
+pub(crate) struct GroupSlots {
+    pub(crate) slots: u64,
+    pub(crate) occupancy: Occupancy,
+    pub(crate) keys: GroupKeys,
+    /// Per accumulator, `u64` words: `Accumulator::words` for each slot.
+    pub(crate) accumulators: Vec<(Accumulator, Arc<Buffer>)>,
+    pub(crate) outputs: Vec<GroupOutput>,
+    /// Rows that were aggregated, at most: bounds counts.
+    pub(crate) rows: u64,
+}
+
+/// Which slots hold a group.
+#[derive(Debug, Clone)]
+pub(crate) enum Occupancy {
+    /// All.
+    All,
+    /// Those whose key in the hash table is not the empty one (the last slot is that of the key that looks empty).
+    Hashed(Arc<Buffer>),
+    /// Those whose byte is not zero.
+    Seen(Arc<Buffer>),
+}
+
+/// Where the group keys of a slot are.
+#[derive(Debug, Clone)]
+pub(crate) enum GroupKeys {
+    /// In the slot number itself.
+    Slot(KeyLayout),
+    /// In the hash table.
+    Table(KeyLayout, Arc<Buffer>),
+    /// In a row of the input, whose number the buffer (`u32`) holds.
+    Row(Relation, Vec<usize>, Arc<Buffer>),
+}
+
+/// One running value of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Accumulator {
+    /// Rows counted.
+    Count,
+    /// Sum modulo 2⁶⁴.
+    Sum64,
+    /// Sum modulo 2¹²⁸, low word first.
+    Sum128,
+    /// Sum of floats in units of 2^exponent, 128 bits.
+    Fixed {
+        /// Exponent of the unit.
+        exponent: i32,
+    },
+    /// A float's bits.
+    Float,
+    /// Least order-preserving bits; all ones at first.
+    Least,
+    /// Greatest order-preserving bits; zero at first.
+    Greatest,
+    /// The input row that holds the value; all ones where there is none.
+    Row,
+}
+
+impl Accumulator {
+    /// Words a slot takes.
+    pub(crate) fn words(&self) -> usize {
+        match self {
+            Accumulator::Sum128 | Accumulator::Fixed { .. } => 2,
+            _ => 1,
+        }
+    }
+
+    /// Byte that fills a fresh accumulator.
+    pub(crate) fn initial_byte(&self) -> u8 {
+        match self {
+            Accumulator::Least | Accumulator::Row => 0xFF,
+            _ => 0,
+        }
+    }
+}
+
+/// What an aggregate yields, in terms of accumulators (by position).
+#[derive(Debug, Clone)]
+pub(crate) struct GroupOutput {
+    pub(crate) dtype: DataType,
+    pub(crate) value: OutputKind,
+    /// The accumulator that counts the aggregate's valid rows, where the result is null without any.
+    pub(crate) count: Option<usize>,
+}
+
+/// How a result is made.
+#[derive(Debug, Clone)]
+pub(crate) enum OutputKind {
+    /// The accumulator as it is.
+    Plain(usize),
+    /// Order-preserving bits back to a value of the representation.
+    Unordered(usize, Repr, Option<Arc<Dictionary>>),
+    /// Sum over count of floats.
+    FloatAverage(usize, usize),
+    /// Sum over count of decimals, scaled up by 10^power first.
+    DecimalAverage(usize, usize, u32),
+    /// A column of the input at the row that the accumulator holds.
+    Pick(usize, Relation, usize),
+}
+
+impl GroupSlots {
+    pub(crate) fn is_sparse(&self) -> bool {
+        !matches!(self.occupancy, Occupancy::All)
+    }
+
+    /// Emits the test whether `row`, a slot, holds a group.
+    pub(crate) fn emit_occupied(&self, params: &mut Params, out: &mut Emitter) {
+        match &self.occupancy {
+            Occupancy::All => {}
+            Occupancy::Hashed(keys) => {
+                let keys = params.pointer("const u64", keys, 0);
+                out.line(format!("if ({keys}[row] == HASH_EMPTY) break;"));
+            }
+            Occupancy::Seen(seen) => {
+                let seen = params.pointer("const u8", seen, 0);
+                out.line(format!("if ({seen}[row] == 0) break;"));
+            }
+        }
+    }
+
+    /// Emits column `at`: keys first, then aggregates.
+    pub(crate) fn emit_output(&self, at: usize, generator: &mut Generator<'_>, out: &mut Emitter) -> Result<Value> {
+        let keys = match &self.keys {
+            GroupKeys::Slot(layout) | GroupKeys::Table(layout, _) => layout.fields.len(),
+            GroupKeys::Row(_, columns, _) => columns.len(),
+        };
+        if at >= keys {
+            return Ok(self.emit_aggregate(&self.outputs[at - keys], generator, out));
+        }
+        Ok(match &self.keys {
+            GroupKeys::Slot(layout) => layout.emit_decode("row", at, &mut generator.params, out),
+            GroupKeys::Table(layout, table) => {
+                let table = generator.params.pointer("const u64", table, 0);
+                let last = generator.params.word("u64", self.slots - 1);
+                let key = out.let_("u64", format!("row == {last} ? HASH_EMPTY : {table}[row]"));
+                layout.emit_decode(&key, at, &mut generator.params, out)
+            }
+            GroupKeys::Row(relation, columns, rows) => {
+                let rows = generator.params.pointer("const u32", rows, 0);
+                let row = out.let_("u32", format!("{rows}[row]"));
+                generator.load(relation, columns[at], &row, false, out)
+            }
+        })
+    }
+
+    fn emit_aggregate(&self, output: &GroupOutput, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
+        let valid = output.count.map(|count| {
+            let count = self.emit_word(count, 0, generator);
+            out.let_("bool", format!("{count} != 0"))
+        });
+        let dtype = output.dtype.clone();
+        match &output.value {
+            OutputKind::Plain(at) => {
+                let (repr, code) = self.emit_plain(*at, &dtype, generator);
+                let ctype = repr.device_type();
+                let code = out.let_(ctype, format!("({ctype})({code})"));
+                let range =
+                    matches!(self.accumulators[*at].0, Accumulator::Count).then_some((0, i128::from(self.rows)));
+                Value::new(dtype, repr, code, valid).with_range(range)
+            }
+            OutputKind::Unordered(at, repr, dictionary) => {
+                let word = self.emit_word(*at, 0, generator);
+                if let Some(dictionary) = dictionary {
+                    let code = out.let_("u32", format!("(u32){word}"));
+                    return dictionary_value(dtype, dictionary, code, valid, &mut generator.params);
+                }
+                let code = match repr {
+                    Repr::F64 => format!("unorder_f64({word})"),
+                    Repr::F32 => format!("unorder_f32((u32){word})"),
+                    Repr::U64 => word,
+                    _ => format!("({})unorder_i64({word})", repr.device_type()),
+                };
+                let code = out.let_(repr.device_type(), code);
+                Value::new(dtype, *repr, code, valid)
+            }
+            OutputKind::FloatAverage(sum, count) => {
+                let (_, sum) = self.emit_plain(*sum, &DataType::Float64, generator);
+                let count = self.emit_word(*count, 0, generator);
+                let code = out.let_("f64", format!("{sum} / (f64){count}"));
+                Value::new(dtype, Repr::F64, code, valid)
+            }
+            OutputKind::DecimalAverage(sum, count, power) => {
+                let (_, sum) = self.emit_plain(*sum, &dtype, generator);
+                let count = self.emit_word(*count, 0, generator);
+                let factor = 10i128.pow(*power);
+                let scale = format!("((i128)((u128){:#x}ull << 64 | {:#x}ull))", (factor >> 64) as u64, factor as u64);
+                let sum = out.let_("i128", format!("(i128)({sum})"));
+                let scaled = out.let_("i128", format!("(i128)((u128){sum} * (u128){scale})"));
+                let some = out.let_("bool", format!("{count} != 0"));
+                if *power > 0 {
+                    out.fail_if(format!("{some} && {scaled} / {scale} != {sum}"), Failure::Overflow);
+                }
+                let code = out.let_("i128", format!("{some} ? {scaled} / (i128){count} : (i128)0"));
+                Value::new(dtype, Repr::I128, code, valid)
+            }
+            OutputKind::Pick(at, relation, column) => {
+                let word = self.emit_word(*at, 0, generator);
+                // Without a row, row 0 is read: a relation that was aggregated into groups is not empty.
+                let row = out.let_("u64", format!("{word} == ~0ull ? 0ull : {word}"));
+                let has = out.let_("bool", format!("{word} != ~0ull"));
+                let mut value = generator.load(relation, *column, &row, false, out);
+                value.valid = Some(has);
+                value.dtype = dtype;
+                value
+            }
+        }
+    }
+
+    /// The accumulator's number: its representation and an expression for it.
+    fn emit_plain(&self, at: usize, dtype: &DataType, generator: &mut Generator<'_>) -> (Repr, String) {
+        let low = self.emit_word(at, 0, generator);
+        let wide = |generator: &mut Generator<'_>| {
+            let high = self.emit_word(at, 1, generator);
+            format!("((i128)((u128){high} << 64 | {low}))")
+        };
+        match &self.accumulators[at].0 {
+            Accumulator::Sum128 => (Repr::of(dtype).unwrap_or(Repr::I128), wide(generator)),
+            Accumulator::Fixed { exponent } => {
+                let exponent = generator.params.word("i64", i64::from(*exponent));
+                let sum = wide(generator);
+                (Repr::F64, format!("fixed_to_f64({sum}, {exponent})"))
+            }
+            Accumulator::Float => (Repr::F64, format!("double_of_bits({low})")),
+            _ if Repr::of(dtype) == Some(Repr::U64) => (Repr::U64, low),
+            _ => (Repr::I64, format!("(i64){low}")),
+        }
+    }
+
+    fn emit_word(&self, at: usize, word: usize, generator: &mut Generator<'_>) -> String {
+        let (accumulator, buffer) = &self.accumulators[at];
+        let pointer = generator.params.pointer("const u64", buffer, 0);
+        format!("{pointer}[row * {} + {word}]", accumulator.words())
+    }
+}

@@ -1,0 +1,109 @@
+//! From statements to a running kernel: the text around them, compilation, launch.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::emit::Failure;
+use super::generator::Prepared;
+use crate::device::{Argument, Buffer, Device, Grid, Source};
+use crate::error::Result;
+
+/// Threads in each block of a generated kernel.
+pub(crate) const THREADS: u32 = 256;
+
+/// Families of device code that a generated kernel may need, in order of inclusion.
+const INCLUDES: [&str; 8] =
+    ["prelude.cuh", "arith.cuh", "decimal.cuh", "string.cuh", "time.cuh", "pipeline.cuh", "keys.cuh", "compact.cuh"];
+
+/// Words shared by all generated kernels, zero at first; read back once after the kernel.
+///
+/// ```text
+///   byte 0 status (u32, bits of `Failure`)   8 retry (u32, bits of `Retry`)   16 ticket   24 rows out
+/// ```
+#[derive(Debug)]
+pub(crate) struct Control(pub(crate) Arc<Buffer>);
+
+/// Why a kernel's result must not be used, and the host has to choose another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Retry(u32);
+
+impl Retry {
+    /// The hash table is too small.
+    pub(crate) const TABLE_FULL: u32 = 1;
+    /// A float sum in fixed point lost bits.
+    pub(crate) const INEXACT: u32 = 2;
+    /// Two keys have one hash.
+    pub(crate) const COLLISION: u32 = 4;
+
+    pub(crate) fn has(self, bit: u32) -> bool {
+        self.0 & bit != 0
+    }
+}
+
+impl Control {
+    pub(crate) fn new(device: &Device) -> Result<Self> {
+        Ok(Control(Arc::new(device.alloc_zeroed("pipeline control", 32)?)))
+    }
+
+    /// Waits for the kernel; fails where a row failed. Yields what to retry, and the rows that came out.
+    pub(crate) fn read(&self) -> Result<(Retry, u64)> {
+        let words = self.0.read_words(0, 4)?;
+        match Failure::error(words[0] as u32) {
+            Some(error) => Err(error),
+            None => Ok((Retry(words[1] as u32), words[3])),
+        }
+    }
+}
+
+/// A generated kernel, compiled.
+#[derive(Debug)]
+pub(crate) struct Generated {
+    kernel: crate::device::Kernel,
+    arguments: Vec<Argument>,
+}
+
+/// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
+pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str) -> (Source, String) {
+    let includes: String = INCLUDES.iter().map(|header| format!("#include \"{header}\"\n")).collect();
+    let declarations = prepared.params.declarations();
+    let hash = Sha256::new().chain_update(declarations).chain_update(body).finalize();
+    let name = format!("{stem}_{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
+    let text = format!(
+        "{includes}\nusing namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\nWF_KERNEL_BOUNDS({THREADS}, 1, {name}, {name}_params) {{\nconstexpr u32 THREADS = {THREADS};\n{body}\n}}\n"
+    );
+    (Source::new(&name, text), name)
+}
+
+impl Generated {
+    pub(crate) fn new(device: &Device, stem: &str, prepared: &Prepared, body: &str) -> Result<Self> {
+        let (source, name) = source_of(stem, prepared, body);
+        let kernel = device.kernel(&source, &name)?;
+        Ok(Generated { kernel, arguments: prepared.params.arguments() })
+    }
+
+    /// Submits the kernel.
+    pub(crate) fn launch(&self, device: &Device, blocks: u32, shared: u32) -> Result<()> {
+        let grid = Grid { blocks, threads: THREADS, shared };
+        // SAFETY: `Params` declared the structure and collected the arguments in one list, so they match; every
+        // pointer came from a live buffer that the caller's `Prepared` keeps, whose length the generator derived
+        // from the same row counts that bound the kernel's loops.
+        unsafe { device.launch(&self.kernel, grid, &self.arguments) }
+    }
+}
+
+/// Rows of a thread per tile, so that the eager loads of one row × rows stay in registers.
+pub(crate) fn items_for(eager_bytes: usize) -> u32 {
+    match eager_bytes {
+        0..=24 => 8,
+        25..=72 => 4,
+        73..=144 => 2,
+        _ => 1,
+    }
+}
+
+/// Blocks for a kernel that strides over tiles: enough to fill the device several times over, no more than tiles. A
+/// function of device and rows only, because float sums depend on it.
+pub(crate) fn striding_blocks(device: &Device, tiles: u64) -> u32 {
+    tiles.clamp(1, u64::from(device.properties().multiprocessors) * 8) as u32
+}

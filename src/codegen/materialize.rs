@@ -1,0 +1,262 @@
+//! The sink that writes a pipeline's rows to new columns, in their order.
+//!
+//! Where no row gets lost, row `i` goes to place `i`. Else each tile decides first, learns from decoupled look-back where
+//! its survivors go, and computes the outputs of those only.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+
+use super::emit::Emitter;
+use super::flow::Flow;
+use super::generator::{Generator, Pass, Prepared};
+use super::kernel::{Control, Generated, THREADS, items_for, striding_blocks};
+use super::params::Later;
+use super::value::{Value, widen};
+use crate::column::{Column, Encoding, Repr, Stats};
+use crate::device::{Buffer, Device};
+use crate::error::{Error, Result};
+
+/// Rows a thread of the compacting kernel looks at.
+const COMPACT_ITEMS: u32 = 8;
+
+/// What to do with dictionary codes in outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codes {
+    /// Stay codes.
+    Keep,
+    /// Become views, so that columns with different dictionaries can be put together.
+    Decode,
+}
+
+/// An output column before the kernel ran.
+struct Output {
+    dtype: DataType,
+    repr: Repr,
+    encoding: Encoding,
+    stats: Stats,
+    data: Buffer,
+    validity: Option<Buffer>,
+}
+
+/// Places where the kernel learns its outputs' addresses.
+struct Place {
+    value: Value,
+    ctype: &'static str,
+    data: (String, Later),
+    validity: Option<(String, Later)>,
+}
+
+/// Runs the flow into new columns: those that `outputs` asks for, evaluated for every row that comes out.
+pub(crate) fn materialize(
+    device: &Device,
+    operator: &'static str,
+    flow: &Flow,
+    codes: Codes,
+    outputs: impl FnOnce(&mut Generator<'_>, &mut Emitter) -> Result<Vec<Value>>,
+) -> Result<(u64, Vec<Column>)> {
+    let rows = flow.source.rows();
+    let mut generator = Generator::new(flow);
+    let compacting = flow.drops_rows();
+    let mut decide = Emitter::new("a");
+    let mut write = Emitter::new("b");
+    if compacting {
+        generator.stages(Pass::DecideAndCarry, &mut decide)?;
+        generator.close_eager();
+        generator.stages(Pass::Carried, &mut write)?;
+    } else {
+        generator.stages(Pass::Decide, &mut write)?;
+    }
+    let values = outputs(&mut generator, &mut write)?;
+    let places: Vec<_> = values.into_iter().map(|value| place(value, codes, &mut generator)).collect();
+    let mut stores = String::new();
+    for place in &places {
+        stores.push_str(&store(place));
+    }
+    let control = Control::new(device)?;
+    let pointer = generator.params.pointer("u64", &control.0, 0);
+    let row_count = generator.params.word("u64", rows);
+    let (state, state_later) = generator.params.later("u64*");
+    let mut prepared = generator.finish(device)?;
+
+    let mut columns = vec![];
+    for place in &places {
+        columns.push(allocate(device, operator, place, codes, rows, &mut prepared)?);
+    }
+    if rows > 0 {
+        let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
+        let (decide, write) = (decide.take(), write.take());
+        let (fails, tiles, body) = if compacting {
+            let tiles = rows.div_ceil(u64::from(COMPACT_ITEMS * THREADS));
+            let states = Arc::new(device.alloc_zeroed(operator, tiles as usize * 8)?);
+            prepared.params.set(state_later, &*states);
+            prepared.params.keep(&states);
+            (true, tiles, compacting_body(&head, &pointer, &state, &prepared.prologue, &decide, &write, &stores))
+        } else {
+            prepared.params.set(state_later, 0u64);
+            let items = items_for(prepared.eager_bytes);
+            let tiles = rows.div_ceil(u64::from(items * THREADS));
+            let body =
+                striding_body(&head, items, &prepared.prologue, &format!("{write}const u64 at = row;\n{stores}"));
+            (write.contains("fail("), tiles, body)
+        };
+        let stem = if compacting { "compact" } else { "project" };
+        let kernel = Generated::new(device, stem, &prepared, &body)?;
+        if compacting {
+            let blocks = u32::try_from(tiles).map_err(|_| Error::unsupported(operator, "more than 2^32 tiles"))?;
+            kernel.launch(device, blocks, 0)?;
+        } else {
+            kernel.launch(device, striding_blocks(device, tiles), 0)?;
+        }
+        if fails {
+            let (_, kept) = control.read()?;
+            if compacting {
+                return finish(device, operator, columns, kept, rows, &prepared);
+            }
+        }
+    }
+    let kept = if rows == 0 { 0 } else { rows };
+    finish(device, operator, columns, kept, rows, &prepared)
+}
+
+/// The loop of a kernel whose blocks stride over the tiles of a row range; `body` handles one `row`.
+pub(crate) fn striding_body(head: &str, items: u32, prologue: &str, body: &str) -> String {
+    format!(
+        "constexpr int ITEMS = {items};\n{head}\
+         const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
+         for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
+         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
+         {prologue}\
+         #pragma unroll\n\
+         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nif (row < rows) do {{\n{body}}} while (0);\n}}\n}}\n"
+    )
+}
+
+fn compacting_body(
+    head: &str,
+    control: &str,
+    state: &str,
+    prologue: &str,
+    decide: &str,
+    write: &str,
+    stores: &str,
+) -> String {
+    format!(
+        "constexpr int ITEMS = {COMPACT_ITEMS};\n{head}\
+         const u64 tile = compact_ticket({control} + 2);\n\
+         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
+         {prologue}\
+         u32 keep = 0;\n\
+         #pragma unroll\n\
+         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nif (row < rows) do {{\n{decide}keep |= 1u << k;\n}} while (0);\n}}\n\
+         __syncwarp(FULL_WARP);\n\
+         u32 rank[ITEMS];\n\
+         const u32 kept = tile_ranks<THREADS, ITEMS>(keep, rank);\n\
+         const u64 start = compact_tile_start({state}, tile, kept);\n\
+         if (tile == gridDim.x - 1 && threadIdx.x == 0) {control}[3] = start + kept;\n\
+         #pragma unroll\n\
+         for (int k = 0; k < ITEMS; ++k) {{\nif (keep >> k & 1) do {{\nconst u64 row = ROW(k);\nconst u64 at = start + rank[k];\n{write}{stores}}} while (0);\n}}\n"
+    )
+}
+
+fn place(value: Value, codes: Codes, generator: &mut Generator<'_>) -> Place {
+    let as_codes = codes == Codes::Keep && value.dictionary.is_some();
+    let repr = Repr::of(&value.dtype).expect("the planner admits only types with a representation");
+    let ctype = if as_codes { "u32" } else { repr.device_type() };
+    let data = generator.params.later(&format!("{ctype}*"));
+    let validity = value.valid.as_ref().map(|_| generator.params.later("u8*"));
+    Place { value, ctype, data, validity }
+}
+
+fn store(place: &Place) -> String {
+    let value = &place.value;
+    let repr = Repr::of(&value.dtype).expect("checked by `place`");
+    let code = match (&value.dictionary, place.ctype) {
+        (Some(input), "u32") => match &value.valid {
+            Some(valid) => format!("{valid} ? {} : 0u", input.code),
+            None => input.code.clone(),
+        },
+        // A view under a null is empty, so that nobody follows its address.
+        _ => match (&value.valid, repr) {
+            (Some(valid), Repr::View) => format!("{valid} ? {} : view{{0, 0, 0}}", value.code),
+            _ => widen(value, repr),
+        },
+    };
+    let mut text = format!("{}[at] = {code};\n", place.data.0);
+    if let (Some((target, _)), Some(valid)) = (&place.validity, &value.valid) {
+        text.push_str(&format!("{target}[at] = {valid} ? 1 : 0;\n"));
+    }
+    text
+}
+
+fn allocate(
+    device: &Device,
+    operator: &'static str,
+    place: &Place,
+    codes: Codes,
+    rows: u64,
+    prepared: &mut Prepared,
+) -> Result<Output> {
+    let value = &place.value;
+    let repr = Repr::of(&value.dtype).expect("checked by `place`");
+    let dictionary = value.dictionary.as_ref().filter(|_| codes == Codes::Keep);
+    let width = if dictionary.is_some() { 4 } else { repr.width() };
+    let data = device.alloc(operator, rows as usize * width)?;
+    prepared.params.set(place.data.1, &data);
+    let validity = match &place.validity {
+        Some((_, later)) => {
+            let buffer = device.alloc(operator, rows as usize)?;
+            prepared.params.set(*later, &buffer);
+            Some(buffer)
+        }
+        None => None,
+    };
+    let (encoding, range) = match dictionary {
+        Some(input) => {
+            let last = (input.dictionary.values.len() as i128 - 1).max(0);
+            (Encoding::Dictionary(input.dictionary.clone()), Some((0, last)))
+        }
+        None if repr.is_integer() => (Encoding::Plain, Some(value.bounds())),
+        None => (Encoding::Plain, None),
+    };
+    let stats = Stats { range, magnitude: value.magnitude, longest: value.longest, unique: false };
+    Ok(Output { dtype: value.dtype.clone(), repr, encoding, stats, data, validity })
+}
+
+fn finish(
+    device: &Device,
+    operator: &'static str,
+    outputs: Vec<Output>,
+    kept: u64,
+    rows: u64,
+    prepared: &Prepared,
+) -> Result<(u64, Vec<Column>)> {
+    let characters: Arc<[Arc<Buffer>]> = prepared.characters.clone().into();
+    let columns = outputs.into_iter().map(|output| {
+        let plain_view = output.repr == Repr::View && matches!(output.encoding, Encoding::Plain);
+        let shrink = |buffer: Buffer| shrunk(device, operator, buffer, kept, rows);
+        Ok(Column {
+            dtype: output.dtype,
+            len: kept as usize,
+            offset: 0,
+            data: Arc::new(shrink(output.data)?),
+            validity: output.validity.map(|v| shrink(v).map(Arc::new)).transpose()?,
+            encoding: output.encoding,
+            characters: if plain_view { characters.clone() } else { Arc::new([]) },
+            stats: output.stats,
+        })
+    });
+    Ok((kept, columns.collect::<Result<Vec<_>>>()?))
+}
+
+/// Copies a buffer that holds far fewer rows than it has room for into one that fits.
+fn shrunk(device: &Device, operator: &'static str, buffer: Buffer, kept: u64, rows: u64) -> Result<Buffer> {
+    const WORTHWHILE: usize = 1 << 20;
+    if buffer.len() < WORTHWHILE || kept > rows / 2 {
+        return Ok(buffer);
+    }
+    let bytes = buffer.len() / rows as usize * kept as usize;
+    let fitting = device.alloc(operator, bytes)?;
+    fitting.copy_from(0, &buffer, 0, bytes)?;
+    Ok(fitting)
+}

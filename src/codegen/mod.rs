@@ -1,0 +1,32 @@
+//! Code generation: DataFusion expressions become statements of a per-row body, pipelines become kernels.
+//!
+//! A [`Flow`] says where rows come from and what happens to each; a [`Generator`] emits that as statements; the sinks
+//! ([`materialize`], [`aggregate`]) put loops and outputs around them and launch the kernel.
+
+mod aggregate;
+mod collisions;
+mod emit;
+pub(crate) mod expr;
+mod flow;
+mod generator;
+mod groups;
+mod kernel;
+mod keys;
+mod materialize;
+mod order;
+mod params;
+mod value;
+
+pub(crate) use aggregate::{
+    AggregateCall, AggregateKind, Attempt, FloatSums, OrderedFeed, Partial, aggregate, plain_column,
+};
+pub(crate) use collisions::groups_collide;
+pub(crate) use emit::Emitter;
+pub(crate) use expr::unsupported;
+pub(crate) use flow::{BuildSide, Flow, Probe, Source};
+pub(crate) use generator::Generator;
+pub(crate) use groups::Accumulator;
+pub(crate) use keys::{KeyLayout, NullKeys};
+pub(crate) use materialize::{Codes, materialize};
+pub(crate) use order::{Direction, NullsPlace, emit_words};
+pub(crate) use value::Value;

@@ -1,0 +1,152 @@
+//! Sort keys: columns, directions and places of nulls become words of bits that sort as unsigned numbers.
+//!
+//! ```text
+//!   ORDER BY status (−1..=1, nulls last) DESC, price (f64, never null)
+//!   piece   1 − status, null = 3          2 bits
+//!           order-preserving bits        64 bits
+//!   words   [piece 0] [piece 1]           a piece never straddles words
+//! ```
+
+use super::emit::Emitter;
+use super::params::Params;
+use super::value::Value;
+use crate::column::Repr;
+use crate::error::{Error, Result};
+
+/// Direction of a sort key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Ascending,
+    Descending,
+}
+
+/// Where a sort key puts nulls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NullsPlace {
+    First,
+    Last,
+}
+
+/// Longest strings, in bytes, that are sorted by their characters in place.
+pub(crate) const LONGEST_SORTED: u32 = 256;
+
+struct Piece {
+    code: String,
+    bits: u32,
+}
+
+/// A word of a sort key: C++ name of its `u64`, and how many low bits of it count.
+#[derive(Debug, Clone)]
+pub(crate) struct Word {
+    pub(crate) name: String,
+    pub(crate) bits: u32,
+}
+
+/// Emits the words of a sort key, most significant first.
+pub(crate) fn emit_words(
+    keys: &[(Value, Direction, NullsPlace)],
+    params: &mut Params,
+    out: &mut Emitter,
+) -> Result<Vec<Word>> {
+    let mut pieces = vec![];
+    for (value, direction, nulls) in keys {
+        emit_pieces(value, *direction, *nulls, params, out, &mut pieces)?;
+    }
+    let mut words: Vec<Word> = vec![];
+    for piece in pieces.into_iter().filter(|p| p.bits > 0) {
+        match words.last_mut() {
+            Some(word) if word.bits + piece.bits <= 64 => {
+                word.name = out.let_("u64", format!("{} << {} | {}", word.name, piece.bits, piece.code));
+                word.bits += piece.bits;
+            }
+            _ => words.push(Word { name: piece.code, bits: piece.bits }),
+        }
+    }
+    Ok(words)
+}
+
+fn emit_pieces(
+    value: &Value,
+    direction: Direction,
+    nulls: NullsPlace,
+    params: &mut Params,
+    out: &mut Emitter,
+    pieces: &mut Vec<Piece>,
+) -> Result<()> {
+    let descending = direction == Direction::Descending;
+    if let Some((code, low, high)) = integer(value) {
+        let span = high.checked_sub(low).map(|span| span as u128);
+        if let Some(span) = span.filter(|s| *s < u128::from(u64::MAX)) {
+            let span = span as u64;
+            let base = params.word("u64", if descending { high as u64 } else { low as u64 });
+            let plain = if descending { format!("{base} - (u64){code}") } else { format!("(u64){code} - {base}") };
+            let code = match (&value.valid, nulls) {
+                (None, _) => out.let_("u64", plain),
+                (Some(valid), NullsPlace::First) => out.let_("u64", format!("{valid} ? {plain} + 1 : 0ull")),
+                (Some(valid), NullsPlace::Last) => {
+                    let null = params.word("u64", span + 1);
+                    out.let_("u64", format!("{valid} ? {plain} : {null}"))
+                }
+            };
+            let greatest = span + u64::from(value.valid.is_some());
+            pieces.push(Piece { code, bits: 64 - greatest.leading_zeros() });
+            return Ok(());
+        }
+    }
+    if let Some(valid) = &value.valid {
+        let code = match nulls {
+            NullsPlace::First => format!("{valid} ? 1ull : 0ull"),
+            NullsPlace::Last => format!("{valid} ? 0ull : 1ull"),
+        };
+        pieces.push(Piece { code: out.let_("u64", code), bits: 1 });
+    }
+    let mut piece = |plain: String, bits: u32, out: &mut Emitter| {
+        let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+        let plain = if descending { format!("(({plain}) ^ {mask:#x}ull)") } else { plain };
+        let code = match &value.valid {
+            Some(valid) => format!("{valid} ? {plain} : 0ull"),
+            None => plain,
+        };
+        pieces.push(Piece { code: out.let_("u64", code), bits });
+    };
+    let code = &value.code;
+    match value.repr {
+        Repr::F64 => piece(format!("sort_f64({code})"), 64, out),
+        Repr::F32 => piece(format!("sort_f32({code})"), 32, out),
+        Repr::View => {
+            let longest = value.longest.filter(|l| *l <= LONGEST_SORTED).ok_or_else(|| {
+                Error::unsupported("ORDER BY of strings", format!("longer than {LONGEST_SORTED} bytes"))
+            })?;
+            let whole = out.let_("view", code);
+            for at in (0..longest).step_by(8) {
+                let bits = 8 * (longest - at).min(8);
+                let word = format!("view_word({whole}, {at})");
+                piece(if bits == 64 { word } else { format!("({word} >> {})", 64 - bits) }, bits, out);
+            }
+            // Zeros at the end of a string do not show in its words.
+            piece(format!("(u64){whole}.length"), 32 - longest.leading_zeros(), out);
+        }
+        Repr::I128 => {
+            piece(format!("((u64)((u128){code} >> 64) ^ (1ull << 63))"), 64, out);
+            piece(format!("(u64)(u128){code}"), 64, out);
+        }
+        Repr::U64 => piece(format!("(u64){code}"), 64, out),
+        _ => piece(format!("((u64)(i64){code} ^ (1ull << 63))"), 64, out),
+    }
+    Ok(())
+}
+
+/// A value that is an integer of known bounds, dictionary codes among them.
+fn integer(value: &Value) -> Option<(String, i128, i128)> {
+    if let Some(input) = &value.dictionary {
+        return Some((input.code.clone(), 0, (input.dictionary.values.len() as i128 - 1).max(0)));
+    }
+    match value.repr {
+        Repr::Bool => Some((format!("({} ? 1 : 0)", value.code), 0, 1)),
+        Repr::F32 | Repr::F64 | Repr::View => None,
+        _ => {
+            let (low, high) = value.bounds();
+            Some((format!("({})", value.code), low, high))
+        }
+    }
+}

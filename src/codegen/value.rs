@@ -1,0 +1,145 @@
+//! Values in generated code, and where the generated code gets its inputs from.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+
+use super::emit::Emitter;
+use crate::column::{Dictionary, Repr};
+use crate::error::Result;
+
+/// A value in generated code.
+#[derive(Debug, Clone)]
+pub(crate) struct Value {
+    /// Logical type.
+    pub(crate) dtype: DataType,
+    /// Type of `code`. May be narrower or wider than `Repr::of(dtype)`; [`widen`] converts at a sink.
+    pub(crate) repr: Repr,
+    /// A C++ identifier or literal of type `repr.device_type()`, cheap to mention repeatedly. Undefined (but safe to
+    /// compute with) where the value is null. Where `dictionary` is set it may be any expression without side
+    /// effects, see [`DictionaryInput`].
+    pub(crate) code: String,
+    /// C++ `bool` identifier or literal; `None` = never null.
+    pub(crate) valid: Option<String>,
+    /// Bounds of the valid integer values where known, else those of type and representation hold.
+    pub(crate) range: Option<(i128, i128)>,
+    /// Bound on the magnitude of valid floats where known; `None` = unknown, or NaN or an infinity may occur.
+    pub(crate) magnitude: Option<f64>,
+    /// Set for a column of dictionary-encoded strings that is untouched.
+    pub(crate) dictionary: Option<DictionaryInput>,
+    /// Most bytes in a string, where known.
+    pub(crate) longest: Option<u32>,
+}
+
+/// The code beneath a dictionary-encoded string column. The column's `Value::code` is then an expression that looks the
+/// view up (and must be safe where the row is null, whose code may be garbage); expressions that can work on
+/// codes do not mention it.
+#[derive(Debug, Clone)]
+pub(crate) struct DictionaryInput {
+    /// C++ identifier of the `u32` code; undefined where null.
+    pub(crate) code: String,
+    pub(crate) dictionary: Arc<Dictionary>,
+}
+
+/// Where compiled expressions get columns and constants from; implemented by pipelines.
+pub(crate) trait Inputs {
+    /// The value of a column in this row: emits its load at first use, and remembers it.
+    fn column(&mut self, column: &datafusion::common::Column, out: &mut Emitter) -> Result<Value>;
+    /// A C++ expression of type `u64` that holds `bits` at run time. Constants pass through here so that pipelines
+    /// that differ in constants only share one kernel.
+    fn parameter(&mut self, bits: u64) -> String;
+    /// A C++ expression of type `view` of a constant string.
+    fn string(&mut self, text: &str) -> String;
+    /// A C++ expression of type `const u8*`: the device address, aligned to 16, of constant bytes.
+    fn constant(&mut self, bytes: &[u8]) -> String;
+}
+
+/// Least and greatest value of an integer representation.
+pub(super) fn repr_bounds(repr: Repr) -> (i128, i128) {
+    match repr {
+        Repr::I8 => (i8::MIN.into(), i8::MAX.into()),
+        Repr::I16 => (i16::MIN.into(), i16::MAX.into()),
+        Repr::I32 => (i32::MIN.into(), i32::MAX.into()),
+        Repr::I64 => (i64::MIN.into(), i64::MAX.into()),
+        Repr::U8 => (0, u8::MAX.into()),
+        Repr::U16 => (0, u16::MAX.into()),
+        Repr::U32 => (0, u32::MAX.into()),
+        Repr::U64 => (0, u64::MAX.into()),
+        Repr::Bool => (0, 1),
+        Repr::I128 | Repr::F32 | Repr::F64 | Repr::View => (i128::MIN, i128::MAX),
+    }
+}
+
+/// Least and greatest value of a type, in its representation. Decimals of up to 37 digits keep their precision under
+/// arithmetic (result types grow with the values); with 38 digits Arrow only watches for overflow of 128 bits.
+pub(super) fn type_bounds(dtype: &DataType) -> (i128, i128) {
+    match dtype {
+        DataType::Decimal128(precision, _) if *precision < 38 => {
+            let bound = 10i128.pow(u32::from(*precision)) - 1;
+            (-bound, bound)
+        }
+        DataType::Decimal128(_, _) => (i128::MIN, i128::MAX),
+        _ => Repr::of(dtype).map_or((i128::MIN, i128::MAX), repr_bounds),
+    }
+}
+
+/// Whether `inner` lies in `outer`.
+pub(super) fn within(inner: (i128, i128), outer: (i128, i128)) -> bool {
+    inner.0 >= outer.0 && inner.1 <= outer.1
+}
+
+impl Value {
+    /// A value of which nothing but type, representation and validity is known.
+    pub(crate) fn new(dtype: DataType, repr: Repr, code: impl Into<String>, valid: Option<String>) -> Self {
+        Value { dtype, repr, code: code.into(), valid, range: None, magnitude: None, dictionary: None, longest: None }
+    }
+
+    /// A 64-bit word of this name, never null: a normalised key.
+    pub(crate) fn word(name: impl Into<String>) -> Self {
+        Value::new(DataType::UInt64, Repr::U64, name, None)
+    }
+
+    pub(crate) fn with_range(mut self, range: Option<(i128, i128)>) -> Self {
+        self.range = range;
+        self
+    }
+
+    /// Bounds of the valid integer values: what is known, within representation and type.
+    pub(crate) fn bounds(&self) -> (i128, i128) {
+        let by_type = type_bounds(&self.dtype);
+        let by_repr = repr_bounds(self.repr);
+        let (low, high) = self.range.unwrap_or((i128::MIN, i128::MAX));
+        let (low, high) = (low.max(by_type.0).max(by_repr.0), high.min(by_type.1).min(by_repr.1));
+        // A column without valid rows may state an empty range.
+        if low > high { (0, 0) } else { (low, high) }
+    }
+
+    /// C++ `bool`: the value is true (not false, not null). For booleans.
+    pub(crate) fn truth(&self) -> String {
+        match &self.valid {
+            Some(valid) => format!("({valid} && {})", self.code),
+            None => self.code.clone(),
+        }
+    }
+
+    /// C++ `bool`: the value is not null.
+    pub(crate) fn validity(&self) -> &str {
+        self.valid.as_deref().unwrap_or("true")
+    }
+}
+
+/// The C++ expression of type `repr.device_type()` that stands for an integer, float or boolean value whose bounds fit
+/// `repr` (checked by construction for `Repr::of(value.dtype)`); views pass unchanged.
+pub(crate) fn widen(value: &Value, repr: Repr) -> String {
+    if value.repr == repr { value.code.clone() } else { format!("(({}){})", repr.device_type(), value.code) }
+}
+
+/// The C++ `bool` that holds where both are valid.
+pub(super) fn both(left: &Option<String>, right: &Option<String>, out: &mut Emitter) -> Option<String> {
+    match (left, right) {
+        (None, None) => None,
+        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+        (Some(left), Some(right)) if left == right => Some(left.clone()),
+        (Some(left), Some(right)) => Some(out.let_("bool", format!("{left} && {right}"))),
+    }
+}

@@ -1,0 +1,267 @@
+//! Device strings to Arrow arrays: views that point to host copies of their characters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, GenericStringBuilder, OffsetSizeTrait, PrimitiveArray, StringViewArray,
+    UInt32Array,
+};
+use datafusion::arrow::buffer::{Buffer as ArrowBuffer, MutableBuffer, ScalarBuffer};
+use datafusion::arrow::compute::{cast, take};
+use datafusion::arrow::datatypes::{
+    ArrowDictionaryKeyType, DataType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+
+use super::export::{Validity, cut};
+use super::import_strings::INLINE;
+use super::{Column, Dictionary};
+use crate::device::Buffer;
+use crate::error::{Error, ErrorKind, Result};
+
+/// What one more download costs, as bytes that could have been downloaded instead: its latency is some 10 µs, in
+/// which pageable memory receives about 64 KiB.
+const DOWNLOAD_COST: u64 = 64 * 1024;
+
+/// Most bytes of a host buffer that gathers several strings: offsets in Arrow's views have 31 bits.
+const SPAN_LIMIT: u64 = 1 << 30;
+
+impl Column {
+    /// Downloads strings as arrays of `rows` rows.
+    pub(super) fn export_strings(&self, rows: usize) -> Result<Vec<ArrayRef>> {
+        let pieces = || cut(self.len, rows);
+        match (&self.dtype, self.dictionary()) {
+            (DataType::Dictionary(key, values), Some(dictionary)) => {
+                let whole = self.export_dictionary(key, values, dictionary)?;
+                Ok(pieces().map(|(start, len)| whole.slice(start, len)).collect())
+            }
+            // Values computed on the device: Arrow encodes them.
+            (DataType::Dictionary(_, _), None) => {
+                let whole = self.export_views()?;
+                pieces().map(|(start, len)| Ok(cast(&whole.slice(start, len), &self.dtype)?)).collect()
+            }
+            // Piece by piece, for the offsets may be too narrow for the whole.
+            (DataType::Utf8, _) => {
+                let whole = self.export_views()?;
+                pieces().map(|(start, len)| offsets_from_views::<i32>(&whole.slice(start, len))).collect()
+            }
+            (DataType::LargeUtf8, _) => {
+                let whole = self.export_views()?;
+                pieces().map(|(start, len)| offsets_from_views::<i64>(&whole.slice(start, len))).collect()
+            }
+            _ => {
+                let whole = self.export_views()?;
+                Ok(pieces().map(|(start, len)| Arc::new(whole.slice(start, len)) as ArrayRef).collect())
+            }
+        }
+    }
+
+    /// Downloads the strings as views, whatever their type and encoding.
+    fn export_views(&self) -> Result<StringViewArray> {
+        let validity = self.read_validity()?;
+        let Some(dictionary) = self.dictionary() else { return self.export_plain_views(validity) };
+        let codes = self.read_values::<u32>(&validity)?;
+        // One entry more, empty, is what null rows get.
+        let (views, buffers, _) = dictionary.strings().clone().into_parts();
+        let views: Vec<u128> = views.iter().copied().chain([0]).collect();
+        let entries = StringViewArray::try_new(views.into(), buffers, None)?;
+        let code = |(row, &code): (usize, &u32)| if validity.is_valid(row) { code } else { dictionary.len() as u32 };
+        let codes: Vec<u32> = codes.typed_data::<u32>().iter().enumerate().map(code).collect();
+        let rows = take(&entries, &UInt32Array::new(codes.into(), validity.nulls), None)?;
+        Ok(rows.as_string_view().clone())
+    }
+
+    fn export_plain_views(&self, validity: Validity) -> Result<StringViewArray> {
+        let mut views = self.read_values::<u128>(&validity)?;
+        let host = HostCharacters::fetch(&self.characters, views.typed_data::<u128>())?;
+        for view in views.typed_data_mut::<u128>() {
+            if let Some(long) = LongString::of(*view) {
+                *view = host.view(*view, long);
+            }
+        }
+        let views = ScalarBuffer::<u128>::from(ArrowBuffer::from(views));
+        Ok(StringViewArray::try_new(views, host.buffers(), validity.nulls)?)
+    }
+
+    /// Downloads codes as the keys of an Arrow dictionary.
+    fn export_dictionary(&self, key: &DataType, values: &DataType, dictionary: &Dictionary) -> Result<ArrayRef> {
+        let validity = self.read_validity()?;
+        let codes = self.read_values::<u32>(&validity)?;
+        let values = cast(&dictionary.values, values)?;
+        match key {
+            DataType::Int8 => dictionary_array::<Int8Type>(codes, validity, values),
+            DataType::Int16 => dictionary_array::<Int16Type>(codes, validity, values),
+            DataType::Int32 => dictionary_array::<Int32Type>(codes, validity, values),
+            DataType::Int64 => dictionary_array::<Int64Type>(codes, validity, values),
+            DataType::UInt8 => dictionary_array::<UInt8Type>(codes, validity, values),
+            DataType::UInt16 => dictionary_array::<UInt16Type>(codes, validity, values),
+            DataType::UInt32 => dictionary_array::<UInt32Type>(codes, validity, values),
+            DataType::UInt64 => dictionary_array::<UInt64Type>(codes, validity, values),
+            other => Err(Error::unsupported(format!("dictionary keys of type {other}"), "keys are integers")),
+        }
+    }
+}
+
+fn dictionary_array<K: ArrowDictionaryKeyType>(
+    codes: MutableBuffer,
+    validity: Validity,
+    values: ArrayRef,
+) -> Result<ArrayRef>
+where
+    K::Native: TryFrom<u32>,
+{
+    let too_wide = |code: u32| {
+        let what = format!("code {code} of a dictionary of {} strings", values.len());
+        Error::unsupported(what, format!("it does not fit a key of type {}", K::DATA_TYPE))
+    };
+    let keys = codes.typed_data::<u32>().iter().map(|&code| K::Native::try_from(code).map_err(|_| too_wide(code)));
+    let keys = PrimitiveArray::<K>::new(keys.collect::<Result<Vec<_>>>()?.into(), validity.nulls);
+    Ok(Arc::new(DictionaryArray::try_new(keys, values)?))
+}
+
+/// Copies strings behind each other, as `Utf8` and `LargeUtf8` have them.
+fn offsets_from_views<O: OffsetSizeTrait>(views: &StringViewArray) -> Result<ArrayRef> {
+    // Null rows have empty views, so this counts valid strings only.
+    let bytes: usize = views.lengths().map(|len| len as usize).sum();
+    if O::from_usize(bytes).is_none() {
+        let what = format!("{bytes} bytes of strings in one Utf8 array");
+        return Err(Error::unsupported(what, "its offsets have 31 bits; use Utf8View, LargeUtf8 or smaller batches"));
+    }
+    let mut builder = GenericStringBuilder::<O>::with_capacity(views.len(), bytes);
+    builder.extend(views.iter());
+    Ok(Arc::new(builder.finish()))
+}
+
+/// Where a string that does not fit into its view lies in device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LongString {
+    address: u64,
+    len: u64,
+}
+
+impl LongString {
+    fn of(view: u128) -> Option<Self> {
+        let len = view as u32 as u64;
+        (len as usize > INLINE).then_some(LongString { address: (view >> 64) as u64, len })
+    }
+
+    fn end(self) -> u64 {
+        self.address + self.len
+    }
+}
+
+/// Host copies of the parts of character buffers that views point into, by device address.
+struct HostCharacters {
+    spans: Vec<Span>,
+}
+
+struct Span {
+    address: u64,
+    bytes: ArrowBuffer,
+}
+
+impl HostCharacters {
+    /// Downloads the characters of all long strings among the views: a buffer whole where that is cheaper than
+    /// downloading the parts of it that are pointed to.
+    fn fetch(characters: &[Arc<Buffer>], views: &[u128]) -> Result<Self> {
+        let buffers: BTreeMap<u64, &Buffer> = characters.iter().map(|buffer| (buffer.address(), &**buffer)).collect();
+        let mut wanted: Vec<Wanted> = buffers.into_values().map(Wanted::none_of).collect();
+        let mut last = 0;
+        for long in views.iter().filter_map(|&view| LongString::of(view)) {
+            if !wanted.get(last).is_some_and(|wanted| wanted.has(long)) {
+                last = wanted.partition_point(|wanted| wanted.buffer.address() <= long.address).wrapping_sub(1);
+            }
+            match wanted.get_mut(last).filter(|wanted| wanted.has(long)) {
+                Some(wanted) => wanted.add(long),
+                None => return Err(astray(long)),
+            }
+        }
+        let mut spans = Vec::new();
+        for wanted in &mut wanted {
+            wanted.fetch(&mut spans)?;
+        }
+        Ok(HostCharacters { spans })
+    }
+
+    /// The view of a long string, pointing to its host copy instead of device memory.
+    fn view(&self, view: u128, long: LongString) -> u128 {
+        // The last span that starts at or before the string has it: see `Wanted::fetch`.
+        let index = match self.spans.as_slice() {
+            [_] => 0,
+            spans => spans.partition_point(|span| span.address <= long.address) - 1,
+        };
+        let offset = long.address - self.spans[index].address;
+        view as u64 as u128 | (index as u128) << 64 | (offset as u128) << 96
+    }
+
+    fn buffers(self) -> Vec<ArrowBuffer> {
+        self.spans.into_iter().map(|span| span.bytes).collect()
+    }
+}
+
+/// What is wanted of one character buffer.
+struct Wanted<'a> {
+    buffer: &'a Buffer,
+    /// The strings; no more are noted once they are so many that the buffer is downloaded whole.
+    strings: Vec<LongString>,
+    bytes: u64,
+    whole: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn none_of(buffer: &'a Buffer) -> Self {
+        Wanted { buffer, strings: Vec::new(), bytes: 0, whole: false }
+    }
+
+    fn has(&self, long: LongString) -> bool {
+        let start = self.buffer.address();
+        start <= long.address && long.end() <= start + self.buffer.len() as u64
+    }
+
+    fn add(&mut self, long: LongString) {
+        if self.whole {
+            return;
+        }
+        self.strings.push(long);
+        self.bytes += long.len;
+        let len = self.buffer.len() as u64;
+        // A buffer beyond the reach of a view's offset is downloaded in spans, however many strings are wanted.
+        self.whole = len <= i32::MAX as u64 && self.strings.len() as u64 * DOWNLOAD_COST + self.bytes >= len;
+    }
+
+    /// Downloads what is wanted. Spans come in order of addresses, and each string lies whole in the last span that
+    /// starts at or before it: a span that is full ends after a string, and the next starts at the next string's start.
+    fn fetch(&mut self, spans: &mut Vec<Span>) -> Result<()> {
+        if self.whole {
+            return self.download(self.buffer.address(), self.buffer.address() + self.buffer.len() as u64, spans);
+        }
+        self.strings.sort_unstable();
+        let mut strings = self.strings.iter();
+        let Some(first) = strings.next() else { return Ok(()) };
+        let (mut start, mut end) = (first.address, first.end());
+        for string in strings {
+            let full = string.end() > start + SPAN_LIMIT && string.end() > end;
+            if full || string.address > end + DOWNLOAD_COST {
+                self.download(start, end, spans)?;
+                (start, end) = (string.address, string.end());
+            }
+            end = end.max(string.end());
+        }
+        self.download(start, end, spans)
+    }
+
+    fn download(&self, start: u64, end: u64, spans: &mut Vec<Span>) -> Result<()> {
+        let mut bytes = MutableBuffer::from_len_zeroed((end - start) as usize);
+        self.buffer.read((start - self.buffer.address()) as usize, bytes.as_slice_mut())?;
+        spans.push(Span { address: start, bytes: bytes.into() });
+        Ok(())
+    }
+}
+
+/// A view that points nowhere: a bug of a kernel, reported instead of followed.
+fn astray(long: LongString) -> Error {
+    let report =
+        format!("a string of {} bytes at {:#x} lies in no character buffer of its column", long.len, long.address);
+    ErrorKind::Simulation { kernel: "string view".to_string(), report }.into()
+}

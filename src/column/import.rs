@@ -1,0 +1,233 @@
+//! Arrow arrays to device memory: types of fixed width, and validity.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
+use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Decimal128Type, ToByteSlice};
+
+use super::pieces::{self, Piece};
+use super::stats::{Integer, Seen};
+use super::{Column, Repr, Stats, repr_of};
+use crate::device::{Buffer, Device};
+use crate::error::{ErrorKind, Result};
+
+/// Names imports in errors about device memory.
+pub(super) const IMPORT: &str = "import";
+
+impl Column {
+    /// Uploads the rows of `arrays`, one array after the other.
+    ///
+    /// Strings of few distinct values, and every Arrow dictionary, become [`super::Encoding::Dictionary`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where the device has no representation of the type, [`ErrorKind::TypeMismatch`]
+    /// where an array is of another type, [`ErrorKind::Arithmetic`] where a decimal does not fit its representation,
+    /// [`ErrorKind::OutOfDeviceMemory`].
+    pub(crate) fn from_arrays(device: &Device, dtype: &DataType, arrays: &[ArrayRef]) -> Result<Column> {
+        let repr = repr_of(dtype)?;
+        if let Some(other) = arrays.iter().find(|array| array.data_type() != dtype) {
+            return Err(ErrorKind::TypeMismatch {
+                what: "column import".to_string(),
+                expected: dtype.to_string(),
+                found: other.data_type().to_string(),
+            }
+            .into());
+        }
+        let rows =
+            Rows { device, dtype, len: arrays.iter().map(|array| array.len()).sum(), pieces: pieces::cut(arrays) };
+        match (repr, dtype) {
+            (Repr::View, DataType::Dictionary(_, _)) => rows.import_dictionary(),
+            (Repr::View, _) => rows.import_strings(),
+            (Repr::Bool, _) => rows.import_booleans(),
+            (Repr::I64, DataType::Decimal128(_, _)) => rows.import_narrow_decimals(),
+            (Repr::I8, _) => rows.import_integers::<i8>(),
+            (Repr::I16, _) => rows.import_integers::<i16>(),
+            (Repr::I32, _) => rows.import_integers::<i32>(),
+            (Repr::I64, _) => rows.import_integers::<i64>(),
+            (Repr::U8, _) => rows.import_integers::<u8>(),
+            (Repr::U16, _) => rows.import_integers::<u16>(),
+            (Repr::U32, _) => rows.import_integers::<u32>(),
+            (Repr::U64, _) => rows.import_integers::<u64>(),
+            (Repr::I128, _) => rows.import_integers::<i128>(),
+            (Repr::F32, _) => rows.import_floats::<f32>(),
+            (Repr::F64, _) => rows.import_floats::<f64>(),
+        }
+    }
+}
+
+/// What is to be imported: the rows of one column.
+pub(super) struct Rows<'a> {
+    pub(super) device: &'a Device,
+    pub(super) dtype: &'a DataType,
+    pub(super) len: usize,
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// A worker's memory, reused from piece to piece.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// Values as the device holds them.
+    pub(super) data: Vec<u8>,
+    /// Validity of the piece's rows, one byte each; empty where all are valid.
+    pub(super) valid: Vec<u8>,
+    /// Characters of long strings.
+    pub(super) characters: Vec<u8>,
+}
+
+impl Scratch {
+    /// Validity, if any row is null.
+    pub(super) fn valid(&self) -> Option<&[u8]> {
+        (!self.valid.is_empty()).then_some(&self.valid)
+    }
+
+    /// Expands the validity bits of a piece; every row is valid where there are none.
+    pub(super) fn expand_validity(&mut self, nulls: Option<&NullBuffer>) {
+        self.valid.clear();
+        if let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) {
+            expand_bits(nulls.inner(), &mut self.valid);
+        }
+    }
+
+    /// Uploads the validity of `piece` to its rows of the column's, where the column has one.
+    pub(super) fn write_validity(&mut self, piece: &Piece, validity: Option<&Buffer>) -> Result<()> {
+        let Some(validity) = validity else { return Ok(()) };
+        if self.valid.is_empty() {
+            self.valid.resize(piece.array.len(), 1);
+        }
+        validity.write(piece.start, &self.valid)
+    }
+}
+
+impl Rows<'_> {
+    /// Memory for the validity, where a row is null, whatever the schema says.
+    pub(super) fn alloc_validity(&self) -> Result<Option<Buffer>> {
+        let nulls = self.pieces.iter().any(|piece| piece.array.null_count() > 0);
+        nulls.then(|| self.device.alloc(IMPORT, self.len)).transpose()
+    }
+
+    /// Imports values of `width` bytes a row: `upload` brings the values of a piece into the column's memory, having
+    /// its validity in the scratch memory, and tells what it saw.
+    fn import(
+        &self,
+        width: usize,
+        upload: impl Fn(&mut Scratch, &Piece, &Buffer) -> Result<Seen> + Sync,
+    ) -> Result<(Column, Vec<Seen>)> {
+        let data = self.device.alloc(IMPORT, self.len * width)?;
+        let validity = self.alloc_validity()?;
+        let done = pieces::for_each(&self.pieces, Scratch::default, |scratch, piece| {
+            scratch.expand_validity(piece.array.nulls());
+            let seen = upload(scratch, piece, &data)?;
+            scratch.write_validity(piece, validity.as_ref())?;
+            Ok(seen)
+        })?;
+        let seen = done.results.into_iter().map(|(_, seen)| seen).collect();
+        Ok((Column::plain(self.dtype.clone(), self.len, Arc::new(data), validity.map(Arc::new)), seen))
+    }
+
+    /// Imports values that lie on the device as they do in Arrow, straight from Arrow's memory.
+    fn import_native<T: ArrowNativeType>(&self, look: fn(&[T], Option<&[u8]>) -> Seen) -> Result<(Column, Vec<Seen>)>
+    where
+        [T]: ToByteSlice,
+    {
+        self.import(size_of::<T>(), |scratch, piece, data| {
+            let array = piece.array.to_data();
+            let values = &array.buffer::<T>(0)[..array.len()];
+            data.write(piece.start * size_of::<T>(), values.to_byte_slice())?;
+            Ok(look(values, scratch.valid()))
+        })
+    }
+
+    fn import_integers<T: Integer + ArrowNativeType>(&self) -> Result<Column>
+    where
+        [T]: ToByteSlice,
+    {
+        let (column, seen) = self.import_native::<T>(Seen::integers)?;
+        Ok(Column { stats: Stats::of_integers(&seen), ..column })
+    }
+
+    fn import_floats<T: ArrowNativeType + Into<f64>>(&self) -> Result<Column>
+    where
+        [T]: ToByteSlice,
+    {
+        let (column, seen) = self.import_native::<T>(Seen::floats)?;
+        Ok(Column { stats: Stats::of_floats(&seen), ..column })
+    }
+
+    fn import_booleans(&self) -> Result<Column> {
+        let (column, _) = self.import(1, |scratch, piece, data| {
+            scratch.data.clear();
+            expand_bits(piece.array.as_boolean().values(), &mut scratch.data);
+            data.write(piece.start, &scratch.data)?;
+            Ok(Seen::default())
+        })?;
+        Ok(column)
+    }
+
+    /// Imports decimals of so few digits that 8 bytes hold them. Arrow does not check digits: a value may still not fit.
+    fn import_narrow_decimals(&self) -> Result<Column> {
+        let (column, seen) = self.import(8, |scratch, piece, data| {
+            let values = piece.array.as_primitive::<Decimal128Type>().values();
+            let mut narrow: Vec<i64> = Vec::with_capacity(values.len());
+            for (row, &value) in values.iter().enumerate() {
+                match i64::try_from(value) {
+                    Ok(value) => narrow.push(value),
+                    Err(_) if scratch.valid().is_some_and(|valid| valid[row] == 0) => narrow.push(0),
+                    Err(_) => {
+                        let row = piece.start + row;
+                        let what = format!("unscaled value {value} in row {row} is outside {}", self.dtype);
+                        return Err(ErrorKind::Arithmetic { what }.into());
+                    }
+                }
+            }
+            data.write(piece.start * 8, narrow.to_byte_slice())?;
+            Ok(Seen::integers(&narrow, scratch.valid()))
+        })?;
+        Ok(Column { stats: Stats::of_integers(&seen), ..column })
+    }
+}
+
+/// Appends one byte a bit.
+fn expand_bits(bits: &BooleanBuffer, bytes: &mut Vec<u8>) {
+    let chunks = bits.bit_chunks();
+    bytes.reserve(bits.len() + 64);
+    let end = bytes.len() + bits.len();
+    for word in chunks.iter_padded() {
+        for byte in word.to_le_bytes() {
+            bytes.extend_from_slice(&EXPANDED[byte as usize]);
+        }
+    }
+    bytes.truncate(end);
+}
+
+/// The bits of each byte, lowest first, as bytes.
+static EXPANDED: [[u8; 8]; 256] = {
+    let mut table = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            table[byte][bit] = (byte >> bit & 1) as u8;
+            bit += 1;
+        }
+        byte += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_expand_from_any_offset() {
+        let bools: Vec<bool> = (0..300).map(|i| i * i % 7 < 3).collect();
+        let bits = BooleanBuffer::from(bools.clone());
+        for (offset, len) in [(0, 0), (0, 300), (1, 64), (3, 31), (63, 66), (64, 128), (299, 1)] {
+            let mut bytes = vec![9];
+            expand_bits(&bits.slice(offset, len), &mut bytes);
+            let expected: Vec<u8> = bools[offset..offset + len].iter().map(|&b| b as u8).collect();
+            assert_eq!(bytes[1..], expected, "offset {offset}, {len} bits");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Rows that are not materialised yet: columns of several tables, each seen through a vector of row numbers.
+//!
+//! ```text
+//!   row   index 0   orders.o_date     index 1   customer.c_name
+//!    0      17   →  date[17]             4    →  name[4]
+//!    1       3   →  date[3]              4    →  name[4]
+//! ```
+//!
+//! A sort or a join yields such row numbers; the values are fetched by the pipeline that reads them.
+
+use std::sync::Arc;
+
+use super::{Column, Table};
+use crate::device::Buffer;
+
+/// Row numbers (`u32`) of a [`Relation`], from element `offset` of the buffer on.
+#[derive(Debug, Clone)]
+pub(crate) struct Index {
+    pub(crate) rows: Arc<Buffer>,
+    pub(crate) offset: u64,
+}
+
+/// Columns of `rows` rows, late materialised. Cloning shares the buffers.
+#[derive(Debug, Clone)]
+pub(crate) struct Relation {
+    pub(crate) rows: u64,
+    /// Where to find row `i` of the columns that name this entry: row `i` itself, or the number that the index holds.
+    pub(crate) indices: Vec<Option<Index>>,
+    /// Entry of `indices`, and the column it leads into.
+    pub(crate) columns: Vec<(usize, Column)>,
+}
+
+impl Relation {
+    /// All columns of a table, in place.
+    pub(crate) fn of(table: &Table) -> Self {
+        Self::dense(table.rows as u64, table.columns.clone())
+    }
+
+    /// Columns of `rows` rows each, in place.
+    pub(crate) fn dense(rows: u64, columns: Vec<Column>) -> Self {
+        Relation { rows, indices: vec![None], columns: columns.into_iter().map(|c| (0, c)).collect() }
+    }
+
+    /// Whether every column lies in place, without an index.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.columns.iter().all(|(index, _)| self.indices[*index].is_none())
+    }
+
+    /// Rows `skip .. skip + fetch`, as far as there are any; nothing is copied.
+    pub(crate) fn slice(&self, skip: u64, fetch: Option<u64>) -> Self {
+        let skip = skip.min(self.rows);
+        let rows = fetch.unwrap_or(u64::MAX).min(self.rows - skip);
+        let indices = (self.indices.iter())
+            .map(|index| index.as_ref().map(|i| Index { rows: i.rows.clone(), offset: i.offset + skip }))
+            .collect();
+        let columns = (self.columns.iter())
+            .map(|(at, column)| match self.indices[*at] {
+                None => (*at, Column { offset: column.offset + skip as usize, len: rows as usize, ..column.clone() }),
+                Some(_) => (*at, column.clone()),
+            })
+            .collect();
+        Relation { rows, indices, columns }
+    }
+}

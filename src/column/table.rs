@@ -1,0 +1,124 @@
+//! Tables: columns of one length under a schema, in and out as record batches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
+
+use super::{Column, Table};
+use crate::device::Device;
+use crate::error::{ErrorKind, Result};
+
+impl Table {
+    /// A table of at least one column; see [`Table::with_rows`] for tables that may have none.
+    pub(crate) fn new(device: &Device, schema: SchemaRef, columns: Vec<Column>) -> Result<Self> {
+        let rows = columns.first().map_or(0, |column| column.len);
+        Table::with_rows(device, schema, columns, rows)
+    }
+
+    /// A table whose number of rows is stated, because there may be no column to tell it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TypeMismatch`] where the columns' number, types or lengths are not the schema's and the table's.
+    pub(crate) fn with_rows(device: &Device, schema: SchemaRef, columns: Vec<Column>, rows: usize) -> Result<Self> {
+        if columns.len() != schema.fields().len() {
+            return Err(mismatch("table", schema.fields().len(), columns.len(), "columns"));
+        }
+        for (field, column) in schema.fields().iter().zip(&columns) {
+            if *field.data_type() != column.dtype {
+                return Err(ErrorKind::TypeMismatch {
+                    what: format!("column {:?}", field.name()),
+                    expected: field.data_type().to_string(),
+                    found: column.dtype.to_string(),
+                }
+                .into());
+            }
+            if column.len != rows {
+                return Err(mismatch(&format!("column {:?}", field.name()), rows, column.len, "rows"));
+            }
+        }
+        Ok(Table { device: device.clone(), schema, columns, rows })
+    }
+
+    /// A table of no rows.
+    pub(crate) fn empty(device: &Device, schema: SchemaRef) -> Result<Self> {
+        Table::from_batches(device, schema, &[])
+    }
+
+    /// Uploads record batches, one after the other.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TypeMismatch`] where a batch's columns are not the schema's (names and nullability may differ), and
+    /// those of [`Column::from_arrays`].
+    pub(crate) fn from_batches(device: &Device, schema: SchemaRef, batches: &[RecordBatch]) -> Result<Self> {
+        for batch in batches {
+            if batch.num_columns() != schema.fields().len() {
+                return Err(mismatch("record batch", schema.fields().len(), batch.num_columns(), "columns"));
+            }
+        }
+        let column = |index: usize| {
+            let chunks: Vec<ArrayRef> = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
+            Column::from_arrays(device, schema.field(index).data_type(), &chunks)
+        };
+        let columns = (0..schema.fields().len()).map(column).collect::<Result<Vec<_>>>()?;
+        let rows = batches.iter().map(RecordBatch::num_rows).sum();
+        Table::with_rows(device, schema, columns, rows)
+    }
+
+    /// Downloads the table as record batches of `batch_rows` rows (the last may be shorter); none where there are no
+    /// rows.
+    pub(crate) fn to_batches(&self, batch_rows: usize) -> Result<Vec<RecordBatch>> {
+        let batch_rows = batch_rows.max(1);
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            columns.push(column.to_arrays(batch_rows)?.into_iter());
+        }
+        let mut batches = Vec::with_capacity(self.rows.div_ceil(batch_rows));
+        for start in (0..self.rows).step_by(batch_rows) {
+            let arrays =
+                columns.iter_mut().map(|chunks| chunks.next().expect("columns have the table's rows")).collect();
+            let options = RecordBatchOptions::new().with_row_count(Some(batch_rows.min(self.rows - start)));
+            batches.push(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?);
+        }
+        Ok(batches)
+    }
+
+    /// `len` rows from `offset` on, as far as there are rows; shares the buffers.
+    pub(crate) fn slice(&self, offset: usize, len: usize) -> Self {
+        let offset = offset.min(self.rows);
+        let rows = len.min(self.rows - offset);
+        let columns = self.columns.iter().map(|column| column.slice(offset, rows)).collect();
+        Table { device: self.device.clone(), schema: Arc::clone(&self.schema), columns, rows }
+    }
+
+    /// The first column of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ColumnNotFound`].
+    pub(crate) fn column_by_name(&self, name: &str) -> Result<&Column> {
+        match self.schema.fields().iter().position(|field| field.name() == name) {
+            Some(index) => Ok(&self.columns[index]),
+            None => {
+                let known = self.schema.fields().iter().map(|field| field.name().clone()).collect();
+                Err(ErrorKind::ColumnNotFound { name: name.to_string(), known }.into())
+            }
+        }
+    }
+
+    /// Device memory that the table keeps alive, in bytes; buffers that columns share count once.
+    pub(crate) fn bytes(&self) -> u64 {
+        let mut seen = BTreeMap::new();
+        self.columns.iter().for_each(|column| column.collect_buffers(&mut seen));
+        seen.values().sum()
+    }
+}
+
+fn mismatch(what: &str, expected: usize, found: usize, unit: &str) -> crate::Error {
+    ErrorKind::TypeMismatch {
+        what: what.to_string(),
+        expected: format!("{expected} {unit}"),
+        found: format!("{found} {unit}"),
+    }
+    .into()
+}

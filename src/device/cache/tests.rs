@@ -1,0 +1,185 @@
+use std::fs;
+use std::sync::atomic::Ordering::SeqCst;
+
+use super::*;
+use crate::device::fake::Fake;
+use crate::error::ErrorKind;
+
+fn image(directory: &Path) -> PathBuf {
+    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut images = files.filter(|path| path.extension().is_some_and(|e| e == "cubin"));
+    let image = images.next().expect("an image");
+    assert_eq!(images.next(), None, "one image only");
+    image
+}
+
+#[test]
+fn a_source_is_compiled_once_then_found_in_memory_then_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let source = Source::new("pair", "alpha beta");
+    let cache = KernelCache::at(dir.path().into(), None);
+    let alpha = cache.function(&driver, &counters, &source, "alpha").unwrap();
+    let beta = cache.function(&driver, &counters, &source, "beta").unwrap();
+    assert_ne!(alpha, beta);
+    assert_eq!(cache.function(&driver, &counters, &source, "alpha").unwrap(), alpha);
+    let now = counters.snapshot();
+    assert_eq!((now.compilations, now.memory_hits, now.disk_hits), (1, 2, 0));
+
+    let counters = Counting::default();
+    let later = KernelCache::at(dir.path().into(), None);
+    later.function(&driver, &counters, &source, "beta").unwrap();
+    let now = counters.snapshot();
+    assert_eq!((now.compilations, now.memory_hits, now.disk_hits), (0, 0, 1));
+}
+
+#[test]
+fn threads_and_caches_that_ask_at_once_all_get_the_function() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let source = Source::new("one", "alpha");
+    // Two caches of one directory stand for two processes.
+    let caches = [KernelCache::at(dir.path().into(), None), KernelCache::at(dir.path().into(), None)];
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let (cache, driver, counters, source) = (&caches[thread % 2], &driver, &counters, &source);
+            scope.spawn(move || cache.function(driver, counters, source, "alpha").unwrap());
+        }
+    });
+    let now = counters.snapshot();
+    assert!(driver.compiled.load(SeqCst) <= 2, "at most once a cache");
+    assert_eq!(now.memory_hits, 14);
+    assert_eq!(now.compilations + now.disk_hits, 2);
+    assert_eq!(fs::read(image(dir.path())).unwrap(), b"alpha");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "an image, its checksum and no draft");
+}
+
+#[test]
+fn a_damaged_entry_is_compiled_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let driver = Fake::new();
+    let source = Source::new("one", "alpha");
+    let ask = || {
+        let counters = Counting::default();
+        KernelCache::at(dir.path().into(), None).function(&driver, &counters, &source, "alpha").unwrap();
+        counters.snapshot().compilations
+    };
+    assert_eq!(ask(), 1);
+    let image = image(dir.path());
+    let checksum = PathBuf::from(format!("{}.sha256", image.display()));
+    for damage in [
+        &(|| fs::write(&image, b"alphx").unwrap()) as &dyn Fn(),
+        &|| fs::write(&image, b"alp").unwrap(),
+        &|| fs::write(&image, b"").unwrap(),
+        &|| fs::remove_file(&image).unwrap(),
+        &|| fs::write(&checksum, b"").unwrap(),
+        &|| fs::write(&checksum, b"\xff\xfe").unwrap(),
+        &|| fs::remove_file(&checksum).unwrap(),
+    ] {
+        damage();
+        assert_eq!(ask(), 1, "damaged");
+        assert_eq!(ask(), 0, "mended");
+    }
+}
+
+#[test]
+fn an_image_that_the_driver_refuses_is_compiled_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let source = Source::new("one", "alpha");
+    KernelCache::at(dir.path().into(), None).function(&driver, &counters, &source, "alpha").unwrap();
+    driver.refuse.store(1, SeqCst);
+    KernelCache::at(dir.path().into(), None).function(&driver, &counters, &source, "alpha").unwrap();
+    assert_eq!(counters.snapshot().compilations, 2);
+}
+
+#[test]
+fn text_headers_and_compiler_each_make_another_key() {
+    let mut driver = Fake::new();
+    let key = |driver: &Fake, text: &str| KernelCache::at(PathBuf::new(), None).key(driver, &Source::new("any", text));
+    let plain = key(&driver, "alpha");
+    assert_eq!(plain.len(), 64);
+    assert_eq!(key(&driver, "alpha"), plain);
+    assert_ne!(key(&driver, "alphb"), plain);
+    driver.id = "fake 2".into();
+    assert_ne!(key(&driver, "alpha"), plain);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_replaced_by_a_temporary_one() {
+    let dir = tempfile::tempdir().unwrap();
+    // A file in the way: unlike permissions, it stops the superuser too.
+    let blocked = dir.path().join("file");
+    fs::write(&blocked, b"").unwrap();
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let cache = KernelCache::at(blocked.join("cache"), None);
+    cache.function(&driver, &counters, &Source::new("one", "alpha"), "alpha").unwrap();
+    assert_eq!(counters.snapshot().compilations, 1);
+    let used = cache.store().unwrap().directory().to_path_buf();
+    assert!(used.starts_with(std::env::temp_dir()) && used.is_dir());
+    assert_eq!(fs::metadata(&used).map(|m| std::os::unix::fs::MetadataExt::mode(&m) & 0o777).unwrap(), 0o700);
+    drop(cache);
+    assert!(!used.exists(), "goes with the process");
+}
+
+#[test]
+fn a_source_that_does_not_compile_is_reported_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let cache = KernelCache::at(dir.path().into(), None);
+    for _ in 0..2 {
+        let error = cache.function(&driver, &counters, &Source::new("bad", "#error"), "bad").unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Compile { kernel, .. } if kernel == "bad"));
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_eq!(counters.snapshot().compilations, 0);
+    cache.function(&driver, &counters, &Source::new("good", "alpha"), "alpha").unwrap();
+}
+
+#[test]
+fn prepare_compiles_each_source_once_and_reports_failures() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let cache = KernelCache::at(dir.path().into(), None);
+    let mut sources: Vec<_> = (0..9).map(|i| Source::new("many", format!("alpha{i}"))).collect();
+    sources.push(sources[0].clone());
+    cache.prepare(&driver, &counters, &sources).unwrap();
+    assert_eq!(counters.snapshot().compilations, 9);
+    cache.function(&driver, &counters, &sources[4], "alpha4").unwrap();
+    assert_eq!(counters.snapshot().compilations, 9);
+    cache.prepare(&driver, &counters, &[]).unwrap();
+    sources.push(Source::new("bad", "#error"));
+    assert!(cache.prepare(&driver, &counters, &sources).is_err());
+}
+
+#[test]
+fn sources_that_compile_are_recorded_even_when_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (images, records) = (dir.path().join("images"), dir.path().join("records"));
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let source = Source::new("sort i64 → u32/..", "alpha");
+    KernelCache::at(images.clone(), None).function(&driver, &counters, &source, "alpha").unwrap();
+    let cache = KernelCache::at(images, Some(records.clone()));
+    cache.function(&driver, &counters, &source, "alpha").unwrap();
+    cache.function(&driver, &counters, &Source::new("bad", "#error"), "bad").unwrap_err();
+    assert_eq!(counters.snapshot().disk_hits, 1);
+    let files: Vec<_> = fs::read_dir(records).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    // The hash is of the text alone, the same on every machine.
+    assert_eq!(file.file_name().unwrap().to_str().unwrap(), "sort_i64___u32_..-8ed3f6ad.cu");
+    assert_eq!(fs::read(file).unwrap(), b"alpha");
+}
+
+#[test]
+fn the_directory_follows_the_environment_in_order() {
+    let by = |set: &[(&str, &str)]| {
+        let find = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
+        store::directory_by(find)
+    };
+    let all = [("WARPFRAME_CACHE_DIR", "/w"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
+    assert_eq!(by(&all), Path::new("/w"));
+    assert_eq!(by(&all[1..]), Path::new("/x/warpframe"));
+    assert_eq!(by(&all[2..]), Path::new("/h/.cache/warpframe"));
+    assert!(by(&[]).starts_with(std::env::temp_dir()));
+    assert_eq!(by(&[("WARPFRAME_CACHE_DIR", ""), ("HOME", "/h")]), Path::new("/h/.cache/warpframe"));
+}

@@ -1,0 +1,138 @@
+//! A driver for tests of what stands in front of drivers: it compiles by copying the text, and allocates numbers.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+
+use super::Source;
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle};
+use crate::error::{Error, ErrorKind, Result};
+
+#[derive(Debug)]
+pub(super) struct Fake {
+    properties: DeviceProperties,
+    /// What `compiler_id` says.
+    pub(super) id: String,
+    pub(super) compiled: AtomicU64,
+    /// Images that `load` still refuses.
+    pub(super) refuse: AtomicU64,
+    /// Texts of the modules.
+    loaded: Mutex<Vec<String>>,
+    used: AtomicU64,
+}
+
+/// The fake's memory in bytes.
+pub(super) const MEMORY: u64 = 1000;
+
+impl Fake {
+    pub(super) fn new() -> Self {
+        let properties = DeviceProperties {
+            name: "fake".into(),
+            architecture: "sm_00".into(),
+            multiprocessors: 1,
+            shared_per_block: 0,
+            memory: MEMORY,
+        };
+        let (compiled, refuse, loaded, used) = Default::default();
+        Fake { properties, id: "fake 1".into(), compiled, refuse, loaded, used }
+    }
+}
+
+impl Driver for Fake {
+    fn properties(&self) -> &DeviceProperties {
+        &self.properties
+    }
+
+    fn free_memory(&self) -> Result<u64> {
+        Ok(MEMORY - self.used.load(SeqCst))
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Option<u64>> {
+        let used = self.used.fetch_add(bytes as u64, SeqCst);
+        if used + bytes as u64 <= MEMORY {
+            return Ok(Some(256 + used));
+        }
+        self.used.fetch_sub(bytes as u64, SeqCst);
+        Ok(None)
+    }
+
+    unsafe fn free(&self, _: u64, bytes: usize) {
+        self.used.fetch_sub(bytes as u64, SeqCst);
+    }
+
+    fn compiler_id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn compile(&self, source: &Source, out: &Path) -> Result<()> {
+        self.compiled.fetch_add(1, SeqCst);
+        // Long enough for the threads of a test to meet.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        if source.text.contains("#error") {
+            return Err(ErrorKind::Compile { kernel: source.name.clone(), log: "#error".into() }.into());
+        }
+        std::fs::write(out, &source.text).map_err(|e| Error::io(out, e))
+    }
+
+    fn load(&self, image: &Path) -> Result<ModuleHandle> {
+        if self.refuse.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
+            return Err(ErrorKind::Cuda { call: "cuModuleLoadData", code: "refused".into() }.into());
+        }
+        let text = std::fs::read_to_string(image).map_err(|e| Error::io(image, e))?;
+        let mut loaded = self.loaded.lock().unwrap();
+        loaded.push(text);
+        Ok(ModuleHandle(loaded.len() as u64 - 1))
+    }
+
+    fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
+        match self.loaded.lock().unwrap()[module.0 as usize].find(name) {
+            Some(at) => Ok(FunctionHandle(module.0 * 1000 + at as u64)),
+            None => Err(ErrorKind::Cuda { call: "cuModuleGetFunction", code: name.into() }.into()),
+        }
+    }
+
+    fn trim(&self) -> Result<()> {
+        unreachable!()
+    }
+
+    unsafe fn upload(&self, _: u64, _: &[u8]) -> Result<()> {
+        unreachable!()
+    }
+
+    unsafe fn download(&self, _: &mut [u8], _: u64) -> Result<()> {
+        unreachable!()
+    }
+
+    unsafe fn copy(&self, _: u64, _: u64, _: usize) -> Result<()> {
+        unreachable!()
+    }
+
+    unsafe fn fill(&self, _: u64, _: u8, _: usize) -> Result<()> {
+        unreachable!()
+    }
+
+    unsafe fn launch(&self, _: FunctionHandle, _: &str, _: Grid, _: &[u64]) -> Result<()> {
+        unreachable!()
+    }
+
+    fn resident_blocks(&self, _: FunctionHandle, _: u32, _: u32) -> Result<u32> {
+        unreachable!()
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        unreachable!()
+    }
+
+    fn record(&self) -> Result<EventHandle> {
+        unreachable!()
+    }
+
+    fn elapsed_ms(&self, _: EventHandle, _: EventHandle) -> Result<f32> {
+        unreachable!()
+    }
+
+    fn release(&self, _: EventHandle) {
+        unreachable!()
+    }
+}

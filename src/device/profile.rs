@@ -1,0 +1,69 @@
+//! Device time of single kernels, while somebody asks for it.
+
+use std::sync::MutexGuard;
+
+use super::{Device, Event};
+use crate::error::Result;
+
+/// Device time of one launch.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct KernelTime {
+    /// The kernel.
+    pub name: String,
+    /// Milliseconds from its start to its end.
+    pub ms: f32,
+}
+
+/// A launch between two recorded points. The events do not own the device, which owns them.
+#[derive(Debug)]
+pub(super) struct Span {
+    kernel: String,
+    start: super::driver::EventHandle,
+    end: super::driver::EventHandle,
+}
+
+impl Device {
+    /// From now on records the time of every launch, until [`Device::take_profile`].
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// device.start_profile();
+    /// session.sql("SELECT 1 + 1")?.collect()?;
+    /// let times = device.take_profile()?;
+    /// assert!(times.iter().all(|kernel| kernel.ms >= 0.0));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn start_profile(&self) {
+        *self.spans() = Some(vec![]);
+    }
+
+    /// Waits, and yields the launches since [`Device::start_profile`], in order; nothing where it was not called.
+    pub fn take_profile(&self) -> Result<Vec<KernelTime>> {
+        let spans = self.spans().take().unwrap_or_default();
+        let event = |handle| Event { device: self.clone(), handle };
+        let spans: Vec<_> = spans.into_iter().map(|s| (s.kernel, event(s.start), event(s.end))).collect();
+        spans.into_iter().map(|(name, start, end)| Ok(KernelTime { name, ms: end.since(&start)? })).collect()
+    }
+
+    /// Runs a launch, between two recorded points where a profile is wanted.
+    pub(super) fn profiled(&self, kernel: &str, launch: impl FnOnce() -> Result<()>) -> Result<()> {
+        if self.spans().is_none() {
+            return launch();
+        }
+        let start = self.0.driver.record()?;
+        launch()?;
+        let end = self.0.driver.record()?;
+        match &mut *self.spans() {
+            Some(spans) => spans.push(Span { kernel: kernel.into(), start, end }),
+            None => [start, end].into_iter().for_each(|event| self.0.driver.release(event)),
+        }
+        Ok(())
+    }
+
+    fn spans(&self) -> MutexGuard<'_, Option<Vec<Span>>> {
+        self.0.profile.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}

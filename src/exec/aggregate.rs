@@ -1,0 +1,225 @@
+//! GROUP BY: runs the aggregating sinks, and finishes what no atomic can do by sorting rows by group.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, lit, when};
+use datafusion::prelude::col;
+
+use super::run::Runner;
+use crate::codegen::{
+    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, NullsPlace, OrderedFeed, Partial, Source,
+    Value, aggregate, emit_words, groups_collide, materialize, plain_column,
+};
+use crate::column::Relation;
+use crate::device::Buffer;
+use crate::error::{Error, Result};
+use crate::ops::segment::{Reduction, segmented_reduce, segments};
+use crate::ops::sort::{SortWord, argsort};
+use crate::plan::aggregate_call;
+
+impl Runner {
+    pub(super) fn aggregate(&self, aggregate: &Aggregate) -> Result<Flow> {
+        let flow = self.flow(&aggregate.input)?;
+        let calls = (aggregate.aggr_expr.iter())
+            .map(|expr| {
+                aggregate_call(expr, aggregate.input.schema()).map_err(|why| Error::unsupported(expr.to_string(), why))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        self.grouped(flow, &aggregate.group_expr, &calls, aggregate.schema.clone())
+    }
+
+    /// Groups the flow's rows; the result's columns are the groups, then the aggregates.
+    pub(super) fn grouped(
+        &self,
+        flow: Flow,
+        groups: &[Expr],
+        calls: &[AggregateCall],
+        schema: DFSchemaRef,
+    ) -> Result<Flow> {
+        let (mut flow, mut groups, mut calls) = (flow, groups.to_vec(), calls.to_vec());
+        let mut floats = FloatSums::Fixed;
+        let mut seed = 0;
+        loop {
+            match aggregate(&self.device, &flow, &groups, &calls, floats, seed)? {
+                Attempt::NeedsColumns => (flow, groups, calls) = self.in_columns(&flow, &groups, &calls)?,
+                Attempt::Inexact => floats = FloatSums::Ordered,
+                Attempt::Done(partial) => {
+                    if groups_collide(&self.device, &flow, &partial)? {
+                        seed += 1;
+                        continue;
+                    }
+                    self.finish_ordered(&flow, &calls, &partial)?;
+                    return Ok(Flow::new(Source::Groups(Arc::new(partial.slots)), schema));
+                }
+            }
+        }
+    }
+
+    /// Runs the flow into one column for each key and argument; filters become nulls of the argument.
+    fn in_columns(
+        &self,
+        flow: &Flow,
+        groups: &[Expr],
+        calls: &[AggregateCall],
+    ) -> Result<(Flow, Vec<Expr>, Vec<AggregateCall>)> {
+        let schema = flow.schema().clone();
+        let mut exprs = groups.to_vec();
+        let mut plain = vec![];
+        for call in calls {
+            let arg = match (&call.arg, &call.filter) {
+                (None, None) => None,
+                (arg, None) => arg.clone(),
+                (arg, Some(filter)) => {
+                    let arg = arg.clone().unwrap_or(lit(1i64));
+                    let null = Expr::Literal(ScalarValue::try_from(&arg.get_type(&*schema)?)?, None);
+                    Some(when(filter.clone(), arg).otherwise(null)?)
+                }
+            };
+            let arg = arg.map(|arg| {
+                exprs.push(arg);
+                col(format!("c{}", exprs.len() - 1))
+            });
+            plain.push(AggregateCall { arg, filter: None, ..call.clone() });
+        }
+        let mut fields = vec![];
+        for (at, expr) in exprs.iter().enumerate() {
+            fields.push(Field::new(format!("c{at}"), expr.get_type(&*schema)?, true));
+        }
+        let named = Arc::new(DFSchema::from_unqualified_fields(fields.into(), Default::default())?);
+        let flow = flow.clone().project(exprs, named.clone());
+        let relation = self.relation("aggregate", &flow)?;
+        let (rows, columns) = self.dense("aggregate", relation, &named)?;
+        let groups = (0..groups.len()).map(|at| col(format!("c{at}"))).collect();
+        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)), named), groups, plain))
+    }
+
+    /// Fills the accumulators that want the rows of each group in an order.
+    fn finish_ordered(&self, flow: &Flow, calls: &[AggregateCall], partial: &Partial) -> Result<()> {
+        let (Some(row_slots), rows) = (&partial.row_slots, flow.source.rows()) else { return Ok(()) };
+        if rows == 0 {
+            return Ok(());
+        }
+        let mut by_slot = None;
+        for ordered in &partial.ordered {
+            let arg = calls[ordered.call].arg.as_ref().and_then(|arg| plain_column(flow, arg));
+            let column = arg.ok_or_else(|| Error::unsupported("aggregate", "an argument that is no column"))?;
+            match partial.slots.accumulators[ordered.accumulator].0 {
+                Accumulator::Row => self.pick(flow, column, partial, row_slots, ordered)?,
+                _ => {
+                    if by_slot.is_none() {
+                        by_slot = Some(self.by_slot(flow, partial, row_slots)?);
+                    }
+                    let (words, order) = by_slot.as_ref().expect("made above");
+                    self.sum_in_order(flow, column, partial, words, order, ordered)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Each row's slot as a sort word, and the rows in the order of their slots.
+    fn by_slot(&self, flow: &Flow, partial: &Partial, row_slots: &Arc<Buffer>) -> Result<(Arc<Buffer>, Buffer)> {
+        let (_, words) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
+            let slots = generator.params.pointer("const u32", row_slots, 0);
+            Ok(vec![Value::word(out.let_("u64", format!("(u64){slots}[row]")))])
+        })?;
+        let word = SortWord { keys: &words[0].data, bits: slot_bits(partial) };
+        let order = argsort(&self.device, &[word], flow.source.rows())?;
+        Ok((words[0].data.clone(), order))
+    }
+
+    fn sum_in_order(
+        &self,
+        flow: &Flow,
+        column: usize,
+        partial: &Partial,
+        words: &Arc<Buffer>,
+        order: &Buffer,
+        feed: &OrderedFeed,
+    ) -> Result<()> {
+        let rows = flow.source.rows();
+        let (_, values) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
+            let value = generator.column(column, out)?;
+            let code = out.let_("f64", format!("(f64){}", value.code));
+            Ok(vec![Value::new(DataType::Float64, crate::column::Repr::F64, code, value.valid)])
+        })?;
+        let word = SortWord { keys: words, bits: slot_bits(partial) };
+        let segments = segments(&self.device, &[word], order, rows)?;
+        let validity = values[0].validity.as_deref();
+        let sums =
+            segmented_reduce(&self.device, Reduction::SumF64, &values[0].data, validity, Some(order), &segments)?;
+        self.for_segments(segments.count, |generator, out| {
+            let offsets = generator.params.borrowed("const u32", &segments.offsets);
+            let order = generator.params.borrowed("const u32", order);
+            let words = generator.params.pointer("const u64", words, 0);
+            let sums = generator.params.borrowed("const u64", &sums);
+            let target = generator.params.pointer("u64", &partial.slots.accumulators[feed.accumulator].1, 0);
+            out.line(format!("{target}[{words}[{order}[{offsets}[row]]]] = {sums}[row];"));
+        })
+    }
+
+    /// For each slot the row with the least (or greatest) valid value: the first when rows are sorted by slot and value.
+    fn pick(
+        &self,
+        flow: &Flow,
+        column: usize,
+        partial: &Partial,
+        row_slots: &Arc<Buffer>,
+        feed: &OrderedFeed,
+    ) -> Result<()> {
+        let rows = flow.source.rows();
+        let direction = if feed.greatest { Direction::Descending } else { Direction::Ascending };
+        let mut bits = vec![slot_bits(partial)];
+        let (_, words) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
+            let slots = generator.params.pointer("const u32", row_slots, 0);
+            let mut values = vec![Value::word(out.let_("u64", format!("(u64){slots}[row]")))];
+            let key = (generator.column(column, out)?, direction, NullsPlace::Last);
+            for word in emit_words(&[key], &mut generator.params, out)? {
+                bits.push(word.bits);
+                values.push(Value::word(word.name));
+            }
+            Ok(values)
+        })?;
+        let words: Vec<_> =
+            words.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
+        let order = argsort(&self.device, &words, rows)?;
+        let segments = segments(&self.device, &words[..1], &order, rows)?;
+        let Source::Relation(relation) = &flow.source else { return Ok(()) };
+        self.for_segments(segments.count, |generator, out| {
+            let offsets = generator.params.borrowed("const u32", &segments.offsets);
+            let order = generator.params.borrowed("const u32", &order);
+            let slots = generator.params.borrowed("const u64", words[0].keys);
+            let target = generator.params.pointer("u64", &partial.slots.accumulators[feed.accumulator].1, 0);
+            let first = out.let_("u32", format!("{order}[{offsets}[row]]"));
+            let column = &relation.columns[column].1;
+            let valid = match &column.validity {
+                Some(validity) => {
+                    format!("{}[{first}] != 0", generator.params.pointer("const u8", validity, column.offset))
+                }
+                None => "true".into(),
+            };
+            out.line(format!("if ({valid}) {target}[{slots}[{first}]] = {first};"));
+        })
+    }
+
+    /// Runs statements for each segment.
+    fn for_segments(
+        &self,
+        count: u64,
+        body: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter),
+    ) -> Result<()> {
+        let flow = Flow::new(Source::Relation(Relation::dense(count, vec![])), super::run::anonymous(&[])?);
+        materialize(&self.device, "aggregate", &flow, Codes::Keep, |generator, out| {
+            body(generator, out);
+            Ok(vec![])
+        })?;
+        Ok(())
+    }
+}
+
+/// Bits of a slot's number.
+fn slot_bits(partial: &Partial) -> u32 {
+    (64 - partial.slots.slots.leading_zeros()).max(1)
+}

@@ -1,0 +1,83 @@
+//! Runs plans for a session that has a device.
+
+mod aggregate;
+mod join;
+mod run;
+mod scan;
+mod sort;
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+use crate::column::Table;
+use crate::device::Device;
+use crate::error::{Error, ErrorKind, Result};
+use crate::plan::{Cut, DeviceNode, Planner, cut};
+
+/// What executes the plans of a session with a device.
+#[derive(Debug, Clone)]
+pub(crate) struct Engine {
+    pub(crate) device: Device,
+    /// Any operator left to the CPU is an error.
+    pub(crate) strict: bool,
+}
+
+/// Where a result lies.
+pub(crate) enum Outcome {
+    Device(Table),
+    Host(Vec<RecordBatch>),
+}
+
+impl Engine {
+    pub(crate) fn new(device: Device, strict: bool) -> Self {
+        Engine { device, strict }
+    }
+}
+
+/// Runs an optimized plan: on the device what it supports, on the CPU the rest.
+pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: LogicalPlan) -> Result<Outcome> {
+    let Cut { plan, left, .. } = cut(&plan)?;
+    if engine.strict
+        && let Some((operator, why)) = left.first()
+    {
+        return Err(Error::unsupported(format!("on the device: {operator}"), why.clone()));
+    }
+    if let LogicalPlan::Extension(extension) = &plan
+        && let Some(node) = extension.node.as_any().downcast_ref::<DeviceNode>()
+    {
+        return run_subtree(state, engine, node.plan()).await;
+    }
+    let planner = Planner { engine: engine.clone(), state: Arc::new(state.clone()) };
+    let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(planner)]);
+    let physical = planner.create_physical_plan(&plan, state).await?;
+    Ok(Outcome::Host(datafusion::physical_plan::collect(physical, state.task_ctx()).await?))
+}
+
+/// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too long to sort, say), the
+/// CPU does, unless the engine is strict; `Counters::fallbacks` tells.
+pub(crate) async fn run_subtree(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Outcome> {
+    match run_on_device(state, engine, plan).await {
+        Ok(table) => Ok(Outcome::Device(table)),
+        Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+            engine.device.count_fallback();
+            let physical = DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?;
+            Ok(Outcome::Host(datafusion::physical_plan::collect(physical, state.task_ctx()).await?))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Runs a supported plan whole. Its tables stay on the device.
+async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Table> {
+    let scans = scan::load(state, &engine.device, plan).await?;
+    run::Runner { device: engine.device.clone(), scans }.table(plan)
+}
+
+/// Text of what runs where and why not, for EXPLAIN.
+pub(crate) fn explain(_state: &SessionState, _engine: &Engine, plan: &LogicalPlan) -> Result<String> {
+    Ok(cut(plan)?.lines.join("\n"))
+}

@@ -1,0 +1,240 @@
+//! Walks a supported plan and runs it: operators that work row by row extend the pipeline below them, the others end
+//! it, run it, and start a new one.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType};
+
+use super::scan::ScanKey;
+use crate::codegen::{Codes, Emitter, Flow, Generator, Source, Value, materialize};
+use crate::column::{Column, Encoding, Index, Relation, Repr, Stats, Table};
+use crate::device::{Buffer, Device};
+use crate::error::{Error, Result};
+
+/// Runs plans whose tables lie on the device.
+pub(crate) struct Runner {
+    pub(crate) device: Device,
+    pub(crate) scans: HashMap<ScanKey, Relation>,
+}
+
+impl Runner {
+    /// Runs a plan to the end.
+    pub(crate) fn table(&self, plan: &LogicalPlan) -> Result<Table> {
+        let flow = self.flow(plan)?;
+        let relation = self.relation("result", &flow)?;
+        let (rows, columns) = self.dense("result", relation, flow.schema())?;
+        let schema = Arc::new(plan.schema().as_arrow().clone());
+        Ok(Table { device: self.device.clone(), schema, columns, rows: rows as usize })
+    }
+
+    /// The pipeline that yields the plan's rows; everything below its source has run.
+    pub(super) fn flow(&self, plan: &LogicalPlan) -> Result<Flow> {
+        match plan {
+            LogicalPlan::TableScan(scan) => {
+                let key = ScanKey::of(scan);
+                let relation = self.scans.get(&key).ok_or_else(|| {
+                    Error::unsupported(format!("table {}", scan.table_name), "it was not loaded on the device")
+                })?;
+                let mut flow = Flow::new(Source::Relation(relation.clone()), scan.projected_schema.clone());
+                for filter in &scan.filters {
+                    flow = flow.filter(filter.clone());
+                }
+                Ok(flow)
+            }
+            LogicalPlan::SubqueryAlias(alias) => Ok(self.flow(&alias.input)?.renamed(alias.schema.clone())),
+            LogicalPlan::Projection(project) => {
+                Ok(self.flow(&project.input)?.project(project.expr.clone(), project.schema.clone()))
+            }
+            LogicalPlan::Filter(filter) => Ok(self.flow(&filter.input)?.filter(filter.predicate.clone())),
+            LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
+            LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input),
+            LogicalPlan::Join(join) => self.join(join),
+            LogicalPlan::Sort(sort) => self.sort(sort),
+            LogicalPlan::Limit(limit) => {
+                let (SkipType::Literal(skip), FetchType::Literal(fetch)) =
+                    (limit.get_skip_type()?, limit.get_fetch_type()?)
+                else {
+                    return Err(Error::unsupported("LIMIT", "its count is not a constant"));
+                };
+                let flow = self.flow(&limit.input)?;
+                let relation = self.relation("limit", &flow)?.slice(skip as u64, fetch.map(|f| f as u64));
+                Ok(Flow::new(Source::Relation(relation), flow.schema().clone()))
+            }
+            LogicalPlan::Union(union) => self.union(&union.inputs, &union.schema),
+            LogicalPlan::EmptyRelation(empty) => {
+                let columns = Table::empty(&self.device, Arc::new(empty.schema.as_arrow().clone()))?.columns;
+                let rows = u64::from(empty.produce_one_row);
+                Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)), empty.schema.clone()))
+            }
+            other => Err(Error::unsupported(other.display().to_string(), "no device operator")),
+        }
+    }
+
+    /// Runs a pipeline to a relation of its columns. Columns that the pipeline only passes on are not copied.
+    pub(super) fn relation(&self, operator: &'static str, flow: &Flow) -> Result<Relation> {
+        Ok(self.relation_with(operator, flow, |_, _| Ok(vec![]))?.0)
+    }
+
+    /// The same, with further columns that `extra` computes.
+    pub(super) fn relation_with(
+        &self,
+        operator: &'static str,
+        flow: &Flow,
+        extra: impl FnOnce(&mut Generator<'_>, &mut Emitter) -> Result<Vec<Value>>,
+    ) -> Result<(Relation, Vec<Column>)> {
+        let width = flow.schema().fields().len();
+        let (mut indices, origins): (_, Vec<_>) = match (&flow.source, flow.drops_rows()) {
+            (Source::Relation(relation), false) => {
+                (relation.indices.clone(), (0..width).map(|at| Generator::origin(flow, at)).collect())
+            }
+            _ => (vec![], vec![None; width]),
+        };
+        let computed: Vec<usize> = (0..width).filter(|at| origins[*at].is_none()).collect();
+        let (rows, mut columns) = materialize(&self.device, operator, flow, Codes::Keep, |generator, out| {
+            let mut values = computed.iter().map(|at| generator.column(*at, out)).collect::<Result<Vec<_>>>()?;
+            values.extend(extra(generator, out)?);
+            Ok(values)
+        })?;
+        let extras = columns.split_off(computed.len());
+        indices.push(None);
+        let fresh = indices.len() - 1;
+        let mut made = columns.into_iter();
+        let columns = (origins.into_iter())
+            .map(|origin| origin.unwrap_or_else(|| (fresh, made.next().expect("one column for each computed output"))))
+            .collect();
+        Ok((Relation { rows, indices, columns }, extras))
+    }
+
+    /// The columns of a relation, in place.
+    pub(super) fn dense(
+        &self,
+        operator: &'static str,
+        relation: Relation,
+        schema: &DFSchemaRef,
+    ) -> Result<(u64, Vec<Column>)> {
+        if relation.is_dense() {
+            return Ok((relation.rows, relation.columns.into_iter().map(|(_, column)| column).collect()));
+        }
+        let width = relation.columns.len();
+        let flow = Flow::new(Source::Relation(relation), schema.clone());
+        materialize(&self.device, operator, &flow, Codes::Keep, |generator, out| {
+            (0..width).map(|at| generator.column(at, out)).collect()
+        })
+    }
+
+    /// The relation's rows in the order, or multiplicity, of row numbers.
+    pub(super) fn reindexed(&self, relation: Relation, rows: u64, numbers: Arc<Buffer>) -> Result<Relation> {
+        let mut indices = vec![];
+        for index in &relation.indices {
+            let numbers = match index {
+                None => numbers.clone(),
+                Some(old) => {
+                    let through = u32_column(old.rows.clone(), old.offset, relation.rows);
+                    let nested = Relation {
+                        rows,
+                        indices: vec![Some(Index { rows: numbers.clone(), offset: 0 })],
+                        columns: vec![(0, through)],
+                    };
+                    let flow = Flow::new(Source::Relation(nested), anonymous(&[DataType::UInt32])?);
+                    let (_, columns) =
+                        materialize(&self.device, "row numbers", &flow, Codes::Keep, |generator, out| {
+                            Ok(vec![generator.column(0, out)?])
+                        })?;
+                    columns[0].data.clone()
+                }
+            };
+            indices.push(Some(Index { rows: numbers, offset: 0 }));
+        }
+        Ok(Relation { rows, indices, columns: relation.columns })
+    }
+
+    fn union(&self, inputs: &[Arc<LogicalPlan>], schema: &DFSchemaRef) -> Result<Flow> {
+        let mut parts = vec![];
+        for input in inputs {
+            let flow = self.flow(input)?;
+            let width = schema.fields().len();
+            parts.push(materialize(&self.device, "union", &flow, Codes::Decode, |generator, out| {
+                (0..width).map(|at| generator.column(at, out)).collect()
+            })?);
+        }
+        let rows: u64 = parts.iter().map(|(rows, _)| rows).sum();
+        let columns = (schema.fields().iter().enumerate())
+            .map(|(at, field)| {
+                let pieces: Vec<_> = parts.iter().map(|(_, columns)| &columns[at]).collect();
+                self.concatenated(field.data_type(), &pieces, rows)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)), schema.clone()))
+    }
+
+    /// Plain columns of one type, one after the other.
+    fn concatenated(&self, dtype: &DataType, pieces: &[&Column], rows: u64) -> Result<Column> {
+        let repr = Repr::of(dtype).ok_or_else(|| Error::unsupported(dtype.to_string(), "no device representation"))?;
+        let width = repr.width();
+        let data = self.device.alloc("union", rows as usize * width)?;
+        let validity = match pieces.iter().any(|p| p.validity.is_some()) {
+            true => Some(self.device.alloc_filled("union", rows as usize, 1)?),
+            false => None,
+        };
+        let mut at = 0;
+        for piece in pieces {
+            data.copy_from(at * width, &piece.data, piece.offset * width, piece.len * width)?;
+            if let (Some(to), Some(from)) = (&validity, &piece.validity) {
+                to.copy_from(at, from, piece.offset, piece.len)?;
+            }
+            at += piece.len;
+        }
+        let ranges = pieces.iter().map(|p| p.stats.range).collect::<Option<Vec<_>>>();
+        let magnitudes = pieces.iter().map(|p| p.stats.magnitude).collect::<Option<Vec<_>>>();
+        let lengths = pieces.iter().map(|p| p.stats.longest).collect::<Option<Vec<_>>>();
+        let stats = Stats {
+            range: ranges.and_then(|all| all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))),
+            magnitude: magnitudes.and_then(|all| all.into_iter().reduce(f64::max)),
+            longest: lengths.and_then(|all| all.into_iter().max()),
+            unique: false,
+        };
+        Ok(Column {
+            dtype: dtype.clone(),
+            len: rows as usize,
+            offset: 0,
+            data: Arc::new(data),
+            validity: validity.map(Arc::new),
+            encoding: Encoding::Plain,
+            characters: pieces.iter().flat_map(|p| p.characters.iter().cloned()).collect(),
+            stats,
+        })
+    }
+
+    fn distinct(&self, input: &LogicalPlan) -> Result<Flow> {
+        let flow = self.flow(input)?;
+        let schema = flow.schema().clone();
+        let groups: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
+        self.grouped(flow, &groups, &[], schema)
+    }
+}
+
+/// A column of row numbers.
+pub(super) fn u32_column(rows: Arc<Buffer>, offset: u64, len: u64) -> Column {
+    Column {
+        dtype: DataType::UInt32,
+        len: len as usize,
+        offset: offset as usize,
+        data: rows,
+        validity: None,
+        encoding: Encoding::Plain,
+        characters: Arc::new([]),
+        stats: Stats::default(),
+    }
+}
+
+/// A schema of nullable columns `c0`, `c1`, … of these types.
+pub(super) fn anonymous(types: &[DataType]) -> Result<DFSchemaRef> {
+    let fields = types
+        .iter()
+        .enumerate()
+        .map(|(at, dtype)| datafusion::arrow::datatypes::Field::new(format!("c{at}"), dtype.clone(), true));
+    Ok(Arc::new(DFSchema::from_unqualified_fields(fields.collect(), HashMap::new())?))
+}

@@ -1,0 +1,321 @@
+//! Frames that are results.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::util::pretty::pretty_format_batches_with_schema;
+use datafusion::logical_expr::{Expr, JoinType, SortExpr};
+
+use super::{GroupBy, LazyFrame};
+use crate::column::Table;
+use crate::error::Result;
+use crate::io::DOWNLOAD_ROWS;
+use crate::session::Session;
+
+/// Rows that were computed, in device memory where the session has a device. Clones share them.
+///
+/// ```
+/// use warpframe::prelude::*;
+///
+/// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let nation = session.read_parquet("data/tpch/nation.parquet")?;
+/// let region = session.read_parquet("data/tpch/region.parquet")?;
+/// let counts = nation
+///     .join(&region, JoinType::Inner, ["n_regionkey"], ["r_regionkey"])?
+///     .group_by([col("r_name")])
+///     .agg([count_rows().alias("nations")])?
+///     .sort([asc(col("r_name"))])?;
+/// counts.show()?;
+/// assert_eq!(counts.num_rows(), 5);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct DataFrame {
+    session: Session,
+    schema: SchemaRef,
+    data: Data,
+}
+
+/// Where a frame's rows lie.
+#[derive(Debug, Clone)]
+pub(crate) enum Data {
+    Device(Table),
+    Host(Arc<[RecordBatch]>),
+}
+
+impl std::fmt::Debug for DataFrame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let place = if self.is_on_device() { "device" } else { "host" };
+        write!(f, "DataFrame({} rows on the {place}: {})", self.num_rows(), self.schema)
+    }
+}
+
+impl DataFrame {
+    pub(crate) fn new(session: Session, schema: SchemaRef, data: Data) -> Self {
+        DataFrame { session, schema, data }
+    }
+
+    pub(crate) fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// A lazy frame over these rows.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (2)")?.collect()?;
+    /// assert_eq!(frame.lazy()?.filter(col("column1").gt(lit(1)))?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn lazy(&self) -> Result<LazyFrame> {
+        self.session.scan_frame(self)
+    }
+
+    /// [`LazyFrame::select`], now.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("SELECT 1 AS a, 2 AS b")?.collect()?.select([col("b")])?;
+    /// assert_eq!(frame.schema().fields().len(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn select(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<DataFrame> {
+        self.lazy()?.select(exprs)?.collect()
+    }
+
+    /// [`LazyFrame::with_columns`], now.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("SELECT 1 AS a")?.collect()?.with_columns([(col("a") + lit(1)).alias("b")])?;
+    /// assert_eq!(frame.schema().fields().len(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn with_columns(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<DataFrame> {
+        self.lazy()?.with_columns(exprs)?.collect()
+    }
+
+    /// [`LazyFrame::filter`], now.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (2)")?.collect()?.filter(col("column1").eq(lit(2)))?;
+    /// assert_eq!(frame.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn filter(&self, predicate: Expr) -> Result<DataFrame> {
+        self.lazy()?.filter(predicate)?.collect()
+    }
+
+    /// [`LazyFrame::group_by`]; [`GroupBy::agg`] computes.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES ('a', 1), ('a', 2)")?.collect()?;
+    /// assert_eq!(frame.group_by([col("column1")]).agg([max(col("column2"))])?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn group_by(&self, keys: impl IntoIterator<Item = Expr>) -> GroupBy<DataFrame> {
+        GroupBy::new(self.clone(), keys.into_iter().collect())
+    }
+
+    /// [`LazyFrame::sort`], now.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (2)")?.collect()?.sort([desc(col("column1"))])?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn sort(&self, keys: impl IntoIterator<Item = SortExpr>) -> Result<DataFrame> {
+        self.lazy()?.sort(keys)?.collect()
+    }
+
+    /// [`LazyFrame::join`], now.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let left = session.sql("SELECT 1 AS k, 'a' AS x")?.collect()?;
+    /// let right = session.sql("SELECT 1 AS k, 'b' AS x")?.collect()?;
+    /// let both = left.join(&right, JoinType::Inner, ["k"], ["k"])?;
+    /// let names: Vec<_> = both.schema().fields().iter().map(|f| f.name().clone()).collect();
+    /// assert_eq!(names, ["k", "x", "x_right"]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn join<L: AsRef<str>, R: AsRef<str>>(
+        &self,
+        right: &DataFrame,
+        kind: JoinType,
+        left_on: impl IntoIterator<Item = L>,
+        right_on: impl IntoIterator<Item = R>,
+    ) -> Result<DataFrame> {
+        let right = self.session.scan_frame(right)?;
+        self.lazy()?.join(&right, kind, left_on, right_on)?.collect()
+    }
+
+    /// [`LazyFrame::limit`], now.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.sql("VALUES (1), (2)")?.collect()?.limit(1, 1)?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn limit(&self, skip: usize, n: usize) -> Result<DataFrame> {
+        self.lazy()?.limit(skip, n)?.collect()
+    }
+
+    /// The first `n` rows.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.read_csv("data/jets.csv")?.head(5)?.num_rows(), 5);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn head(&self, n: usize) -> Result<DataFrame> {
+        self.limit(0, n)
+    }
+
+    /// [`LazyFrame::distinct`], now.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.sql("VALUES (1), (1)")?.collect()?.distinct()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn distinct(&self) -> Result<DataFrame> {
+        self.lazy()?.distinct()?.collect()
+    }
+
+    /// [`LazyFrame::union`], now.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (2)")?.collect()?;
+    /// assert_eq!(frame.union(&frame)?.num_rows(), 4);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn union(&self, other: &DataFrame) -> Result<DataFrame> {
+        let other = self.session.scan_frame(other)?;
+        self.lazy()?.union(&other)?.collect()
+    }
+
+    /// The rows as Arrow batches, copied from the device if they lie there. No rows may be no batches.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let batches = session.sql("VALUES (1), (2)")?.collect()?.to_arrow()?;
+    /// assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn to_arrow(&self) -> Result<Vec<RecordBatch>> {
+        match &self.data {
+            Data::Device(table) => table.to_batches(DOWNLOAD_ROWS),
+            Data::Host(batches) => Ok(batches.to_vec()),
+        }
+    }
+
+    /// The number of rows.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.sql("VALUES (1), (2)")?.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn num_rows(&self) -> usize {
+        match &self.data {
+            Data::Device(table) => table.rows,
+            Data::Host(batches) => batches.iter().map(RecordBatch::num_rows).sum(),
+        }
+    }
+
+    /// The names and types of the columns.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.sql("SELECT 1 AS one")?.collect()?.schema().field(0).name(), "one");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// Whether the rows lie in device memory.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert!(!session.sql("SELECT 1")?.collect()?.is_on_device());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn is_on_device(&self) -> bool {
+        matches!(self.data, Data::Device(_))
+    }
+
+    /// Prints the first 20 rows as a table, and how many there are.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.sql("VALUES (1, 'a'), (2, 'b')")?.collect()?.show()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn show(&self) -> Result<()> {
+        const ROWS: usize = 20;
+        let shown = if self.num_rows() > ROWS { self.head(ROWS)?.to_arrow()? } else { self.to_arrow()? };
+        println!("{}", pretty_format_batches_with_schema(self.schema(), &shown)?);
+        let rows = self.num_rows();
+        println!("{rows} {}", if rows == 1 { "row" } else { "rows" });
+        Ok(())
+    }
+
+    /// Writes a CSV file with a header line; a file that is there is replaced.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Io`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let path = directory.path().join("t.csv");
+    /// session.sql("SELECT 1 AS one")?.collect()?.write_csv(&path)?;
+    /// assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n1\n");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn write_csv(&self, path: impl AsRef<Path>) -> Result<()> {
+        crate::io::write_csv(path.as_ref(), &self.schema, &self.to_arrow()?)
+    }
+
+    /// Writes a Parquet file; a file that is there is replaced.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Io`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let path = directory.path().join("t.parquet");
+    /// session.sql("SELECT 1 AS one")?.collect()?.write_parquet(&path)?;
+    /// assert_eq!(session.read_parquet(&path)?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn write_parquet(&self, path: impl AsRef<Path>) -> Result<()> {
+        crate::io::write_parquet(path.as_ref(), &self.schema, &self.to_arrow()?)
+    }
+}

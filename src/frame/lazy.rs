@@ -1,0 +1,299 @@
+//! Frames that are plans.
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::dataframe::DataFrame as Plan;
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, SortExpr};
+use std::sync::Arc;
+
+use super::{DataFrame, join};
+use crate::error::Result;
+use crate::session::Session;
+
+/// A query that has not run yet.
+///
+/// ```
+/// use warpframe::prelude::*;
+///
+/// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let jets = session
+///     .scan_csv("data/jets.csv")?
+///     .filter(col("E").gt(lit(10.0)))?
+///     .group_by([col("jetid")])
+///     .agg([sum(col("px")).alias("px"), count_rows().alias("n")])?
+///     .sort([desc(col("n")), asc(col("jetid"))])?
+///     .limit(0, 10)?;
+/// assert_eq!(jets.collect()?.num_rows(), 10);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct LazyFrame {
+    session: Session,
+    plan: LogicalPlan,
+}
+
+impl std::fmt::Debug for LazyFrame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.plan.display_indent())
+    }
+}
+
+impl LazyFrame {
+    pub(crate) fn new(session: Session, plan: LogicalPlan) -> Self {
+        LazyFrame { session, plan }
+    }
+
+    /// Goes on with the plan that DataFusion's builder makes of this one.
+    fn grow(&self, verb: impl FnOnce(Plan) -> datafusion::error::Result<Plan>) -> Result<LazyFrame> {
+        let plan = verb(Plan::new(self.session.state(), self.plan.clone()))?.into_unoptimized_plan();
+        Ok(LazyFrame { session: self.session.clone(), plan })
+    }
+
+    /// Exactly these expressions, evaluated for each row.
+    ///
+    /// # Errors
+    /// Unknown columns ([`crate::ErrorKind::ColumnNotFound`]), types that do not fit, two results of one name.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1, 2)")?.select([(col("column1") + col("column2")).alias("sum")])?;
+    /// assert_eq!(frame.schema().field(0).name(), "sum");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn select(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<LazyFrame> {
+        let exprs: Vec<Expr> = exprs.into_iter().collect();
+        self.grow(|plan| plan.select(exprs))
+    }
+
+    /// All columns, and these expressions: each in place of the column of its name, or after all others. All see the
+    /// columns as they were before.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("SELECT 1 AS a, 2 AS b")?;
+    /// let frame = frame.with_columns([(col("a") * lit(10)).alias("b"), col("b").alias("c")])?;
+    /// let names: Vec<_> = frame.schema().fields().iter().map(|f| f.name().clone()).collect();
+    /// assert_eq!(names, ["a", "b", "c"]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn with_columns(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<LazyFrame> {
+        let mut added: Vec<(String, Expr)> = exprs.into_iter().map(|expr| (expr.qualified_name().1, expr)).collect();
+        let mut all: Vec<Expr> = Vec::new();
+        for (qualifier, field) in self.plan.schema().iter() {
+            match added.iter().position(|(name, _)| name == field.name()) {
+                Some(index) => {
+                    let (name, expr) = added.remove(index);
+                    all.push(expr.alias(name));
+                }
+                None => all.push(Expr::from((qualifier, field))),
+            }
+        }
+        all.extend(added.into_iter().map(|(_, expr)| expr));
+        self.select(all)
+    }
+
+    /// The rows for which the predicate is true; null is not true.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (2), (NULL)")?.filter(col("column1").not_eq(lit(1)))?;
+    /// assert_eq!(frame.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn filter(&self, predicate: Expr) -> Result<LazyFrame> {
+        self.grow(|plan| plan.filter(predicate))
+    }
+
+    /// Groups of rows in which these expressions are equal (null equals null); [`GroupBy::agg`] makes a row of each.
+    /// No expressions make one group of all rows.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES ('a', 1), ('b', 2), ('a', 3)")?;
+    /// assert_eq!(frame.group_by([col("column1")]).agg([sum(col("column2"))])?.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn group_by(&self, keys: impl IntoIterator<Item = Expr>) -> GroupBy<LazyFrame> {
+        GroupBy { frame: self.clone(), keys: keys.into_iter().collect() }
+    }
+
+    /// The rows in order of these keys; rows equal in all of them keep their order.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (2), (1)")?.sort([asc(col("column1"))])?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn sort(&self, keys: impl IntoIterator<Item = SortExpr>) -> Result<LazyFrame> {
+        let keys: Vec<SortExpr> = keys.into_iter().collect();
+        self.grow(|plan| plan.sort(keys))
+    }
+
+    /// Pairs of rows, one of each frame, whose columns `left_on` and `right_on` are equal, in order of the lists; null
+    /// equals nothing. What becomes of rows without a partner, `kind` says.
+    ///
+    /// The columns are those of both frames. A key that has the same name on both sides appears once; any other column
+    /// of the right frame whose name the left one has too gets the suffix `_right`. Semi and anti joins have one
+    /// side's columns.
+    ///
+    /// # Errors
+    /// Unknown columns; lists of different length, or empty.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let nation = session.scan_parquet("data/tpch/nation.parquet")?;
+    /// let region = session.scan_parquet("data/tpch/region.parquet")?.filter(col("r_name").eq(lit("ASIA")))?;
+    /// let asian = nation.join(&region, JoinType::Inner, ["n_regionkey"], ["r_regionkey"])?;
+    /// assert_eq!(asian.collect()?.num_rows(), 5);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn join<L: AsRef<str>, R: AsRef<str>>(
+        &self,
+        right: &LazyFrame,
+        kind: JoinType,
+        left_on: impl IntoIterator<Item = L>,
+        right_on: impl IntoIterator<Item = R>,
+    ) -> Result<LazyFrame> {
+        let left_on: Vec<String> = left_on.into_iter().map(|name| name.as_ref().to_string()).collect();
+        let right_on: Vec<String> = right_on.into_iter().map(|name| name.as_ref().to_string()).collect();
+        let plan = join::plan(&self.plan, &right.plan, kind, &left_on, &right_on)?;
+        Ok(LazyFrame { session: self.session.clone(), plan })
+    }
+
+    /// At most `n` rows after the first `skip`. Which ones those are is certain only after [`LazyFrame::sort`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (2), (3)")?.limit(1, 5)?;
+    /// assert_eq!(frame.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn limit(&self, skip: usize, n: usize) -> Result<LazyFrame> {
+        self.grow(|plan| plan.limit(skip, Some(n)))
+    }
+
+    /// One of each set of equal rows; null equals null.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.sql("VALUES (1), (1), (NULL), (NULL)")?.distinct()?.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn distinct(&self) -> Result<LazyFrame> {
+        self.grow(|plan| plan.distinct())
+    }
+
+    /// The rows of both frames, duplicates included; columns are matched by position.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let one = session.sql("SELECT 1 AS x")?;
+    /// assert_eq!(one.union(&one)?.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn union(&self, other: &LazyFrame) -> Result<LazyFrame> {
+        self.grow(|plan| plan.union(Plan::new(self.session.state(), other.plan.clone())))
+    }
+
+    /// Runs the query.
+    ///
+    /// # Errors
+    /// What only running shows: files' bad content, overflow, division by zero, too little device memory; in strict
+    /// mode a part that the device cannot run.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.sql("SELECT 1")?.collect()?.show()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn collect(&self) -> Result<DataFrame> {
+        self.session.run(&self.plan)
+    }
+
+    /// The optimized plan as text, with what of it runs on the device, what on the CPU, and why.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert!(session.sql("SELECT 1 + 1")?.explain()?.contains("Int64(2)"));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn explain(&self) -> Result<String> {
+        self.session.explain(&self.plan)
+    }
+
+    /// The names and types of the columns.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.sql("SELECT 1 AS one")?.schema().field(0).name(), "one");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn schema(&self) -> SchemaRef {
+        Arc::new(self.plan.schema().as_arrow().clone())
+    }
+}
+
+/// A frame with its rows grouped; see [`LazyFrame::group_by`] and [`DataFrame::group_by`].
+///
+/// ```
+/// # use warpframe::prelude::*;
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let groups: GroupBy<LazyFrame> = session.sql("VALUES (1), (2)")?.group_by([]);
+/// assert_eq!(groups.agg([max(col("column1"))])?.collect()?.num_rows(), 1);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "nothing is computed before agg"]
+pub struct GroupBy<F> {
+    frame: F,
+    keys: Vec<Expr>,
+}
+
+impl<F> GroupBy<F> {
+    pub(crate) fn new(frame: F, keys: Vec<Expr>) -> Self {
+        GroupBy { frame, keys }
+    }
+}
+
+impl GroupBy<LazyFrame> {
+    /// One row a group: the keys, then these aggregates. The order of the rows is not promised.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES ('a', 1), ('b', 2), ('a', 3)")?.group_by([col("column1")]);
+    /// let sums = frame.agg([sum(col("column2")).alias("total"), avg(col("column2")).alias("mean")])?;
+    /// assert_eq!(sums.schema().fields().len(), 3);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn agg(self, aggregates: impl IntoIterator<Item = Expr>) -> Result<LazyFrame> {
+        let aggregates: Vec<Expr> = aggregates.into_iter().collect();
+        self.frame.grow(|plan| plan.aggregate(self.keys, aggregates))
+    }
+}
+
+impl GroupBy<DataFrame> {
+    /// One row a group: the keys, then these aggregates. The order of the rows is not promised.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES ('a', 1), ('b', 2), ('a', 3)")?.collect()?;
+    /// assert_eq!(frame.group_by([col("column1")]).agg([sum(col("column2"))])?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn agg(self, aggregates: impl IntoIterator<Item = Expr>) -> Result<DataFrame> {
+        self.frame.lazy()?.group_by(self.keys).agg(aggregates)?.collect()
+    }
+}

@@ -1,0 +1,313 @@
+//! A session: tables by name, a device, and the way from a plan to a result.
+
+mod builder;
+mod tables;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
+
+pub use builder::{DeviceChoice, SessionBuilder};
+pub use tables::CsvOptions;
+
+use crate::device::Device;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{self, Engine, Outcome};
+use crate::frame::{Data, DataFrame, LazyFrame};
+
+/// Tables, a device, and queries over them. Clones share everything.
+///
+/// Every method may be called from plain threads and from inside an asynchronous runtime alike; each waits for its
+/// answer.
+///
+/// ```
+/// use warpframe::prelude::*;
+///
+/// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// session.register_csv("jets", ["data/jets.csv"])?;
+/// session.sql("SELECT jetid, sum(px) FROM jets GROUP BY jetid ORDER BY jetid LIMIT 3")?.collect()?.show()?;
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Session(Arc<Inner>);
+
+struct Inner {
+    context: SessionContext,
+    /// Taken only when the session is dropped.
+    runtime: Option<tokio::runtime::Runtime>,
+    engine: Option<Engine>,
+    notice: Option<String>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Dropping a runtime waits for its threads, which panics inside another runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("device", &self.device()).field("tables", &self.table_names()).finish()
+    }
+}
+
+impl Session {
+    /// A session as the environment asks for it: `WARPFRAME_DEVICE` (`auto`, `cuda`, `cuda:N`, `sim`, `cpu`),
+    /// `WARPFRAME_STRICT=1`, `WARPFRAME_MEMORY_LIMIT` (`2GiB`, `80%`).
+    ///
+    /// # Errors
+    /// A variable that does not parse; a device asked for by name that is not there.
+    ///
+    /// ```
+    /// let session = warpframe::Session::new()?;
+    /// assert!(session.table_names().is_empty());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn new() -> Result<Self> {
+        Self::builder().build()
+    }
+
+    /// A session in whose making some choices differ from the environment's.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert!(session.device().is_none());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn builder() -> SessionBuilder {
+        SessionBuilder::default()
+    }
+
+    /// The device that runs queries, or `None` where the CPU does.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// match session.device() {
+    ///     Some(device) => println!("{}: {} kernels so far", device.properties().name, device.counters().launches),
+    ///     None => println!("no GPU"),
+    /// }
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn device(&self) -> Option<&Device> {
+        self.0.engine.as_ref().map(|engine| &engine.device)
+    }
+
+    /// One line that says why queries run on the CPU although a GPU would have been welcome; `None` otherwise.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Auto).build()?;
+    /// assert_eq!(session.notice().is_some(), session.device().is_none());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn notice(&self) -> Option<&str> {
+        self.0.notice.as_deref()
+    }
+
+    /// Whether a part of a query that cannot run on the device is an error.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// assert!(!Session::builder().device(DeviceChoice::Cpu).build()?.is_strict());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn is_strict(&self) -> bool {
+        self.0.engine.as_ref().is_some_and(|engine| engine.strict)
+    }
+
+    /// DataFusion's context behind this session, for its configuration and for user-defined functions.
+    ///
+    /// Tables registered here directly are always read by the CPU engine.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert!(session.context().state().scalar_functions().contains_key("upper"));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn context(&self) -> &SessionContext {
+        &self.0.context
+    }
+
+    /// Plans one SQL query over the session's tables; nothing runs before [`LazyFrame::collect`].
+    ///
+    /// # Errors
+    /// SQL that does not parse ([`ErrorKind::Parse`]), unknown tables and columns, types that do not fit, and statements
+    /// that are not queries ([`ErrorKind::Unsupported`]).
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, ErrorKind, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.sql("VALUES (1), (2), (3)")?.collect()?.num_rows(), 3);
+    /// let error = session.sql("SELECT * FROM nowhere").unwrap_err();
+    /// assert!(matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "nowhere"));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn sql(&self, text: &str) -> Result<LazyFrame> {
+        let plan = self.block_on(self.plan_sql(text))?;
+        Ok(LazyFrame::new(self.clone(), plan))
+    }
+
+    async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
+        let state = self.state();
+        let dialect = state.config_options().sql_parser.dialect;
+        let statement = state.sql_to_statement(text, &dialect).map_err(|error| one_statement(error, text))?;
+        let Statement::Statement(inner) = &statement else {
+            return Err(not_a_query(&statement.to_string()));
+        };
+        if !matches!(**inner, ast::Statement::Query(_)) {
+            return Err(not_a_query(&inner.to_string()));
+        }
+        let tables = state.resolve_table_references(&statement)?;
+        match state.statement_to_plan(statement).await {
+            Ok(plan) => Ok(plan),
+            Err(error) => {
+                let error = Error::from(error);
+                let missing = tables
+                    .iter()
+                    .find(|table| !self.0.context.table_exist((*table).clone()).unwrap_or(true))
+                    .filter(|_| matches!(error.kind(), ErrorKind::Plan { .. }));
+                Err(match missing {
+                    Some(table) => {
+                        self.table_not_found(table.table()).at(error.location().or(place_of(text, table.table())))
+                    }
+                    None => match error.kind() {
+                        ErrorKind::ColumnNotFound { name, .. } => {
+                            let place = place_of(text, name);
+                            error.at(place)
+                        }
+                        _ => error,
+                    },
+                })
+            }
+        }
+    }
+
+    /// Optimizes a plan and runs it.
+    pub(crate) fn run(&self, plan: &LogicalPlan) -> Result<DataFrame> {
+        self.block_on(async {
+            let state = self.state();
+            let result = match self.0.engine.as_ref() {
+                Some(engine) => match optimize(&state, plan) {
+                    Ok(plan) => {
+                        let schema: SchemaRef = Arc::new(plan.schema().as_arrow().clone());
+                        exec::execute(&state, engine, plan).await.map(|outcome| match outcome {
+                            Outcome::Device(table) => (table.schema.clone(), Data::Device(table)),
+                            Outcome::Host(batches) => {
+                                let schema = batches.first().map_or(schema, |batch| batch.schema());
+                                (schema, Data::Host(batches.into()))
+                            }
+                        })
+                    }
+                    Err(error) => Err(error),
+                },
+                None => run_on_cpu(&state, plan).await,
+            };
+            match result {
+                Ok((schema, data)) => Ok(DataFrame::new(self.clone(), schema, data)),
+                Err(error) => Err(crate::io::diagnose(error, &state, plan).await),
+            }
+        })
+    }
+
+    /// The optimized plan, and what of it runs where.
+    pub(crate) fn explain(&self, plan: &LogicalPlan) -> Result<String> {
+        self.block_on(async {
+            let state = self.state();
+            let optimized = optimize(&state, plan)?;
+            match &self.0.engine {
+                Some(engine) => exec::explain(&state, engine, &optimized),
+                None => {
+                    let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
+                    let physical = datafusion::physical_plan::displayable(physical.as_ref()).indent(false).to_string();
+                    Ok(format!("cpu\n{}\n\n{physical}", optimized.display_indent()))
+                }
+            }
+        })
+    }
+
+    pub(crate) fn state(&self) -> SessionState {
+        self.0.context.state()
+    }
+
+    pub(crate) fn engine(&self) -> Option<&Engine> {
+        self.0.engine.as_ref()
+    }
+
+    pub(crate) fn table_not_found(&self, name: &str) -> Error {
+        ErrorKind::TableNotFound { name: name.into(), known: self.table_names() }.into()
+    }
+
+    /// Waits for a future on a thread of its own: the caller may itself be inside a runtime, where waiting is
+    /// forbidden, and deep plans recurse deeper than a small caller's stack allows.
+    pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
+        const STACK: usize = 64 << 20;
+        let runtime = self.0.runtime.as_ref().expect("taken only by drop");
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
+            match thread.spawn_scoped(scope, || runtime.block_on(future)) {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(error) => panic!("the system gives no thread: {error}"),
+            }
+        })
+    }
+}
+
+fn optimize(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
+    Ok(state.optimize(plan)?)
+}
+
+async fn run_on_cpu(state: &SessionState, plan: &LogicalPlan) -> Result<(SchemaRef, Data)> {
+    let physical = state.create_physical_plan(plan).await?;
+    let schema = without_metadata(&physical.schema());
+    let batches = datafusion::physical_plan::collect(physical, state.task_ctx()).await?;
+    let batches: Vec<_> =
+        batches.into_iter().map(|batch| batch.with_schema(schema.clone())).collect::<Result<_, _>>()?;
+    Ok((schema, Data::Host(batches.into())))
+}
+
+/// A file's own schema metadata (such as another writer's notes) says nothing about a query's result.
+fn without_metadata(schema: &Schema) -> SchemaRef {
+    let fields: Vec<_> = schema.fields().iter().map(|f| f.as_ref().clone().with_metadata(Default::default())).collect();
+    Arc::new(Schema::new(fields))
+}
+
+fn not_a_query(statement: &str) -> Error {
+    let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
+    Error::unsupported(format!("the statement {verb}"), "Session::sql takes one query (SELECT, WITH or VALUES)")
+}
+
+/// DataFusion words "more than one statement" as a missing feature; say what to do instead.
+fn one_statement(error: datafusion::error::DataFusionError, text: &str) -> Error {
+    match error {
+        datafusion::error::DataFusionError::NotImplemented(_) => {
+            Error::unsupported(format!("the SQL text {text:?}"), "Session::sql takes exactly one query")
+        }
+        other => other.into(),
+    }
+}
+
+/// Line and column of the only place where `name` stands as an identifier, or `None` if there are several or none.
+fn place_of(text: &str, name: &str) -> Option<(u64, u64)> {
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+    use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location().ok()?;
+    let mut places = tokens.iter().filter_map(|token| match &token.token {
+        Token::Word(word) if word.value == name || word.quote_style.is_none() && word.value.to_lowercase() == name => {
+            Some((token.span.start.line, token.span.start.column))
+        }
+        _ => None,
+    });
+    places.next().filter(|_| places.next().is_none())
+}

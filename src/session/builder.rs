@@ -1,0 +1,250 @@
+//! Making a session: device, strictness, memory.
+
+use std::sync::Arc;
+
+use datafusion::execution::context::SessionContext;
+use datafusion::prelude::SessionConfig;
+
+use super::{Inner, Session};
+use crate::device::{Device, MemoryLimit, SimOptions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::Engine;
+
+/// Where queries shall run.
+///
+/// ```
+/// use warpframe::DeviceChoice;
+/// assert_eq!("cuda:1".parse::<DeviceChoice>()?, DeviceChoice::Cuda(1));
+/// assert_eq!(DeviceChoice::Cuda(1).to_string(), "cuda:1");
+/// assert!("gpu".parse::<DeviceChoice>().is_err());
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeviceChoice {
+    /// The first GPU, or the CPU where there is none.
+    #[default]
+    Auto,
+    /// The GPU of this ordinal; its absence is an error.
+    Cuda(usize),
+    /// The CPU simulator of a GPU: slow, for tests.
+    Sim,
+    /// DataFusion's CPU engine.
+    Cpu,
+}
+
+impl std::str::FromStr for DeviceChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let lower = text.trim().to_ascii_lowercase();
+        let ordinal = lower.strip_prefix("cuda:").map(str::parse);
+        match (lower.as_str(), ordinal) {
+            ("auto", _) => Ok(DeviceChoice::Auto),
+            ("cuda", _) => Ok(DeviceChoice::Cuda(0)),
+            (_, Some(Ok(ordinal))) => Ok(DeviceChoice::Cuda(ordinal)),
+            ("sim", _) => Ok(DeviceChoice::Sim),
+            ("cpu", _) => Ok(DeviceChoice::Cpu),
+            _ => Err(setting(format!("device {text:?}: expected auto, cuda, cuda:N, sim or cpu"))),
+        }
+    }
+}
+
+impl std::fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            DeviceChoice::Auto => write!(f, "auto"),
+            DeviceChoice::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+            DeviceChoice::Sim => write!(f, "sim"),
+            DeviceChoice::Cpu => write!(f, "cpu"),
+        }
+    }
+}
+
+/// Choices for a [`Session`]; those not made are the environment's.
+///
+/// ```
+/// use warpframe::{DeviceChoice, Session};
+/// let session = Session::builder().device(DeviceChoice::Cpu).memory_limit("1GiB".parse()?).build()?;
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct SessionBuilder {
+    device: Option<DeviceChoice>,
+    strict: Option<bool>,
+    memory_limit: Option<MemoryLimit>,
+    sim: SimOptions,
+    partitions: Option<usize>,
+}
+
+impl SessionBuilder {
+    /// Where queries run; otherwise `WARPFRAME_DEVICE`, otherwise [`DeviceChoice::Auto`].
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn device(mut self, device: DeviceChoice) -> Self {
+        self.device = Some(device);
+        self
+    }
+
+    /// Whether a part of a query that the device cannot run is an error instead of running on the CPU; otherwise
+    /// `WARPFRAME_STRICT=1` decides.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session};
+    /// // Nothing can run on a device that is not there.
+    /// assert!(Session::builder().device(DeviceChoice::Cpu).strict(true).build().is_err());
+    /// ```
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = Some(strict);
+        self
+    }
+
+    /// Most device memory in use at once; otherwise `WARPFRAME_MEMORY_LIMIT`, otherwise 90% of the device's. Nothing
+    /// limits queries that run on the CPU.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).memory_limit("50%".parse()?).build()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn memory_limit(mut self, limit: MemoryLimit) -> Self {
+        self.memory_limit = Some(limit);
+        self
+    }
+
+    /// How the simulator schedules, where it is the device.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session, device::SimOptions};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).sim_options(SimOptions::default()).build()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn sim_options(mut self, options: SimOptions) -> Self {
+        self.sim = options;
+        self
+    }
+
+    /// Parts that the CPU engine cuts its work into; otherwise the number of cores.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).cpu_partitions(1).build()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn cpu_partitions(mut self, partitions: usize) -> Self {
+        self.partitions = Some(partitions.max(1));
+        self
+    }
+
+    /// Opens the device and makes the session.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DeviceUnavailable`] where the device asked for, or in strict mode any device, is not there;
+    /// [`ErrorKind::Parse`] for an environment variable with a value that means nothing.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Auto).build()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn build(self) -> Result<Session> {
+        let choice = match self.device {
+            Some(choice) => choice,
+            None => variable("WARPFRAME_DEVICE")?.unwrap_or_default(),
+        };
+        let strict = match self.strict {
+            Some(strict) => strict,
+            None => strict_variable()?,
+        };
+        let limit = match self.memory_limit {
+            Some(limit) => limit,
+            None => variable("WARPFRAME_MEMORY_LIMIT")?.unwrap_or_default(),
+        };
+
+        let mut notice = None;
+        let device = match choice {
+            DeviceChoice::Cpu => None,
+            DeviceChoice::Cuda(ordinal) => Some(Device::cuda(ordinal, limit)?),
+            DeviceChoice::Sim => Some(Device::sim(self.sim, limit)?),
+            DeviceChoice::Auto => match Device::cuda(0, limit) {
+                Ok(device) => Some(device),
+                Err(error) => {
+                    notice = Some(format!("no GPU: {}; queries run on the CPU", reason(&error)));
+                    None
+                }
+            },
+        };
+        if strict && device.is_none() {
+            let why = notice.unwrap_or_else(|| "the session was asked to run on the CPU".into());
+            return Err(ErrorKind::DeviceUnavailable {
+                device: choice.to_string(),
+                why: format!("strict mode needs one, but {why}"),
+            }
+            .into());
+        }
+
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("warpframe-worker")
+            .thread_stack_size(16 << 20)
+            .enable_all()
+            .build()
+            .map_err(|error| Error::io("", error))?;
+        let context = SessionContext::new_with_config(config(device.is_some(), self.partitions)?);
+        let engine = device.map(|device| Engine::new(device, strict));
+        Ok(Session(Arc::new(Inner { context, runtime: Some(runtime), engine, notice })))
+    }
+}
+
+/// How DataFusion plans for us.
+fn config(device: bool, partitions: Option<usize>) -> Result<SessionConfig> {
+    let mut config = SessionConfig::new();
+    if let Some(partitions) = partitions {
+        config = config.with_target_partitions(partitions);
+    }
+    let options = config.options_mut();
+    // Errors point at the SQL.
+    options.sql_parser.collect_spans = true;
+    // Strings are views here and on the device.
+    options.sql_parser.map_string_types_to_utf8view = true;
+    options.execution.parquet.schema_force_view_types = true;
+    // Files are read whole and in order, so that the same input gives the same rows in the same order.
+    options.execution.enable_file_stream_work_stealing = false;
+    if device {
+        // Uncorrelated scalar subqueries become joins, which the device runs, not plans hidden inside expressions.
+        options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+    }
+    Ok(config)
+}
+
+/// The reason alone: the notice already says that there is no GPU. One line, whatever a driver has to say.
+fn reason(error: &Error) -> String {
+    let text = match error.kind() {
+        ErrorKind::DeviceUnavailable { why, .. } => why.clone(),
+        _ => error.to_string(),
+    };
+    text.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches('.').to_string()
+}
+
+fn variable<T: std::str::FromStr<Err = Error>>(name: &str) -> Result<Option<T>> {
+    match std::env::var(name) {
+        Ok(value) if !value.trim().is_empty() => {
+            value.parse().map(Some).map_err(|error: Error| setting(format!("{name}: {error}")))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn strict_variable() -> Result<bool> {
+    match std::env::var("WARPFRAME_STRICT").as_deref().map(str::trim) {
+        Ok("1" | "true" | "on") => Ok(true),
+        Err(_) | Ok("" | "0" | "false" | "off") => Ok(false),
+        Ok(other) => Err(setting(format!("WARPFRAME_STRICT: {other:?}: expected 1 or 0"))),
+    }
+}
+
+fn setting(message: String) -> Error {
+    ErrorKind::Parse { path: None, line: 0, column: 0, message }.into()
+}

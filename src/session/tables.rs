@@ -1,0 +1,336 @@
+//! The session's tables: registering, naming, describing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::logical_expr::{LogicalPlanBuilder, UNNAMED_TABLE};
+
+use super::Session;
+use crate::error::{Error, ErrorKind, Result};
+use crate::frame::{Data, DataFrame, LazyFrame};
+use crate::io::{DOWNLOAD_ROWS, DeviceTable, Files, Format, SourceTable, expand};
+
+/// How a CSV file is laid out.
+///
+/// ```
+/// use warpframe::CsvOptions;
+/// let tabs = CsvOptions { delimiter: b'\t', has_header: false, ..CsvOptions::default() };
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CsvOptions {
+    /// Whether the first line names the columns; otherwise they are `column_1`, `column_2`, and so on.
+    pub has_header: bool,
+    /// Between values.
+    pub delimiter: u8,
+    /// Around values that contain delimiters or line ends.
+    pub quote: u8,
+    /// Rows looked at to infer the columns' types. A later value of another type is an error.
+    pub infer_rows: usize,
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        CsvOptions { has_header: true, delimiter: b',', quote: b'"', infer_rows: 1000 }
+    }
+}
+
+impl Session {
+    /// Makes batches of one schema a table; a table of this name is replaced.
+    ///
+    /// # Errors
+    /// No batch at all (an empty batch gives an empty table its schema), and batches of different schemas.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use warpframe::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// use warpframe::prelude::*;
+    ///
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let x = Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef;
+    /// session.register_batches("t", [RecordBatch::try_from_iter([("x", x)])?])?;
+    /// assert_eq!(session.sql("SELECT x FROM t WHERE x > 1")?.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_batches(&self, name: &str, batches: impl IntoIterator<Item = RecordBatch>) -> Result<()> {
+        self.register(name, self.memory_table(batches.into_iter().collect(), None)?)
+    }
+
+    /// Makes a Parquet file (or a directory of them, or those matching a pattern) a table; a table of this name is
+    /// replaced. The files are read when a query needs them.
+    ///
+    /// # Errors
+    /// A file that is missing ([`ErrorKind::Io`]) or is not Parquet ([`ErrorKind::File`]).
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.register_parquet("nation", "data/tpch/nation.parquet")?;
+    /// assert_eq!(session.sql("SELECT * FROM nation")?.collect()?.num_rows(), 25);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_parquet(&self, name: &str, path: impl AsRef<Path>) -> Result<()> {
+        self.register(name, self.file_table(path.as_ref(), Format::Parquet)?)
+    }
+
+    /// Makes a CSV file (or a directory of them, or those matching a pattern) a table, with types inferred from its
+    /// first rows; a table of this name is replaced. The files are read when a query needs them.
+    ///
+    /// # Errors
+    /// A file that is missing ([`ErrorKind::Io`]) or malformed ([`ErrorKind::Parse`] with line and field); a value that
+    /// does not fit its column's type is reported by the query that reads it.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.register_csv("jets", "data/jets.csv")?;
+    /// assert_eq!(session.schema("jets")?.field(1).name(), "px");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_csv(&self, name: &str, path: impl AsRef<Path>) -> Result<()> {
+        self.register_csv_with(name, path, CsvOptions::default())
+    }
+
+    /// [`Session::register_csv`] for files of another layout.
+    ///
+    /// ```
+    /// # use warpframe::{CsvOptions, DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let options = CsvOptions { infer_rows: 10, ..CsvOptions::default() };
+    /// session.register_csv_with("jets", "data/jets.csv", options)?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_csv_with(&self, name: &str, path: impl AsRef<Path>, options: CsvOptions) -> Result<()> {
+        self.register(name, self.file_table(path.as_ref(), Format::Csv(options))?)
+    }
+
+    /// Makes a frame a table; a table of this name is replaced. Rows that lie on the device stay there.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let squares = session.sql("SELECT column1 AS x, column1 * column1 AS y FROM (VALUES (1), (2), (3))")?.collect()?;
+    /// session.register_table("squares", &squares)?;
+    /// assert_eq!(session.sql("SELECT * FROM squares WHERE y = 9")?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_table(&self, name: &str, frame: &DataFrame) -> Result<()> {
+        self.register(name, self.provider_of(frame)?)
+    }
+
+    /// Forgets a table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TableNotFound`].
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.register_csv("jets", "data/jets.csv")?;
+    /// session.deregister("jets")?;
+    /// assert!(session.deregister("jets").is_err());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn deregister(&self, name: &str) -> Result<()> {
+        match self.context().deregister_table(TableReference::bare(name))? {
+            Some(_) => Ok(()),
+            None => Err(self.table_not_found(name)),
+        }
+    }
+
+    /// The names of the tables, sorted.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.register_csv("jets", "data/jets.csv")?;
+    /// assert_eq!(session.table_names(), ["jets"]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn table_names(&self) -> Vec<String> {
+        let options = self.context().copied_config();
+        let catalog = &options.options().catalog;
+        let mut names = self
+            .context()
+            .catalog(&catalog.default_catalog)
+            .and_then(|c| c.schema(&catalog.default_schema))
+            .map(|schema| schema.table_names())
+            .unwrap_or_default();
+        names.sort();
+        names
+    }
+
+    /// The columns of a table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TableNotFound`].
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.register_parquet("nation", "data/tpch/nation.parquet")?;
+    /// assert_eq!(session.schema("nation")?.fields().len(), 4);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn schema(&self, table: &str) -> Result<SchemaRef> {
+        Ok(self.provider(table)?.schema())
+    }
+
+    /// A lazy frame of a table's rows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TableNotFound`].
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.register_csv("jets", "data/jets.csv")?;
+    /// assert_eq!(session.table("jets")?.select([col("E")])?.collect()?.num_rows(), 100_000);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn table(&self, name: &str) -> Result<LazyFrame> {
+        self.scan_provider(TableReference::bare(name), self.provider(name)?)
+    }
+
+    /// A lazy frame of a Parquet file's rows, or of several files', as [`Session::register_parquet`] takes them.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let nations = session.scan_parquet("data/tpch/nation.parquet")?.filter(col("n_regionkey").eq(lit(3)))?;
+    /// assert_eq!(nations.collect()?.num_rows(), 5);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn scan_parquet(&self, path: impl AsRef<Path>) -> Result<LazyFrame> {
+        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path.as_ref(), Format::Parquet)?)
+    }
+
+    /// A lazy frame of a CSV file's rows, or of several files', as [`Session::register_csv`] takes them.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let jets = session.scan_csv("data/jets.csv")?.group_by([col("jetid")]).agg([sum(col("px"))])?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn scan_csv(&self, path: impl AsRef<Path>) -> Result<LazyFrame> {
+        self.scan_csv_with(path, CsvOptions::default())
+    }
+
+    /// [`Session::scan_csv`] for files of another layout.
+    ///
+    /// ```
+    /// # use warpframe::{CsvOptions, DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let jets = session.scan_csv_with("data/jets.csv", CsvOptions { infer_rows: 10, ..CsvOptions::default() })?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn scan_csv_with(&self, path: impl AsRef<Path>, options: CsvOptions) -> Result<LazyFrame> {
+        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path.as_ref(), Format::Csv(options))?)
+    }
+
+    /// Reads Parquet files now.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.read_parquet("data/tpch/region.parquet")?.num_rows(), 5);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn read_parquet(&self, path: impl AsRef<Path>) -> Result<DataFrame> {
+        self.scan_parquet(path)?.collect()
+    }
+
+    /// Reads CSV files now.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.read_csv("data/jets.csv")?.num_rows(), 100_000);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn read_csv(&self, path: impl AsRef<Path>) -> Result<DataFrame> {
+        self.scan_csv(path)?.collect()
+    }
+
+    /// A frame of batches of one schema.
+    ///
+    /// # Errors
+    /// No batch at all (an empty batch gives an empty frame its schema), and batches of different schemas.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use warpframe::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let x = Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef;
+    /// assert_eq!(session.from_arrow([RecordBatch::try_from_iter([("x", x)])?])?.num_rows(), 3);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn from_arrow(&self, batches: impl IntoIterator<Item = RecordBatch>) -> Result<DataFrame> {
+        let table = self.memory_table(batches.into_iter().collect(), None)?;
+        self.scan_provider(TableReference::bare(UNNAMED_TABLE), table)?.collect()
+    }
+
+    /// A lazy frame over an eager one's rows, wherever they lie.
+    pub(crate) fn scan_frame(&self, frame: &DataFrame) -> Result<LazyFrame> {
+        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.provider_of(frame)?)
+    }
+
+    fn scan_provider(&self, name: TableReference, provider: Arc<dyn TableProvider>) -> Result<LazyFrame> {
+        let plan = LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()?;
+        Ok(LazyFrame::new(self.clone(), plan))
+    }
+
+    fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
+        // Registering over an existing name is an error of the catalog's; ours replaces.
+        self.context().deregister_table(TableReference::bare(name))?;
+        self.context().register_table(TableReference::bare(name), provider)?;
+        Ok(())
+    }
+
+    fn provider(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
+        self.block_on(self.context().table_provider(TableReference::bare(name))).map_err(|_| self.table_not_found(name))
+    }
+
+    fn file_table(&self, path: &Path, format: Format) -> Result<Arc<dyn TableProvider>> {
+        let files = Files { paths: expand(path, format.extension())?, format };
+        let provider = self.block_on(files.provider(&self.state()))?;
+        Ok(Arc::new(SourceTable::new(provider, Some(files), self.device().is_none())))
+    }
+
+    fn memory_table(&self, batches: Vec<RecordBatch>, schema: Option<SchemaRef>) -> Result<Arc<dyn TableProvider>> {
+        let schema = match (schema, batches.first()) {
+            (Some(schema), _) => schema,
+            (None, Some(batch)) => batch.schema(),
+            (None, None) => {
+                return Err(Error::unsupported("a table of no batches", "an empty batch is needed for its schema"));
+            }
+        };
+        if let Some(other) = batches.iter().find(|batch| batch.schema().fields() != schema.fields()) {
+            return Err(ErrorKind::TypeMismatch {
+                what: "batches of one table".into(),
+                expected: schema.to_string(),
+                found: other.schema().to_string(),
+            }
+            .into());
+        }
+        let memory = MemTable::try_new(schema, vec![batches])?;
+        Ok(Arc::new(SourceTable::new(Arc::new(memory), None, self.device().is_none())))
+    }
+
+    fn provider_of(&self, frame: &DataFrame) -> Result<Arc<dyn TableProvider>> {
+        match frame.data() {
+            // Rows on another session's device are strangers to ours.
+            Data::Device(table) if self.device().is_some_and(|device| device.same(&table.device)) => {
+                Ok(Arc::new(DeviceTable { table: table.clone() }))
+            }
+            Data::Device(table) => self.memory_table(table.to_batches(DOWNLOAD_ROWS)?, Some(table.schema.clone())),
+            Data::Host(batches) => self.memory_table(batches.to_vec(), Some(frame.schema())),
+        }
+    }
+}
