@@ -682,9 +682,8 @@ fn cells_body(
             None => update.push_str(&format!("{{ {step} }}\n")),
         }
     }
-    let statements = format!(
-        "{statements}u64 slot;\n{slot}const u64 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}"
-    );
+    let statements =
+        format!("{statements}u64 slot;\n{slot}const u64 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}");
     let loop_ = striding_body(head, items, prologue, &statements);
     format!(
         "WF_DYNAMIC_SHARED(dynamic);\nconstexpr u64 COPIES = {copies};\n\
