@@ -6,8 +6,7 @@ use crate::device::{Buffer, Device, MemoryLimit, SimOptions};
 
 /// A simulated device with a schedule.
 pub(super) fn device(seed: u64) -> Device {
-    Device::sim(SimOptions { seed, ..SimOptions::default() }, MemoryLimit::Bytes(1 << 30))
-        .expect("the simulator needs a C++ compiler")
+    Device::sim(SimOptions::with_seed(seed), MemoryLimit::Bytes(1 << 30)).expect("the simulator needs a C++ compiler")
 }
 
 /// Devices with several schedules, and a GPU where there is one.
