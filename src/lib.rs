@@ -36,6 +36,11 @@ pub use session::{CsvOptions, DeviceChoice, Session, SessionBuilder};
 /// The Arrow implementation whose arrays and batches go in and out.
 pub use datafusion::arrow;
 
+/// The README's program is tested with the documentation's.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// What a program that uses warpframe wants in scope.
 ///
 /// ```

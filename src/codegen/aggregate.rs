@@ -232,9 +232,8 @@ fn attempt(
             first_rows = Some(buffer);
         }
         let limbs = limbs_of(&shape.feeds, rows, device);
-        let cell_bytes = slots.saturating_mul(4 * (limbs.iter().sum::<u32>() as u64 + 1));
+        let cell_bytes = slots.saturating_mul(limbs.iter().map(|l| l.bytes()).sum::<u64>() + 4);
         let fits = direct.is_some() && row_slots.is_none() && cell_bytes <= CELL_BYTES && !groups.is_empty();
-        let fits = fits && limbs.iter().all(|l| *l > 0);
         if fits {
             let copies = (CELL_BYTES / cell_bytes).clamp(1, 32).next_power_of_two();
             let copies = if copies * cell_bytes > CELL_BYTES { copies / 2 } else { copies }.min(32);
@@ -330,7 +329,7 @@ fn attempt(
 
 enum Body {
     Registers,
-    Cells { slot: String, limbs: Vec<u32>, copies: u64 },
+    Cells { slot: String, limbs: Vec<Cell>, copies: u64 },
     Atomics { slot: String },
 }
 
@@ -342,7 +341,7 @@ struct Names<'a> {
 }
 
 struct Cells<'a> {
-    limbs: &'a [u32],
+    limbs: &'a [Cell],
     copies: u64,
     seen: &'a str,
 }
@@ -491,26 +490,38 @@ fn rows_per_thread(rows: u64, device: &Device) -> u64 {
     tiles.div_ceil(blocks) + 8
 }
 
-/// Limbs of each accumulator's cell, 0 where it cannot live in cells. A block's share of the rows bounds its sums.
-fn limbs_of(feeds: &[Feed], rows: u64, device: &Device) -> Vec<u32> {
+/// What an accumulator keeps in shared memory for a group.
+#[derive(Debug, Clone, Copy)]
+enum Cell {
+    /// A sum of this many 32-bit limbs.
+    Limbs(u32),
+    /// 64 order-preserving bits.
+    Extremum,
+}
+
+impl Cell {
+    fn bytes(self) -> u64 {
+        match self {
+            Cell::Limbs(limbs) => 4 * u64::from(limbs),
+            Cell::Extremum => 8,
+        }
+    }
+}
+
+/// The cell of each accumulator. A block's share of the rows bounds its sums.
+fn limbs_of(feeds: &[Feed], rows: u64, device: &Device) -> Vec<Cell> {
     let block_rows = rows_per_thread(rows, device).saturating_mul(u64::from(THREADS)).max(1);
     (feeds.iter())
         .map(|feed| match (&feed.accumulator, &feed.value) {
-            (Accumulator::Count, _) => 2,
-            (Accumulator::Sum64, Some(value)) | (Accumulator::Sum128, Some(value)) => {
+            (Accumulator::Least | Accumulator::Greatest, _) => Cell::Extremum,
+            (Accumulator::Sum64 | Accumulator::Sum128, Some(value)) => {
                 let (low, high) = value.bounds();
                 let most = low.unsigned_abs().max(high.unsigned_abs());
                 let bits = 128 - most.leading_zeros() + (64 - block_rows.leading_zeros()) + 1;
-                match bits {
-                    0..=32 => 1,
-                    33..=64 => 2,
-                    65..=96 => 3,
-                    _ => 4,
-                }
+                Cell::Limbs(bits.div_ceil(32).clamp(1, 4))
             }
-            (Accumulator::Fixed { .. }, _) => 4,
-            // 64-bit minima are compare-and-swap loops in shared memory: two limbs of space, aligned by layout.
-            _ => 0,
+            (Accumulator::Count, _) => Cell::Limbs(2),
+            _ => Cell::Limbs(4),
         })
         .collect()
 }
@@ -607,7 +618,7 @@ fn registers_body(
     )
 }
 
-/// Kernel for few groups: cells in shared memory.
+/// Kernel for few groups: cells in shared memory, extrema (64 bits) in front of limbs (32 bits).
 #[allow(clippy::too_many_arguments)]
 fn cells_body(
     feeds: &[Feed],
@@ -620,47 +631,67 @@ fn cells_body(
     slot: &str,
 ) -> String {
     let copies = cells.copies;
-    let total: u32 = cells.limbs.iter().sum::<u32>() + 1;
     let mut update = String::from("cells[cell] = 1;\n");
     let mut flush = String::new();
-    let mut limb = 1;
-    for (i, (feed, limbs)) in feeds.iter().zip(cells.limbs).enumerate() {
+    let mut clear = String::new();
+    let (mut limb, mut extremum) = (1, 0);
+    for (i, (feed, shape)) in feeds.iter().zip(cells.limbs).enumerate() {
         let (_, argument) = argument(feed, &names.exponents[i]);
-        let lost = matches!(feed.accumulator, Accumulator::Fixed { .. });
-        let mut step = format!("cell_add<{limbs}>(cells + {limb} * stride + cell, stride, (i128)({argument}));");
-        if lost {
-            step = format!(
-                "bool lost = false; {step} if (lost) atomicOr((u32*)({} + 1), {}u);",
-                names.control,
-                Retry::INEXACT
-            );
-        }
+        let target = &names.accumulators[i];
+        let step = match shape {
+            Cell::Extremum => {
+                let (function, empty) = match feed.accumulator {
+                    Accumulator::Least => ("atomic_min", "~0ull"),
+                    _ => ("atomic_max", "0ull"),
+                };
+                clear.push_str(&format!(
+                    "for (u64 i = threadIdx.x; i < stride; i += THREADS) extrema[{extremum} * stride + i] = {empty};\n"
+                ));
+                flush.push_str(&format!(
+                    "for (u64 c = 0; c < COPIES; ++c) {function}({target} + slot, extrema[{extremum} * stride + slot * COPIES + c]);\n"
+                ));
+                extremum += 1;
+                format!("{function}(extrema + {} * stride + cell, (u64)({argument}));", extremum - 1)
+            }
+            Cell::Limbs(limbs) => {
+                let add = match feed.accumulator.words() {
+                    1 => format!("if (sum != 0) atomicAdd({target} + slot, (u64)sum);"),
+                    _ => format!("atomic_add_i128({target} + 2 * slot, sum);"),
+                };
+                let read = match feed.accumulator {
+                    Accumulator::Count => format!("(i128)(u64)cell_read<{limbs}>"),
+                    _ => format!("cell_read<{limbs}>"),
+                };
+                flush.push_str(&format!(
+                    "{{ i128 sum = 0;\nfor (u64 c = 0; c < COPIES; ++c) sum += {read}(cells + {limb} * stride + slot * COPIES + c, stride);\n{add} }}\n"
+                ));
+                let add = format!("cell_add<{limbs}>(cells + {limb} * stride + cell, stride, (i128)({argument}));");
+                limb += limbs;
+                match feed.accumulator {
+                    Accumulator::Fixed { .. } => format!(
+                        "bool lost = false; {add} if (lost) atomicOr((u32*)({} + 1), {}u);",
+                        names.control,
+                        Retry::INEXACT
+                    ),
+                    _ => add,
+                }
+            }
+        };
         match &feed.valid {
             Some(valid) => update.push_str(&format!("if ({valid}) {{ {step} }}\n")),
             None => update.push_str(&format!("{{ {step} }}\n")),
         }
-        let target = &names.accumulators[i];
-        let add = match feed.accumulator.words() {
-            1 => format!("if (sum != 0) atomicAdd({target} + slot, (u64)sum);"),
-            _ => format!("atomic_add_i128({target} + 2 * slot, sum);"),
-        };
-        let read = match feed.accumulator {
-            Accumulator::Count => format!("(i128)(u64)cell_read<{limbs}>"),
-            _ => format!("cell_read<{limbs}>"),
-        };
-        flush.push_str(&format!(
-            "{{ i128 sum = 0;\nfor (u64 c = 0; c < COPIES; ++c) sum += {read}(cells + {limb} * stride + slot * COPIES + c, stride);\n{add} }}\n"
-        ));
-        limb += limbs;
     }
-    let statements =
-        format!("{statements}u64 slot;\n{slot}const u64 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}");
+    let statements = format!(
+        "{statements}u64 slot;\n{slot}const u64 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}"
+    );
     let loop_ = striding_body(head, items, prologue, &statements);
     format!(
-        "WF_DYNAMIC_SHARED(dynamic);\nu32* const cells = (u32*)dynamic;\n\
-         constexpr u64 COPIES = {copies};\nconst u64 slots = {slots};\nconst u64 stride = slots * COPIES;\n\
-         for (u64 i = threadIdx.x; i < stride * {total}; i += THREADS) cells[i] = 0;\n\
-         __syncthreads();  // cells are zero\n\
+        "WF_DYNAMIC_SHARED(dynamic);\nconstexpr u64 COPIES = {copies};\n\
+         const u64 slots = {slots};\nconst u64 stride = slots * COPIES;\n\
+         u64* const extrema = (u64*)dynamic;\nu32* const cells = (u32*)(extrema + {extremum} * stride);\n\
+         {clear}for (u64 i = threadIdx.x; i < stride * {limb}; i += THREADS) cells[i] = 0;\n\
+         __syncthreads();  // cells are fresh\n\
          {loop_}\
          __syncthreads();  // all rows are in\n\
          for (u64 slot = threadIdx.x; slot < slots; slot += THREADS) {{\n\

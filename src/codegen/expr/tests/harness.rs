@@ -193,7 +193,7 @@ impl Context {
             let valid = value.validity().to_string();
             let store = match repr {
                 Repr::View => {
-                    format!("store_text(p.out + {offset} + row * {}, masked({}, {valid}));", TEXT + 4, value.code)
+                    format!("store_text(p.out + {offset} + row * {}, masked({}, {valid}));", TEXT + 16, value.code)
                 }
                 other => {
                     format!("*({}*)(p.out + {offset} + row * 16) = {};", other.device_type(), widen(&value, other))
@@ -216,7 +216,7 @@ impl Context {
                  p.valid[{index} * {ROWS} + row] = {valid};\n{check}\n}}\n",
                 expr = expr.to_string().replace(['\n', '\\'], " "),
             );
-            offset += ROWS * if repr == Repr::View { TEXT + 4 } else { 16 };
+            offset += ROWS * if repr == Repr::View { TEXT + 16 } else { 16 };
         }
         let text = format!(
             r#"#include "arith.cuh"
@@ -248,7 +248,7 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
         let addresses = device.upload("test", &words(&self.addresses)).expect("memory");
         let parameters = device.upload("test", &words(&self.parameters)).expect("memory");
         let cells = exprs.len() * ROWS;
-        let out = device.alloc_zeroed("test", cells * (TEXT + 4)).expect("memory");
+        let out = device.alloc_zeroed("test", cells * (TEXT + 16)).expect("memory");
         let valid = device.alloc_zeroed("test", cells).expect("memory");
         let status = device.alloc_zeroed("test", cells * 4).expect("memory");
         let arguments: [Argument; 6] = [
@@ -259,7 +259,7 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
             (&status).into(),
             (ROWS as u64).into(),
         ];
-        // SAFETY: the arguments match `Params`; `out` has 68 bytes a row and expression, `valid` one, `status` four;
+        // SAFETY: the arguments match `Params`; `out` has 80 bytes a row and expression, `valid` one, `status` four;
         // addresses are of buffers that `self` keeps.
         unsafe { device.launch(&kernel, Grid { blocks: 1, threads: 64, shared: 0 }, &arguments) }.expect("launch");
         let read = |buffer: &Buffer| {
@@ -272,7 +272,7 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
         for (index, expr) in exprs.iter().enumerate() {
             let dtype = expr.get_type(&self.schema).expect("a type");
             let repr = Repr::of(&dtype).expect("a representation");
-            let stride = if repr == Repr::View { TEXT + 4 } else { 16 };
+            let stride = if repr == Repr::View { TEXT + 16 } else { 16 };
             for (row, expected) in self.expected(expr).into_iter().enumerate() {
                 let cell = index * ROWS + row;
                 let failure = u32::from_le_bytes(status[cell * 4..cell * 4 + 4].try_into().expect("4 bytes"));
