@@ -22,6 +22,8 @@ pub mod device;
 mod error;
 mod exec;
 pub mod frame;
+#[cfg(feature = "polars")]
+pub mod interop;
 mod io;
 mod ops;
 mod plan;

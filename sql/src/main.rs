@@ -1,1 +1,82 @@
-fn main() {}
+//! The `warpframe` command: SQL over Parquet and CSV files, in a shell or from the command line.
+//!
+//! [`arguments`] says what was asked for, [`statement`] splits SQL, [`run`] runs it through the engine's public API,
+//! [`output`] writes results, [`report`] tells what went wrong, and [`shell`] does all that with a person.
+
+mod arguments;
+mod output;
+mod report;
+mod run;
+mod shell;
+mod statement;
+
+use std::io::{self, BufWriter, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+
+use arguments::{Arguments, Job};
+use report::{Failure, Source};
+use run::{Runner, Settings};
+
+/// Rows of one result that a terminal gets to see: some screens, and no flood.
+const TERMINAL_ROWS: usize = 100;
+
+fn main() -> ExitCode {
+    let (arguments, jobs) = Arguments::from_command_line();
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
+    let mut messages = io::stderr();
+    let result = run(&arguments, jobs, &mut out, &mut messages);
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => ExitCode::from(failure.exit_code()),
+    }
+}
+
+/// Does what the command line asks for. Failures have been reported.
+fn run(
+    arguments: &Arguments,
+    jobs: Vec<Job>,
+    out: &mut dyn io::Write,
+    messages: &mut dyn io::Write,
+) -> Result<(), Failure> {
+    let session = arguments.session().inspect_err(|failure| complain(messages, failure))?;
+    if let Some(notice) = session.notice() {
+        let _ = writeln!(messages, "{notice}");
+    }
+    arguments.register(&session).inspect_err(|failure| complain(messages, failure))?;
+
+    let shell = jobs.is_empty() && io::stdin().is_terminal();
+    let settings = Settings {
+        format: arguments.format,
+        max_rows: io::stdout().is_terminal().then_some(TERMINAL_ROWS),
+        timer: false,
+        talkative: shell,
+    };
+    let mut runner = Runner::new(session, settings, out, messages);
+    if shell {
+        return shell::run(&mut runner);
+    }
+    let jobs = if jobs.is_empty() { vec![Job::Script("-".into())] } else { jobs };
+    for job in jobs {
+        let source = source(job).inspect_err(|failure| runner.complain(failure))?;
+        runner.run(&source)?;
+    }
+    Ok(())
+}
+
+fn source(job: Job) -> Result<Source, Failure> {
+    match job {
+        Job::Command(text) => Ok(Source { name: Some("-c".into()), text }),
+        Job::Script(path) if path == Path::new("-") => {
+            Ok(Source { name: Some("standard input".into()), text: run::read_standard_input()? })
+        }
+        Job::Script(path) => {
+            let text = std::fs::read_to_string(&path).map_err(|error| Failure::file(&path, error))?;
+            Ok(Source { name: Some(path.display().to_string()), text })
+        }
+    }
+}
+
+fn complain(messages: &mut dyn io::Write, failure: &Failure) {
+    let _ = messages.write_all(failure.report(None, None).as_bytes());
+}

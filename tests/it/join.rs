@@ -58,7 +58,7 @@ fn joins_with_further_conditions() {
         "SELECT t.k, count(*), sum(u.m) FROM t JOIN u ON t.id = u.id GROUP BY t.k",
         "SELECT t.id FROM t JOIN u ON t.id = u.id JOIN u v ON u.k = v.id AND v.b",
         "SELECT t.id, u.id AS other FROM t JOIN u ON t.k IS NOT DISTINCT FROM u.k WHERE t.id < 40 AND u.id < 60",
-        "SELECT t.id, u.id AS other FROM t JOIN u ON t.s IS NOT DISTINCT FROM u.s AND t.id = u.id",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON (t.s IS NOT DISTINCT FROM u.s) AND t.id = u.id",
         "SELECT a.id FROM t a, u b WHERE a.id = b.id AND a.k = 3 AND b.k > 2",
         "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k) JOIN (SELECT k2, sum(x) AS y FROM u GROUP BY k2) v ON k = k2",
         "SELECT q.id, r.id AS other FROM (SELECT DISTINCT k, id % 10 AS id FROM t) q JOIN (SELECT k, max(id) AS id FROM u GROUP BY k) r ON q.k = r.k",

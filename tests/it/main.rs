@@ -13,6 +13,7 @@ mod frame;
 mod join;
 mod limit;
 mod project;
+mod random;
 mod session;
 mod sort;
 mod tables;

@@ -73,8 +73,9 @@ impl Shape {
             Batches::One => vec![whole],
             Batches::Sliced => vec![whole.slice(13, self.rows)],
             Batches::Several => {
-                let cuts = [0, 1, 1, rows / 3, rows / 3 + 7, rows];
-                cuts.windows(2).map(|cut| whole.slice(cut[0].min(rows), cut[1].min(rows) - cut[0].min(rows))).collect()
+                let mut cuts = [0, 1, 1, rows / 3, rows / 3 + 7, rows].map(|cut| cut.min(rows));
+                cuts.sort();
+                cuts.windows(2).map(|cut| whole.slice(cut[0], cut[1] - cut[0])).collect()
             }
         }
     }
@@ -281,11 +282,6 @@ impl IntoArray for DictionaryArray<Int32Type> {
         let values = warpframe::arrow::compute::concat(&[&values, &unused]).expect("both are strings");
         Arc::new(DictionaryArray::new(keys, values))
     }
-}
-
-/// A table of one column.
-pub fn column(name: &str, array: impl Array + 'static) -> Vec<RecordBatch> {
-    columns(vec![(name, Arc::new(array))])
 }
 
 /// A table of nullable columns.

@@ -1,0 +1,256 @@
+//! The command line: what was asked for, and which tables the files become.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+use warpframe::device::MemoryLimit;
+use warpframe::{CsvOptions, DeviceChoice, Session};
+
+use crate::output::Format;
+use crate::report::Failure;
+
+/// SQL over Parquet and CSV files, on the GPU.
+///
+/// Each file is a table named after it: `data/jets.csv` is jets. Without -c and -f, SQL comes from a shell on a terminal,
+/// and otherwise from standard input.
+#[derive(Debug, Parser)]
+#[command(name = "warpframe", version)]
+pub struct Arguments {
+    /// Parquet (.parquet), CSV (.csv) or tab-separated (.tsv) files, directories of them, or patterns such as 'd/*.csv'
+    #[arg(value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+
+    /// Run these statements; may be given several times
+    #[arg(short = 'c', value_name = "SQL", allow_hyphen_values = true)]
+    pub commands: Vec<String>,
+
+    /// Run the statements of this file ('-' for standard input)
+    #[arg(short = 'f', value_name = "FILE")]
+    pub scripts: Vec<PathBuf>,
+
+    /// Where queries run: auto, cuda, cuda:N, sim (a simulator of a GPU, for tests) or cpu
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<DeviceChoice>,
+
+    /// Make it an error if any part of a query cannot run on the device
+    #[arg(long)]
+    pub strict: bool,
+
+    /// How results are written
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Most device memory in use at once: bytes such as 2GiB or 500MB, or per cent such as 80%
+    #[arg(long, value_name = "N")]
+    pub memory_limit: Option<MemoryLimit>,
+}
+
+/// SQL that the command line names, in the order in which it does.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Job {
+    /// The text of a `-c`.
+    Command(String),
+    /// The file of a `-f`.
+    Script(PathBuf),
+}
+
+impl Arguments {
+    /// Reads the process's command line; on a mistake says so and exits with 2.
+    pub fn from_command_line() -> (Arguments, Vec<Job>) {
+        let matches = Arguments::command().get_matches();
+        match Arguments::from_arg_matches(&matches) {
+            Ok(arguments) => {
+                let jobs = arguments.jobs(&matches);
+                (arguments, jobs)
+            }
+            Err(error) => error.exit(),
+        }
+    }
+
+    fn jobs(&self, matches: &ArgMatches) -> Vec<Job> {
+        let places = |id: &str| matches.indices_of(id).into_iter().flatten();
+        let commands = places("commands").zip(self.commands.iter().map(|text| Job::Command(text.clone())));
+        let scripts = places("scripts").zip(self.scripts.iter().map(|path| Job::Script(path.clone())));
+        let in_order: BTreeMap<usize, Job> = commands.chain(scripts).collect();
+        in_order.into_values().collect()
+    }
+
+    /// Makes the session; where no device was asked for, the environment may.
+    pub fn session(&self) -> Result<Session, Failure> {
+        let mut builder = Session::builder();
+        if let Some(device) = self.device {
+            builder = builder.device(device);
+        }
+        if self.strict {
+            builder = builder.strict(true);
+        }
+        if let Some(limit) = self.memory_limit {
+            builder = builder.memory_limit(limit);
+        }
+        if self.strict && self.device == Some(DeviceChoice::Cpu) {
+            return Err(Failure::usage("--strict asks for a device, --device cpu for none"));
+        }
+        builder.build().map_err(Failure::of_session)
+    }
+
+    /// Makes each file a table of the session.
+    pub fn register(&self, session: &Session) -> Result<(), Failure> {
+        for table in self.tables()? {
+            let registered = match table.kind {
+                Kind::Parquet => session.register_parquet(&table.name, &table.path),
+                Kind::Csv => session.register_csv(&table.name, &table.path),
+                Kind::Tsv => {
+                    let options = CsvOptions { delimiter: b'\t', ..CsvOptions::default() };
+                    session.register_csv_with(&table.name, &table.path, options)
+                }
+            };
+            registered?;
+        }
+        Ok(())
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, Failure> {
+        let mut tables: BTreeMap<String, Table> = BTreeMap::new();
+        for argument in &self.files {
+            for path in expand(argument)? {
+                let kind = Kind::of(&path)?;
+                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                if let Some(other) = tables.get(&name) {
+                    return Err(Failure::usage(format!(
+                        "{} and {} would both be the table {name:?}",
+                        other.path.display(),
+                        path.display()
+                    )));
+                }
+                tables.insert(name.clone(), Table { name, path, kind });
+            }
+        }
+        Ok(tables.into_values().collect())
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Table {
+    name: String,
+    path: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Parquet,
+    Csv,
+    Tsv,
+}
+
+impl Kind {
+    /// By the extension; a directory without one is of the kind of its files.
+    fn of(path: &Path) -> Result<Kind, Failure> {
+        if let Some(kind) = Kind::of_extension(path) {
+            return Ok(kind);
+        }
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path).map_err(|error| Failure::file(path, error))?;
+            let mut kinds: Vec<Kind> =
+                entries.flatten().filter_map(|entry| Kind::of_extension(&entry.path())).collect();
+            kinds.dedup();
+            return match kinds[..] {
+                [Kind::Tsv] | [] => Err(Failure::usage(format!(
+                    "{}: a directory that is a table holds .parquet or .csv files",
+                    path.display()
+                ))),
+                [kind] => Ok(kind),
+                _ => Err(Failure::usage(format!("{}: a directory of several kinds of files", path.display()))),
+            };
+        }
+        Err(Failure::usage(format!(
+            "{}: not a kind of file that can be a table: .parquet, .csv and .tsv can",
+            path.display()
+        )))
+    }
+
+    fn of_extension(path: &Path) -> Option<Kind> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "parquet" => Some(Kind::Parquet),
+            "csv" => Some(Kind::Csv),
+            "tsv" => Some(Kind::Tsv),
+            _ => None,
+        }
+    }
+}
+
+/// The files that an argument names: itself, or a pattern's matches in byte order, as a shell would have given them.
+fn expand(argument: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let missing = || Failure::file(argument, std::io::ErrorKind::NotFound.into());
+    if argument.exists() {
+        return Ok(vec![argument.to_path_buf()]);
+    }
+    let pattern = argument.to_str().filter(|text| text.contains(['*', '?', '['])).ok_or_else(missing)?;
+    let matches =
+        glob::glob(pattern).map_err(|error| Failure::usage(format!("{pattern}: not a pattern of files: {error}")))?;
+    let mut paths: Vec<PathBuf> = matches.filter_map(Result::ok).collect();
+    paths.sort();
+    if paths.is_empty() { Err(missing()) } else { Ok(paths) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> (Arguments, Vec<Job>) {
+        let matches = Arguments::command().get_matches_from(std::iter::once(&"warpframe").chain(arguments));
+        let arguments = Arguments::from_arg_matches(&matches).unwrap();
+        let jobs = arguments.jobs(&matches);
+        (arguments, jobs)
+    }
+
+    fn names(arguments: &Arguments) -> Vec<String> {
+        arguments.tables().unwrap().into_iter().map(|table| table.name).collect()
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn jobs_keep_the_order_of_the_command_line() {
+        let (_, jobs) = parse(&["-c", "SELECT 1", "-f", "q.sql", "-c", "-- a comment"]);
+        let expected =
+            [Job::Command("SELECT 1".into()), Job::Script("q.sql".into()), Job::Command("-- a comment".into())];
+        assert_eq!(jobs, expected);
+    }
+
+    #[test]
+    fn files_are_tables_by_stem_and_patterns_are_their_matches() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).to_str().unwrap().to_string();
+        for name in ["a.csv", "b.CSV", "c.tsv", "d.parquet"] {
+            std::fs::write(path(name), "x\n1\n").unwrap();
+        }
+        std::fs::create_dir(path("parts")).unwrap();
+        std::fs::write(path("parts/1.csv"), "x\n1\n").unwrap();
+        std::fs::write(path("parts/2.csv"), "x\n2\n").unwrap();
+
+        assert_eq!(names(&parse(&[&path("?.[ct]sv"), &path("d.parquet")]).0), ["a", "c", "d"]);
+        assert_eq!(names(&parse(&[&path("b.CSV"), &path("parts")]).0), ["b", "parts"]);
+    }
+
+    #[test]
+    fn mistakes_in_files_are_told_apart() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).to_str().unwrap().to_string();
+        std::fs::create_dir(path("other")).unwrap();
+        for name in ["a.csv", "a.tsv", "notes.txt", "other/a.csv"] {
+            std::fs::write(path(name), "x\n1\n").unwrap();
+        }
+        let failure = |files: &[&str]| parse(files).0.tables().unwrap_err();
+
+        assert_eq!(failure(&[&path("a.csv"), &path("other/a.csv")]).exit_code(), 2);
+        assert_eq!(failure(&[&path("notes.txt")]).exit_code(), 2);
+        assert_eq!(failure(&[&path("nothing.csv")]).exit_code(), 1);
+        assert_eq!(failure(&[&path("*.parquet")]).exit_code(), 1);
+        assert!(failure(&[&path("nothing.csv")]).to_string().contains("nothing.csv"));
+    }
+}

@@ -1,0 +1,347 @@
+//! Results as text: tables, CSV, JSON, Markdown. Batches are written one after the other; no format keeps a result as
+//! text.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use unicode_width::UnicodeWidthStr;
+use warpframe::DataFrame;
+use warpframe::arrow::array::RecordBatch;
+use warpframe::arrow::datatypes::{DataType, Schema, SchemaRef};
+use warpframe::arrow::error::ArrowError;
+use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
+use warpframe::arrow::{csv, json};
+
+use crate::report::Failure;
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A drawn table, numbers to the right.
+    Table,
+    /// A header and comma-separated values; NULL is empty.
+    Csv,
+    /// One array of objects.
+    Json,
+    /// One object a line.
+    Ndjson,
+    /// A table in Markdown.
+    Markdown,
+}
+
+/// Rows to write.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    /// Names and types; there may be no batches.
+    pub schema: SchemaRef,
+    /// The rows that are shown.
+    pub batches: Vec<RecordBatch>,
+    /// How many there are, shown or not.
+    pub total: usize,
+}
+
+impl Rows {
+    /// The first rows of a frame, at most `limit`; only these are copied from a device.
+    pub fn of(frame: &DataFrame, limit: Option<usize>) -> Result<Rows, Failure> {
+        let total = frame.num_rows();
+        let mut left = limit.unwrap_or(total);
+        let batches =
+            if left < total && frame.is_on_device() { frame.head(left)?.to_arrow()? } else { frame.to_arrow()? };
+        let mut shown = vec![];
+        for batch in batches {
+            let rows = batch.num_rows().min(left);
+            left -= rows;
+            shown.push(batch.slice(0, rows));
+        }
+        Ok(Rows { schema: frame.schema(), batches: shown, total })
+    }
+
+    /// One batch, all of it shown.
+    pub fn whole(batch: RecordBatch) -> Rows {
+        Rows { schema: batch.schema(), total: batch.num_rows(), batches: vec![batch] }
+    }
+}
+
+/// Writes rows in a format.
+///
+/// # Errors
+/// What the writer says; a value that has no text.
+pub fn write(out: &mut dyn Write, format: Format, rows: &Rows) -> Result<(), Failure> {
+    let mut out = Remembering { out, error: None };
+    let written = match format {
+        Format::Table => write_table(&mut out, rows),
+        Format::Csv => write_csv(&mut out, rows),
+        Format::Json => write_json(&mut out, rows),
+        Format::Ndjson => write_ndjson(&mut out, rows),
+        Format::Markdown => write_markdown(&mut out, rows),
+    };
+    match (written, out.error) {
+        (Ok(()), _) => Ok(()),
+        (Err(_), Some(error)) => Err(error.into()),
+        (Err(error), None) => Err(warpframe::Error::from(error).into()),
+    }
+}
+
+/// Keeps the error of a failed write, which Arrow's writers hand on as text.
+struct Remembering<'a> {
+    out: &'a mut dyn Write,
+    error: Option<io::Error>,
+}
+
+impl Remembering<'_> {
+    fn remember<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            let copy = io::Error::from(error.kind());
+            self.error = Some(error);
+            copy
+        })
+    }
+}
+
+impl Write for Remembering<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.out.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            result => self.remember(result),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.out.flush();
+        self.remember(result)
+    }
+}
+
+fn write_csv(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
+    let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
+    // The header comes with the first batch, which may have no rows.
+    writer.write(&RecordBatch::new_empty(rows.schema.clone()))?;
+    rows.batches.iter().try_for_each(|batch| writer.write(batch))
+}
+
+fn write_json(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
+    let builder = json::WriterBuilder::new().with_explicit_nulls(true);
+    let mut writer = builder.build::<_, json::writer::JsonArray>(&mut *out);
+    rows.batches.iter().try_for_each(|batch| writer.write(batch))?;
+    writer.finish()?;
+    drop(writer);
+    Ok(out.write_all(b"\n")?)
+}
+
+fn write_ndjson(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
+    let builder = json::WriterBuilder::new().with_explicit_nulls(true);
+    let mut writer = builder.build::<_, json::writer::LineDelimited>(out);
+    rows.batches.iter().try_for_each(|batch| writer.write(batch))?;
+    writer.finish()
+}
+
+/// Two walks over the rows, the first for the columns' widths: no row is kept as text.
+fn write_table(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
+    let names: Vec<String> = rows.schema.fields().iter().map(|field| visible(field.name())).collect();
+    let mut widths: Vec<usize> = names.iter().map(|name| name.width()).collect();
+    each_row(&rows.batches, |values| {
+        for (width, value) in widths.iter_mut().zip(values.iter_mut()) {
+            make_visible(value);
+            *width = (*width).max(value.width());
+        }
+        Ok(())
+    })?;
+
+    let mut rule = String::from("+");
+    widths.iter().for_each(|width| rule.push_str(&format!("{}+", "-".repeat(width + 2))));
+    if !widths.is_empty() {
+        writeln!(out, "{rule}")?;
+        let left = vec![false; widths.len()];
+        write_row(out, &names, &widths, &left)?;
+        writeln!(out, "{rule}")?;
+        let right = to_the_right(&rows.schema);
+        each_row(&rows.batches, |values| {
+            values.iter_mut().for_each(make_visible);
+            write_row(out, values, &widths, &right)
+        })?;
+        if rows.total > 0 {
+            writeln!(out, "{rule}")?;
+        }
+    }
+    let shown: usize = rows.batches.iter().map(RecordBatch::num_rows).sum();
+    let unit = if rows.total == 1 { "row" } else { "rows" };
+    if shown < rows.total {
+        writeln!(out, "{} {unit}, of which the first {shown} are shown (SET max_rows = 0 shows all)", rows.total)?;
+    } else {
+        writeln!(out, "{} {unit}", rows.total)?;
+    }
+    Ok(())
+}
+
+fn write_row(out: &mut dyn Write, values: &[String], widths: &[usize], right: &[bool]) -> Result<(), ArrowError> {
+    for ((value, width), right) in values.iter().zip(widths).zip(right) {
+        let space = " ".repeat(width.saturating_sub(value.width()));
+        match right {
+            true => write!(out, "| {space}{value} ")?,
+            false => write!(out, "| {value}{space} ")?,
+        }
+    }
+    Ok(writeln!(out, "|")?)
+}
+
+fn write_markdown(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
+    let escape =
+        |value: &str| value.replace('\\', "\\\\").replace('|', "\\|").replace("\r\n", "<br>").replace('\n', "<br>");
+    let names: Vec<String> = rows.schema.fields().iter().map(|field| escape(field.name())).collect();
+    let rules = to_the_right(&rows.schema).into_iter().map(|right| if right { "---:" } else { "---" });
+    writeln!(out, "| {} |", names.join(" | "))?;
+    writeln!(out, "| {} |", rules.collect::<Vec<_>>().join(" | "))?;
+    each_row(&rows.batches, |values| {
+        let values: Vec<String> = values.iter().map(|value| escape(value)).collect();
+        Ok(writeln!(out, "| {} |", values.join(" | "))?)
+    })
+}
+
+/// Calls `visit` with the text of each row's values, NULL for nulls, in order.
+fn each_row(
+    batches: &[RecordBatch],
+    mut visit: impl FnMut(&mut [String]) -> Result<(), ArrowError>,
+) -> Result<(), ArrowError> {
+    let options = FormatOptions::new().with_null("NULL");
+    for batch in batches {
+        let columns = batch.columns().iter();
+        let columns = columns.map(|column| ArrayFormatter::try_new(column, &options)).collect::<Result<Vec<_>, _>>()?;
+        let mut values = vec![String::new(); columns.len()];
+        for row in 0..batch.num_rows() {
+            for (value, column) in values.iter_mut().zip(&columns) {
+                value.clear();
+                column.value(row).write(value)?;
+            }
+            visit(&mut values)?;
+        }
+    }
+    Ok(())
+}
+
+fn to_the_right(schema: &Schema) -> Vec<bool> {
+    fn is_number(dtype: &DataType) -> bool {
+        match dtype {
+            DataType::Dictionary(_, values) => is_number(values),
+            other => other.is_numeric(),
+        }
+    }
+    schema.fields().iter().map(|field| is_number(field.data_type())).collect()
+}
+
+/// Line ends would break the table, and escape sequences the terminal.
+fn visible(text: &str) -> String {
+    let mut text = text.to_string();
+    make_visible(&mut text);
+    text
+}
+
+fn make_visible(text: &mut String) {
+    if !text.chars().any(char::is_control) {
+        return;
+    }
+    let mut made = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c.is_control() {
+            true => write!(made, "{}", c.escape_default()).expect("writing to a string"),
+            false => made.push(c),
+        }
+    }
+    *text = made;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use warpframe::arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, StringArray};
+
+    use super::*;
+
+    fn sample() -> Rows {
+        let n = Arc::new(Int64Array::from(vec![Some(1), None, Some(-300)])) as ArrayRef;
+        let text = Arc::new(StringArray::from(vec![Some("a|b"), Some("é, \"q\""), None])) as ArrayRef;
+        let x = Arc::new(Float64Array::from(vec![0.5, f64::NAN, 1e300])) as ArrayRef;
+        let price = Decimal128Array::from(vec![Some(1234), Some(-5), None]).with_precision_and_scale(10, 2).unwrap();
+        let batch =
+            RecordBatch::try_from_iter([("n", n), ("text", text), ("x", x), ("price", Arc::new(price) as ArrayRef)]);
+        Rows::whole(batch.unwrap())
+    }
+
+    fn text(format: Format, rows: &Rows) -> String {
+        let mut out = vec![];
+        write(&mut out, format, rows).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn tables_align_numbers_to_the_right() {
+        let expected = "\
++------+--------+-------+-------+
+| n    | text   | x     | price |
++------+--------+-------+-------+
+|    1 | a|b    |   0.5 | 12.34 |
+| NULL | é, \"q\" |   NaN | -0.05 |
+| -300 | NULL   | 1e300 |  NULL |
++------+--------+-------+-------+
+3 rows
+";
+        assert_eq!(text(Format::Table, &sample()), expected);
+    }
+
+    #[test]
+    fn csv_quotes_and_leaves_nulls_empty() {
+        let expected = "n,text,x,price\n1,a|b,0.5,12.34\n,\"é, \"\"q\"\"\",NaN,-0.05\n-300,,1e300,\n";
+        assert_eq!(text(Format::Csv, &sample()), expected);
+    }
+
+    #[test]
+    fn json_has_nulls_by_name() {
+        let first = r#"{"n":1,"text":"a|b","x":0.5,"price":12.34}"#;
+        let second = r#"{"n":null,"text":"é, \"q\"","x":null,"price":-0.05}"#;
+        let third = r#"{"n":-300,"text":null,"x":1e300,"price":null}"#;
+        assert_eq!(text(Format::Ndjson, &sample()), format!("{first}\n{second}\n{third}\n"));
+        assert_eq!(text(Format::Json, &sample()), format!("[{first},{second},{third}]\n"));
+    }
+
+    #[test]
+    fn markdown_escapes_bars() {
+        let expected = "\
+| n | text | x | price |
+| ---: | --- | ---: | ---: |
+| 1 | a\\|b | 0.5 | 12.34 |
+| NULL | é, \"q\" | NaN | -0.05 |
+| -300 | NULL | 1e300 | NULL |
+";
+        assert_eq!(text(Format::Markdown, &sample()), expected);
+    }
+
+    #[test]
+    fn no_rows_are_still_columns() {
+        let rows = Rows { batches: vec![], total: 0, ..sample() };
+        assert_eq!(text(Format::Csv, &rows), "n,text,x,price\n");
+        assert_eq!(text(Format::Json, &rows), "[]\n");
+        assert_eq!(text(Format::Ndjson, &rows), "");
+        assert_eq!(
+            text(Format::Table, &rows),
+            "+---+------+---+-------+\n| n | text | x | price |\n+---+------+---+-------+\n0 rows\n"
+        );
+    }
+
+    #[test]
+    fn a_table_says_what_it_leaves_out() {
+        let mut rows = sample();
+        rows.batches[0] = rows.batches[0].slice(0, 1);
+        assert!(
+            text(Format::Table, &rows)
+                .ends_with("\n3 rows, of which the first 1 are shown (SET max_rows = 0 shows all)\n")
+        );
+    }
+
+    #[test]
+    fn control_characters_are_shown_as_such() {
+        let column = Arc::new(StringArray::from(vec!["a\nb\u{1b}[2J"])) as ArrayRef;
+        let rows = Rows::whole(RecordBatch::try_from_iter([("t", column)]).unwrap());
+        assert!(text(Format::Table, &rows).contains("| a\\nb\\u{1b}[2J |"), "{}", text(Format::Table, &rows));
+    }
+}

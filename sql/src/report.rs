@@ -1,0 +1,259 @@
+//! What went wrong, and how the user is told: the message, the place in the SQL with a caret under it, a hint.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use datafusion::sql::sqlparser::tokenizer::Location;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use warpframe::{Error, ErrorKind};
+
+/// A place in a text: line and column, in characters, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The line.
+    pub line: u64,
+    /// The column.
+    pub column: u64,
+}
+
+impl From<Location> for Place {
+    fn from(location: Location) -> Self {
+        Place { line: location.line, column: location.column }
+    }
+}
+
+/// SQL that was given, and by what name the user knows it.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Such as a file's path; `None` for what was typed just now.
+    pub name: Option<String>,
+    /// The text.
+    pub text: String,
+}
+
+/// Why the command, or one statement, came to nothing.
+#[derive(Debug)]
+pub struct Failure {
+    problem: Problem,
+    /// The place in the SQL, where the engine's error does not know it.
+    place: Option<Place>,
+}
+
+#[derive(Debug)]
+enum Problem {
+    /// The engine's account.
+    Engine(Error),
+    /// A statement that the command itself does not take.
+    Sql(String),
+    /// The command line is wrong.
+    Usage(String),
+    /// A file that the command itself reads.
+    File { path: PathBuf, source: io::Error },
+    /// The results cannot be written.
+    Output(io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure { problem: Problem::Engine(error), place: None }
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// Of an error in writing results; the other files' have names.
+    fn from(error: io::Error) -> Self {
+        Failure { problem: Problem::Output(error), place: None }
+    }
+}
+
+impl Failure {
+    /// A statement that cannot be done, and where it says so.
+    pub fn sql(message: String, place: Option<Place>) -> Self {
+        Failure { problem: Problem::Sql(message), place }
+    }
+
+    /// A command line that means nothing.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Failure { problem: Problem::Usage(message.into()), place: None }
+    }
+
+    /// A file that cannot be read.
+    pub fn file(path: &Path, source: io::Error) -> Self {
+        Failure { problem: Problem::File { path: path.into(), source }, place: None }
+    }
+
+    /// No session: either the environment's choices mean nothing, or they cannot be met.
+    pub fn of_session(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::Parse { path: None, message, .. } => Failure::usage(message.clone()),
+            _ => error.into(),
+        }
+    }
+
+    /// The same failure, said to be about this place unless it knows one.
+    pub fn at(mut self, place: Place) -> Self {
+        self.place = self.place().or(Some(place));
+        self
+    }
+
+    /// The place in the SQL, where known.
+    pub fn place(&self) -> Option<Place> {
+        let of_engine = match &self.problem {
+            Problem::Engine(error) => error.location().map(|(line, column)| Place { line, column }),
+            _ => None,
+        };
+        of_engine.or(self.place)
+    }
+
+    /// Whether nobody reads the results any more: no failure at all for a command in a pipe.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(&self.problem, Problem::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// 1 for a query or data that is wrong, 2 for a command line that is.
+    pub fn exit_code(&self) -> u8 {
+        match &self.problem {
+            Problem::Usage(_) => 2,
+            _ if self.is_broken_pipe() => 0,
+            _ => 1,
+        }
+    }
+
+    /// All that the user is told. `statement` is where the statement begins, for failures that know no closer place.
+    pub fn report(&self, source: Option<&Source>, statement: Option<Place>) -> String {
+        let mut report = format!("error: {self}\n");
+        match (source, self.place(), statement) {
+            (Some(source), Some(place), _) => point(&mut report, source, place),
+            (Some(Source { name: Some(name), text }), None, Some(statement)) if text.trim().contains('\n') => {
+                report.push_str(&format!("  --> {name}, in the statement at line {}\n", statement.line));
+            }
+            _ => {}
+        }
+        if let Some(hint) = self.hint() {
+            report.push_str(&format!("hint: {hint}\n"));
+        }
+        report
+    }
+
+    /// Names in SQL are lower case unless quoted: the one surprise that everybody meets.
+    fn hint(&self) -> Option<String> {
+        let Problem::Engine(error) = &self.problem else {
+            return matches!(self.problem, Problem::Usage(_)).then(|| "--help shows how the command is used".into());
+        };
+        let (ErrorKind::ColumnNotFound { name, known } | ErrorKind::TableNotFound { name, known }) = error.kind()
+        else {
+            return None;
+        };
+        let meant = known.iter().find(|other| *other != name && other.eq_ignore_ascii_case(name))?;
+        Some(format!("write \"{meant}\" with its quotes: a name without them is taken in lower case"))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.problem {
+            Problem::Engine(error) => match error.kind() {
+                // The place is shown in the text.
+                ErrorKind::Parse { path: None, message, .. } | ErrorKind::Plan { message, .. } => {
+                    write!(f, "{}", message.trim_start_matches("sql parser error: "))
+                }
+                ErrorKind::TableNotFound { name, known } if known.is_empty() => {
+                    write!(f, "no table named {name:?}; there are no tables")
+                }
+                _ => write!(f, "{error}"),
+            },
+            Problem::Sql(message) | Problem::Usage(message) => write!(f, "{message}"),
+            Problem::File { path, source } if source.kind() == io::ErrorKind::NotFound => {
+                write!(f, "{}: no such file", path.display())
+            }
+            Problem::File { path, source } => write!(f, "{}: {source}", path.display()),
+            Problem::Output(error) => write!(f, "writing the results: {error}"),
+        }
+    }
+}
+
+/// Adds the place's name, the line of SQL, and a caret under each character of the word that stands there.
+///
+/// ```text
+///   --> q.sql, line 2, column 8
+///     |
+///   2 | SELECT nobody FROM jets
+///     |        ^^^^^^
+/// ```
+fn point(report: &mut String, source: &Source, place: Place) {
+    let place_name = format!("line {}, column {}", place.line, place.column);
+    match &source.name {
+        Some(name) => report.push_str(&format!("  --> {name}, {place_name}\n")),
+        None => report.push_str(&format!("  --> {place_name}\n")),
+    }
+    let Some(line) = source.text.lines().nth(place.line.saturating_sub(1) as usize) else {
+        return;
+    };
+    let before: String = line.chars().take(place.column.saturating_sub(1) as usize).collect();
+    let word: String = line[before.len()..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    // A tab before the caret is a tab in the line above it.
+    let indent: String =
+        before.chars().map(|c| if c == '\t' { "\t".into() } else { " ".repeat(c.width().unwrap_or(0)) }).collect();
+    let number = place.line.to_string();
+    let margin = " ".repeat(number.len());
+    report.push_str(&format!(
+        "  {margin} |\n  {number} | {line}\n  {margin} | {indent}{}\n",
+        "^".repeat(word.width().max(1))
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source { name: Some("q.sql".into()), text: text.into() }
+    }
+
+    #[test]
+    fn the_caret_stands_under_the_word() {
+        let failure = Failure::sql("no".into(), Some(Place { line: 2, column: 8 }));
+        assert_eq!(
+            failure.report(Some(&source("-- é\nSELECT nobody FROM t")), None),
+            "error: no\n  --> q.sql, line 2, column 8\n    |\n  2 | SELECT nobody FROM t\n    |        ^^^^^^\n"
+        );
+    }
+
+    #[test]
+    fn tabs_and_wide_characters_keep_the_caret_in_place() {
+        let failure = Failure::sql("no".into(), Some(Place { line: 1, column: 5 }));
+        let report = failure.report(Some(&source("\t'表'+")), None);
+        assert!(report.ends_with("  1 | \t'表'+\n    | \t    ^\n"), "{report}");
+    }
+
+    #[test]
+    fn a_place_beyond_the_text_is_named_and_not_shown() {
+        let failure = Failure::sql("no".into(), Some(Place { line: 9, column: 5 }));
+        assert_eq!(failure.report(Some(&source("x")), None), "error: no\n  --> q.sql, line 9, column 5\n");
+        let behind = Failure::sql("no".into(), Some(Place { line: 1, column: 90 }));
+        assert!(behind.report(Some(&source("x")), None).ends_with("| x\n    |  ^\n"));
+    }
+
+    #[test]
+    fn a_failure_without_a_place_names_its_statement() {
+        let failure = Failure::from(Error::from(ErrorKind::Arithmetic { what: "Divide by zero error".into() }));
+        let report = failure.report(Some(&source("SELECT 1;\nSELECT 1/0")), Some(Place { line: 2, column: 1 }));
+        assert_eq!(report, "error: Divide by zero error\n  --> q.sql, in the statement at line 2\n");
+    }
+
+    #[test]
+    fn a_name_that_differs_in_case_only_gets_a_hint() {
+        let kind = ErrorKind::ColumnNotFound { name: "e".into(), known: vec!["px".into(), "E".into()] };
+        let report = Failure::from(Error::from(kind)).report(None, None);
+        assert!(report.contains("hint: write \"E\" with its quotes"), "{report}");
+    }
+
+    #[test]
+    fn exit_codes_tell_usage_from_data_and_a_closed_pipe_from_both() {
+        assert_eq!(Failure::usage("no").exit_code(), 2);
+        assert_eq!(Failure::sql("no".into(), None).exit_code(), 1);
+        assert_eq!(Failure::from(io::Error::from(io::ErrorKind::StorageFull)).exit_code(), 1);
+        assert_eq!(Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)).exit_code(), 0);
+    }
+}

@@ -1,0 +1,353 @@
+//! Runs statements on a session and writes what comes of them.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use warpframe::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
+use warpframe::arrow::datatypes::SchemaRef;
+use warpframe::device::{Counters, Device, KernelTime, MemoryLimit};
+use warpframe::{DataFrame, Error, ErrorKind, LazyFrame, Session};
+
+use crate::output::{self, Format, Rows};
+use crate::report::{Failure, Source};
+use crate::statement::{self, Existing, Name, Request, Rows as Wanted, Sql, Statement};
+
+/// What a user can change while the command runs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How results are written.
+    pub format: Format,
+    /// Most rows that a table shows; the other formats write all.
+    pub max_rows: Option<usize>,
+    /// Whether to tell how long each statement took.
+    pub timer: bool,
+    /// Whether statements without a result say what they did.
+    pub talkative: bool,
+}
+
+/// A session with somewhere to write to.
+pub struct Runner<'a> {
+    /// The tables and the device.
+    pub session: Session,
+    /// What the user chose.
+    pub settings: Settings,
+    out: &'a mut dyn Write,
+    /// Failures and times; apart from the results.
+    messages: &'a mut dyn Write,
+}
+
+impl<'a> Runner<'a> {
+    /// Results go to `out`, all else to `messages`.
+    pub fn new(session: Session, settings: Settings, out: &'a mut dyn Write, messages: &'a mut dyn Write) -> Self {
+        Runner { session, settings, out, messages }
+    }
+
+    /// Runs a text's statements up to the first that fails, and reports that.
+    ///
+    /// # Errors
+    /// The failure, already reported.
+    pub fn run(&mut self, source: &Source) -> Result<(), Failure> {
+        for statement in statement::split(&source.text) {
+            let place = statement.as_ref().ok().map(|statement| statement.place);
+            let start = Instant::now();
+            let result = statement.and_then(|statement| self.statement(&statement));
+            let result = result.and_then(|()| Ok(self.out.flush()?));
+            if let Err(failure) = result {
+                self.report(&failure, |failure| failure.report(Some(source), place));
+                return Err(failure);
+            }
+            if self.settings.timer {
+                self.say(&format!("time: {}\n", in_words(start.elapsed())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports a failure that is of no statement.
+    pub fn complain(&mut self, failure: &Failure) {
+        self.report(failure, |failure| failure.report(None, None));
+    }
+
+    /// Writes among the results.
+    ///
+    /// # Errors
+    /// The results cannot be written.
+    pub fn print(&mut self, text: &str) -> Result<(), Failure> {
+        self.out.write_all(text.as_bytes())?;
+        Ok(self.out.flush()?)
+    }
+
+    fn report(&mut self, failure: &Failure, text: impl FnOnce(&Failure) -> String) {
+        if failure.is_broken_pipe() {
+            return;
+        }
+        // What was written before the failure comes first; whether it can be is not the question now.
+        let _ = self.out.flush();
+        self.say(&text(failure));
+    }
+
+    /// There is nobody to tell that messages cannot be written.
+    fn say(&mut self, text: &str) {
+        let _ = self.messages.write_all(text.as_bytes()).and_then(|()| self.messages.flush());
+    }
+
+    fn statement(&mut self, statement: &Statement<'_>) -> Result<(), Failure> {
+        match statement.request()? {
+            Request::Query(query) => {
+                let frame = self.collect(&query)?;
+                self.show(&frame)
+            }
+            Request::Explain { analyze, query } => self.explain(&query, analyze),
+            Request::CreateTable { table, existing, query } => self.create_table(&table, existing, &query),
+            Request::DropTable { table, if_exists } => match self.session.deregister(&table.text) {
+                Ok(()) => self.done(format!("table {} is dropped", table.text)),
+                Err(error) if if_exists && matches!(error.kind(), ErrorKind::TableNotFound { .. }) => Ok(()),
+                Err(error) => Err(Failure::from(error).at(table.place)),
+            },
+            Request::ShowTables => self.show_tables(),
+            Request::Describe(Wanted::Query(query)) => {
+                let schema = self.plan(&query)?.schema();
+                self.describe(&schema)
+            }
+            Request::Describe(Wanted::Table(table)) => {
+                let schema = self.session.schema(&table.text).map_err(|error| Failure::from(error).at(table.place))?;
+                self.describe(&schema)
+            }
+            Request::Copy { rows, file, format } => self.copy(&rows, &file, format.as_ref()),
+            Request::Set { option, value } => self.set(&option, &value),
+        }
+    }
+
+    fn plan(&self, query: &Sql) -> Result<LazyFrame, Failure> {
+        self.session.sql(&query.0).map_err(|error| match error.kind() {
+            // The parser gives no place where the text ends too early.
+            ErrorKind::Parse { path: None, line: 0, .. } => Failure::from(error).at(query.end()),
+            _ => error.into(),
+        })
+    }
+
+    fn collect(&self, query: &Sql) -> Result<DataFrame, Failure> {
+        Ok(self.plan(query)?.collect()?)
+    }
+
+    fn show(&mut self, frame: &DataFrame) -> Result<(), Failure> {
+        let limit = self.settings.max_rows.filter(|_| self.settings.format == Format::Table);
+        output::write(self.out, self.settings.format, &Rows::of(frame, limit)?)
+    }
+
+    fn done(&mut self, message: String) -> Result<(), Failure> {
+        if self.settings.talkative { self.print(&(message + "\n")) } else { Ok(()) }
+    }
+
+    fn create_table(&mut self, table: &Name, existing: Existing, query: &Sql) -> Result<(), Failure> {
+        if existing != Existing::Replace && self.session.table_names().contains(&table.text) {
+            return match existing {
+                Existing::Keep => Ok(()),
+                _ => {
+                    let message = format!("there is a table named {:?}; CREATE OR REPLACE replaces it", table.text);
+                    Err(Failure::sql(message, Some(table.place)))
+                }
+            };
+        }
+        let frame = self.collect(query)?;
+        self.session.register_table(&table.text, &frame)?;
+        let place = if frame.is_on_device() { ", kept on the device" } else { "" };
+        self.done(format!("table {}: {}{place}", table.text, count(frame.num_rows())))
+    }
+
+    fn copy(&mut self, rows: &Wanted, file: &Name, format: Option<&Name>) -> Result<(), Failure> {
+        let extension = Path::new(&file.text).extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
+        let (format, place) = match format {
+            Some(name) => (name.text.as_str(), name.place),
+            None => (extension.as_str(), file.place),
+        };
+        let write: fn(&DataFrame, &str) -> warpframe::Result<()> = match format {
+            "csv" => |frame, path| frame.write_csv(path),
+            "parquet" => |frame, path| frame.write_parquet(path),
+            _ => {
+                let message = "COPY writes CSV and Parquet: end the file's name in .csv or .parquet, or name a FORMAT";
+                return Err(Failure::sql(message.into(), Some(place)));
+            }
+        };
+        let frame = match rows {
+            Wanted::Query(query) => self.collect(query)?,
+            Wanted::Table(table) => self.table(table)?.collect()?,
+        };
+        write(&frame, &file.text)?;
+        self.done(format!("{} in {}", count(frame.num_rows()), file.text))
+    }
+
+    fn table(&self, table: &Name) -> Result<LazyFrame, Failure> {
+        self.session.table(&table.text).map_err(|error| Failure::from(error).at(table.place))
+    }
+
+    fn set(&mut self, option: &Name, value: &str) -> Result<(), Failure> {
+        let bad = |message: String| Failure::sql(message, Some(option.place));
+        match option.text.as_str() {
+            "memory_limit" => {
+                let limit: MemoryLimit = value.parse().map_err(|error: Error| bad(Failure::from(error).to_string()))?;
+                match self.session.device() {
+                    Some(device) => device.set_memory_limit(limit),
+                    None => return Err(bad("there is no device whose memory could be limited".into())),
+                }
+            }
+            "max_rows" => {
+                let rows: usize = value.parse().map_err(|_| bad(format!("max_rows is a number, not {value:?}")))?;
+                self.settings.max_rows = Some(rows).filter(|rows| *rows > 0);
+            }
+            "format" => self.set_format(value).map_err(bad)?,
+            "timer" => self.set_timer(value).map_err(bad)?,
+            other => {
+                return Err(bad(format!("no option named {other:?}; known: format, max_rows, memory_limit, timer")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a format by name.
+    ///
+    /// # Errors
+    /// What is wrong with the name.
+    pub fn set_format(&mut self, name: &str) -> Result<(), String> {
+        self.settings.format = clap::ValueEnum::from_str(name, true)
+            .map_err(|_| format!("no format named {name:?}; known: table, csv, json, ndjson, markdown"))?;
+        Ok(())
+    }
+
+    /// Takes `on` or `off`.
+    ///
+    /// # Errors
+    /// What is wrong with the word.
+    pub fn set_timer(&mut self, word: &str) -> Result<(), String> {
+        self.settings.timer = match word.to_lowercase().as_str() {
+            "on" | "true" | "1" => true,
+            "off" | "false" | "0" => false,
+            _ => return Err(format!("the timer is on or off, not {word:?}")),
+        };
+        Ok(())
+    }
+
+    /// Writes the tables' names.
+    ///
+    /// # Errors
+    /// The results cannot be written.
+    pub fn show_tables(&mut self) -> Result<(), Failure> {
+        self.batch([("table", Arc::new(StringArray::from(self.session.table_names())) as ArrayRef)])
+    }
+
+    /// Writes names and types of columns.
+    ///
+    /// # Errors
+    /// The results cannot be written.
+    pub fn describe(&mut self, schema: &SchemaRef) -> Result<(), Failure> {
+        let fields = || schema.fields().iter();
+        let names: StringArray = fields().map(|field| Some(field.name().as_str())).collect();
+        let types: StringArray = fields().map(|field| Some(field.data_type().to_string())).collect();
+        let nullable: BooleanArray = fields().map(|field| Some(field.is_nullable())).collect();
+        self.batch([
+            ("column", Arc::new(names) as ArrayRef),
+            ("type", Arc::new(types) as ArrayRef),
+            ("nullable", Arc::new(nullable) as ArrayRef),
+        ])
+    }
+
+    fn batch<const N: usize>(&mut self, columns: [(&str, ArrayRef); N]) -> Result<(), Failure> {
+        let batch = RecordBatch::try_from_iter(columns).map_err(Error::from)?;
+        output::write(self.out, self.settings.format, &Rows::whole(batch))?;
+        Ok(self.out.flush()?)
+    }
+
+    fn explain(&mut self, query: &Sql, analyze: bool) -> Result<(), Failure> {
+        let frame = self.plan(query)?;
+        let mut text = frame.explain()?;
+        if analyze {
+            let account = match self.session.device() {
+                Some(device) => analyze_on(device, &frame)?,
+                None => {
+                    let start = Instant::now();
+                    let rows = frame.collect()?.num_rows();
+                    format!("{} in {}", count(rows), in_words(start.elapsed()))
+                }
+            };
+            text = format!("{}\n\n{account}", text.trim_end());
+        }
+        match self.settings.format {
+            Format::Table => self.print(&format!("{}\n", text.trim_end())),
+            _ => self.batch([("plan", Arc::new(StringArray::from_iter_values(text.trim_end().lines())) as ArrayRef)]),
+        }
+    }
+}
+
+/// Runs a query and says what that took of the device.
+fn analyze_on(device: &Device, frame: &LazyFrame) -> Result<String, Failure> {
+    let before = device.counters();
+    let start = Instant::now();
+    device.start_profile();
+    let result = frame.collect();
+    let wall = start.elapsed();
+    let after = device.counters();
+    // Also where the query failed, so that the device stops to record.
+    let kernels = device.take_profile()?;
+    let result = result?;
+
+    let on_device: f32 = kernels.iter().map(|kernel| kernel.ms).sum();
+    let place = if result.is_on_device() { "on the device" } else { "on the host" };
+    let spent = |count: fn(&Counters) -> u64| count(&after) - count(&before);
+    let mut text = format!(
+        "{} {place} in {}, of which {on_device:.3} ms in kernels\n\
+         launches {}, host waits {}, bytes to the device {}, bytes from the device {}, kernels compiled {}\n",
+        count(result.num_rows()),
+        in_words(wall),
+        spent(|c| c.launches),
+        spent(|c| c.synchronizations),
+        spent(|c| c.bytes_uploaded),
+        spent(|c| c.bytes_downloaded),
+        spent(|c| c.compilations),
+    );
+    if spent(|c| c.fallbacks) > 0 {
+        text.push_str("parts planned for the device went to the CPU, because the data showed that they had to\n");
+    }
+    text.push_str(&kernel_table(&kernels));
+    Ok(text)
+}
+
+/// One line a kernel, in the order of the first launches.
+fn kernel_table(kernels: &[KernelTime]) -> String {
+    let mut by_name: Vec<(&str, u64, f32)> = vec![];
+    for kernel in kernels {
+        match by_name.iter_mut().find(|(name, ..)| *name == kernel.name) {
+            Some((_, launches, ms)) => (*launches, *ms) = (*launches + 1, *ms + kernel.ms),
+            None => by_name.push((&kernel.name, 1, kernel.ms)),
+        }
+    }
+    let width = by_name.iter().map(|(name, ..)| name.len()).max().unwrap_or(0).max("kernel".len());
+    let mut text = match by_name.is_empty() {
+        true => String::new(),
+        false => format!("\n{:width$}  {:>8}  {:>10}\n", "kernel", "launches", "ms"),
+    };
+    for (name, launches, ms) in by_name {
+        text.push_str(&format!("{name:width$}  {launches:>8}  {ms:>10.3}\n"));
+    }
+    text
+}
+
+fn count(rows: usize) -> String {
+    format!("{rows} {}", if rows == 1 { "row" } else { "rows" })
+}
+
+fn in_words(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
+        seconds => format!("{seconds:.2} s"),
+    }
+}
+
+/// Reads all of standard input.
+///
+/// # Errors
+/// Input that cannot be read or is not text.
+pub fn read_standard_input() -> Result<String, Failure> {
+    io::read_to_string(io::stdin()).map_err(|error| Failure::file(Path::new("standard input"), error))
+}

@@ -1,0 +1,345 @@
+//! The shell: statements typed by a person, with history and completion.
+
+mod complete;
+
+use std::path::PathBuf;
+
+use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
+use rustyline::{Config, Editor};
+use warpframe::device::{Device, DeviceKind};
+
+use crate::report::{Failure, Source};
+use crate::run::Runner;
+use complete::Assistant;
+
+/// What a person typed: one entry, whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Entry {
+    Text(String),
+    /// Ctrl-C: away with what was typed.
+    Interrupt,
+    /// Ctrl-D.
+    End,
+}
+
+/// Where entries come from.
+trait Entries {
+    fn next(&mut self, runner: &Runner<'_>) -> Result<Entry, Failure>;
+}
+
+/// Whether the shell goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Entry,
+    Quit,
+}
+
+/// Talks with the person at the terminal until they leave.
+///
+/// # Errors
+/// The terminal fails; a failed statement does not end the shell.
+pub fn run(runner: &mut Runner<'_>) -> Result<(), Failure> {
+    let mut terminal = Terminal::open().inspect_err(|failure| runner.complain(failure))?;
+    let device = match runner.session.device() {
+        Some(device) => device_line(device),
+        None => "the CPU".into(),
+    };
+    runner.print(&format!(
+        "warpframe {} on {device}. Type SQL that ends in ';', or .help.\n",
+        env!("CARGO_PKG_VERSION")
+    ))?;
+    converse(runner, &mut terminal)
+}
+
+fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Failure> {
+    loop {
+        let text = match entries.next(runner)? {
+            Entry::Text(text) => text,
+            Entry::Interrupt => continue,
+            Entry::End => return Ok(()),
+        };
+        let result = match text.trim().strip_prefix('.') {
+            Some(command) => obey(runner, command).inspect_err(|failure| runner.complain(failure)),
+            None => runner.run(&Source { name: None, text }).map(|()| Next::Entry),
+        };
+        match result {
+            Ok(Next::Quit) => return Ok(()),
+            // Nobody reads any more.
+            Err(failure) if failure.is_broken_pipe() => return Err(failure),
+            Ok(Next::Entry) | Err(_) => {}
+        }
+    }
+}
+
+const HELP: &str = "\
+Statements end in ';': queries, EXPLAIN [ANALYZE] query, CREATE [OR REPLACE] TABLE t AS query, DROP TABLE t,
+SHOW TABLES, DESCRIBE t, COPY t|(query) TO 'file.csv|.parquet', SET option = value (format, max_rows, memory_limit, timer).
+
+.help              this text
+.tables            names of the tables
+.schema [TABLE]    columns of a table, or of all
+.format [FORMAT]   how results are written: table, csv, json, ndjson, markdown
+.timer on|off      whether to tell how long statements take
+.device            what runs queries
+.memory            use of the device's memory
+.quit              leave (as does Ctrl-D)
+";
+
+/// The commands that begin with a dot, for completion.
+const COMMANDS: [&str; 8] = [".device", ".format", ".help", ".memory", ".quit", ".schema", ".tables", ".timer"];
+
+/// Does what a line that began with a dot asks for.
+fn obey(runner: &mut Runner<'_>, line: &str) -> Result<Next, Failure> {
+    let line = line.trim().trim_end_matches(';').trim_end();
+    let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let argument = argument.trim();
+    let refused = |message: String| Failure::sql(message, None);
+    match (command.to_lowercase().as_str(), argument) {
+        ("help", "") => runner.print(HELP)?,
+        ("quit" | "exit", "") => return Ok(Next::Quit),
+        ("tables", "") => {
+            let names = runner.session.table_names();
+            runner.print(&names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
+        }
+        ("schema", "") => {
+            for table in runner.session.table_names() {
+                schema(runner, &table)?;
+            }
+        }
+        ("schema", table) => schema(runner, table.trim_matches('"'))?,
+        ("format", "") => {
+            let name = clap::ValueEnum::to_possible_value(&runner.settings.format).expect("no format is hidden");
+            runner.print(&format!("{}\n", name.get_name()))?;
+        }
+        ("format", name) => runner.set_format(name).map_err(refused)?,
+        ("timer", word) => runner.set_timer(word).map_err(refused)?,
+        ("device", "") => {
+            let text = match runner.session.device() {
+                Some(device) => device_line(device),
+                None => runner.session.notice().unwrap_or("the CPU, as was asked for").to_string(),
+            };
+            runner.print(&format!("{text}\n"))?;
+        }
+        ("memory", "") => {
+            let text = match runner.session.device() {
+                Some(device) => memory_lines(device),
+                None => "no device: queries use the host's memory, without a limit\n".into(),
+            };
+            runner.print(&text)?;
+        }
+        ("help" | "quit" | "exit" | "tables" | "device" | "memory", extra) => {
+            return Err(refused(format!(".{command} takes nothing, not {extra:?}")));
+        }
+        _ => return Err(refused(format!("no command .{command}; .help lists them"))),
+    }
+    Ok(Next::Entry)
+}
+
+fn schema(runner: &mut Runner<'_>, table: &str) -> Result<(), Failure> {
+    let schema = runner.session.schema(table)?;
+    let columns: Vec<String> = (schema.fields().iter())
+        .map(|field| {
+            let null = if field.is_nullable() { "" } else { " NOT NULL" };
+            format!("    {} {}{null}", complete::quoted(field.name()), field.data_type())
+        })
+        .collect();
+    runner.print(&format!("{} (\n{}\n)\n", complete::quoted(table), columns.join(",\n")))
+}
+
+fn device_line(device: &Device) -> String {
+    let properties = device.properties();
+    match device.kind() {
+        DeviceKind::Cuda(ordinal) => format!("cuda:{ordinal} ({}, {})", properties.name, bytes(properties.memory)),
+        DeviceKind::Sim => format!("the simulator ({})", properties.name),
+    }
+}
+
+fn memory_lines(device: &Device) -> String {
+    let memory = device.memory();
+    format!(
+        "used      {}\nreserved  {}\npeak      {}\nlimit     {}\n",
+        bytes(memory.used),
+        bytes(memory.reserved),
+        bytes(memory.peak),
+        bytes(memory.limit)
+    )
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..0x400 => format!("{count} B"),
+        0x400..0x10_0000 => format!("{:.1} KiB", count as f64 / 1024.0),
+        0x10_0000..0x4000_0000 => format!("{:.1} MiB", count as f64 / 1048576.0),
+        _ => format!("{:.1} GiB", count as f64 / 1073741824.0),
+    }
+}
+
+/// A terminal with line editing.
+struct Terminal {
+    editor: Editor<Assistant, DefaultHistory>,
+    history: Option<PathBuf>,
+}
+
+impl Terminal {
+    fn open() -> Result<Terminal, Failure> {
+        let config = Config::builder()
+            .history_ignore_space(true)
+            .completion_type(rustyline::CompletionType::List)
+            .max_history_size(10_000)
+            .map_err(failed)?
+            .auto_add_history(false)
+            .build();
+        let mut editor = Editor::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(Assistant::default()));
+        let history = history_file();
+        if let Some(path) = &history {
+            // A first session has none; one that cannot be read is no reason to refuse work.
+            let _ = editor.load_history(path);
+        }
+        Ok(Terminal { editor, history })
+    }
+}
+
+impl Entries for Terminal {
+    fn next(&mut self, runner: &Runner<'_>) -> Result<Entry, Failure> {
+        if let Some(assistant) = self.editor.helper_mut() {
+            assistant.learn(&runner.session);
+        }
+        match self.editor.readline("warpframe> ") {
+            Ok(text) => {
+                if !text.trim().is_empty() && self.editor.add_history_entry(text.trim_end()).unwrap_or(false) {
+                    // At once, so that a crash or a killed terminal loses nothing.
+                    if let Some(path) = &self.history {
+                        let _ = self.editor.append_history(path);
+                    }
+                }
+                Ok(Entry::Text(text))
+            }
+            Err(ReadlineError::Interrupted) => Ok(Entry::Interrupt),
+            Err(ReadlineError::Eof) => Ok(Entry::End),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+fn failed(error: ReadlineError) -> Failure {
+    match error {
+        ReadlineError::Io(error) => error.into(),
+        other => Failure::sql(format!("the terminal: {other}"), None),
+    }
+}
+
+/// `WARPFRAME_HISTORY`, or a file where the system keeps such state; none where that cannot be made.
+fn history_file() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let path = match (variable("WARPFRAME_HISTORY"), variable("XDG_STATE_HOME"), variable("HOME")) {
+        (Some(path), ..) => path,
+        (None, Some(state), _) => state.join("warpframe").join("history"),
+        (None, None, home) => home?.join(".local").join("state").join("warpframe").join("history"),
+    };
+    std::fs::create_dir_all(path.parent()?).ok()?;
+    Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use warpframe::{DeviceChoice, Session};
+
+    use super::*;
+    use crate::output::Format;
+    use crate::run::Settings;
+
+    struct Typed(VecDeque<Entry>);
+
+    impl Entries for Typed {
+        fn next(&mut self, _: &Runner<'_>) -> Result<Entry, Failure> {
+            Ok(self.0.pop_front().expect("the shell reads no further than the end"))
+        }
+    }
+
+    /// What a session of these entries prints, and what it says besides.
+    fn converse_about(entries: &[&str]) -> (String, String) {
+        let session = Session::builder().device(DeviceChoice::Cpu).build().unwrap();
+        let settings = Settings { format: Format::Csv, max_rows: None, timer: false, talkative: true };
+        let (mut out, mut messages) = (vec![], vec![]);
+        let mut runner = Runner::new(session, settings, &mut out, &mut messages);
+        let mut typed: VecDeque<Entry> = entries.iter().map(|text| Entry::Text(text.to_string())).collect();
+        typed.push_front(Entry::Interrupt);
+        typed.push_back(Entry::End);
+        converse(&mut runner, &mut Typed(typed)).unwrap();
+        (String::from_utf8(out).unwrap(), String::from_utf8(messages).unwrap())
+    }
+
+    #[test]
+    fn the_shell_goes_on_after_an_error() {
+        let (out, messages) = converse_about(&["SELECT nobody;", "SELECT 1 AS one;"]);
+        assert_eq!(out, "one\n1\n");
+        assert!(
+            messages.contains("  --> line 1, column 8\n    |\n  1 | SELECT nobody;\n    |        ^^^^^^\n"),
+            "{messages}"
+        );
+    }
+
+    #[test]
+    fn tables_live_from_entry_to_entry() {
+        let (out, messages) = converse_about(&[
+            "CREATE TABLE t AS SELECT 1 AS x, 'a' AS \"Y\";",
+            ".tables",
+            ".schema t",
+            "DROP TABLE t;",
+            ".schema t",
+        ]);
+        let expected =
+            "table t: 1 row\nt\nt (\n    x Int64 NOT NULL,\n    \"Y\" Utf8View NOT NULL\n)\ntable t is dropped\n";
+        assert_eq!(out, expected);
+        assert_eq!(messages, "error: no table named \"t\"; there are no tables\n");
+    }
+
+    #[test]
+    fn dot_commands_change_settings() {
+        let (out, messages) =
+            converse_about(&[".format ndjson", ".format", "SELECT 1 AS x;", ".timer on", "SELECT 2 AS x;"]);
+        assert_eq!(out, "ndjson\n{\"x\":1}\n{\"x\":2}\n");
+        assert!(messages.starts_with("time: ") && messages.lines().count() == 1, "{messages}");
+    }
+
+    #[test]
+    fn wrong_dot_commands_say_so() {
+        let (out, messages) = converse_about(&[".nothing", ".timer maybe", ".format xml", ".quit now"]);
+        assert_eq!(out, "");
+        let said: Vec<&str> = messages.lines().collect();
+        assert_eq!(
+            said,
+            [
+                "error: no command .nothing; .help lists them",
+                "error: the timer is on or off, not \"maybe\"",
+                "error: no format named \"xml\"; known: table, csv, json, ndjson, markdown",
+                "error: .quit takes nothing, not \"now\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn quit_ends_the_conversation_and_help_names_every_command() {
+        let (out, _) = converse_about(&[".help"]);
+        assert!(COMMANDS.iter().all(|command| out.contains(command)), "{out}");
+
+        let session = Session::builder().device(DeviceChoice::Cpu).build().unwrap();
+        let settings = Settings { format: Format::Csv, max_rows: None, timer: false, talkative: true };
+        let (mut out, mut messages) = (vec![], vec![]);
+        let mut runner = Runner::new(session, settings, &mut out, &mut messages);
+        let mut typed = Typed([".quit", "SELECT 1;"].map(|text| Entry::Text(text.into())).into());
+        converse(&mut runner, &mut typed).unwrap();
+        assert_eq!(typed.0.len(), 1);
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes(1000), "1000 B");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(bytes(3 << 30), "3.0 GiB");
+    }
+}

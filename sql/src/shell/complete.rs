@@ -1,0 +1,258 @@
+//! What the line editor asks while a person types: is this whole, and how might this word go on?
+
+use std::collections::BTreeSet;
+
+use rustyline::completion::Completer;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Context, Helper, Highlighter, Hinter};
+use warpframe::Session;
+
+use super::COMMANDS;
+use crate::statement;
+
+/// Words that begin or join the parts of the statements that the command takes.
+const KEYWORDS: [&str; 78] = [
+    "ALL",
+    "ANALYZE",
+    "AND",
+    "AS",
+    "ASC",
+    "AVG",
+    "BETWEEN",
+    "BIGINT",
+    "BOOLEAN",
+    "BY",
+    "CASE",
+    "CAST",
+    "COALESCE",
+    "COPY",
+    "COUNT",
+    "CREATE",
+    "CROSS",
+    "DATE",
+    "DECIMAL",
+    "DESC",
+    "DESCRIBE",
+    "DISTINCT",
+    "DOUBLE",
+    "DROP",
+    "ELSE",
+    "END",
+    "EXCEPT",
+    "EXISTS",
+    "EXPLAIN",
+    "EXTRACT",
+    "FALSE",
+    "FIRST",
+    "FLOAT",
+    "FORMAT",
+    "FROM",
+    "FULL",
+    "GROUP",
+    "HAVING",
+    "IF",
+    "IN",
+    "INNER",
+    "INTERSECT",
+    "INTERVAL",
+    "IS",
+    "JOIN",
+    "LAST",
+    "LEFT",
+    "LIKE",
+    "LIMIT",
+    "MAX",
+    "MIN",
+    "NOT",
+    "NULL",
+    "NULLS",
+    "OFFSET",
+    "ON",
+    "OR",
+    "ORDER",
+    "OUTER",
+    "OVER",
+    "REPLACE",
+    "RIGHT",
+    "SELECT",
+    "SET",
+    "SHOW",
+    "SUM",
+    "TABLE",
+    "TABLES",
+    "THEN",
+    "TIMESTAMP",
+    "TO",
+    "TRUE",
+    "UNION",
+    "USING",
+    "VALUES",
+    "WHEN",
+    "WHERE",
+    "WITH",
+];
+
+/// Knows the session's names.
+#[derive(Debug, Default, Helper, Hinter, Highlighter)]
+pub struct Assistant {
+    /// Tables with their columns.
+    tables: Vec<(String, Vec<String>)>,
+}
+
+impl Assistant {
+    /// Takes the names that there are now.
+    pub fn learn(&mut self, session: &Session) {
+        let columns = |table: &str| match session.schema(table) {
+            Ok(schema) => schema.fields().iter().map(|field| field.name().clone()).collect(),
+            Err(_) => vec![],
+        };
+        let names = session.table_names();
+        self.tables = names.into_iter().map(|name| (name.clone(), columns(&name))).collect();
+    }
+
+    /// Where the word before the cursor begins, and what it may become.
+    fn complete_word(&self, line: &str, cursor: usize) -> (usize, Vec<String>) {
+        let before = &line[..cursor];
+        if before.trim_start().starts_with('.') {
+            return self.complete_command(before);
+        }
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '"';
+        let start = before.char_indices().rev().take_while(|(_, c)| is_part(*c)).last().map_or(cursor, |(at, _)| at);
+        let word = &before[start..];
+        if let Some(table) = before[..start].strip_suffix('.') {
+            let table: String =
+                table.chars().rev().take_while(|c| is_part(*c)).collect::<Vec<_>>().into_iter().rev().collect();
+            // An alias tells nothing of its table here: then any column may be meant.
+            let named = self.tables.iter().find(|(name, _)| quoted(name) == table);
+            let columns: Vec<&String> = match named {
+                Some((_, columns)) => columns.iter().collect(),
+                None => self.columns().collect(),
+            };
+            return (start, starting_with(word, columns));
+        }
+        let mut found = starting_with(word, self.tables.iter().map(|(name, _)| name).chain(self.columns()));
+        if !word.is_empty() && !word.starts_with('"') {
+            let lower = word.chars().all(|c| !c.is_uppercase());
+            let keywords = KEYWORDS.iter().filter(|keyword| keyword.starts_with(&word.to_uppercase()));
+            found.extend(keywords.map(|keyword| if lower { keyword.to_lowercase() } else { keyword.to_string() }));
+        }
+        (start, found)
+    }
+
+    fn complete_command(&self, before: &str) -> (usize, Vec<String>) {
+        let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        let word = &before[start..];
+        let found = match before[..start].trim() {
+            "" => COMMANDS.iter().filter(|command| command.starts_with(word)).map(|c| c.to_string()).collect(),
+            ".schema" => starting_with(word, self.tables.iter().map(|(name, _)| name)),
+            ".timer" => choices(word, &["on", "off"]),
+            ".format" => choices(word, &["table", "csv", "json", "ndjson", "markdown"]),
+            _ => vec![],
+        };
+        (start, found)
+    }
+
+    fn columns(&self) -> impl Iterator<Item = &String> {
+        self.tables.iter().flat_map(|(_, columns)| columns)
+    }
+}
+
+fn choices(word: &str, all: &[&str]) -> Vec<String> {
+    all.iter().filter(|choice| choice.starts_with(word)).map(|choice| choice.to_string()).collect()
+}
+
+/// The names, as SQL writes them, that go on from what is typed, whether or not with the quotes they need.
+fn starting_with<'a>(word: &str, names: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let bare = word.trim_start_matches('"');
+    let fits = |name: &str| match bare.len() < word.len() {
+        true => name.starts_with(bare),
+        false => name.to_lowercase().starts_with(&bare.to_lowercase()),
+    };
+    let found: BTreeSet<String> = names.into_iter().filter(|name| fits(name)).map(|name| quoted(name)).collect();
+    found.into_iter().collect()
+}
+
+/// A name as SQL writes it: in quotes unless it is a word of lower-case letters.
+pub fn quoted(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+impl Completer for Assistant {
+    type Candidate = String;
+
+    fn complete(&self, line: &str, cursor: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        Ok(self.complete_word(line, cursor))
+    }
+}
+
+impl Validator for Assistant {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let text = context.input();
+        let whole = text.trim_start().starts_with('.') || statement::is_whole(text);
+        Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assistant() -> Assistant {
+        let columns = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        Assistant {
+            tables: vec![
+                ("Odd name".into(), columns(&["x"])),
+                ("jets".into(), columns(&["jetid", "px", "E"])),
+                ("orders".into(), columns(&["o_orderkey"])),
+            ],
+        }
+    }
+
+    fn complete(text: &str) -> (usize, Vec<String>) {
+        assistant().complete_word(text, text.len())
+    }
+
+    #[test]
+    fn words_become_tables_columns_and_keywords() {
+        assert_eq!(complete("SELECT je"), (7, vec!["jetid".into(), "jets".into()]));
+        assert_eq!(complete("sel"), (0, vec!["select".into()]));
+        assert_eq!(complete("SELECT 1 FR"), (9, vec!["FROM".into()]));
+        assert_eq!(
+            complete("o"),
+            (
+                0,
+                ["\"Odd name\"", "o_orderkey", "orders", "offset", "on", "or", "order", "outer", "over"]
+                    .map(String::from)
+                    .to_vec()
+            )
+        );
+    }
+
+    #[test]
+    fn names_that_need_quotes_get_them() {
+        assert_eq!(complete("SELECT jets.e"), (12, vec!["\"E\"".into()]));
+        assert_eq!(complete("FROM \"O"), (5, vec!["\"Odd name\"".into()]));
+        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
+    }
+
+    #[test]
+    fn a_dot_narrows_to_the_tables_columns() {
+        assert_eq!(complete("SELECT orders."), (14, vec!["o_orderkey".into()]));
+        assert_eq!(complete("SELECT j.p"), (9, vec!["px".into()]));
+    }
+
+    #[test]
+    fn dot_commands_complete_with_their_arguments() {
+        assert_eq!(complete(".t"), (0, vec![".tables".into(), ".timer".into()]));
+        assert_eq!(complete(".schema j"), (8, vec!["jets".into()]));
+        assert_eq!(complete(".timer o"), (7, vec!["on".into(), "off".into()]));
+    }
+
+    #[test]
+    fn completion_inside_a_text_of_several_bytes_a_character_is_safe() {
+        assert_eq!(complete("SELECT 'é' AS é, jets.p"), ("SELECT 'é' AS é, jets.".len(), vec!["px".into()]));
+        assert_eq!(assistant().complete_word("é je x", "é je".len()).0, "é ".len());
+    }
+}

@@ -1,0 +1,540 @@
+//! Splits SQL into statements, and recognises those that are more than a query.
+//!
+//! Both look at tokens only: what a query says is the engine's business, which is given the query's own text at its own
+//! place, so that its errors point into the text the user wrote.
+
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use crate::report::{Failure, Place};
+
+/// One statement of a text, without the semicolon behind it.
+#[derive(Debug, Clone)]
+pub struct Statement<'a> {
+    text: &'a str,
+    /// Where the text begins.
+    pub place: Place,
+    /// What it is made of; no white space and no comments.
+    tokens: Vec<TokenWithSpan>,
+}
+
+/// What a statement asks for.
+#[derive(Debug, PartialEq)]
+pub enum Request {
+    /// Rows.
+    Query(Sql),
+    /// `EXPLAIN [ANALYZE] query`.
+    Explain {
+        /// Whether the query shall run.
+        analyze: bool,
+        /// The query.
+        query: Sql,
+    },
+    /// `CREATE [OR REPLACE] TABLE [IF NOT EXISTS] table AS query`.
+    CreateTable {
+        /// Its name.
+        table: Name,
+        /// What to do where there is one of this name.
+        existing: Existing,
+        /// What its rows are.
+        query: Sql,
+    },
+    /// `DROP TABLE [IF EXISTS] table`.
+    DropTable {
+        /// Its name.
+        table: Name,
+        /// Whether it may be missing.
+        if_exists: bool,
+    },
+    /// `SHOW TABLES`.
+    ShowTables,
+    /// `DESCRIBE table`, or a query.
+    Describe(Rows),
+    /// `COPY table|(query) TO 'file' [FORMAT format]`.
+    Copy {
+        /// What to write.
+        rows: Rows,
+        /// The path of the file, and where it stands.
+        file: Name,
+        /// The format by name, where given.
+        format: Option<Name>,
+    },
+    /// `SET option = value`.
+    Set {
+        /// The option, in lower case.
+        option: Name,
+        /// The value, as text.
+        value: String,
+    },
+}
+
+/// What a new table does to one of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Nothing: that is an error.
+    Refuse,
+    /// It takes its place.
+    Replace,
+    /// It leaves it.
+    Keep,
+}
+
+/// Rows by table name or by query.
+#[derive(Debug, PartialEq)]
+pub enum Rows {
+    /// Those of a table.
+    Table(Name),
+    /// Those that a query yields.
+    Query(Sql),
+}
+
+/// A query's text. White space before it stands for the text before the query, so that places in it are places in the
+/// whole text.
+#[derive(Debug, PartialEq)]
+pub struct Sql(pub String);
+
+impl Sql {
+    /// The place behind the last character.
+    pub fn end(&self) -> Place {
+        let last = self.0.rsplit('\n').next().unwrap_or_default();
+        Place { line: self.0.matches('\n').count() as u64 + 1, column: last.chars().count() as u64 + 1 }
+    }
+}
+
+/// A name, folded as SQL does: as written within quotes, otherwise in lower case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Name {
+    /// The folded name.
+    pub text: String,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// The statements of a text in order; empty ones are left out. A text that has no tokens from some place on (such as an
+/// unterminated string) ends with that error, after the statements before it.
+pub fn split(text: &str) -> Vec<Result<Statement<'_>, Failure>> {
+    let mut tokens = vec![];
+    let broken = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err();
+    let mut offsets = Offsets::new(text);
+    let mut statements = vec![];
+    let mut current: Vec<TokenWithSpan> = vec![];
+    let mut finish = |tokens: &mut Vec<TokenWithSpan>| {
+        if let (Some(first), Some(last)) = (tokens.first(), tokens.last()) {
+            let (start, end) = (offsets.at(first.span.start), offsets.at(last.span.end));
+            let place = Place::from(first.span.start);
+            statements.push(Ok(Statement { text: &text[start..end], place, tokens: std::mem::take(tokens) }));
+        }
+    };
+    for token in tokens {
+        match token.token {
+            Token::SemiColon => finish(&mut current),
+            Token::Whitespace(_) | Token::EOF => {}
+            _ => current.push(token),
+        }
+    }
+    match broken {
+        // What stands before the break is no whole statement.
+        Some(error) => {
+            statements.push(Err(Failure::sql(error.message.clone(), Some(Place::from(error.location)))));
+        }
+        None => finish(&mut current),
+    }
+    statements
+}
+
+/// Whether a text typed so far is whole: nothing, or closed by a semicolon.
+pub fn is_whole(text: &str) -> bool {
+    let mut tokens = vec![];
+    match Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens) {
+        // More text can close a string or a comment, and mend nothing else.
+        Err(error) => !(error.message.contains("Unterminated") || error.message.contains("EOF")),
+        Ok(()) => {
+            let last = tokens.iter().rev().find(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF));
+            last.is_none_or(|last| last.token == Token::SemiColon)
+        }
+    }
+}
+
+/// Byte offsets of places, which must be asked for in rising order.
+struct Offsets<'a> {
+    text: &'a str,
+    offset: usize,
+    place: Location,
+}
+
+impl<'a> Offsets<'a> {
+    fn new(text: &'a str) -> Self {
+        Offsets { text, offset: 0, place: Location::new(1, 1) }
+    }
+
+    fn at(&mut self, place: Location) -> usize {
+        for c in self.text[self.offset..].chars() {
+            if (self.place.line, self.place.column) >= (place.line, place.column) {
+                break;
+            }
+            self.offset += c.len_utf8();
+            if c == '\n' {
+                self.place = Location::new(self.place.line + 1, 1);
+            } else {
+                self.place.column += 1;
+            }
+        }
+        self.offset
+    }
+}
+
+impl Statement<'_> {
+    /// What the statement asks for. Whatever is none of the forms known here is taken for a query, for the engine to
+    /// judge.
+    ///
+    /// # Errors
+    /// A form that is known, with something in it that is not.
+    pub fn request(&self) -> Result<Request, Failure> {
+        let mut reader = Reader { statement: self, at: 0 };
+        let request = if reader.accept("EXPLAIN") {
+            let analyze = reader.accept("ANALYZE");
+            reader.accept("VERBOSE");
+            Request::Explain { analyze, query: reader.rest("a query")? }
+        } else if reader.accept("CREATE") {
+            return reader.create();
+        } else if reader.accept_all(&["DROP", "TABLE"]) {
+            let if_exists = reader.accept_all(&["IF", "EXISTS"]);
+            Request::DropTable { table: reader.name("the table's name")?, if_exists }
+        } else if reader.accept_all(&["SHOW", "TABLES"]) {
+            Request::ShowTables
+        } else if reader.accept("DESCRIBE") || reader.accept("DESC") {
+            reader.accept("TABLE");
+            Request::Describe(match reader.at_query() {
+                true => Rows::Query(reader.rest("a query")?),
+                false => Rows::Table(reader.name("a table's name or a query")?),
+            })
+        } else if reader.accept("COPY") {
+            return reader.copy();
+        } else if reader.accept("SET") {
+            return reader.set();
+        } else {
+            Request::Query(reader.rest("a statement")?)
+        };
+        match request {
+            Request::Query(_) | Request::Explain { .. } | Request::Describe(Rows::Query(_)) => Ok(request),
+            other => reader.end().map(|()| other),
+        }
+    }
+
+    /// The statement's text from its `from`th to before its `to`th token, at its place.
+    fn sql(&self, from: usize, to: usize) -> Sql {
+        let (first, last) = (&self.tokens[from], &self.tokens[to - 1]);
+        let mut offsets = Offsets { text: self.text, offset: 0, place: self.tokens[0].span.start };
+        let (start, end) = (offsets.at(first.span.start), offsets.at(last.span.end));
+        let mut sql = "\n".repeat(first.span.start.line as usize - 1);
+        sql.push_str(&" ".repeat(first.span.start.column as usize - 1));
+        sql.push_str(&self.text[start..end]);
+        Sql(sql)
+    }
+}
+
+/// Walks a statement's tokens.
+struct Reader<'a> {
+    statement: &'a Statement<'a>,
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn token(&self) -> Option<&Token> {
+        self.statement.tokens.get(self.at).map(|token| &token.token)
+    }
+
+    fn place(&self) -> Place {
+        match self.statement.tokens.get(self.at) {
+            Some(token) => Place::from(token.span.start),
+            None => Place::from(self.statement.tokens[self.at - 1].span.end),
+        }
+    }
+
+    fn is_word(&self, ahead: usize, keyword: &str) -> bool {
+        matches!(self.statement.tokens.get(self.at + ahead).map(|t| &t.token),
+            Some(Token::Word(word)) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(keyword))
+    }
+
+    fn accept(&mut self, keyword: &str) -> bool {
+        self.accept_all(&[keyword])
+    }
+
+    /// Passes these words if all of them follow.
+    fn accept_all(&mut self, keywords: &[&str]) -> bool {
+        let follow = keywords.iter().enumerate().all(|(ahead, keyword)| self.is_word(ahead, keyword));
+        if follow {
+            self.at += keywords.len();
+        }
+        follow
+    }
+
+    fn accept_token(&mut self, token: &Token) -> bool {
+        let follows = self.token() == Some(token);
+        self.at += usize::from(follows);
+        follows
+    }
+
+    fn at_query(&self) -> bool {
+        ["SELECT", "WITH", "VALUES"].iter().any(|word| self.is_word(0, word)) || self.token() == Some(&Token::LParen)
+    }
+
+    fn expected(&self, what: &str) -> Failure {
+        let found = match self.token() {
+            Some(token) => token.to_string(),
+            None => "the end of the statement".into(),
+        };
+        Failure::sql(format!("expected {what}, found {found}"), Some(self.place()))
+    }
+
+    fn expect(&mut self, keyword: &str) -> Result<(), Failure> {
+        if self.accept(keyword) { Ok(()) } else { Err(self.expected(keyword)) }
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        if self.token().is_none() { Ok(()) } else { Err(self.expected("the end of the statement")) }
+    }
+
+    /// A table's name: one word, since a session has no schemas.
+    fn name(&mut self, what: &str) -> Result<Name, Failure> {
+        let place = self.place();
+        let text = match self.token() {
+            Some(Token::Word(word)) if word.quote_style.is_some() => word.value.clone(),
+            Some(Token::Word(word)) => word.value.to_lowercase(),
+            _ => return Err(self.expected(what)),
+        };
+        self.at += 1;
+        Ok(Name { text, place })
+    }
+
+    fn rest(&mut self, what: &str) -> Result<Sql, Failure> {
+        if self.token().is_none() {
+            return Err(self.expected(what));
+        }
+        let from = std::mem::replace(&mut self.at, self.statement.tokens.len());
+        Ok(self.statement.sql(from, self.at))
+    }
+
+    /// What follows `CREATE`.
+    fn create(mut self) -> Result<Request, Failure> {
+        let replace = self.accept_all(&["OR", "REPLACE"]);
+        if !(self.accept("TEMPORARY") || self.accept("TEMP")) && !self.is_word(0, "TABLE") {
+            return Err(self.expected("TABLE"));
+        }
+        self.expect("TABLE")?;
+        let keep = self.accept_all(&["IF", "NOT", "EXISTS"]);
+        let existing = match (replace, keep) {
+            (true, true) => {
+                let message = "OR REPLACE and IF NOT EXISTS exclude each other";
+                return Err(Failure::sql(message.into(), Some(self.statement.place)));
+            }
+            (true, false) => Existing::Replace,
+            (false, true) => Existing::Keep,
+            (false, false) => Existing::Refuse,
+        };
+        let table = self.name("the table's name")?;
+        if !self.accept("AS") {
+            return Err(self.expected("AS and a query: tables are made of queries"));
+        }
+        Ok(Request::CreateTable { table, existing, query: self.rest("a query")? })
+    }
+
+    /// What follows `COPY`.
+    fn copy(mut self) -> Result<Request, Failure> {
+        let rows = if self.accept_token(&Token::LParen) {
+            let from = self.at;
+            let mut depth = 1;
+            while depth > 0 {
+                match self.token() {
+                    Some(Token::LParen) => depth += 1,
+                    Some(Token::RParen) => depth -= 1,
+                    Some(_) => {}
+                    None => return Err(self.expected(")")),
+                }
+                self.at += 1;
+            }
+            if self.at - 1 == from {
+                self.at = from;
+                return Err(self.expected("a query"));
+            }
+            Rows::Query(self.statement.sql(from, self.at - 1))
+        } else {
+            Rows::Table(self.name("a table's name or a query in parentheses")?)
+        };
+        self.expect("TO")?;
+        let place = self.place();
+        let Some(Token::SingleQuotedString(text)) = self.token().cloned() else {
+            return Err(self.expected("a file's name in single quotes"));
+        };
+        let file = Name { text, place };
+        self.at += 1;
+        let mut format = None;
+        self.accept("WITH");
+        let parenthesis = self.accept_token(&Token::LParen);
+        if self.accept("FORMAT") || self.accept_all(&["STORED", "AS"]) {
+            format = Some(self.name("a format's name")?);
+        } else if parenthesis || self.token().is_some() {
+            return Err(self.expected("FORMAT"));
+        }
+        if parenthesis && !self.accept_token(&Token::RParen) {
+            return Err(self.expected(")"));
+        }
+        self.end()?;
+        Ok(Request::Copy { rows, file, format })
+    }
+
+    /// What follows `SET`.
+    fn set(mut self) -> Result<Request, Failure> {
+        let option = self.name("an option's name")?;
+        if !self.accept_token(&Token::Eq) && !self.accept("TO") {
+            return Err(self.expected("= or TO"));
+        }
+        if self.token().is_none() {
+            return Err(self.expected("a value"));
+        }
+        let mut value = String::new();
+        while let Some(token) = self.token() {
+            match token {
+                Token::SingleQuotedString(text) => value.push_str(text),
+                Token::Word(word) => value.push_str(&word.value),
+                other => value.push_str(&other.to_string()),
+            }
+            self.at += 1;
+        }
+        Ok(Request::Set { option, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests(text: &str) -> Vec<Request> {
+        split(text).into_iter().map(|statement| statement.unwrap().request().unwrap()).collect()
+    }
+
+    fn request(text: &str) -> Request {
+        let mut all = requests(text);
+        assert_eq!(all.len(), 1, "{text}");
+        all.remove(0)
+    }
+
+    fn refused(text: &str) -> (String, Option<(u64, u64)>) {
+        let failure = split(text).remove(0).unwrap().request().unwrap_err();
+        (failure.to_string(), failure.place().map(|place| (place.line, place.column)))
+    }
+
+    fn name(text: &str, line: u64, column: u64) -> Name {
+        Name { text: text.into(), place: Place { line, column } }
+    }
+
+    fn sql(text: &str) -> Sql {
+        Sql(text.into())
+    }
+
+    #[test]
+    fn semicolons_end_statements_unless_quoted_or_commented() {
+        let text = "SELECT ';' AS \"a;b\"; -- no; nothing\n;; /* ; */ SELECT 2";
+        assert_eq!(
+            requests(text),
+            [Request::Query(sql("SELECT ';' AS \"a;b\"")), Request::Query(sql("\n           SELECT 2"))]
+        );
+        assert!(split("  \n-- only a comment\n ; ").is_empty());
+    }
+
+    #[test]
+    fn queries_keep_their_place_and_their_characters() {
+        let text = "SELECT 'é';\n\n  SELECT 'ü', -- inside\n  2;";
+        assert_eq!(
+            requests(text),
+            [Request::Query(sql("SELECT 'é'")), Request::Query(sql("\n\n  SELECT 'ü', -- inside\n  2"))]
+        );
+    }
+
+    #[test]
+    fn statements_before_an_unterminated_string_are_whole() {
+        let mut parts = split("SELECT 1;\nSELECT 'x");
+        assert_eq!(parts.len(), 2);
+        let failure = parts.pop().unwrap().unwrap_err();
+        assert_eq!(failure.place(), Some(Place { line: 2, column: 8 }));
+        assert!(parts.pop().unwrap().is_ok());
+    }
+
+    #[test]
+    fn a_text_is_whole_when_closed_by_a_semicolon() {
+        for whole in ["", "  ", "-- nothing", "SELECT 1;", "SELECT 1; -- done", "SELECT ';';"] {
+            assert!(is_whole(whole), "{whole}");
+        }
+        for part in ["SELECT 1", "SELECT 1; SELECT", "SELECT ';", "SELECT 1; /* ", "SELECT \"a"] {
+            assert!(!is_whole(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn tables_are_made_of_queries() {
+        let forms = [
+            ("create table T as select 1", Existing::Refuse, name("t", 1, 14), "                  select 1"),
+            (
+                "CREATE OR REPLACE TABLE t AS VALUES (1)",
+                Existing::Replace,
+                name("t", 1, 25),
+                &(" ".repeat(29) + "VALUES (1)"),
+            ),
+            ("CREATE TEMP TABLE IF NOT EXISTS \"T\" AS\nSELECT 1", Existing::Keep, name("T", 1, 33), "\nSELECT 1"),
+        ];
+        for (text, existing, table, query) in forms {
+            assert_eq!(request(text), Request::CreateTable { table, existing, query: sql(query) });
+        }
+        assert_eq!(refused("CREATE VIEW v AS SELECT 1").1, Some((1, 8)));
+        assert_eq!(refused("CREATE TABLE t (a INT)").1, Some((1, 16)));
+        assert_eq!(refused("CREATE OR REPLACE TABLE IF NOT EXISTS t AS SELECT 1").1, Some((1, 1)));
+    }
+
+    #[test]
+    fn tables_are_dropped_shown_and_described() {
+        assert_eq!(request("DROP TABLE t"), Request::DropTable { table: name("t", 1, 12), if_exists: false });
+        assert_eq!(request("drop table if exists t"), Request::DropTable { table: name("t", 1, 22), if_exists: true });
+        assert_eq!(request("show tables"), Request::ShowTables);
+        assert_eq!(request("DESCRIBE t"), Request::Describe(Rows::Table(name("t", 1, 10))));
+        assert_eq!(request("DESC SELECT 1"), Request::Describe(Rows::Query(sql("     SELECT 1"))));
+        assert_eq!(refused("DROP TABLE t u").0, "expected the end of the statement, found u");
+        assert_eq!(refused("DROP TABLE").1, Some((1, 11)));
+    }
+
+    #[test]
+    fn explain_holds_a_query() {
+        let query = sql("                SELECT 1");
+        assert_eq!(request("EXPLAIN ANALYZE SELECT 1"), Request::Explain { analyze: true, query });
+        assert_eq!(request("EXPLAIN SELECT 1"), Request::Explain { analyze: false, query: sql("        SELECT 1") });
+        assert_eq!(refused("EXPLAIN").0, "expected a query, found the end of the statement");
+    }
+
+    #[test]
+    fn copies_name_rows_file_and_format() {
+        let rows = Rows::Table(name("t", 1, 6));
+        assert_eq!(request("COPY t TO 'o.x'"), Request::Copy { rows, file: name("o.x", 1, 11), format: None });
+        let copy =
+            |format| Request::Copy { rows: Rows::Query(sql("      SELECT (1)")), file: name("o.x", 1, 22), format };
+        assert_eq!(request("COPY (SELECT (1)) TO 'o.x'"), copy(None));
+        assert_eq!(request("COPY (SELECT (1)) TO 'o.x' FORMAT CSV"), copy(Some(name("csv", 1, 35))));
+        assert_eq!(request("COPY (SELECT (1)) TO 'o.x' WITH (FORMAT csv)"), copy(Some(name("csv", 1, 41))));
+        assert_eq!(refused("COPY (SELECT 1 TO 'o.x'").0, "expected ), found the end of the statement");
+        assert_eq!(refused("COPY () TO 'o.x'").0, "expected a query, found )");
+        assert_eq!(refused("COPY t FROM 'o.x'").0, "expected TO, found FROM");
+        assert_eq!(refused("COPY t TO o").1, Some((1, 11)));
+    }
+
+    #[test]
+    fn options_are_set_to_any_spelling_of_a_value() {
+        let set = |value: &str, at| Request::Set { option: name("memory_limit", 1, at), value: value.into() };
+        assert_eq!(request("SET memory_limit = '2GiB'"), set("2GiB", 5));
+        assert_eq!(request("SET memory_limit TO 50%"), set("50%", 5));
+        assert_eq!(request("SET MEMORY_LIMIT=1000"), set("1000", 5));
+        assert_eq!(refused("SET memory_limit").0, "expected = or TO, found the end of the statement");
+    }
+
+    #[test]
+    fn what_is_not_known_is_for_the_engine_to_judge() {
+        assert_eq!(request("INSERT INTO t VALUES (1)"), Request::Query(sql("INSERT INTO t VALUES (1)")));
+    }
+}
