@@ -7,7 +7,8 @@ use datafusion::logical_expr::{Sort, SortExpr};
 use super::run::Runner;
 use crate::codegen::{Direction, Flow, NullsPlace, Source, Value, emit_words};
 use crate::error::Result;
-use crate::ops::sort::{SortWord, argsort, top_k};
+use crate::ops::sort::{SortWord, argsort};
+use crate::ops::top::top_k;
 
 impl Runner {
     pub(super) fn sort(&self, sort: &Sort) -> Result<Flow> {
@@ -33,11 +34,11 @@ impl Runner {
         if rows == 0 || words.is_empty() {
             return Ok(Flow::new(Source::Relation(relation.slice(0, fetch)), schema));
         }
-        let numbers = match fetch {
-            Some(fetch) => top_k(&self.device, &words, rows, fetch)?,
-            None => argsort(&self.device, &words, rows)?,
+        let (numbers, rows) = match fetch {
+            Some(fetch) => (top_k(&self.device, &words, rows, fetch)?, fetch),
+            None => (argsort(&self.device, &words, rows)?, rows),
         };
-        let relation = self.reindexed(relation, fetch.unwrap_or(rows), Arc::new(numbers))?;
+        let relation = self.reindexed(relation, rows, Arc::new(numbers))?;
         Ok(Flow::new(Source::Relation(relation), schema))
     }
 }
