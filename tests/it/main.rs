@@ -6,6 +6,7 @@ mod builder;
 mod data;
 mod differential;
 mod distinct;
+mod docs;
 mod examples;
 mod filter;
 mod frame;
