@@ -83,7 +83,7 @@ impl Pass {
         match self {
             Pass::U32 | Pass::U32U32 => (384, 18),
             Pass::U64 | Pass::U64U32 => (384, 15),
-            Pass::U64U64 => (384, 14),
+            Pass::U64U64 => (384, 12),
         }
     }
 

@@ -6,6 +6,7 @@ mod builder;
 mod data;
 mod differential;
 mod distinct;
+mod docs;
 mod edges;
 mod examples;
 mod filter;
