@@ -317,14 +317,17 @@ fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
     }
 }
 
-/// arrow-csv says: "Error while parsing value 'x' as type 'Int64' for column 2 at line 7. Row data: '[…]'", or
-/// "incorrect number of fields for line 7, expected 3 got 2".
+/// arrow-csv says: "Error while parsing value 'x' as type 'Int64' for column 2 at line 6. Row data: '[…]'", or
+/// "incorrect number of fields for line 7, expected 3 got 2"; both are the file's seventh line.
 fn bad_csv(message: String) -> Error {
     let number = |after: &str| -> Option<u64> {
         let rest = message.split_once(after)?.1;
         rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
     };
-    let line = number(" at line ").or_else(|| number(" for line ")).or_else(|| number("line ")).unwrap_or(0);
+    // Where a value does not parse, arrow-csv counts lines from 0; where fields are missing, from 1.
+    let value = message.contains("rror while parsing value") || message.contains("rror parsing column");
+    let line = number(" at line ").map(|line| line + u64::from(value));
+    let line = line.or_else(|| number(" for line ")).or_else(|| number("line ")).unwrap_or(0);
     let column = number(" for column ").or_else(|| number("parsing column ")).map_or(0, |index| index + 1);
     let text = message.split(". Row data:").next().unwrap_or_default();
     let text = text.split(" for column ").next().unwrap_or_default().to_string();

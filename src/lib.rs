@@ -22,6 +22,8 @@ pub mod device;
 mod error;
 mod exec;
 pub mod frame;
+#[cfg(feature = "polars")]
+pub mod interop;
 mod io;
 mod ops;
 mod plan;
@@ -33,6 +35,11 @@ pub use session::{CsvOptions, DeviceChoice, Session, SessionBuilder};
 
 /// The Arrow implementation whose arrays and batches go in and out.
 pub use datafusion::arrow;
+
+/// The README's program is tested with the documentation's.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// What a program that uses warpframe wants in scope.
 ///

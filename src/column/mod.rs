@@ -153,13 +153,15 @@ impl Column {
 
     /// Adds each buffer's address and length, so that buffers that several columns share count once.
     fn collect_buffers(&self, seen: &mut BTreeMap<u64, u64>) {
-        let mut add = |buffer: &Buffer| seen.insert(buffer.address(), buffer.len() as u64);
+        let mut add = |buffer: &Buffer| {
+            seen.insert(buffer.address(), buffer.len() as u64);
+        };
         add(&self.data);
-        self.validity.iter().for_each(|validity| drop(add(validity)));
-        self.characters.iter().for_each(|characters| drop(add(characters)));
+        self.validity.iter().for_each(|validity| add(validity));
+        self.characters.iter().for_each(|characters| add(characters));
         if let Encoding::Dictionary(dictionary) = &self.encoding {
             add(&dictionary.views);
-            dictionary.characters.iter().for_each(|characters| drop(add(characters)));
+            dictionary.characters.iter().for_each(|characters| add(characters));
         }
     }
 }

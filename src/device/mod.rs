@@ -25,8 +25,8 @@ pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
-pub use profile::KernelTime;
 pub use pool::{MemoryLimit, MemoryUse};
+pub use profile::KernelTime;
 pub use sim::SimOptions;
 pub(crate) use source::Source;
 
@@ -132,7 +132,14 @@ impl Device {
     fn with_driver(driver: Box<dyn Driver>, kind: DeviceKind, limit: MemoryLimit) -> Result<Self> {
         let pool = pool::Pool::new(limit, driver.properties().memory);
         let cache = cache::KernelCache::new();
-        Ok(Device(Arc::new(Shared { driver, kind, pool, cache, counters: counters::Counting::default(), profile: Default::default() })))
+        Ok(Device(Arc::new(Shared {
+            driver,
+            kind,
+            pool,
+            cache,
+            counters: counters::Counting::default(),
+            profile: Default::default(),
+        })))
     }
 
     /// Whether both are the same opened device, so that one may read the other's buffers.

@@ -83,6 +83,17 @@ pub(crate) fn expand(path: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 }
 
 impl Files {
+    /// Whether all files are still there. A listing passes over those that are not, as if they had no rows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] of the first that is missing.
+    pub(crate) fn present(&self) -> Result<()> {
+        self.paths.iter().try_for_each(|path| match path.metadata() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Error::io(path, error)),
+        })
+    }
+
     /// Reads the schema (for CSV, infers it from the first rows of the first file) and makes a table of the files.
     ///
     /// # Errors

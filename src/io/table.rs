@@ -85,10 +85,15 @@ impl SourceTable {
     /// # Errors
     /// A file's bad content, with the file's name.
     pub(crate) async fn load(&self, state: &SessionState, columns: &[usize]) -> Result<Vec<RecordBatch>> {
+        self.present()?;
         match read_all(&self.inner, state, columns).await {
             Ok(batches) => Ok(batches),
             Err(error) => Err(self.blame(error, state).await),
         }
+    }
+
+    fn present(&self) -> Result<()> {
+        self.files.as_ref().map_or(Ok(()), Files::present)
     }
 
     /// Fills in which file an error of unknown file is about: the first that fails when read alone.
@@ -136,6 +141,7 @@ impl TableProvider for SourceTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        self.present()?;
         self.inner.scan(state, projection, filters, limit).await
     }
 

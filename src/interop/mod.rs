@@ -1,0 +1,3 @@
+//! Tables of other engines, in and out.
+
+pub mod polars;

@@ -1,0 +1,166 @@
+//! GROUP BY and aggregates.
+
+use std::sync::Arc;
+
+use warpframe::arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int32Array, Int64Array, UInt64Array};
+
+use crate::differential::Pair;
+use crate::tables::{Shape, columns};
+
+#[test]
+fn aggregates_of_every_shape() {
+    for shape in Shape::all() {
+        let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
+        pair.check_all(&[
+            "SELECT count(*), count(k), sum(k), min(i64), max(u64), avg(x), sum(m), min(f64), max(f64) FROM t",
+            "SELECT k, count(*), sum(x), sum(m), avg(m), min(d), max(s) FROM t GROUP BY k",
+            "SELECT w, k2, count(*), sum(k) FROM t GROUP BY w, k2",
+            "SELECT sl, count(*), min(id) FROM t GROUP BY sl",
+            "SELECT m38, i64, max(x) FROM t GROUP BY m38, i64",
+        ]);
+    }
+}
+
+#[test]
+fn aggregates_of_every_type() {
+    let pair = Pair::of(Shape::random(3000, 81).batches());
+    for key in ["", "k", "s", "i64 % 1000", "sv"] {
+        let by = if key.is_empty() { String::new() } else { format!("GROUP BY {key}") };
+        for list in [
+            "sum(i8), sum(i16), sum(k), sum(w), sum(u8), sum(u16), sum(u32), avg(i8), avg(u32), avg(k)",
+            "min(i8), max(i16), min(i32), max(i64), min(u8), max(u16), min(u32), max(u64), min(b), max(b)",
+            "min(spread), max(spread), min(x), max(x), avg(x), sum(x), sum(f32), avg(f32)",
+            "min(d), max(d), min(ts), max(ts_s), min(ts_ms), max(ts_ns), count(d), count(s), count(b)",
+            "min(m), max(m), sum(m), avg(m), count(m), sum(m * m)",
+            "min(m38), max(m38)",
+            "min(s), max(s), min(sl), max(sl), min(sv), max(sv), min(sd), max(sd)",
+            "sum(k) + 1, avg(x) * 2, max(k) - min(k), count(*) % 7",
+            "sum(x) FILTER (WHERE b), count(*) FILTER (WHERE k > 3), max(s) FILTER (WHERE k2 = 0), count(k) FILTER (WHERE x > 0), avg(m) FILTER (WHERE m > 0)",
+        ] {
+            let keys = if key.is_empty() { String::new() } else { format!("{key} AS key, ") };
+            pair.check(&format!("SELECT {keys}{list} FROM t {by}"));
+        }
+    }
+}
+
+#[test]
+fn groups_by_every_type() {
+    let pair = Pair::of(Shape::random(3000, 82).batches());
+    for key in [
+        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "b", "d", "ts", "ts_s", "ts_ms",
+        "ts_ns", "m", "m38", "s", "sl", "sv", "sd",
+    ] {
+        pair.check(&format!("SELECT {key}, count(*), sum(id), min(k) FROM t GROUP BY {key}"));
+    }
+    pair.check_all(&[
+        "SELECT b, k, k2, sd, count(*), sum(x) FROM t GROUP BY b, k, k2, sd",
+        "SELECT i64, u64, f64, count(*) FROM t GROUP BY i64, u64, f64",
+        "SELECT s, sl, sv, count(*) FROM t GROUP BY s, sl, sv",
+        "SELECT d, extract(year FROM d) AS y, count(*) FROM t GROUP BY d",
+        "SELECT extract(year FROM d) AS y, sum(m) FROM t GROUP BY extract(year FROM d)",
+        "SELECT k > 3 AS big, s LIKE 'a%' AS a, avg(x) FROM t GROUP BY k > 3, s LIKE 'a%'",
+        "SELECT substr(sv, 1, 1) AS head, count(*), max(x) FROM t GROUP BY substr(sv, 1, 1)",
+        "SELECT CASE WHEN k < 2 THEN 'low' ELSE s END AS label, count(*) FROM t GROUP BY label",
+        "SELECT count(*) FROM (SELECT k, s FROM t GROUP BY k, s)",
+        "SELECT n, count(*) FROM (SELECT k, k2, count(*) AS n FROM t GROUP BY k, k2) GROUP BY n",
+        "SELECT max(total), min(total) FROM (SELECT s, sum(x) AS total FROM t GROUP BY s)",
+        "SELECT s, sum(n) FROM (SELECT s, k, count(*) AS n FROM t GROUP BY s, k) WHERE n > 3 GROUP BY s",
+    ]);
+}
+
+#[test]
+fn groups_in_many_sizes() {
+    // 4096 rows or more and few groups share cells; many groups do not.
+    let pair = Pair::of(Shape::random(20_000, 83).batches());
+    for groups in [1, 2, 100, 3000, 19_000] {
+        pair.check(&format!(
+            "SELECT id % {groups} AS g, count(*), sum(x), avg(m), sum(w), min(x), max(k) FROM t GROUP BY id % {groups}"
+        ));
+        pair.check(&format!(
+            "SELECT id % {groups} * 1000000007 AS g, count(k), sum(m), avg(k2) FROM t GROUP BY id % {groups} * 1000000007"
+        ));
+    }
+}
+
+#[test]
+fn sums_of_floats_of_all_magnitudes() {
+    let shape = Shape::random(4000, 84);
+    let pair = Pair::of(shape.batches());
+    pair.check_all(&[
+        "SELECT k, sum(spread), avg(spread), count(*) FROM t GROUP BY k",
+        "SELECT k, sum(spread), max(s), sum(x) FROM t WHERE k2 > -2 GROUP BY k",
+        "SELECT s, sum(f64), avg(f32), sum(x) FROM t GROUP BY s",
+        "SELECT w, sum(spread) FILTER (WHERE b) FROM t GROUP BY w",
+        "SELECT sum(spread), avg(spread), sum(f64) FROM t",
+        "SELECT sum(x * 1e300), sum(x * 1e-300) FROM t",
+        "SELECT k, sum(x * 1e300), sum(x * 1e-300) FROM t GROUP BY k",
+    ]);
+}
+
+#[test]
+fn sums_that_cancel_are_as_exact_as_the_cpus() {
+    // Powers of two cancel exactly in every order.
+    let x: Vec<f64> = (0..4000).map(|i| if i % 2 == 0 { 2f64.powi(60) } else { -(2f64.powi(60)) }).collect();
+    let k: Vec<i32> = (0..4000).map(|i| i / 2 % 10).collect();
+    let x: ArrayRef = Arc::new(Float64Array::from(x));
+    let pair = Pair::of(columns(vec![("k", Arc::new(Int32Array::from(k))), ("x", x)]));
+    pair.check_all(&["SELECT k, sum(x), avg(x) FROM t GROUP BY k", "SELECT sum(x), avg(x) FROM t"]);
+}
+
+#[test]
+fn sums_beyond_their_type_do_as_the_cpus() {
+    let columns_: Vec<(&str, ArrayRef)> = vec![
+        ("k", Arc::new(Int32Array::from(vec![1, 1, 2, 2]))),
+        ("i", Arc::new(Int64Array::from(vec![i64::MAX, 1, i64::MIN, -1]))),
+        ("u", Arc::new(UInt64Array::from(vec![u64::MAX, 1, 5, u64::MAX]))),
+        (
+            "m",
+            Arc::new(
+                Decimal128Array::from(vec![10i128.pow(38) - 1, 1, -(10i128.pow(38)) + 1, 0])
+                    .with_precision_and_scale(38, 0)
+                    .expect("a legal decimal"),
+            ),
+        ),
+    ];
+    let pair = Pair::of(columns(columns_));
+    for list in ["sum(i)", "sum(u)", "sum(m)", "avg(i)", "avg(u)", "avg(m)", "min(m), max(m), min(u), max(i)"] {
+        pair.agreement(&format!("SELECT {list} FROM t"));
+        pair.agreement(&format!("SELECT k, {list} FROM t GROUP BY k"));
+    }
+}
+
+#[test]
+fn nulls_make_groups_and_no_values() {
+    let columns_: Vec<(&str, ArrayRef)> = vec![
+        ("k", Arc::new(Int32Array::from(vec![None, Some(1), None, Some(2), Some(1)]))),
+        ("x", Arc::new(Float64Array::from(vec![None, Some(f64::NAN), None, None, Some(-0.0)]))),
+    ];
+    let pair = Pair::of(columns(columns_));
+    pair.check_all(&[
+        "SELECT k, count(*), count(x), sum(x), avg(x) FROM t GROUP BY k",
+        "SELECT x, count(*) FROM t GROUP BY x",
+        "SELECT sum(x), min(x), max(x), avg(x), count(x), count(*) FROM t WHERE k = 2",
+        "SELECT sum(x), min(x), max(x) FROM t WHERE k > 5",
+    ]);
+}
+
+#[test]
+fn nan_is_the_greatest_float_of_a_group() {
+    use crate::differential::{Cell, Rows, run};
+    // The CPU engine's answer depends on the order of the rows.
+    let nan = f64::NAN;
+    let columns_: Vec<(&str, ArrayRef)> = vec![
+        ("k", Arc::new(Int32Array::from(vec![1, 1, 1, 2, 2, 3, 3]))),
+        ("x", Arc::new(Float64Array::from(vec![nan, f64::NEG_INFINITY, 1.0, nan, nan, 5.0, nan]))),
+    ];
+    let pair = Pair::of(columns(columns_));
+    let expected = [[f64::NEG_INFINITY, nan], [nan, nan], [5.0, nan]];
+    let expected: Vec<String> = expected.iter().map(|row| format!("{:?}", row.map(Cell::Float))).collect();
+    for x in ["x", "x::real"] {
+        let sql = format!("SELECT min(v), max(v) FROM (SELECT k, {x} AS v FROM t) GROUP BY k ORDER BY k");
+        let rows = Rows::of(&run(&pair.device, &sql).expect("it runs")).rows;
+        let shown: Vec<String> = rows.iter().map(|row| format!("{row:?}")).collect();
+        assert_eq!(shown, expected, "{sql}");
+    }
+    pair.check("SELECT min(x), max(x) FROM t");
+}

@@ -1,0 +1,360 @@
+//! Two sessions over the same tables, one on the CPU and one strictly on the device: what one answers, so must the other.
+
+use std::path::{Path, PathBuf};
+
+use warpframe::arrow::array::{Array, AsArray, RecordBatch};
+use warpframe::arrow::compute::cast;
+use warpframe::arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use warpframe::device::Device;
+use warpframe::{DataFrame, DeviceChoice, ErrorKind, Session, SessionBuilder};
+
+/// Floats may differ by this much of their magnitude: sums are made in another order.
+const TOLERANCE: f64 = 1e-9;
+
+/// A value of a result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    Null,
+    /// Integers, booleans, dates, timestamps, decimals: as their type counts them.
+    Int(i128),
+    Float(f64),
+    Text(String),
+}
+
+impl Cell {
+    fn agrees(&self, other: &Cell) -> bool {
+        match (self, other) {
+            (Cell::Float(a), Cell::Float(b)) => {
+                a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs())
+            }
+            _ => self == other,
+        }
+    }
+
+    fn rank(&self) -> (u8, i128, &str) {
+        match self {
+            Cell::Null => (0, 0, ""),
+            Cell::Int(i) => (1, *i, ""),
+            Cell::Text(t) => (2, 0, t),
+            Cell::Float(_) => (3, 0, ""),
+        }
+    }
+
+    fn float(&self) -> f64 {
+        match self {
+            Cell::Float(f) if *f == 0.0 => 0.0,
+            Cell::Float(f) => *f,
+            _ => 0.0,
+        }
+    }
+}
+
+/// The rows of a result, and the types of its columns.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    pub types: Vec<DataType>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+impl Rows {
+    pub fn of(frame: &DataFrame) -> Rows {
+        let types = frame.schema().fields().iter().map(|f| f.data_type().clone()).collect();
+        let batches = frame.to_arrow().expect("a result downloads");
+        Rows { types, rows: batches.iter().flat_map(rows_of).collect() }
+    }
+
+    fn sort(&mut self) {
+        self.rows.sort_by(|a, b| {
+            let exact = a.iter().map(Cell::rank).cmp(b.iter().map(Cell::rank));
+            let floats = || {
+                (a.iter().zip(b))
+                    .map(|(a, b)| a.float().total_cmp(&b.float()))
+                    .find(|order| order.is_ne())
+                    .unwrap_or(std::cmp::Ordering::Equal)
+            };
+            exact.then_with(floats)
+        });
+    }
+
+    /// Where the other differs, in words.
+    fn difference(&self, other: &Rows, ordered: bool) -> Option<String> {
+        if self.types != other.types {
+            return Some(format!("types: cpu {:?}\n    device {:?}", self.types, other.types));
+        }
+        if self.rows.len() != other.rows.len() {
+            return Some(format!("rows: cpu {}, device {}", self.rows.len(), other.rows.len()));
+        }
+        let (mut left, mut right) = (self.clone(), other.clone());
+        if !ordered {
+            left.sort();
+            right.sort();
+        }
+        let agree = |a: &[Cell], b: &[Cell]| a.iter().zip(b).all(|(a, b)| a.agrees(b));
+        let mut apart: Vec<usize> =
+            (0..left.rows.len()).filter(|at| !agree(&left.rows[*at], &right.rows[*at])).collect();
+        if !ordered && apart.len() <= 2000 {
+            // Floats that differ in their last bits may have been sorted differently.
+            let mut free = apart.clone();
+            apart.retain(|at| match free.iter().position(|other| agree(&left.rows[*at], &right.rows[*other])) {
+                Some(found) => {
+                    free.swap_remove(found);
+                    false
+                }
+                None => true,
+            });
+        }
+        let lines: Vec<_> = (apart.iter().take(5))
+            .map(|at| format!("row {at}\n    cpu    {:?}\n    device {:?}", left.rows[*at], right.rows[*at]))
+            .collect();
+        (!lines.is_empty()).then(|| format!("{} rows differ\n  {}", apart.len(), lines.join("\n  ")))
+    }
+}
+
+/// The rows of a batch.
+pub fn rows_of(batch: &RecordBatch) -> Vec<Vec<Cell>> {
+    let columns: Vec<_> = batch.columns().iter().map(|column| cells(column)).collect();
+    (0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
+}
+
+fn cells(array: &dyn Array) -> Vec<Cell> {
+    macro_rules! integers {
+        ($type:ty) => {
+            array.as_primitive::<$type>().iter().map(|v| v.map_or(Cell::Null, |v| Cell::Int(v.into()))).collect()
+        };
+    }
+    match array.data_type() {
+        DataType::Int8 => integers!(Int8Type),
+        DataType::Int16 => integers!(Int16Type),
+        DataType::Int32 => integers!(Int32Type),
+        DataType::Int64 => integers!(Int64Type),
+        DataType::UInt8 => integers!(UInt8Type),
+        DataType::UInt16 => integers!(UInt16Type),
+        DataType::UInt32 => integers!(UInt32Type),
+        DataType::UInt64 => integers!(UInt64Type),
+        DataType::Date32 => integers!(Date32Type),
+        DataType::Decimal128(_, _) => integers!(Decimal128Type),
+        DataType::Timestamp(
+            TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond,
+            _,
+        ) => cells(&cast(array, &DataType::Int64).expect("timestamps count")),
+        DataType::Boolean => array.as_boolean().iter().map(|v| v.map_or(Cell::Null, |v| Cell::Int(v.into()))).collect(),
+        DataType::Float32 => (array.as_primitive::<Float32Type>().iter())
+            .map(|v| v.map_or(Cell::Null, |v| Cell::Float(v.into())))
+            .collect(),
+        DataType::Float64 => {
+            array.as_primitive::<Float64Type>().iter().map(|v| v.map_or(Cell::Null, Cell::Float)).collect()
+        }
+        DataType::Null => vec![Cell::Null; array.len()],
+        DataType::Utf8 => {
+            array.as_string::<i32>().iter().map(|v| v.map_or(Cell::Null, |v| Cell::Text(v.into()))).collect()
+        }
+        _ => cells(&cast(array, &DataType::Utf8).expect("a type that prints")),
+    }
+}
+
+/// A session builder for the device under test.
+pub fn builder() -> SessionBuilder {
+    let device = match std::env::var("WARPFRAME_DEVICE").as_deref() {
+        Ok("") | Err(_) => DeviceChoice::Sim,
+        Ok(name) => name.parse().expect("WARPFRAME_DEVICE names a device"),
+    };
+    assert!(!matches!(device, DeviceChoice::Cpu | DeviceChoice::Auto), "these tests compare a device with the CPU");
+    Session::builder().device(device)
+}
+
+/// A file of the sample data: beside the sources, or where the tests were carried.
+pub fn data(path: &str) -> PathBuf {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+    let root = if home.is_dir() { home } else { PathBuf::from("data") };
+    root.join(path)
+}
+
+/// What both sessions said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agreement {
+    /// The same rows, so many.
+    Rows(usize),
+    /// Both reported an error.
+    Errors,
+    /// The device says that it does not run such a query.
+    Unsupported,
+}
+
+/// The same tables in a session on the CPU and in one on the device.
+pub struct Pair {
+    pub cpu: Session,
+    pub device: Session,
+    /// What made the tables, for reports.
+    pub origin: String,
+}
+
+impl Pair {
+    pub fn new() -> Pair {
+        Pair::with(builder().strict(true))
+    }
+
+    /// The device session as this builder makes it.
+    pub fn with(builder: SessionBuilder) -> Pair {
+        let cpu = Session::builder().device(DeviceChoice::Cpu).cpu_partitions(1).build().expect("a CPU session");
+        let device = builder.cpu_partitions(1).build().expect("the device under test opens");
+        Pair { cpu, device, origin: String::new() }
+    }
+
+    /// With one table `t`.
+    pub fn of(batches: Vec<RecordBatch>) -> Pair {
+        Pair::new().and("t", batches)
+    }
+
+    pub fn and(self, name: &str, batches: Vec<RecordBatch>) -> Pair {
+        self.cpu.register_batches(name, batches.clone()).expect("batches of one schema");
+        self.device.register_batches(name, batches).expect("batches of one schema");
+        self
+    }
+
+    pub fn from(mut self, origin: impl Into<String>) -> Pair {
+        self.origin = origin.into();
+        self
+    }
+
+    /// With the TPC-H tables, and `jets`.
+    pub fn samples(self) -> Pair {
+        for session in [&self.cpu, &self.device] {
+            for table in ["lineitem", "orders", "customer", "part", "supplier", "partsupp", "nation", "region"] {
+                session.register_parquet(table, data(&format!("tpch/{table}.parquet"))).expect("the sample is there");
+            }
+            session.register_csv("jets", data("jets.csv")).expect("the sample is there");
+        }
+        self
+    }
+
+    pub fn gpu(&self) -> &Device {
+        self.device.device().expect("the session has a device")
+    }
+
+    /// Runs the query on both; panics unless they agree and kernels ran.
+    pub fn check(&self, sql: &str) -> usize {
+        let before = self.gpu().counters().launches;
+        match self.agreement(sql) {
+            Agreement::Rows(rows) => {
+                let launched = self.gpu().counters().launches - before;
+                assert!(launched > 0 || self.has_empty_table(), "no kernel ran\n  {sql}\n  {}", self.origin);
+                rows
+            }
+            Agreement::Unsupported => panic!("not supported\n  {sql}"),
+            Agreement::Errors => {
+                panic!("both failed\n  {sql}\n  {}\n  {:?}", self.origin, run(&self.device, sql).err())
+            }
+        }
+    }
+
+    pub fn check_all(&self, queries: &[&str]) {
+        for sql in queries {
+            self.check(sql);
+        }
+    }
+
+    /// Runs a query that both must refuse to finish; the sessions go on.
+    pub fn check_error(&self, sql: &str) -> warpframe::Error {
+        assert_eq!(self.agreement(sql), Agreement::Errors, "an error was expected\n  {sql}\n  {}", self.origin);
+        run(&self.device, sql).expect_err("it failed a moment ago")
+    }
+
+    /// Runs the query on both; panics where one fails, or their rows differ.
+    pub fn agreement(&self, sql: &str) -> Agreement {
+        let (expected, found) = (run(&self.cpu, sql), run(&self.device, sql));
+        let origin = &self.origin;
+        match (expected, found) {
+            (Ok(expected), Ok(found)) => {
+                assert!(found.is_on_device(), "the rows are not on the device\n  {sql}");
+                self.compare(&expected, &found, sql);
+                Agreement::Rows(expected.num_rows())
+            }
+            (_, Err(error)) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+                eprintln!("{error}\n  {sql}");
+                Agreement::Unsupported
+            }
+            (Err(_), Err(error)) => {
+                assert!(
+                    matches!(error.kind(), ErrorKind::Arithmetic { .. } | ErrorKind::Plan { .. }),
+                    "both failed, the device as it should not: {error:?}\n  {sql}\n  {origin}"
+                );
+                Agreement::Errors
+            }
+            (Ok(_), Err(error)) => panic!("only the device failed: {error}\n  {sql}\n  {origin}"),
+            (Err(error), Ok(_)) => panic!("only the CPU failed: {error}\n  {sql}\n  {origin}"),
+        }
+    }
+
+    /// Panics unless the two results agree.
+    pub fn rows_agree(&self, expected: &DataFrame, found: &DataFrame, sql: &str) -> Agreement {
+        self.compare(expected, found, sql);
+        Agreement::Rows(expected.num_rows())
+    }
+
+    fn compare(&self, expected: &DataFrame, found: &DataFrame, sql: &str) {
+        let (expected, found) = (Rows::of(expected), Rows::of(found));
+        if let Some(difference) = expected.difference(&found, is_ordered(sql)) {
+            panic!("{difference}\n  {sql}\n  {}", self.origin);
+        }
+    }
+
+    /// The same plan made of verbs, on both.
+    pub fn check_frame(&self, name: &str, query: impl Fn(&Session) -> warpframe::Result<warpframe::LazyFrame>) {
+        let expected = query(&self.cpu).and_then(|f| f.collect()).expect("the CPU runs it");
+        let before = self.gpu().counters().launches;
+        let found = query(&self.device).and_then(|f| f.collect()).expect("the device runs it");
+        assert!(self.gpu().counters().launches > before, "no kernel ran: {name}");
+        self.compare(&expected, &found, name);
+    }
+
+    fn has_empty_table(&self) -> bool {
+        let counts = |name: &String| run(&self.cpu, &format!("SELECT count(*) FROM {name}")).map(|f| Rows::of(&f).rows);
+        self.cpu.table_names().iter().any(|name| counts(name).is_ok_and(|rows| rows[0][0] == Cell::Int(0)))
+    }
+}
+
+/// Runs a query to its end.
+pub fn run(session: &Session, sql: &str) -> warpframe::Result<DataFrame> {
+    session.sql(sql)?.collect()
+}
+
+/// The only cell of a result.
+pub fn scalar(session: &Session, sql: &str) -> Cell {
+    Rows::of(&run(session, sql).expect("a query that runs")).rows[0][0].clone()
+}
+
+/// Whether the outermost query has an ORDER BY.
+fn is_ordered(sql: &str) -> bool {
+    let mut depth = 0;
+    let upper = sql.to_ascii_uppercase();
+    upper.char_indices().any(|(at, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && upper[at..].starts_with("ORDER BY")
+    })
+}
+
+#[test]
+fn only_the_outermost_order_counts() {
+    assert!(is_ordered("SELECT a FROM t order by a LIMIT 3"));
+    assert!(!is_ordered("SELECT a FROM (SELECT * FROM t ORDER BY a LIMIT 3)"));
+}
+
+#[test]
+fn differences_are_seen() {
+    let rows =
+        |cells: &[Cell]| Rows { types: vec![DataType::Float64], rows: cells.iter().map(|c| vec![c.clone()]).collect() };
+    let nan = Cell::Float(f64::NAN);
+    let one = rows(&[Cell::Float(1.0), Cell::Null, nan.clone()]);
+    let other = rows(&[nan.clone(), Cell::Float(1.0 + 1e-12), Cell::Null]);
+    assert_eq!(one.difference(&other, false), None);
+    assert!(one.difference(&other, true).is_some());
+    assert!(one.difference(&rows(&[nan.clone(), Cell::Float(1.0), Cell::Float(0.0)]), false).is_some());
+    assert!(one.difference(&rows(&[nan, Cell::Float(1.0)]), false).is_some());
+}

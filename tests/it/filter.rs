@@ -1,0 +1,92 @@
+//! WHERE.
+
+use crate::differential::Pair;
+use crate::tables::Shape;
+
+/// Rows of all types survive, by themselves and after each other kind of predicate.
+const QUERIES: &[&str] =
+    &["SELECT * FROM t WHERE k < 4 ORDER BY id", "SELECT id, s, x FROM t WHERE x > 0 AND (b OR k2 = 2) ORDER BY id"];
+
+#[test]
+fn filter_keeps_rows_of_every_type() {
+    for shape in Shape::all() {
+        let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
+        pair.check_all(QUERIES);
+    }
+}
+
+#[test]
+fn predicates_of_every_type_select_as_on_the_cpu() {
+    let pair = Pair::of(Shape::random(3000, 11).batches());
+    for predicate in [
+        "b",
+        "NOT b",
+        "b IS NOT TRUE",
+        "k = 3 OR k IS NULL",
+        "i8 > i16 AND u8 < 100",
+        "i32 BETWEEN -1000000000 AND 1000000000",
+        "i64 >= 0 AND u64 <= 9223372036854775807",
+        "u64 > 9223372036854775808",
+        "u32 % 2 = 1",
+        "f32 < f64",
+        "f64 = f64",
+        "f64 <> f64",
+        "f64 > 1e308",
+        "f64 >= 'NaN'::double",
+        "f64 = 0.0",
+        "x IN (0.5, 1.5, -2.25)",
+        "x NOT BETWEEN -50.0 AND 50.0",
+        "d >= DATE '1994-01-01' AND d < DATE '1994-01-01' + INTERVAL '1' YEAR",
+        "ts < TIMESTAMP '1970-01-01T00:00:00'",
+        "ts_s > TIMESTAMP '1999-12-31T23:59:59'",
+        "ts_ns > ts_ms",
+        "m > 123.45",
+        "m38 < 0 AND m > -1000",
+        "s = 'é'",
+        "s <> ''",
+        "s > 'thirteen byte'",
+        "s LIKE 'a%'",
+        "s LIKE '%differs: _'",
+        "s NOT LIKE '%e%'",
+        "sl < 'naïve'",
+        "sl LIKE '%7%'",
+        "sv BETWEEN '100' AND '2'",
+        "sv LIKE '_2%é'",
+        "sd = 'twelve bytes' OR sd = 'thirteen bytf'",
+        "sd IN ('', '%', '_', 'nobody''s')",
+        "sd IS NULL AND s IS NOT NULL",
+        "s = sd",
+        "s < sv",
+        "s IS DISTINCT FROM sd",
+        "k IS NOT DISTINCT FROM k2",
+        "(k > 2) = (k2 > 0)",
+        "CASE WHEN k = 0 THEN 0 ELSE 10 / k END > 2",
+        "length(s) = 12 AND id % 2 = 0",
+    ] {
+        pair.check(&format!("SELECT id FROM t WHERE {predicate} ORDER BY id"));
+    }
+}
+
+#[test]
+fn filters_that_keep_all_or_nothing() {
+    let pair = Pair::of(Shape::random(4097, 5).batches());
+    pair.check_all(&[
+        "SELECT id, s FROM t WHERE id >= 0 ORDER BY id",
+        "SELECT id, s FROM t WHERE id < 0",
+        "SELECT sum(x), count(*) FROM t WHERE id < 0",
+        "SELECT k, sum(x) FROM t WHERE id < 0 GROUP BY k",
+        "SELECT id FROM t WHERE id < 0 ORDER BY s",
+        "SELECT DISTINCT k FROM t WHERE id < 0",
+        "SELECT a.id FROM t a JOIN t b ON a.id = b.id WHERE a.id < 0 AND b.k < 3",
+    ]);
+}
+
+#[test]
+fn filters_of_filters() {
+    let pair = Pair::of(Shape::random(4097, 6).batches());
+    pair.check_all(&[
+        "SELECT id, n FROM (SELECT id, k + k2 AS n, x FROM t WHERE k > 1) WHERE n > 2 AND x < 10 ORDER BY id",
+        "SELECT n FROM (SELECT k, count(*) AS n FROM t WHERE b GROUP BY k) WHERE n > 100",
+        "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k HAVING sum(x) > 0) WHERE k <> 3",
+    ]);
+}

@@ -1,0 +1,102 @@
+//! Inner joins.
+
+use std::sync::Arc;
+
+use warpframe::arrow::array::{ArrayRef, Int32Array, Int64Array, StringArray};
+
+use crate::differential::Pair;
+use crate::tables::{Batches, Shape, Values, columns};
+
+#[test]
+fn joins_of_every_shape() {
+    for shape in Shape::all() {
+        // One giant group squared is a test of patience, not of joins.
+        let rows = if matches!(shape.values, Values::Same) { 300 } else { shape.rows };
+        let other = Shape { rows: rows / 2 + 1, seed: shape.seed + 100, ..shape };
+        let pair = Pair::of(Shape { rows, ..shape }.batches()).and("u", other.batches()).from(format!("{shape:?}"));
+        pair.check_all(&[
+            "SELECT t.id, u.s, u.x FROM t JOIN u ON t.id = u.id",
+            "SELECT t.id, u.id AS other FROM t JOIN u ON t.w = u.w AND t.k = u.k",
+            "SELECT t.id, t.sl, u.id AS other FROM t JOIN u ON t.sl = u.sl",
+        ]);
+    }
+}
+
+#[test]
+fn joins_on_keys_of_every_type() {
+    let shape = Shape::random(600, 71);
+    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 72, batches: Batches::Several, ..shape }.batches());
+    // The same rows in both, by another name: wide types match nowhere else.
+    let pair = pair.and("same", shape.batches());
+    for column in [
+        "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "x", "spread", "d", "ts", "ts_s", "ts_ms",
+        "ts_ns", "m", "m38", "s", "sl", "sv", "sd",
+    ] {
+        pair.check(&format!("SELECT t.id, same.id AS other FROM t JOIN same ON t.{column} = same.{column}"));
+    }
+    pair.check_all(&[
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.b = u.b AND t.k = u.k AND t.s = u.s",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.i8 = u.i64 % 100",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.i32 % 50 = u.u8",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.s = u.sd AND t.k2 = u.k2",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.sv = u.sl",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.m = u.m38",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.k + 1 = u.k2 AND t.d < u.d",
+        "SELECT t.id, u.id AS other FROM t JOIN same u ON t.i64 = u.i64 AND t.u64 = u.u64 AND t.f64 = u.f64",
+    ]);
+}
+
+#[test]
+fn joins_with_further_conditions() {
+    let shape = Shape::random(900, 73);
+    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 74, ..shape }.batches());
+    pair.check_all(&[
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.k = u.k AND t.id < u.id AND t.x + u.x > 100",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.id = u.id AND (t.k = u.k OR t.b)",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.id = u.id WHERE t.s < u.s",
+        "SELECT count(*), sum(t.x * u.x) FROM t JOIN u ON t.k = u.k AND t.k2 = u.k2 AND t.x < u.x",
+        "SELECT t.k, count(*), sum(u.m) FROM t JOIN u ON t.id = u.id GROUP BY t.k",
+        "SELECT t.id FROM t JOIN u ON t.id = u.id JOIN u v ON u.k = v.id AND v.b",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.k IS NOT DISTINCT FROM u.k WHERE t.id < 40 AND u.id < 60",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON (t.s IS NOT DISTINCT FROM u.s) AND t.id = u.id",
+        "SELECT a.id FROM t a, u b WHERE a.id = b.id AND a.k = 3 AND b.k > 2",
+        "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k) JOIN (SELECT k2, sum(x) AS y FROM u GROUP BY k2) v ON k = k2",
+        "SELECT q.id, r.id AS other FROM (SELECT DISTINCT k, id % 10 AS id FROM t) q JOIN (SELECT k, max(id) AS id FROM u GROUP BY k) r ON q.k = r.k",
+    ]);
+}
+
+#[test]
+fn joins_of_empty_and_all_null_sides() {
+    let shape = Shape::random(500, 75);
+    let pair = Pair::of(shape.batches())
+        .and("empty", Shape { rows: 0, ..shape }.batches())
+        .and("hollow", Shape { values: Values::AllNull, ..shape }.batches());
+    for key in ["id", "k", "s", "f64", "m38"] {
+        for (left, right) in [("t", "empty"), ("empty", "t"), ("empty", "empty"), ("t", "hollow"), ("hollow", "t")] {
+            pair.check(&format!("SELECT l.id, r.s FROM {left} l JOIN {right} r ON l.{key} = r.{key}"));
+        }
+    }
+    let rows = pair.check("SELECT l.id, r.s FROM t l JOIN hollow r ON l.k IS NOT DISTINCT FROM r.k WHERE r.id < 3");
+    assert!(rows > 0, "nulls match nulls here");
+}
+
+#[test]
+fn joins_of_a_key_repeated_thousands_of_times() {
+    let pair = Pair::new();
+    let side = |rows: i64, often: i32, other: i32| {
+        let key = |i: i64| if i % 5 == 0 { other + i as i32 } else { often };
+        let text = |i: i64| if i % 5 == 0 { format!("single {i} of many") } else { "the repeated key".to_string() };
+        let columns_: Vec<(&str, ArrayRef)> = vec![
+            ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
+            ("k", Arc::new(Int32Array::from_iter_values((0..rows).map(key)))),
+            ("s", Arc::new(StringArray::from_iter_values((0..rows).map(text)))),
+        ];
+        columns(columns_)
+    };
+    let pair = pair.and("big", side(6000, 7, 100)).and("small", side(40, 7, 100));
+    pair.check_all(&[
+        "SELECT b.id, s.id AS other FROM big b JOIN small s ON b.k = s.k",
+        "SELECT count(*), sum(a.id), sum(b.id) FROM big a JOIN small b ON a.s = b.s",
+        "SELECT count(*), sum(a.id + b.id) FROM small a JOIN small b ON a.k = b.k JOIN small c ON b.s = c.s",
+    ]);
+}

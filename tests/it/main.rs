@@ -1,0 +1,21 @@
+//! Every operator against DataFusion's CPU engine, on the device that `WARPFRAME_DEVICE` names (the simulator, where it
+//! names none).
+
+mod aggregate;
+mod builder;
+mod data;
+mod differential;
+mod distinct;
+mod docs;
+mod examples;
+mod filter;
+mod frame;
+mod join;
+mod limit;
+mod project;
+mod random;
+mod session;
+mod sort;
+mod tables;
+mod tpch;
+mod union;

@@ -1,0 +1,426 @@
+//! Random queries: typed, so that they mean something; seeded, so that they come again.
+//!
+//! `WARPFRAME_RANDOM_QUERIES` says how many run (25), `WARPFRAME_RANDOM_SEED` the first one's seed (1). A report names
+//! the seeds that failed: that seed and one query show the failure again.
+//!
+//! Left out is what two correct engines answer differently: floats that arithmetic makes NaN (its sign orders it, on
+//! the CPU), extrema of NaN by group, functions whose last bit is free, sums that cancel.
+
+use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+use crate::differential::{Agreement, Pair};
+use crate::tables::{Batches, Shape, Values};
+
+/// Queries that share their tables.
+const QUERIES_PER_TABLES: u64 = 5;
+
+#[test]
+fn random_queries_agree() {
+    let number = |name: &str, default| match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")),
+        Err(_) => default,
+    };
+    let (count, first) = (number("WARPFRAME_RANDOM_QUERIES", 25), number("WARPFRAME_RANDOM_SEED", 1));
+    let mut tables: Option<(u64, Pair)> = None;
+    let (mut failed, mut rows, mut errors, mut unsupported) = (vec![], 0, 0, 0);
+    for seed in first..first + count {
+        let group = seed / QUERIES_PER_TABLES;
+        if tables.as_ref().is_none_or(|(of, _)| *of != group) {
+            tables = Some((group, pair(group)));
+        }
+        let (_, pair) = tables.as_ref().expect("made above");
+        let sql = Maker { rng: StdRng::seed_from_u64(seed) }.query();
+        let sql = format!("{sql} /* seed {seed} */");
+        match catch_unwind(AssertUnwindSafe(|| pair.agreement(&sql))) {
+            Ok(Agreement::Rows(n)) => rows += n,
+            Ok(Agreement::Errors) => errors += 1,
+            Ok(Agreement::Unsupported) => unsupported += 1,
+            Err(_) => failed.push(seed),
+        }
+    }
+    println!("{count} queries, {rows} rows; {errors} failed on both, {unsupported} are not supported");
+    assert!(failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {failed:?}");
+    // The optimizer turns some joins into semi joins.
+    let meaningful = rows > 100 && errors * 4 < count && unsupported * 5 < count;
+    assert!(
+        count < 20 || meaningful,
+        "the queries say little: {rows} rows, {errors} errors, {unsupported} unsupported"
+    );
+}
+
+/// The tables `t` and `u` of a group of queries.
+fn pair(group: u64) -> Pair {
+    let mut rng = StdRng::seed_from_u64(group ^ 0x7AB1E5);
+    let mut shape = |sizes: &[usize]| Shape {
+        rows: *sizes.choose(&mut rng).expect("sizes"),
+        values: *[
+            Values::Random,
+            Values::Random,
+            Values::Random,
+            Values::Same,
+            Values::Distinct,
+            Values::Ascending,
+            Values::AllNull,
+        ]
+        .choose(&mut rng)
+        .expect("values"),
+        batches: *[Batches::One, Batches::Sliced, Batches::Several].choose(&mut rng).expect("batches"),
+        nulls: *[0.0, 0.1, 0.6].choose(&mut rng).expect("shares"),
+        seed: rng.random(),
+    };
+    let (t, u) = (shape(&[1, 33, 700, 2049, 3000]), shape(&[0, 1, 32, 150, 400]));
+    Pair::of(t.batches()).and("u", u.batches()).from(format!("t: {t:?}\n  u: {u:?}"))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Int,
+    Float,
+    Decimal,
+    Text,
+    Bool,
+    Date,
+    Time,
+}
+
+const CLASSES: [Class; 7] =
+    [Class::Int, Class::Float, Class::Decimal, Class::Text, Class::Bool, Class::Date, Class::Time];
+
+struct Maker {
+    rng: StdRng,
+}
+
+impl Maker {
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        *of.choose(&mut self.rng).expect("something to choose from")
+    }
+
+    fn chance(&mut self, share: f64) -> bool {
+        self.rng.random_bool(share)
+    }
+
+    fn query(&mut self) -> String {
+        match self.rng.random_range(0..10) {
+            0..4 => self.aggregation(),
+            4..6 => self.ordered(),
+            6 => self.distinct(),
+            7 => {
+                let classes: Vec<_> = (0..self.rng.random_range(1..4)).map(|_| self.pick(&CLASSES)).collect();
+                format!("{} UNION ALL {}", self.plain(&classes), self.plain(&classes))
+            }
+            8 => {
+                let (inner, by) = (self.from(), self.pick(&["q.a", "q.a, q.c", "q.c > 10"]));
+                let a = self.expr(Class::Int, &inner, 1);
+                let condition = self.expr(Class::Bool, &inner, 1);
+                format!(
+                    "SELECT {by}, count(*), sum(q.c) FROM (SELECT {a} AS a, count(*) AS c FROM {} WHERE {condition} GROUP BY {a}) q GROUP BY {by}",
+                    inner.text
+                )
+            }
+            _ => {
+                let classes: Vec<_> = (0..self.rng.random_range(1..4)).map(|_| self.pick(&CLASSES)).collect();
+                self.plain(&classes)
+            }
+        }
+    }
+
+    /// One table, or two that are joined; its columns are called `t.…` and `u.…`.
+    fn from(&mut self) -> From {
+        if self.chance(0.6) {
+            return From { text: "t".into(), names: vec!["t"] };
+        }
+        let both = From { text: String::new(), names: vec!["t", "u"] };
+        let keys = [
+            "t.id = u.id",
+            "t.k = u.k AND t.k2 = u.k2 AND t.s = u.s",
+            "t.id % 50 = u.id",
+            "t.sv = u.sv",
+            "t.sl = u.sl",
+            "t.w = u.w AND t.k = u.k",
+            "t.m = u.m",
+            "t.i8 = u.i16 % 128 AND t.b = u.b",
+            "t.d = u.d",
+            "t.sd = u.s AND t.id = u.id + 1",
+            "t.f64 = u.f64 AND t.k = u.k AND t.k2 = u.k2",
+            "t.u16 = u.u16 AND t.u8 = u.u8",
+        ];
+        let mut text = format!("t JOIN u ON {}", self.pick(&keys));
+        if self.chance(0.3) {
+            let _ = write!(text, " AND {}", self.expr(Class::Bool, &both, 0));
+        }
+        From { text, ..both }
+    }
+
+    fn filter(&mut self, from: &From) -> String {
+        match self.chance(0.7) {
+            true => format!(" WHERE {}", self.expr(Class::Bool, from, 2)),
+            false => String::new(),
+        }
+    }
+
+    /// Columns of these classes, each of one type whatever computes it.
+    fn plain(&mut self, classes: &[Class]) -> String {
+        let from = self.from();
+        let list: Vec<_> = (classes.iter().enumerate())
+            .map(|(at, class)| {
+                let value = match class {
+                    Class::Int => format!("CAST({} AS bigint)", self.expr(*class, &from, 2)),
+                    Class::Decimal => format!("CAST({} AS decimal(30, 4))", self.expr(*class, &from, 1)),
+                    Class::Time => format!("CAST({} AS timestamp)", self.expr(*class, &from, 1)),
+                    Class::Text => format!("coalesce({}, 'none')", self.expr(*class, &from, 1)),
+                    _ => self.expr(*class, &from, 2),
+                };
+                format!("{value} AS c{at}")
+            })
+            .collect();
+        format!("SELECT {} FROM {}{}", list.join(", "), from.text, self.filter(&from))
+    }
+
+    fn distinct(&mut self) -> String {
+        let from = self.from();
+        let keys: Vec<_> = (0..self.rng.random_range(1..4)).map(|at| format!("{} AS c{at}", self.key(&from))).collect();
+        format!("SELECT DISTINCT {} FROM {}{}", keys.join(", "), from.text, self.filter(&from))
+    }
+
+    fn ordered(&mut self) -> String {
+        let from = self.from();
+        let mut keys: Vec<_> = (0..self.rng.random_range(0..3))
+            .map(|_| {
+                let way = self.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
+                format!("{}{way}", self.key(&from))
+            })
+            .collect();
+        // The ids make the order total.
+        keys.extend(from.names.iter().map(|name| format!("{name}.id")));
+        let class = self.pick(&CLASSES);
+        let mut sql = format!("SELECT t.id AS id, {} AS c FROM {}", self.expr(class, &from, 2), from.text);
+        let _ = write!(sql, "{} ORDER BY {}", self.filter(&from), keys.join(", "));
+        if self.chance(0.5) {
+            let _ = write!(sql, " LIMIT {}", self.rng.random_range(1..80));
+        }
+        if self.chance(0.2) {
+            let _ = write!(sql, " OFFSET {}", self.rng.random_range(0..60));
+        }
+        sql
+    }
+
+    fn aggregation(&mut self) -> String {
+        let from = self.from();
+        let keys: Vec<_> = (0..self.rng.random_range(0..4)).map(|_| self.key(&from)).collect();
+        let mut list: Vec<_> = keys.iter().enumerate().map(|(at, key)| format!("{key} AS g{at}")).collect();
+        for at in 0..self.rng.random_range(1..5) {
+            let mut call = self.aggregate(&from);
+            if self.chance(0.15) {
+                let _ = write!(call, " FILTER (WHERE {})", self.expr(Class::Bool, &from, 1));
+            }
+            list.push(format!("{call} AS a{at}"));
+        }
+        let mut sql = format!("SELECT {} FROM {}{}", list.join(", "), from.text, self.filter(&from));
+        if !keys.is_empty() {
+            let _ = write!(sql, " GROUP BY {}", keys.join(", "));
+            if self.chance(0.25) {
+                let _ = write!(sql, " HAVING count(*) {} 2", self.pick(&["<", ">", "="]));
+            }
+        }
+        sql
+    }
+
+    /// Something to group or sort by.
+    fn key(&mut self, from: &From) -> String {
+        if self.chance(0.25) {
+            let class = self.pick(&[Class::Int, Class::Decimal, Class::Text, Class::Bool, Class::Date, Class::Time]);
+            return self.expr(class, from, 1);
+        }
+        let all = [
+            "k", "k2", "w", "b", "s", "sl", "sv", "sd", "d", "m", "m38", "i8", "u8", "i16", "u64", "i64", "x", "f64",
+            "f32", "ts", "ts_s",
+        ];
+        let column = self.pick(&all);
+        self.column(from, column)
+    }
+
+    fn aggregate(&mut self, from: &From) -> String {
+        match self.rng.random_range(0..9) {
+            0 => "count(*)".into(),
+            1 => {
+                let class = self.pick(&CLASSES);
+                format!("count({})", self.expr(class, from, 1))
+            }
+            2 => {
+                let column = self.pick(&["k", "w", "u8", "u32", "m", "x", "i16"]);
+                format!("avg({})", self.column(from, column))
+            }
+            3 => {
+                let column = self.pick(&["k", "w", "i8", "u16", "u32", "m", "x", "f64", "f32"]);
+                format!("sum({})", self.column(from, column))
+            }
+            4 => format!("sum({})", self.expr(Class::Int, from, 1)),
+            5 => format!("sum({} * {})", self.column(from, "x"), self.column(from, "k")),
+            6 => {
+                let column = self.pick(&["m38", "s", "sl", "sv", "sd", "x", "u64", "ts", "b", "spread"]);
+                format!("{}({})", self.pick(&["min", "max"]), self.column(from, column))
+            }
+            _ => {
+                let class =
+                    self.pick(&[Class::Int, Class::Decimal, Class::Text, Class::Bool, Class::Date, Class::Time]);
+                format!("{}({})", self.pick(&["min", "max"]), self.expr(class, from, 1))
+            }
+        }
+    }
+
+    fn column(&mut self, from: &From, name: &str) -> String {
+        format!("{}.{name}", self.pick(&from.names))
+    }
+
+    fn expr(&mut self, class: Class, from: &From, depth: u32) -> String {
+        if depth == 0 || self.chance(0.3) {
+            return self.leaf(class, from);
+        }
+        let depth = depth - 1;
+        if class != Class::Bool && self.chance(0.15) {
+            let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
+            return match self.chance(0.5) {
+                true => format!("CASE WHEN {} THEN {a} ELSE {b} END", self.expr(Class::Bool, from, depth)),
+                false => format!("coalesce({a}, {b})"),
+            };
+        }
+        match class {
+            Class::Int => {
+                let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
+                match self.rng.random_range(0..7) {
+                    0 => format!("({a} + {b})"),
+                    1 => format!("({a} - {b})"),
+                    2 => format!("({a} * {})", self.rng.random_range(-9..10)),
+                    3 => format!("({a} / nullif({b}, 0))"),
+                    4 => format!("({a} % nullif({b}, 0))"),
+                    5 => format!("CAST(length({}) AS int)", self.expr(Class::Text, from, depth)),
+                    _ => format!(
+                        "CAST(extract({} FROM {}) AS int)",
+                        self.pick(&["year", "month", "day", "dow"]),
+                        self.expr(Class::Date, from, depth)
+                    ),
+                }
+            }
+            Class::Float => {
+                let (a, b) = (self.column(from, "x"), self.expr(Class::Int, from, depth));
+                let op = self.pick(&["+", "-", "*"]);
+                format!("({a} {op} {b})")
+            }
+            Class::Decimal => {
+                let a = self.column(from, "m");
+                let op = self.pick(&["+", "-"]);
+                match self.rng.random_range(0..4) {
+                    0 => format!("({a} {op} {})", self.column(from, "m")),
+                    1 => format!("({a} * {})", self.pick(&["0.05", "1.1", "-2"])),
+                    2 => format!("({a} {op} {})", self.column(from, "k")),
+                    _ => format!("round({a}, 1)"),
+                }
+            }
+            Class::Text => {
+                let a = self.expr(class, from, depth);
+                match self.rng.random_range(0..4) {
+                    0 => format!("substr({a}, {})", self.rng.random_range(1..5)),
+                    1 => format!("substr({a}, {}, {})", self.rng.random_range(1..5), self.rng.random_range(0..15)),
+                    2 => format!("left({a}, {})", self.rng.random_range(0..14)),
+                    _ => format!("nullif({a}, {})", self.leaf(class, from)),
+                }
+            }
+            Class::Bool => self.condition(from, depth),
+            Class::Date => {
+                let a = self.column(from, "d");
+                match self.chance(0.5) {
+                    true => format!("({a} + INTERVAL '{}' DAY)", self.rng.random_range(-40..40)),
+                    false => format!("({a} - INTERVAL '{}' MONTH)", self.rng.random_range(0..30)),
+                }
+            }
+            Class::Time => {
+                let unit = self.pick(&["year", "month", "week", "day", "hour", "second"]);
+                format!("date_trunc('{unit}', {})", self.column(from, "ts"))
+            }
+        }
+    }
+
+    fn condition(&mut self, from: &From, depth: u32) -> String {
+        let junction = self.pick(&["AND", "OR"]);
+        match self.rng.random_range(0..8) {
+            0 | 1 => {
+                format!("({} {junction} {})", self.expr(Class::Bool, from, depth), self.expr(Class::Bool, from, depth))
+            }
+            2 => format!("(NOT {})", self.expr(Class::Bool, from, depth)),
+            3 => {
+                let class = self.pick(&CLASSES);
+                format!("({} IS{} NULL)", self.expr(class, from, depth), self.pick(&["", " NOT"]))
+            }
+            4 => {
+                let patterns = ["a%", "%e%", "%7", "_b%", "%", "twelve%s", "%é%", "1_3%"];
+                format!(
+                    "({}{} LIKE '{}')",
+                    self.expr(Class::Text, from, depth),
+                    self.pick(&["", " NOT"]),
+                    self.pick(&patterns)
+                )
+            }
+            5 => {
+                let class = self.pick(&[Class::Int, Class::Text, Class::Date, Class::Decimal]);
+                let list: Vec<_> = (0..3).map(|_| self.literal(class)).collect();
+                format!("({}{} IN ({}))", self.expr(class, from, depth), self.pick(&["", " NOT"]), list.join(", "))
+            }
+            6 => {
+                let class = self.pick(&[Class::Int, Class::Float, Class::Date, Class::Decimal]);
+                format!(
+                    "({} BETWEEN {} AND {})",
+                    self.expr(class, from, depth),
+                    self.literal(class),
+                    self.expr(class, from, depth)
+                )
+            }
+            _ => {
+                let class = self.pick(&CLASSES);
+                let op = self.pick(&["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"]);
+                format!("({} {op} {})", self.expr(class, from, depth), self.expr(class, from, depth))
+            }
+        }
+    }
+
+    fn leaf(&mut self, class: Class, from: &From) -> String {
+        if self.chance(0.25) {
+            return self.literal(class);
+        }
+        let columns: &[&str] = match class {
+            Class::Int => &["id", "k", "k2", "i8", "u8", "i16", "u16", "w"],
+            Class::Float => &["x", "f64", "f32", "x"],
+            Class::Decimal => &["m"],
+            Class::Text => &["s", "sl", "sv", "sd"],
+            Class::Bool => &["b"],
+            Class::Date => &["d"],
+            Class::Time => &["ts"],
+        };
+        let column = self.pick(columns);
+        self.column(from, column)
+    }
+
+    fn literal(&mut self, class: Class) -> String {
+        match class {
+            Class::Int => self.rng.random_range(-5..12).to_string(),
+            Class::Float => self.pick(&["0.0", "-2.5", "17.25", "1e10"]).into(),
+            Class::Decimal => self.pick(&["0.00", "123.45", "-99999.99", "50000"]).into(),
+            Class::Text => {
+                let word = self.pick(&crate::tables::WORDS);
+                format!("'{}'", word.replace('\0', "").replace('\'', "''"))
+            }
+            Class::Bool => self.pick(&["true", "false"]).into(),
+            Class::Date => format!("DATE '19{}-0{}-15'", self.rng.random_range(70..99), self.rng.random_range(1..10)),
+            Class::Time => format!("TIMESTAMP '20{}-01-01T12:00:00'", self.rng.random_range(10..30)),
+        }
+    }
+}
+
+struct From {
+    text: String,
+    names: Vec<&'static str>,
+}
