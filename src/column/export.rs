@@ -15,6 +15,7 @@ impl Column {
     /// # Errors
     /// [`crate::ErrorKind::Unsupported`] where codes do not fit the key type of an Arrow dictionary, or strings the
     /// 32-bit offsets of `Utf8`.
+    #[cfg(test)]
     pub(crate) fn to_array(&self) -> Result<ArrayRef> {
         let mut arrays = self.to_arrays(self.len.max(1))?;
         match arrays.pop() {

@@ -17,6 +17,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 pub(crate) use relation::{Index, Relation};
 pub(crate) use repr::Repr;
 
-use crate::device::{Buffer, Device, Slice};
+use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 
 /// One column in device memory. Cloning shares the buffers.
@@ -101,11 +102,6 @@ impl Column {
         Column { dtype, len, offset: 0, data, validity, encoding, characters: Arc::new([]), stats: Stats::default() }
     }
 
-    /// A column of no rows.
-    pub(crate) fn empty(device: &Device, dtype: &DataType) -> Result<Self> {
-        Column::from_arrays(device, dtype, &[])
-    }
-
     /// The representation of the logical type; where `encoding` is `Dictionary`, that of the decoded values.
     pub(crate) fn repr(&self) -> Repr {
         Repr::of(&self.dtype).expect("columns are made of types that have a representation")
@@ -119,16 +115,6 @@ impl Column {
         }
     }
 
-    /// The values (or codes) from the first row on.
-    pub(crate) fn values(&self) -> Slice<'_> {
-        self.data.slice(self.offset * self.width())
-    }
-
-    /// The validity bytes from the first row on, or `None` where every row is valid.
-    pub(crate) fn valid(&self) -> Option<Slice<'_>> {
-        self.validity.as_ref().map(|validity| validity.slice(self.offset))
-    }
-
     /// The dictionary that the column's codes point into.
     pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         match &self.encoding {
@@ -138,28 +124,25 @@ impl Column {
     }
 
     /// `len` rows from `offset` on, as far as there are rows; shares the buffers.
+    #[cfg(test)]
     pub(crate) fn slice(&self, offset: usize, len: usize) -> Self {
         let offset = offset.min(self.len);
         let len = len.min(self.len - offset);
         Column { offset: self.offset + offset, len, ..self.clone() }
     }
 
-    /// Device memory that the column keeps alive, in bytes, whole buffers where it is a slice.
-    pub(crate) fn bytes(&self) -> u64 {
-        let mut seen = BTreeMap::new();
-        self.collect_buffers(&mut seen);
-        seen.values().sum()
-    }
-
     /// Adds each buffer's address and length, so that buffers that several columns share count once.
+    #[cfg(test)]
     fn collect_buffers(&self, seen: &mut BTreeMap<u64, u64>) {
-        let mut add = |buffer: &Buffer| seen.insert(buffer.address(), buffer.len() as u64);
+        let mut add = |buffer: &Buffer| {
+            seen.insert(buffer.address(), buffer.len() as u64);
+        };
         add(&self.data);
-        self.validity.iter().for_each(|validity| drop(add(validity)));
-        self.characters.iter().for_each(|characters| drop(add(characters)));
+        self.validity.iter().for_each(|validity| add(validity));
+        self.characters.iter().for_each(|characters| add(characters));
         if let Encoding::Dictionary(dictionary) = &self.encoding {
             add(&dictionary.views);
-            dictionary.characters.iter().for_each(|characters| drop(add(characters)));
+            dictionary.characters.iter().for_each(|characters| add(characters));
         }
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn for_each<'p, S: Send, T: Send>(
         vec![worker()?]
     } else {
         std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..threads).map(|_| scope.spawn(&worker)).collect();
+            let handles: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
             let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
                 handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };

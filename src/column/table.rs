@@ -1,5 +1,6 @@
 //! Tables: columns of one length under a schema, in and out as record batches.
 
+#[cfg(test)]
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use crate::error::{ErrorKind, Result};
 
 impl Table {
     /// A table of at least one column; see [`Table::with_rows`] for tables that may have none.
+    #[cfg(test)]
     pub(crate) fn new(device: &Device, schema: SchemaRef, columns: Vec<Column>) -> Result<Self> {
         let rows = columns.first().map_or(0, |column| column.len);
         Table::with_rows(device, schema, columns, rows)
@@ -85,6 +87,7 @@ impl Table {
     }
 
     /// `len` rows from `offset` on, as far as there are rows; shares the buffers.
+    #[cfg(test)]
     pub(crate) fn slice(&self, offset: usize, len: usize) -> Self {
         let offset = offset.min(self.rows);
         let rows = len.min(self.rows - offset);
@@ -92,21 +95,8 @@ impl Table {
         Table { device: self.device.clone(), schema: Arc::clone(&self.schema), columns, rows }
     }
 
-    /// The first column of this name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::ColumnNotFound`].
-    pub(crate) fn column_by_name(&self, name: &str) -> Result<&Column> {
-        match self.schema.fields().iter().position(|field| field.name() == name) {
-            Some(index) => Ok(&self.columns[index]),
-            None => {
-                let known = self.schema.fields().iter().map(|field| field.name().clone()).collect();
-                Err(ErrorKind::ColumnNotFound { name: name.to_string(), known }.into())
-            }
-        }
-    }
-
     /// Device memory that the table keeps alive, in bytes; buffers that columns share count once.
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> u64 {
         let mut seen = BTreeMap::new();
         self.columns.iter().for_each(|column| column.collect_buffers(&mut seen));

@@ -4,8 +4,7 @@ use crate::device::{Buffer, Device, MemoryLimit, SimOptions};
 
 /// A simulated device with a schedule.
 pub(super) fn device(seed: u64) -> Device {
-    let mut options = SimOptions::default();
-    options.seed = seed;
+    let options = SimOptions::with_seed(seed);
     Device::sim(options, MemoryLimit::Bytes(1 << 30)).expect("the simulator needs a C++ compiler")
 }
 
