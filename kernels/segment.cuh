@@ -19,7 +19,7 @@
 // What is combined with what depends on the rows' positions alone: same input, same bits. Reads each value once.
 #pragma once
 #include "compact.cuh"
-#include "hash.cuh"
+#include "reduce.cuh"
 
 namespace wf {
 
@@ -99,84 +99,6 @@ WF_DEVICE void segment_tiles_body(const SegmentTiles& p) {
         p.segment_of[tile] = u32(p.count);
     }
 }
-
-// ---- reductions: how a value enters, what accumulates, what comes out ----
-
-struct SegmentSumF64 {
-    typedef f64 Value;
-    typedef f64 Sum;
-    typedef f64 Result;
-    static WF_DEVICE Sum none() { return 0.0; }
-    static WF_DEVICE Sum enter(Value value) { return value; }
-    static WF_DEVICE Sum join(Sum a, Sum b) { return a + b; }
-    static WF_DEVICE Result leave(Sum sum) { return sum; }
-};
-
-// Integer sums wrap in their type; `SUM` is unsigned so that wrapping is defined.
-template <typename VALUE, typename SUM, typename RESULT>
-struct SegmentSum {
-    typedef VALUE Value;
-    typedef SUM Sum;
-    typedef RESULT Result;
-    static WF_DEVICE Sum none() { return 0; }
-    static WF_DEVICE Sum enter(Value value) { return Sum(RESULT(value)); }
-    static WF_DEVICE Sum join(Sum a, Sum b) { return a + b; }
-    static WF_DEVICE Result leave(Sum sum) { return Result(sum); }
-};
-
-template <typename VALUE>
-struct SegmentMin {
-    typedef VALUE Value;
-    typedef VALUE Sum;
-    typedef VALUE Result;
-    static WF_DEVICE Sum none() { return limits<VALUE>::highest(); }
-    static WF_DEVICE Sum enter(Value value) { return value; }
-    static WF_DEVICE Sum join(Sum a, Sum b) { return minimum(a, b); }
-    static WF_DEVICE Result leave(Sum sum) { return sum; }
-};
-
-template <typename VALUE>
-struct SegmentMax {
-    typedef VALUE Value;
-    typedef VALUE Sum;
-    typedef VALUE Result;
-    static WF_DEVICE Sum none() { return limits<VALUE>::lowest(); }
-    static WF_DEVICE Sum enter(Value value) { return value; }
-    static WF_DEVICE Sum join(Sum a, Sum b) { return maximum(a, b); }
-    static WF_DEVICE Result leave(Sum sum) { return sum; }
-};
-
-// Floats compare by their ordered bits: NaN is greatest. No NaN has all bits set or none, so both ends are free.
-struct SegmentMinF64 {
-    typedef f64 Value;
-    typedef u64 Sum;
-    typedef f64 Result;
-    static WF_DEVICE Sum none() { return U64_MAX; }
-    static WF_DEVICE Sum enter(Value value) { return order_f64(value); }
-    static WF_DEVICE Sum join(Sum a, Sum b) { return minimum(a, b); }
-    static WF_DEVICE Result leave(Sum sum) { return unorder_f64(sum); }
-};
-
-struct SegmentMaxF64 {
-    typedef f64 Value;
-    typedef u64 Sum;
-    typedef f64 Result;
-    static WF_DEVICE Sum none() { return 0; }
-    static WF_DEVICE Sum enter(Value value) { return order_f64(value); }
-    static WF_DEVICE Sum join(Sum a, Sum b) { return maximum(a, b); }
-    static WF_DEVICE Result leave(Sum sum) { return unorder_f64(sum); }
-};
-
-// Counts valid rows; there are no values.
-struct SegmentCount {
-    typedef u8 Value;
-    typedef u64 Sum;
-    typedef i64 Result;
-    static WF_DEVICE Sum none() { return 0; }
-    static WF_DEVICE Sum enter(Value) { return 1; }
-    static WF_DEVICE Sum join(Sum a, Sum b) { return a + b; }
-    static WF_DEVICE Result leave(Sum sum) { return i64(sum); }
-};
 
 // ---- reduction ----
 

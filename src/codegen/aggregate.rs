@@ -18,7 +18,7 @@ use super::generator::{Generator, Pass};
 use super::groups::{Accumulator, GroupKeys, GroupOutput, GroupSlots, Occupancy, OutputKind};
 use super::kernel::{Control, Generated, Retry, THREADS, items_for, striding_blocks};
 use super::keys::{KeyLayout, NullKeys};
-use super::materialize::striding_body;
+use super::materialize::{Codes, materialize, striding_body};
 use super::value::{Value, widen};
 use crate::column::Repr;
 use crate::device::{Buffer, Device};
@@ -111,6 +111,38 @@ struct Shape {
     outputs: Vec<GroupOutput>,
 }
 
+/// Rows from which on it pays to look at a sample before hashing them.
+const SAMPLED_FROM: u64 = 1 << 18;
+/// Rows in a sample.
+const SAMPLE: u64 = 1 << 16;
+/// Groups in the sample up to which all groups are listed first, so that their sums fit shared memory.
+const FEW: u64 = 2048;
+
+/// What is known of the groups before they are aggregated through a hash table.
+struct Expected {
+    capacity: u64,
+    /// A sample was looked at, or cannot be.
+    sampled: bool,
+    listed: Option<Listed>,
+}
+
+/// All groups, numbered.
+struct Listed {
+    table: Arc<Buffer>,
+    mask: u64,
+    /// Number (`u32`) of the group in each slot of the table.
+    numbers: Arc<Buffer>,
+    /// Key (`u64`) of each group.
+    keys: Arc<Buffer>,
+    count: u64,
+}
+
+/// Result of one attempt; `WantsSample` comes before anything ran.
+enum Tried {
+    Attempt(Attempt, Option<Retry>),
+    WantsSample,
+}
+
 /// Aggregates the flow by `groups`.
 pub(crate) fn aggregate(
     device: &Device,
@@ -120,15 +152,55 @@ pub(crate) fn aggregate(
     floats: FloatSums,
     seed: u64,
 ) -> Result<Attempt> {
-    let mut capacity = FIRST_CAPACITY;
+    let mut expected = Expected { capacity: FIRST_CAPACITY, sampled: calls.is_empty(), listed: None };
     loop {
-        let (attempt, retry) = attempt(device, flow, groups, calls, floats, seed, capacity)?;
-        match retry {
-            Some(retry) if retry.has(Retry::TABLE_FULL) => capacity *= 16,
-            Some(retry) if retry.has(Retry::INEXACT) => return Ok(Attempt::Inexact),
-            _ => return Ok(attempt),
+        match attempt(device, flow, groups, calls, floats, seed, &expected)? {
+            Tried::WantsSample => expected = sample(device, flow, groups, seed)?,
+            Tried::Attempt(_, Some(retry)) if retry.has(Retry::TABLE_FULL) => expected.capacity *= 16,
+            Tried::Attempt(_, Some(retry)) if retry.has(Retry::INEXACT) => return Ok(Attempt::Inexact),
+            Tried::Attempt(attempt, _) => return Ok(attempt),
         }
     }
+}
+
+/// Counts the groups of the first rows. Few: lists all groups, by a pass over the keys. Mostly distinct: a table for as
+/// many groups as rows.
+fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
+    let mut expected = Expected { capacity: FIRST_CAPACITY, sampled: true, listed: None };
+    let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
+    let first = Flow { source: Source::Relation(relation.slice(0, Some(SAMPLE))), ..flow.clone() };
+    let Some(found) = list(device, &first, groups, seed, 2 * SAMPLE)? else { return Ok(expected) };
+    if found.count > SAMPLE / 2 {
+        expected.capacity = (2 * rows).next_power_of_two();
+    } else if found.count <= FEW {
+        expected.listed = list(device, flow, groups, seed, 8 * FEW)?.filter(|all| all.count <= 2 * FEW);
+    }
+    Ok(expected)
+}
+
+/// Lists the flow's groups, unless they do not fit a table of this capacity.
+fn list(device: &Device, flow: &Flow, groups: &[Expr], seed: u64, capacity: u64) -> Result<Option<Listed>> {
+    let expected = Expected { capacity, sampled: true, listed: None };
+    let Tried::Attempt(Attempt::Done(partial), retry) =
+        attempt(device, flow, groups, &[], FloatSums::Fixed, seed, &expected)?
+    else {
+        return Ok(None);
+    };
+    if retry.is_some_and(|retry| retry.has(Retry::TABLE_FULL)) {
+        return Ok(None);
+    }
+    let slots = Arc::new(partial.slots);
+    let GroupKeys::Table(_, table) = &slots.keys else { return Ok(None) };
+    let numbers = Arc::new(device.alloc("aggregate", slots.slots as usize * 4)?);
+    let none = Arc::new(datafusion::common::DFSchema::empty());
+    let over_slots = Flow::new(Source::Groups(slots.clone()), none);
+    let (count, keys) = materialize(device, "aggregate", &over_slots, Codes::Keep, |generator, out| {
+        let numbers = generator.params.pointer("u32", &numbers, 0);
+        out.line(format!("{numbers}[row] = (u32)at;"));
+        Ok(vec![Value::word(slots.emit_table_key(table, &mut generator.params, out))])
+    })?;
+    let keys = keys[0].data.clone();
+    Ok(Some(Listed { table: table.clone(), mask: slots.slots - 2, numbers, keys, count }))
 }
 
 fn attempt(
@@ -138,8 +210,8 @@ fn attempt(
     calls: &[AggregateCall],
     floats: FloatSums,
     seed: u64,
-    capacity: u64,
-) -> Result<(Attempt, Option<Retry>)> {
+    expected: &Expected,
+) -> Result<Tried> {
     const OPERATOR: &str = "aggregate";
     let rows = flow.source.rows();
     let mut generator = Generator::new(flow);
@@ -166,7 +238,7 @@ fn attempt(
             call.filter.is_none() && call.arg.as_ref().is_some_and(|arg| plain_column(flow, arg).is_some())
         });
     if (!exact && !plain_keys) || (!ordered.is_empty() && !plain_feeds) {
-        return Ok((Attempt::NeedsColumns, None));
+        return Ok(Tried::Attempt(Attempt::NeedsColumns, None));
     }
 
     let (key, _) = shape.layout.emit(&keys, &mut generator.params, &mut out);
@@ -178,9 +250,17 @@ fn attempt(
     // Ungrouped: registers. (An ordered accumulator needs slots of rows, so the general way serves it.)
     let in_registers = groups.is_empty() && ordered.is_empty();
     let direct = shape.layout.dense_domain(SMALL_DOMAIN.max(rows.saturating_mul(4)).min(1 << 28));
-    let slots = match direct {
-        Some(domain) => domain,
-        None => {
+    let hashed = direct.is_none() && exact && ordered.is_empty();
+    let samplable = matches!(flow.source, Source::Relation(_)) && rows >= SAMPLED_FROM;
+    if hashed && samplable && !expected.sampled {
+        return Ok(Tried::WantsSample);
+    }
+    let listed = expected.listed.as_ref().filter(|_| hashed);
+    let capacity = expected.capacity;
+    let slots = match (direct, listed) {
+        (Some(domain), _) => domain,
+        (None, Some(listed)) => listed.count.max(1),
+        (None, None) => {
             let needed = rows.saturating_mul(2).max(16).next_power_of_two();
             capacity.min(needed) + 1
         }
@@ -200,8 +280,8 @@ fn attempt(
     let (body, shared) = if in_registers {
         (Body::Registers, 0)
     } else {
-        let slot = match direct {
-            Some(domain) => {
+        let slot = match (direct, listed) {
+            (Some(domain), _) => {
                 if !groups.is_empty() {
                     let seen = Arc::new(device.alloc_zeroed(OPERATOR, domain as usize)?);
                     generator.params.pointer("u8", &seen, 0);
@@ -209,7 +289,14 @@ fn attempt(
                 }
                 format!("slot = {key};\n")
             }
-            None => {
+            (None, Some(listed)) => {
+                occupancy = Occupancy::Seen(Arc::new(device.alloc_zeroed(OPERATOR, slots as usize)?));
+                let table = generator.params.pointer("const u64", &listed.table, 0);
+                let numbers = generator.params.pointer("const u32", &listed.numbers, 0);
+                let mask = generator.params.word("u64", listed.mask);
+                format!("slot = {numbers}[hash_find({table}, {mask}, {key})];\n")
+            }
+            (None, None) => {
                 let table = Arc::new(device.alloc_filled(OPERATOR, slots as usize * 8, 0xFF)?);
                 let name = generator.params.pointer("u64", &table, 0);
                 let mask = generator.params.word("u64", slots - 2);
@@ -233,7 +320,7 @@ fn attempt(
         }
         let limbs = limbs_of(&shape.feeds, rows, device);
         let cell_bytes = slots.saturating_mul(limbs.iter().map(|l| l.bytes()).sum::<u64>() + 4);
-        let fits = direct.is_some() && row_slots.is_none() && cell_bytes <= CELL_BYTES && !groups.is_empty();
+        let fits = (direct.is_some() || listed.is_some()) && row_slots.is_none() && cell_bytes <= CELL_BYTES && !groups.is_empty();
         if fits {
             let copies = (CELL_BYTES / cell_bytes).clamp(1, 32).next_power_of_two();
             let copies = if copies * cell_bytes > CELL_BYTES { copies / 2 } else { copies }.min(32);
@@ -301,7 +388,7 @@ fn attempt(
                 row_slots: row_slots_name.as_deref(),
                 first_rows: first_rows_name.as_deref(),
             };
-            let stem = if direct.is_some() { "group_direct" } else { "group_hash" };
+            let stem = if direct.is_some() || listed.is_some() { "group_direct" } else { "group_hash" };
             (stem, atomics_body(&shape.feeds, &names, &extra, &head, items, &prepared.prologue, &statements, slot))
         }
     };
@@ -321,10 +408,11 @@ fn attempt(
             GroupKeys::Row(relation.clone(), columns, first)
         }
         (_, Occupancy::Hashed(table), _) => GroupKeys::Table(shape.layout, table.clone()),
+        (_, Occupancy::Seen(_), _) if let Some(listed) = listed => GroupKeys::Listed(shape.layout, listed.keys.clone()),
         _ => GroupKeys::Slot(shape.layout),
     };
     let slots = GroupSlots { slots, occupancy, keys, accumulators, outputs: shape.outputs, rows };
-    Ok((Attempt::Done(Box::new(Partial { slots, ordered, row_slots, hashed })), retry))
+    Ok(Tried::Attempt(Attempt::Done(Box::new(Partial { slots, ordered, row_slots, hashed })), retry))
 }
 
 enum Body {
@@ -647,8 +735,10 @@ fn cells_body(
                 clear.push_str(&format!(
                     "for (u64 i = threadIdx.x; i < stride; i += THREADS) extrema[{extremum} * stride + i] = {empty};\n"
                 ));
+                let better = if function == "atomic_min" { "<" } else { ">" };
                 flush.push_str(&format!(
-                    "for (u64 c = 0; c < COPIES; ++c) {function}({target} + slot, extrema[{extremum} * stride + slot * COPIES + c]);\n"
+                    "{{ u64 best = {empty};\nfor (u64 c = 0; c < COPIES; ++c) {{ const u64 x = extrema[{extremum} * stride + slot * COPIES + c];\n\
+                     if (x {better} best) best = x; }}\n{function}({target} + slot, best); }}\n"
                 ));
                 extremum += 1;
                 format!("{function}(extrema + {} * stride + cell, (u64)({argument}));", extremum - 1)
@@ -682,9 +772,8 @@ fn cells_body(
             None => update.push_str(&format!("{{ {step} }}\n")),
         }
     }
-    let statements = format!(
-        "{statements}u64 slot;\n{slot}const u64 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}"
-    );
+    let statements =
+        format!("{statements}u64 slot;\n{slot}const u64 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}");
     let loop_ = striding_body(head, items, prologue, &statements);
     format!(
         "WF_DYNAMIC_SHARED(dynamic);\nconstexpr u64 COPIES = {copies};\n\
@@ -761,13 +850,15 @@ fn atomics_body(
          const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
          for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
          #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-         {prologue}\
+         {give_up}{prologue}\
          #pragma unroll\n\
          for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nu64 slot = HASH_NONE;\nbool lost = false;\n{declare}\
          if (row < rows) do {{\n{statements}{assign}{slot}}} while (0);\n\
          __syncwarp(FULL_WARP);\n\
          if (slot != HASH_NONE) {{\n{update}}}\n\
          if (lost) atomicOr((u32*)({control} + 1), {inexact}u);\n}}\n}}\n",
+        // Once the table is full the result is void, and every further row would probe in vain.
+        give_up = format!("if (__any_sync(FULL_WARP, (load_relaxed((u32*)({} + 1)) & {}u) != 0)) break;\n", names.control, Retry::TABLE_FULL),
         control = names.control,
         inexact = Retry::INEXACT,
     )

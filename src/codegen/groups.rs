@@ -47,6 +47,8 @@ pub(crate) enum GroupKeys {
     Slot(KeyLayout),
     /// In the hash table.
     Table(KeyLayout, Arc<Buffer>),
+    /// In a list, one for each slot.
+    Listed(KeyLayout, Arc<Buffer>),
     /// In a row of the input, whose number the buffer (`u32`) holds.
     Row(Relation, Vec<usize>, Arc<Buffer>),
 }
@@ -140,7 +142,7 @@ impl GroupSlots {
     /// Emits column `at`: keys first, then aggregates.
     pub(crate) fn emit_output(&self, at: usize, generator: &mut Generator<'_>, out: &mut Emitter) -> Result<Value> {
         let keys = match &self.keys {
-            GroupKeys::Slot(layout) | GroupKeys::Table(layout, _) => layout.fields.len(),
+            GroupKeys::Slot(layout) | GroupKeys::Table(layout, _) | GroupKeys::Listed(layout, _) => layout.fields.len(),
             GroupKeys::Row(_, columns, _) => columns.len(),
         };
         if at >= keys {
@@ -149,9 +151,12 @@ impl GroupSlots {
         Ok(match &self.keys {
             GroupKeys::Slot(layout) => layout.emit_decode("row", at, &mut generator.params, out),
             GroupKeys::Table(layout, table) => {
-                let table = generator.params.pointer("const u64", table, 0);
-                let last = generator.params.word("u64", self.slots - 1);
-                let key = out.let_("u64", format!("row == {last} ? HASH_EMPTY : {table}[row]"));
+                let key = self.emit_table_key(table, &mut generator.params, out);
+                layout.emit_decode(&key, at, &mut generator.params, out)
+            }
+            GroupKeys::Listed(layout, list) => {
+                let list = generator.params.pointer("const u64", list, 0);
+                let key = out.let_("u64", format!("{list}[row]"));
                 layout.emit_decode(&key, at, &mut generator.params, out)
             }
             GroupKeys::Row(relation, columns, rows) => {
@@ -160,6 +165,13 @@ impl GroupSlots {
                 generator.load(relation, columns[at], &row, false, out)
             }
         })
+    }
+
+    /// The key in this slot of the hash table; the last slot is that of the key that looks empty.
+    pub(super) fn emit_table_key(&self, table: &Arc<Buffer>, params: &mut Params, out: &mut Emitter) -> String {
+        let table = params.pointer("const u64", table, 0);
+        let last = params.word("u64", self.slots - 1);
+        out.let_("u64", format!("row == {last} ? HASH_EMPTY : {table}[row]"))
     }
 
     fn emit_aggregate(&self, output: &GroupOutput, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {

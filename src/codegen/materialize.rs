@@ -17,8 +17,11 @@ use crate::column::{Column, Encoding, Repr, Stats};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 
-/// Rows a thread of the compacting kernel looks at.
-const COMPACT_ITEMS: u32 = 8;
+/// Rows a thread of the compacting kernel looks at, given the bytes that each loads ahead: tiles are few, since each waits for
+/// the one before it, as far as registers allow.
+fn compact_items(eager_bytes: usize) -> u32 {
+    if eager_bytes <= 12 { 16 } else { 8 }
+}
 
 /// What to do with dictionary codes in outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,11 +90,12 @@ pub(crate) fn materialize(
         let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
         let (decide, write) = (decide.take(), write.take());
         let (fails, tiles, body) = if compacting {
-            let tiles = rows.div_ceil(u64::from(COMPACT_ITEMS * THREADS));
+            let items = compact_items(prepared.eager_bytes);
+            let tiles = rows.div_ceil(u64::from(items * THREADS));
             let states = Arc::new(device.alloc_zeroed(operator, tiles as usize * 8)?);
             prepared.params.set(state_later, &*states);
             prepared.params.keep(&states);
-            (true, tiles, compacting_body(&head, &pointer, &state, &prepared.prologue, &decide, &write, &stores))
+            (true, tiles, compacting_body(&head, items, &pointer, &state, &prepared.prologue, &decide, &write, &stores))
         } else {
             prepared.params.set(state_later, 0u64);
             let items = items_for(prepared.eager_bytes);
@@ -132,8 +136,10 @@ pub(crate) fn striding_body(head: &str, items: u32, prologue: &str, body: &str) 
     )
 }
 
+#[allow(clippy::too_many_arguments)]
 fn compacting_body(
     head: &str,
+    items: u32,
     control: &str,
     state: &str,
     prologue: &str,
@@ -142,7 +148,7 @@ fn compacting_body(
     stores: &str,
 ) -> String {
     format!(
-        "constexpr int ITEMS = {COMPACT_ITEMS};\n{head}\
+        "constexpr int ITEMS = {items};\n{head}\
          const u64 tile = compact_ticket({control} + 2);\n\
          #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
          {prologue}\

@@ -21,7 +21,8 @@ use crate::ops::scan::exclusive_scan_u32;
 impl Runner {
     pub(super) fn join(&self, join: &Join) -> Result<Flow> {
         let (left, right) = (self.flow(&join.left)?, self.flow(&join.right)?);
-        let place = if left.estimate <= right.estimate { BuildSide::Left } else { BuildSide::Right };
+        // Between equals the right: by habit the table whose key is unique is joined to the other.
+        let place = if left.estimate < right.estimate { BuildSide::Left } else { BuildSide::Right };
         let (left_keys, right_keys): (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
         let (build, build_keys, probe, probe_keys) = match place {
             BuildSide::Left => (left, left_keys, right, right_keys),

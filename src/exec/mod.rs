@@ -41,8 +41,9 @@ impl Engine {
 /// Runs an optimized plan: on the device what it supports, on the CPU the rest.
 pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: LogicalPlan) -> Result<Outcome> {
     let Cut { plan, left, .. } = cut(&plan)?;
+    // Operators above one that is in the way are left to the CPU too: the deepest has the reason.
     if engine.strict
-        && let Some((operator, why)) = left.first()
+        && let Some((operator, why)) = left.last()
     {
         return Err(Error::unsupported(format!("on the device: {operator}"), why.clone()));
     }

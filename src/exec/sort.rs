@@ -8,6 +8,7 @@ use super::run::Runner;
 use crate::codegen::{Direction, Flow, NullsPlace, Source, Value, emit_words};
 use crate::error::Result;
 use crate::ops::sort::{SortWord, argsort};
+use crate::ops::top::top_k;
 
 impl Runner {
     pub(super) fn sort(&self, sort: &Sort) -> Result<Flow> {
@@ -33,8 +34,11 @@ impl Runner {
         if rows == 0 || words.is_empty() {
             return Ok(Flow::new(Source::Relation(relation.slice(0, fetch)), schema));
         }
-        let numbers = argsort(&self.device, &words, rows)?;
-        let relation = self.reindexed(relation, fetch.unwrap_or(rows), Arc::new(numbers))?;
+        let (numbers, rows) = match fetch {
+            Some(fetch) => (top_k(&self.device, &words, rows, fetch)?, fetch),
+            None => (argsort(&self.device, &words, rows)?, rows),
+        };
+        let relation = self.reindexed(relation, rows, Arc::new(numbers))?;
         Ok(Flow::new(Source::Relation(relation), schema))
     }
 }

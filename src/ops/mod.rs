@@ -3,21 +3,31 @@
 //! Operators take buffers and row counts and know nothing of columns or plans. They only submit work; those that must
 //! wait for the device say so. Row numbers are `u32` in buffers, row counts `u64`.
 
+// Families are whole: some operations stand here, tested, before the executor calls them.
+#![cfg_attr(not(test), allow(dead_code))]
+
 #[cfg(test)]
 mod compiled;
+pub(crate) mod extent;
+pub(crate) mod gather;
 pub(crate) mod join;
+pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod segment;
+pub(crate) mod select;
 pub(crate) mod sort;
 #[cfg(test)]
 mod testing;
+pub(crate) mod top;
 
 use crate::device::{Grid, Source};
 use crate::error::{Error, Result};
 
 /// Every translation unit of this module, for compiling ahead.
 pub(crate) fn sources() -> Vec<Source> {
-    let mut sources = vec![scan::source(), join::source()];
+    let mut sources =
+        vec![scan::source(), join::source(), extent::source(), gather::source(), select::source(), top::source()];
+    sources.extend(reduce::sources());
     sources.extend(sort::sources());
     sources.extend(segment::sources());
     sources

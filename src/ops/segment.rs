@@ -1,5 +1,6 @@
 //! Runs of equal keys in sorted order, and their reduction in a fixed order. Kernels in `kernels/segment.cuh`.
 
+pub(crate) use super::reduce::Reduction;
 use super::sort::SortWord;
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Source};
@@ -27,102 +28,19 @@ pub(crate) struct Segments {
     segment_of: Buffer,
 }
 
-/// How the values of a segment become one.
-///
-/// Invalid rows are left out. Over no valid row a sum and a count are 0 and an extremum is undefined: count to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reduction {
-    /// `f64` → `f64`, added in an order that the rows' positions decide.
-    SumF64,
-    /// `i64` → `i64`, wraps.
-    SumI64,
-    /// `i64` → `i128`.
-    SumI64Wide,
-    /// `i128` → `i128`, wraps.
-    SumI128,
-    /// `f64` → `f64`; NaN is greatest, so it is the minimum only of nothing but NaN; −0.0 becomes 0.0.
-    MinF64,
-    /// `f64` → `f64`; NaN is greatest; −0.0 becomes 0.0.
-    MaxF64,
-    /// `i64` → `i64`.
-    MinI64,
-    /// `i64` → `i64`.
-    MaxI64,
-    /// `u64` → `u64`.
-    MinU64,
-    /// `u64` → `u64`.
-    MaxU64,
-    /// `i128` → `i128`.
-    MinI128,
-    /// `i128` → `i128`.
-    MaxI128,
-    /// Valid rows → `i64`; reads no values.
-    Count,
-}
-
-impl Reduction {
-    const ALL: [Reduction; 13] = [
-        Reduction::SumF64,
-        Reduction::SumI64,
-        Reduction::SumI64Wide,
-        Reduction::SumI128,
-        Reduction::MinF64,
-        Reduction::MaxF64,
-        Reduction::MinI64,
-        Reduction::MaxI64,
-        Reduction::MinU64,
-        Reduction::MaxU64,
-        Reduction::MinI128,
-        Reduction::MaxI128,
-        Reduction::Count,
-    ];
-
-    /// Suffix of the entries, and the kernels' type for it.
-    fn entry(self) -> (&'static str, &'static str) {
-        match self {
-            Reduction::SumF64 => ("sum_f64", "wf::SegmentSumF64"),
-            Reduction::SumI64 => ("sum_i64", "wf::SegmentSum<wf::i64, wf::u64, wf::i64>"),
-            Reduction::SumI64Wide => ("sum_wide_i64", "wf::SegmentSum<wf::i64, wf::u128, wf::i128>"),
-            Reduction::SumI128 => ("sum_i128", "wf::SegmentSum<wf::i128, wf::u128, wf::i128>"),
-            Reduction::MinF64 => ("min_f64", "wf::SegmentMinF64"),
-            Reduction::MaxF64 => ("max_f64", "wf::SegmentMaxF64"),
-            Reduction::MinI64 => ("min_i64", "wf::SegmentMin<wf::i64>"),
-            Reduction::MaxI64 => ("max_i64", "wf::SegmentMax<wf::i64>"),
-            Reduction::MinU64 => ("min_u64", "wf::SegmentMin<wf::u64>"),
-            Reduction::MaxU64 => ("max_u64", "wf::SegmentMax<wf::u64>"),
-            Reduction::MinI128 => ("min_i128", "wf::SegmentMin<wf::i128>"),
-            Reduction::MaxI128 => ("max_i128", "wf::SegmentMax<wf::i128>"),
-            Reduction::Count => ("count", "wf::SegmentCount"),
-        }
-    }
-
-    fn is_128(self) -> bool {
-        matches!(self, Reduction::SumI128 | Reduction::MinI128 | Reduction::MaxI128)
-    }
-
-    /// Bytes of a value; 0 where none is read.
-    pub(crate) fn value_width(self) -> usize {
-        if self == Reduction::Count { 0 } else { [8, 16][usize::from(self.is_128())] }
-    }
-
-    /// Bytes of a result, which are also those of a partial one.
-    pub(crate) fn result_width(self) -> usize {
-        if self.is_128() || self == Reduction::SumI64Wide { 16 } else { 8 }
-    }
-
-    fn source(self) -> Source {
-        let (suffix, op) = self.entry();
-        let text = format!("#include \"segment.cuh\"\nWF_SEGMENT_REDUCE({suffix}, {op})\n");
-        Source::new(format!("segment_{suffix}"), text)
-    }
-}
-
 fn source() -> Source {
     Source::new("segment", "#include \"segment.cuh\"\nWF_SEGMENT_ENTRIES\n")
 }
 
+/// The reduction by segments of one kind.
+fn reduce_source(kind: Reduction) -> Source {
+    let (suffix, op) = kind.entry();
+    let text = format!("#include \"segment.cuh\"\nWF_SEGMENT_REDUCE({suffix}, {op})\n");
+    Source::new(format!("segment_{suffix}"), text)
+}
+
 pub(super) fn sources() -> Vec<Source> {
-    std::iter::once(source()).chain(Reduction::ALL.into_iter().map(Reduction::source)).collect()
+    std::iter::once(source()).chain(Reduction::ALL.into_iter().map(reduce_source)).collect()
 }
 
 /// The runs of equal keys, of rows taken in `order` (`u32 × rows`, as [`super::sort::argsort`] gave it for these words).
@@ -195,7 +113,7 @@ pub(crate) fn segmented_reduce(
     let tails = device.alloc(OPERATOR, tiles as usize * width)?;
 
     let null = Argument::from(0u64);
-    let kernel = device.kernel(&kind.source(), &format!("segment_reduce_{}", kind.entry().0))?;
+    let kernel = device.kernel(&reduce_source(kind), &format!("segment_reduce_{}", kind.entry().0))?;
     let arguments: [Argument; 10] = [
         if kind == Reduction::Count { null } else { values.into() },
         valid.map_or(null, Argument::from),
@@ -213,7 +131,7 @@ pub(crate) fn segmented_reduce(
     // one for each segment, heads and tails one for each tile, of the kind's width.
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
 
-    let kernel = device.kernel(&kind.source(), &format!("segment_finish_{}", kind.entry().0))?;
+    let kernel = device.kernel(&reduce_source(kind), &format!("segment_finish_{}", kind.entry().0))?;
     let arguments: [Argument; 7] = [
         (&segments.offsets).into(),
         (&segments.segment_of).into(),

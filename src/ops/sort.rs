@@ -3,6 +3,7 @@
 //! A sort reads the keys once for the histograms of all digits, waits for them (the one synchronisation here: digits
 //! that are the same in every key cost nothing afterwards), and makes a pass for each digit that is left.
 
+pub(crate) use super::top::top_k;
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Source};
 use crate::error::Result;

@@ -179,6 +179,8 @@ pub enum Agreement {
     Rows(usize),
     /// Both reported an error.
     Errors,
+    /// The device says that it does not run such a query.
+    Unsupported,
 }
 
 /// The same tables in a session on the CPU and in one on the device.
@@ -241,6 +243,7 @@ impl Pair {
                 assert!(launched > 0 || self.has_empty_table(), "no kernel ran\n  {sql}\n  {}", self.origin);
                 rows
             }
+            Agreement::Unsupported => panic!("not supported\n  {sql}"),
             Agreement::Errors => {
                 panic!("both failed\n  {sql}\n  {}\n  {:?}", self.origin, run(&self.device, sql).err())
             }
@@ -268,6 +271,10 @@ impl Pair {
                 assert!(found.is_on_device(), "the rows are not on the device\n  {sql}");
                 self.compare(&expected, &found, sql);
                 Agreement::Rows(expected.num_rows())
+            }
+            (_, Err(error)) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+                eprintln!("{error}\n  {sql}");
+                Agreement::Unsupported
             }
             (Err(_), Err(error)) => {
                 assert!(

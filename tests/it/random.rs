@@ -27,7 +27,7 @@ fn random_queries_agree() {
     };
     let (count, first) = (number("WARPFRAME_RANDOM_QUERIES", 25), number("WARPFRAME_RANDOM_SEED", 1));
     let mut tables: Option<(u64, Pair)> = None;
-    let (mut failed, mut rows, mut errors) = (vec![], 0, 0);
+    let (mut failed, mut rows, mut errors, mut unsupported) = (vec![], 0, 0, 0);
     for seed in first..first + count {
         let group = seed / QUERIES_PER_TABLES;
         if tables.as_ref().is_none_or(|(of, _)| *of != group) {
@@ -39,12 +39,18 @@ fn random_queries_agree() {
         match catch_unwind(AssertUnwindSafe(|| pair.agreement(&sql))) {
             Ok(Agreement::Rows(n)) => rows += n,
             Ok(Agreement::Errors) => errors += 1,
+            Ok(Agreement::Unsupported) => unsupported += 1,
             Err(_) => failed.push(seed),
         }
     }
-    println!("{count} queries, {rows} rows, {errors} queries that failed on both");
+    println!("{count} queries, {rows} rows; {errors} failed on both, {unsupported} are not supported");
     assert!(failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {failed:?}");
-    assert!(count < 20 || rows > 100 && errors * 3 < count, "the queries say little: {rows} rows, {errors} errors");
+    // The optimizer turns some joins into semi joins.
+    let meaningful = rows > 100 && errors * 4 < count && unsupported * 5 < count;
+    assert!(
+        count < 20 || meaningful,
+        "the queries say little: {rows} rows, {errors} errors, {unsupported} unsupported"
+    );
 }
 
 /// The tables `t` and `u` of a group of queries.
