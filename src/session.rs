@@ -241,10 +241,6 @@ impl Session {
         self.0.context.state()
     }
 
-    pub(crate) fn engine(&self) -> Option<&Engine> {
-        self.0.engine.as_ref()
-    }
-
     pub(crate) fn table_not_found(&self, name: &str) -> Error {
         ErrorKind::TableNotFound { name: name.into(), known: self.table_names() }.into()
     }

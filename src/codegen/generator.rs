@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column as Name, DFSchemaRef};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::utils::split_conjunction;
@@ -440,9 +439,4 @@ impl Inputs for At<'_, '_> {
         self.generator.constants.push((later, Constant::Bytes(bytes.to_vec())));
         name
     }
-}
-
-/// Whether values of this type can be loaded.
-pub(crate) fn is_loadable(dtype: &DataType) -> bool {
-    Repr::of(dtype).is_some()
 }

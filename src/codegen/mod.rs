@@ -1,7 +1,7 @@
 //! Code generation: DataFusion expressions become statements of a per-row body, pipelines become kernels.
 //!
 //! A [`Flow`] says where rows come from and what happens to each; a [`Generator`] emits that as statements; the sinks
-//! ([`materialize`], [`aggregate`]) put loops and outputs around them and launch the kernel.
+//! ([`materialize()`], [`aggregate()`]) put loops and outputs around them and launch the kernel.
 
 mod aggregate;
 mod collisions;

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use super::{Column, Table};
+use super::Column;
 use crate::device::Buffer;
 
 /// Row numbers (`u32`) of a [`Relation`], from element `offset` of the buffer on.
@@ -31,11 +31,6 @@ pub(crate) struct Relation {
 }
 
 impl Relation {
-    /// All columns of a table, in place.
-    pub(crate) fn of(table: &Table) -> Self {
-        Self::dense(table.rows as u64, table.columns.clone())
-    }
-
     /// Columns of `rows` rows each, in place.
     pub(crate) fn dense(rows: u64, columns: Vec<Column>) -> Self {
         Relation { rows, indices: vec![None], columns: columns.into_iter().map(|c| (0, c)).collect() }

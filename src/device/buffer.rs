@@ -45,6 +45,7 @@ impl Buffer {
         self.len
     }
 
+    #[cfg(test)]
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }

@@ -84,6 +84,7 @@ impl KernelCache {
 
     /// Compiles what neither memory nor disk has, on as many threads as there are cores. Where several sources
     /// fail, the error is one of theirs.
+    #[cfg_attr(not(test), allow(dead_code, reason = "for queries that know their kernels before they run"))]
     pub(super) fn prepare(&self, driver: &dyn Driver, counters: &Counting, sources: &[Source]) -> Result<()> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let next = AtomicUsize::new(0);

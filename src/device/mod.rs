@@ -239,11 +239,6 @@ impl Device {
         Ok(Kernel { function, name: name.into() })
     }
 
-    /// Compiles sources in parallel so that later `kernel` calls find them.
-    pub(crate) fn prepare(&self, sources: &[Source]) -> Result<()> {
-        self.0.cache.prepare(&*self.0.driver, &self.0.counters, sources)
-    }
-
     /// Blocks that fill the device once at this shape: multiprocessors × resident blocks.
     pub(crate) fn full_grid(&self, kernel: &Kernel, threads: u32, shared: u32) -> Result<u32> {
         let each = self.0.driver.resident_blocks(kernel.function, threads, shared)?;

@@ -79,7 +79,7 @@ impl Compiler<'_> {
         Ok(Value::new(DataType::Boolean, Repr::Bool, self.out.let_("bool", test), None))
     }
 
-    /// IS [NOT] TRUE, IS [NOT] FALSE.
+    /// `IS [NOT] TRUE`, `IS [NOT] FALSE`.
     pub(super) fn is_truth(&mut self, inner: &Expr, truth: bool, wanted: bool) -> Result<Value> {
         let value = self.boolean(inner)?;
         let code = if truth { value.code.clone() } else { format!("!{}", value.code) };
