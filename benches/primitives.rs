@@ -105,7 +105,10 @@ impl Bench {
             x.iter().map(|x| (1.0 - x) * 10.0 + 10.0).collect(),
             x.iter().map(|x| x * 0.2 - 0.1).collect(),
         );
-        self.table("t", vec![("x", f64s(x.clone())), ("k", i64s(key)), ("a", f64s(a)), ("b", f64s(b)), ("c", f64s(c))])?;
+        self.table(
+            "t",
+            vec![("x", f64s(x.clone())), ("k", i64s(key)), ("a", f64s(a)), ("b", f64s(b)), ("c", f64s(c))],
+        )?;
         let total: f64 = x.iter().sum();
         self.time("sum f64", 8 * n, "SELECT sum(x) FROM t", |r| close(f64_at(r, 0, 0), total))?;
         let quadratic = "SELECT (-b + sqrt(b*b - 4*a*c)) / (2*a) AS q FROM t";
@@ -137,7 +140,9 @@ impl Bench {
         let keys = |r: &RecordBatch| r.column(0).as_primitive::<Int64Type>().values().to_vec();
         self.time("sort i64", 16 * n, "SELECT k FROM t ORDER BY k", |r| keys(r) == sorted)?;
         self.time("sort i64 key with one f64", 32 * n, "SELECT k, f FROM t ORDER BY k", |r| keys(r) == sorted)?;
-        self.time("top 100 of i64", 8 * n, "SELECT k FROM t ORDER BY k LIMIT 100", |r| keys(r) == sorted[..100.min(n)])?;
+        self.time("top 100 of i64", 8 * n, "SELECT k FROM t ORDER BY k LIMIT 100", |r| {
+            keys(r) == sorted[..100.min(n)]
+        })?;
         self.time("sort (i64<1000, i64)", 32 * n, "SELECT s, k FROM t ORDER BY s, k", |r| {
             let (s, k) = (r.column(0).as_primitive::<Int64Type>(), r.column(1).as_primitive::<Int64Type>());
             (1..n).all(|i| (s.value(i - 1), k.value(i - 1)) <= (s.value(i), k.value(i)))

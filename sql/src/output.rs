@@ -9,7 +9,6 @@ use unicode_width::UnicodeWidthStr;
 use warpframe::DataFrame;
 use warpframe::arrow::array::RecordBatch;
 use warpframe::arrow::datatypes::{DataType, Schema, SchemaRef};
-use warpframe::arrow::error::ArrowError;
 use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::arrow::{csv, json};
 
@@ -30,36 +29,66 @@ pub enum Format {
     Markdown,
 }
 
+/// Rows copied from a device at a time.
+const BATCH_ROWS: usize = 1 << 16;
+
 /// Rows to write.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    /// Names and types; there may be no batches.
-    pub schema: SchemaRef,
-    /// The rows that are shown.
-    pub batches: Vec<RecordBatch>,
-    /// How many there are, shown or not.
-    pub total: usize,
+    frame: Kept,
+    /// How many of them are shown.
+    shown: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Kept {
+    Frame(DataFrame),
+    Batch(RecordBatch),
 }
 
 impl Rows {
     /// The first rows of a frame, at most `limit`; only these are copied from a device.
-    pub fn of(frame: &DataFrame, limit: Option<usize>) -> Result<Rows, Failure> {
+    pub fn of(frame: &DataFrame, limit: Option<usize>) -> Rows {
         let total = frame.num_rows();
-        let mut left = limit.unwrap_or(total);
-        let batches =
-            if left < total && frame.is_on_device() { frame.head(left)?.to_arrow()? } else { frame.to_arrow()? };
-        let mut shown = vec![];
-        for batch in batches {
-            let rows = batch.num_rows().min(left);
-            left -= rows;
-            shown.push(batch.slice(0, rows));
-        }
-        Ok(Rows { schema: frame.schema(), batches: shown, total })
+        Rows { frame: Kept::Frame(frame.clone()), shown: limit.unwrap_or(total).min(total) }
     }
 
     /// One batch, all of it shown.
     pub fn whole(batch: RecordBatch) -> Rows {
-        Rows { schema: batch.schema(), total: batch.num_rows(), batches: vec![batch] }
+        Rows { shown: batch.num_rows(), frame: Kept::Batch(batch) }
+    }
+
+    fn schema(&self) -> SchemaRef {
+        match &self.frame {
+            Kept::Frame(frame) => frame.schema(),
+            Kept::Batch(batch) => batch.schema(),
+        }
+    }
+
+    fn total(&self) -> usize {
+        match &self.frame {
+            Kept::Frame(frame) => frame.num_rows(),
+            Kept::Batch(batch) => batch.num_rows(),
+        }
+    }
+
+    /// Calls `visit` with one batch after the other of those shown.
+    fn each_batch(&self, mut visit: impl FnMut(&RecordBatch) -> Result<(), Failure>) -> Result<(), Failure> {
+        match &self.frame {
+            Kept::Batch(batch) => visit(&batch.slice(0, self.shown)),
+            Kept::Frame(frame) => {
+                let mut left = self.shown;
+                let mut batches = frame.batches(BATCH_ROWS.min(left.max(1)));
+                while left > 0
+                    && let Some(batch) = batches.next().transpose()?
+                {
+                    let rows = batch.num_rows().min(left);
+                    visit(&batch.slice(0, rows))?;
+                    left -= rows;
+                }
+                Ok(())
+            }
+        }
     }
 }
 
@@ -77,9 +106,8 @@ pub fn write(out: &mut dyn Write, format: Format, rows: &Rows) -> Result<(), Fai
         Format::Markdown => write_markdown(&mut out, rows),
     };
     match (written, out.error) {
-        (Ok(()), _) => Ok(()),
         (Err(_), Some(error)) => Err(error.into()),
-        (Err(error), None) => Err(warpframe::Error::from(error).into()),
+        (written, _) => written,
     }
 }
 
@@ -113,34 +141,34 @@ impl Write for Remembering<'_> {
     }
 }
 
-fn write_csv(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
+fn write_csv(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
     let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
     // The header comes with the first batch, which may have no rows.
-    writer.write(&RecordBatch::new_empty(rows.schema.clone()))?;
-    rows.batches.iter().try_for_each(|batch| writer.write(batch))
+    writer.write(&RecordBatch::new_empty(rows.schema()))?;
+    rows.each_batch(|batch| Ok(writer.write(batch)?))
 }
 
-fn write_json(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
+fn write_json(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
     let builder = json::WriterBuilder::new().with_explicit_nulls(true);
     let mut writer = builder.build::<_, json::writer::JsonArray>(&mut *out);
-    rows.batches.iter().try_for_each(|batch| writer.write(batch))?;
+    rows.each_batch(|batch| Ok(writer.write(batch)?))?;
     writer.finish()?;
     drop(writer);
     Ok(out.write_all(b"\n")?)
 }
 
-fn write_ndjson(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
+fn write_ndjson(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
     let builder = json::WriterBuilder::new().with_explicit_nulls(true);
     let mut writer = builder.build::<_, json::writer::LineDelimited>(out);
-    rows.batches.iter().try_for_each(|batch| writer.write(batch))?;
-    writer.finish()
+    rows.each_batch(|batch| Ok(writer.write(batch)?))?;
+    Ok(writer.finish()?)
 }
 
 /// Two walks over the rows, the first for the columns' widths: no row is kept as text.
-fn write_table(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
-    let names: Vec<String> = rows.schema.fields().iter().map(|field| visible(field.name())).collect();
+fn write_table(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
+    let names: Vec<String> = rows.schema().fields().iter().map(|field| visible(field.name())).collect();
     let mut widths: Vec<usize> = names.iter().map(|name| name.width()).collect();
-    each_row(&rows.batches, |values| {
+    each_row(rows, |values| {
         for (width, value) in widths.iter_mut().zip(values.iter_mut()) {
             make_visible(value);
             *width = (*width).max(value.width());
@@ -155,26 +183,26 @@ fn write_table(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
         let left = vec![false; widths.len()];
         write_row(out, &names, &widths, &left)?;
         writeln!(out, "{rule}")?;
-        let right = to_the_right(&rows.schema);
-        each_row(&rows.batches, |values| {
+        let right = to_the_right(&rows.schema());
+        each_row(rows, |values| {
             values.iter_mut().for_each(make_visible);
             write_row(out, values, &widths, &right)
         })?;
-        if rows.total > 0 {
+        if rows.shown > 0 {
             writeln!(out, "{rule}")?;
         }
     }
-    let shown: usize = rows.batches.iter().map(RecordBatch::num_rows).sum();
-    let unit = if rows.total == 1 { "row" } else { "rows" };
-    if shown < rows.total {
-        writeln!(out, "{} {unit}, of which the first {shown} are shown (SET max_rows = 0 shows all)", rows.total)?;
-    } else {
-        writeln!(out, "{} {unit}", rows.total)?;
+    match (rows.total(), rows.shown) {
+        (total, shown) if shown < total => {
+            writeln!(out, "{total} rows, of which the first {shown} are shown (SET max_rows = 0 shows all)")?;
+        }
+        (1, _) => writeln!(out, "1 row")?,
+        (total, _) => writeln!(out, "{total} rows")?,
     }
     Ok(())
 }
 
-fn write_row(out: &mut dyn Write, values: &[String], widths: &[usize], right: &[bool]) -> Result<(), ArrowError> {
+fn write_row(out: &mut dyn Write, values: &[String], widths: &[usize], right: &[bool]) -> Result<(), Failure> {
     for ((value, width), right) in values.iter().zip(widths).zip(right) {
         let space = " ".repeat(width.saturating_sub(value.width()));
         match right {
@@ -185,29 +213,26 @@ fn write_row(out: &mut dyn Write, values: &[String], widths: &[usize], right: &[
     Ok(writeln!(out, "|")?)
 }
 
-fn write_markdown(out: &mut dyn Write, rows: &Rows) -> Result<(), ArrowError> {
+fn write_markdown(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
     let escape =
         |value: &str| value.replace('\\', "\\\\").replace('|', "\\|").replace("\r\n", "<br>").replace('\n', "<br>");
-    let names: Vec<String> = rows.schema.fields().iter().map(|field| escape(field.name())).collect();
-    let rules = to_the_right(&rows.schema).into_iter().map(|right| if right { "---:" } else { "---" });
+    let names: Vec<String> = rows.schema().fields().iter().map(|field| escape(field.name())).collect();
+    let rules = to_the_right(&rows.schema()).into_iter().map(|right| if right { "---:" } else { "---" });
     writeln!(out, "| {} |", names.join(" | "))?;
     writeln!(out, "| {} |", rules.collect::<Vec<_>>().join(" | "))?;
-    each_row(&rows.batches, |values| {
+    each_row(rows, |values| {
         let values: Vec<String> = values.iter().map(|value| escape(value)).collect();
         Ok(writeln!(out, "| {} |", values.join(" | "))?)
     })
 }
 
 /// Calls `visit` with the text of each row's values, NULL for nulls, in order.
-fn each_row(
-    batches: &[RecordBatch],
-    mut visit: impl FnMut(&mut [String]) -> Result<(), ArrowError>,
-) -> Result<(), ArrowError> {
+fn each_row(rows: &Rows, mut visit: impl FnMut(&mut [String]) -> Result<(), Failure>) -> Result<(), Failure> {
     let options = FormatOptions::new().with_null("NULL");
-    for batch in batches {
+    let mut values = vec![String::new(); rows.schema().fields().len()];
+    rows.each_batch(|batch| {
         let columns = batch.columns().iter();
         let columns = columns.map(|column| ArrayFormatter::try_new(column, &options)).collect::<Result<Vec<_>, _>>()?;
-        let mut values = vec![String::new(); columns.len()];
         for row in 0..batch.num_rows() {
             for (value, column) in values.iter_mut().zip(&columns) {
                 value.clear();
@@ -215,8 +240,8 @@ fn each_row(
             }
             visit(&mut values)?;
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn to_the_right(schema: &Schema) -> Vec<bool> {
@@ -299,7 +324,7 @@ mod tests {
     fn json_has_nulls_by_name() {
         let first = r#"{"n":1,"text":"a|b","x":0.5,"price":12.34}"#;
         let second = r#"{"n":null,"text":"é, \"q\"","x":null,"price":-0.05}"#;
-        let third = r#"{"n":-300,"text":null,"x":1e300,"price":null}"#;
+        let third = r#"{"n":-300,"text":null,"x":1.0e300,"price":null}"#;
         assert_eq!(text(Format::Ndjson, &sample()), format!("{first}\n{second}\n{third}\n"));
         assert_eq!(text(Format::Json, &sample()), format!("[{first},{second},{third}]\n"));
     }
@@ -318,7 +343,8 @@ mod tests {
 
     #[test]
     fn no_rows_are_still_columns() {
-        let rows = Rows { batches: vec![], total: 0, ..sample() };
+        let Kept::Batch(batch) = sample().frame else { unreachable!() };
+        let rows = Rows::whole(batch.slice(0, 0));
         assert_eq!(text(Format::Csv, &rows), "n,text,x,price\n");
         assert_eq!(text(Format::Json, &rows), "[]\n");
         assert_eq!(text(Format::Ndjson, &rows), "");
@@ -330,8 +356,8 @@ mod tests {
 
     #[test]
     fn a_table_says_what_it_leaves_out() {
-        let mut rows = sample();
-        rows.batches[0] = rows.batches[0].slice(0, 1);
+        let rows = Rows { shown: 1, ..sample() };
+        assert!(text(Format::Table, &rows).contains("| 1 | a|b  | 0.5 | 12.34 |"), "{}", text(Format::Table, &rows));
         assert!(
             text(Format::Table, &rows)
                 .ends_with("\n3 rows, of which the first 1 are shown (SET max_rows = 0 shows all)\n")

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use datafusion::sql::sqlparser::tokenizer::Location;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use warpframe::arrow::error::ArrowError;
 use warpframe::{Error, ErrorKind};
 
 /// A place in a text: line and column, in characters, from 1.
@@ -57,6 +58,12 @@ enum Problem {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Failure { problem: Problem::Engine(error), place: None }
+    }
+}
+
+impl From<ArrowError> for Failure {
+    fn from(error: ArrowError) -> Self {
+        Error::from(error).into()
     }
 }
 

@@ -134,7 +134,7 @@ impl<'a> Runner<'a> {
 
     fn show(&mut self, frame: &DataFrame) -> Result<(), Failure> {
         let limit = self.settings.max_rows.filter(|_| self.settings.format == Format::Table);
-        output::write(self.out, self.settings.format, &Rows::of(frame, limit)?)
+        output::write(self.out, self.settings.format, &Rows::of(frame, limit))
     }
 
     fn done(&mut self, message: String) -> Result<(), Failure> {
@@ -254,7 +254,7 @@ impl<'a> Runner<'a> {
     }
 
     fn batch<const N: usize>(&mut self, columns: [(&str, ArrayRef); N]) -> Result<(), Failure> {
-        let batch = RecordBatch::try_from_iter(columns).map_err(Error::from)?;
+        let batch = RecordBatch::try_from_iter(columns)?;
         output::write(self.out, self.settings.format, &Rows::whole(batch))?;
         Ok(self.out.flush()?)
     }
@@ -275,7 +275,10 @@ impl<'a> Runner<'a> {
         }
         match self.settings.format {
             Format::Table => self.print(&format!("{}\n", text.trim_end())),
-            _ => self.batch([("plan", Arc::new(StringArray::from_iter_values(text.trim_end().lines())) as ArrayRef)]),
+            _ => {
+                let lines: Vec<&str> = text.trim_end().lines().collect();
+                self.batch([("plan", Arc::new(StringArray::from(lines)) as ArrayRef)])
+            }
         }
     }
 }

@@ -293,7 +293,7 @@ mod tests {
             ".schema t",
         ]);
         let expected =
-            "table t: 1 row\nt\nt (\n    x Int64 NOT NULL,\n    \"Y\" Utf8View NOT NULL\n)\ntable t is dropped\n";
+            "table t: 1 row\nt\nt (\n    x Int64 NOT NULL,\n    \"Y\" Utf8 NOT NULL\n)\ntable t is dropped\n";
         assert_eq!(out, expected);
         assert_eq!(messages, "error: no table named \"t\"; there are no tables\n");
     }

@@ -320,7 +320,10 @@ fn attempt(
         }
         let limbs = limbs_of(&shape.feeds, rows, device);
         let cell_bytes = slots.saturating_mul(limbs.iter().map(|l| l.bytes()).sum::<u64>() + 4);
-        let fits = (direct.is_some() || listed.is_some()) && row_slots.is_none() && cell_bytes <= CELL_BYTES && !groups.is_empty();
+        let fits = (direct.is_some() || listed.is_some())
+            && row_slots.is_none()
+            && cell_bytes <= CELL_BYTES
+            && !groups.is_empty();
         if fits {
             let copies = (CELL_BYTES / cell_bytes).clamp(1, 32).next_power_of_two();
             let copies = if copies * cell_bytes > CELL_BYTES { copies / 2 } else { copies }.min(32);
@@ -858,7 +861,11 @@ fn atomics_body(
          if (slot != HASH_NONE) {{\n{update}}}\n\
          if (lost) atomicOr((u32*)({control} + 1), {inexact}u);\n}}\n}}\n",
         // Once the table is full the result is void, and every further row would probe in vain.
-        give_up = format!("if (__any_sync(FULL_WARP, (load_relaxed((u32*)({} + 1)) & {}u) != 0)) break;\n", names.control, Retry::TABLE_FULL),
+        give_up = format!(
+            "if (__any_sync(FULL_WARP, (load_relaxed((u32*)({} + 1)) & {}u) != 0)) break;\n",
+            names.control,
+            Retry::TABLE_FULL
+        ),
         control = names.control,
         inexact = Retry::INEXACT,
     )

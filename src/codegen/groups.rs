@@ -225,8 +225,14 @@ impl GroupSlots {
                 Value::new(dtype, Repr::I128, code, valid)
             }
             OutputKind::Pick(at, relation, column) => {
+                // One group of no rows: there is nothing that a missing row could stand for.
+                if relation.rows == 0 {
+                    let repr = Repr::of(&dtype).unwrap_or(Repr::I128);
+                    let code = out.let_(repr.device_type(), format!("{}{{}}", repr.device_type()));
+                    return Value::new(dtype, repr, code, Some("false".into()));
+                }
                 let word = self.emit_word(*at, 0, generator);
-                // Without a row, row 0 is read: a relation that was aggregated into groups is not empty.
+                // Without a row of its own, a group reads row 0.
                 let row = out.let_("u64", format!("{word} == ~0ull ? 0ull : {word}"));
                 let has = out.let_("bool", format!("{word} != ~0ull"));
                 let mut value = generator.load(relation, *column, &row, false, out);

@@ -10,21 +10,12 @@ use super::{Column, Encoding, Repr};
 use crate::error::Result;
 
 impl Column {
-    /// Downloads the column as one array of its type; values under nulls are zero or empty.
+    /// Downloads the column as arrays of `rows` rows, the last of which may be shorter; none where there are no
+    /// rows. Values under nulls are zero or empty.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Unsupported`] where codes do not fit the key type of an Arrow dictionary, or strings the
     /// 32-bit offsets of `Utf8`.
-    #[cfg(test)]
-    pub(crate) fn to_array(&self) -> Result<ArrayRef> {
-        let mut arrays = self.to_arrays(self.len.max(1))?;
-        match arrays.pop() {
-            Some(array) => Ok(array),
-            None => Ok(datafusion::arrow::array::new_empty_array(&self.dtype)),
-        }
-    }
-
-    /// Downloads the column as arrays of `rows` rows, the last of which may be shorter; none where there are no rows.
     pub(super) fn to_arrays(&self, rows: usize) -> Result<Vec<ArrayRef>> {
         if self.len == 0 {
             return Ok(Vec::new());

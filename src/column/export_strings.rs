@@ -186,7 +186,7 @@ impl HostCharacters {
 
     /// The view of a long string, pointing to its host copy instead of device memory.
     fn view(&self, view: u128, long: LongString) -> u128 {
-        // The last span that starts at or before the string has it: see `Wanted::fetch`.
+        // The last span that starts at or before the string has it: see `gather`.
         let index = match self.spans.as_slice() {
             [_] => 0,
             spans => spans.partition_point(|span| span.address <= long.address) - 1,
@@ -230,25 +230,15 @@ impl<'a> Wanted<'a> {
         self.whole = len <= i32::MAX as u64 && self.strings.len() as u64 * DOWNLOAD_COST + self.bytes >= len;
     }
 
-    /// Downloads what is wanted. Spans come in order of addresses, and each string lies whole in the last span that
-    /// starts at or before it: a span that is full ends after a string, and the next starts at the next string's start.
+    /// Downloads what is wanted.
     fn fetch(&mut self, spans: &mut Vec<Span>) -> Result<()> {
         if self.whole {
             return self.download(self.buffer.address(), self.buffer.address() + self.buffer.len() as u64, spans);
         }
         self.strings.sort_unstable();
-        let mut strings = self.strings.iter();
-        let Some(first) = strings.next() else { return Ok(()) };
-        let (mut start, mut end) = (first.address, first.end());
-        for string in strings {
-            let full = string.end() > start + SPAN_LIMIT && string.end() > end;
-            if full || string.address > end + DOWNLOAD_COST {
-                self.download(start, end, spans)?;
-                (start, end) = (string.address, string.end());
-            }
-            end = end.max(string.end());
-        }
-        self.download(start, end, spans)
+        gather(&self.strings, DOWNLOAD_COST, SPAN_LIMIT)
+            .into_iter()
+            .try_for_each(|(start, end)| self.download(start, end, spans))
     }
 
     fn download(&self, start: u64, end: u64, spans: &mut Vec<Span>) -> Result<()> {
@@ -259,9 +249,67 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// Spans of memory, from start to end, that have all the strings, which come in order; strings no more than `gap` bytes
+/// apart share a span while it has at most `limit` bytes.
+///
+/// Spans come in the order of their starts, and each string lies whole in the last span that starts at or before it: a
+/// full span ends with a string, and the next starts where the next string does.
+fn gather(strings: &[LongString], gap: u64, limit: u64) -> Vec<(u64, u64)> {
+    let mut spans: Vec<(u64, u64)> = Vec::new();
+    for string in strings {
+        match spans.last_mut() {
+            Some((_, end)) if string.end() <= *end => {}
+            Some((start, end)) if string.address <= *end + gap && string.end() <= *start + limit => *end = string.end(),
+            _ => spans.push((string.address, string.end())),
+        }
+    }
+    spans
+}
+
 /// A view that points nowhere: a bug of a kernel, reported instead of followed.
 fn astray(long: LongString) -> Error {
     let report =
         format!("a string of {} bytes at {:#x} lies in no character buffer of its column", long.len, long.address);
     ErrorKind::Simulation { kernel: "string view".to_string(), report }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn strings(of: &[(u64, u64)]) -> Vec<LongString> {
+        let mut strings: Vec<_> = of.iter().map(|&(address, len)| LongString { address, len }).collect();
+        strings.sort_unstable();
+        strings
+    }
+
+    #[test]
+    fn spans_end_at_wide_gaps_and_at_the_limit() {
+        let near = strings(&[(100, 20), (120, 20), (150, 30)]);
+        assert_eq!(gather(&near, 10, 1000), [(100, 180)]);
+        assert_eq!(gather(&near, 9, 1000), [(100, 140), (150, 180)]);
+        assert_eq!(gather(&near, 10, 79), [(100, 140), (150, 180)]);
+        assert_eq!(gather(&strings(&[(100, 50), (110, 20), (110, 13)]), 0, 30), [(100, 150)]);
+        assert_eq!(gather(&[], 10, 10), []);
+    }
+
+    proptest! {
+        #[test]
+        fn strings_lie_in_the_last_span_that_starts_before_their_end(
+            of in prop::collection::vec((0..500u64, 13..60u64), 0..40), gap in 0..50u64, limit in 13..300u64,
+        ) {
+            let strings = strings(&of);
+            let spans = gather(&strings, gap, limit);
+            for string in &strings {
+                let (start, end) = spans[spans.partition_point(|span| span.0 <= string.address) - 1];
+                prop_assert!(start <= string.address && string.end() <= end);
+            }
+            for &(start, end) in &spans {
+                let alone = LongString { address: start, len: end - start };
+                prop_assert!(alone.len <= limit || strings.contains(&alone));
+            }
+        }
+    }
 }

@@ -17,8 +17,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
@@ -120,29 +118,6 @@ impl Column {
         match &self.encoding {
             Encoding::Plain => None,
             Encoding::Dictionary(dictionary) => Some(dictionary),
-        }
-    }
-
-    /// `len` rows from `offset` on, as far as there are rows; shares the buffers.
-    #[cfg(test)]
-    pub(crate) fn slice(&self, offset: usize, len: usize) -> Self {
-        let offset = offset.min(self.len);
-        let len = len.min(self.len - offset);
-        Column { offset: self.offset + offset, len, ..self.clone() }
-    }
-
-    /// Adds each buffer's address and length, so that buffers that several columns share count once.
-    #[cfg(test)]
-    fn collect_buffers(&self, seen: &mut BTreeMap<u64, u64>) {
-        let mut add = |buffer: &Buffer| {
-            seen.insert(buffer.address(), buffer.len() as u64);
-        };
-        add(&self.data);
-        self.validity.iter().for_each(|validity| add(validity));
-        self.characters.iter().for_each(|characters| add(characters));
-        if let Encoding::Dictionary(dictionary) = &self.encoding {
-            add(&dictionary.views);
-            dictionary.characters.iter().for_each(|characters| add(characters));
         }
     }
 }

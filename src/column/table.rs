@@ -1,7 +1,5 @@
 //! Tables: columns of one length under a schema, in and out as record batches.
 
-#[cfg(test)]
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -12,14 +10,7 @@ use crate::device::Device;
 use crate::error::{ErrorKind, Result};
 
 impl Table {
-    /// A table of at least one column; see [`Table::with_rows`] for tables that may have none.
-    #[cfg(test)]
-    pub(crate) fn new(device: &Device, schema: SchemaRef, columns: Vec<Column>) -> Result<Self> {
-        let rows = columns.first().map_or(0, |column| column.len);
-        Table::with_rows(device, schema, columns, rows)
-    }
-
-    /// A table whose number of rows is stated, because there may be no column to tell it.
+    /// A table of `rows` rows, which are stated because there may be no column to tell them.
     ///
     /// # Errors
     /// [`ErrorKind::TypeMismatch`] where the columns' number, types or lengths are not the schema's and the table's.
@@ -84,23 +75,6 @@ impl Table {
             batches.push(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?);
         }
         Ok(batches)
-    }
-
-    /// `len` rows from `offset` on, as far as there are rows; shares the buffers.
-    #[cfg(test)]
-    pub(crate) fn slice(&self, offset: usize, len: usize) -> Self {
-        let offset = offset.min(self.rows);
-        let rows = len.min(self.rows - offset);
-        let columns = self.columns.iter().map(|column| column.slice(offset, rows)).collect();
-        Table { device: self.device.clone(), schema: Arc::clone(&self.schema), columns, rows }
-    }
-
-    /// Device memory that the table keeps alive, in bytes; buffers that columns share count once.
-    #[cfg(test)]
-    pub(crate) fn bytes(&self) -> u64 {
-        let mut seen = BTreeMap::new();
-        self.columns.iter().for_each(|column| column.collect_buffers(&mut seen));
-        seen.values().sum()
     }
 }
 

@@ -227,6 +227,40 @@ impl DataFrame {
         }
     }
 
+    /// The rows as Arrow batches of at most `rows` rows, each copied from the device only when it is asked for: for
+    /// results that need not be in host memory as a whole.
+    ///
+    /// # Errors
+    /// Those of [`DataFrame::to_arrow`], one batch at a time.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (2), (3)")?.collect()?;
+    /// let sizes = frame.batches(2).map(|batch| Ok(batch?.num_rows())).collect::<warpframe::Result<Vec<_>>>()?;
+    /// assert_eq!(sizes, [2, 1]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn batches(&self, rows: usize) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+        let rows = rows.max(1);
+        let (table, host) = match &self.data {
+            Data::Device(table) => (Some(table), [].as_slice()),
+            Data::Host(batches) => (None, &**batches),
+        };
+        let starts = move |len: usize| (0..len).step_by(rows);
+        let of_table = table.into_iter().flat_map(move |table| {
+            starts(table.rows).flat_map(move |start| match table.slice(start, rows).to_batches(rows) {
+                Ok(batches) => batches.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            })
+        });
+        let of_host = host.iter().flat_map(move |batch| {
+            let len = batch.num_rows();
+            starts(len).map(move |start| Ok(batch.slice(start, rows.min(len - start))))
+        });
+        of_table.chain(of_host)
+    }
+
     /// The number of rows.
     ///
     /// ```

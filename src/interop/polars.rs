@@ -8,12 +8,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::arrow::array::{Array as ArrowArray, RecordBatch, RecordBatchOptions, make_array};
+use crate::arrow::array::{Array as ArrowArray, RecordBatch, RecordBatchOptions, make_array, new_empty_array};
 use crate::arrow::datatypes::{Field as ArrowField, Schema};
 use crate::arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
-use polars_arrow::array::Array;
+use polars_arrow::array::{Array, DictionaryArray, Utf8Array};
 use polars_arrow::datatypes::{ArrowDataType, Field, Metadata};
-use polars_arrow::ffi;
+use polars_arrow::offset::{Offset, OffsetsBuffer};
+use polars_arrow::{ffi, match_integer_type};
 
 use crate::column::Repr;
 use crate::error::{Error, Result};
@@ -120,7 +121,7 @@ fn from_polars_column(field: Field, array: Box<dyn Array>) -> Result<(ArrowField
     // `repr(C)` with the same fields in the same order by either crate. `from_raw` moves it out and leaves a released
     // structure behind, whose drop does nothing.
     let schema = unsafe { FFI_ArrowSchema::from_raw((&raw mut schema).cast()) };
-    let mut array = ffi::export_array_to_c(array);
+    let mut array = ffi::export_array_to_c(with_own_offsets(array)?);
     // SAFETY: as for the schema, with the interface's `ArrowArray`.
     let array = unsafe { FFI_ArrowArray::from_raw((&raw mut array).cast()) };
     // SAFETY: polars-arrow made both, of the same type, so they are valid.
@@ -130,7 +131,43 @@ fn from_polars_column(field: Field, array: Box<dyn Array>) -> Result<(ArrowField
         let metadata = metadata.iter().map(|(key, value)| (key.to_string(), value.to_string()));
         to.set_metadata(metadata.collect::<HashMap<_, _>>());
     }
-    Ok((to, make_array(data)))
+    // Offsets of an imported array without rows may point beyond its characters, of which there are none.
+    let array = if data.is_empty() { new_empty_array(data.data_type()) } else { make_array(data) };
+    Ok((to, array))
+}
+
+/// The array, with offsets of its own where it is a slice of strings.
+///
+/// polars-arrow 0.55 exports the address of a slice's first offset together with the slice's start, so that whoever
+/// imports it skips the start twice and reads beyond the end. Other arrays are exported as they should be.
+fn with_own_offsets(array: Box<dyn Array>) -> Result<Box<dyn Array>> {
+    fn refused(error: impl std::fmt::Display) -> Error {
+        Error::unsupported("a slice of Polars strings", error.to_string())
+    }
+    fn owned<O: Offset>(array: &dyn Array) -> Result<Option<Box<dyn Array>>> {
+        let Some(strings) = array.as_any().downcast_ref::<Utf8Array<O>>() else { return Ok(None) };
+        if strings.offsets().buffer().offset() == 0 {
+            return Ok(None);
+        }
+        let offsets = OffsetsBuffer::try_from(strings.offsets().as_slice().to_vec()).map_err(refused)?;
+        let (values, validity) = (strings.values().clone(), strings.validity().cloned());
+        let strings = Utf8Array::try_new(strings.dtype().clone(), offsets, values, validity).map_err(refused)?;
+        Ok(Some(strings.boxed()))
+    }
+    fn own(array: &dyn Array) -> Result<Option<Box<dyn Array>>> {
+        match array.dtype() {
+            ArrowDataType::Utf8 => owned::<i32>(array),
+            ArrowDataType::LargeUtf8 => owned::<i64>(array),
+            ArrowDataType::Dictionary(key, _, _) => match_integer_type!(key, |$K| {
+                let Some(codes) = array.as_any().downcast_ref::<DictionaryArray<$K>>() else { return Ok(None) };
+                let Some(values) = own(&**codes.values())? else { return Ok(None) };
+                let codes = DictionaryArray::try_new(array.dtype().clone(), codes.keys().clone(), values);
+                Ok(Some(codes.map_err(refused)?.boxed()))
+            }),
+            _ => Ok(None),
+        }
+    }
+    Ok(own(&*array)?.unwrap_or(array))
 }
 
 /// Whether a type has a counterpart among the engine's. Others are refused before polars-arrow sees them: its export

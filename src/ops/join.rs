@@ -208,4 +208,4 @@ pub(crate) fn expand(device: &Device, offsets: &Buffer, n: u64, total: u64) -> R
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

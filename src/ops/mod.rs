@@ -11,6 +11,8 @@ mod compiled;
 pub(crate) mod extent;
 pub(crate) mod gather;
 pub(crate) mod join;
+#[cfg(test)]
+mod large;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod segment;

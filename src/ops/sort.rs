@@ -3,7 +3,6 @@
 //! A sort reads the keys once for the histograms of all digits, waits for them (the one synchronisation here: digits
 //! that are the same in every key cost nothing afterwards), and makes a pass for each digit that is left.
 
-pub(crate) use super::top::top_k;
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Source};
 use crate::error::Result;
@@ -84,7 +83,7 @@ impl Pass {
         match self {
             Pass::U32 | Pass::U32U32 => (384, 18),
             Pass::U64 | Pass::U64U32 => (384, 15),
-            Pass::U64U64 => (384, 14),
+            Pass::U64U64 => (384, 12),
         }
     }
 

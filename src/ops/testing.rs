@@ -1,16 +1,31 @@
 //! What the operators' tests share: devices, data and transfers.
 
+use std::sync::OnceLock;
+
 use crate::device::{Buffer, Device, MemoryLimit, SimOptions};
 
 /// A simulated device with a schedule.
 pub(super) fn device(seed: u64) -> Device {
-    let options = SimOptions::with_seed(seed);
-    Device::sim(options, MemoryLimit::Bytes(1 << 30)).expect("the simulator needs a C++ compiler")
+    Device::sim(SimOptions::with_seed(seed), MemoryLimit::Bytes(1 << 30)).expect("the simulator needs a C++ compiler")
 }
 
-/// Devices with several schedules.
+/// Devices with several schedules, and a GPU where there is one.
 pub(super) fn devices() -> Vec<Device> {
-    [0, 1, 20261121].into_iter().map(device).collect()
+    [0, 1, 20261121].into_iter().map(device).chain(gpu()).collect()
+}
+
+/// The GPU, or `None` with a line that says so; `WARPFRAME_REQUIRE_GPU=1` makes that a failure.
+pub(super) fn gpu() -> Option<Device> {
+    static GPU: OnceLock<Option<Device>> = OnceLock::new();
+    let open = || match Device::cuda(0, MemoryLimit::default()) {
+        Ok(device) => Some(device),
+        Err(error) => {
+            assert!(std::env::var_os("WARPFRAME_REQUIRE_GPU").is_none(), "{error}");
+            eprintln!("no GPU, the simulator only: {error}");
+            None
+        }
+    };
+    GPU.get_or_init(open).clone()
 }
 
 /// `n` reproducible random words (SplitMix64).

@@ -7,6 +7,7 @@ mod data;
 mod differential;
 mod distinct;
 mod docs;
+mod edges;
 mod examples;
 mod filter;
 mod frame;

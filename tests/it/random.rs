@@ -114,7 +114,7 @@ impl Maker {
                 format!("{} UNION ALL {}", self.plain(&classes), self.plain(&classes))
             }
             8 => {
-                let (inner, by) = (self.from(), self.pick(&["q.a", "q.a, q.c", "q.c > 10"]));
+                let (inner, by) = (self.from(false), self.pick(&["q.a", "q.a, q.c", "q.c > 10"]));
                 let a = self.expr(Class::Int, &inner, 1);
                 let condition = self.expr(Class::Bool, &inner, 1);
                 format!(
@@ -129,10 +129,20 @@ impl Maker {
         }
     }
 
-    /// One table, or two that are joined; its columns are called `t.…` and `u.…`.
-    fn from(&mut self) -> From {
+    /// One table, or two that are joined; its columns are called `t.…` and `u.…`, and `total` says that ids must be
+    /// unique.
+    fn from(&mut self, total: bool) -> From {
         if self.chance(0.6) {
-            return From { text: "t".into(), names: vec!["t"] };
+            let text = match self.rng.random_range(0..10) {
+                0 => "(SELECT * FROM t ORDER BY s, id LIMIT 1500 OFFSET 3) t",
+                1 => "(SELECT * FROM t UNION ALL SELECT * FROM u) t",
+                2 => "(SELECT t.* FROM t JOIN u ON t.k = u.id) t",
+                3 => "(SELECT * FROM t WHERE k2 > -2 ORDER BY id DESC LIMIT 900) t",
+                _ => "t",
+            };
+            // In a union, ids come twice.
+            let text = if text.contains("UNION") && total { "t" } else { text };
+            return From { text: text.into(), names: vec!["t"] };
         }
         let both = From { text: String::new(), names: vec!["t", "u"] };
         let keys = [
@@ -165,7 +175,7 @@ impl Maker {
 
     /// Columns of these classes, each of one type whatever computes it.
     fn plain(&mut self, classes: &[Class]) -> String {
-        let from = self.from();
+        let from = self.from(false);
         let list: Vec<_> = (classes.iter().enumerate())
             .map(|(at, class)| {
                 let value = match class {
@@ -182,13 +192,13 @@ impl Maker {
     }
 
     fn distinct(&mut self) -> String {
-        let from = self.from();
+        let from = self.from(false);
         let keys: Vec<_> = (0..self.rng.random_range(1..4)).map(|at| format!("{} AS c{at}", self.key(&from))).collect();
         format!("SELECT DISTINCT {} FROM {}{}", keys.join(", "), from.text, self.filter(&from))
     }
 
     fn ordered(&mut self) -> String {
-        let from = self.from();
+        let from = self.from(true);
         let mut keys: Vec<_> = (0..self.rng.random_range(0..3))
             .map(|_| {
                 let way = self.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
@@ -210,7 +220,7 @@ impl Maker {
     }
 
     fn aggregation(&mut self) -> String {
-        let from = self.from();
+        let from = self.from(false);
         let keys: Vec<_> = (0..self.rng.random_range(0..4)).map(|_| self.key(&from)).collect();
         let mut list: Vec<_> = keys.iter().enumerate().map(|(at, key)| format!("{key} AS g{at}")).collect();
         for at in 0..self.rng.random_range(1..5) {

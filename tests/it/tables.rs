@@ -214,7 +214,7 @@ impl Maker {
         }
     }
 
-    fn values<T: PartialOrd + Clone>(
+    fn values<T: PartialOrd + Clone + Default>(
         &mut self,
         draw: impl Fn(&mut StdRng, usize) -> T,
         distinct: impl Fn(u64) -> T,
@@ -231,9 +231,8 @@ impl Maker {
         if self.shape.values == Values::Ascending {
             values.retain(|v| v.partial_cmp(v).is_some());
             values.sort_by(|a, b| a.partial_cmp(b).expect("NaN was removed"));
-            if let Some(last) = values.last().cloned() {
-                values.resize(rows, last);
-            }
+            let last = values.last().cloned().unwrap_or_default();
+            values.resize(rows, last);
         }
         values
     }

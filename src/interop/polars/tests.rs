@@ -67,8 +67,27 @@ fn polars_slices_start_where_they_should() {
     for (offset, len) in [(1, 50), (9, 91), (33, 1), (100, 0)] {
         let columns = to_polars_arrow(&batch).unwrap();
         let sliced = columns.into_iter().map(|(field, array)| (field, array.sliced(offset, len))).collect();
-        assert_eq!(from_polars_arrow(sliced).unwrap(), batch.slice(offset, len));
+        let (back, expected) = (from_polars_arrow(sliced).unwrap(), batch.slice(offset, len));
+        assert_eq!(back.schema(), expected.schema());
+        for (index, field) in expected.schema().fields().iter().enumerate() {
+            assert_eq!(back.column(index), expected.column(index), "{} from row {offset}", field.name());
+        }
     }
+}
+
+#[test]
+fn dictionaries_of_sliced_strings_keep_their_values() {
+    let values = polars_arrow::array::Utf8Array::<i64>::from_slice(["skipped", "a", "a longer string", "c"]).boxed();
+    let dtype = ArrowDataType::Dictionary(
+        polars_arrow::datatypes::IntegerType::Int8,
+        Box::new(ArrowDataType::LargeUtf8),
+        false,
+    );
+    let keys = PrimitiveArray::<i8>::from_slice([2, 0, 1]);
+    let array = polars_arrow::array::DictionaryArray::try_new(dtype.clone(), keys, values.sliced(1, 3)).unwrap();
+    let batch = from_polars_arrow(vec![(Field::new("x".into(), dtype, true), array.boxed())]).unwrap();
+    let expected: ArrayRef = Arc::new(StringArray::from(vec!["c", "a", "a longer string"]));
+    assert_eq!(&cast(batch.column(0), &DataType::Utf8).unwrap(), &expected);
 }
 
 #[test]

@@ -29,16 +29,26 @@ WF_KERNEL(probe, Probe) {
 }
 "#;
 
-fn matches(device: &Device, table: &JoinTable, probes: &[u64]) -> Vec<Vec<u32>> {
-    let n = probes.len();
+/// Probes a table: for each probe the row of a unique table, or the beginning of its list; and the lists' ends.
+fn probe(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> (Buffer, Buffer) {
     let kernel = device.kernel(&Source::new("probe", PROBE), "probe").unwrap();
-    let (input, begin, end) =
-        (upload(device, probes), device.alloc("test", n * 4).unwrap(), device.alloc("test", n * 4).unwrap());
+    let (begin, end) = (device.alloc("test", n * 4).unwrap(), device.alloc("test", n * 4).unwrap());
     let mut arguments = table.view().to_vec();
-    arguments.extend([Argument::from(&input), (n as u64).into(), u64::from(table.is_direct()).into()]);
+    arguments.extend([Argument::from(probes), (n as u64).into(), u64::from(table.is_direct()).into()]);
     arguments.extend([Argument::from(&begin), (&end).into()]);
     // SAFETY: Probe: the table's view, n probes, two arrays of n.
     unsafe { device.launch(&kernel, grid(tiles(n as u64, 256), 256), &arguments).unwrap() };
+    (begin, end)
+}
+
+/// The row of each probe in a table of unique keys.
+pub(in crate::ops) fn probe_rows(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> Buffer {
+    probe(device, table, probes, n).0
+}
+
+fn matches(device: &Device, table: &JoinTable, probes: &[u64]) -> Vec<Vec<u32>> {
+    let n = probes.len();
+    let (begin, end) = probe(device, table, &upload(device, probes), n);
     let begin = read::<u32>(&begin, n);
     match &table.rows {
         None => begin.into_iter().map(|row| if row == u32::MAX { vec![] } else { vec![row] }).collect(),

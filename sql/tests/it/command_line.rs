@@ -1,0 +1,168 @@
+//! Flags, files as tables, and where SQL comes from.
+
+use crate::{DEVICES, Files, command, finish, run_with_input, warpframe};
+
+#[test]
+fn help_and_version_are_results() {
+    let help = warpframe(&["--help"]).results();
+    for flag in ["-c ", "-f ", "--device ", "--strict", "--format ", "--memory-limit ", "[FILES]..."] {
+        assert!(help.contains(flag), "{flag} in {help}");
+    }
+    assert_eq!(warpframe(&["--version"]).results(), format!("warpframe {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_flags_and_values_exit_with_2() {
+    for arguments in [
+        &["--nonsense"][..],
+        &["--device", "gpu"],
+        &["--format", "xml"],
+        &["--memory-limit", "much"],
+        &["--device", "cpu", "--strict", "-c", "SELECT 1"],
+        &["-c"],
+    ] {
+        let messages = warpframe(arguments).failure(2);
+        assert!(messages.starts_with("error: "), "{arguments:?}: {messages}");
+    }
+}
+
+#[test]
+fn wrong_environment_exits_with_2_and_names_the_variable() {
+    for (variable, value) in
+        [("WARPFRAME_DEVICE", "gpu"), ("WARPFRAME_STRICT", "maybe"), ("WARPFRAME_MEMORY_LIMIT", "much")]
+    {
+        let mut command = command(&["-c", "SELECT 1"]);
+        command.env(variable, value);
+        let messages = finish(command, "").failure(2);
+        assert!(messages.contains(variable), "{messages}");
+    }
+}
+
+#[test]
+fn the_environment_chooses_the_device_where_no_flag_does() {
+    let mut by_environment = command(&["-c", "EXPLAIN SELECT 1 AS x", "--format", "csv"]);
+    by_environment.env("WARPFRAME_DEVICE", "sim");
+    assert!(finish(by_environment, "").results().contains("device  "));
+    let mut by_flag = command(&["-c", "EXPLAIN SELECT 1 AS x", "--format", "csv", "--device", "cpu"]);
+    by_flag.env("WARPFRAME_DEVICE", "sim");
+    assert!(finish(by_flag, "").results().starts_with("plan\ncpu\n"));
+}
+
+#[test]
+fn without_a_gpu_one_line_says_so_and_all_works() {
+    let run = warpframe(&["-c", "SELECT 1 AS x", "--format", "csv", "--device", "auto"]);
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "x\n1\n"));
+    if !run.messages.is_empty() {
+        assert!(run.messages.starts_with("no GPU: ") && run.messages.lines().count() == 1, "{}", run.messages);
+        // Strictly, that is a failure; and nothing of it was a mistake in the command line.
+        let messages = warpframe(&["-c", "SELECT 1", "--strict"]).failure(1);
+        assert!(messages.contains("strict mode"), "{messages}");
+        warpframe(&["-c", "SELECT 1", "--device", "cuda"]).failure(1);
+    }
+}
+
+#[test]
+fn files_patterns_and_directories_are_tables() {
+    let files = Files::new();
+    let csv = files.write("first.csv", "a,b\n1,x\n2,\n");
+    let tsv = files.write("second.tsv", "a\tb\n3\ty\n");
+    std::fs::create_dir(files.path("parts")).unwrap();
+    files.write("parts/1.csv", "n\n1\n");
+    files.write("parts/2.csv", "n\n2\n");
+    let sql = "SHOW TABLES; SELECT a, b FROM first UNION ALL SELECT a, b FROM second ORDER BY a; SELECT sum(n) AS n FROM parts";
+    for device in DEVICES {
+        let common = ["--device", device, "--format", "csv", "-c", sql];
+        let expected = "table\nfirst\nparts\nsecond\na,b\n1,x\n2,\n3,y\nn\n3\n";
+        let named = warpframe(&[&[csv.as_str(), &tsv, &files.path("parts")][..], &common].concat());
+        assert_eq!(named.results(), expected, "{device}");
+        let pattern = warpframe(&[&[files.path("*s*").as_str()][..], &common].concat());
+        assert_eq!(pattern.results(), expected, "{device}");
+    }
+}
+
+#[test]
+fn a_name_that_is_no_plain_word_works_in_quotes() {
+    let files = Files::new();
+    let path = files.write("My data-1.csv", "A\n1\n");
+    let run = warpframe(&[&path, "--device", "cpu", "--format", "csv", "-c", "SELECT \"A\" FROM \"My data-1\""]);
+    assert_eq!(run.results(), "A\n1\n");
+}
+
+#[test]
+fn two_files_of_one_name_are_a_mistake() {
+    let files = Files::new();
+    let (csv, tsv) = (files.write("t.csv", "a\n1\n"), files.write("t.tsv", "a\n1\n"));
+    let messages = warpframe(&[&csv, &tsv, "--device", "cpu", "-c", "SELECT 1"]).failure(2);
+    assert!(messages.contains(&csv) && messages.contains(&tsv) && messages.contains("\"t\""), "{messages}");
+}
+
+#[test]
+fn unknown_extensions_are_a_mistake_and_missing_files_missing_data() {
+    let files = Files::new();
+    let notes = files.write("notes.txt", "a\n1\n");
+    let messages = warpframe(&[&notes, "--device", "cpu", "-c", "SELECT 1"]).failure(2);
+    assert!(messages.contains("notes.txt") && messages.contains(".parquet"), "{messages}");
+    for missing in ["missing.csv", "missing*.parquet"] {
+        let messages = warpframe(&[&files.path(missing), "--device", "cpu", "-c", "SELECT 1"]).failure(1);
+        assert!(messages.contains(missing) && messages.contains("no such file"), "{messages}");
+    }
+}
+
+#[test]
+fn commands_and_scripts_run_in_the_order_given() {
+    let files = Files::new();
+    let script =
+        files.write("s.sql", "INSERT_NOTHING_HERE".replace("INSERT_NOTHING_HERE", "SELECT x + 1 AS x FROM t;"));
+    let run = warpframe(&[
+        "--device",
+        "cpu",
+        "--format",
+        "csv",
+        "-c",
+        "CREATE TABLE t AS SELECT 1 AS x",
+        "-f",
+        &script,
+        "-c",
+        "DROP TABLE t",
+    ]);
+    assert_eq!(run.results(), "x\n2\n");
+}
+
+#[test]
+fn a_script_may_be_missing_or_standard_input() {
+    let messages = warpframe(&["--device", "cpu", "-f", "no/such.sql"]).failure(1);
+    assert_eq!(messages, "error: no/such.sql: no such file\n");
+    let run = run_with_input(&["--device", "cpu", "--format", "csv", "-f", "-"], "SELECT 1 AS x");
+    assert_eq!(run.results(), "x\n1\n");
+}
+
+#[test]
+fn sql_comes_from_standard_input_when_that_is_no_terminal() {
+    for device in DEVICES {
+        let arguments = ["--device", device, "--format", "ndjson"];
+        let run = run_with_input(&arguments, "SELECT 1 AS x;\n-- over\n-- lines\nSELECT\n 2\n AS x");
+        assert_eq!(run.results(), "{\"x\":1}\n{\"x\":2}\n");
+    }
+    assert_eq!(run_with_input(&["--device", "cpu"], "").results(), "");
+}
+
+#[test]
+fn the_memory_limit_is_kept_and_said() {
+    let q = "SELECT l_orderkey, l_partkey FROM lineitem ORDER BY l_partkey";
+    let arguments = ["data/tpch/lineitem.parquet", "--device", "sim", "--memory-limit", "64KiB", "-c", q];
+    let messages = warpframe(&arguments).failure(1);
+    assert!(messages.starts_with("error: out of device memory: ") && messages.contains("65536"), "{messages}");
+}
+
+#[test]
+fn the_shipped_query_runs_strictly_on_the_device_as_on_the_cpu() {
+    for query in ["data/queries/q6.sql", "data/queries/q1.sql"] {
+        let run = |flags: &[&str]| {
+            let arguments = [&["data/tpch/lineitem.parquet", "-f", query, "--format", "csv"], flags].concat();
+            warpframe(&arguments).results()
+        };
+        let device = run(&["--device", "sim", "--strict"]);
+        assert!(device.lines().count() > 1, "{device}");
+        assert_eq!(device, run(&["--device", "cpu"]), "{query}");
+    }
+}

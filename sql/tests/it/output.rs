@@ -1,0 +1,146 @@
+//! The formats, byte for byte, and pipes that close early.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use crate::{DEVICES, Files, command, warpframe};
+
+const ROWS: &str = "n,text,x,day\n1,a|b,0.5,1998-09-02\n,\"é, \"\"q\"\"\",,\n-300,,1.25,1970-01-01\n";
+
+fn written(format: &str, device: &str) -> String {
+    let files = Files::new();
+    let path = files.write("t.csv", ROWS);
+    let sql =
+        "SELECT n, text, x, CAST(day AS DATE) AS day, n > 0 AS positive, CAST(n AS DECIMAL(8, 2)) AS money FROM t";
+    warpframe(&[&path, "--device", device, "--format", format, "-c", sql]).results()
+}
+
+#[test]
+fn each_format_is_the_same_on_each_device_and_exact() {
+    let expected = [
+        (
+            "table",
+            "\
++------+--------+------+------------+----------+---------+
+| n    | text   | x    | day        | positive | money   |
++------+--------+------+------------+----------+---------+
+|    1 | a|b    |  0.5 | 1998-09-02 | true     |    1.00 |
+| NULL | é, \"q\" | NULL | NULL       | NULL     |    NULL |
+| -300 | NULL   | 1.25 | 1970-01-01 | false    | -300.00 |
++------+--------+------+------------+----------+---------+
+3 rows
+",
+        ),
+        (
+            "csv",
+            "\
+n,text,x,day,positive,money
+1,a|b,0.5,1998-09-02,true,1.00
+,\"é, \"\"q\"\"\",,,,
+-300,,1.25,1970-01-01,false,-300.00
+",
+        ),
+        (
+            "json",
+            "[{\"n\":1,\"text\":\"a|b\",\"x\":0.5,\"day\":\"1998-09-02\",\"positive\":true,\"money\":1.00},\
+             {\"n\":null,\"text\":\"é, \\\"q\\\"\",\"x\":null,\"day\":null,\"positive\":null,\"money\":null},\
+             {\"n\":-300,\"text\":null,\"x\":1.25,\"day\":\"1970-01-01\",\"positive\":false,\"money\":-300.00}]\n",
+        ),
+        (
+            "ndjson",
+            "\
+{\"n\":1,\"text\":\"a|b\",\"x\":0.5,\"day\":\"1998-09-02\",\"positive\":true,\"money\":1.00}
+{\"n\":null,\"text\":\"é, \\\"q\\\"\",\"x\":null,\"day\":null,\"positive\":null,\"money\":null}
+{\"n\":-300,\"text\":null,\"x\":1.25,\"day\":\"1970-01-01\",\"positive\":false,\"money\":-300.00}
+",
+        ),
+        (
+            "markdown",
+            "\
+| n | text | x | day | positive | money |
+| ---: | --- | ---: | --- | --- | ---: |
+| 1 | a\\|b | 0.5 | 1998-09-02 | true | 1.00 |
+| NULL | é, \"q\" | NULL | NULL | NULL | NULL |
+| -300 | NULL | 1.25 | 1970-01-01 | false | -300.00 |
+",
+        ),
+    ];
+    for device in DEVICES {
+        for (format, text) in expected {
+            assert_eq!(written(format, device), text, "{format} on {device}");
+        }
+    }
+}
+
+#[test]
+fn no_rows_have_a_header_where_the_format_has_one() {
+    let expected = [
+        ("table", "+-------+----+\n| jetid | px |\n+-------+----+\n0 rows\n"),
+        ("csv", "jetid,px\n"),
+        ("json", "[]\n"),
+        ("ndjson", ""),
+        ("markdown", "| jetid | px |\n| ---: | ---: |\n"),
+    ];
+    for device in DEVICES {
+        for (format, text) in expected {
+            let sql = "SELECT jetid, px FROM jets WHERE jetid < 0";
+            let run = warpframe(&["data/jets.csv", "--device", device, "--format", format, "-c", sql]);
+            assert_eq!(run.results(), text, "{format} on {device}");
+        }
+    }
+}
+
+#[test]
+fn all_rows_are_written_where_nobody_watches() {
+    for device in DEVICES {
+        for (format, lines) in [("table", 70_005), ("csv", 70_001)] {
+            // More rows than one batch from the device.
+            let sql = "SELECT jetid FROM jets LIMIT 70000";
+            let text = warpframe(&["data/jets.csv", "--device", device, "--format", format, "-c", sql]).results();
+            assert_eq!(text.lines().count(), lines, "{format} on {device}");
+        }
+    }
+}
+
+#[test]
+fn tables_shorten_when_told_to() {
+    let sql = "SET max_rows = 2; SELECT 1 AS one FROM jets";
+    for device in DEVICES {
+        let text = warpframe(&["data/jets.csv", "--device", device, "-c", sql]).results();
+        assert!(
+            text.ends_with("\n100000 rows, of which the first 2 are shown (SET max_rows = 0 shows all)\n"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 7);
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_command_quietly() {
+    for format in ["table", "csv", "json", "ndjson", "markdown"] {
+        let mut command =
+            command(&["data/jets.csv", "--device", "cpu", "--format", format, "-c", "SELECT * FROM jets"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = String::new();
+        let mut out = BufReader::with_capacity(16, child.stdout.take().unwrap());
+        if format == "json" {
+            out.read_until(b'}', &mut vec![]).unwrap()
+        } else {
+            out.read_line(&mut first).unwrap()
+        };
+        drop(out);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""), "{format}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = command(&["--device", "cpu", "-c", "SELECT 1"]);
+    let output = command.stdin(Stdio::null()).stdout(Stdio::from(full)).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(messages.starts_with("error: writing the results: "), "{messages}");
+}

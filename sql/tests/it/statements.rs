@@ -1,0 +1,144 @@
+//! Statements that are more than a query.
+
+use crate::{DEVICES, Files, warpframe};
+
+fn csv(device: &str, sql: &str) -> String {
+    warpframe(&["data/jets.csv", "--device", device, "--format", "csv", "-c", sql]).results()
+}
+
+#[test]
+fn a_created_table_stays_on_the_device() {
+    let sql = "CREATE TABLE heavy AS SELECT jetid, px FROM jets WHERE \"E\" > 50;
+        EXPLAIN ANALYZE SELECT sum(px) AS s FROM heavy";
+    let text = warpframe(&["data/jets.csv", "--device", "sim", "--strict", "-c", sql]).results();
+    // Nothing of it goes up a second time.
+    assert!(text.contains("bytes to the device 0,"), "{text}");
+    assert!(text.contains("1 row on the device in "), "{text}");
+    // Of the file's table it would.
+    let text =
+        warpframe(&["data/jets.csv", "--device", "sim", "--strict", "-c", "EXPLAIN ANALYZE SELECT sum(px) FROM jets"]);
+    let text = text.results();
+    assert!(!text.contains("bytes to the device 0,"), "{text}");
+}
+
+#[test]
+fn created_tables_hold_their_rows() {
+    for device in DEVICES {
+        let sql = "CREATE TABLE t AS SELECT jetid, count(*) AS n FROM jets GROUP BY jetid;
+            CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS other;
+            SELECT sum(n) AS n FROM t;
+            CREATE OR REPLACE TABLE t AS SELECT max(n) > 0 AS some FROM t;
+            SELECT * FROM t;
+            DROP TABLE t; DROP TABLE IF EXISTS t; SHOW TABLES";
+        assert_eq!(csv(device, sql), "n\n100000\nsome\ntrue\ntable\njets\n", "{device}");
+    }
+}
+
+#[test]
+fn a_table_is_not_replaced_by_accident() {
+    let run = warpframe(&["data/jets.csv", "--device", "cpu", "-c", "CREATE TABLE jets AS SELECT 1 AS x"]);
+    let messages = run.failure(1);
+    let expected = "\
+error: there is a table named \"jets\"; CREATE OR REPLACE replaces it
+  --> -c, line 1, column 14
+    |
+  1 | CREATE TABLE jets AS SELECT 1 AS x
+    |              ^^^^
+";
+    assert_eq!(messages, expected);
+}
+
+#[test]
+fn tables_and_queries_are_described() {
+    for device in DEVICES {
+        let expected = "column,type,nullable\njetid,Int64,true\npx,Float64,true\npy,Float64,true\npz,Float64,true\nE,Float64,true\n";
+        assert_eq!(csv(device, "DESCRIBE jets"), expected);
+        assert_eq!(csv(device, "DESCRIBE SELECT count(*) AS n FROM jets"), "column,type,nullable\nn,Int64,false\n");
+    }
+}
+
+#[test]
+fn explain_names_the_parts_of_device_and_cpu() {
+    let explain = |device: &str, sql: &str| {
+        warpframe(&["data/jets.csv", "--device", device, "-c", &format!("EXPLAIN {sql}")]).results()
+    };
+    let text = explain("sim", "SELECT jetid, sum(px) FROM jets GROUP BY jetid");
+    assert!(text.lines().all(|line| line.starts_with("device  ")), "{text}");
+    let text = explain("sim", "SELECT lead(px) OVER (ORDER BY jetid) FROM jets");
+    assert!(text.contains("cpu     ") && text.contains("WindowAggr") && text.contains("device  "), "{text}");
+    let text = explain("cpu", "SELECT jetid, sum(px) FROM jets GROUP BY jetid");
+    assert!(text.starts_with("cpu\n") && text.contains("AggregateExec"), "{text}");
+}
+
+#[test]
+fn explain_analyze_runs_and_accounts_for_kernels() {
+    let sql = "EXPLAIN ANALYZE SELECT jetid, sum(px) FROM jets GROUP BY jetid ORDER BY jetid LIMIT 5";
+    let text = warpframe(&["data/jets.csv", "--device", "sim", "-c", sql]).results();
+    for part in ["device  ", "5 rows on the device in ", " ms in kernels\nlaunches ", "host waits ", "kernel  "] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let text = warpframe(&["data/jets.csv", "--device", "cpu", "-c", sql]).results();
+    assert!(text.contains("\n\n5 rows in "), "{text}");
+}
+
+#[test]
+fn explain_comes_in_the_format_asked_for() {
+    let text = csv("sim", "EXPLAIN SELECT count(*) FROM jets");
+    assert!(text.starts_with("plan\n") && text.contains("device  "), "{text}");
+}
+
+#[test]
+fn copies_are_files_that_read_back() {
+    for device in DEVICES {
+        let files = Files::new();
+        let (parquet, csv, odd) = (files.path("top.parquet"), files.path("all.csv"), files.path("top.out"));
+        let query = "SELECT jetid, px FROM jets WHERE jetid IN (1, 2)";
+        let sql =
+            format!("COPY ({query}) TO '{parquet}'; COPY jets TO '{csv}'; COPY ({query}) TO '{odd}' FORMAT parquet");
+        assert_eq!(warpframe(&["data/jets.csv", "--device", device, "-c", &sql]).results(), "");
+        let same =
+            "SELECT count(*) AS n FROM (SELECT * FROM top UNION ALL SELECT jetid, px FROM jets WHERE jetid IN (1, 2))";
+        let n = warpframe(&[&parquet, "data/jets.csv", "--device", device, "--format", "csv", "-c", same]).results();
+        let one =
+            warpframe(&[&parquet, "--device", device, "--format", "csv", "-c", "SELECT 2 * count(*) AS n FROM top"]);
+        assert_eq!(n, one.results());
+        assert_eq!(std::fs::read(&odd).unwrap()[..4], *b"PAR1");
+        assert_eq!(std::fs::read_to_string(&csv).unwrap().lines().count(), 100_001);
+    }
+}
+
+#[test]
+fn copies_that_cannot_be_made_say_why() {
+    let files = Files::new();
+    let copy =
+        |target: &str| warpframe(&["--device", "cpu", "-c", &format!("COPY (SELECT 1 AS x) TO '{target}'")]).failure(1);
+    let messages = copy(&files.path("x.xlsx"));
+    assert!(messages.contains(".csv or .parquet") && messages.contains("line 1, column 25"), "{messages}");
+    let messages = copy(&files.path("no/such/directory/x.csv"));
+    assert!(messages.contains("no/such/directory/x.csv"), "{messages}");
+}
+
+#[test]
+fn options_are_set_and_unknown_ones_refused() {
+    let sql = "SET format = 'ndjson'; SELECT 1 AS x; SET format TO csv; SELECT 2 AS x";
+    assert_eq!(warpframe(&["--device", "cpu", "-c", sql]).results(), "{\"x\":1}\nx\n2\n");
+
+    let sql = "SET memory_limit = '64KiB'; SELECT jetid FROM jets ORDER BY px";
+    let messages = warpframe(&["data/jets.csv", "--device", "sim", "-c", sql]).failure(1);
+    assert!(messages.contains("out of device memory"), "{messages}");
+
+    let refused = |sql: &str| warpframe(&["--device", "cpu", "-c", sql]).failure(1);
+    assert!(
+        refused("SET colour = 'red'")
+            .contains("no option named \"colour\"; known: format, max_rows, memory_limit, timer")
+    );
+    assert!(refused("SET memory_limit = 1").contains("there is no device"));
+    assert!(refused("SET max_rows = many").contains("max_rows is a number, not \"many\""));
+}
+
+#[test]
+fn the_timer_tells_of_each_statement_and_leaves_results_alone() {
+    let run = warpframe(&["--device", "cpu", "--format", "csv", "-c", "SET timer = on; SELECT 1 AS x"]);
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "x\n1\n"));
+    assert_eq!(run.messages.lines().filter(|line| line.starts_with("time: ")).count(), 2);
+}
