@@ -12,7 +12,7 @@ use std::time::Instant;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
-use warpframe::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array};
+use warpframe::arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array};
 use warpframe::arrow::datatypes::{Float64Type, Int64Type};
 use warpframe::arrow::record_batch::RecordBatch;
 use warpframe::prelude::*;

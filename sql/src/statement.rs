@@ -318,7 +318,7 @@ impl Reader<'_> {
     /// What follows `CREATE`.
     fn create(mut self) -> Result<Request, Failure> {
         let replace = self.accept_all(&["OR", "REPLACE"]);
-        if !(self.accept("TEMPORARY") || self.accept("TEMP")) && !self.is_word(0, "TABLE") {
+        if !(self.accept("TEMPORARY") || self.accept("TEMP") || self.is_word(0, "TABLE")) {
             return Err(self.expected("TABLE"));
         }
         self.expect("TABLE")?;

@@ -848,6 +848,9 @@ fn atomics_body(
     if let Some(first) = extra.first_rows {
         update.push_str(&format!("if ((u32)row < {first}[slot]) atomicMin({first} + slot, (u32)row);\n"));
     }
+    // Once the table is full the result is void, and every further row would probe in vain.
+    let flag = format!("load_relaxed((u32*)({} + 1))", names.control);
+    let give_up = format!("if (__any_sync(FULL_WARP, ({flag} & {}u) != 0)) break;\n", Retry::TABLE_FULL);
     format!(
         "constexpr int ITEMS = {items};\n{head}\
          const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
@@ -860,12 +863,6 @@ fn atomics_body(
          __syncwarp(FULL_WARP);\n\
          if (slot != HASH_NONE) {{\n{update}}}\n\
          if (lost) atomicOr((u32*)({control} + 1), {inexact}u);\n}}\n}}\n",
-        // Once the table is full the result is void, and every further row would probe in vain.
-        give_up = format!(
-            "if (__any_sync(FULL_WARP, (load_relaxed((u32*)({} + 1)) & {}u) != 0)) break;\n",
-            names.control,
-            Retry::TABLE_FULL
-        ),
         control = names.control,
         inexact = Retry::INEXACT,
     )

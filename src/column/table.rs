@@ -34,6 +34,14 @@ impl Table {
         Ok(Table { device: device.clone(), schema, columns, rows })
     }
 
+    /// `len` rows from `offset` on, as far as there are rows; shares the buffers.
+    pub(crate) fn slice(&self, offset: usize, len: usize) -> Self {
+        let offset = offset.min(self.rows);
+        let rows = len.min(self.rows - offset);
+        let columns = self.columns.iter().map(|column| column.slice(offset, rows)).collect();
+        Table { device: self.device.clone(), schema: self.schema.clone(), columns, rows }
+    }
+
     /// A table of no rows.
     pub(crate) fn empty(device: &Device, schema: SchemaRef) -> Result<Self> {
         Table::from_batches(device, schema, &[])
