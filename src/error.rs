@@ -143,6 +143,14 @@ pub enum ErrorKind {
 
 impl Error {
     /// What went wrong, with its details.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, ErrorKind, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let error = session.read_csv("nowhere.csv").unwrap_err();
+    /// assert!(matches!(error.kind(), ErrorKind::Io { path, .. } if path.ends_with("nowhere.csv")));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }

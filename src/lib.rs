@@ -7,7 +7,7 @@
 //! use warpframe::prelude::*;
 //!
 //! let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-//! session.register_csv("jets", ["data/jets.csv"])?;
+//! session.register_csv("jets", "data/jets.csv")?;
 //! let sql = session.sql("SELECT count(*) AS n FROM jets WHERE \"E\" > 100")?.collect()?;
 //! let api = session.table("jets")?.filter(col("E").gt(lit(100)))?.collect()?;
 //! let n = sql.to_arrow()?[0].column(0).clone();

@@ -30,7 +30,7 @@ use crate::frame::{Data, DataFrame, LazyFrame};
 /// use warpframe::prelude::*;
 ///
 /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-/// session.register_csv("jets", ["data/jets.csv"])?;
+/// session.register_csv("jets", "data/jets.csv")?;
 /// session.sql("SELECT jetid, sum(px) FROM jets GROUP BY jetid ORDER BY jetid LIMIT 3")?.collect()?.show()?;
 /// # Ok::<(), warpframe::Error>(())
 /// ```

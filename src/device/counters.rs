@@ -5,6 +5,21 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts since a device was opened.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+/// session.register_csv("jets", "data/jets.csv")?;
+/// let device = session.device().expect("the simulator");
+/// let sum = || session.sql("SELECT sum(px) FROM jets")?.collect();
+/// sum()?;
+/// let before = device.counters();
+/// sum()?;
+/// let after = device.counters();
+/// assert!(after.launches > before.launches);
+/// assert_eq!(after.compilations, before.compilations);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {

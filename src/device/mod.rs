@@ -32,7 +32,16 @@ pub(crate) use source::Source;
 
 use crate::error::{ErrorKind, Result};
 
-/// A device that runs kernels; clones share it.
+/// A device that runs kernels; clones share it. Sessions open one; [`crate::Session::device`] hands it out.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+/// let device = session.device().expect("the simulator");
+/// session.read_csv("data/jets.csv")?.filter(col("E").gt(lit(100)))?;
+/// assert!(device.counters().launches > 0 && device.counters().bytes_uploaded > 0);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Device(Arc<Shared>);
 
@@ -47,6 +56,11 @@ struct Shared {
 }
 
 /// What executes kernels on a [`Device`].
+///
+/// ```
+/// use warpframe::device::DeviceKind;
+/// assert_ne!(DeviceKind::Cuda(0), DeviceKind::Sim);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
     /// An NVIDIA GPU, by ordinal.
@@ -101,6 +115,14 @@ pub struct Event {
 
 impl Event {
     /// Milliseconds of device time from `earlier` to here. Waits until this point is reached.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// let start = device.record()?;
+    /// assert!(device.record()?.since(&start)? >= 0.0);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn since(&self, earlier: &Event) -> Result<f32> {
         self.device.0.driver.elapsed_ms(earlier.handle, self.handle)
     }
@@ -117,6 +139,16 @@ impl Device {
     ///
     /// # Errors
     /// [`ErrorKind::DeviceUnavailable`] when driver, GPU or NVRTC are missing; never a panic.
+    ///
+    /// ```
+    /// use warpframe::ErrorKind;
+    /// use warpframe::device::{Device, MemoryLimit};
+    /// match Device::cuda(0, MemoryLimit::default()) {
+    ///     Ok(device) => println!("{}", device.properties().name),
+    ///     Err(error) => assert!(matches!(error.kind(), ErrorKind::DeviceUnavailable { .. })),
+    /// }
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn cuda(ordinal: usize, limit: MemoryLimit) -> Result<Self> {
         Self::with_driver(Box::new(cuda::CudaDriver::open(ordinal)?), DeviceKind::Cuda(ordinal), limit)
     }
@@ -125,6 +157,13 @@ impl Device {
     ///
     /// # Errors
     /// [`ErrorKind::DeviceUnavailable`] when there is no C++ compiler.
+    ///
+    /// ```
+    /// use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::with_seed(1), MemoryLimit::Bytes(1 << 30))?;
+    /// assert_eq!(device.properties().architecture, "sim");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn sim(options: SimOptions, limit: MemoryLimit) -> Result<Self> {
         Self::with_driver(Box::new(sim::SimDriver::open(options)?), DeviceKind::Sim, limit)
     }
@@ -148,36 +187,88 @@ impl Device {
     }
 
     /// What executes kernels here.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// assert_eq!(device.kind(), warpframe::device::DeviceKind::Sim);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn kind(&self) -> DeviceKind {
         self.0.kind
     }
 
     /// Name, architecture, size.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// println!("{}: {} bytes", device.properties().name, device.properties().memory);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn properties(&self) -> &DeviceProperties {
         self.0.driver.properties()
     }
 
     /// Bytes in use, reserved, at peak, and the limit.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// assert_eq!((device.memory().used, device.memory().allocations), (0, 0));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn memory(&self) -> MemoryUse {
         self.0.pool.usage(&*self.0.driver)
     }
 
     /// Sets the peak back to the present use.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// device.reset_peak_memory();
+    /// assert_eq!(device.memory().peak, device.memory().used);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn reset_peak_memory(&self) {
         self.0.pool.reset_peak();
     }
 
     /// Changes the memory limit; what is in use stays.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// device.set_memory_limit("64MiB".parse()?);
+    /// assert_eq!(device.memory().limit, 64 << 20);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn set_memory_limit(&self, limit: MemoryLimit) {
         self.0.pool.set_limit(limit);
     }
 
     /// Gives memory the pool keeps for reuse back to the system.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// device.trim()?;
+    /// assert!(device.memory().reserved >= device.memory().used);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn trim(&self) -> Result<()> {
         self.0.driver.trim()
     }
 
     /// Launches, synchronisations, copies and compilations since the device was opened.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// assert_eq!(device.counters().launches, 0);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn counters(&self) -> Counters {
         self.0.counters.snapshot()
     }
@@ -188,17 +279,40 @@ impl Device {
     }
 
     /// Launches of each kernel since the device was opened, by name.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// assert!(device.launches().is_empty());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn launches(&self) -> std::collections::BTreeMap<String, u64> {
         self.0.counters.launches()
     }
 
     /// Waits for all submitted work and reports its errors.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// device.synchronize()?;
+    /// assert_eq!(device.counters().synchronizations, 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn synchronize(&self) -> Result<()> {
         self.0.counters.synchronized();
         self.0.driver.synchronize()
     }
 
     /// Records a point of the stream, for timing.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// let (first, last) = (device.record()?, device.record()?);
+    /// println!("{} ms", last.since(&first)?);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn record(&self) -> Result<Event> {
         Ok(Event { device: self.clone(), handle: self.0.driver.record()? })
     }

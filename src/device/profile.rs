@@ -5,7 +5,7 @@ use std::sync::MutexGuard;
 use super::{Device, Event};
 use crate::error::Result;
 
-/// Device time of one launch.
+/// Device time of one launch; see [`Device::take_profile`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct KernelTime {
@@ -41,6 +41,13 @@ impl Device {
     }
 
     /// Waits, and yields the launches since [`Device::start_profile`], in order; nothing where it was not called.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// assert!(device.take_profile()?.is_empty());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
     pub fn take_profile(&self) -> Result<Vec<KernelTime>> {
         let spans = self.spans().take().unwrap_or_default();
         let event = |handle| Event { device: self.clone(), handle };
