@@ -2,6 +2,8 @@
 //!
 //! [`ErrorKind`] is API and carries fields; the wording of messages is not API.
 
+mod shared;
+
 use std::fmt;
 use std::path::PathBuf;
 
@@ -256,7 +258,7 @@ impl From<datafusion::error::DataFusionError> for Error {
             D::ArrowError(inner, _) => from_arrow(*inner),
             D::Shared(inner) => match std::sync::Arc::try_unwrap(inner) {
                 Ok(inner) => Error::from(inner),
-                Err(inner) => ErrorKind::Plan { message: inner.strip_backtrace(), location: None }.into(),
+                Err(inner) => shared::of_shared(&inner),
             },
             D::Diagnostic(diagnostic, inner) => {
                 let location = diagnostic.span.map(|span| (span.start.line, span.start.column));

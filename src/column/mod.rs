@@ -94,6 +94,13 @@ pub(crate) struct Table {
 }
 
 impl Column {
+    /// `len` rows from `offset` on, as far as there are rows; shares the buffers.
+    pub(super) fn slice(&self, offset: usize, len: usize) -> Self {
+        let offset = offset.min(self.len);
+        let len = len.min(self.len - offset);
+        Column { offset: self.offset + offset, len, ..self.clone() }
+    }
+
     /// A column whose values lie plainly in the type's representation, with nothing known of them.
     pub(crate) fn plain(dtype: DataType, len: usize, data: Arc<Buffer>, validity: Option<Arc<Buffer>>) -> Self {
         let encoding = Encoding::Plain;

@@ -76,6 +76,14 @@ impl Table {
         }
         Ok(batches)
     }
+
+    /// `len` rows from `offset` on, as far as there are rows; shares the buffers.
+    pub(crate) fn slice(&self, offset: usize, len: usize) -> Self {
+        let offset = offset.min(self.rows);
+        let rows = len.min(self.rows - offset);
+        let columns = self.columns.iter().map(|column| column.slice(offset, rows)).collect();
+        Table { device: self.device.clone(), schema: Arc::clone(&self.schema), columns, rows }
+    }
 }
 
 fn mismatch(what: &str, expected: usize, found: usize, unit: &str) -> crate::Error {
