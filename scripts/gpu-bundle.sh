@@ -1,10 +1,11 @@
 #!/bin/sh
-# Builds what runs on a machine that has a GPU and no Rust, into one archive:
+# Builds what runs on a machine that has a GPU and no Rust, one archive a program:
 #
-#   .gpu/bundle.tar.xz   warpframe, it (integration tests), unit (the engine's unit tests), bench-NAME
-#   .gpu/run.sh          unpacks it and runs one of them:  .gpu/run.sh DIR it --test-threads 4
+#   .gpu/NAME.xz   warpframe, it (integration tests), unit (the engine's unit tests), bench-NAME
+#   .gpu/run.sh    unpacks one into a directory and runs it:  .gpu/run.sh DIR it --test-threads 4
 #
-# The machine needs glibc as new as this one's, an NVIDIA driver, and NVRTC.
+# The machine needs glibc as new as this one's, an NVIDIA driver, and NVRTC. Carry data/ along: tests and benchmarks read
+# it from the present directory.
 #
 #   scripts/gpu-bundle.sh [cargo build options]
 set -eu
@@ -12,10 +13,9 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 out=$root/.gpu
-stage=$out/stage
 messages=$out/messages.json
 rm -rf "$out"
-mkdir -p "$stage"
+mkdir -p "$out"
 
 cargo build --profile gpu --workspace --tests --benches --bins --message-format=json "$@" >"$messages"
 
@@ -32,7 +32,7 @@ for line in open(sys.argv[1]):
     kind, name, test = message["target"]["kind"], message["target"]["name"], message["profile"]["test"]
     if kind == ["bin"] and not test and name == "warpframe":
         found["warpframe"] = path
-    elif kind == ["test"]:
+    elif kind == ["test"] and "warpframe-sql" not in message["package_id"] and "/sql#" not in message["package_id"]:
         found[name] = path
     elif kind == ["lib"] and test and name == "warpframe":
         found["unit"] = path
@@ -42,36 +42,30 @@ for name, path in sorted(found.items()):
     print(name, path, sep="\t")
 PYTHON
 
+[ -s "$out/executables" ] || { echo "cargo built no executables" >&2; exit 1; }
 while IFS="$(printf '\t')" read -r name path; do
-    # A link where it can be: the copies are some 100 MB each.
-    ln "$path" "$stage/$name" 2>/dev/null || cp "$path" "$stage/$name"
+    xz -T0 -3 -c "$path" >"$out/$name.xz"
+    printf '%-24s %6.1f MB\n' "$name" "$(wc -c <"$out/$name.xz" | awk '{ print $1 / 1e6 }')"
 done <"$out/executables"
-[ -n "$(ls -A "$stage")" ] || { echo "cargo built no executables" >&2; exit 1; }
-
-tar -C "$stage" -cf - . | xz -T0 -3 >"$out/bundle.tar.xz"
 
 cat >"$out/run.sh" <<'RUN'
 #!/bin/sh
-# .gpu/run.sh DIR [PROGRAM ARGUMENTS...]: unpacks the bundle into DIR, unless this bundle is there already, and runs one
-# of its programs in the present directory.
+# .gpu/run.sh DIR PROGRAM [ARGUMENTS...]: unpacks a program into DIR, unless it is there already, and runs it in the present
+# directory.
 set -eu
-[ $# -ge 1 ] || { sed -n '2,3s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,3s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 target=$(cd "$1" && pwd)
-shift
-sum=$(sha256sum <"$here/bundle.tar.xz")
-if [ "$(cat "$target/.bundle" 2>/dev/null || true)" != "$sum" ]; then
-    xz -dc -T0 "$here/bundle.tar.xz" | tar -C "$target" -xf -
-    printf '%s\n' "$sum" >"$target/.bundle"
+program=$2
+shift 2
+sum=$(sha256sum <"$here/$program.xz")
+if [ "$(cat "$target/.$program" 2>/dev/null || true)" != "$sum" ]; then
+    xz -dc -T0 "$here/$program.xz" >"$target/$program"
+    chmod +x "$target/$program"
+    printf '%s\n' "$sum" >"$target/.$program"
 fi
-[ $# -gt 0 ] || exec ls "$target"
-program=$1
-shift
 exec "$target/$program" "$@"
 RUN
 chmod +x "$out/run.sh"
-
-ls -lL "$stage" | awk 'NR > 1 { printf "%-24s %6.1f MB\n", $NF, $5 / 1e6 }'
-printf '%-24s %6.1f MB\n' bundle.tar.xz "$(wc -c <"$out/bundle.tar.xz" | awk '{ print $1 / 1e6 }')"
-rm -rf "$stage" "$messages" "$out/executables"
+rm -f "$messages" "$out/executables"

@@ -2,6 +2,8 @@
 //!
 //! [`ErrorKind`] is API and carries fields; the wording of messages is not API.
 
+mod shared;
+
 use std::fmt;
 use std::path::PathBuf;
 
@@ -171,36 +173,6 @@ impl Error {
         }
     }
 
-    /// A copy; of a system error, its kind and text.
-    fn duplicate(&self) -> Error {
-        use ErrorKind as K;
-        let kind = match &self.0.kind {
-            K::OutOfDeviceMemory { operator, asked, free, limit } => {
-                K::OutOfDeviceMemory { operator, asked: *asked, free: *free, limit: *limit }
-            }
-            K::Cuda { call, code } => K::Cuda { call, code: code.clone() },
-            K::DeviceUnavailable { device, why } => K::DeviceUnavailable { device: device.clone(), why: why.clone() },
-            K::Compile { kernel, log } => K::Compile { kernel: kernel.clone(), log: log.clone() },
-            K::Simulation { kernel, report } => K::Simulation { kernel: kernel.clone(), report: report.clone() },
-            K::TypeMismatch { what, expected, found } => {
-                K::TypeMismatch { what: what.clone(), expected: expected.clone(), found: found.clone() }
-            }
-            K::ColumnNotFound { name, known } => K::ColumnNotFound { name: name.clone(), known: known.clone() },
-            K::TableNotFound { name, known } => K::TableNotFound { name: name.clone(), known: known.clone() },
-            K::Arithmetic { what } => K::Arithmetic { what: what.clone() },
-            K::Parse { path, line, column, message } => {
-                K::Parse { path: path.clone(), line: *line, column: *column, message: message.clone() }
-            }
-            K::File { path, message } => K::File { path: path.clone(), message: message.clone() },
-            K::Unsupported { what, why } => K::Unsupported { what: what.clone(), why: why.clone() },
-            K::Plan { message, location } => K::Plan { message: message.clone(), location: *location },
-            K::Io { path, source } => {
-                K::Io { path: path.clone(), source: std::io::Error::new(source.kind(), source.to_string()) }
-            }
-        };
-        Error(Box::new(Inner { kind, location: self.0.location }))
-    }
-
     /// The same error, said to be about this place in the SQL text unless it already names one.
     pub(crate) fn at(mut self, location: Option<(u64, u64)>) -> Self {
         self.0.location = self.0.location.or(location);
@@ -294,7 +266,7 @@ impl From<datafusion::error::DataFusionError> for Error {
             D::ArrowError(inner, _) => from_arrow(*inner),
             D::Shared(inner) => match std::sync::Arc::try_unwrap(inner) {
                 Ok(inner) => Error::from(inner),
-                Err(inner) => from_shared(&inner),
+                Err(inner) => shared::of_shared(&inner),
             },
             D::Diagnostic(diagnostic, inner) => {
                 let location = diagnostic.span.map(|span| (span.start.line, span.start.column));
@@ -333,36 +305,6 @@ fn from_arrow(error: ArrowError) -> Error {
         ArrowError::CsvError(message) => bad_csv(message),
         ArrowError::ParseError(message) if message.contains(" at line ") => bad_csv(message),
         other => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
-    }
-}
-
-/// One of several copies of an error, which partitions of a plan that read the same input all get.
-fn from_shared(error: &datafusion::error::DataFusionError) -> Error {
-    use datafusion::error::DataFusionError as D;
-    let file = |message: String| ErrorKind::File { path: PathBuf::new(), message }.into();
-    match error {
-        D::Shared(inner) => from_shared(inner),
-        D::Context(_, inner) | D::Diagnostic(_, inner) => from_shared(inner),
-        D::ParquetError(inner) => file(inner.to_string()),
-        D::External(inner) => match (inner.downcast_ref::<Error>(), inner.downcast_ref::<D>()) {
-            (Some(ours), _) => ours.duplicate(),
-            (None, Some(inner)) => from_shared(inner),
-            (None, None) => ErrorKind::Plan { message: inner.to_string(), location: None }.into(),
-        },
-        D::ArrowError(inner, _) => match &**inner {
-            ArrowError::ExternalError(inner) => match (inner.downcast_ref::<Error>(), inner.downcast_ref::<D>()) {
-                (Some(ours), _) => ours.duplicate(),
-                (None, Some(inner)) => from_shared(inner),
-                (None, None) => ErrorKind::Plan { message: inner.to_string(), location: None }.into(),
-            },
-            ArrowError::DivideByZero => from_arrow(ArrowError::DivideByZero),
-            ArrowError::ArithmeticOverflow(what) => from_arrow(ArrowError::ArithmeticOverflow(what.clone())),
-            ArrowError::ParquetError(message) => from_arrow(ArrowError::ParquetError(message.clone())),
-            ArrowError::CsvError(message) => from_arrow(ArrowError::CsvError(message.clone())),
-            ArrowError::ParseError(message) => from_arrow(ArrowError::ParseError(message.clone())),
-            other => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
-        },
-        other => ErrorKind::Plan { message: other.strip_backtrace(), location: None }.into(),
     }
 }
 

@@ -84,6 +84,7 @@ impl Table {
         }
         Ok(batches)
     }
+
 }
 
 fn mismatch(what: &str, expected: usize, found: usize, unit: &str) -> crate::Error {
