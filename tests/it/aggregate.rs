@@ -164,3 +164,32 @@ fn nan_is_the_greatest_float_of_a_group() {
     }
     pair.check("SELECT min(x), max(x) FROM t");
 }
+
+#[test]
+fn groups_of_scattered_keys_in_tables_large_enough_to_be_sampled() {
+    // Few groups, some rare ones only at the end; as many as rows; keys at the ends of their type.
+    let rows = 270_000i64;
+    let scatter = |i: i64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64);
+    let few = |i: i64| match i {
+        0 => Some(i64::MAX),
+        1 => Some(i64::MIN),
+        _ if i > rows - 100 => Some(scatter(i)),
+        _ if i % 11 == 0 => None,
+        _ => Some(scatter(i % 300)),
+    };
+    let table: Vec<(&str, ArrayRef)> = vec![
+        ("few", Arc::new((0..rows).map(few).collect::<Int64Array>())),
+        ("solid", Arc::new((0..rows).map(|i| few(i).unwrap_or(i64::MAX)).collect::<Int64Array>())),
+        ("many", Arc::new((0..rows).map(scatter).collect::<Int64Array>())),
+        ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
+        ("x", Arc::new((0..rows).map(|i| (i % 9 != 0).then(|| (i % 1000) as f64 / 8.0)).collect::<Float64Array>())),
+    ];
+    let pair = Pair::of(columns(table));
+    pair.check_all(&[
+        "SELECT few, count(*), count(x), sum(x), avg(x), min(id), max(x) FROM t GROUP BY few",
+        "SELECT solid, sum(id), min(x) FROM t WHERE id % 3 = 0 GROUP BY solid",
+        "SELECT solid, sum(id) FROM t WHERE id < 0 GROUP BY solid",
+        "SELECT count(*), sum(n), max(a) FROM (SELECT many, count(*) AS n, max(x) AS a FROM t GROUP BY many)",
+        "SELECT few, n FROM (SELECT few, id % 5 AS m, count(*) AS n FROM t GROUP BY few, id % 5) WHERE m = 2",
+    ]);
+}

@@ -401,3 +401,46 @@ fn more_groups_than_the_first_table_holds() {
         crate::differential::Cell::Int(rows.into())
     );
 }
+
+#[test]
+fn time_zones_count_where_clocks_are_read() {
+    let instants: Vec<Option<i64>> =
+        (0..400).map(|i| (i % 9 != 0).then_some(i * 3_600_000_000 * 37 - 200_000_000_000_000)).collect();
+    let make = |zone: &str| Arc::new(TimestampMicrosecondArray::from(instants.clone()).with_timezone(zone)) as ArrayRef;
+    let pair = Pair::of(columns(vec![
+        ("id", Arc::new(Int32Array::from_iter_values(0..400))),
+        ("utc", make("UTC")),
+        ("ahead", make("+05:30")),
+        ("plain", Arc::new(TimestampMicrosecondArray::from(instants.clone()))),
+    ]));
+    let mut ran = 0;
+    for expression in [
+        "utc = ahead",
+        "utc < plain",
+        "ahead > plain",
+        "extract(hour FROM ahead)",
+        "extract(day FROM utc)",
+        "date_trunc('day', ahead)",
+        "date_trunc('hour', utc)",
+        "CAST(ahead AS date)",
+        "CAST(utc AS date)",
+        "CAST(ahead AS timestamp)",
+        "CAST(plain AS date)",
+        "ahead + INTERVAL '1' DAY",
+        "utc + INTERVAL '1' MONTH",
+        "coalesce(utc, ahead)",
+        "CASE WHEN id > 7 THEN ahead END",
+    ] {
+        ran += usize::from(matches!(
+            pair.agreement(&format!("SELECT id, {expression} AS e FROM t ORDER BY id")),
+            Agreement::Rows(_)
+        ));
+    }
+    assert!(ran > 5, "{ran} of these run on the device");
+    pair.check_all(&[
+        "SELECT ahead, count(*) FROM t GROUP BY ahead",
+        "SELECT id FROM t ORDER BY ahead DESC, id",
+        "SELECT a.id, b.id AS other FROM t a JOIN t b ON a.utc = b.ahead",
+        "SELECT min(ahead), max(utc) FROM t",
+    ]);
+}

@@ -35,3 +35,36 @@ fn limits_inside_of_queries() {
         "SELECT DISTINCT k FROM (SELECT k FROM t ORDER BY id LIMIT 40)",
     ]);
 }
+
+#[test]
+fn the_first_of_equals_are_those_that_came_first() {
+    use crate::differential::{Rows, run};
+    let pair = Pair::of(Shape::random(20_000, 53).batches());
+    for key in ["k", "b DESC", "s, k2", "x", "m38 DESC", "f64 NULLS FIRST", "sd DESC"] {
+        for limit in [1, 33, 3000] {
+            let device = run(&pair.device, &format!("SELECT id FROM t ORDER BY {key} LIMIT {limit}")).expect("it runs");
+            let cpu = run(&pair.cpu, &format!("SELECT id FROM t ORDER BY {key}, id LIMIT {limit}")).expect("it runs");
+            assert_eq!(Rows::of(&device).rows, Rows::of(&cpu).rows, "ORDER BY {key} LIMIT {limit}");
+        }
+    }
+}
+
+#[test]
+fn the_first_of_many_rows_that_differ_late() {
+    use std::sync::Arc;
+    use warpframe::arrow::array::{ArrayRef, Float64Array, Int64Array};
+    // All keys share their high bits; half of them are one key.
+    let rows = 200_000;
+    let value = |i: i64| if i % 2 == 0 { 1.5 } else { 1.0 + (i * 7919 % rows) as f64 * 1e-9 };
+    let table: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
+        ("x", Arc::new(Float64Array::from_iter_values((0..rows).map(value)))),
+    ];
+    let pair = Pair::of(crate::tables::columns(table));
+    pair.check_all(&[
+        "SELECT id FROM t ORDER BY x, id LIMIT 100",
+        "SELECT id FROM t ORDER BY x DESC, id LIMIT 100",
+        "SELECT id FROM t ORDER BY id DESC LIMIT 7 OFFSET 3",
+        "SELECT id FROM t WHERE x < 1.4 ORDER BY x DESC, id LIMIT 1000",
+    ]);
+}
