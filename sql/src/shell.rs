@@ -151,7 +151,7 @@ fn device_line(device: &Device) -> String {
     let properties = device.properties();
     match device.kind() {
         DeviceKind::Cuda(ordinal) => format!("cuda:{ordinal} ({}, {})", properties.name, bytes(properties.memory)),
-        DeviceKind::Sim => format!("the simulator ({})", properties.name),
+        DeviceKind::Sim => properties.name.clone(),
     }
 }
 
