@@ -84,7 +84,6 @@ impl Table {
         }
         Ok(batches)
     }
-
 }
 
 fn mismatch(what: &str, expected: usize, found: usize, unit: &str) -> crate::Error {
