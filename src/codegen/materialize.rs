@@ -17,10 +17,14 @@ use crate::column::{Column, Encoding, Repr, Stats};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 
-/// Rows a thread of the compacting kernel looks at, given the bytes that each loads ahead: tiles are few, since each waits for
-/// the one before it, as far as registers allow.
-fn compact_items(eager_bytes: usize) -> u32 {
-    if eager_bytes <= 12 { 16 } else { 8 }
+/// Rows a thread of the compacting kernel looks at, given the bytes that each loads ahead and the columns it writes: as many
+/// as registers allow, because tiles wait for the one before them.
+fn compact_items(eager_bytes: usize, columns: usize) -> u32 {
+    match (eager_bytes, columns) {
+        (0..=12, 0..=6) => 16,
+        (_, 0..=12) => 8,
+        _ => 4,
+    }
 }
 
 /// What to do with dictionary codes in outputs.
@@ -90,7 +94,7 @@ pub(crate) fn materialize(
         let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
         let (decide, write) = (decide.take(), write.take());
         let (fails, tiles, body) = if compacting {
-            let items = compact_items(prepared.eager_bytes);
+            let items = compact_items(prepared.eager_bytes, places.len());
             let tiles = rows.div_ceil(u64::from(items * THREADS));
             let states = Arc::new(device.alloc_zeroed(operator, tiles as usize * 8)?);
             prepared.params.set(state_later, &*states);
