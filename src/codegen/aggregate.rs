@@ -251,7 +251,8 @@ fn attempt(
     let in_registers = groups.is_empty() && ordered.is_empty();
     let direct = shape.layout.dense_domain(SMALL_DOMAIN.max(rows.saturating_mul(4)).min(1 << 28));
     let hashed = direct.is_none() && exact && ordered.is_empty();
-    let samplable = matches!(flow.source, Source::Relation(_)) && rows >= SAMPLED_FROM;
+    // Of rows that are mostly dropped a sample says little, and listing would cost a second pass over all of them.
+    let samplable = matches!(flow.source, Source::Relation(_)) && rows >= SAMPLED_FROM && !flow.drops_rows();
     if hashed && samplable && !expected.sampled {
         return Ok(Tried::WantsSample);
     }
