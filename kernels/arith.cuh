@@ -112,4 +112,8 @@ WF_DEVICE bool in_sorted(i64 value, const i64* sorted, u32 count) {
     return low < count && sorted[low] == value;
 }
 
+// Flips the sign, of a NaN too: a GPU's own negation may return the one NaN it knows, and comparisons look at the sign.
+WF_DEVICE f64 negated(f64 value) { return double_of_bits(bits(value) ^ ((u64)1 << 63)); }
+WF_DEVICE f32 negated(f32 value) { return float_of_bits(bits(value) ^ ((u32)1 << 31)); }
+
 }  // namespace wf
