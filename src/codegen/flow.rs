@@ -8,6 +8,7 @@ use datafusion::logical_expr::Expr;
 use super::groups::GroupSlots;
 use super::keys::KeyLayout;
 use crate::column::Relation;
+use crate::device::Buffer;
 use crate::ops::join::JoinTable;
 
 /// Where a pipeline's rows come from.
@@ -44,21 +45,77 @@ pub(crate) enum Step {
     Filter(Expr),
     /// Replaces the columns by expressions over the schema so far.
     Project(Vec<Expr>),
-    /// Looks each row up in a hash table; rows without a match end here. The build columns come in front of the
-    /// columns so far or behind them.
+    /// Compares each row with the build side of a join; what that does to the row says [`Keep`].
     Probe(Arc<Probe>),
 }
 
-/// A lookup in a finished join table.
+impl Step {
+    /// Whether rows may end here.
+    fn drops_rows(&self) -> bool {
+        match self {
+            Step::Filter(_) => true,
+            Step::Project(_) => false,
+            Step::Probe(probe) => !matches!(probe.keep, Keep::All | Keep::Mark),
+        }
+    }
+}
+
+/// The build side of a join, ready to be compared with rows.
 #[derive(Debug)]
 pub(crate) struct Probe {
-    pub(crate) table: JoinTable,
-    /// Rows that the table's entries number.
+    pub(crate) candidates: Candidates,
+    /// Rows that the candidates number. Where only existence counts, its columns may be missing.
     pub(crate) build: Relation,
-    pub(crate) layout: KeyLayout,
-    /// Key expressions over the schema before the probe.
-    pub(crate) keys: Vec<Expr>,
     pub(crate) place: BuildSide,
+    pub(crate) keep: Keep,
+    /// What decides, beside the keys, whether a candidate matches.
+    pub(crate) residual: Option<Residual>,
+}
+
+/// Which build rows come into question for a row.
+#[derive(Debug)]
+pub(crate) enum Candidates {
+    /// Those of the same key. Key expressions are over the schema before the probe.
+    Keyed { table: Box<JoinTable>, layout: KeyLayout, keys: Vec<Expr> },
+    /// All of them.
+    Every,
+}
+
+/// Conditions of a join over the columns of both sides, left before right.
+#[derive(Debug, Clone)]
+pub(crate) struct Residual {
+    pub(crate) conjuncts: Vec<Expr>,
+    pub(crate) schema: DFSchemaRef,
+}
+
+/// Which rows go on after a probe, and with what.
+#[derive(Debug, Clone)]
+pub(crate) enum Keep {
+    /// Those with a match (there is at most one), with the match's columns.
+    Matched,
+    /// All, with the columns of the match (at most one), which are null where there is none.
+    All,
+    /// Those with a match, as they are.
+    Semi,
+    /// Those without.
+    Anti,
+    /// Those of which SQL's `NOT IN` is true: where there is any build row, no null may take part.
+    NotIn {
+        /// A word that is not zero where a build key is null, if one can be.
+        null_seen: Option<Arc<Buffer>>,
+    },
+    /// All, with one more column behind the others that says whether there is a match.
+    Mark,
+}
+
+impl Probe {
+    /// Whether no row has two candidates.
+    pub(crate) fn at_most_one(&self) -> bool {
+        match &self.candidates {
+            Candidates::Keyed { table, .. } => table.unique,
+            Candidates::Every => self.build.rows <= 1,
+        }
+    }
 }
 
 /// Where a join puts its build columns.
@@ -95,7 +152,7 @@ impl Flow {
 
     /// Whether rows may get lost between source and sink.
     pub(crate) fn drops_rows(&self) -> bool {
-        self.source.is_sparse() || self.steps.iter().any(|(step, _)| !matches!(step, Step::Project(_)))
+        self.source.is_sparse() || self.steps.iter().any(|(step, _)| step.drops_rows())
     }
 
     /// Appends a filter.
@@ -112,8 +169,11 @@ impl Flow {
         self
     }
 
-    /// Appends a lookup.
+    /// Appends a comparison with the build side of a join.
     pub(crate) fn probe(mut self, probe: Probe, schema: DFSchemaRef) -> Self {
+        if matches!(probe.keep, Keep::Semi | Keep::Anti | Keep::NotIn { .. }) {
+            self.estimate *= 0.5;
+        }
         self.steps.push((Step::Probe(Arc::new(probe)), schema));
         self
     }

@@ -4,29 +4,34 @@
 //! The statements stand in a scope that provides `row` (u64, the source row), `k` (which of the thread's rows this is),
 //! `status` and `p`, inside a `do { … } while (0)` that a lost row leaves.
 
+mod probe;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column as Name, DFSchemaRef};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::utils::split_conjunction;
 
 use super::emit::Emitter;
 use super::expr::compile;
-use super::flow::{BuildSide, Flow, Probe, Source, Step};
+use super::flow::{Flow, Keep, Probe, Source, Step};
 use super::keys::dictionary_value;
 use super::params::{Later, Params};
 use super::value::{Inputs, Value};
-use crate::column::{Column, Encoding, Relation, Repr};
+use crate::column::{Column, Encoding, NO_ROW, Relation, Repr};
 use crate::device::{Buffer, Device};
 use crate::error::{ErrorKind, Result};
+use probe::SideColumn;
+pub(crate) use probe::join_layout;
 
 /// How the stages are emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// Filters and lookups decide, and a lost row breaks out.
     Decide,
-    /// The same, and the rows that lookups found are kept in arrays for the later pass.
+    /// The same, and the rows that probes found are kept in arrays for the later pass.
     DecideAndCarry,
     /// For rows that a former pass kept: filters are known to hold, lookups are read from the arrays.
     Carried,
@@ -43,7 +48,7 @@ pub(crate) struct Generator<'a> {
     carried: Vec<String>,
     constants: Vec<(Later, Constant)>,
     characters: Vec<Arc<Buffer>>,
-    probe_rows: usize,
+    probes: usize,
 }
 
 struct Level {
@@ -56,7 +61,18 @@ struct Level {
 enum LevelKind {
     Source,
     Project(Arc<Vec<Expr>>),
-    Probe { probe: Arc<Probe>, row: String, before: usize },
+    /// Columns of both sides; `present` says whether there is a build row, where there need not be one.
+    Probe {
+        probe: Arc<Probe>,
+        row: String,
+        present: Option<String>,
+        before: usize,
+    },
+    /// The columns below, and one more that says whether there is a match.
+    Mark {
+        matched: String,
+        before: usize,
+    },
 }
 
 struct EagerLoad {
@@ -92,7 +108,7 @@ impl<'a> Generator<'a> {
             carried: vec![],
             constants: vec![],
             characters: vec![],
-            probe_rows: 0,
+            probes: 0,
         }
     }
 
@@ -105,7 +121,7 @@ impl<'a> Generator<'a> {
     pub(crate) fn stages(&mut self, pass: Pass, out: &mut Emitter) -> Result<()> {
         self.levels =
             vec![Level { schema: self.flow.source_schema.clone(), kind: LevelKind::Source, known: HashMap::new() }];
-        self.probe_rows = 0;
+        self.probes = 0;
         self.eager_open = pass != Pass::Carried;
         if let (Source::Groups(groups), true) = (&self.flow.source, pass != Pass::Carried) {
             groups.clone().emit_occupied(&mut self.params, out);
@@ -132,64 +148,6 @@ impl<'a> Generator<'a> {
             }
         }
         Ok(())
-    }
-
-    fn probe(&mut self, probe: &Arc<Probe>, schema: &DFSchemaRef, pass: Pass, out: &mut Emitter) -> Result<()> {
-        let before = self.schema().fields().len();
-        let carried = format!("found{}", self.probe_rows);
-        self.probe_rows += 1;
-        let row = if pass == Pass::Carried {
-            format!("{carried}[k]")
-        } else {
-            let values = probe.keys.iter().map(|key| self.expr(key, out)).collect::<Result<Vec<_>>>()?;
-            // Lookups come in any order of rows: what follows is loaded only for those that match.
-            self.eager_open = false;
-            let row = self.probe_table(probe, &values, out);
-            if pass == Pass::DecideAndCarry {
-                self.carried.push(carried.clone());
-                out.line(format!("{carried}[k] = {row};"));
-            }
-            row
-        };
-        let kind = LevelKind::Probe { probe: probe.clone(), row, before };
-        self.levels.push(Level { schema: schema.clone(), kind, known: HashMap::new() });
-        Ok(())
-    }
-
-    /// Emits the lookup of one build row, breaking where there is none.
-    fn probe_table(&mut self, probe: &Probe, values: &[Value], out: &mut Emitter) -> String {
-        let slot = self.probe_slot(probe, values, out);
-        let starts = self.params.borrowed("const u32", &probe.table.starts);
-        let row = out.let_("u32", format!("{starts}[{slot}]"));
-        out.line(format!("if ({row} == 0xFFFFFFFFu) break;"));
-        row
-    }
-
-    /// Emits the lookup of a slot of the join table, breaking where the key is null, out of range or not found.
-    pub(crate) fn probe_slot(&mut self, probe: &Probe, values: &[Value], out: &mut Emitter) -> String {
-        for (value, field) in values.iter().zip(&probe.layout.fields) {
-            if let (Some(valid), false) = (&value.valid, field.nullable) {
-                out.line(format!("if (!({valid})) break;"));
-            }
-        }
-        let (key, outside) = probe.layout.emit(values, &mut self.params, out);
-        if let Some(outside) = outside {
-            out.line(format!("if ({outside}) break;"));
-        }
-        match &probe.table.keys {
-            None => {
-                let domain = self.params.word("u64", probe.table.mask_or_domain);
-                out.line(format!("if ({key} >= {domain}) break;"));
-                key
-            }
-            Some(keys) => {
-                let keys = self.params.borrowed("const u64", keys);
-                let mask = self.params.word("u64", probe.table.mask_or_domain);
-                let slot = out.let_("u64", format!("hash_find({keys}, {mask}, {key})"));
-                out.line(format!("if ({slot} == HASH_NONE) break;"));
-                slot
-            }
-        }
     }
 
     /// The schema of the values that can be asked for now.
@@ -225,7 +183,15 @@ impl<'a> Generator<'a> {
                     let Expr::Column(name) = expr else { return None };
                     at = schema.index_of_column(name).ok()?;
                 }
-                Step::Probe(_) => return None,
+                Step::Probe(probe) => match probe.keep {
+                    Keep::All => match probe.column(at, schema.fields().len()) {
+                        SideColumn::Build(_) => return None,
+                        SideColumn::Probe(below) => at = below,
+                    },
+                    Keep::Mark if at == schema.fields().len() => return None,
+                    Keep::Mark | Keep::Semi | Keep::Anti | Keep::NotIn { .. } => {}
+                    Keep::Matched => return None,
+                },
             }
         }
         match &flow.source {
@@ -252,19 +218,14 @@ impl<'a> Generator<'a> {
                 let expr = exprs[at].clone();
                 self.expr_at(level - 1, &expr, out)?
             }
-            LevelKind::Probe { probe, row, before } => {
-                let build = probe.build.columns.len();
-                let (own, other) = match probe.place {
-                    BuildSide::Left if at < build => (Some(at), 0),
-                    BuildSide::Left => (None, at - build),
-                    BuildSide::Right if at >= before => (Some(at - before), 0),
-                    BuildSide::Right => (None, at),
-                };
-                match own {
-                    Some(column) => self.load(&probe.build, column, &row, false, out),
-                    None => self.value(level - 1, other, out)?,
-                }
+            LevelKind::Probe { probe, row, present, before } => match probe.column(at, before) {
+                SideColumn::Build(column) => self.load_if(&probe.build, column, &row, present, false, out),
+                SideColumn::Probe(below) => self.value(level - 1, below, out)?,
+            },
+            LevelKind::Mark { matched, before } if at == before => {
+                Value::new(DataType::Boolean, Repr::Bool, matched, None)
             }
+            LevelKind::Mark { .. } => self.value(level - 1, at, out)?,
         };
         self.levels[level].known.insert(at, value.clone());
         Ok(value)
@@ -279,25 +240,50 @@ impl<'a> Generator<'a> {
         of_source: bool,
         out: &mut Emitter,
     ) -> Value {
+        self.load_if(relation, at, row, None, of_source, out)
+    }
+
+    /// The same for a row that exists only where `present` holds; elsewhere the value is null.
+    fn load_if(
+        &mut self,
+        relation: &Relation,
+        at: usize,
+        row: &str,
+        present: Option<String>,
+        of_source: bool,
+        out: &mut Emitter,
+    ) -> Value {
         let (index, column) = &relation.columns[at];
+        let eager = of_source && self.eager_open;
+        let mut present = present;
         let row = match &relation.indices[*index] {
             None => row.to_string(),
             Some(index) => {
                 let pointer = self.params.pointer("const u32", &index.rows, index.offset as usize * 4);
-                format!("{pointer}[{row}]")
+                let mut number = guarded(&present, &pointer, row, NO_ROW);
+                if index.gaps {
+                    if !eager {
+                        number = out.let_("u32", number);
+                    }
+                    present = Some(format!("({number} != {NO_ROW})"));
+                }
+                number
             }
         };
-        let eager = of_source && self.eager_open;
-        let valid = column.validity.as_ref().map(|validity| {
-            let pointer = self.params.pointer("const u8", validity, column.offset);
-            let byte = self.fetch("u8", 1, format!("{pointer}[{row}]"), eager, out);
-            out.let_("bool", format!("{byte} != 0"))
-        });
+        let valid = match (&column.validity, &present) {
+            (Some(validity), _) => {
+                let pointer = self.params.pointer("const u8", validity, column.offset);
+                let byte = self.fetch("u8", 1, guarded(&present, &pointer, &row, "u8{}"), eager, out);
+                Some(out.let_("bool", format!("{byte} != 0")))
+            }
+            (None, Some(present)) => Some(out.let_("bool", present)),
+            (None, None) => None,
+        };
         self.characters.extend(column.characters.iter().cloned());
         match &column.encoding {
             Encoding::Dictionary(dictionary) => {
                 let pointer = self.params.pointer("const u32", &column.data, column.offset * 4);
-                let code = self.fetch("u32", 4, format!("{pointer}[{row}]"), eager, out);
+                let code = self.fetch("u32", 4, guarded(&present, &pointer, &row, "u32{}"), eager, out);
                 self.characters.extend(dictionary.characters.iter().cloned());
                 let mut value = dictionary_value(column.dtype.clone(), dictionary, code, valid, &mut self.params);
                 value.longest = column.stats.longest;
@@ -307,7 +293,8 @@ impl<'a> Generator<'a> {
                 let repr = Repr::of(&column.dtype).expect("a column on the device has a representation");
                 let ctype = repr.device_type();
                 let pointer = self.params.pointer(repr.const_device_type(), &column.data, column.offset * repr.width());
-                let name = self.fetch(ctype, repr.width(), format!("{pointer}[{row}]"), eager, out);
+                let address = guarded(&present, &pointer, &row, &format!("{ctype}{{}}"));
+                let name = self.fetch(ctype, repr.width(), address, eager, out);
                 let mut value = Value::new(column.dtype.clone(), repr, name, valid);
                 value.range = column.stats.range;
                 value.magnitude = column.stats.magnitude;
@@ -406,6 +393,14 @@ impl<'a> Generator<'a> {
         self.characters.sort_by_key(|b| b.address());
         self.characters.dedup_by_key(|b| b.address());
         Ok(Prepared { params: self.params, prologue, eager_bytes, characters: self.characters })
+    }
+}
+
+/// An array's element, or `otherwise` where there is no such row.
+fn guarded(present: &Option<String>, array: &str, row: &str, otherwise: &str) -> String {
+    match present {
+        None => format!("{array}[{row}]"),
+        Some(present) => format!("({present} ? {array}[{row}] : {otherwise})"),
     }
 }
 

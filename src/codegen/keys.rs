@@ -162,6 +162,8 @@ impl KeyField {
     }
 
     fn emit_code(&self, value: &Value, params: &mut Params, out: &mut Emitter, outside: &mut Vec<String>) -> String {
+        // What lies under a null may be out of range and says nothing.
+        let valid = value.valid.as_ref().map_or(String::new(), |valid| format!("{valid} && "));
         let plain = match &self.code {
             KeyCode::Integer if value.repr == Repr::Bool => format!("(u64)({} ? 1 : 0)", value.code),
             KeyCode::Integer => {
@@ -173,12 +175,12 @@ impl KeyField {
                     if value.repr == Repr::I128 {
                         let least = self.emit_wide(self.least, params);
                         let greatest = self.emit_wide(greatest, params);
-                        outside.push(format!("({0} < {least} || {0} > {greatest})", value.code));
+                        outside.push(format!("({valid}({0} < {least} || {0} > {greatest}))", value.code));
                     } else if self.values() < WHOLE {
                         // A value below `least` wraps to a code above every valid one unless the layout's type is
                         // wider than the value's, in which case it cannot be below.
                         let last = params.word("u64", (self.values() - 1) as u64);
-                        outside.push(format!("({code} > {last})"));
+                        outside.push(format!("({valid}{code} > {last})"));
                     }
                 }
                 code

@@ -23,8 +23,8 @@ pub(crate) use aggregate::{
 pub(crate) use collisions::groups_collide;
 pub(crate) use emit::Emitter;
 pub(crate) use expr::unsupported;
-pub(crate) use flow::{BuildSide, Flow, Probe, Source};
-pub(crate) use generator::Generator;
+pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual, Source};
+pub(crate) use generator::{Generator, join_layout};
 pub(crate) use groups::Accumulator;
 pub(crate) use keys::{KeyLayout, NullKeys};
 pub(crate) use materialize::{Codes, materialize};

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
-pub(crate) use relation::{Index, Relation};
+pub(crate) use relation::{Index, NO_ROW, Relation};
 pub(crate) use repr::Repr;
 
 use crate::device::{Buffer, Device};

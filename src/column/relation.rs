@@ -18,7 +18,12 @@ use crate::device::Buffer;
 pub(crate) struct Index {
     pub(crate) rows: Arc<Buffer>,
     pub(crate) offset: u64,
+    /// Whether [`NO_ROW`] may occur among them: all columns are null there. An outer join leaves such rows.
+    pub(crate) gaps: bool,
 }
+
+/// The number that stands for no row, as device code writes it.
+pub(crate) const NO_ROW: &str = "0xFFFFFFFFu";
 
 /// Columns of `rows` rows, late materialised. Cloning shares the buffers.
 #[derive(Debug, Clone)]
@@ -46,7 +51,7 @@ impl Relation {
         let skip = skip.min(self.rows);
         let rows = fetch.unwrap_or(u64::MAX).min(self.rows - skip);
         let indices = (self.indices.iter())
-            .map(|index| index.as_ref().map(|i| Index { rows: i.rows.clone(), offset: i.offset + skip }))
+            .map(|index| index.as_ref().map(|i| Index { offset: i.offset + skip, ..i.clone() }))
             .collect();
         let columns = (self.columns.iter())
             .map(|(at, column)| match self.indices[*at] {

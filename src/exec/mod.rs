@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod join;
+mod join_pairs;
 mod run;
 mod scan;
 mod sort;

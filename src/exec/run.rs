@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType}
 
 use super::scan::ScanKey;
 use crate::codegen::{Codes, Emitter, Flow, Generator, Source, Value, materialize};
-use crate::column::{Column, Encoding, Index, Relation, Repr, Stats, Table};
+use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Repr, Stats, Table};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 
@@ -125,28 +125,32 @@ impl Runner {
         })
     }
 
-    /// The relation's rows in the order, or multiplicity, of row numbers.
-    pub(super) fn reindexed(&self, relation: Relation, rows: u64, numbers: Arc<Buffer>) -> Result<Relation> {
+    /// The relation's rows in the order, or multiplicity, of row numbers; `gaps`: [`NO_ROW`] may be among them.
+    pub(super) fn reindexed(
+        &self,
+        relation: Relation,
+        rows: u64,
+        numbers: Arc<Buffer>,
+        gaps: bool,
+    ) -> Result<Relation> {
+        let direct = Index { rows: numbers, offset: 0, gaps };
         let mut indices = vec![];
         for index in &relation.indices {
-            let numbers = match index {
-                None => numbers.clone(),
-                Some(old) => {
-                    let through = u32_column(old.rows.clone(), old.offset, relation.rows);
-                    let nested = Relation {
-                        rows,
-                        indices: vec![Some(Index { rows: numbers.clone(), offset: 0 })],
-                        columns: vec![(0, through)],
-                    };
-                    let flow = Flow::new(Source::Relation(nested), anonymous(&[DataType::UInt32])?);
-                    let (_, columns) =
-                        materialize(&self.device, "row numbers", &flow, Codes::Keep, |generator, out| {
-                            Ok(vec![generator.column(0, out)?])
-                        })?;
-                    columns[0].data.clone()
-                }
+            let Some(old) = index else {
+                indices.push(Some(direct.clone()));
+                continue;
             };
-            indices.push(Some(Index { rows: numbers, offset: 0 }));
+            let through = u32_column(old.rows.clone(), old.offset, relation.rows);
+            let nested = Relation { rows, indices: vec![Some(direct.clone())], columns: vec![(0, through)] };
+            let flow = Flow::new(Source::Relation(nested), anonymous(&[DataType::UInt32])?);
+            let (_, columns) = materialize(&self.device, "row numbers", &flow, Codes::Keep, |generator, out| {
+                let mut number = generator.column(0, out)?;
+                if let Some(valid) = number.valid.take() {
+                    number.code = out.let_("u32", format!("{valid} ? {} : {NO_ROW}", number.code));
+                }
+                Ok(vec![number])
+            })?;
+            indices.push(Some(Index { rows: columns[0].data.clone(), offset: 0, gaps: gaps || old.gaps }));
         }
         Ok(Relation { rows, indices, columns: relation.columns })
     }

@@ -38,7 +38,7 @@ impl Runner {
             Some(fetch) => (top_k(&self.device, &words, rows, fetch)?, fetch),
             None => (argsort(&self.device, &words, rows)?, rows),
         };
-        let relation = self.reindexed(relation, rows, Arc::new(numbers))?;
+        let relation = self.reindexed(relation, rows, Arc::new(numbers), false)?;
         Ok(Flow::new(Source::Relation(relation), schema))
     }
 }

@@ -29,31 +29,41 @@ pub(crate) struct JoinTable {
     pub(crate) keys: Option<Buffer>,
     /// Capacity − 1, or the domain of a direct table.
     pub(crate) mask_or_domain: u64,
-    /// Unique keys: the row of each slot, `u32 × slots`, all ones where there is none. Else begin and end of each slot's
+    /// Without `rows`: a row of each slot, `u32 × slots`, all ones where there is none. Else begin and end of each slot's
     /// rows in `rows`, `u32 × 2 × slots`.
     pub(crate) starts: Buffer,
-    /// Build rows by slot, ascending within a slot; `None` where keys are unique.
+    /// Build rows by slot, ascending within a slot; `None` where keys are unique, or only their existence counts.
     pub(crate) rows: Option<Buffer>,
     /// Whether no key has two rows.
     pub(crate) unique: bool,
+}
+
+/// What a join wants to know of the build rows of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// All of them.
+    Rows,
+    /// Whether there is one: of a repeated key, the table knows any one row.
+    Existence,
 }
 
 impl JoinTable {
     /// Builds a table over `keys` (`u64 × rows`). Rows whose `valid` byte is 0 take no part.
     ///
     /// With `domain`, keys of rows that take part are promised to lie in `0..domain`; where that is small enough the
-    /// table is direct. Waits for the device once, and once more where keys repeat.
+    /// table is direct. Waits for the device once, and once more where keys repeat and their rows are wanted.
     pub(crate) fn build(
         device: &Device,
         keys: &Buffer,
         valid: Option<&Buffer>,
         rows: u64,
         domain: Option<u64>,
+        wanted: Wanted,
     ) -> Result<JoinTable> {
         numbered(OPERATOR, rows)?;
         assert!(keys.len() as u64 >= rows * 8, "{rows} keys");
         assert!(valid.is_none_or(|v| v.len() as u64 >= rows), "{rows} rows of validity");
-        let side = BuildSide { device, keys, valid, rows };
+        let side = BuildSide { device, keys, valid, rows, wanted };
         let most = DIRECT_ALWAYS.max(rows.saturating_mul(DIRECT_SLOTS_PER_ROW));
         if let Some(domain) = domain.filter(|&domain| domain <= most && domain < 1 << 31)
             && let Some(table) = side.try_build(Slots::Direct { domain })?
@@ -121,6 +131,7 @@ struct BuildSide<'a> {
     keys: &'a Buffer,
     valid: Option<&'a Buffer>,
     rows: u64,
+    wanted: Wanted,
 }
 
 impl BuildSide<'_> {
@@ -139,8 +150,9 @@ impl BuildSide<'_> {
             return Ok(None);
         }
         let mask_or_domain = slots.mask_or_domain();
-        if flags & REPEATED == 0 {
-            return Ok(Some(JoinTable { keys: table, mask_or_domain, starts, rows: None, unique: true }));
+        let unique = flags & REPEATED == 0;
+        if unique || self.wanted == Wanted::Existence {
+            return Ok(Some(JoinTable { keys: table, mask_or_domain, starts, rows: None, unique }));
         }
         drop(starts);
         let (bounds, rows) = self.lists(slots, table.as_ref())?;

@@ -5,7 +5,7 @@
 use super::extent::{Extent, Measured, Scalar, extents};
 use super::gather::gather;
 use super::join::tests::probe_rows;
-use super::join::{JoinTable, expand};
+use super::join::{JoinTable, Wanted, expand};
 use super::reduce::{Reduction, reduce};
 use super::scan::{exclusive_scan_u32, inclusive_sum_f64};
 use super::segment::{segmented_reduce, segments};
@@ -96,7 +96,7 @@ fn joins_of_many_rows() {
     let n = rows();
     let build = |what: &str, keys: &[u64], domain: Option<u64>| -> Vec<JoinTable> {
         let buffer = upload(&device, keys);
-        timed(&device, what, || JoinTable::build(&device, &buffer, None, n as u64, domain).unwrap())
+        timed(&device, what, || JoinTable::build(&device, &buffer, None, n as u64, domain, Wanted::Rows).unwrap())
     };
     let unique: Vec<u64> = (0..n as u64).map(scattered).collect();
     for table in build("join build, scattered unique keys", &unique, None) {

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, FetchType, Join, LogicalPlan, SkipType, TableScan,
+    Aggregate, Distinct, Expr, ExprSchemable, FetchType, Join, LogicalPlan, SkipType, TableScan, build_join_schema,
 };
 
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
@@ -111,14 +111,17 @@ pub(crate) fn aggregate_call(expr: &Expr, schema: &DFSchema) -> Result<Aggregate
 }
 
 fn join(join: &Join) -> Option<String> {
-    if join.join_type != JoinType::Inner {
-        return Some(format!("{} joins are not on the device yet", join.join_type));
-    }
-    if join.on.is_empty() {
-        return Some("joins without an equality are not on the device yet".into());
+    if join.null_aware && (join.on.len() != 1 || join.filter.is_some()) {
+        return Some("NOT IN with further conditions is not on the device yet".into());
     }
     let keys = join.on.iter().find_map(|(left, right)| {
         unsupported(left, join.left.schema()).or_else(|| unsupported(right, join.right.schema()))
     });
-    keys.or_else(|| join.filter.as_ref().and_then(|filter| unsupported(filter, &join.schema)))
+    keys.or_else(|| {
+        let filter = join.filter.as_ref()?;
+        match build_join_schema(join.left.schema(), join.right.schema(), &JoinType::Inner) {
+            Ok(both) => unsupported(filter, &both),
+            Err(error) => Some(error.strip_backtrace()),
+        }
+    })
 }

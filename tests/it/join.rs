@@ -1,4 +1,4 @@
-//! Inner joins.
+//! Inner joins, and keys of all joins.
 
 use std::sync::Arc;
 
@@ -63,6 +63,20 @@ fn joins_with_further_conditions() {
         "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k) JOIN (SELECT k2, sum(x) AS y FROM u GROUP BY k2) v ON k = k2",
         "SELECT q.id, r.id AS other FROM (SELECT DISTINCT k, id % 10 AS id FROM t) q JOIN (SELECT k, max(id) AS id FROM u GROUP BY k) r ON q.k = r.k",
     ]);
+}
+
+#[test]
+fn joins_match_null_keys_whatever_lies_beneath() {
+    // Values of `i32` are far outside of the range of `k`, under nulls too.
+    let shape = Shape { nulls: 0.4, ..Shape::random(90, 79) };
+    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 80, rows: 40, ..shape }.batches());
+    for kind in ["INNER", "LEFT", "FULL"] {
+        pair.check_all(&[
+            &format!("SELECT t.id, u.id AS other FROM t {kind} JOIN u ON t.i32 IS NOT DISTINCT FROM u.k"),
+            &format!("SELECT t.id, u.id AS other FROM t {kind} JOIN u ON t.k IS NOT DISTINCT FROM u.k2"),
+            &format!("SELECT t.id, u.id AS other FROM t {kind} JOIN u ON t.m38 IS NOT DISTINCT FROM CAST(u.k AS decimal(38, 10))"),
+        ]);
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The sample data: TPC-H's queries as far as the device runs them whole, and jets.
+//! The sample data: TPC-H's queries, all of them whole on the device, and jets.
 
 use warpframe::prelude::*;
 
@@ -9,10 +9,11 @@ fn query(number: u32) -> String {
 }
 
 #[test]
-fn tpch_queries_1_3_6_run_whole_on_the_device() {
+fn tpch_queries_run_whole_on_the_device() {
     let pair = Pair::new().samples();
-    for number in [1, 3, 6] {
-        pair.check(query(number).trim().trim_end_matches(';'));
+    for number in 1..=22 {
+        let rows = pair.check(query(number).trim().trim_end_matches(';'));
+        assert!(rows > 0, "Q{number} says nothing at this scale");
     }
 }
 

@@ -64,7 +64,7 @@ fn check(device: &Device, keys: &[u64], valid: Option<&[u8]>, domain: Option<u64
     let rows = keys.len();
     let buffer = upload(device, keys);
     let valid_buffer = valid.map(|v| upload(device, v));
-    let table = JoinTable::build(device, &buffer, valid_buffer.as_ref(), rows as u64, domain).unwrap();
+    let table = JoinTable::build(device, &buffer, valid_buffer.as_ref(), rows as u64, domain, Wanted::Rows).unwrap();
     let mut expected: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
     for (row, &key) in keys.iter().enumerate() {
         if valid.is_none_or(|v| v[row] != 0) {

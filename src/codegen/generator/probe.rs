@@ -1,0 +1,303 @@
+//! Joins within a pipeline: each row is compared with the build side's candidates, and the first match decides.
+//!
+//! ```text
+//!   u32 found = none;
+//!   do {
+//!       slot of the row's key in the table, else leave
+//!       for each row `c` of that slot { if residual(row, c) { found = c; leave } }
+//!   } while (0);
+//! ```
+//!
+//! The loop over candidates is there only where a key may repeat and something beside the key decides.
+
+use std::sync::Arc;
+
+use datafusion::common::DFSchemaRef;
+use datafusion::logical_expr::Expr;
+
+use super::{Generator, Level, LevelKind, Pass};
+use crate::codegen::emit::Emitter;
+use crate::codegen::flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual};
+use crate::codegen::keys::{KeyLayout, NullKeys};
+use crate::codegen::value::Value;
+use crate::column::NO_ROW;
+use crate::error::Result;
+use crate::ops::join::JoinTable;
+
+/// A column of both sides' columns put together.
+pub(super) enum SideColumn {
+    Build(usize),
+    Probe(usize),
+}
+
+impl Probe {
+    /// Where column `at` comes from; the probe's side has `before` columns.
+    pub(super) fn column(&self, at: usize, before: usize) -> SideColumn {
+        let build = self.build.columns.len();
+        match self.place {
+            BuildSide::Left if at < build => SideColumn::Build(at),
+            BuildSide::Left => SideColumn::Probe(at - build),
+            BuildSide::Right if at >= before => SideColumn::Build(at - before),
+            BuildSide::Right => SideColumn::Probe(at),
+        }
+    }
+}
+
+/// The candidates of a row as a range, for pairs that are written out.
+pub(crate) struct CandidateRange {
+    /// C++ name of where the range begins, see [`Probe::candidate`].
+    pub(crate) begin: String,
+    /// C++ name of its length.
+    pub(crate) count: String,
+}
+
+impl Probe {
+    /// C++ expression of a range's candidate: of the one that begins at `begin`, number `at`.
+    pub(crate) fn candidate(&self, generator: &mut Generator<'_>, begin: &str, at: &str) -> String {
+        match &self.candidates {
+            Candidates::Keyed { table, .. } => match &table.rows {
+                Some(rows) => {
+                    let rows = generator.params.borrowed("const u32", rows);
+                    format!("{rows}[{begin} + {at}]")
+                }
+                None => begin.to_string(),
+            },
+            Candidates::Every => format!("{begin} + {at}"),
+        }
+    }
+}
+
+/// How the keys of a join would be laid out, were this flow its build side.
+pub(crate) fn join_layout(flow: &Flow, keys: &[Expr], nulls: NullKeys) -> Result<KeyLayout> {
+    let (mut generator, mut out) = (Generator::new(flow), Emitter::default());
+    generator.stages(Pass::Decide, &mut out)?;
+    let values = keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
+    Ok(KeyLayout::of(&values, nulls, false))
+}
+
+impl Generator<'_> {
+    pub(super) fn probe(
+        &mut self,
+        probe: &Arc<Probe>,
+        schema: &DFSchemaRef,
+        pass: Pass,
+        out: &mut Emitter,
+    ) -> Result<()> {
+        let before = self.schema().fields().len();
+        let carried = format!("found{}", self.probes);
+        self.probes += 1;
+        let found = match pass {
+            Pass::Carried => format!("{carried}[k]"),
+            Pass::Decide | Pass::DecideAndCarry => {
+                let found = self.find(probe, out)?;
+                let leave = match probe.keep {
+                    Keep::Matched | Keep::Semi => Some("=="),
+                    Keep::Anti | Keep::NotIn { .. } => Some("!="),
+                    Keep::All | Keep::Mark => None,
+                };
+                if let Some(test) = leave {
+                    out.line(format!("if ({found} {test} {NO_ROW}) break;"));
+                }
+                if pass == Pass::DecideAndCarry && matches!(probe.keep, Keep::Matched | Keep::All | Keep::Mark) {
+                    self.carried.push(carried.clone());
+                    out.line(format!("{carried}[k] = {found};"));
+                }
+                found
+            }
+        };
+        let matched = format!("({found} != {NO_ROW})");
+        let kind = match probe.keep {
+            Keep::Matched => LevelKind::Probe { probe: probe.clone(), row: found, present: None, before },
+            Keep::All => LevelKind::Probe { probe: probe.clone(), row: found, present: Some(matched), before },
+            Keep::Mark => LevelKind::Mark { matched, before },
+            Keep::Semi | Keep::Anti | Keep::NotIn { .. } => {
+                if let Some(level) = self.levels.last_mut() {
+                    level.schema = schema.clone();
+                }
+                return Ok(());
+            }
+        };
+        self.levels.push(Level { schema: schema.clone(), kind, known: Default::default() });
+        Ok(())
+    }
+
+    /// Emits the search for a match: the name of its row, [`NO_ROW`] where there is none.
+    fn find(&mut self, probe: &Arc<Probe>, out: &mut Emitter) -> Result<String> {
+        let values = self.probe_keys(probe, out)?;
+        if let (Keep::NotIn { null_seen }, true) = (&probe.keep, probe.build.rows > 0) {
+            if let Some(seen) = null_seen {
+                let seen = self.params.pointer("const u32", seen, 0);
+                out.line(format!("if (*{seen} != 0) break;"));
+            }
+            for valid in values.iter().filter_map(|value| value.valid.as_ref()) {
+                out.line(format!("if (!({valid})) break;"));
+            }
+        }
+        // Candidates come in any order of rows: what follows is loaded only for those that match.
+        self.eager_open = false;
+        let loops = match &probe.candidates {
+            Candidates::Keyed { table, .. } => table.rows.is_some(),
+            Candidates::Every => true,
+        };
+        if let (true, Some(residual)) = (loops, &probe.residual) {
+            self.load_ahead(probe, residual, out)?;
+        }
+        let found = out.fresh();
+        out.line(format!("u32 {found} = {NO_ROW};\ndo {{"));
+        // What is computed in there is out of scope afterwards.
+        let known: Vec<_> = self.levels.iter().map(|level| level.known.clone()).collect();
+        self.search(probe, &values, &found, out)?;
+        for (level, known) in self.levels.iter_mut().zip(known) {
+            level.known = known;
+        }
+        out.line("} while (0);");
+        Ok(found)
+    }
+
+    /// Emits the probe side's columns that a residual condition reads.
+    fn load_ahead(&mut self, probe: &Probe, residual: &Residual, out: &mut Emitter) -> Result<()> {
+        let before = self.schema().fields().len();
+        for name in residual.conjuncts.iter().flat_map(|conjunct| conjunct.column_refs()) {
+            let at = residual.schema.index_of_column(name)?;
+            if let SideColumn::Probe(at) = probe.column(at, before) {
+                self.column(at, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Emits the statements that set `found`, in a scope that `break` leaves.
+    fn search(&mut self, probe: &Arc<Probe>, values: &[Value], found: &str, out: &mut Emitter) -> Result<()> {
+        let only_existence = !matches!(probe.keep, Keep::Matched | Keep::All);
+        let candidate = out.fresh();
+        let loops = match &probe.candidates {
+            Candidates::Every if probe.build.rows == 0 => {
+                out.line("break;");
+                return Ok(());
+            }
+            Candidates::Every if probe.build.rows == 1 || probe.residual.is_none() => {
+                out.line(format!("const u32 {candidate} = 0;"));
+                false
+            }
+            Candidates::Every => {
+                let rows = self.params.word("u64", probe.build.rows);
+                out.line(format!("for (u32 {candidate} = 0; {candidate} < {rows}; ++{candidate}) {{"));
+                true
+            }
+            Candidates::Keyed { table, layout, .. } => {
+                let slot = self.slot(table, layout, values, out);
+                let starts = self.params.borrowed("const u32", &table.starts);
+                match &table.rows {
+                    // A key is in a hash table only if a row has it.
+                    None if only_existence && probe.residual.is_none() && !table.is_direct() => {
+                        out.line(format!("const u32 {candidate} = 0;"));
+                        false
+                    }
+                    None => {
+                        out.line(format!(
+                            "const u32 {candidate} = {starts}[{slot}];\nif ({candidate} == {NO_ROW}) break;"
+                        ));
+                        false
+                    }
+                    Some(rows) => {
+                        let rows = self.params.borrowed("const u32", rows);
+                        let end = out.let_("u32", format!("{starts}[2 * {slot} + 1]"));
+                        let at = out.fresh();
+                        out.line(format!(
+                            "for (u32 {at} = {starts}[2 * {slot}]; {at} < {end}; ++{at}) {{\nconst u32 {candidate} = {rows}[{at}];"
+                        ));
+                        true
+                    }
+                }
+            }
+        };
+        if let Some(residual) = &probe.residual {
+            let leave = if loops { "continue" } else { "break" };
+            self.test(probe, residual, &candidate, leave, out)?;
+        }
+        out.line(format!("{found} = {candidate};"));
+        if loops {
+            out.line("break;\n}");
+        }
+        Ok(())
+    }
+
+    /// Emits the residual conditions on a candidate; `leave` is done where one does not hold.
+    fn test(
+        &mut self,
+        probe: &Arc<Probe>,
+        residual: &Residual,
+        candidate: &str,
+        leave: &str,
+        out: &mut Emitter,
+    ) -> Result<()> {
+        let before = self.schema().fields().len();
+        let kind = LevelKind::Probe { probe: probe.clone(), row: candidate.to_string(), present: None, before };
+        self.levels.push(Level { schema: residual.schema.clone(), kind, known: Default::default() });
+        for conjunct in &residual.conjuncts {
+            let holds = self.expr(conjunct, out)?;
+            out.line(format!("if (!({})) {leave};", holds.truth()));
+        }
+        self.levels.pop();
+        Ok(())
+    }
+
+    fn probe_keys(&mut self, probe: &Probe, out: &mut Emitter) -> Result<Vec<Value>> {
+        match &probe.candidates {
+            Candidates::Keyed { keys, .. } => keys.iter().map(|key| self.expr(key, out)).collect(),
+            Candidates::Every => Ok(vec![]),
+        }
+    }
+
+    /// Emits where the candidates of the row are; of length 0 where there are none.
+    pub(crate) fn candidates(&mut self, probe: &Probe, out: &mut Emitter) -> Result<CandidateRange> {
+        let values = self.probe_keys(probe, out)?;
+        let (begin, count) = (out.fresh(), out.fresh());
+        out.line(format!("u32 {begin} = 0, {count} = 0;\ndo {{"));
+        match &probe.candidates {
+            Candidates::Every => {
+                let rows = self.params.word("u64", probe.build.rows);
+                out.line(format!("{count} = (u32){rows};"));
+            }
+            Candidates::Keyed { table, layout, .. } => {
+                let slot = self.slot(table, layout, &values, out);
+                let starts = self.params.borrowed("const u32", &table.starts);
+                out.line(match table.rows {
+                    Some(_) => {
+                        format!("{begin} = {starts}[2 * {slot}];\n{count} = {starts}[2 * {slot} + 1] - {begin};")
+                    }
+                    None => format!("{begin} = {starts}[{slot}];\n{count} = {begin} != {NO_ROW} ? 1 : 0;"),
+                });
+            }
+        }
+        out.line("} while (0);");
+        Ok(CandidateRange { begin, count })
+    }
+
+    /// Emits the lookup of the key's slot, breaking where the key is null, out of range or not found.
+    fn slot(&mut self, table: &JoinTable, layout: &KeyLayout, values: &[Value], out: &mut Emitter) -> String {
+        for (value, field) in values.iter().zip(&layout.fields) {
+            if let (Some(valid), false) = (&value.valid, field.nullable) {
+                out.line(format!("if (!({valid})) break;"));
+            }
+        }
+        let (key, outside) = layout.emit(values, &mut self.params, out);
+        if let Some(outside) = outside {
+            out.line(format!("if ({outside}) break;"));
+        }
+        match &table.keys {
+            None => {
+                let domain = self.params.word("u64", table.mask_or_domain);
+                out.line(format!("if ({key} >= {domain}) break;"));
+                key
+            }
+            Some(keys) => {
+                let keys = self.params.borrowed("const u64", keys);
+                let mask = self.params.word("u64", table.mask_or_domain);
+                let slot = out.let_("u64", format!("hash_find({keys}, {mask}, {key})"));
+                out.line(format!("if ({slot} == HASH_NONE) break;"));
+                slot
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Joins whose rows may match several others: pairs of row numbers are written, balanced over threads by output, and
+//! become a relation that looks through them into both sides.
+//!
+//! ```text
+//!   matches of each probe row     2 0 1        pairs   probe  0 0 2
+//!   scan of counts                0 2 2 3              build  4 7 4
+//! ```
+//!
+//! An outer join appends rows without a match, whose number on the other side says that there is no row. Where nothing
+//! but the key decides, probe rows without a match get such a pair at once; else bytes remember which rows matched.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::DFSchemaRef;
+use datafusion::prelude::{col, not};
+
+use super::run::{Runner, anonymous, u32_column};
+use crate::codegen::{BuildSide, Codes, Emitter, Flow, Generator, Probe, Residual, Source, Value, materialize};
+use crate::column::{Column, NO_ROW, Relation, Repr};
+use crate::device::Buffer;
+use crate::error::{Error, Result};
+use crate::ops::join::expand;
+use crate::ops::scan::exclusive_scan_u32;
+
+/// The sides of a join whose rows come out even without a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Preserved {
+    pub(super) probe: bool,
+    pub(super) build: bool,
+}
+
+/// Numbers (`u32`) of rows that belong together.
+struct Pairs {
+    rows: u64,
+    probe: Arc<Buffer>,
+    build: Arc<Buffer>,
+}
+
+/// A byte for each row of a side, not zero where the row has a match; `None` where nobody asks.
+struct Matched {
+    probe: Option<Arc<Buffer>>,
+    build: Option<Arc<Buffer>>,
+}
+
+impl Runner {
+    /// All pairs of matching rows and the preserved sides' rows without a match.
+    pub(super) fn expanded(
+        &self,
+        probe: &Flow,
+        lookup: Probe,
+        preserved: Preserved,
+        schema: &DFSchemaRef,
+    ) -> Result<Flow> {
+        let residual = lookup.residual.as_ref();
+        let padded = preserved.probe && residual.is_none();
+        let (probe, begins, counts) = self.candidates(probe, &lookup, padded)?;
+        let mut pairs = self.pairs(probe.rows, &begins, &counts, &lookup)?;
+        let bytes = |wanted: bool, rows: u64| -> Result<Option<Arc<Buffer>>> {
+            wanted.then(|| self.device.alloc_zeroed("join", rows as usize).map(Arc::new)).transpose()
+        };
+        let matched = Matched {
+            probe: bytes(preserved.probe && residual.is_some(), probe.rows)?,
+            build: bytes(preserved.build, lookup.build.rows)?,
+        };
+        match residual {
+            Some(residual) => {
+                let joined = self.joined(&probe, &lookup, &pairs, Preserved { probe: false, build: false })?;
+                pairs = self.confirmed(joined, &pairs, residual, &matched)?;
+            }
+            None if preserved.build => self.mark(&pairs, &matched)?,
+            None => {}
+        }
+        let lone_probe = self.unmatched(matched.probe, probe.rows)?;
+        let lone_build = self.unmatched(matched.build, lookup.build.rows)?;
+        let rows = pairs.rows + lone_probe.as_ref().map_or(0, rows_of) + lone_build.as_ref().map_or(0, rows_of);
+        if rows > pairs.rows {
+            let (first, second) = (lone_probe.as_ref(), lone_build.as_ref());
+            let skipped = pairs.rows + first.map_or(0, rows_of);
+            let probe = self.numbers(rows, (&pairs.probe, pairs.rows), first.map(|lone| (lone, pairs.rows)))?;
+            let build = self.numbers(rows, (&pairs.build, pairs.rows), second.map(|lone| (lone, skipped)))?;
+            pairs = Pairs { rows, probe, build };
+        }
+        let joined = self.joined(&probe, &lookup, &pairs, preserved)?;
+        Ok(Flow::new(Source::Relation(joined), schema.clone()))
+    }
+
+    /// Runs the probe's pipeline and finds for each of its rows where its candidates begin, and how many they are.
+    /// `padded`: a row without any has one that is no row.
+    fn candidates(&self, probe: &Flow, lookup: &Probe, padded: bool) -> Result<(Relation, Column, Column)> {
+        let (relation, mut found) = self.relation_with("join probe", probe, |generator, out| {
+            let range = generator.candidates(lookup, out)?;
+            if padded {
+                out.line(format!("if ({0} == 0) {{\n{0} = 1;\n{1} = {NO_ROW};\n}}", range.count, range.begin));
+            }
+            Ok(vec![number(range.begin), number(range.count)])
+        })?;
+        match (found.pop(), found.pop()) {
+            (Some(counts), Some(begins)) => Ok((relation, begins, counts)),
+            _ => Err(Error::unsupported("join", "no matches were counted")),
+        }
+    }
+
+    fn pairs(&self, probe_rows: u64, begins: &Column, counts: &Column, lookup: &Probe) -> Result<Pairs> {
+        let offsets = Arc::new(exclusive_scan_u32(&self.device, &counts.data, probe_rows)?);
+        let total = offsets.read_words(probe_rows as usize * 8, 1)?[0];
+        numbered(total)?;
+        let probe = Arc::new(expand(&self.device, &offsets, probe_rows, total)?);
+        let numbers = Relation::dense(total, vec![u32_column(probe.clone(), 0, total)]);
+        let flow = Flow::new(Source::Relation(numbers), anonymous(&[DataType::UInt32])?);
+        let (_, build) = materialize(&self.device, "join pairs", &flow, Codes::Keep, |generator, out| {
+            let from = generator.column(0, out)?.code;
+            let begins = generator.params.pointer("const u32", &begins.data, begins.offset * 4);
+            let offsets = generator.params.pointer("const u64", &offsets, 0);
+            let begin = out.let_("u32", format!("{begins}[{from}]"));
+            let candidate = lookup.candidate(generator, &begin, &format!("(u32)(row - {offsets}[{from}])"));
+            Ok(vec![number(out.let_("u32", format!("{begin} == {NO_ROW} ? {NO_ROW} : {candidate}")))])
+        })?;
+        Ok(Pairs { rows: total, probe, build: build[0].data.clone() })
+    }
+
+    /// The pairs for which the condition holds; `joined` is what they look at.
+    fn confirmed(&self, joined: Relation, pairs: &Pairs, residual: &Residual, matched: &Matched) -> Result<Pairs> {
+        let mut flow = Flow::new(Source::Relation(joined), residual.schema.clone());
+        for conjunct in &residual.conjuncts {
+            flow = flow.filter(conjunct.clone());
+        }
+        let (rows, kept) = materialize(&self.device, "join condition", &flow, Codes::Keep, |generator, out| {
+            let (probe, build) = emit_pair(pairs, matched, generator, out);
+            Ok(vec![number(probe), number(build)])
+        })?;
+        Ok(Pairs { rows, probe: kept[0].data.clone(), build: kept[1].data.clone() })
+    }
+
+    /// Notes which rows of the sides occur in the pairs.
+    fn mark(&self, pairs: &Pairs, matched: &Matched) -> Result<()> {
+        let flow = Flow::new(Source::Relation(Relation::dense(pairs.rows, vec![])), anonymous(&[])?);
+        materialize(&self.device, "join", &flow, Codes::Keep, |generator, out| {
+            emit_pair(pairs, matched, generator, out);
+            Ok(vec![])
+        })?;
+        Ok(())
+    }
+
+    /// Numbers of the rows whose byte is zero, ascending.
+    fn unmatched(&self, matched: Option<Arc<Buffer>>, rows: u64) -> Result<Option<Column>> {
+        let Some(matched) = matched else { return Ok(None) };
+        let column = Column::plain(DataType::Boolean, rows as usize, matched, None);
+        let flow = Flow::new(Source::Relation(Relation::dense(rows, vec![column])), anonymous(&[DataType::Boolean])?);
+        let (_, mut lone) = materialize(&self.device, "join", &flow.filter(not(col("c0"))), Codes::Keep, |_, out| {
+            Ok(vec![number(out.let_("u32", "(u32)row"))])
+        })?;
+        Ok(lone.pop())
+    }
+
+    /// The first numbers, and behind them, from some row on, others; no row elsewhere.
+    fn numbers(&self, rows: u64, first: (&Buffer, u64), then: Option<(&Column, u64)>) -> Result<Arc<Buffer>> {
+        numbered(rows)?;
+        let numbers = self.device.alloc_filled("join", rows as usize * 4, 0xFF)?;
+        numbers.copy_from(0, first.0, 0, first.1 as usize * 4)?;
+        if let Some((lone, at)) = then {
+            numbers.copy_from(at as usize * 4, &lone.data, lone.offset * 4, lone.len * 4)?;
+        }
+        Ok(Arc::new(numbers))
+    }
+
+    /// Both sides' columns through the pairs.
+    fn joined(&self, probe: &Relation, lookup: &Probe, pairs: &Pairs, preserved: Preserved) -> Result<Relation> {
+        let probe = self.reindexed(probe.clone(), pairs.rows, pairs.probe.clone(), preserved.build)?;
+        let build = self.reindexed(lookup.build.clone(), pairs.rows, pairs.build.clone(), preserved.probe)?;
+        Ok(match lookup.place {
+            BuildSide::Left => zipped(build, probe),
+            BuildSide::Right => zipped(probe, build),
+        })
+    }
+}
+
+/// Emits a pair's two numbers, and notes that they matched.
+fn emit_pair(pairs: &Pairs, matched: &Matched, generator: &mut Generator<'_>, out: &mut Emitter) -> (String, String) {
+    let mut side = |numbers: &Arc<Buffer>, matched: &Option<Arc<Buffer>>| {
+        let numbers = generator.params.pointer("const u32", numbers, 0);
+        let number = out.let_("u32", format!("{numbers}[row]"));
+        if let Some(matched) = matched {
+            let matched = generator.params.pointer("u8", matched, 0);
+            out.line(format!("if ({number} != {NO_ROW}) {matched}[{number}] = 1;"));
+        }
+        number
+    };
+    (side(&pairs.probe, &matched.probe), side(&pairs.build, &matched.build))
+}
+
+/// A row number of this name.
+fn number(name: String) -> Value {
+    Value::new(DataType::UInt32, Repr::U32, name, None)
+}
+
+fn rows_of(column: &Column) -> u64 {
+    column.len as u64
+}
+
+fn numbered(rows: u64) -> Result<()> {
+    if rows < u64::from(u32::MAX) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("a join of {rows} rows"), "row numbers have 32 bits"))
+}
+
+/// Columns of both, side by side.
+fn zipped(left: Relation, right: Relation) -> Relation {
+    let behind = left.indices.len();
+    let mut joined = left;
+    joined.indices.extend(right.indices);
+    joined.columns.extend(right.columns.into_iter().map(|(index, column)| (index + behind, column)));
+    joined
+}

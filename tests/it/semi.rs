@@ -1,0 +1,152 @@
+//! `EXISTS`, `IN`, `NOT IN`, `INTERSECT`, `EXCEPT`: semi, anti and mark joins.
+
+use crate::differential::Pair;
+use crate::tables::{Batches, Shape, Values};
+
+#[test]
+fn semi_and_anti_joins_of_every_shape() {
+    for shape in Shape::all() {
+        let other = Shape { rows: shape.rows / 3 + 1, seed: shape.seed + 100, ..shape };
+        let pair = Pair::of(shape.batches()).and("u", other.batches()).from(format!("{shape:?}"));
+        for exists in ["EXISTS", "NOT EXISTS"] {
+            pair.check_all(&[
+                &format!("SELECT id, s FROM t WHERE {exists} (SELECT 1 FROM u WHERE u.id = t.id)"),
+                &format!("SELECT id, x FROM t WHERE {exists} (SELECT 1 FROM u WHERE u.w = t.w AND u.k = t.k)"),
+                &format!("SELECT id, sl FROM u WHERE {exists} (SELECT 1 FROM t WHERE u.sl = t.sl)"),
+            ]);
+        }
+    }
+}
+
+#[test]
+fn semi_and_anti_joins_on_keys_of_every_type() {
+    let shape = Shape::random(400, 271);
+    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 272, batches: Batches::Several, ..shape }.batches());
+    let pair = pair.and("same", Shape { rows: 200, ..shape }.batches());
+    let columns = ["i8", "i16", "u64", "f32", "f64", "x", "d", "ts", "m", "m38", "s", "sl", "sv", "sd", "b"];
+    for (at, column) in columns.into_iter().enumerate() {
+        let form = ["EXISTS", "NOT EXISTS"][at % 2];
+        pair.check_all(&[
+            &format!("SELECT id FROM t WHERE {form} (SELECT 1 FROM same v WHERE v.{column} = t.{column})"),
+            &format!("SELECT id FROM t WHERE t.{column} IN (SELECT {column} FROM same)"),
+            &format!("SELECT id FROM t WHERE t.{column} NOT IN (SELECT {column} FROM same WHERE {column} IS NOT NULL)"),
+        ]);
+    }
+    pair.check_all(&[
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE t.k IS NOT DISTINCT FROM u.k2)",
+        "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE t.sd IS NOT DISTINCT FROM u.sv)",
+        "SELECT id FROM t WHERE k + 1 IN (SELECT k2 * 2 FROM u)",
+        "SELECT l.id FROM t l LEFT SEMI JOIN u r ON l.k = r.k2",
+        "SELECT l.id FROM t l LEFT ANTI JOIN u r ON l.k = r.k2 AND l.s = r.s",
+        "SELECT r.id FROM t l RIGHT SEMI JOIN u r ON l.k = r.k2",
+        "SELECT r.id FROM t l RIGHT ANTI JOIN u r ON l.k = r.k2 AND l.sv = r.sv",
+    ]);
+}
+
+#[test]
+fn semi_and_anti_joins_with_further_conditions() {
+    let shape = Shape::random(900, 273);
+    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 274, rows: 400, ..shape }.batches());
+    for form in ["EXISTS", "NOT EXISTS"] {
+        for condition in [
+            "u.k = t.k AND u.id <> t.id AND u.x > t.x + 150",
+            "u.id = t.id AND u.x > t.x",
+            "u.id = t.id AND t.b AND u.k2 > 0",
+            "u.s = t.s AND u.k <> t.k AND u.d > t.d",
+            "u.k2 = t.k2 AND u.s < t.s AND t.k > 3",
+            "u.id > t.id + 380",
+            "u.x * 2 < t.x AND u.k = 3",
+            "true",
+            "t.b",
+            "u.id < 0",
+        ] {
+            pair.check(&format!("SELECT t.id, t.sd FROM t WHERE {form} (SELECT 1 FROM u WHERE {condition})"));
+        }
+    }
+    pair.check_all(&[
+        "SELECT k, count(*), sum(x) FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND u.k <> t.k) GROUP BY k",
+        "SELECT t.id, u.s FROM t JOIN u ON t.id = u.id WHERE NOT EXISTS (SELECT 1 FROM u v WHERE v.k = t.k AND v.id > u.id + 200)",
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.b) AND NOT EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND u.k2 > t.k2)",
+        "SELECT id FROM t WHERE k IN (SELECT k FROM u WHERE u.k2 = t.k2 AND u.x > t.x) ORDER BY s, id LIMIT 30",
+        "SELECT id FROM t WHERE k IN (SELECT k FROM u GROUP BY k HAVING count(*) > 50)",
+    ]);
+}
+
+#[test]
+fn marks_say_whether_there_is_a_match() {
+    let shape = Shape::random(700, 275);
+    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 276, rows: 300, ..shape }.batches());
+    pair.check_all(&[
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id) OR t.k = 3",
+        "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND u.x > t.x) OR t.b",
+        "SELECT id, s FROM t WHERE k IN (SELECT k2 FROM u) OR s IN (SELECT sv FROM u) OR x > 100",
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.sl = t.sl) OR EXISTS (SELECT 1 FROM u WHERE u.id > t.id + 200)",
+        "SELECT id FROM t WHERE CASE WHEN EXISTS (SELECT 1 FROM u WHERE u.id = t.id) THEN k > 2 ELSE k < 2 END",
+        "SELECT k, count(*) FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.id = t.id) OR t.b GROUP BY k",
+    ]);
+}
+
+#[test]
+fn not_in_knows_what_a_null_means() {
+    let shape = Shape::random(300, 277);
+    let pair = Pair::of(shape.batches())
+        .and("u", Shape { rows: 100, seed: 278, ..shape }.batches())
+        .and("full", Shape { rows: 100, seed: 279, nulls: 0.0, ..shape }.batches())
+        .and("empty", Shape { rows: 0, ..shape }.batches())
+        .and("hollow", Shape { rows: 30, values: Values::AllNull, ..shape }.batches());
+    for column in ["id", "k", "i8", "s", "sl", "sd", "m38", "f64", "d"] {
+        for table in ["u", "full", "empty", "hollow"] {
+            pair.check(&format!("SELECT id, s FROM t WHERE {column} NOT IN (SELECT {column} FROM {table})"));
+        }
+        let rows = pair.check(&format!("SELECT id FROM t WHERE {column} NOT IN (SELECT {column} FROM empty)"));
+        assert_eq!(rows, 300, "nothing is in an empty list");
+    }
+    assert_eq!(pair.check("SELECT id FROM t WHERE k NOT IN (SELECT k FROM u)"), 0, "a null is in the list");
+    pair.check_all(&[
+        "SELECT id FROM t WHERE k NOT IN (SELECT k FROM full WHERE k < 4)",
+        "SELECT id FROM t WHERE k + k2 NOT IN (SELECT k FROM full WHERE k < 4) AND b",
+        "SELECT id FROM hollow WHERE k NOT IN (SELECT k FROM full)",
+        "SELECT id FROM empty WHERE k NOT IN (SELECT k FROM full)",
+        "SELECT k, count(*) FROM t WHERE s NOT IN (SELECT s FROM u WHERE s IS NOT NULL AND k = 2) GROUP BY k",
+    ]);
+}
+
+#[test]
+fn semi_joins_of_empty_and_all_null_sides() {
+    let shape = Shape::random(300, 281);
+    let pair = Pair::of(shape.batches())
+        .and("empty", Shape { rows: 0, ..shape }.batches())
+        .and("hollow", Shape { rows: 40, values: Values::AllNull, ..shape }.batches());
+    for (left, right) in [("t", "empty"), ("empty", "t"), ("t", "hollow"), ("hollow", "t"), ("hollow", "hollow")] {
+        for form in ["EXISTS", "NOT EXISTS"] {
+            for condition in
+                ["r.id = l.id", "r.k = l.k", "r.s = l.s AND r.x < l.x", "r.k = l.k AND r.k2 > l.k2", "r.id > l.id"]
+            {
+                pair.check_all(&[
+                    &format!("SELECT l.id FROM {left} l WHERE {form} (SELECT 1 FROM {right} r WHERE {condition})"),
+                    &format!(
+                        "SELECT l.id FROM {left} l WHERE {form} (SELECT 1 FROM {right} r WHERE {condition}) OR l.k = 1"
+                    ),
+                ]);
+            }
+        }
+    }
+}
+
+#[test]
+fn intersect_and_except() {
+    let shape = Shape::random(500, 283);
+    let pair = Pair::of(shape.batches())
+        .and("u", Shape { seed: 284, rows: 300, ..shape }.batches())
+        .and("empty", Shape { rows: 0, ..shape }.batches());
+    for operator in ["INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"] {
+        pair.check_all(&[
+            &format!("SELECT k, k2 FROM t {operator} SELECT k, k2 FROM u"),
+            &format!("SELECT s FROM t {operator} SELECT s FROM u WHERE k > 2"),
+            &format!("SELECT sd, b FROM t {operator} SELECT sd, b FROM u WHERE k > 4"),
+            &format!("SELECT id FROM t {operator} SELECT k FROM u"),
+            &format!("SELECT f64, m38 FROM t {operator} SELECT f64, m38 FROM empty"),
+        ]);
+    }
+    pair.check("SELECT k FROM t WHERE b INTERSECT SELECT k FROM u EXCEPT SELECT k2 FROM u WHERE k2 > 2");
+}
