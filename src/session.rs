@@ -20,6 +20,7 @@ use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Engine, Outcome};
 use crate::frame::{Data, DataFrame, LazyFrame};
+use crate::plan::may_yield_several_rows;
 
 /// Tables, a device, and queries over them. Clones share everything.
 ///
@@ -197,7 +198,7 @@ impl Session {
     /// Optimizes a plan and runs it.
     pub(crate) fn run(&self, plan: &LogicalPlan) -> Result<DataFrame> {
         self.block_on(async {
-            let state = self.state();
+            let state = self.state_for(plan);
             let result = match self.0.engine.as_ref() {
                 Some(engine) => match optimize(&state, plan) {
                     Ok(plan) => {
@@ -224,7 +225,7 @@ impl Session {
     /// The optimized plan, and what of it runs where.
     pub(crate) fn explain(&self, plan: &LogicalPlan) -> Result<String> {
         self.block_on(async {
-            let state = self.state();
+            let state = self.state_for(plan);
             let optimized = optimize(&state, plan)?;
             match &self.0.engine {
                 Some(engine) => exec::explain(&state, engine, &optimized),
@@ -239,6 +240,15 @@ impl Session {
 
     pub(crate) fn state(&self) -> SessionState {
         self.0.context.state()
+    }
+
+    /// The state that plans this query.
+    fn state_for(&self, plan: &LogicalPlan) -> SessionState {
+        let mut state = self.state();
+        if may_yield_several_rows(plan) {
+            state.config_mut().options_mut().optimizer.enable_physical_uncorrelated_scalar_subquery = true;
+        }
+        state
     }
 
     pub(crate) fn table_not_found(&self, name: &str) -> Error {

@@ -77,6 +77,8 @@ pub(crate) struct Probe {
 pub(crate) enum Candidates {
     /// Those of the same key. Key expressions are over the schema before the probe.
     Keyed { table: Box<JoinTable>, layout: KeyLayout, keys: Vec<Expr> },
+    /// Any of the same key, where only existence counts: a byte for each of the layout's keys.
+    Seen { seen: Arc<Buffer>, domain: u64, layout: KeyLayout, keys: Vec<Expr> },
     /// All of them.
     Every,
 }
@@ -113,6 +115,7 @@ impl Probe {
     pub(crate) fn at_most_one(&self) -> bool {
         match &self.candidates {
             Candidates::Keyed { table, .. } => table.unique,
+            Candidates::Seen { .. } => false,
             Candidates::Every => self.build.rows <= 1,
         }
     }

@@ -123,6 +123,36 @@ pub(crate) fn materialize(
     finish(device, operator, columns, kept, rows, &prepared)
 }
 
+/// Runs statements for every row that comes out of the flow, in any order and place; they store where they like.
+pub(crate) fn for_each(
+    device: &Device,
+    flow: &Flow,
+    body: impl FnOnce(&mut Generator<'_>, &mut Emitter) -> Result<()>,
+) -> Result<()> {
+    let rows = flow.source.rows();
+    if rows == 0 {
+        return Ok(());
+    }
+    let mut generator = Generator::new(flow);
+    let mut out = Emitter::new("v");
+    generator.stages(Pass::Decide, &mut out)?;
+    body(&mut generator, &mut out)?;
+    let control = Control::new(device)?;
+    let pointer = generator.params.pointer("u64", &control.0, 0);
+    let row_count = generator.params.word("u64", rows);
+    let prepared = generator.finish(device)?;
+    let items = items_for(prepared.eager_bytes);
+    let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
+    let statements = out.take();
+    let text = striding_body(&head, items, &prepared.prologue, &statements);
+    let tiles = rows.div_ceil(u64::from(items * THREADS));
+    Generated::new(device, "each", &prepared, &text)?.launch(device, striding_blocks(device, tiles), 0)?;
+    if statements.contains("fail(") {
+        control.read()?;
+    }
+    Ok(())
+}
+
 /// The loop of a kernel whose blocks stride over the tiles of a row range; `body` handles one `row`.
 pub(crate) fn striding_body(head: &str, items: u32, prologue: &str, body: &str) -> String {
     format!(

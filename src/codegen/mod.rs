@@ -27,6 +27,6 @@ pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual, Source
 pub(crate) use generator::{Generator, join_layout};
 pub(crate) use groups::Accumulator;
 pub(crate) use keys::{KeyLayout, NullKeys};
-pub(crate) use materialize::{Codes, materialize};
+pub(crate) use materialize::{Codes, for_each, materialize};
 pub(crate) use order::{Direction, NullsPlace, emit_words};
 pub(crate) use value::Value;

@@ -16,7 +16,9 @@ use datafusion::common::DFSchemaRef;
 use datafusion::prelude::{col, not};
 
 use super::run::{Runner, anonymous, u32_column};
-use crate::codegen::{BuildSide, Codes, Emitter, Flow, Generator, Probe, Residual, Source, Value, materialize};
+use crate::codegen::{
+    BuildSide, Codes, Emitter, Flow, Generator, Probe, Residual, Source, Value, for_each, materialize,
+};
 use crate::column::{Column, NO_ROW, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -135,11 +137,10 @@ impl Runner {
     /// Notes which rows of the sides occur in the pairs.
     fn mark(&self, pairs: &Pairs, matched: &Matched) -> Result<()> {
         let flow = Flow::new(Source::Relation(Relation::dense(pairs.rows, vec![])), anonymous(&[])?);
-        materialize(&self.device, "join", &flow, Codes::Keep, |generator, out| {
+        for_each(&self.device, &flow, |generator, out| {
             emit_pair(pairs, matched, generator, out);
-            Ok(vec![])
-        })?;
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Numbers of the rows whose byte is zero, ascending.

@@ -5,8 +5,10 @@
 
 mod cut;
 mod node;
+mod subquery;
 mod support;
 
 pub(crate) use cut::{Cut, cut};
 pub(crate) use node::{DeviceNode, Planner};
+pub(crate) use subquery::may_yield_several_rows;
 pub(crate) use support::aggregate_call;

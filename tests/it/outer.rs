@@ -1,6 +1,6 @@
 //! Left, right and full joins, cross joins, and joins without an equality.
 
-use crate::differential::Pair;
+use crate::differential::{Pair, builder, run};
 use crate::tables::{Batches, Shape, Values};
 
 const KINDS: [&str; 3] = ["LEFT", "RIGHT", "FULL"];
@@ -169,6 +169,25 @@ fn scalar_subqueries_are_joins_with_one_row() {
         "SELECT id, (SELECT count(*) FROM u WHERE u.k = t.k AND u.b) FROM t",
         "SELECT id, (SELECT max(u.sd) FROM u WHERE u.k2 = t.k2) FROM t WHERE k = (SELECT min(k) FROM u)",
         "SELECT (SELECT count(*) FROM t), (SELECT sum(k) FROM u), (SELECT min(s) FROM empty)",
-        "SELECT id FROM t WHERE s = (SELECT s FROM u WHERE id = 5)",
+        "SELECT id FROM t WHERE s = (SELECT s FROM u ORDER BY id LIMIT 1)",
     ]);
+}
+
+#[test]
+fn scalar_subqueries_of_several_rows_are_errors() {
+    let shape = Shape::random(100, 197);
+    let pair =
+        Pair::with(builder().strict(false)).and("t", shape.batches()).and("u", Shape { seed: 198, ..shape }.batches());
+    for (sql, runs) in [
+        ("SELECT id FROM t WHERE k = (SELECT k FROM u WHERE id = 5)", true),
+        ("SELECT id, (SELECT x FROM u WHERE id < 0) FROM t", true),
+        ("SELECT id FROM t WHERE k = (SELECT k FROM u WHERE id IN (5, 6))", false),
+        ("SELECT id, (SELECT x FROM u) FROM t", false),
+    ] {
+        let (expected, found) = (run(&pair.cpu, sql), run(&pair.device, sql));
+        assert_eq!((expected.is_ok(), found.is_ok()), (runs, runs), "{sql}: {found:?}");
+        if let (Ok(expected), Ok(found)) = (expected, found) {
+            pair.rows_agree(&expected, &found, sql);
+        }
+    }
 }

@@ -45,7 +45,6 @@ fn random_queries_agree() {
     }
     println!("{count} queries, {rows} rows; {errors} failed on both, {unsupported} are not supported");
     assert!(failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {failed:?}");
-    // The optimizer turns some joins into semi joins.
     let meaningful = rows > 100 && errors * 4 < count && unsupported * 5 < count;
     assert!(
         count < 20 || meaningful,
@@ -105,13 +104,28 @@ impl Maker {
     }
 
     fn query(&mut self) -> String {
-        match self.rng.random_range(0..10) {
+        match self.rng.random_range(0..12) {
             0..4 => self.aggregation(),
             4..6 => self.ordered(),
             6 => self.distinct(),
             7 => {
                 let classes: Vec<_> = (0..self.rng.random_range(1..4)).map(|_| self.pick(&CLASSES)).collect();
-                format!("{} UNION ALL {}", self.plain(&classes), self.plain(&classes))
+                let operator = self.pick(&[
+                    "UNION ALL",
+                    "UNION ALL",
+                    "UNION",
+                    "INTERSECT",
+                    "INTERSECT ALL",
+                    "EXCEPT",
+                    "EXCEPT ALL",
+                ]);
+                format!("{} {operator} {}", self.plain(&classes), self.plain(&classes))
+            }
+            9 => {
+                let from = self.from(false);
+                let (key, of) = (self.key(&from), self.key(&from));
+                let filter = self.filter(&from);
+                format!("SELECT {key} AS g, count(DISTINCT {of}) AS n FROM {}{filter} GROUP BY {key}", from.text)
             }
             8 => {
                 let (inner, by) = (self.from(false), self.pick(&["q.a", "q.a, q.c", "q.c > 10"]));
@@ -159,17 +173,94 @@ impl Maker {
             "t.f64 = u.f64 AND t.k = u.k AND t.k2 = u.k2",
             "t.u16 = u.u16 AND t.u8 = u.u8",
         ];
-        let mut text = format!("t JOIN u ON {}", self.pick(&keys));
+        if self.chance(0.15) {
+            return self.without_equality(both);
+        }
+        let kind = self.pick(&["JOIN", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
+        let one_sided = self.pick(&["JOIN", "JOIN", "JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]);
+        let mut text = match one_sided {
+            "JOIN" => format!("t {kind} u ON {}", self.pick(&keys)),
+            one_sided => format!("t {one_sided} u ON {}", self.pick(&keys)),
+        };
         if self.chance(0.3) {
             let _ = write!(text, " AND {}", self.expr(Class::Bool, &both, 0));
         }
+        if self.chance(0.15) {
+            let _ = write!(text, " AND {}", self.expr(Class::Bool, &both, 1));
+        }
+        match one_sided {
+            "JOIN" => From { text, ..both },
+            _ => From { text, names: vec!["t"] },
+        }
+    }
+
+    /// All pairs of few rows, or those for which something holds.
+    fn without_equality(&mut self, both: From) -> From {
+        let few = "(SELECT * FROM t WHERE id % 40 = 3) t";
+        let text = match self.rng.random_range(0..3) {
+            0 => format!("{few} CROSS JOIN u"),
+            1 => format!("t CROSS JOIN (SELECT * FROM u WHERE id = {}) u", self.rng.random_range(0..3)),
+            _ => {
+                let kind = self.pick(&["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
+                format!("{few} {kind} u ON {}", self.expr(Class::Bool, &both, 1))
+            }
+        };
         From { text, ..both }
     }
 
     fn filter(&mut self, from: &From) -> String {
-        match self.chance(0.7) {
-            true => format!(" WHERE {}", self.expr(Class::Bool, from, 2)),
-            false => String::new(),
+        match self.rng.random_range(0..10) {
+            0..5 => format!(" WHERE {}", self.expr(Class::Bool, from, 2)),
+            5 | 6 => format!(" WHERE {}", self.subquery(from)),
+            7 => {
+                let junction = self.pick(&["AND", "OR"]);
+                format!(" WHERE {} {junction} {}", self.subquery(from), self.expr(Class::Bool, from, 1))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// A condition that looks into a table `v`.
+    fn subquery(&mut self, from: &From) -> String {
+        let table = self.pick(&["t", "u", "u"]);
+        let inner = From { text: String::new(), names: vec!["v"] };
+        let mut all = From { text: String::new(), names: from.names.clone() };
+        all.names.push("v");
+        let outer = self.pick(&from.names);
+        let key = self.pick(&["id", "k", "s", "sl", "sd", "m", "d", "w", "u16"]);
+        match self.rng.random_range(0..6) {
+            0 | 1 => {
+                let not = self.pick(&["", "NOT "]);
+                let mut condition = format!("v.{key} = {outer}.{key}");
+                if self.chance(0.3) {
+                    let second = self.pick(&["k", "k2", "b"]);
+                    let _ = write!(condition, " AND v.{second} = {outer}.{second}");
+                }
+                if self.chance(0.5) {
+                    let _ = write!(condition, " AND {}", self.expr(Class::Bool, &all, 1));
+                }
+                format!("{not}EXISTS (SELECT 1 FROM {table} v WHERE {condition})")
+            }
+            2 | 3 => {
+                let not = self.pick(&["", "NOT "]);
+                let condition = self.expr(Class::Bool, &inner, 1);
+                let which = self.pick(&["", " IS NOT NULL"]);
+                let condition = match which {
+                    "" => condition,
+                    test => format!("v.{key}{test} AND {condition}"),
+                };
+                format!("{outer}.{key} {not}IN (SELECT v.{key} FROM {table} v WHERE {condition})")
+            }
+            4 => {
+                let condition = self.expr(Class::Bool, &inner, 1);
+                let (op, call) = (self.pick(&["<", ">=", "<>"]), self.pick(&["min(v.x)", "max(v.x)", "avg(v.k)"]));
+                format!("{outer}.x {op} (SELECT {call} FROM {table} v WHERE {condition})")
+            }
+            _ => {
+                let call = self.pick(&["count(*)", "min(v.k)", "max(v.k2)", "count(v.s)"]);
+                let condition = self.expr(Class::Bool, &inner, 1);
+                format!("{outer}.k2 < (SELECT {call} FROM {table} v WHERE v.{key} = {outer}.{key} AND {condition})")
+            }
         }
     }
 

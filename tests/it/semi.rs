@@ -73,6 +73,35 @@ fn semi_and_anti_joins_with_further_conditions() {
 }
 
 #[test]
+fn semi_joins_that_keep_few_rows_mark_them() {
+    let pair = Pair::of(Shape::random(40, 285).batches()).and("u", Shape::random(3000, 286).batches());
+    for condition in [
+        "u.id = t.id + 2970",
+        "u.k = t.k AND u.x > t.x + 290",
+        "u.w = t.w AND u.id <> t.id AND u.id < 60",
+        "u.s = t.s AND u.k > t.k + 4",
+        "u.sl = t.sl",
+        "u.m38 = t.m38",
+        "u.f64 = t.f64 AND u.b",
+        "u.i32 = t.i32",
+        "u.i64 IS NOT DISTINCT FROM t.i64",
+    ] {
+        pair.check_all(&[
+            &format!("SELECT t.id, t.sv FROM t WHERE EXISTS (SELECT 1 FROM u WHERE {condition})"),
+            &format!("SELECT t.id, t.sv FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE {condition})"),
+            &format!("SELECT t.id, t.sv FROM t WHERE EXISTS (SELECT 1 FROM u WHERE {condition}) OR t.k = 3"),
+            &format!("SELECT u.id FROM t RIGHT SEMI JOIN u ON {condition}"),
+            &format!("SELECT k, count(*) FROM t LEFT ANTI JOIN u ON {condition} GROUP BY k"),
+        ]);
+    }
+    pair.check_all(&[
+        "SELECT t.sd FROM u RIGHT SEMI JOIN t ON t.w = u.w AND t.x < u.x",
+        "SELECT t.sd FROM u RIGHT ANTI JOIN t ON t.sv = u.sv ORDER BY t.id",
+        "SELECT a.id FROM (SELECT t.id, v.w FROM t LEFT JOIN t v ON t.id = v.id AND v.b) a LEFT SEMI JOIN u ON a.w = u.w",
+    ]);
+}
+
+#[test]
 fn marks_say_whether_there_is_a_match() {
     let shape = Shape::random(700, 275);
     let pair = Pair::of(shape.batches()).and("u", Shape { seed: 276, rows: 300, ..shape }.batches());

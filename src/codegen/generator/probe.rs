@@ -21,6 +21,7 @@ use crate::codegen::flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual};
 use crate::codegen::keys::{KeyLayout, NullKeys};
 use crate::codegen::value::Value;
 use crate::column::NO_ROW;
+use crate::device::Buffer;
 use crate::error::Result;
 use crate::ops::join::JoinTable;
 
@@ -43,6 +44,15 @@ impl Probe {
     }
 }
 
+/// What to do with a match.
+#[derive(Clone, Copy)]
+enum Hit<'a> {
+    /// Store its number to the variable of this name, and look no further.
+    First(&'a str),
+    /// Store 1 to its place in the array of this name, and go on.
+    Each(&'a str),
+}
+
 /// The candidates of a row as a range, for pairs that are written out.
 pub(crate) struct CandidateRange {
     /// C++ name of where the range begins, see [`Probe::candidate`].
@@ -62,6 +72,8 @@ impl Probe {
                 }
                 None => begin.to_string(),
             },
+            // Nobody asks for the candidates of a join that only wants to know whether there are any.
+            Candidates::Seen { .. } => NO_ROW.to_string(),
             Candidates::Every => format!("{begin} + {at}"),
         }
     }
@@ -137,6 +149,7 @@ impl Generator<'_> {
         self.eager_open = false;
         let loops = match &probe.candidates {
             Candidates::Keyed { table, .. } => table.rows.is_some(),
+            Candidates::Seen { .. } => false,
             Candidates::Every => true,
         };
         if let (true, Some(residual)) = (loops, &probe.residual) {
@@ -146,7 +159,7 @@ impl Generator<'_> {
         out.line(format!("u32 {found} = {NO_ROW};\ndo {{"));
         // What is computed in there is out of scope afterwards.
         let known: Vec<_> = self.levels.iter().map(|level| level.known.clone()).collect();
-        self.search(probe, &values, &found, out)?;
+        self.search(probe, &values, Hit::First(&found), out)?;
         for (level, known) in self.levels.iter_mut().zip(known) {
             level.known = known;
         }
@@ -166,16 +179,26 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Emits the statements that set `found`, in a scope that `break` leaves.
-    fn search(&mut self, probe: &Arc<Probe>, values: &[Value], found: &str, out: &mut Emitter) -> Result<()> {
-        let only_existence = !matches!(probe.keep, Keep::Matched | Keep::All);
+    /// Emits a store of 1 to the byte of every build row that this row matches.
+    pub(crate) fn mark_matches(&mut self, probe: &Arc<Probe>, matched: &Arc<Buffer>, out: &mut Emitter) -> Result<()> {
+        let values = self.probe_keys(probe, out)?;
+        if let Some(residual) = &probe.residual {
+            self.load_ahead(probe, residual, out)?;
+        }
+        let matched = self.params.pointer("u8", matched, 0);
+        self.search(probe, &values, Hit::Each(&matched), out)
+    }
+
+    /// Emits the comparison with the candidates, in a scope that `break` leaves.
+    fn search(&mut self, probe: &Arc<Probe>, values: &[Value], hit: Hit<'_>, out: &mut Emitter) -> Result<()> {
+        let only_existence = matches!(hit, Hit::First(_)) && !matches!(probe.keep, Keep::Matched | Keep::All);
         let candidate = out.fresh();
         let loops = match &probe.candidates {
             Candidates::Every if probe.build.rows == 0 => {
                 out.line("break;");
                 return Ok(());
             }
-            Candidates::Every if probe.build.rows == 1 || probe.residual.is_none() => {
+            Candidates::Every if probe.build.rows == 1 || (only_existence && probe.residual.is_none()) => {
                 out.line(format!("const u32 {candidate} = 0;"));
                 false
             }
@@ -183,6 +206,14 @@ impl Generator<'_> {
                 let rows = self.params.word("u64", probe.build.rows);
                 out.line(format!("for (u32 {candidate} = 0; {candidate} < {rows}; ++{candidate}) {{"));
                 true
+            }
+            Candidates::Seen { seen, domain, layout, .. } => {
+                let key = self.key(layout, values, out);
+                let domain = self.params.word("u64", *domain);
+                let seen = self.params.pointer("const u8", seen, 0);
+                out.line(format!("if ({key} >= {domain} || {seen}[{key}] == 0) break;"));
+                out.line(format!("const u32 {candidate} = 0;"));
+                false
             }
             Candidates::Keyed { table, layout, .. } => {
                 let slot = self.slot(table, layout, values, out);
@@ -211,13 +242,24 @@ impl Generator<'_> {
                 }
             }
         };
+        let leave = if loops { "continue" } else { "break" };
+        if let Hit::Each(matched) = hit {
+            out.line(format!("if ({matched}[{candidate}] != 0) {leave};"));
+        }
         if let Some(residual) = &probe.residual {
-            let leave = if loops { "continue" } else { "break" };
             self.test(probe, residual, &candidate, leave, out)?;
         }
-        out.line(format!("{found} = {candidate};"));
+        match hit {
+            Hit::First(found) => {
+                out.line(format!("{found} = {candidate};"));
+                if loops {
+                    out.line("break;");
+                }
+            }
+            Hit::Each(matched) => out.line(format!("{matched}[{candidate}] = 1;")),
+        }
         if loops {
-            out.line("break;\n}");
+            out.line("}");
         }
         Ok(())
     }
@@ -244,7 +286,9 @@ impl Generator<'_> {
 
     fn probe_keys(&mut self, probe: &Probe, out: &mut Emitter) -> Result<Vec<Value>> {
         match &probe.candidates {
-            Candidates::Keyed { keys, .. } => keys.iter().map(|key| self.expr(key, out)).collect(),
+            Candidates::Keyed { keys, .. } | Candidates::Seen { keys, .. } => {
+                keys.iter().map(|key| self.expr(key, out)).collect()
+            }
             Candidates::Every => Ok(vec![]),
         }
     }
@@ -259,6 +303,7 @@ impl Generator<'_> {
                 let rows = self.params.word("u64", probe.build.rows);
                 out.line(format!("{count} = (u32){rows};"));
             }
+            Candidates::Seen { .. } => {}
             Candidates::Keyed { table, layout, .. } => {
                 let slot = self.slot(table, layout, &values, out);
                 let starts = self.params.borrowed("const u32", &table.starts);
@@ -274,8 +319,8 @@ impl Generator<'_> {
         Ok(CandidateRange { begin, count })
     }
 
-    /// Emits the lookup of the key's slot, breaking where the key is null, out of range or not found.
-    fn slot(&mut self, table: &JoinTable, layout: &KeyLayout, values: &[Value], out: &mut Emitter) -> String {
+    /// Emits the key, breaking where it is null or out of the layout's range.
+    fn key(&mut self, layout: &KeyLayout, values: &[Value], out: &mut Emitter) -> String {
         for (value, field) in values.iter().zip(&layout.fields) {
             if let (Some(valid), false) = (&value.valid, field.nullable) {
                 out.line(format!("if (!({valid})) break;"));
@@ -285,6 +330,12 @@ impl Generator<'_> {
         if let Some(outside) = outside {
             out.line(format!("if ({outside}) break;"));
         }
+        key
+    }
+
+    /// Emits the lookup of the key's slot, breaking where there is none.
+    fn slot(&mut self, table: &JoinTable, layout: &KeyLayout, values: &[Value], out: &mut Emitter) -> String {
+        let key = self.key(layout, values, out);
         match &table.keys {
             None => {
                 let domain = self.params.word("u64", table.mask_or_domain);
