@@ -13,7 +13,7 @@ pub(crate) fn may_yield_several_rows(plan: &LogicalPlan) -> bool {
             expr.apply(|expr| {
                 if let Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, .. }) = expr
                     && outer_ref_columns.is_empty()
-                    && !subquery.max_rows().is_some_and(|rows| rows <= 1)
+                    && subquery.max_rows().is_none_or(|rows| rows > 1)
                 {
                     found = true;
                 }
