@@ -1,7 +1,11 @@
 //! DISTINCT.
 
+use std::sync::Arc;
+
+use warpframe::arrow::array::{ArrayRef, Float64Array, Int32Array};
+
 use crate::differential::Pair;
-use crate::tables::Shape;
+use crate::tables::{Shape, columns};
 
 #[test]
 fn distinct_of_every_shape() {
@@ -33,4 +37,14 @@ fn distinct_of_every_type() {
         "SELECT count(DISTINCT k) FROM t",
         "SELECT k, count(DISTINCT s) FROM t GROUP BY k",
     ]);
+}
+
+#[test]
+fn distinct_of_a_constant_column_beside_one_of_64_bits() {
+    // The packed key has 2^64 values, all of them the second column's.
+    let pair = Pair::of(columns(vec![
+        ("one", Arc::new(Int32Array::from_iter_values(std::iter::repeat_n(7, 500))) as ArrayRef),
+        ("x", Arc::new(Float64Array::from_iter_values((0..500).map(|i| f64::from(i % 90) / 4.0)))),
+    ]));
+    pair.check_all(&["SELECT DISTINCT one, x FROM t", "SELECT x, one, count(*) FROM t GROUP BY x, one"]);
 }
