@@ -8,9 +8,9 @@
 //       slot of 4: 0 1      slot of 7: 1 3      slot of 9: 3 4           rows  3 | 0 2 | 1
 //
 // Build, optimistic: every row inserts its key and leaves its number in the slot; a second row of a slot flags that keys
-// repeat. Only then the rows' slots are sorted (stably: each list ascends, so the output of a join is the same in every
-// run) and the lists' bounds are marked where slots change. A key repeated any number of times is one list; nothing is
-// chained.
+// repeat, which is no matter where only the existence of a key counts. Only else the rows' slots are sorted (stably: each
+// list ascends, so the output of a join is the same in every run) and the lists' bounds are marked where slots change. A
+// key repeated any number of times is one list; nothing is chained.
 //
 // A direct table has one slot for each key of the domain and no `keys`; its slots may be empty.
 #pragma once

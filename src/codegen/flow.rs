@@ -110,7 +110,23 @@ pub(crate) enum Keep {
     Mark,
 }
 
+/// Keys often leave out most numbers of their range: one in so many is taken to occur.
+const SPARSE: f64 = 4.0;
+
 impl Probe {
+    /// Estimate of the share of rows that go on.
+    fn selectivity(&self) -> f64 {
+        match (&self.keep, &self.candidates) {
+            (Keep::All | Keep::Mark, _) => 1.0,
+            // Ranges are those of whole columns, so that rows that were filtered out of the build side show.
+            (Keep::Matched, Candidates::Keyed { layout, .. }) => {
+                layout.domain.map_or(1.0, |domain| (SPARSE * self.build.rows as f64 / domain as f64).min(1.0))
+            }
+            (Keep::Matched, _) => 1.0,
+            (Keep::Semi | Keep::Anti | Keep::NotIn { .. }, _) => 0.5,
+        }
+    }
+
     /// Whether no row has two candidates.
     pub(crate) fn at_most_one(&self) -> bool {
         match &self.candidates {
@@ -174,9 +190,7 @@ impl Flow {
 
     /// Appends a comparison with the build side of a join.
     pub(crate) fn probe(mut self, probe: Probe, schema: DFSchemaRef) -> Self {
-        if matches!(probe.keep, Keep::Semi | Keep::Anti | Keep::NotIn { .. }) {
-            self.estimate *= 0.5;
-        }
+        self.estimate *= probe.selectivity();
         self.steps.push((Step::Probe(Arc::new(probe)), schema));
         self
     }

@@ -32,9 +32,11 @@ use crate::device::Buffer;
 use crate::error::Result;
 use crate::ops::join::{JoinTable, Wanted};
 
-/// A preserved side is the build side only where it has this many times fewer rows: its rows without a match have to
-/// be found afterwards.
+/// A preserved side is the build side only where it has this many times fewer rows: its rows have to be looked at once
+/// more afterwards.
 const PRESERVED_BUILD: f64 = 4.0;
+/// The same where a semi join has further conditions, for which the other side's rows would have to be sorted by key.
+const PRESERVED_BUILD_LISTS: f64 = 2.0;
 
 /// Bytes that tell which keys there are may be this many (they stay in the second-level cache), or…
 const SEEN_ALWAYS: u64 = 1 << 22;
@@ -54,7 +56,12 @@ impl Sides {
     fn of(join: &Join, left: Flow, right: Flow) -> Sides {
         use JoinType::*;
         let keyed = !join.on.is_empty() && !join.null_aware;
-        let far_smaller = |a: &Flow, b: &Flow| keyed && a.estimate * PRESERVED_BUILD < b.estimate;
+        let one_sided = !matches!(join.join_type, Inner | Left | Right | Full);
+        let factor = match one_sided && join.filter.is_some() {
+            true => PRESERVED_BUILD_LISTS,
+            false => PRESERVED_BUILD,
+        };
+        let far_smaller = |a: &Flow, b: &Flow| keyed && a.estimate * factor < b.estimate;
         let build_left = match join.join_type {
             // Between equals the right: by habit the table whose key is unique is joined to the other.
             Inner | Full => left.estimate < right.estimate,

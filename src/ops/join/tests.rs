@@ -137,6 +137,23 @@ fn join_leaves_invalid_rows_out() {
 }
 
 #[test]
+fn join_knows_some_row_of_a_repeated_key() {
+    for device in devices() {
+        for domain in [None, Some(300)] {
+            let keys: Vec<u64> = random(8, 4000).map(|x| x % 300 / 2 * 2).collect();
+            let buffer = upload(&device, &keys);
+            let table = JoinTable::build(&device, &buffer, None, 4000, domain, Wanted::Existence).unwrap();
+            assert!(table.rows.is_none() && !table.unique && table.is_direct() == domain.is_some());
+            let probes: Vec<u64> = (0..400).collect();
+            for (probe, found) in probes.iter().zip(matches(&device, &table, &probes)) {
+                assert_eq!(found.len() == 1, probe % 2 == 0 && *probe < 300, "key {probe}");
+                assert!(found.iter().all(|row| keys[*row as usize] == *probe));
+            }
+        }
+    }
+}
+
+#[test]
 fn join_survives_a_domain_that_does_not_hold() {
     check(&device(0), &[1, 2, 3000], None, Some(100), false);
 }
