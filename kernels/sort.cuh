@@ -9,20 +9,22 @@
 //                       memory so that rows of one digit are neighbours, and stores
 //   (onesweep: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022)
 //
-// Two forms. Where key and row index fit one word together they travel as one (8 bytes a row and pass instead of 12):
+// Two forms. Where the key, or enough of its high bits, and the row's number fit one word together they travel as one
+// (8 bytes a row and pass instead of 12):
 //
-//   packed   | key: bits | row: index_bits |      made by the first pass, taken apart by the last
+//   packed   | key >> drop | row: index_bits |    made by the first pass
 //
-// Otherwise a value (an index, or a payload) travels beside the key.
+// Otherwise a value (an index, or a payload) travels beside the key. The passes may leave out low bits of the key:
+// sort_runs.cuh then orders the few rows that are equal in the others.
 //
 // Bytes per row: the keys once for the histogram; then per pass keys and values read once and written once.
 #pragma once
 #include "compact.cuh"
+#include "sort_key.cuh"
 
 namespace wf {
 
 constexpr u32 SORT_DIGITS = 256;  // values of a digit
-constexpr u32 SORT_MOST_PASSES = 8;
 
 template <typename Key>
 WF_DEVICE u32 sort_digit(Key key, u32 shift) {
@@ -32,30 +34,45 @@ WF_DEVICE u32 sort_digit(Key key, u32 shift) {
 // ---- histogram: all digits in one read ----
 
 constexpr u32 SORT_HISTOGRAM_THREADS = 512;
+constexpr u32 SORT_HISTOGRAM_ITEMS = 8;
 
 struct SortHistogram {
-    const void* keys;  // rows
+    SortKey key;       // rows
     u64 rows;
-    u64 passes;        // digits to count, from bit 0 upwards; at most SORT_MOST_PASSES
-    u64* counts;       // passes × 256, zero
+    u64 shift;         // lowest bit of the first digit
+    u64* counts;       // PASSES × 256, zero
+    u64* greatest;     // the greatest key; zero before
 };
 
-template <typename Key>
+template <typename Key, u32 PASSES>
 __device__ void sort_histogram_body(const SortHistogram& p) {
-    WF_SHARED_ARRAY(u32, counts, SORT_MOST_PASSES * SORT_DIGITS);
-    const u32 cells = u32(p.passes) * SORT_DIGITS;
+    constexpr u32 cells = PASSES * SORT_DIGITS;
+    WF_SHARED_ARRAY(u32, counts, cells);
     for (u32 at = threadIdx.x; at < cells; at += SORT_HISTOGRAM_THREADS) counts[at] = 0;
     __syncthreads();  // the counts are zero
 
-    const Key* keys = static_cast<const Key*>(p.keys);
-    const u64 stride = u64(gridDim.x) * SORT_HISTOGRAM_THREADS;
-    for (u64 at = u64(blockIdx.x) * SORT_HISTOGRAM_THREADS + threadIdx.x; at < p.rows; at += stride) {
-        const Key key = keys[at];
-        for (u32 pass = 0; pass < p.passes; ++pass) {
-            atomicAdd(counts + pass * SORT_DIGITS + sort_digit(key, pass * 8), 1u);
+    Key greatest = 0;
+    constexpr u64 TILE = SORT_HISTOGRAM_THREADS * SORT_HISTOGRAM_ITEMS;
+    for (u64 first = blockIdx.x * TILE; first < p.rows; first += gridDim.x * TILE) {
+        Key keys[SORT_HISTOGRAM_ITEMS];
+        sort_keys(p.key, first + threadIdx.x, SORT_HISTOGRAM_THREADS, p.rows, keys);
+#pragma unroll
+        for (u32 i = 0; i < SORT_HISTOGRAM_ITEMS; ++i) {
+            if (first + threadIdx.x + i * SORT_HISTOGRAM_THREADS >= p.rows) continue;
+            greatest = maximum(greatest, keys[i]);
+#pragma unroll
+            for (u32 pass = 0; pass < PASSES; ++pass) {
+                atomicAdd(counts + pass * SORT_DIGITS + sort_digit(keys[i], u32(p.shift) + pass * 8), 1u);
+            }
         }
     }
-    __syncthreads();  // all keys of the block are counted
+    for (u32 step = 16; step != 0; step /= 2) greatest = maximum(greatest, __shfl_xor_sync(FULL_WARP, greatest, step));
+    WF_SHARED(u64, block_greatest);
+    if (threadIdx.x == 0) block_greatest = 0;
+    __syncthreads();  // all keys of the block are counted, and the greatest is zero
+    if (lane() == 0) atomicMax(&block_greatest, u64(greatest));
+    __syncthreads();  // the greatest of all warps is there
+    if (threadIdx.x == 0) atomicMax(p.greatest, block_greatest);
     for (u32 at = threadIdx.x; at < cells; at += SORT_HISTOGRAM_THREADS) {
         if (counts[at] != 0) atomicAdd(p.counts + at, u64(counts[at]));
     }
@@ -76,19 +93,21 @@ WF_DEVICE void sort_offsets_body(const SortOffsets& p) {
 
 // ---- pass ----
 
+constexpr u32 SORT_LOOK = 4;  // words of earlier tiles that a thread reads at once
+
 struct SortNothing {};  // the value type of a sort that moves keys only
 
 struct SortPass {
-    const void* keys;     // rows of Key
+    SortKey key;          // the keys; after the first pass `data` holds rows of Key, and the rest tells how to go back
     const void* values;   // rows of Value, or null: the rows' own numbers (or `order`'s)
     const u32* order;     // first pass only: read key order[i] at position i; null: i
-    void* keys_out;       // rows of Key, or null: not wanted any more
+    void* keys_out;       // rows of Key, or null: not wanted any more; of the last pass the column's values, or of packed
+                          // words the rows' numbers, u32
     void* values_out;     // rows of Value
-    u32* indices_out;     // last pass of a packed sort: the rows' numbers, instead of keys_out; else null
     u64 rows;
     u64 shift;            // lowest bit of the digit in the key as it travels
+    u64 drop;             // first pass of a packed sort: low bits of the key that stay behind
     u64 index_bits;       // of a packed sort, else 0
-    u64 pack;             // 1 in the first pass of a packed sort: the keys read are not packed yet
     const u32* offsets;   // 256: where each digit's rows begin
     void* state;          // tiles × 256 words, zero
     u64* ticket;          // zero
@@ -137,14 +156,15 @@ struct SortHasValues<SortNothing> {
     static constexpr bool YES = false;
 };
 
-template <typename Key, typename Value, typename Word, u32 THREADS, u32 ITEMS>
+template <typename Key, typename Value, typename Word, u32 THREADS, u32 ITEMS, bool FIRST, bool LAST>
 __device__ void sort_pass_body(const SortPass& p) {
     constexpr u32 TILE = THREADS * ITEMS;
     constexpr u32 WARPS = THREADS / 32;
     static_assert(THREADS >= SORT_DIGITS && THREADS % 32 == 0, "one thread for each digit");
     using Shared = SortShared<Key, Value, THREADS, ITEMS>;
     using Flags = SortState<Word>;
-    WF_SHARED(Shared, shared);
+    WF_DYNAMIC_SHARED(memory);
+    Shared& shared = *reinterpret_cast<Shared*>(memory);
 
     const u64 tile = compact_ticket(p.ticket);
     const u64 first = tile * TILE;
@@ -157,17 +177,27 @@ __device__ void sort_pass_body(const SortPass& p) {
     // last row stand keys of all ones: their digit is the greatest, and they come last in it.
     const u32 local = warp * 32 * ITEMS + lane;
     Key keys[ITEMS];
-    const Key* keys_in = static_cast<const Key*>(p.keys);
+    if constexpr (FIRST) {
+        if (p.order != nullptr) {
 #pragma unroll
-    for (u32 i = 0; i < ITEMS; ++i) {
-        const u32 at = local + i * 32;
-        Key key = ~Key(0);
-        if (at < rows) {
-            const u64 row = p.order != nullptr ? u64(p.order[first + at]) : first + at;
-            key = keys_in[row];
-            if (p.pack != 0) key = Key(key << p.index_bits) | Key(row);
+            for (u32 i = 0; i < ITEMS; ++i) {
+                keys[i] = local + i * 32 < rows ? Key(sort_key(p.key, p.order[first + local + i * 32])) : ~Key(0);
+            }
+        } else {
+            sort_keys(p.key, first + local, 32, p.rows, keys);
         }
-        keys[i] = key;
+        if (p.index_bits != 0) {
+#pragma unroll
+            for (u32 i = 0; i < ITEMS; ++i) {
+                const u64 row = first + local + i * 32;
+                if (row >= p.rows) continue;
+                keys[i] = Key(keys[i] >> p.drop << p.index_bits | (p.order != nullptr ? u64(p.order[row]) : row));
+            }
+        }
+    } else {
+        const Key* data = static_cast<const Key*>(p.key.data) + first;
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) keys[i] = local + i * 32 < rows ? data[local + i * 32] : ~Key(0);
     }
 
     // Count digits by warp.
@@ -233,17 +263,25 @@ __device__ void sort_pass_body(const SortPass& p) {
     if (digit < SORT_DIGITS) {
         Word before = 0;
         if (tile != 0) {
+            // Several words in flight: one at a time, a pass waits on latency and takes a tenth longer.
             u64 at = tile - 1;
             bool done = false;
             while (!done) {
-                const Word word = load_acquire(state + at * SORT_DIGITS + digit);
-                if (word < Flags::TILE) {
-                    spin();
-                } else {
-                    before += word & Flags::COUNT;
-                    done = word >= Flags::PREFIX;
-                    at -= 1;
+                Word words[SORT_LOOK];
+#pragma unroll
+                for (u32 l = 0; l < SORT_LOOK; ++l) {
+                    words[l] = at >= l ? load_relaxed(state + (at - l) * SORT_DIGITS + digit) : Flags::PREFIX;
                 }
+                u32 seen = 0;
+#pragma unroll
+                for (u32 l = 0; l < SORT_LOOK; ++l) {
+                    if (done || seen != l || words[l] < Flags::TILE) continue;
+                    before += words[l] & Flags::COUNT;
+                    done = words[l] >= Flags::PREFIX;
+                    seen += 1;
+                }
+                at -= seen;
+                if (seen == 0) spin();
             }
             u32 real = count;
             if (digit == sort_digit(~Key(0), shift)) real -= TILE - rows;
@@ -263,9 +301,15 @@ __device__ void sort_pass_body(const SortPass& p) {
         const Key key = shared.keys[at];
         to[i] = shared.base[sort_digit(key, shift)] + at;
         if (at < rows) {
-            if (p.indices_out != nullptr) {
-                p.indices_out[to[i]] = u32(key & ((Key(1) << p.index_bits) - 1));
-            } else if (p.keys_out != nullptr) {
+            if constexpr (LAST) {
+                if (p.index_bits != 0) {
+                    static_cast<u32*>(p.keys_out)[to[i]] = u32(key & ((Key(1) << p.index_bits) - 1));
+                } else if (p.keys_out != nullptr) {
+                    const u64 raw = sort_key_raw(p.key, key);
+                    if (sizeof(Key) == 4 || sort_key_is_half(p.key)) static_cast<u32*>(p.keys_out)[to[i]] = u32(raw);
+                    else static_cast<u64*>(p.keys_out)[to[i]] = raw;
+                }
+            } else {
                 keys_out[to[i]] = key;
             }
         }
@@ -307,12 +351,18 @@ WF_DEVICE void sort_identity_body(const SortIdentity& p) {
 
 }  // namespace wf
 
-#define WF_SORT_ENTRIES                                                                                                \
-    WF_KERNEL(sort_histogram_u64, wf::SortHistogram) { wf::sort_histogram_body<wf::u64>(p); }                          \
-    WF_KERNEL(sort_histogram_u32, wf::SortHistogram) { wf::sort_histogram_body<wf::u32>(p); }                          \
-    WF_KERNEL(sort_offsets, wf::SortOffsets) { wf::sort_offsets_body(p); }                                             \
+#define WF_SORT_ENTRIES                                                             \
+    WF_KERNEL(sort_offsets, wf::SortOffsets) { wf::sort_offsets_body(p); }          \
     WF_KERNEL(sort_identity, wf::SortIdentity) { wf::sort_identity_body(p); }
 
+// The digits of PASSES passes over keys of a type.
+#define WF_SORT_HISTOGRAM(NAME, KEY, PASSES)                                        \
+    WF_KERNEL_BOUNDS(wf::SORT_HISTOGRAM_THREADS, 2, NAME, wf::SortHistogram) {      \
+        wf::sort_histogram_body<KEY, PASSES>(p);                                    \
+    }
+
 // One pass for a key, a value and a look-back word; THREADS and ITEMS are known to the host.
-#define WF_SORT_PASS(NAME, KEY, VALUE, WORD, THREADS, ITEMS)                                                           \
-    WF_KERNEL_BOUNDS(THREADS, 2, NAME, wf::SortPass) { wf::sort_pass_body<KEY, VALUE, WORD, THREADS, ITEMS>(p); }
+#define WF_SORT_PASS(NAME, KEY, VALUE, WORD, THREADS, ITEMS, FIRST, LAST)           \
+    WF_KERNEL_BOUNDS(THREADS, 2, NAME, wf::SortPass) {                              \
+        wf::sort_pass_body<KEY, VALUE, WORD, THREADS, ITEMS, FIRST, LAST>(p);       \
+    }

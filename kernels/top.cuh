@@ -6,9 +6,17 @@
 //
 //   keys, k = 2    70 11 52 13 95     bins by tens  1 (11 13), 5, 7, 9     rows kept  1 3
 //
-// Reads the keys once for each refinement and once to select; for most keys that is twice.
+// Reads the keys once for each refinement and once to select; for most keys that is twice. Of many rows a sample comes
+// first, and usually does:
+//
+//   1. top_threshold   the r-th least of 16384 sampled keys, r a little more than the k rows' share of the sample
+//   2. top_append      the rows whose keys are not greater, in any order; the caller checks that there are k, and not many
+//
+// which reads the keys once.
 #pragma once
 #include "compact.cuh"
+#include "hash.cuh"
+#include "sort_key.cuh"
 
 namespace wf {
 
@@ -17,7 +25,7 @@ constexpr u32 TOP_BITS = 11;
 constexpr u32 TOP_BINS = 1 << TOP_BITS;
 
 struct TopHistogram {
-    const u64* keys;  // rows
+    SortKey key;      // rows
     u64 rows;
     u64 shift;        // lowest bit of the digit
     u64 prefix;       // counted are keys with these bits above the digit
@@ -29,7 +37,7 @@ WF_DEVICE void top_histogram_body(const TopHistogram& p) {
     for (u32 at = threadIdx.x; at < TOP_BINS; at += TOP_THREADS) counts[at] = 0;
     __syncthreads();  // the counts are zero
     for (u64 at = u64(global_thread()); at < p.rows; at += u64(global_threads())) {
-        const u64 digits = p.keys[at] >> p.shift;
+        const u64 digits = sort_key(p.key, at) >> p.shift;
         if (digits >> TOP_BITS == p.prefix) atomicAdd(counts + (u32(digits) & (TOP_BINS - 1)), 1u);
     }
     __syncthreads();  // all keys of the block are counted
@@ -43,7 +51,7 @@ constexpr u32 TOP_SELECT_ITEMS = 16;
 constexpr u32 TOP_SELECT_TILE = TOP_SELECT_THREADS * TOP_SELECT_ITEMS;
 
 struct TopSelect {
-    const u64* keys;  // rows
+    SortKey key;      // rows
     u64 rows;
     u64 shift;
     u64 greatest;     // kept are rows whose key >> shift is at most this
@@ -64,7 +72,7 @@ WF_DEVICE void top_select_body(const TopSelect& p) {
 #pragma unroll
     for (u32 j = 0; j < TOP_SELECT_ITEMS; ++j) {
         const u64 at = first + j * TOP_SELECT_THREADS + threadIdx.x;
-        const bool keep = at < p.rows && p.keys[at] >> p.shift <= p.greatest;
+        const bool keep = at < p.rows && sort_key(p.key, at) >> p.shift <= p.greatest;
         const u32 lanes = __ballot_sync(FULL_WARP, keep);
         kept |= u32(keep) << j;
         ranks[j] = __popc(lanes & ((1u << in_warp) - 1));
@@ -86,8 +94,91 @@ WF_DEVICE void top_select_body(const TopSelect& p) {
     }
 }
 
+// ---- by a sample ----
+
+constexpr u32 TOP_SAMPLE_THREADS = 1024;
+constexpr u32 TOP_SAMPLE_ITEMS = 16;
+constexpr u32 TOP_SAMPLES = TOP_SAMPLE_THREADS * TOP_SAMPLE_ITEMS;
+
+struct TopThreshold {
+    SortKey key;      // rows, at least TOP_SAMPLES
+    u64 rows;
+    u64 rank;         // r, from 1 to TOP_SAMPLES
+    u64* threshold;   // the r-th least sampled key
+};
+
+// One block. The keys stay in registers; eight rounds narrow them down by a digit of 8 bits each.
+WF_DEVICE void top_threshold_body(const TopThreshold& p) {
+    WF_SHARED_ARRAY(u32, counts, 256);
+    WF_SHARED(u64, prefix);
+    WF_SHARED(u64, rank);
+    u64 keys[TOP_SAMPLE_ITEMS];
+    const u64 stretch = p.rows / TOP_SAMPLES;
+#pragma unroll
+    for (u32 i = 0; i < TOP_SAMPLE_ITEMS; ++i) {
+        const u64 at = u64(i) * TOP_SAMPLE_THREADS + threadIdx.x;
+        keys[i] = sort_key(p.key, at * stretch + hash_mix(at) % stretch);
+    }
+    if (threadIdx.x == 0) {
+        prefix = 0;
+        rank = p.rank;
+    }
+    for (u32 round = 0; round < 8; ++round) {
+        const u32 shift = 56 - 8 * round;
+        if (threadIdx.x < 256) counts[threadIdx.x] = 0;
+        __syncthreads();  // the counts are zero, prefix and rank are there
+        const u64 above = prefix;
+        const u32 wanted = u32(rank);
+#pragma unroll
+        for (u32 i = 0; i < TOP_SAMPLE_ITEMS; ++i) {
+            if (round == 0 || keys[i] >> shift >> 8 == above) atomicAdd(counts + u32(keys[i] >> shift & 255), 1u);
+        }
+        __syncthreads();  // the digit is counted
+        const u32 count = threadIdx.x < 256 ? counts[threadIdx.x] : 0;
+        u32 total;
+        const u32 before = block_scan_u32<TOP_SAMPLE_THREADS>(count, total);
+        if (before < wanted && wanted <= before + count) {
+            prefix = above << 8 | threadIdx.x;
+            rank = wanted - before;
+        }
+    }
+    __syncthreads();  // the last digit is found
+    if (threadIdx.x == 0) *p.threshold = prefix;
+}
+
+constexpr u32 TOP_APPEND_THREADS = 256;
+constexpr u32 TOP_APPEND_ITEMS = 8;
+
+struct TopAppend {
+    SortKey key;           // rows
+    u64 rows;
+    const u64* threshold;
+    u64 capacity;
+    u64* kept;             // how many keys are not greater; zero before
+    u32* out;              // the first `capacity` of them
+};
+
+WF_DEVICE void top_append_body(const TopAppend& p) {
+    constexpr u64 TILE = TOP_APPEND_THREADS * TOP_APPEND_ITEMS;
+    const u64 threshold = *p.threshold;
+    for (u64 first = blockIdx.x * TILE; first < p.rows; first += gridDim.x * TILE) {
+        u64 keys[TOP_APPEND_ITEMS];
+        sort_keys(p.key, first + threadIdx.x, TOP_APPEND_THREADS, p.rows, keys);
+#pragma unroll
+        for (u32 i = 0; i < TOP_APPEND_ITEMS; ++i) {
+            const u64 row = first + i * TOP_APPEND_THREADS + threadIdx.x;
+            if (row < p.rows && keys[i] <= threshold) {
+                const u64 at = atomicAdd(p.kept, u64(1));
+                if (at < p.capacity) p.out[at] = u32(row);
+            }
+        }
+    }
+}
+
 }  // namespace wf
 
 #define WF_TOP_ENTRIES                                                                                          \
     WF_KERNEL_BOUNDS(wf::TOP_THREADS, 1, top_histogram, wf::TopHistogram) { wf::top_histogram_body(p); }        \
+    WF_KERNEL_BOUNDS(wf::TOP_SAMPLE_THREADS, 1, top_threshold, wf::TopThreshold) { wf::top_threshold_body(p); } \
+    WF_KERNEL_BOUNDS(wf::TOP_APPEND_THREADS, 1, top_append, wf::TopAppend) { wf::top_append_body(p); }          \
     WF_KERNEL_BOUNDS(wf::TOP_SELECT_THREADS, 1, top_select, wf::TopSelect) { wf::top_select_body(p); }

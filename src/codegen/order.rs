@@ -4,7 +4,7 @@
 //!   ORDER BY status (−1..=1, nulls last) DESC, price (f64, never null)
 //!   piece   1 − status, null = 3          2 bits
 //!           order-preserving bits        64 bits
-//!   words   [piece 0] [piece 1]           a piece never straddles words
+//!   words   [piece 0, 62 bits of piece 1] [2 bits of piece 1]
 //! ```
 
 use super::emit::Emitter;
@@ -58,6 +58,15 @@ pub(crate) fn emit_words(
             Some(word) if word.bits + piece.bits <= 64 => {
                 word.name = out.let_("u64", format!("{} << {} | {}", word.name, piece.bits, piece.code));
                 word.bits += piece.bits;
+            }
+            // The first word is filled: a sort looks at its high bits first, and often needs no more.
+            Some(word) if word.bits < 64 => {
+                let room = 64 - word.bits;
+                let rest = piece.bits - room;
+                word.name = out.let_("u64", format!("{} << {room} | {} >> {rest}", word.name, piece.code));
+                word.bits = 64;
+                let low = out.let_("u64", format!("{} & {:#x}ull", piece.code, (1u64 << rest) - 1));
+                words.push(Word { name: low, bits: rest });
             }
             _ => words.push(Word { name: piece.code, bits: piece.bits }),
         }

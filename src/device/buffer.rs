@@ -107,6 +107,11 @@ impl Buffer {
         unsafe { self.device.0.driver.copy(self.address + offset as u64, from.address + from_offset as u64, bytes) }
     }
 
+    /// Copies the first bytes of a slice of another buffer of the same device.
+    pub(crate) fn copy_slice(&self, from: Slice<'_>, bytes: usize) -> Result<()> {
+        self.copy_from(0, from.buffer, from.offset, bytes)
+    }
+
     fn check(&self, offset: usize, bytes: usize) {
         assert!(
             offset.checked_add(bytes).is_some_and(|end| end <= self.len),

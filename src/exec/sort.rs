@@ -1,18 +1,29 @@
-//! ORDER BY: words of sort bits, radix sort of row numbers, and the columns behind them.
+//! ORDER BY: a column as it is or words of sort bits, radix sort, and the columns in the new order.
+//!
+//! A table of the key alone, or of the key and one other column of 4 or 8 bytes, is sorted whole. Otherwise row numbers are,
+//! and the columns behind them are fetched by the pipeline that reads them.
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::{Sort, SortExpr};
+use datafusion::logical_expr::{Expr, Sort, SortExpr};
 
 use super::run::Runner;
-use crate::codegen::{Direction, Flow, NullsPlace, Source, Value, emit_words};
-use crate::error::Result;
-use crate::ops::sort::{SortWord, argsort};
+use crate::codegen::{Direction, Flow, Generator, NullsPlace, Source, Value, emit_words};
+use crate::column::{Column, Encoding, Relation, Repr};
+use crate::device::Buffer;
+use crate::error::{Error, Result};
+use crate::ops::sort::{KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pairs, sort_values};
 use crate::ops::top::top_k;
 
 impl Runner {
     pub(super) fn sort(&self, sort: &Sort) -> Result<Flow> {
         let flow = self.flow(&sort.input)?;
+        let fetch = sort.fetch.map(|fetch| fetch as u64);
+        if let Some((at, descending)) = bare_key(&flow, &sort.expr) {
+            let relation = self.relation("sort", &flow)?;
+            let relation = self.sorted_by_column(relation, at, descending, fetch)?;
+            return Ok(Flow::new(Source::Relation(relation), flow.schema().clone()));
+        }
         let mut bits = vec![];
         let (relation, words) = self.relation_with("sort", &flow, |generator, out| {
             let keys = (sort.expr.iter())
@@ -30,15 +41,96 @@ impl Runner {
         let schema = flow.schema().clone();
         let words: Vec<_> =
             words.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
-        let fetch = sort.fetch.map(|fetch| fetch as u64).filter(|fetch| *fetch < rows);
-        if rows == 0 || words.is_empty() {
+        let fetch = fetch.filter(|fetch| *fetch < rows);
+        let Some((first, more)) = words.split_first().filter(|_| rows > 0) else {
             return Ok(Flow::new(Source::Relation(relation.slice(0, fetch)), schema));
-        }
+        };
         let (numbers, rows) = match fetch {
-            Some(fetch) => (top_k(&self.device, &words, rows, fetch)?, fetch),
+            Some(fetch) => (top_k(&self.device, &(*first).into(), more, rows, fetch)?, fetch),
             None => (argsort(&self.device, &words, rows)?, rows),
         };
         let relation = self.reindexed(relation, rows, Arc::new(numbers), false)?;
         Ok(Flow::new(Source::Relation(relation), schema))
     }
+
+    /// The relation in the order of its column `at`, which lies in place.
+    fn sorted_by_column(
+        &self,
+        relation: Relation,
+        at: usize,
+        descending: bool,
+        fetch: Option<u64>,
+    ) -> Result<Relation> {
+        let rows = relation.rows;
+        let fetch = fetch.filter(|fetch| *fetch < rows);
+        if rows == 0 || fetch == Some(0) {
+            return Ok(relation.slice(0, fetch));
+        }
+        let column = &relation.columns[at].1;
+        let key = sort_key(column, descending)
+            .ok_or_else(|| Error::unsupported("ORDER BY", "its column was not seen to be in place"))?;
+        if let Some(fetch) = fetch {
+            let numbers = top_k(&self.device, &key, &[], rows, fetch)?;
+            return self.reindexed(relation, fetch, Arc::new(numbers));
+        }
+        if relation.columns.len() == 1 {
+            let sorted = sort_values(&self.device, &key, rows)?;
+            return Ok(Relation::dense(rows, vec![in_order(column, sorted)]));
+        }
+        if let [_, _] = &relation.columns[..]
+            && let (None, other) = (&relation.indices[relation.columns[1 - at].0], &relation.columns[1 - at].1)
+            && other.validity.is_none()
+            && matches!(other.width(), 4 | 8)
+        {
+            let payload = other.data.slice(other.offset * other.width());
+            let (keys, values) = sort_pairs(&self.device, &key, payload, other.width(), rows)?;
+            let mut columns = vec![in_order(column, keys), in_order(other, values)];
+            if at == 1 {
+                columns.swap(0, 1);
+            }
+            return Ok(Relation::dense(rows, columns));
+        }
+        let numbers = argsort_key(&self.device, &key, rows)?;
+        self.reindexed(relation, rows, Arc::new(numbers))
+    }
+}
+
+/// The column of the flow's result that is the only key, where it lies in memory as a sort can read it; whether it descends.
+fn bare_key(flow: &Flow, keys: &[SortExpr]) -> Option<(usize, bool)> {
+    let [SortExpr { expr: Expr::Column(name), asc, .. }] = keys else { return None };
+    let Source::Relation(relation) = &flow.source else { return None };
+    if flow.drops_rows() {
+        return None;
+    }
+    let at = flow.schema().index_of_column(name).ok()?;
+    let (index, column) = Generator::origin(flow, at)?;
+    (relation.indices[index].is_none() && sort_key(&column, false).is_some()).then_some((at, !asc))
+}
+
+/// The key that a column is, if it has no nulls and a type that sorts by its bits.
+fn sort_key(column: &Column, descending: bool) -> Option<SortKey<'_>> {
+    let kind = match (&column.encoding, column.repr()) {
+        (Encoding::Dictionary(_), _) => KeyKind::U32,
+        (_, Repr::U64) => KeyKind::Word,
+        (_, Repr::U32) => KeyKind::U32,
+        (_, Repr::I32) => KeyKind::I32,
+        (_, Repr::I64) => KeyKind::I64,
+        (_, Repr::F32) => KeyKind::F32,
+        (_, Repr::F64) => KeyKind::F64,
+        _ => return None,
+    };
+    if column.validity.is_some() {
+        return None;
+    }
+    let key = SortKey::new(column.data.slice(column.offset * kind.width()), kind, descending);
+    Some(match (column.stats.range, column.dictionary()) {
+        (_, Some(dictionary)) => key.within(0, (dictionary.values.len() as i128 - 1).max(0)),
+        (Some((low, high)), None) => key.within(low, high),
+        (None, None) => key,
+    })
+}
+
+/// The column with its values in another order.
+fn in_order(column: &Column, data: Buffer) -> Column {
+    Column { data: Arc::new(data), offset: 0, ..column.clone() }
 }

@@ -1,7 +1,7 @@
 //! Rows that an index names. Kernels in `kernels/gather.cuh`.
 
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, Slice, Source};
 use crate::error::Result;
 
 const OPERATOR: &str = "gather";
@@ -13,15 +13,8 @@ pub(super) fn source() -> Source {
     Source::new("gather", "#include \"gather.cuh\"\nWF_GATHER_ENTRIES\n")
 }
 
-/// `values[offset_rows + index[i]]` for each of `rows` row numbers; values of `width` 1, 2, 4, 8 or 16 bytes.
-pub(crate) fn gather(
-    device: &Device,
-    width: usize,
-    values: &Buffer,
-    offset_rows: u64,
-    index: &Buffer,
-    rows: u64,
-) -> Result<Buffer> {
+/// `values[index[i]]` for each of `rows` row numbers; values of `width` 1, 2, 4, 8 or 16 bytes.
+pub(crate) fn gather(device: &Device, width: usize, values: Slice<'_>, index: &Buffer, rows: u64) -> Result<Buffer> {
     assert!(index.len() as u64 >= rows * 4, "index of {rows} rows");
     let name = match width {
         1 => "gather_1",
@@ -33,8 +26,7 @@ pub(crate) fn gather(
     };
     let out = device.alloc(OPERATOR, rows as usize * width)?;
     let kernel = device.kernel(&source(), name)?;
-    let from = values.slice(offset_rows as usize * width);
-    let arguments: [Argument; 4] = [from.into(), index.into(), rows.into(), (&out).into()];
+    let arguments: [Argument; 4] = [values.into(), index.into(), rows.into(), (&out).into()];
     // SAFETY: Gather { values of `width` from the offset on, as many as the index names (its maker's promise); index:
     // rows u32, checked; rows; out: rows of `width` }.
     unsafe { device.launch(&kernel, grid(tiles(rows, TILE), THREADS), &arguments)? };
@@ -56,7 +48,7 @@ mod tests {
                 macro_rules! check {
                     ($($t:ty),*) => {$(
                         let values: Vec<$t> = words.iter().map(|&x| x as $t).collect();
-                        let found = gather(&device, size_of::<$t>(), &upload(&device, &values), 9, &index_buffer, rows as u64);
+                        let found = gather(&device, size_of::<$t>(), upload(&device, &values).slice(9 * size_of::<$t>()), &index_buffer, rows as u64);
                         let expected: Vec<$t> = index.iter().map(|&at| values[9 + at as usize]).collect();
                         assert_eq!(read::<$t>(&found.unwrap(), rows), expected);
                     )*};

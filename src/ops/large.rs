@@ -10,7 +10,7 @@ use super::reduce::{Reduction, reduce};
 use super::scan::{exclusive_scan_u32, inclusive_sum_f64};
 use super::segment::{segmented_reduce, segments};
 use super::select::select_indices;
-use super::sort::{SortWord, argsort, sort_keys_u32, sort_keys_u64, sort_pairs};
+use super::sort::{KeyKind, SortKey, SortWord, argsort, sort_pairs, sort_values};
 use super::testing::*;
 use super::top::top_k;
 use crate::device::{Buffer, Device};
@@ -64,28 +64,31 @@ fn sorts_of_many_rows() {
         for order in timed(&device, &format!("argsort, {name}"), || argsort(&device, &word, n as u64).unwrap()) {
             assert_sorted(&read::<u32>(&order, n), |row| keys[row as usize]);
         }
+        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
         let mut expected = keys.clone();
         expected.sort_unstable();
-        for sorted in
-            timed(&device, &format!("sort u64, {name}"), || sort_keys_u64(&device, &buffer, n as u64).unwrap())
-        {
+        for sorted in timed(&device, &format!("sort u64, {name}"), || sort_values(&device, &key, n as u64).unwrap()) {
             assert!(read::<u64>(&sorted, n) == expected, "{name}");
         }
-        for top in timed(&device, &format!("top 100, {name}"), || top_k(&device, &word, n as u64, 100).unwrap()) {
+        for top in
+            timed(&device, &format!("top 100, {name}"), || top_k(&device, &word[0].into(), &[], n as u64, 100).unwrap())
+        {
             let found: Vec<u64> = read::<u32>(&top, 100).iter().map(|&row| keys[row as usize]).collect();
             assert_eq!(found, expected[..100], "{name}");
         }
     }
     let keys = &shapes[0].2;
     let (buffer, payload) = (upload(&device, keys), upload(&device, keys));
+    let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
     let what = "sort u64 with a payload of 8 bytes";
-    for (k, v) in timed(&device, what, || sort_pairs(&device, &buffer, &payload, 8, n as u64).unwrap()) {
+    for (k, v) in timed(&device, what, || sort_pairs(&device, &key, payload.slice(0), 8, n as u64).unwrap()) {
         let (k, v) = (read::<u64>(&k, n), read::<u64>(&v, n));
         assert!(k == v && k.is_sorted());
     }
     let narrow: Vec<u32> = keys.iter().map(|&x| x as u32).collect();
     let buffer = upload(&device, &narrow);
-    for sorted in timed(&device, "sort u32", || sort_keys_u32(&device, &buffer, n as u64).unwrap()) {
+    let key = SortKey::new(buffer.slice(0), KeyKind::U32, false);
+    for sorted in timed(&device, "sort u32", || sort_values(&device, &key, n as u64).unwrap()) {
         assert!(read::<u32>(&sorted, n).is_sorted());
     }
 }
@@ -206,7 +209,7 @@ fn selections_of_many_rows() {
     let index: Vec<u32> = random(7, n).map(|x| (x % n as u64) as u32).collect();
     let values: Vec<u64> = random(8, n).collect();
     let (index_buffer, values_buffer) = (upload(&device, &index), upload(&device, &values));
-    let run = || gather(&device, 8, &values_buffer, 0, &index_buffer, n as u64).unwrap();
+    let run = || gather(&device, 8, values_buffer.slice(0), &index_buffer, n as u64).unwrap();
     for found in timed(&device, "gather 8 bytes at random", run) {
         let found = read::<u64>(&found, n);
         assert!(index.iter().zip(found).all(|(&at, found)| values[at as usize] == found));

@@ -1,7 +1,7 @@
 //! The first rows of an order, without sorting the others. Kernels in `kernels/top.cuh`.
 
 use super::gather::gather;
-use super::sort::{SortWord, argsort};
+use super::sort::{KeyKind, SortKey, SortWord, argsort_key, argsort_keys};
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Source};
 use crate::error::Result;
@@ -12,6 +12,11 @@ const THREADS: u32 = 512;
 const BITS: u32 = 11;
 const SELECT_THREADS: u32 = 256;
 const SELECT_TILE: u64 = 4096;
+/// `TOP_SAMPLES`, `TOP_SAMPLE_THREADS`, `TOP_APPEND_THREADS` and the rows of a tile of the kernels.
+const SAMPLES: u64 = 16384;
+const SAMPLE_THREADS: u32 = 1024;
+const APPEND_THREADS: u32 = 256;
+const APPEND_TILE: u64 = 2048;
 /// Candidates that are always few enough to be sorted: launches cost more than their rows.
 const FEW: u64 = 1 << 16;
 /// Otherwise candidates may be this part of the rows; beyond, sorting everything costs about as much.
@@ -21,40 +26,80 @@ pub(super) fn source() -> Source {
     Source::new("top", "#include \"top.cuh\"\nWF_TOP_ENTRIES\n")
 }
 
-/// The first `k` (or all) entries of [`argsort`] of these words, `u32 × min(k, rows)`.
+/// The first `k` (or all) entries of the order by `key` and then `more` words, `u32 × min(k, rows)`; stable.
 ///
-/// The first word's high bits decide which rows can be among them; those are sorted by all words. Waits for the device
-/// once for each 11 bits that had to be looked at, and as `argsort` does.
-pub(crate) fn top_k(device: &Device, words: &[SortWord<'_>], rows: u64, k: u64) -> Result<Buffer> {
+/// The key's high bits, or a sample of it, decide which rows can be among them; those are sorted by all words. Waits for
+/// the device once for a sample, or for each 11 bits that had to be looked at, and as a sort does.
+pub(crate) fn top_k(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64, k: u64) -> Result<Buffer> {
     numbered(OPERATOR, rows)?;
     let k = k.min(rows);
-    let candidates = match words.first() {
-        Some(first) if k > 0 && rows > FEW.min(PART * k) => candidates(device, first, rows, k)?,
-        _ => None,
+    let candidates = match k > 0 && rows > FEW.min(PART * k) {
+        true => match sampled(device, key, rows, k)? {
+            Some(found) => Some(found),
+            None => candidates(device, key, rows, k)?,
+        },
+        false => None,
     };
     let Some((candidates, count)) = candidates else {
-        let order = argsort(device, words, rows)?;
+        let order = argsort_keys(device, key, more, rows)?;
         let first = device.alloc(OPERATOR, k as usize * 4)?;
         first.copy_from(0, &order, 0, k as usize * 4)?;
         return Ok(first);
     };
-    let keys: Vec<Buffer> =
-        words.iter().map(|word| gather(device, 8, word.keys, 0, &candidates, count)).collect::<Result<_>>()?;
+    let width = key.kind.width();
+    // The key's data may begin anywhere in its buffer.
+    let keys = gather(device, width, key.data, &candidates, count)?;
+    let words: Vec<Buffer> =
+        more.iter().map(|word| gather(device, 8, word.keys.slice(0), &candidates, count)).collect::<Result<_>>()?;
     let words: Vec<SortWord<'_>> =
-        keys.iter().zip(words).map(|(keys, word)| SortWord { keys, bits: word.bits }).collect();
-    let order = argsort(device, &words, count)?;
-    gather(device, 4, &candidates, 0, &order, k)
+        words.iter().zip(more).map(|(keys, word)| SortWord { keys, bits: word.bits }).collect();
+    let order = argsort_keys(device, &SortKey { data: keys.slice(0), ..*key }, &words, count)?;
+    gather(device, 4, candidates.slice(0), &order, k)
 }
 
-/// At least the `k` first rows by `word` and all that equal the last of them, ascending; `None` where those are too many.
-fn candidates(device: &Device, word: &SortWord<'_>, rows: u64, k: u64) -> Result<Option<(Buffer, u64)>> {
-    assert!(word.keys.len() as u64 >= rows * 8 && word.bits <= 64, "{rows} keys of {} bits", word.bits);
+/// At least the `k` first rows by `key` and all that equal the last of them, ascending, found through a sample; `None` where
+/// the rows are few or the sample misled.
+fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<(Buffer, u64)>> {
+    if rows < SAMPLES * 4 || k > rows / 64 {
+        return Ok(None);
+    }
+    // Five deviations above the number of sampled rows expected among the k first.
+    let expected = k as f64 * SAMPLES as f64 / rows as f64;
+    let rank = (expected + 5.0 * expected.sqrt() + 8.0).ceil() as u64;
+    let capacity = (rank * (rows / SAMPLES) * 4).max(FEW).min(rows);
+    // The threshold, then the number of rows kept.
+    let words = device.alloc_zeroed(OPERATOR, 16)?;
+    let out = device.alloc(OPERATOR, capacity as usize * 4)?;
+    let [data, kind, flip, base] = key.arguments();
+    let kernel = device.kernel(&source(), "top_threshold")?;
+    let arguments: [Argument; 7] = [data, kind, flip, base, rows.into(), rank.into(), (&words).into()];
+    // SAFETY: TopThreshold { key: rows of its kind, at least SAMPLES; rank ≤ SAMPLES, since k ≤ rows / 64; one word }.
+    unsafe { device.launch(&kernel, grid(1, SAMPLE_THREADS), &arguments)? };
+    let kernel = device.kernel(&source(), "top_append")?;
+    let full = u64::from(device.full_grid(&kernel, APPEND_THREADS, 0)?);
+    let kept = words.slice(8);
+    let arguments: [Argument; 9] =
+        [data, kind, flip, base, rows.into(), (&words).into(), capacity.into(), kept.into(), (&out).into()];
+    // SAFETY: TopAppend { key as above; threshold and kept: a word each, the latter zero; out: capacity u32 }.
+    unsafe { device.launch(&kernel, grid(tiles(rows, APPEND_TILE).min(full), APPEND_THREADS), &arguments)? };
+    let kept = words.read_words(8, 1)?[0];
+    if kept < k || kept > capacity {
+        return Ok(None);
+    }
+    // Equal keys keep the order of rows, which those appended have lost.
+    let numbers = SortKey::new(out.slice(0), KeyKind::U32, false).within(0, i128::from(rows) - 1);
+    let order = argsort_key(device, &numbers, kept)?;
+    Ok(Some((gather(device, 4, out.slice(0), &order, kept)?, kept)))
+}
+
+/// The same by counting the keys' bits from the top; `None` where too many rows are left.
+fn candidates(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<(Buffer, u64)>> {
     // Rows that are certainly kept, and the bits above the digit that the k-th key has.
     let (mut below, mut prefix) = (0, 0);
-    let mut shift = word.bits.saturating_sub(BITS);
+    let mut shift = key.bits.saturating_sub(BITS);
     let most = FEW.max(rows / PART);
     loop {
-        let counts = histogram(device, word.keys, rows, shift, prefix)?;
+        let counts = histogram(device, key, rows, shift, prefix)?;
         // The k-th key's bin: keys of earlier bins are certainly kept.
         let mut bin = 0;
         while below + counts[bin] < k {
@@ -64,7 +109,7 @@ fn candidates(device: &Device, word: &SortWord<'_>, rows: u64, k: u64) -> Result
         let greatest = prefix << BITS | bin as u64;
         let kept = below + counts[bin];
         if kept <= most {
-            return Ok(Some((select(device, word.keys, rows, shift, greatest, kept)?, kept)));
+            return Ok(Some((select(device, key, rows, shift, greatest, kept)?, kept)));
         }
         if shift == 0 {
             return Ok(None);
@@ -80,25 +125,28 @@ fn candidates(device: &Device, word: &SortWord<'_>, rows: u64, k: u64) -> Result
     }
 }
 
-fn histogram(device: &Device, keys: &Buffer, rows: u64, shift: u32, prefix: u64) -> Result<Vec<u64>> {
+fn histogram(device: &Device, key: &SortKey<'_>, rows: u64, shift: u32, prefix: u64) -> Result<Vec<u64>> {
     let counts = device.alloc_zeroed(OPERATOR, (1 << BITS) * 8)?;
     let kernel = device.kernel(&source(), "top_histogram")?;
     let full = u64::from(device.full_grid(&kernel, THREADS, 0)?);
-    let arguments: [Argument; 5] = [keys.into(), rows.into(), u64::from(shift).into(), prefix.into(), (&counts).into()];
+    let [data, kind, flip, base] = key.arguments();
+    let arguments: [Argument; 8] =
+        [data, kind, flip, base, rows.into(), u64::from(shift).into(), prefix.into(), (&counts).into()];
     let blocks = tiles(rows, u64::from(THREADS) * 8).min(full);
-    // SAFETY: TopHistogram { keys: rows u64, checked by `candidates`; rows; shift < 64; prefix; counts: 2048 zeroed u64 }.
+    // SAFETY: TopHistogram { key: rows of its kind; rows; shift < 64; prefix; counts: 2048 zeroed u64 }.
     unsafe { device.launch(&kernel, grid(blocks, THREADS), &arguments)? };
     counts.read_words(0, 1 << BITS)
 }
 
-fn select(device: &Device, keys: &Buffer, rows: u64, shift: u32, greatest: u64, kept: u64) -> Result<Buffer> {
+fn select(device: &Device, key: &SortKey<'_>, rows: u64, shift: u32, greatest: u64, kept: u64) -> Result<Buffer> {
     let tiles = tiles(rows, SELECT_TILE);
     let state = device.alloc_zeroed(OPERATOR, (tiles as usize + 1) * 8)?;
     let out = device.alloc(OPERATOR, kept as usize * 4)?;
     let kernel = device.kernel(&source(), "top_select")?;
-    let arguments: [Argument; 6] =
-        [keys.into(), rows.into(), u64::from(shift).into(), greatest.into(), (&state).into(), (&out).into()];
-    // SAFETY: TopSelect { keys, rows, shift: as above; state: 1 + tiles zeroed u64; out: the histograms counted `kept`
+    let [data, kind, flip, base] = key.arguments();
+    let arguments: [Argument; 9] =
+        [data, kind, flip, base, rows.into(), u64::from(shift).into(), greatest.into(), (&state).into(), (&out).into()];
+    // SAFETY: TopSelect { key, rows, shift: as above; state: 1 + tiles zeroed u64; out: the histograms counted `kept`
     // rows up to `greatest` }.
     unsafe { device.launch(&kernel, grid(tiles, SELECT_THREADS), &arguments)? };
     Ok(out)
@@ -114,7 +162,8 @@ mod tests {
         let buffers: Vec<Buffer> = words.iter().map(|(keys, _)| upload(device, keys)).collect();
         let sort_words: Vec<SortWord<'_>> =
             buffers.iter().zip(words).map(|(keys, &(_, bits))| SortWord { keys, bits }).collect();
-        let found = top_k(device, &sort_words, rows as u64, k as u64).unwrap();
+        let (first, more) = sort_words.split_first().unwrap();
+        let found = top_k(device, &(*first).into(), more, rows as u64, k as u64).unwrap();
         let mut expected: Vec<u32> = (0..rows as u32).collect();
         expected.sort_by_key(|&row| words.iter().map(|(keys, _)| keys[row as usize]).collect::<Vec<_>>());
         expected.truncate(k);
@@ -145,5 +194,18 @@ mod tests {
         let ties = vec![3; rows];
         check(&device, &[(&ties, 64)], 5);
         check(&device, &[(&ties, 5)], 5);
+    }
+
+    #[test]
+    fn top_k_through_a_sample_is_the_head_of_the_sorted_order() {
+        let device = device(11);
+        let rows = 70_000;
+        let wide: Vec<u64> = random(9, rows).collect();
+        let few: Vec<u64> = random(10, rows).map(|x| x % 3000).collect();
+        for k in [1, 100, 1000] {
+            check(&device, &[(&wide, 64)], k);
+            check(&device, &[(&few, 12), (&wide, 64)], k);
+        }
+        assert!(device.launches().contains_key("top_append"));
     }
 }

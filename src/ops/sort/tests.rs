@@ -13,7 +13,9 @@ fn check(device: &Device, words: &[(Vec<u64>, u32)], rows: usize, wide: bool) {
     let buffers: Vec<Buffer> = words.iter().map(|(keys, _)| upload(device, keys)).collect();
     let sort_words: Vec<SortWord<'_>> =
         buffers.iter().zip(words).map(|(keys, &(_, bits))| SortWord { keys, bits }).collect();
-    let found = argsort_by(device, &sort_words, rows as u64, wide).unwrap();
+    let (first, more) = sort_words.split_first().unwrap();
+    let tuning = Tuning { wide, ..TUNED };
+    let found = argsort_tuned(device, &(*first).into(), more, rows as u64, tuning).unwrap();
     let key = |row: u32| words.iter().map(|(keys, _)| keys[row as usize]).collect::<Vec<_>>();
     assert_eq!(read::<u32>(&found, rows), expected_order(key, rows), "{rows} rows, bits {:?}", words[0].1);
 }
@@ -67,18 +69,38 @@ fn argsort_with_wide_look_back_words_gives_the_same() {
 }
 
 #[test]
-fn sort_keys_sorts_copies() {
-    for device in devices() {
-        for rows in [0, 1, 33, 6912, 6913, 12_000] {
-            let mut keys: Vec<u64> = random(11, rows).collect();
-            let found = sort_keys_u64(&device, &upload(&device, &keys), rows as u64).unwrap();
-            keys.sort_unstable();
-            assert_eq!(read::<u64>(&found, rows), keys);
-
-            let mut keys: Vec<u32> = random(12, rows).map(|x| x as u32 % 100_000).collect();
-            let found = sort_keys_u32(&device, &upload(&device, &keys), rows as u64).unwrap();
-            keys.sort_unstable();
-            assert_eq!(read::<u32>(&found, rows), keys);
+fn sort_values_sorts_copies_of_every_kind() {
+    macro_rules! check {
+        ($device:expr, $rows:expr, $kind:ident, $t:ty, $values:expr, $cmp:expr) => {{
+            let values: Vec<$t> = $values;
+            let buffer = upload($device, &values);
+            for descending in [false, true] {
+                let key = SortKey::new(buffer.slice(0), KeyKind::$kind, descending);
+                for sampled_rows in [0, u64::MAX] {
+                    let tuning = Tuning { sampled_rows, ..TUNED };
+                    let (found, _) = sort_by_key($device, &key, None, $rows as u64, tuning).unwrap();
+                    let mut expected = values.clone();
+                    expected.sort_by($cmp);
+                    if descending {
+                        expected.reverse();
+                    }
+                    let found = read::<$t>(&found, $rows);
+                    let same = found.iter().zip(&expected).all(|(a, b)| a.to_le_bytes() == b.to_le_bytes());
+                    assert!(same, "{} {} {descending} {sampled_rows}", $rows, stringify!($kind));
+                }
+            }
+        }};
+    }
+    for device in &devices() {
+        for rows in [0, 1, 33, 7681, 12_000] {
+            check!(device, rows, Word, u64, random(11, rows).collect(), |a, b| a.cmp(b));
+            check!(device, rows, I64, i64, random(12, rows).map(|x| x as i64 >> (x % 64)).collect(), |a, b| a.cmp(b));
+            check!(device, rows, U32, u32, random(13, rows).map(|x| x as u32 % 100_000).collect(), |a, b| a.cmp(b));
+            check!(device, rows, I32, i32, random(14, rows).map(|x| x as i32).collect(), |a, b| a.cmp(b));
+            let floats = |x: u64| f64::from_bits(x >> (x % 3) & !(0x7FF << 52) | (x % 2047) << 52);
+            check!(device, rows, F64, f64, random(15, rows).map(floats).collect(), |a, b| a.total_cmp(b));
+            check!(device, rows, F32, f32, random(16, rows).map(|x| (x as i32) as f32).collect(), |a, b| a
+                .total_cmp(b));
         }
     }
 }
@@ -86,19 +108,65 @@ fn sort_keys_sorts_copies() {
 #[test]
 fn sort_pairs_carries_payloads_in_their_order() {
     for device in devices() {
-        for rows in [0, 1, 5376, 12_000] {
-            let keys: Vec<u64> = random(13, rows).map(|x| (x % 500) << 30).collect();
+        for (rows, spread) in [(0, 500), (1, 500), (5376, 500), (12_000, 500), (12_000, u64::MAX)] {
+            let keys: Vec<u64> = random(13, rows).map(|x| (x % spread) << 30).collect();
             let order = expected_order(|row| keys[row as usize], rows);
             let sorted: Vec<u64> = order.iter().map(|&row| keys[row as usize]).collect();
             let wide: Vec<f64> = (0..rows).map(|row| row as f64 * 0.5).collect();
             let narrow: Vec<u32> = (0..rows as u32).collect();
             let buffer = upload(&device, &keys);
-            let (k, v) = sort_pairs(&device, &buffer, &upload(&device, &wide), 8, rows as u64).unwrap();
-            assert_eq!(read::<u64>(&k, rows), sorted);
-            assert_eq!(read::<f64>(&v, rows), order.iter().map(|&row| wide[row as usize]).collect::<Vec<_>>());
-            let (k, v) = sort_pairs(&device, &buffer, &upload(&device, &narrow), 4, rows as u64).unwrap();
-            assert_eq!(read::<u64>(&k, rows), sorted);
-            assert_eq!(read::<u32>(&v, rows), order);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            for sampled_rows in [0, u64::MAX] {
+                let tuning = Tuning { sampled_rows, ..TUNED };
+                let payload = upload(&device, &wide);
+                let (k, v) = sort_by_key(&device, &key, Some((payload.slice(0), 8)), rows as u64, tuning).unwrap();
+                assert_eq!(read::<u64>(&k, rows), sorted);
+                let expected: Vec<f64> = order.iter().map(|&row| wide[row as usize]).collect();
+                assert_eq!(read::<f64>(&v.unwrap(), rows), expected);
+                let payload = upload(&device, &narrow);
+                let (k, v) = sort_by_key(&device, &key, Some((payload.slice(0), 4)), rows as u64, tuning).unwrap();
+                assert_eq!(read::<u64>(&k, rows), sorted);
+                assert_eq!(read::<u32>(&v.unwrap(), rows), order);
+            }
         }
+    }
+}
+
+/// Sorted by a sample's advice, whatever the keys: by prefix where that serves, else by all bits.
+#[test]
+fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
+    for device in devices() {
+        let rows = 12_000;
+        let shapes: [(&str, Vec<u64>); 7] = [
+            ("random", random(1, rows).collect()),
+            ("pairs", random(2, rows).map(|x| (x % 6000).wrapping_mul(0x0123_4567_89AB_CDEF)).collect()),
+            (
+                "runs of four that differ in low bits",
+                random(3, rows).map(|x| (x >> 8) % 3000 << 48 | x % 256).collect(),
+            ),
+            (
+                "a giant run out of order",
+                random(4, rows).map(|x| if x % 20 == 0 { 9 << 40 | x % 977 } else { x }).collect(),
+            ),
+            ("a giant run of equals", random(5, rows).map(|x| if x % 20 == 0 { 9 << 40 } else { x }).collect()),
+            (
+                "an outlier the sample misses",
+                (0..rows as u64).map(|x| if x == 4321 { u64::MAX } else { x << 20 }).collect(),
+            ),
+            ("few values", random(6, rows).map(|x| x % 3 << 60).collect()),
+        ];
+        for (name, keys) in shapes {
+            let (buffer, low) = (upload(&device, &keys), random(7, rows).map(|x| x % 5).collect::<Vec<_>>());
+            let more = upload(&device, &low);
+            let tuning = Tuning { sampled_rows: 0, ..TUNED };
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let found = argsort_tuned(&device, &key, &[], rows as u64, tuning).unwrap();
+            assert_eq!(read::<u32>(&found, rows), expected_order(|row| keys[row as usize], rows), "{name}");
+            let words = [SortWord { keys: &more, bits: 3 }];
+            let found = argsort_tuned(&device, &key, &words, rows as u64, tuning).unwrap();
+            let expected = expected_order(|row| (keys[row as usize], low[row as usize]), rows);
+            assert_eq!(read::<u32>(&found, rows), expected, "{name}, two words");
+        }
+        assert!(device.launches().contains_key("sort_runs_packed"));
     }
 }

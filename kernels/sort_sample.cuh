@@ -1,0 +1,75 @@
+// sort_sample.cuh: how far a sort's keys spread, from a sample: their least and greatest, and how many pairs of sampled
+// rows would be equal if only the highest 16, 24, … bits of the keys were compared.
+//
+//   keys 00·01 00·10 01·00 01·11    by the highest 2 of 4 bits: pairs (1, 2) and (3, 4); by all 4: none
+//
+//   1. sort_sample_draw    one row of each stretch of rows, at random within it
+//   2. sort_sample_pairs   each key, cut to each width, goes into a hash table of its own; whoever finds c equal keys there
+//                          makes c pairs
+//
+// With s samples of n rows, pairs × n / (s² / 2) estimates how many others a row meets that are equal in those bits.
+// One sample is read 7 times from L2; the keys of the whole sort only where they are sampled.
+#pragma once
+#include "hash.cuh"
+#include "sort_key.cuh"
+
+namespace wf {
+
+constexpr u32 SORT_SAMPLE_LEVELS = 7;        // the last compares whole keys
+constexpr u32 SORT_SAMPLE_FIRST_BITS = 16;   // what the first level compares; each further one 8 more
+constexpr u32 SORT_SAMPLE_THREADS = 256;
+
+struct SortSample {
+    SortKey key;
+    u64 rows;
+    u64 samples;
+    u64* keys;    // samples
+    u64* found;   // least, complement of greatest: all ones before; then SORT_SAMPLE_LEVELS numbers of pairs, zero before
+    u64 slots;    // of each level's table, a power of two of at least 2 × samples
+    u64* tables;  // levels × (slots + 1), all ones
+    u32* counts;  // levels × (slots + 1), zero
+};
+
+WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
+    const u64 at = u64(global_thread());
+    u64 key = 0;
+    if (at < p.samples) {
+        const u64 stretch = p.rows / p.samples;
+        key = sort_key(p.key, at * stretch + hash_mix(at) % stretch);
+        p.keys[at] = key;
+    }
+    u64 least = at < p.samples ? key : ~u64(0), most = at < p.samples ? ~key : ~u64(0);
+    for (u32 step = 16; step != 0; step /= 2) {
+        least = minimum(least, __shfl_xor_sync(FULL_WARP, least, step));
+        most = minimum(most, __shfl_xor_sync(FULL_WARP, most, step));
+    }
+    if (lane() == 0) {
+        atomicMin(p.found, least);
+        atomicMin(p.found + 1, most);
+    }
+}
+
+WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
+    const u64 at = u64(global_thread());
+    const u64 least = p.found[0], span = ~p.found[1] - least;
+    const u32 bits = 64 - u32(leading_zeros(span));
+    for (u32 l = 0; l < SORT_SAMPLE_LEVELS; ++l) {
+        const u32 compared = l + 1 == SORT_SAMPLE_LEVELS ? 64 : SORT_SAMPLE_FIRST_BITS + 8 * l;
+        u64 slot = HASH_NONE;
+        if (at < p.samples) {
+            const u64 key = p.keys[at] - least;
+            bool fresh;
+            slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, compared < bits ? key >> (bits - compared) : key, fresh);
+        }
+        __syncwarp(FULL_WARP);  // the lanes probed for different lengths
+        u64 pairs = slot != HASH_NONE ? atomicAdd(p.counts + l * (p.slots + 1) + slot, 1u) : 0u;
+        for (u32 step = 16; step != 0; step /= 2) pairs += __shfl_xor_sync(FULL_WARP, pairs, step);
+        if (lane() == 0 && pairs != 0) atomicAdd(p.found + 2 + l, pairs);
+    }
+}
+
+}  // namespace wf
+
+#define WF_SORT_SAMPLE_ENTRIES                                                                                           \
+    WF_KERNEL_BOUNDS(wf::SORT_SAMPLE_THREADS, 1, sort_sample_draw, wf::SortSample) { wf::sort_sample_draw_body(p); }     \
+    WF_KERNEL_BOUNDS(wf::SORT_SAMPLE_THREADS, 1, sort_sample_pairs, wf::SortSample) { wf::sort_sample_pairs_body(p); }

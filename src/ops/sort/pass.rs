@@ -1,0 +1,257 @@
+//! The passes of a radix sort: shapes of their kernels, histograms, launches.
+
+use super::OPERATOR;
+use super::key::SortKey;
+use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
+use crate::error::Result;
+use crate::ops::{grid, tiles};
+
+const DIGITS: usize = 256;
+/// `SORT_HISTOGRAM_THREADS` and `SORT_HISTOGRAM_ITEMS` of the kernels.
+const HISTOGRAM_THREADS: u32 = 512;
+const HISTOGRAM_TILE: u64 = 512 * 8;
+/// Rows above which the words of the look-back have 64 bits instead of 32.
+const WIDE_ROWS: u64 = 1 << 30;
+
+/// The shape of one pass kernel: what travels, and its tile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Keys of 32 bits alone.
+    U32,
+    /// Keys of 64 bits alone, or packed with row numbers.
+    U64,
+    /// Keys of 32 bits with values of 32.
+    U32U32,
+    /// Keys of 32 bits with values of 64.
+    U32U64,
+    /// Keys of 64 bits with values of 32.
+    U64U32,
+    /// Keys of 64 bits with values of 64.
+    U64U64,
+}
+
+/// What a pass does beside moving rows: the first reads the column as it is, the last writes it so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ends {
+    pub(super) first: bool,
+    pub(super) last: bool,
+}
+
+impl Pass {
+    const ALL: [Pass; 6] = [Pass::U32, Pass::U64, Pass::U32U32, Pass::U32U64, Pass::U64U32, Pass::U64U64];
+
+    /// The shape for keys and values of these widths in bytes; no values: 0.
+    pub(super) fn of(key: usize, value: usize) -> Pass {
+        let fits = |pass: &Pass| (pass.key_width(), pass.value_width()) == (key, value);
+        Pass::ALL.into_iter().find(fits).expect("keys of 4 or 8 bytes, values of 0, 4 or 8")
+    }
+
+    fn name(self, wide: bool, ends: Ends) -> String {
+        let (key, value) = self.types();
+        let value = value.map(|value| format!("_{value}")).unwrap_or_default();
+        let flag = |set: bool, name: &'static str| if set { name } else { "" };
+        let (wide, first, last) = (flag(wide, "_wide"), flag(ends.first, "_first"), flag(ends.last, "_last"));
+        format!("sort_pass{wide}_{key}{value}{first}{last}")
+    }
+
+    /// Key and value in the kernels' spelling.
+    fn types(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Pass::U32 => ("u32", None),
+            Pass::U64 => ("u64", None),
+            Pass::U32U32 => ("u32", Some("u32")),
+            Pass::U32U64 => ("u32", Some("u64")),
+            Pass::U64U32 => ("u64", Some("u32")),
+            Pass::U64U64 => ("u64", Some("u64")),
+        }
+    }
+
+    pub(super) fn key_width(self) -> usize {
+        if matches!(self, Pass::U32 | Pass::U32U32 | Pass::U32U64) { 4 } else { 8 }
+    }
+
+    pub(super) fn value_width(self) -> usize {
+        match self {
+            Pass::U32 | Pass::U64 => 0,
+            Pass::U32U32 | Pass::U64U32 => 4,
+            Pass::U32U64 | Pass::U64U64 => 8,
+        }
+    }
+
+    /// Threads of a block and rows of a thread: the largest tile of which two blocks fit a multiprocessor without spilling
+    /// registers. Larger tiles pay the look-back less often. Milliseconds a pass of 100M rows, H200, chosen in brackets:
+    ///
+    /// ```text
+    ///   u64        384×15 .907  384×18 .814  512×16 .690  384×20 [.679]  384×24 .737 (spills)  1024×16 .747
+    ///   u32        384×24 .619  512×24 .504  384×30 [.503]  512×26 .527 (spills)  768×28 .566
+    ///   u64 + u64  384×12 1.38  512×11 [1.18]  384×15 1.19 (spills)  768×12 1.25
+    ///   u64 + u32  512×11 1.04  512×14 [.946]  384×18 .950
+    ///   u32 + u32  512×16 [.791]  512×20 .745 (spills)
+    /// ```
+    fn tile(self) -> (u32, u32) {
+        match self {
+            Pass::U32 => (384, 30),
+            Pass::U64 => (384, 20),
+            Pass::U32U32 => (512, 16),
+            Pass::U32U64 => (512, 11),
+            Pass::U64U32 => (512, 14),
+            Pass::U64U64 => (512, 11),
+        }
+    }
+
+    /// Bytes of `SortShared`: counts and masks of each warp, or the tile's keys or values; then a base for each digit.
+    fn shared(self) -> u32 {
+        let (threads, items) = self.tile();
+        let widest = self.key_width().max(self.value_width()) as u32;
+        (threads / 32 * DIGITS as u32 * 8).max(threads * items * widest) + DIGITS as u32 * 4
+    }
+
+    fn source(self, wide: bool, ends: Ends) -> Source {
+        let name = self.name(wide, ends);
+        let (key, value) = self.types();
+        let value = value.map_or("wf::SortNothing".into(), |value| format!("wf::{value}"));
+        let (threads, items) = self.tile();
+        let word = if wide { "wf::u64" } else { "wf::u32" };
+        let Ends { first, last } = ends;
+        let stamp = format!("WF_SORT_PASS({name}, wf::{key}, {value}, {word}, {threads}, {items}, {first}, {last})");
+        Source::new(name, format!("#include \"sort.cuh\"\n{stamp}\n"))
+    }
+}
+
+fn histogram_source(key_width: usize, passes: u32) -> Source {
+    let key = if key_width == 4 { "u32" } else { "u64" };
+    let name = format!("sort_histogram_{key}_{passes}");
+    let text = format!("#include \"sort.cuh\"\nWF_SORT_HISTOGRAM({name}, wf::{key}, {passes})\n");
+    Source::new(name, text)
+}
+
+pub(super) fn sources() -> Vec<Source> {
+    let mut sources = vec![];
+    for pass in Pass::ALL {
+        for (first, last) in [(false, false), (true, false), (false, true), (true, true)] {
+            sources.extend([false, true].map(|wide| pass.source(wide, Ends { first, last })));
+        }
+    }
+    sources.extend([(4, 4), (8, 1), (8, 4), (8, 8)].map(|(width, passes)| histogram_source(width, passes)));
+    sources
+}
+
+/// Where the rows of each digit begin, and which digits matter.
+pub(super) struct Digits {
+    /// `u32 × 256` for each digit.
+    offsets: Buffer,
+    /// Digits that are not the same in every key, least significant first.
+    pub(super) live: Vec<u32>,
+    /// The greatest key.
+    pub(super) greatest: u64,
+}
+
+impl Digits {
+    /// Counts `digits` digits of every key from bit `shift` on. Waits for the counts.
+    pub(super) fn count(device: &Device, key: &SortKey<'_>, rows: u64, shift: u32, digits: u32) -> Result<Digits> {
+        assert!(digits <= 8, "{digits} digits of 64 bits");
+        let cells = digits as usize * DIGITS;
+        let counts = device.alloc_zeroed(OPERATOR, (cells + 1) * 8)?;
+        let offsets = device.alloc(OPERATOR, cells * 4)?;
+        if digits == 0 {
+            return Ok(Digits { offsets, live: Vec::new(), greatest: 0 });
+        }
+        let source = histogram_source(key.kind.width(), digits);
+        let kernel = device.kernel(&source, &source.name)?;
+        let full = u64::from(device.full_grid(&kernel, HISTOGRAM_THREADS, 0)?);
+        let [data, kind, flip, base] = key.arguments();
+        let greatest = counts.slice(cells * 8);
+        let arguments =
+            [data, kind, flip, base, rows.into(), u64::from(shift).into(), (&counts).into(), greatest.into()];
+        let blocks = tiles(rows, HISTOGRAM_TILE).min(full);
+        // SAFETY: SortHistogram { key: rows of its kind (its maker's promise); rows; shift; counts: digits × 256 zeroed
+        // u64; greatest: one more }.
+        unsafe { device.launch(&kernel, grid(blocks, HISTOGRAM_THREADS), &arguments)? };
+        let kernel = device.kernel(&super::source(), "sort_offsets")?;
+        let arguments: [Argument; 2] = [(&counts).into(), (&offsets).into()];
+        // SAFETY: SortOffsets { counts: digits × 256 u64, offsets: digits × 256 u32 }, one block of 256 for each digit.
+        unsafe { device.launch(&kernel, grid(u64::from(digits), DIGITS as u32), &arguments)? };
+        let mut counts = counts.read_words(0, cells + 1)?;
+        let greatest = counts.pop().unwrap_or(0);
+        let live = counts.chunks_exact(DIGITS).zip(0..).filter(|(digit, _)| !digit.contains(&rows)).map(|(_, at)| at);
+        Ok(Digits { offsets, live: live.collect(), greatest })
+    }
+}
+
+/// Everything of a pass but its scratch memory.
+pub(super) struct PassRun<'a> {
+    pub(super) ends: Ends,
+    /// Which of the counted digits this is.
+    pub(super) digit: u32,
+    pub(super) shift: u32,
+    pub(super) drop: u32,
+    pub(super) index_bits: u32,
+    /// What this pass reads: the key's own data in the first pass, then what travels.
+    pub(super) keys: Slice<'a>,
+    pub(super) values: Option<Slice<'a>>,
+    pub(super) order: Option<&'a Buffer>,
+    pub(super) keys_out: Option<&'a Buffer>,
+    pub(super) values_out: Option<&'a Buffer>,
+}
+
+/// Runs the passes of one sort, which share scratch memory.
+pub(super) struct Sorter<'a> {
+    device: &'a Device,
+    pass: Pass,
+    rows: u64,
+    wide: bool,
+    /// The ticket in the first 16 bytes, then 256 words for each tile.
+    state: Buffer,
+}
+
+const TICKET_BYTES: usize = 16;
+
+impl<'a> Sorter<'a> {
+    pub(super) fn new(device: &'a Device, pass: Pass, rows: u64, wide: bool) -> Result<Self> {
+        let wide = wide || rows >= WIDE_ROWS;
+        let word = if wide { 8 } else { 4 };
+        let (threads, items) = pass.tile();
+        let tiles = tiles(rows, u64::from(threads * items)) as usize;
+        let state = device.alloc(OPERATOR, TICKET_BYTES + tiles * DIGITS * word)?;
+        Ok(Sorter { device, pass, rows, wide, state })
+    }
+
+    pub(super) fn run(&mut self, key: &SortKey<'_>, digits: &Digits, run: PassRun<'_>) -> Result<()> {
+        let (threads, items) = self.pass.tile();
+        let source = self.pass.source(self.wide, run.ends);
+        let kernel = self.device.kernel(&source, &source.name)?;
+        self.state.fill(0)?;
+        let null = Argument::from(0u64);
+        let rows = self.rows as usize;
+        let numbers = run.ends.last && run.index_bits != 0;
+        let key_width = if numbers { 4 } else { self.pass.key_width() };
+        for (buffer, width) in [(run.order, 4), (run.keys_out, key_width), (run.values_out, self.pass.value_width())] {
+            assert!(buffer.is_none_or(|b| b.len() >= rows * width), "{rows} rows of {width} bytes");
+        }
+        let or_null = |buffer: Option<&Buffer>| buffer.map_or(null, Argument::from);
+        let [data, kind, flip, base] = key.arguments_of(run.keys);
+        let arguments: [Argument; 15] = [
+            data,
+            kind,
+            flip,
+            base,
+            run.values.map_or(null, Argument::from),
+            or_null(run.order),
+            or_null(run.keys_out),
+            or_null(run.values_out),
+            self.rows.into(),
+            u64::from(run.shift).into(),
+            u64::from(run.drop).into(),
+            u64::from(run.index_bits).into(),
+            digits.offsets.slice(run.digit as usize * DIGITS * 4).into(),
+            self.state.slice(TICKET_BYTES).into(),
+            (&self.state).into(),
+        ];
+        let blocks = tiles(self.rows, u64::from(threads * items));
+        let grid = Grid { shared: self.pass.shared(), ..grid(blocks, threads) };
+        // SAFETY: SortPass, in order: what is written has the widths checked above or is null where the kernel allows it
+        // (values: numbers the rows; keys_out: not wanted); what is read was written by the pass before, or is the
+        // caller's; offsets: 256 u32 of this digit; state: tiles × 256 words and the ticket, zeroed above.
+        unsafe { self.device.launch(&kernel, grid, &arguments) }
+    }
+}
