@@ -302,7 +302,16 @@ impl Maker {
         match class {
             Class::Int => {
                 let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
-                match self.rng.random_range(0..7) {
+                match self.rng.random_range(0..9) {
+                    6 => format!(
+                        "CAST({}({}) AS int)",
+                        self.pick(&["octet_length", "bit_length", "ascii"]),
+                        self.expr(Class::Text, from, depth)
+                    ),
+                    7 => {
+                        let (text, part) = (self.expr(Class::Text, from, depth), self.leaf(Class::Text, from));
+                        format!("CAST(strpos({text}, {part}) AS int)")
+                    }
                     0 => format!("({a} + {b})"),
                     1 => format!("({a} - {b})"),
                     2 => format!("({a} * {})", self.rng.random_range(-9..10)),
@@ -333,8 +342,16 @@ impl Maker {
             }
             Class::Text => {
                 let a = self.expr(class, from, depth);
-                match self.rng.random_range(0..4) {
-                    0 => format!("substr({a}, {})", self.rng.random_range(1..5)),
+                match self.rng.random_range(0..7) {
+                    4 => format!("right({a}, {})", self.rng.random_range(-5..14)),
+                    5 => {
+                        format!("{}({a}, '{}')", self.pick(&["btrim", "ltrim", "rtrim"]), self.pick(&["ae", "é", "1t"]))
+                    }
+                    6 => {
+                        let field = self.pick(&[1, 2, 3, -1, -2]);
+                        format!("split_part({a}, '{}', {field})", self.pick(&["e", " ", "é", "tw"]))
+                    }
+                    0 => format!("substr({a}, {})", self.rng.random_range(-2..5)),
                     1 => format!("substr({a}, {}, {})", self.rng.random_range(1..5), self.rng.random_range(0..15)),
                     2 => format!("left({a}, {})", self.rng.random_range(0..14)),
                     _ => format!("nullif({a}, {})", self.leaf(class, from)),
@@ -367,11 +384,12 @@ impl Maker {
                 format!("({} IS{} NULL)", self.expr(class, from, depth), self.pick(&["", " NOT"]))
             }
             4 => {
-                let patterns = ["a%", "%e%", "%7", "_b%", "%", "twelve%s", "%é%", "1_3%"];
+                let patterns = ["a%", "%e%", "%7", "_b%", "%", "twelve%s", "%t%E%", "1_3%"];
                 format!(
-                    "({}{} LIKE '{}')",
+                    "({}{} {} '{}')",
                     self.expr(Class::Text, from, depth),
                     self.pick(&["", " NOT"]),
+                    self.pick(&["LIKE", "LIKE", "ILIKE"]),
                     self.pick(&patterns)
                 )
             }

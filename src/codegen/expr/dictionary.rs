@@ -1,14 +1,15 @@
-//! Conditions on one dictionary-encoded string column, evaluated on the host once for each entry.
+//! Conditions on, and measures of, one dictionary-encoded string column, evaluated on the host once for each entry.
 //!
 //! The dictionary is sorted, so that =, <, BETWEEN, IN and LIKE 'prefix%' select a run of codes: the kernel compares the
 //! code with its ends. Of up to 64 entries the answers are one word, of which the code picks a bit. Else they are a
-//! table. All of it are parameters: other constants run through the same kernel.
+//! table. Integers of entries (lengths, positions) are a table, too. All of it are parameters: other constants run
+//! through the same kernel.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, BooleanArray, RecordBatch, new_null_array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use datafusion::arrow::compute::{cast, concat};
-use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::arrow::datatypes::{Field, Int64Type, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -18,13 +19,22 @@ use super::*;
 use crate::codegen::value::DictionaryInput;
 
 impl Compiler<'_> {
-    /// The value of a condition that looks at nothing but one dictionary-encoded column, or `None`.
+    /// The value of a condition or an integer that looks at nothing but one dictionary-encoded column, or `None`.
     pub(super) fn by_dictionary(&mut self, expr: &Expr) -> Result<Option<Value>> {
         let Some(column) = self.sole_column(expr)? else { return Ok(None) };
         let value = self.inputs.column(&column, self.out)?;
         let Some(input) = &value.dictionary else { return Ok(None) };
         let dtype = self.schema.data_type(&column)?.clone();
         let Some(answers) = answers(expr, &column, &dtype, input) else { return Ok(None) };
+        match answers.data_type() {
+            DataType::Boolean => Ok(Some(self.condition(&answers, &value, input))),
+            _ => Ok(self.measure(&answers, &value, input)),
+        }
+    }
+
+    /// A condition, from its answers for each entry and null.
+    fn condition(&mut self, answers: &ArrayRef, value: &Value, input: &DictionaryInput) -> Value {
+        let answers = answers.as_boolean();
         // The last answer is that of null.
         let entries = answers.len() - 1;
         let null = answers.is_valid(entries).then(|| answers.value(entries));
@@ -45,10 +55,34 @@ impl Compiler<'_> {
             };
         }
         let known = known.map(|known| self.out.let_("bool", known));
-        Ok(Some(self.result(DataType::Boolean, Repr::Bool, test, known)))
+        self.result(DataType::Boolean, Repr::Bool, test, known)
     }
 
-    /// The only column of a condition on strings, where evaluating it on the dictionary makes sense.
+    /// An integer of each entry, from a table. `None` where some entry has none, or null has one.
+    fn measure(&mut self, answers: &ArrayRef, value: &Value, input: &DictionaryInput) -> Option<Value> {
+        let dtype = answers.data_type().clone();
+        let repr = Repr::of(&dtype)?;
+        let wide = cast(answers, &DataType::Int64).ok()?;
+        let wide = wide.as_primitive::<Int64Type>();
+        let entries = wide.len() - 1;
+        if wide.is_valid(entries) || wide.null_count() != 1 {
+            return None;
+        }
+        let numbers = &wide.values()[..entries];
+        let range = (i128::from(*numbers.iter().min()?), i128::from(*numbers.iter().max()?));
+        let table: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let table = self.inputs.constant(&table);
+        // The code beneath a null may be anything.
+        let code = match &value.valid {
+            Some(valid) => format!("{valid} ? {} : 0u", input.code),
+            None => input.code.clone(),
+        };
+        let rvalue = format!("({})((const i64*)({table}))[{code}]", repr.device_type());
+        Some(self.result(dtype, repr, rvalue, value.valid.clone()).with_range(Some(range)))
+    }
+
+    /// The only column of a condition on strings (or of an integer made of one), where evaluating it on the dictionary
+    /// makes sense.
     fn sole_column(&self, expr: &Expr) -> Result<Option<Column>> {
         match expr {
             Expr::Column(_) | Expr::Literal(_, _) | Expr::Alias(_) | Expr::IsNull(_) | Expr::IsNotNull(_) => {
@@ -59,7 +93,8 @@ impl Compiler<'_> {
         let columns = expr.column_refs();
         let mut columns = columns.into_iter();
         let (Some(column), None) = (columns.next(), columns.next()) else { return Ok(None) };
-        if !is_string(self.schema.data_type(column)?) || expr.get_type(self.schema)? != DataType::Boolean {
+        let dtype = expr.get_type(self.schema)?;
+        if !is_string(self.schema.data_type(column)?) || !(dtype == DataType::Boolean || dtype.is_integer()) {
             return Ok(None);
         }
         // Subqueries and volatile functions have no answer per entry.
@@ -115,9 +150,9 @@ fn run(selected: &[bool]) -> Option<(usize, usize)> {
     selected[low + len..].iter().all(|s| !s).then_some((low, len))
 }
 
-/// What the condition says of each entry, and of null. `None` where the host cannot tell, or fails on an entry that the
+/// What the expression says of each entry, and of null. `None` where the host cannot tell, or fails on an entry that the
 /// column perhaps does not hold.
-fn answers(expr: &Expr, column: &Column, dtype: &DataType, input: &DictionaryInput) -> Option<BooleanArray> {
+fn answers(expr: &Expr, column: &Column, dtype: &DataType, input: &DictionaryInput) -> Option<ArrayRef> {
     let entries = cast(&input.dictionary.values, dtype).ok()?;
     let null = new_null_array(dtype, 1);
     let entries = concat(&[&entries, &null]).ok()?;
@@ -136,6 +171,5 @@ fn answers(expr: &Expr, column: &Column, dtype: &DataType, input: &DictionaryInp
     let schema = DFSchema::try_from(schema).ok()?;
     let props = ExecutionProps::new();
     let physical = create_physical_expr(&expr, &schema, &props, &PhysicalPlanningContext::default()).ok()?;
-    let array = physical.evaluate(&batch).ok()?.into_array(batch.num_rows()).ok()?;
-    array.as_boolean_opt().cloned()
+    physical.evaluate(&batch).ok()?.into_array(batch.num_rows()).ok()
 }
