@@ -55,6 +55,16 @@ pub(crate) enum FloatSums {
     Ordered,
 }
 
+/// How an aggregation is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) floats: FloatSums,
+    /// Seed of hashed keys.
+    pub(crate) seed: u64,
+    /// Whether the slot of each row is wanted, see [`Partial::row_slots`].
+    pub(crate) row_slots: bool,
+}
+
 /// An accumulator and what goes into it.
 struct Feed {
     accumulator: Accumulator,
@@ -84,7 +94,8 @@ pub(crate) struct OrderedFeed {
 pub(crate) struct Partial {
     pub(crate) slots: GroupSlots,
     pub(crate) ordered: Vec<OrderedFeed>,
-    /// Slot (`u32`) of each input row, where `ordered` is not empty; all ones where the row has none.
+    /// Slot (`u32`) of each input row, where `ordered` is not empty or they were asked for; all ones where the row has
+    /// none.
     pub(crate) row_slots: Option<Arc<Buffer>>,
     /// The group's key is a hash, which `verify` has to confirm against the first row of each slot.
     pub(crate) hashed: Option<KeyLayout>,
@@ -149,13 +160,12 @@ pub(crate) fn aggregate(
     flow: &Flow,
     groups: &[Expr],
     calls: &[AggregateCall],
-    floats: FloatSums,
-    seed: u64,
+    manner: Manner,
 ) -> Result<Attempt> {
     let mut expected = Expected { capacity: FIRST_CAPACITY, sampled: calls.is_empty(), listed: None };
     loop {
-        match attempt(device, flow, groups, calls, floats, seed, &expected)? {
-            Tried::WantsSample => expected = sample(device, flow, groups, seed)?,
+        match attempt(device, flow, groups, calls, manner, &expected)? {
+            Tried::WantsSample => expected = sample(device, flow, groups, manner.seed)?,
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::TABLE_FULL) => expected.capacity *= 16,
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::INEXACT) => return Ok(Attempt::Inexact),
             Tried::Attempt(attempt, _) => return Ok(attempt),
@@ -181,9 +191,8 @@ fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Ex
 /// Lists the flow's groups, unless they do not fit a table of this capacity.
 fn list(device: &Device, flow: &Flow, groups: &[Expr], seed: u64, capacity: u64) -> Result<Option<Listed>> {
     let expected = Expected { capacity, sampled: true, listed: None };
-    let Tried::Attempt(Attempt::Done(partial), retry) =
-        attempt(device, flow, groups, &[], FloatSums::Fixed, seed, &expected)?
-    else {
+    let manner = Manner { floats: FloatSums::Fixed, seed, row_slots: false };
+    let Tried::Attempt(Attempt::Done(partial), retry) = attempt(device, flow, groups, &[], manner, &expected)? else {
         return Ok(None);
     };
     if retry.is_some_and(|retry| retry.has(Retry::TABLE_FULL)) {
@@ -208,11 +217,11 @@ fn attempt(
     flow: &Flow,
     groups: &[Expr],
     calls: &[AggregateCall],
-    floats: FloatSums,
-    seed: u64,
+    manner: Manner,
     expected: &Expected,
 ) -> Result<Tried> {
     const OPERATOR: &str = "aggregate";
+    let Manner { floats, seed, row_slots: wanted } = manner;
     let rows = flow.source.rows();
     let mut generator = Generator::new(flow);
     let mut out = Emitter::new("v");
@@ -229,6 +238,7 @@ fn attempt(
         .filter(|(_, f)| f.accumulator == Accumulator::Row || sums && f.accumulator == Accumulator::Float)
         .map(|(at, f)| OrderedFeed { accumulator: at, call: f.call, greatest: f.greatest })
         .collect();
+    let by_rows = wanted || !ordered.is_empty();
     let exact = shape.layout.is_exact();
     let in_place = is_in_place(flow);
     let plain_keys = in_place && groups.iter().all(|g| plain_column(flow, g).is_some());
@@ -248,9 +258,9 @@ fn attempt(
     let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
 
     // Ungrouped: registers. (An ordered accumulator needs slots of rows, so the general way serves it.)
-    let in_registers = groups.is_empty() && ordered.is_empty();
+    let in_registers = groups.is_empty() && !by_rows;
     let direct = shape.layout.dense_domain(SMALL_DOMAIN.max(rows.saturating_mul(4)).min(1 << 28));
-    let hashed = direct.is_none() && exact && ordered.is_empty();
+    let hashed = direct.is_none() && exact && !by_rows;
     // Of rows that are mostly dropped a sample says little, and listing would cost a second pass over all of them.
     let samplable = matches!(flow.source, Source::Relation(_)) && rows >= SAMPLED_FROM && !flow.drops_rows();
     if hashed && samplable && !expected.sampled {
@@ -309,7 +319,7 @@ fn attempt(
                 )
             }
         };
-        if !ordered.is_empty() {
+        if by_rows {
             let buffer = Arc::new(device.alloc_filled(OPERATOR, rows as usize * 4, 0xFF)?);
             generator.params.pointer("u32", &buffer, 0);
             row_slots = Some(buffer);

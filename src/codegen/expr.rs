@@ -174,7 +174,7 @@ impl Compiler<'_> {
             Plus | Minus | Multiply | Divide | Modulo => {
                 self.arithmetic(binary.op, left, right, &expr.get_type(self.schema)?)
             }
-            BitwiseAnd | BitwiseOr | BitwiseXor => {
+            BitwiseAnd | BitwiseOr | BitwiseXor | BitwiseShiftLeft | BitwiseShiftRight => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
                 self.bitwise(binary.op, &left, &right)
             }

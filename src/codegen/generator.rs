@@ -336,6 +336,11 @@ impl<'a> Generator<'a> {
         format!("{name}[k]")
     }
 
+    /// String views in outputs may point into these.
+    pub(crate) fn point_into(&mut self, characters: &[Arc<Buffer>]) {
+        self.characters.extend(characters.iter().cloned());
+    }
+
     /// Later loads happen where they stand, not ahead for all of a thread's rows.
     pub(crate) fn close_eager(&mut self) {
         self.eager_open = false;

@@ -1,7 +1,9 @@
 //! Runs plans for a session that has a device.
 
 mod aggregate;
+mod grouping;
 mod join;
+mod regroup;
 mod run;
 mod scan;
 mod sort;

@@ -15,6 +15,7 @@ mod join;
 mod limit;
 mod project;
 mod random;
+mod regroup;
 mod session;
 mod sort;
 mod tables;

@@ -231,7 +231,9 @@ impl Maker {
             list.push(format!("{call} AS a{at}"));
         }
         let mut sql = format!("SELECT {} FROM {}{}", list.join(", "), from.text, self.filter(&from));
-        if !keys.is_empty() {
+        if !keys.is_empty() && keys.len() < 3 && self.chance(0.12) {
+            let _ = write!(sql, " GROUP BY {} ({})", self.pick(&["ROLLUP", "CUBE"]), keys.join(", "));
+        } else if !keys.is_empty() {
             let _ = write!(sql, " GROUP BY {}", keys.join(", "));
             if self.chance(0.25) {
                 let _ = write!(sql, " HAVING count(*) {} 2", self.pick(&["<", ">", "="]));
@@ -255,7 +257,29 @@ impl Maker {
     }
 
     fn aggregate(&mut self, from: &From) -> String {
-        match self.rng.random_range(0..9) {
+        match self.rng.random_range(0..15) {
+            9 => {
+                let class = self.pick(&[Class::Int, Class::Text, Class::Bool, Class::Date, Class::Decimal]);
+                format!("count(DISTINCT {})", self.expr(class, from, 1))
+            }
+            10 => {
+                let column = self.pick(&["k", "w", "m", "x", "u8"]);
+                format!("{}(DISTINCT {})", self.pick(&["sum", "avg"]), self.column(from, column))
+            }
+            11 => {
+                let function = self.pick(&["var", "var_pop", "stddev", "stddev_pop"]);
+                let column = self.pick(&["k", "k2", "x", "i16", "u8"]);
+                format!("{function}({})", self.column(from, column))
+            }
+            12 => {
+                let (x, y) = (self.column(from, "x"), self.column(from, "k2"));
+                format!("{}({x}, {y})", self.pick(&["covar_samp", "covar_pop"]))
+            }
+            13 => {
+                let column = self.pick(&["k", "i8", "w", "m", "x", "u64", "i16"]);
+                format!("median({})", self.column(from, column))
+            }
+            14 => format!("{}({})", self.pick(&["bool_and", "bool_or"]), self.expr(Class::Bool, from, 1)),
             0 => "count(*)".into(),
             1 => {
                 let class = self.pick(&CLASSES);
