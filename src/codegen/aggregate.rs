@@ -14,7 +14,7 @@ use datafusion::logical_expr::Expr;
 
 use super::emit::Emitter;
 use super::flow::{Flow, Source};
-use super::generator::{Generator, Pass};
+use super::generator::{Generator, Pass, arena_for};
 use super::groups::{Accumulator, GroupKeys, GroupOutput, GroupSlots, Occupancy, OutputKind};
 use super::kernel::{Control, Generated, Retry, THREADS, items_for, striding_blocks};
 use super::keys::{KeyLayout, NullKeys};
@@ -132,6 +132,8 @@ const FEW: u64 = 2048;
 /// What is known of the groups before they are aggregated through a hash table.
 struct Expected {
     capacity: u64,
+    /// Bytes for characters of strings that are made.
+    arena: u64,
     /// A sample was looked at, or cannot be.
     sampled: bool,
     listed: Option<Listed>,
@@ -152,6 +154,8 @@ struct Listed {
 enum Tried {
     Attempt(Attempt, Option<Retry>),
     WantsSample,
+    /// The strings that were made took this many bytes, more than there were.
+    ArenaFull(u64),
 }
 
 /// Aggregates the flow by `groups`.
@@ -162,10 +166,12 @@ pub(crate) fn aggregate(
     calls: &[AggregateCall],
     manner: Manner,
 ) -> Result<Attempt> {
-    let mut expected = Expected { capacity: FIRST_CAPACITY, sampled: calls.is_empty(), listed: None };
+    let arena = arena_for(flow.source.rows());
+    let mut expected = Expected { capacity: FIRST_CAPACITY, arena, sampled: calls.is_empty(), listed: None };
     loop {
         match attempt(device, flow, groups, calls, manner, &expected)? {
             Tried::WantsSample => expected = sample(device, flow, groups, manner.seed)?,
+            Tried::ArenaFull(asked) => expected.arena = asked.max(2 * expected.arena),
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::TABLE_FULL) => expected.capacity *= 16,
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::INEXACT) => return Ok(Attempt::Inexact),
             Tried::Attempt(attempt, _) => return Ok(attempt),
@@ -176,7 +182,8 @@ pub(crate) fn aggregate(
 /// Counts the groups of the first rows. Few: lists all groups, by a pass over the keys. Mostly distinct: a table for as
 /// many groups as rows.
 fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
-    let mut expected = Expected { capacity: FIRST_CAPACITY, sampled: true, listed: None };
+    let arena = arena_for(flow.source.rows());
+    let mut expected = Expected { capacity: FIRST_CAPACITY, arena, sampled: true, listed: None };
     let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
     let first = Flow { source: Source::Relation(relation.slice(0, Some(SAMPLE))), ..flow.clone() };
     let Some(found) = list(device, &first, groups, seed, 2 * SAMPLE)? else { return Ok(expected) };
@@ -190,7 +197,7 @@ fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Ex
 
 /// Lists the flow's groups, unless they do not fit a table of this capacity.
 fn list(device: &Device, flow: &Flow, groups: &[Expr], seed: u64, capacity: u64) -> Result<Option<Listed>> {
-    let expected = Expected { capacity, sampled: true, listed: None };
+    let expected = Expected { capacity, arena: arena_for(flow.source.rows()), sampled: true, listed: None };
     let manner = Manner { floats: FloatSums::Fixed, seed, row_slots: false };
     let Tried::Attempt(Attempt::Done(partial), retry) = attempt(device, flow, groups, &[], manner, &expected)? else {
         return Ok(None);
@@ -366,7 +373,8 @@ fn attempt(
             _ => String::new(),
         })
         .collect();
-    let prepared = generator.finish(device)?;
+    let mut prepared = generator.finish(device, &pointer)?;
+    prepared.set_arena(device, OPERATOR, expected.arena)?;
     let items = items_for(prepared.eager_bytes);
     let statements = out.take();
     let names = Names { control: &pointer, accumulators: &pointers, exponents: &exponents, slots: &slot_count };
@@ -410,6 +418,12 @@ fn attempt(
     if rows > 0 || in_registers {
         let tiles = rows.div_ceil(u64::from(items * THREADS));
         Generated::new(device, stem, &prepared, &text)?.launch(device, striding_blocks(device, tiles), shared)?;
+        if prepared.arena.is_some() {
+            let asked = control.characters()?;
+            if asked > expected.arena {
+                return Ok(Tried::ArenaFull(asked));
+            }
+        }
         let fixed = shape.feeds.iter().any(|f| matches!(f.accumulator, Accumulator::Fixed { .. }));
         if text.contains("fail(") || direct.is_none() || fixed {
             retry = Some(control.read()?.0);

@@ -19,5 +19,6 @@ mod regroup;
 mod session;
 mod sort;
 mod tables;
+mod text;
 mod tpch;
 mod union;

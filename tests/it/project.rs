@@ -167,6 +167,8 @@ fn logic_and_choices() {
             "nvl(x, -1)",
             "k BETWEEN k2 AND 5",
             "CASE WHEN k = 0 THEN NULL ELSE 100 / k END",
+            "CASE WHEN k > 3 THEN m ELSE round(m, 1) END",
+            "coalesce(round(m, 1), m)",
         ],
     );
 }

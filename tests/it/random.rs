@@ -366,7 +366,26 @@ impl Maker {
             }
             Class::Text => {
                 let a = self.expr(class, from, depth);
-                match self.rng.random_range(0..7) {
+                match self.rng.random_range(0..12) {
+                    7 => format!("({a} || {})", self.leaf(class, from)),
+                    8 => format!("concat({a}, '-', {})", self.leaf(class, from)),
+                    9 => {
+                        format!(
+                            "replace({a}, '{}', '{}')",
+                            self.pick(&["e", "é", "a "]),
+                            self.pick(&["", "twice", "ü"])
+                        )
+                    }
+                    10 => format!(
+                        "{}({a}, {}, '{}')",
+                        self.pick(&["lpad", "rpad"]),
+                        self.rng.random_range(0..20),
+                        self.pick(&["é-", "x"])
+                    ),
+                    11 => match self.chance(0.5) {
+                        true => format!("reverse({a})"),
+                        false => format!("repeat({a}, {})", self.rng.random_range(0..4)),
+                    },
                     4 => format!("right({a}, {})", self.rng.random_range(-5..14)),
                     5 => {
                         format!("{}({a}, '{}')", self.pick(&["btrim", "ltrim", "rtrim"]), self.pick(&["ae", "é", "1t"]))

@@ -1,8 +1,8 @@
-//! Conditions on, and measures of, one dictionary-encoded string column, evaluated on the host once for each entry.
+//! Conditions on, measures of and strings made of one dictionary-encoded string column, evaluated on the host once for each entry.
 //!
 //! The dictionary is sorted, so that =, <, BETWEEN, IN and LIKE 'prefix%' select a run of codes: the kernel compares the
 //! code with its ends. Of up to 64 entries the answers are one word, of which the code picks a bit. Else they are a
-//! table. Integers of entries (lengths, positions) are a table, too. All of it are parameters: other constants run
+//! table. Integers of entries (lengths, positions) are a table, too, and so are strings made of them. All of it are parameters: other constants run
 //! through the same kernel.
 
 use std::sync::Arc;
@@ -28,6 +28,10 @@ impl Compiler<'_> {
         let Some(answers) = answers(expr, &column, &dtype, input) else { return Ok(None) };
         match answers.data_type() {
             DataType::Boolean => Ok(Some(self.condition(&answers, &value, input))),
+            dtype if is_string(dtype) => {
+                let dtype = expr.get_type(self.schema)?;
+                Ok(self.rewritten(&answers, &value, input, dtype))
+            }
             _ => Ok(self.measure(&answers, &value, input)),
         }
     }
@@ -81,6 +85,33 @@ impl Compiler<'_> {
         Some(self.result(dtype, repr, rvalue, value.valid.clone()).with_range(Some(range)))
     }
 
+    /// A string made of each entry, from a table. `None` where some entry has none, or null has one.
+    fn rewritten(
+        &mut self,
+        answers: &ArrayRef,
+        value: &Value,
+        input: &DictionaryInput,
+        dtype: DataType,
+    ) -> Option<Value> {
+        let texts = cast(answers, &DataType::Utf8View).ok()?;
+        let texts = texts.as_string_view();
+        let entries = texts.len() - 1;
+        if entries > MOST_REWRITTEN || texts.is_valid(entries) || texts.null_count() != 1 {
+            return None;
+        }
+        let texts: Vec<&str> = texts.iter().take(entries).flatten().collect();
+        let longest = texts.iter().map(|text| text.len()).max()?;
+        let table = self.inputs.strings(&texts);
+        // The code beneath a null may be anything.
+        let code = match &value.valid {
+            Some(valid) => format!("{valid} ? {} : 0u", input.code),
+            None => input.code.clone(),
+        };
+        let mut result = self.result(dtype, Repr::View, format!("({table})[{code}]"), value.valid.clone());
+        result.longest = u32::try_from(longest).ok();
+        Some(result)
+    }
+
     /// The only column of a condition on strings (or of an integer made of one), where evaluating it on the dictionary
     /// makes sense.
     fn sole_column(&self, expr: &Expr) -> Result<Option<Column>> {
@@ -94,7 +125,8 @@ impl Compiler<'_> {
         let mut columns = columns.into_iter();
         let (Some(column), None) = (columns.next(), columns.next()) else { return Ok(None) };
         let dtype = expr.get_type(self.schema)?;
-        if !is_string(self.schema.data_type(column)?) || !(dtype == DataType::Boolean || dtype.is_integer()) {
+        let wanted = dtype == DataType::Boolean || dtype.is_integer() || is_string(&dtype) && makes_text(expr);
+        if !is_string(self.schema.data_type(column)?) || !wanted {
             return Ok(None);
         }
         // Subqueries and volatile functions have no answer per entry.
@@ -110,7 +142,8 @@ impl Compiler<'_> {
                     | Expr::WindowFunction(_)
                     | Expr::Placeholder(_)
                     | Expr::OuterReferenceColumn(_, _)
-            ) && !node.is_volatile_node();
+            ) && !node.is_volatile_node()
+                && !is_boundless(node);
             Ok(if plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
         })?;
         Ok(plain.then(|| column.clone()))
@@ -140,6 +173,23 @@ impl Compiler<'_> {
             Some(valid) => format!("({valid} && ({table})[{code}] != 0)"),
             None => format!("(({table})[{code}] != 0)"),
         }
+    }
+}
+
+/// Most entries of a dictionary that are rewritten for a query.
+const MOST_REWRITTEN: usize = 1 << 16;
+
+/// Whether the length of the result is a number, which the host would make room for whatever it is.
+fn is_boundless(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if ["repeat", "lpad", "rpad"].contains(&call.name()))
+}
+
+/// Whether the expression is a function that makes new strings: others are as cheap for a row as a table is.
+fn makes_text(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(call) => ["concat", "upper", "lower", "replace", "reverse"].contains(&call.name()),
+        Expr::BinaryExpr(binary) => binary.op == Operator::StringConcat,
+        _ => false,
     }
 }
 
