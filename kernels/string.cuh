@@ -220,6 +220,57 @@ WF_DEVICE bool like(const view& v, const view& pattern) {
     return j == pattern.length;
 }
 
+// ASCII letters made small; other bytes as they are.
+WF_DEVICE u8 lowered(u8 byte) { return byte >= 'A' && byte <= 'Z' ? (u8)(byte + 32) : byte; }
+
+// Bytes of the character at `i` if it is `want`, an ASCII character that is no capital, or becomes it when case is
+// ignored; else 0. Beside the capitals, two characters outside of ASCII do: the sign of kelvin (k) and the long s.
+WF_DEVICE u32 same_letter(const view& v, u32 i, u8 want) {
+    u8 byte = byte_at(v, i);
+    if (lowered(byte) == want) return 1;
+    if (want == 'k' && byte == 0xe2 && byte_at(v, i + 1) == 0x84 && byte_at(v, i + 2) == 0xaa) return 3;
+    if (want == 's' && byte == 0xc5 && byte_at(v, i + 1) == 0xbf) return 2;
+    return 0;
+}
+
+// ILIKE, as `like`, of a pattern in ASCII without capitals.
+WF_DEVICE bool ilike(const view& v, const view& pattern) {
+    u32 i = 0, j = 0, retry_i = 0, retry_j = NOT_FOUND;
+    while (i < v.length) {
+        bool matched = false;
+        if (j < pattern.length) {
+            u8 want = byte_at(pattern, j);
+            if (want == '%') {
+                retry_i = i;
+                retry_j = ++j;
+                continue;
+            }
+            if (want == '_') {
+                i++;
+                while (i < v.length && continues(byte_at(v, i))) i++;
+                j++;
+                matched = true;
+            } else {
+                u32 skip = want == '\\' && j + 1 < pattern.length ? 1 : 0;
+                u32 bytes = same_letter(v, i, byte_at(pattern, j + skip));
+                if (bytes != 0) {
+                    i += bytes;
+                    j += skip + 1;
+                    matched = true;
+                }
+            }
+        }
+        if (matched) continue;
+        if (retry_j == NOT_FOUND) return false;
+        retry_i++;
+        while (retry_i < v.length && continues(byte_at(v, retry_i))) retry_i++;
+        i = retry_i;
+        j = retry_j;
+    }
+    while (j < pattern.length && byte_at(pattern, j) == '%') j++;
+    return j == pattern.length;
+}
+
 WF_DEVICE u32 character_count(const view& v) {
     u32 count = 0;
     for (u32 i = 0; i < v.length; i++) count += continues(byte_at(v, i)) ? 0 : 1;
@@ -266,6 +317,79 @@ WF_DEVICE view trimmed(const view& v, bool before, bool behind) {
     while (before && begin < end && byte_at(v, begin) == ' ') begin++;
     while (behind && end > begin && byte_at(v, end - 1) == ' ') end--;
     return slice(v, begin, end - begin);
+}
+
+// Whether the character in bytes `begin` to `end` of `v` is one of those of `set`.
+WF_DEVICE bool is_among(const view& v, u32 begin, u32 end, const view& set) {
+    for (u32 i = 0; i + (end - begin) <= set.length;) {
+        u32 same = 0;
+        while (begin + same < end && byte_at(v, begin + same) == byte_at(set, i + same)) same++;
+        if (begin + same == end) return true;
+        i++;
+        while (i < set.length && continues(byte_at(set, i))) i++;
+    }
+    return false;
+}
+
+// Without the characters of `set` before and behind.
+WF_DEVICE view trimmed_of(const view& v, const view& set, bool before, bool behind) {
+    u32 begin = 0, end = v.length;
+    while (before && begin < end) {
+        u32 next = skip_characters(v, begin, 1);
+        if (!is_among(v, begin, next, set)) break;
+        begin = next;
+    }
+    while (behind && end > begin) {
+        u32 last = end - 1;
+        while (last > begin && continues(byte_at(v, last))) last--;
+        if (!is_among(v, last, end, set)) break;
+        end = last;
+    }
+    return slice(v, begin, end - begin);
+}
+
+// The last place before byte `end` at which `part` lies and ends.
+WF_DEVICE u32 find_last(const view& v, const view& part, u32 end) {
+    if (part.length > end) return NOT_FOUND;
+    for (u32 i = end - part.length;; i--) {
+        if (part_at(v, i, part)) return i;
+        if (i == 0) return NOT_FOUND;
+    }
+}
+
+// Field `field` of those that `between` separates: from 1 on, or backwards from −1 on; empty where there is none. An
+// empty separator separates nothing.
+WF_DEVICE view split_field(const view& v, const view& between, i64 field) {
+    const view none{0, 0, 0};
+    if (between.length == 0) return field == 1 || field == -1 ? v : none;
+    if (field > 0) {
+        u32 begin = 0, end = find(v, between, 0);
+        for (i64 i = 1; i < field; i++) {
+            if (end == NOT_FOUND) return none;
+            begin = end + between.length;
+            end = find(v, between, begin);
+        }
+        return slice(v, begin, (end == NOT_FOUND ? v.length : end) - begin);
+    }
+    u32 end = v.length, at = find_last(v, between, end);
+    for (i64 i = -1; i > field; i--) {
+        if (at == NOT_FOUND) return none;
+        end = at;
+        at = find_last(v, between, end);
+    }
+    u32 begin = at == NOT_FOUND ? 0 : at + between.length;
+    return slice(v, begin, end - begin);
+}
+
+// The number of the first character, 0 where there is none.
+WF_DEVICE i32 first_character(const view& v) {
+    if (v.length == 0) return 0;
+    u32 lead = byte_at(v, 0);
+    if (lead < 0x80) return (i32)lead;
+    u32 more = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    u32 value = lead & (0x3f >> more);
+    for (u32 i = 1; i <= more; i++) value = value << 6 | (byte_at(v, i) & 0x3f);
+    return (i32)value;
 }
 
 // 1-based character at which `part` begins, 0 where it does not occur.

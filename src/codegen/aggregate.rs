@@ -14,7 +14,7 @@ use datafusion::logical_expr::Expr;
 
 use super::emit::Emitter;
 use super::flow::{Flow, Source};
-use super::generator::{Generator, Pass};
+use super::generator::{Generator, Pass, arena_for};
 use super::groups::{Accumulator, GroupKeys, GroupOutput, GroupSlots, Occupancy, OutputKind};
 use super::kernel::{Control, Generated, Retry, THREADS, items_for, striding_blocks};
 use super::keys::{KeyLayout, NullKeys};
@@ -55,6 +55,16 @@ pub(crate) enum FloatSums {
     Ordered,
 }
 
+/// How an aggregation is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) floats: FloatSums,
+    /// Seed of hashed keys.
+    pub(crate) seed: u64,
+    /// Whether the slot of each row is wanted, see [`Partial::row_slots`].
+    pub(crate) row_slots: bool,
+}
+
 /// An accumulator and what goes into it.
 struct Feed {
     accumulator: Accumulator,
@@ -84,7 +94,8 @@ pub(crate) struct OrderedFeed {
 pub(crate) struct Partial {
     pub(crate) slots: GroupSlots,
     pub(crate) ordered: Vec<OrderedFeed>,
-    /// Slot (`u32`) of each input row, where `ordered` is not empty; all ones where the row has none.
+    /// Slot (`u32`) of each input row, where `ordered` is not empty or they were asked for; all ones where the row has
+    /// none.
     pub(crate) row_slots: Option<Arc<Buffer>>,
     /// The group's key is a hash, which `verify` has to confirm against the first row of each slot.
     pub(crate) hashed: Option<KeyLayout>,
@@ -121,6 +132,8 @@ const FEW: u64 = 2048;
 /// What is known of the groups before they are aggregated through a hash table.
 struct Expected {
     capacity: u64,
+    /// Bytes for characters of strings that are made.
+    arena: u64,
     /// A sample was looked at, or cannot be.
     sampled: bool,
     listed: Option<Listed>,
@@ -141,6 +154,8 @@ struct Listed {
 enum Tried {
     Attempt(Attempt, Option<Retry>),
     WantsSample,
+    /// The strings that were made took this many bytes, more than there were.
+    ArenaFull(u64),
 }
 
 /// Aggregates the flow by `groups`.
@@ -149,13 +164,14 @@ pub(crate) fn aggregate(
     flow: &Flow,
     groups: &[Expr],
     calls: &[AggregateCall],
-    floats: FloatSums,
-    seed: u64,
+    manner: Manner,
 ) -> Result<Attempt> {
-    let mut expected = Expected { capacity: FIRST_CAPACITY, sampled: calls.is_empty(), listed: None };
+    let arena = arena_for(flow.source.rows());
+    let mut expected = Expected { capacity: FIRST_CAPACITY, arena, sampled: calls.is_empty(), listed: None };
     loop {
-        match attempt(device, flow, groups, calls, floats, seed, &expected)? {
-            Tried::WantsSample => expected = sample(device, flow, groups, seed)?,
+        match attempt(device, flow, groups, calls, manner, &expected)? {
+            Tried::WantsSample => expected = sample(device, flow, groups, manner.seed)?,
+            Tried::ArenaFull(asked) => expected.arena = asked.max(2 * expected.arena),
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::TABLE_FULL) => expected.capacity *= 16,
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::INEXACT) => return Ok(Attempt::Inexact),
             Tried::Attempt(attempt, _) => return Ok(attempt),
@@ -166,7 +182,8 @@ pub(crate) fn aggregate(
 /// Counts the groups of the first rows. Few: lists all groups, by a pass over the keys. Mostly distinct: a table for as
 /// many groups as rows.
 fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
-    let mut expected = Expected { capacity: FIRST_CAPACITY, sampled: true, listed: None };
+    let arena = arena_for(flow.source.rows());
+    let mut expected = Expected { capacity: FIRST_CAPACITY, arena, sampled: true, listed: None };
     let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
     let first = Flow { source: Source::Relation(relation.slice(0, Some(SAMPLE))), ..flow.clone() };
     let Some(found) = list(device, &first, groups, seed, 2 * SAMPLE)? else { return Ok(expected) };
@@ -180,10 +197,9 @@ fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Ex
 
 /// Lists the flow's groups, unless they do not fit a table of this capacity.
 fn list(device: &Device, flow: &Flow, groups: &[Expr], seed: u64, capacity: u64) -> Result<Option<Listed>> {
-    let expected = Expected { capacity, sampled: true, listed: None };
-    let Tried::Attempt(Attempt::Done(partial), retry) =
-        attempt(device, flow, groups, &[], FloatSums::Fixed, seed, &expected)?
-    else {
+    let expected = Expected { capacity, arena: arena_for(flow.source.rows()), sampled: true, listed: None };
+    let manner = Manner { floats: FloatSums::Fixed, seed, row_slots: false };
+    let Tried::Attempt(Attempt::Done(partial), retry) = attempt(device, flow, groups, &[], manner, &expected)? else {
         return Ok(None);
     };
     if retry.is_some_and(|retry| retry.has(Retry::TABLE_FULL)) {
@@ -208,11 +224,11 @@ fn attempt(
     flow: &Flow,
     groups: &[Expr],
     calls: &[AggregateCall],
-    floats: FloatSums,
-    seed: u64,
+    manner: Manner,
     expected: &Expected,
 ) -> Result<Tried> {
     const OPERATOR: &str = "aggregate";
+    let Manner { floats, seed, row_slots: wanted } = manner;
     let rows = flow.source.rows();
     let mut generator = Generator::new(flow);
     let mut out = Emitter::new("v");
@@ -229,6 +245,7 @@ fn attempt(
         .filter(|(_, f)| f.accumulator == Accumulator::Row || sums && f.accumulator == Accumulator::Float)
         .map(|(at, f)| OrderedFeed { accumulator: at, call: f.call, greatest: f.greatest })
         .collect();
+    let by_rows = wanted || !ordered.is_empty();
     let exact = shape.layout.is_exact();
     let in_place = is_in_place(flow);
     let plain_keys = in_place && groups.iter().all(|g| plain_column(flow, g).is_some());
@@ -248,9 +265,9 @@ fn attempt(
     let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
 
     // Ungrouped: registers. (An ordered accumulator needs slots of rows, so the general way serves it.)
-    let in_registers = groups.is_empty() && ordered.is_empty();
+    let in_registers = groups.is_empty() && !by_rows;
     let direct = shape.layout.dense_domain(SMALL_DOMAIN.max(rows.saturating_mul(4)).min(1 << 28));
-    let hashed = direct.is_none() && exact && ordered.is_empty();
+    let hashed = direct.is_none() && exact && !by_rows;
     // Of rows that are mostly dropped a sample says little, and listing would cost a second pass over all of them.
     let samplable = matches!(flow.source, Source::Relation(_)) && rows >= SAMPLED_FROM && !flow.drops_rows();
     if hashed && samplable && !expected.sampled {
@@ -309,7 +326,7 @@ fn attempt(
                 )
             }
         };
-        if !ordered.is_empty() {
+        if by_rows {
             let buffer = Arc::new(device.alloc_filled(OPERATOR, rows as usize * 4, 0xFF)?);
             generator.params.pointer("u32", &buffer, 0);
             row_slots = Some(buffer);
@@ -356,7 +373,8 @@ fn attempt(
             _ => String::new(),
         })
         .collect();
-    let prepared = generator.finish(device)?;
+    let mut prepared = generator.finish(device, &pointer)?;
+    prepared.set_arena(device, OPERATOR, expected.arena)?;
     let items = items_for(prepared.eager_bytes);
     let statements = out.take();
     let names = Names { control: &pointer, accumulators: &pointers, exponents: &exponents, slots: &slot_count };
@@ -400,6 +418,12 @@ fn attempt(
     if rows > 0 || in_registers {
         let tiles = rows.div_ceil(u64::from(items * THREADS));
         Generated::new(device, stem, &prepared, &text)?.launch(device, striding_blocks(device, tiles), shared)?;
+        if prepared.arena.is_some() {
+            let asked = control.characters()?;
+            if asked > expected.arena {
+                return Ok(Tried::ArenaFull(asked));
+            }
+        }
         let fixed = shape.feeds.iter().any(|f| matches!(f.accumulator, Accumulator::Fixed { .. }));
         if text.contains("fail(") || direct.is_none() || fixed {
             retry = Some(control.read()?.0);

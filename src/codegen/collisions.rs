@@ -44,7 +44,7 @@ pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) ->
     let pointer = generator.params.pointer("u64", &control.0, 0);
     out.line(format!("if (!({})) atomicOr((u32*)({pointer} + 1), {}u);", same.join(" && "), Retry::COLLISION));
     let row_count = generator.params.word("u64", rows);
-    let prepared = generator.finish(device)?;
+    let prepared = generator.finish(device, &pointer)?;
     let items = items_for(prepared.eager_bytes);
     let head = format!("const u64 rows = {row_count};\n");
     let body = striding_body(&head, items, &prepared.prologue, &out.take());

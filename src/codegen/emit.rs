@@ -10,10 +10,14 @@ pub(crate) enum Failure {
     Cast,
     /// A function outside of its domain: the root of a negative number, a negative length.
     Domain,
+    /// Characters beyond ASCII in a function that knows no others: not an error of the query.
+    NotAscii,
 }
 
 impl Failure {
-    const ALL: [Failure; 4] = [Failure::DivideByZero, Failure::Overflow, Failure::Cast, Failure::Domain];
+    /// First what is no error: the CPU will find those.
+    const ALL: [Failure; 5] =
+        [Failure::NotAscii, Failure::DivideByZero, Failure::Overflow, Failure::Cast, Failure::Domain];
 
     /// The bit of the status word.
     pub(crate) fn bit(self) -> u32 {
@@ -22,6 +26,7 @@ impl Failure {
             Failure::Overflow => 2,
             Failure::Cast => 4,
             Failure::Domain => 8,
+            Failure::NotAscii => 16,
         }
     }
 
@@ -31,6 +36,7 @@ impl Failure {
             Failure::Overflow => "FAIL_OVERFLOW",
             Failure::Cast => "FAIL_CAST",
             Failure::Domain => "FAIL_DOMAIN",
+            Failure::NotAscii => "FAIL_NOT_ASCII",
         }
     }
 
@@ -38,6 +44,12 @@ impl Failure {
     pub(crate) fn error(status: u32) -> Option<Error> {
         let failure = Failure::ALL.into_iter().find(|f| status & f.bit() != 0)?;
         let what = match failure {
+            Failure::NotAscii => {
+                return Some(Error::unsupported(
+                    "upper or lower",
+                    "of characters beyond ASCII is not on the device yet",
+                ));
+            }
             Failure::DivideByZero => "Divide by zero error",
             Failure::Overflow => "Arithmetic overflow",
             Failure::Cast => "Cast error: a value is outside of the range of the type it is cast to",

@@ -15,6 +15,7 @@ mod literal;
 mod logic;
 mod math;
 mod string;
+mod text;
 mod time;
 
 #[cfg(test)]
@@ -32,7 +33,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// Emits the statements that compute `expr` for a row and returns what they compute.
 ///
 /// `expr` is coerced (as after DataFusion's analyzer). In scope in the kernel must be `u32* status`, and the headers
-/// `arith.cuh`, `decimal.cuh`, `string.cuh` and `time.cuh`.
+/// `arith.cuh`, `decimal.cuh`, `text.cuh` and `time.cuh`; and `text_arena arena`, if [`Inputs::arena`] is called.
 ///
 /// # Errors
 /// `Unsupported`, exactly where [`unsupported`] gives a reason; those of `inputs`.
@@ -74,6 +75,10 @@ impl Inputs for Unknown<'_> {
     fn constant(&mut self, _bytes: &[u8]) -> String {
         "c".into()
     }
+    fn strings(&mut self, _texts: &[&str]) -> String {
+        "t".into()
+    }
+    fn arena(&mut self) {}
 }
 
 /// The representation of a type, or that it has none.
@@ -174,10 +179,11 @@ impl Compiler<'_> {
             Plus | Minus | Multiply | Divide | Modulo => {
                 self.arithmetic(binary.op, left, right, &expr.get_type(self.schema)?)
             }
-            BitwiseAnd | BitwiseOr | BitwiseXor => {
+            BitwiseAnd | BitwiseOr | BitwiseXor | BitwiseShiftLeft | BitwiseShiftRight => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
                 self.bitwise(binary.op, &left, &right)
             }
+            StringConcat => self.joined(left, right, &expr.get_type(self.schema)?),
             op => Err(not_yet(format!("operator {op}"))),
         }
     }

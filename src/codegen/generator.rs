@@ -49,6 +49,7 @@ pub(crate) struct Generator<'a> {
     constants: Vec<(Later, Constant)>,
     characters: Vec<Arc<Buffer>>,
     probes: usize,
+    makes_text: bool,
 }
 
 struct Level {
@@ -85,6 +86,35 @@ struct EagerLoad {
 enum Constant {
     String(String),
     Bytes(Vec<u8>),
+    Strings(Vec<String>),
+}
+
+/// Parameters of the arena for characters that a kernel makes: address and capacity.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arena {
+    bytes: Later,
+    capacity: Later,
+}
+
+impl Prepared {
+    /// Gives the kernel an arena of `capacity` bytes, if it takes characters from one.
+    pub(crate) fn set_arena(&mut self, device: &Device, operator: &'static str, capacity: u64) -> Result<()> {
+        let Some(arena) = self.arena else { return Ok(()) };
+        let size = usize::try_from(capacity).unwrap_or(usize::MAX);
+        let buffer = Arc::new(device.alloc(operator, size)?);
+        self.params.set(arena.bytes, &*buffer);
+        self.params.set(arena.capacity, capacity);
+        self.params.keep(&buffer);
+        // In place of one that was too small.
+        self.characters.truncate(self.constant_characters);
+        self.characters.push(buffer);
+        Ok(())
+    }
+}
+
+/// First guess of the characters that `rows` rows make.
+pub(crate) fn arena_for(rows: u64) -> u64 {
+    rows.saturating_mul(32).clamp(1 << 12, 1 << 30)
 }
 
 /// What a generated kernel needs beside its parameters.
@@ -95,6 +125,10 @@ pub(crate) struct Prepared {
     pub(crate) eager_bytes: usize,
     /// Buffers that string views in outputs may point into.
     pub(crate) characters: Vec<Arc<Buffer>>,
+    /// Where the kernel makes strings.
+    pub(crate) arena: Option<Arena>,
+    /// How many of `characters` are not the arena.
+    constant_characters: usize,
 }
 
 impl<'a> Generator<'a> {
@@ -109,6 +143,7 @@ impl<'a> Generator<'a> {
             constants: vec![],
             characters: vec![],
             probes: 0,
+            makes_text: false,
         }
     }
 
@@ -323,6 +358,11 @@ impl<'a> Generator<'a> {
         format!("{name}[k]")
     }
 
+    /// String views in outputs may point into these.
+    pub(crate) fn point_into(&mut self, characters: &[Arc<Buffer>]) {
+        self.characters.extend(characters.iter().cloned());
+    }
+
     /// Later loads happen where they stand, not ahead for all of a thread's rows.
     pub(crate) fn close_eager(&mut self) {
         self.eager_open = false;
@@ -333,8 +373,16 @@ impl<'a> Generator<'a> {
         self.params.word("u64", bits)
     }
 
-    /// Uploads the constants and yields what the kernel needs.
-    pub(crate) fn finish(mut self, device: &Device) -> Result<Prepared> {
+    /// Uploads the constants and yields what the kernel needs. `control` names the kernel's control words, and in scope
+    /// of the prologue is `status`.
+    pub(crate) fn finish(mut self, device: &Device, control: &str) -> Result<Prepared> {
+        let mut prologue = String::new();
+        let arena = self.makes_text.then(|| {
+            let (bytes, capacity) = (self.params.later("u8*"), self.params.later("u64"));
+            prologue
+                .push_str(&format!("const text_arena arena{{{}, {}, {control} + 4, status}};\n", bytes.0, capacity.0));
+            Arena { bytes: bytes.1, capacity: capacity.1 }
+        });
         if !self.constants.is_empty() {
             let mut bytes = vec![];
             let mut places = vec![];
@@ -343,17 +391,14 @@ impl<'a> Generator<'a> {
                 places.push(bytes.len());
                 match constant {
                     Constant::String(text) => {
-                        bytes.extend((text.len() as u32).to_le_bytes());
-                        let mut inline = [0u8; 12];
-                        if text.len() <= 12 {
-                            inline[..text.len()].copy_from_slice(text.as_bytes());
-                        } else {
-                            inline[..4].copy_from_slice(&text.as_bytes()[..4]);
-                        }
-                        bytes.extend(inline);
+                        bytes.extend(view_of(text));
                         bytes.extend(text.as_bytes());
                     }
                     Constant::Bytes(raw) => bytes.extend(raw),
+                    Constant::Strings(texts) => {
+                        texts.iter().for_each(|text| bytes.extend(view_of(text)));
+                        texts.iter().filter(|text| text.len() > 12).for_each(|text| bytes.extend(text.as_bytes()));
+                    }
                 }
             }
             let buffer = device.alloc("pipeline constants", bytes.len())?;
@@ -364,6 +409,14 @@ impl<'a> Generator<'a> {
                     let address = buffer.slice(place + 16).address();
                     bytes[place + 8..place + 16].copy_from_slice(&address.to_le_bytes());
                 }
+                if let Constant::Strings(texts) = constant {
+                    let mut at = place + 16 * texts.len();
+                    for (i, text) in texts.iter().enumerate().filter(|(_, text)| text.len() > 12) {
+                        let view = place + 16 * i;
+                        bytes[view + 8..view + 16].copy_from_slice(&buffer.slice(at).address().to_le_bytes());
+                        at += text.len();
+                    }
+                }
             }
             buffer.write(0, &bytes)?;
             let buffer = Arc::new(buffer);
@@ -373,7 +426,6 @@ impl<'a> Generator<'a> {
             self.params.keep(&buffer);
             self.characters.push(buffer);
         }
-        let mut prologue = String::new();
         for carried in &self.carried {
             prologue.push_str(&format!("u32 {carried}[ITEMS];\n"));
         }
@@ -392,7 +444,15 @@ impl<'a> Generator<'a> {
         let eager_bytes = self.eager.iter().map(|e| e.width.max(4)).sum();
         self.characters.sort_by_key(|b| b.address());
         self.characters.dedup_by_key(|b| b.address());
-        Ok(Prepared { params: self.params, prologue, eager_bytes, characters: self.characters })
+        let constant_characters = self.characters.len();
+        Ok(Prepared {
+            params: self.params,
+            prologue,
+            eager_bytes,
+            characters: self.characters,
+            arena,
+            constant_characters,
+        })
     }
 }
 
@@ -402,6 +462,15 @@ fn guarded(present: &Option<String>, array: &str, row: &str, otherwise: &str) ->
         None => format!("{array}[{row}]"),
         Some(present) => format!("({present} ? {array}[{row}] : {otherwise})"),
     }
+}
+
+/// The view of a constant, but for the address of a long one.
+fn view_of(text: &str) -> [u8; 16] {
+    let mut view = [0u8; 16];
+    view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
+    let inline = if text.len() <= 12 { text.len() } else { 4 };
+    view[4..4 + inline].copy_from_slice(&text.as_bytes()[..inline]);
+    view
 }
 
 /// The columns of one level, as expressions over it see them.
@@ -433,5 +502,16 @@ impl Inputs for At<'_, '_> {
         let (name, later) = self.generator.params.later("const u8*");
         self.generator.constants.push((later, Constant::Bytes(bytes.to_vec())));
         name
+    }
+
+    fn strings(&mut self, texts: &[&str]) -> String {
+        let (name, later) = self.generator.params.later("const view*");
+        let texts = texts.iter().map(|text| text.to_string()).collect();
+        self.generator.constants.push((later, Constant::Strings(texts)));
+        name
+    }
+
+    fn arena(&mut self) {
+        self.generator.makes_text = true;
     }
 }

@@ -11,7 +11,7 @@ use super::emit::{Emitter, Failure};
 use super::generator::Generator;
 use super::keys::{KeyLayout, dictionary_value};
 use super::params::Params;
-use super::value::Value;
+use super::value::{Value, both};
 use crate::column::{Dictionary, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::Result;
@@ -141,6 +141,15 @@ impl GroupSlots {
 
     /// Emits column `at`: keys first, then aggregates.
     pub(crate) fn emit_output(&self, at: usize, generator: &mut Generator<'_>, out: &mut Emitter) -> Result<Value> {
+        let value = self.emit_column(at, generator, out)?;
+        if let Some(input) = &value.dictionary {
+            // Outputs may be views of entries, or of parts of them.
+            generator.point_into(&input.dictionary.characters);
+        }
+        Ok(value)
+    }
+
+    fn emit_column(&self, at: usize, generator: &mut Generator<'_>, out: &mut Emitter) -> Result<Value> {
         let keys = match &self.keys {
             GroupKeys::Slot(layout) | GroupKeys::Table(layout, _) | GroupKeys::Listed(layout, _) => layout.fields.len(),
             GroupKeys::Row(_, columns, _) => columns.len(),
@@ -236,7 +245,7 @@ impl GroupSlots {
                 let row = out.let_("u64", format!("{word} == ~0ull ? 0ull : {word}"));
                 let has = out.let_("bool", format!("{word} != ~0ull"));
                 let mut value = generator.load(relation, *column, &row, false, out);
-                value.valid = Some(has);
+                value.valid = both(&Some(has), &value.valid, out);
                 value.dtype = dtype;
                 value
             }

@@ -14,12 +14,13 @@ pub(crate) const THREADS: u32 = 256;
 
 /// Families of device code that a generated kernel may need, in order of inclusion.
 const INCLUDES: [&str; 8] =
-    ["prelude.cuh", "arith.cuh", "decimal.cuh", "string.cuh", "time.cuh", "pipeline.cuh", "keys.cuh", "compact.cuh"];
+    ["prelude.cuh", "arith.cuh", "decimal.cuh", "text.cuh", "time.cuh", "pipeline.cuh", "keys.cuh", "compact.cuh"];
 
 /// Words shared by all generated kernels, zero at first; read back once after the kernel.
 ///
 /// ```text
 ///   byte 0 status (u32, bits of `Failure`)   8 retry (u32, bits of `Retry`)   16 ticket   24 rows out
+///   byte 32 bytes of characters taken from the arena
 /// ```
 #[derive(Debug)]
 pub(crate) struct Control(pub(crate) Arc<Buffer>);
@@ -43,7 +44,18 @@ impl Retry {
 
 impl Control {
     pub(crate) fn new(device: &Device) -> Result<Self> {
-        Ok(Control(Arc::new(device.alloc_zeroed("pipeline control", 32)?)))
+        Ok(Control(Arc::new(device.alloc_zeroed("pipeline control", 40)?)))
+    }
+
+    /// As before the kernel ran.
+    pub(crate) fn reset(&self) -> Result<()> {
+        self.0.fill(0)
+    }
+
+    /// Waits for the kernel: how many bytes of characters it asked for. Where they are more than the arena has, nothing
+    /// else that it made or said counts.
+    pub(crate) fn characters(&self) -> Result<u64> {
+        Ok(self.0.read_words(32, 1)?[0])
     }
 
     /// Waits for the kernel; fails where a row failed. Yields what to retry, and the rows that came out.

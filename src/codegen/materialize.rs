@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 
 use super::emit::Emitter;
 use super::flow::Flow;
-use super::generator::{Generator, Pass, Prepared};
+use super::generator::{Generator, Pass, Prepared, arena_for};
 use super::kernel::{Control, Generated, THREADS, items_for, striding_blocks};
 use super::params::Later;
 use super::value::{Value, widen};
@@ -80,7 +80,7 @@ pub(crate) fn materialize(
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
     let (state, state_later) = generator.params.later("u64*");
-    let mut prepared = generator.finish(device)?;
+    let mut prepared = generator.finish(device, &pointer)?;
 
     let mut columns = vec![];
     for place in &places {
@@ -89,28 +89,38 @@ pub(crate) fn materialize(
     if rows > 0 {
         let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
         let (decide, write) = (decide.take(), write.take());
-        let (fails, tiles, body) = if compacting {
-            let items = compact_items(places.len());
-            let tiles = rows.div_ceil(u64::from(items * THREADS));
-            let states = Arc::new(device.alloc_zeroed(operator, tiles as usize * 8)?);
-            prepared.params.set(state_later, &*states);
-            prepared.params.keep(&states);
-            (true, tiles, compacting_body(&head, items, &pointer, &state, &prepared.prologue, &decide, &write, &stores))
-        } else {
-            prepared.params.set(state_later, 0u64);
-            let items = items_for(prepared.eager_bytes);
-            let tiles = rows.div_ceil(u64::from(items * THREADS));
-            let body =
-                striding_body(&head, items, &prepared.prologue, &format!("{write}const u64 at = row;\n{stores}"));
-            (write.contains("fail("), tiles, body)
-        };
-        let stem = if compacting { "compact" } else { "project" };
-        let kernel = Generated::new(device, stem, &prepared, &body)?;
-        if compacting {
-            let blocks = u32::try_from(tiles).map_err(|_| Error::unsupported(operator, "more than 2^32 tiles"))?;
-            kernel.launch(device, blocks, 0)?;
-        } else {
-            kernel.launch(device, striding_blocks(device, tiles), 0)?;
+        let fails = compacting || prepared.arena.is_some() || write.contains("fail(");
+        let mut arena = arena_for(rows);
+        loop {
+            prepared.set_arena(device, operator, arena)?;
+            let (tiles, body) = if compacting {
+                let items = compact_items(places.len());
+                let tiles = rows.div_ceil(u64::from(items * THREADS));
+                let states = Arc::new(device.alloc_zeroed(operator, tiles as usize * 8)?);
+                prepared.params.set(state_later, &*states);
+                prepared.params.keep(&states);
+                (tiles, compacting_body(&head, items, &pointer, &state, &prepared.prologue, &decide, &write, &stores))
+            } else {
+                prepared.params.set(state_later, 0u64);
+                let items = items_for(prepared.eager_bytes);
+                let tiles = rows.div_ceil(u64::from(items * THREADS));
+                let write = format!("{write}const u64 at = row;\n{stores}");
+                (tiles, striding_body(&head, items, &prepared.prologue, &write))
+            };
+            let stem = if compacting { "compact" } else { "project" };
+            let kernel = Generated::new(device, stem, &prepared, &body)?;
+            if compacting {
+                let blocks = u32::try_from(tiles).map_err(|_| Error::unsupported(operator, "more than 2^32 tiles"))?;
+                kernel.launch(device, blocks, 0)?;
+            } else {
+                kernel.launch(device, striding_blocks(device, tiles), 0)?;
+            }
+            let asked = if prepared.arena.is_some() { control.characters()? } else { 0 };
+            if asked <= arena {
+                break;
+            }
+            control.reset()?;
+            arena = asked.max(2 * arena);
         }
         if fails {
             let (_, kept) = control.read()?;
@@ -140,13 +150,19 @@ pub(crate) fn for_each(
     let control = Control::new(device)?;
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
-    let prepared = generator.finish(device)?;
+    let mut prepared = generator.finish(device, &pointer)?;
+    let arena = arena_for(rows);
+    prepared.set_arena(device, "join", arena)?;
     let items = items_for(prepared.eager_bytes);
     let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
     let statements = out.take();
     let text = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));
     Generated::new(device, "each", &prepared, &text)?.launch(device, striding_blocks(device, tiles), 0)?;
+    // What was stored by a run that ran out of characters cannot be taken back.
+    if prepared.arena.is_some() && control.characters()? > arena {
+        return Err(Error::unsupported("join", "its conditions make more characters than were reserved"));
+    }
     if statements.contains("fail(") {
         control.read()?;
     }

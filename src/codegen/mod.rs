@@ -18,14 +18,14 @@ mod params;
 mod value;
 
 pub(crate) use aggregate::{
-    AggregateCall, AggregateKind, Attempt, FloatSums, OrderedFeed, Partial, aggregate, plain_column,
+    AggregateCall, AggregateKind, Attempt, FloatSums, Manner, OrderedFeed, Partial, aggregate, plain_column,
 };
 pub(crate) use collisions::groups_collide;
 pub(crate) use emit::Emitter;
 pub(crate) use expr::unsupported;
 pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual, Source};
 pub(crate) use generator::{Generator, join_layout};
-pub(crate) use groups::Accumulator;
+pub(crate) use groups::{Accumulator, GroupOutput, OutputKind};
 pub(crate) use keys::{KeyLayout, NullKeys};
 pub(crate) use materialize::{Codes, for_each, materialize};
 pub(crate) use order::{Direction, NullsPlace, emit_words};

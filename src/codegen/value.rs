@@ -52,6 +52,10 @@ pub(crate) trait Inputs {
     fn string(&mut self, text: &str) -> String;
     /// A C++ expression of type `const u8*`: the device address, aligned to 16, of constant bytes.
     fn constant(&mut self, bytes: &[u8]) -> String;
+    /// A C++ expression of type `const view*`: a table of constant strings.
+    fn strings(&mut self, texts: &[&str]) -> String;
+    /// Says that the expression takes memory for characters from `arena`.
+    fn arena(&mut self);
 }
 
 /// Least and greatest value of an integer representation.

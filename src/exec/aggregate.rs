@@ -9,25 +9,47 @@ use datafusion::prelude::col;
 
 use super::run::Runner;
 use crate::codegen::{
-    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, NullsPlace, OrderedFeed, Partial, Source,
-    Value, aggregate, emit_words, groups_collide, materialize, plain_column,
+    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, Manner, NullsPlace, OrderedFeed, Partial,
+    Source, Value, aggregate, emit_words, groups_collide, materialize, plain_column,
 };
 use crate::column::Relation;
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::segment::{Reduction, segmented_reduce, segments};
 use crate::ops::sort::{SortWord, argsort};
-use crate::plan::aggregate_call;
+use crate::plan::{DeviceAggregate, device_aggregate};
 
 impl Runner {
     pub(super) fn aggregate(&self, aggregate: &Aggregate) -> Result<Flow> {
         let flow = self.flow(&aggregate.input)?;
         let calls = (aggregate.aggr_expr.iter())
             .map(|expr| {
-                aggregate_call(expr, aggregate.input.schema()).map_err(|why| Error::unsupported(expr.to_string(), why))
+                device_aggregate(expr, aggregate.input.schema())
+                    .map_err(|why| Error::unsupported(expr.to_string(), why))
             })
             .collect::<Result<Vec<_>>>()?;
-        self.grouped(flow, &aggregate.group_expr, &calls, aggregate.schema.clone())
+        match aggregate.group_expr.as_slice() {
+            [Expr::GroupingSet(sets)] => self.grouping_sets(flow, sets, &calls, aggregate.schema.clone()),
+            groups => self.grouped_by(flow, groups, &calls, aggregate.schema.clone()),
+        }
+    }
+
+    /// Groups the flow's rows, for aggregates of any kind.
+    pub(super) fn grouped_by(
+        &self,
+        flow: Flow,
+        groups: &[Expr],
+        calls: &[DeviceAggregate],
+        schema: DFSchemaRef,
+    ) -> Result<Flow> {
+        let fused = |call: &DeviceAggregate| match call {
+            DeviceAggregate::Fused(call) => Some(call.clone()),
+            DeviceAggregate::Regrouped(_) => None,
+        };
+        match calls.iter().map(fused).collect::<Option<Vec<_>>>() {
+            Some(fused) => self.grouped(flow, groups, &fused, schema),
+            None => self.regrouped(&flow, groups, calls, schema),
+        }
     }
 
     /// Groups the flow's rows; the result's columns are the groups, then the aggregates.
@@ -38,20 +60,31 @@ impl Runner {
         calls: &[AggregateCall],
         schema: DFSchemaRef,
     ) -> Result<Flow> {
+        let partial = self.slots(flow, groups, calls, false)?;
+        Ok(Flow::new(Source::Groups(Arc::new(partial.slots)), schema))
+    }
+
+    /// The groups of the flow's rows, and the slot of each row where that is wanted (of a flow in place).
+    pub(super) fn slots(
+        &self,
+        flow: Flow,
+        groups: &[Expr],
+        calls: &[AggregateCall],
+        row_slots: bool,
+    ) -> Result<Box<Partial>> {
         let (mut flow, mut groups, mut calls) = (flow, groups.to_vec(), calls.to_vec());
-        let mut floats = FloatSums::Fixed;
-        let mut seed = 0;
+        let mut manner = Manner { floats: FloatSums::Fixed, seed: 0, row_slots };
         loop {
-            match aggregate(&self.device, &flow, &groups, &calls, floats, seed)? {
+            match aggregate(&self.device, &flow, &groups, &calls, manner)? {
                 Attempt::NeedsColumns => (flow, groups, calls) = self.in_columns(&flow, &groups, &calls)?,
-                Attempt::Inexact => floats = FloatSums::Ordered,
+                Attempt::Inexact => manner.floats = FloatSums::Ordered,
                 Attempt::Done(partial) => {
                     if groups_collide(&self.device, &flow, &partial)? {
-                        seed += 1;
+                        manner.seed += 1;
                         continue;
                     }
                     self.finish_ordered(&flow, &calls, &partial)?;
-                    return Ok(Flow::new(Source::Groups(Arc::new(partial.slots)), schema));
+                    return Ok(partial);
                 }
             }
         }
@@ -125,7 +158,7 @@ impl Runner {
             let slots = generator.params.pointer("const u32", row_slots, 0);
             Ok(vec![Value::word(out.let_("u64", format!("(u64){slots}[row]")))])
         })?;
-        let word = SortWord { keys: &words[0].data, bits: slot_bits(partial) };
+        let word = SortWord { keys: &words[0].data, bits: slot_bits(partial.slots.slots) };
         let order = argsort(&self.device, &[word], flow.source.rows())?;
         Ok((words[0].data.clone(), order))
     }
@@ -145,7 +178,7 @@ impl Runner {
             let code = out.let_("f64", format!("(f64){}", value.code));
             Ok(vec![Value::new(DataType::Float64, crate::column::Repr::F64, code, value.valid)])
         })?;
-        let word = SortWord { keys: words, bits: slot_bits(partial) };
+        let word = SortWord { keys: words, bits: slot_bits(partial.slots.slots) };
         let segments = segments(&self.device, &[word], order, rows)?;
         let validity = values[0].validity.as_deref();
         let sums =
@@ -171,7 +204,7 @@ impl Runner {
     ) -> Result<()> {
         let rows = flow.source.rows();
         let direction = if feed.greatest { Direction::Descending } else { Direction::Ascending };
-        let mut bits = vec![slot_bits(partial)];
+        let mut bits = vec![slot_bits(partial.slots.slots)];
         let (_, words) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
             let slots = generator.params.pointer("const u32", row_slots, 0);
             let mut values = vec![Value::word(out.let_("u64", format!("(u64){slots}[row]")))];
@@ -205,7 +238,7 @@ impl Runner {
     }
 
     /// Runs statements for each segment.
-    fn for_segments(
+    pub(super) fn for_segments(
         &self,
         count: u64,
         body: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter),
@@ -220,6 +253,6 @@ impl Runner {
 }
 
 /// Bits of a slot's number.
-fn slot_bits(partial: &Partial) -> u32 {
-    (64 - partial.slots.slots.leading_zeros()).max(1)
+pub(super) fn slot_bits(slots: u64) -> u32 {
+    (64 - slots.leading_zeros()).max(1)
 }

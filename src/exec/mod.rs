@@ -1,8 +1,10 @@
 //! Runs plans for a session that has a device.
 
 mod aggregate;
+mod grouping;
 mod join;
 mod join_pairs;
+mod regroup;
 mod run;
 mod scan;
 mod sort;

@@ -175,7 +175,7 @@ impl Runner {
     }
 
     /// Plain columns of one type, one after the other.
-    fn concatenated(&self, dtype: &DataType, pieces: &[&Column], rows: u64) -> Result<Column> {
+    pub(super) fn concatenated(&self, dtype: &DataType, pieces: &[&Column], rows: u64) -> Result<Column> {
         let repr = Repr::of(dtype).ok_or_else(|| Error::unsupported(dtype.to_string(), "no device representation"))?;
         let width = repr.width();
         let data = self.device.alloc("union", rows as usize * width)?;

@@ -322,7 +322,9 @@ impl Maker {
             list.push(format!("{call} AS a{at}"));
         }
         let mut sql = format!("SELECT {} FROM {}{}", list.join(", "), from.text, self.filter(&from));
-        if !keys.is_empty() {
+        if !keys.is_empty() && keys.len() < 3 && self.chance(0.12) {
+            let _ = write!(sql, " GROUP BY {} ({})", self.pick(&["ROLLUP", "CUBE"]), keys.join(", "));
+        } else if !keys.is_empty() {
             let _ = write!(sql, " GROUP BY {}", keys.join(", "));
             if self.chance(0.25) {
                 let _ = write!(sql, " HAVING count(*) {} 2", self.pick(&["<", ">", "="]));
@@ -346,7 +348,29 @@ impl Maker {
     }
 
     fn aggregate(&mut self, from: &From) -> String {
-        match self.rng.random_range(0..9) {
+        match self.rng.random_range(0..15) {
+            9 => {
+                let class = self.pick(&[Class::Int, Class::Text, Class::Bool, Class::Date, Class::Decimal]);
+                format!("count(DISTINCT {})", self.expr(class, from, 1))
+            }
+            10 => {
+                let column = self.pick(&["k", "w", "m", "x", "u8"]);
+                format!("{}(DISTINCT {})", self.pick(&["sum", "avg"]), self.column(from, column))
+            }
+            11 => {
+                let function = self.pick(&["var", "var_pop", "stddev", "stddev_pop"]);
+                let column = self.pick(&["k", "k2", "x", "i16", "u8"]);
+                format!("{function}({})", self.column(from, column))
+            }
+            12 => {
+                let (x, y) = (self.column(from, "x"), self.column(from, "k2"));
+                format!("{}({x}, {y})", self.pick(&["covar_samp", "covar_pop"]))
+            }
+            13 => {
+                let column = self.pick(&["k", "i8", "w", "m", "x", "u64", "i16"]);
+                format!("median({})", self.column(from, column))
+            }
+            14 => format!("{}({})", self.pick(&["bool_and", "bool_or"]), self.expr(Class::Bool, from, 1)),
             0 => "count(*)".into(),
             1 => {
                 let class = self.pick(&CLASSES);
@@ -393,7 +417,16 @@ impl Maker {
         match class {
             Class::Int => {
                 let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
-                match self.rng.random_range(0..7) {
+                match self.rng.random_range(0..9) {
+                    6 => format!(
+                        "CAST({}({}) AS int)",
+                        self.pick(&["octet_length", "bit_length", "ascii"]),
+                        self.expr(Class::Text, from, depth)
+                    ),
+                    7 => {
+                        let (text, part) = (self.expr(Class::Text, from, depth), self.leaf(Class::Text, from));
+                        format!("CAST(strpos({text}, {part}) AS int)")
+                    }
                     0 => format!("({a} + {b})"),
                     1 => format!("({a} - {b})"),
                     2 => format!("({a} * {})", self.rng.random_range(-9..10)),
@@ -424,8 +457,35 @@ impl Maker {
             }
             Class::Text => {
                 let a = self.expr(class, from, depth);
-                match self.rng.random_range(0..4) {
-                    0 => format!("substr({a}, {})", self.rng.random_range(1..5)),
+                match self.rng.random_range(0..12) {
+                    7 => format!("({a} || {})", self.leaf(class, from)),
+                    8 => format!("concat({a}, '-', {})", self.leaf(class, from)),
+                    9 => {
+                        format!(
+                            "replace({a}, '{}', '{}')",
+                            self.pick(&["e", "é", "a "]),
+                            self.pick(&["", "twice", "ü"])
+                        )
+                    }
+                    10 => format!(
+                        "{}({a}, {}, '{}')",
+                        self.pick(&["lpad", "rpad"]),
+                        self.rng.random_range(0..20),
+                        self.pick(&["é-", "x"])
+                    ),
+                    11 => match self.chance(0.5) {
+                        true => format!("reverse({a})"),
+                        false => format!("repeat({a}, {})", self.rng.random_range(0..4)),
+                    },
+                    4 => format!("right({a}, {})", self.rng.random_range(-5..14)),
+                    5 => {
+                        format!("{}({a}, '{}')", self.pick(&["btrim", "ltrim", "rtrim"]), self.pick(&["ae", "é", "1t"]))
+                    }
+                    6 => {
+                        let field = self.pick(&[1, 2, 3, -1, -2]);
+                        format!("split_part({a}, '{}', {field})", self.pick(&["e", " ", "é", "tw"]))
+                    }
+                    0 => format!("substr({a}, {})", self.rng.random_range(-2..5)),
                     1 => format!("substr({a}, {}, {})", self.rng.random_range(1..5), self.rng.random_range(0..15)),
                     2 => format!("left({a}, {})", self.rng.random_range(0..14)),
                     _ => format!("nullif({a}, {})", self.leaf(class, from)),
@@ -458,11 +518,12 @@ impl Maker {
                 format!("({} IS{} NULL)", self.expr(class, from, depth), self.pick(&["", " NOT"]))
             }
             4 => {
-                let patterns = ["a%", "%e%", "%7", "_b%", "%", "twelve%s", "%é%", "1_3%"];
+                let patterns = ["a%", "%e%", "%7", "_b%", "%", "twelve%s", "%t%E%", "1_3%"];
                 format!(
-                    "({}{} LIKE '{}')",
+                    "({}{} {} '{}')",
                     self.expr(Class::Text, from, depth),
                     self.pick(&["", " NOT"]),
+                    self.pick(&["LIKE", "LIKE", "ILIKE"]),
                     self.pick(&patterns)
                 )
             }

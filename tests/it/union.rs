@@ -25,3 +25,14 @@ fn unions_of_tables_of_other_dictionaries_and_nulls() {
         "SELECT k FROM empty UNION ALL SELECT k2 FROM empty",
     ]);
 }
+
+#[test]
+fn groups_keep_the_characters_of_their_keys() {
+    // Keys are codes until a union, or a function, makes views of them.
+    let pair = Pair::of(Shape::random(600, 41).batches());
+    pair.check_all(&[
+        "SELECT sl, max(s) FROM t GROUP BY sl UNION ALL SELECT s, min(sl) FROM t GROUP BY s",
+        "SELECT substr(sl, 2), max(s) FROM t GROUP BY sl",
+        "SELECT substr(m, 2) FROM (SELECT k, max(sl) AS m FROM t GROUP BY k)",
+    ]);
+}

@@ -248,12 +248,26 @@ impl Compiler<'_> {
         let sign = match op {
             Operator::BitwiseAnd => "&",
             Operator::BitwiseOr => "|",
+            Operator::BitwiseShiftLeft | Operator::BitwiseShiftRight => return self.shift(op, a, b),
             _ => "^",
         };
         let valid = both(&a.valid, &b.valid, self.out);
         let repr = repr_of(&a.dtype)?;
         let ctype = repr.device_type();
         let rvalue = format!("({ctype})(({ctype}){} {sign} ({ctype}){})", a.code, b.code);
+        Ok(self.result(a.dtype.clone(), repr, rvalue, valid))
+    }
+
+    /// Shifts by the count modulo the type's width; to the right, the sign stays.
+    fn shift(&mut self, op: Operator, a: &Value, b: &Value) -> Result<Value> {
+        let valid = both(&a.valid, &b.valid, self.out);
+        let repr = repr_of(&a.dtype)?;
+        let ctype = repr.device_type();
+        let count = format!("((u32){} & {}u)", b.code, repr.width() * 8 - 1);
+        let rvalue = match op {
+            Operator::BitwiseShiftLeft => format!("({ctype})((u64){} << {count})", a.code),
+            _ => format!("({ctype})(({ctype}){} >> {count})", a.code),
+        };
         Ok(self.result(a.dtype.clone(), repr, rvalue, valid))
     }
 

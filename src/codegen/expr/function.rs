@@ -7,7 +7,11 @@ use super::*;
 
 impl Compiler<'_> {
     pub(super) fn function(&mut self, expr: &Expr, call: &ScalarFunction) -> Result<Value> {
-        let dtype = expr.get_type(self.schema)?;
+        let mut dtype = expr.get_type(self.schema)?;
+        // Measures of an Arrow dictionary of strings are a dictionary of integers, which only a cast can take.
+        if matches!(dtype, DataType::Dictionary(_, _)) && !is_string(&dtype) {
+            dtype = plain_type(&dtype).clone();
+        }
         match (call.name(), call.args.as_slice()) {
             ("coalesce", arguments) => self.coalesce(arguments, &dtype),
             ("nvl", arguments @ [_, _]) => self.coalesce(arguments, &dtype),
@@ -48,6 +52,19 @@ impl Compiler<'_> {
             ("btrim", [value]) => self.part("trimmed", value, "true, true", &dtype),
             ("ltrim", [value]) => self.part("trimmed", value, "true, false", &dtype),
             ("rtrim", [value]) => self.part("trimmed", value, "false, true", &dtype),
+            ("btrim", [value, set]) => self.trimmed("true, true", value, set, &dtype),
+            ("ltrim", [value, set]) => self.trimmed("true, false", value, set, &dtype),
+            ("rtrim", [value, set]) => self.trimmed("false, true", value, set, &dtype),
+            ("split_part", [value, between, field]) => self.field(value, between, field, &dtype),
+            ("concat", arguments) => self.concat(arguments, &dtype),
+            ("upper", [value]) => self.in_case("upper_ascii", value, &dtype),
+            ("lower", [value]) => self.in_case("lower_ascii", value, &dtype),
+            ("reverse", [value]) => self.reversed(value, &dtype),
+            ("repeat", [value, count]) => self.repeated(value, count, &dtype),
+            ("replace", [value, from, to]) => self.replaced(value, from, to, &dtype),
+            ("lpad", arguments @ ([_, _] | [_, _, _])) => self.padded(true, arguments, &dtype),
+            ("rpad", arguments @ ([_, _] | [_, _, _])) => self.padded(false, arguments, &dtype),
+            ("ascii", [value]) => self.first_character(value, &dtype),
             (name, _) => Err(not_yet(format!("function {name}"))),
         }
     }

@@ -146,6 +146,13 @@ impl Compiler<'_> {
             .map(|(condition, value)| {
                 // An untyped null is a null of the result's type.
                 let value = if value.dtype.is_null() { self.null(dtype)? } else { value };
+                // The optimizer may fold what a decimal's scale depends on after the types were made one.
+                let value = match (&value.dtype, dtype) {
+                    (DataType::Decimal128(_, own), DataType::Decimal128(_, scale)) if own != scale => {
+                        self.cast(value, dtype, cast::OnError::Null)?
+                    }
+                    _ => value,
+                };
                 Ok((condition, value))
             })
             .collect::<Result<_>>()?;

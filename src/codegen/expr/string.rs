@@ -61,22 +61,38 @@ impl Compiler<'_> {
     }
 
     pub(super) fn like(&mut self, like: &Like) -> Result<Value> {
-        if like.case_insensitive {
-            return Err(not_yet("ILIKE"));
-        }
         if like.escape_char.unwrap_or('\\') != '\\' {
             return Err(not_yet("LIKE with an escape character other than the backslash"));
         }
-        let Some(pattern) = as_literal(&like.pattern) else { return Err(not_yet("LIKE with a computed pattern")) };
         let value = self.value(&like.expr)?;
-        if pattern.is_null() {
-            return self.null(&DataType::Boolean);
-        }
-        let Some(pattern) = literal::text(pattern) else {
-            return Err(not_yet("LIKE with a pattern that is no string"));
+        let matched = match (as_literal(&like.pattern), like.case_insensitive) {
+            (Some(pattern), _) if pattern.is_null() => return self.null(&DataType::Boolean),
+            (Some(pattern), ignore_case) => {
+                let Some(pattern) = literal::text(pattern) else {
+                    return Err(not_yet("LIKE with a pattern that is no string"));
+                };
+                let text = self.text(&value)?;
+                let test =
+                    if ignore_case { self.matched_in_any_case(&text, pattern)? } else { self.matched(&text, pattern) };
+                self.result(DataType::Boolean, Repr::Bool, test, value.valid)
+            }
+            (None, true) => return Err(not_yet("ILIKE with a computed pattern")),
+            (None, false) => {
+                let pattern = self.value(&like.pattern)?;
+                if value.dtype.is_null() || pattern.dtype.is_null() {
+                    return self.null(&DataType::Boolean);
+                }
+                let valid = both(&value.valid, &pattern.valid, self.out);
+                let (text, pattern) = (self.text(&value)?, self.text(&pattern)?);
+                self.result(DataType::Boolean, Repr::Bool, format!("like({text}, {pattern})"), valid)
+            }
         };
-        let text = self.text(&value)?;
-        let test = match Pattern::of(pattern) {
+        Ok(if like.negated { self.negated(&matched) } else { matched })
+    }
+
+    /// C++ `bool`: the text is like a constant pattern.
+    fn matched(&mut self, text: &str, pattern: &str) -> String {
+        match Pattern::of(pattern) {
             Pattern::Exact(exact) => {
                 let exact = self.inputs.string(&exact);
                 format!("views_equal({text}, {exact})")
@@ -85,10 +101,18 @@ impl Compiler<'_> {
                 let pattern = self.inputs.string(pattern);
                 format!("like({text}, {pattern})")
             }
-            Pattern::Segments { pieces, starts, ends } => self.segments(&text, &pieces, starts, ends),
-        };
-        let matched = self.result(DataType::Boolean, Repr::Bool, test, value.valid);
-        Ok(if like.negated { self.negated(&matched) } else { matched })
+            Pattern::Segments { pieces, starts, ends } => self.segments(text, &pieces, starts, ends),
+        }
+    }
+
+    /// The same where case does not matter.
+    fn matched_in_any_case(&mut self, text: &str, pattern: &str) -> Result<String> {
+        // The case of other characters is a matter of tables.
+        if !pattern.is_ascii() {
+            return Err(not_yet("ILIKE with a pattern that is not ASCII"));
+        }
+        let pattern = self.inputs.string(&pattern.to_ascii_lowercase());
+        Ok(format!("ilike({text}, {pattern})"))
     }
 
     /// The first piece anchored at the start, the last at the end, those between found one after the other.
@@ -217,6 +241,44 @@ impl Compiler<'_> {
         let mut result = self.result(dtype.clone(), Repr::View, format!("{function}({text}, {more})"), value.valid);
         result.longest = value.longest;
         Ok(result)
+    }
+
+    /// `btrim(text, characters)` and its one-sided forms; `sides` says whether before and behind.
+    pub(super) fn trimmed(&mut self, sides: &str, value: &Expr, set: &Expr, dtype: &DataType) -> Result<Value> {
+        let set = self.value(set)?;
+        let characters = self.text(&set)?;
+        let mut result = self.part("trimmed_of", value, &format!("{characters}, {sides}"), dtype)?;
+        result.valid = both(&result.valid, &set.valid, self.out);
+        Ok(result)
+    }
+
+    /// `split_part(text, between, field)`.
+    pub(super) fn field(&mut self, value: &Expr, between: &Expr, field: &Expr, dtype: &DataType) -> Result<Value> {
+        let (between, field) = (self.value(between)?, self.value(field)?);
+        if !field.dtype.is_integer() {
+            return Err(not_yet(format!("split_part with {}", field.dtype)));
+        }
+        let separator = self.text(&between)?;
+        let mut result = self.part("split_field", value, &format!("{separator}, (i64){}", field.code), dtype)?;
+        let others = both(&between.valid, &field.valid, self.out);
+        result.valid = both(&result.valid, &others, self.out);
+        let (low, high) = field.bounds();
+        if low <= 0 && high >= 0 {
+            let zero = format!("{} == 0", field.code);
+            self.fail_if(&result.valid.clone(), &zero, Failure::Domain);
+        }
+        Ok(result)
+    }
+
+    /// `ascii(text)`: the number of the first character, whatever the name says.
+    pub(super) fn first_character(&mut self, value: &Expr, dtype: &DataType) -> Result<Value> {
+        let value = self.value(value)?;
+        if *dtype != DataType::Int32 {
+            return Err(not_yet(format!("ascii as {dtype}")));
+        }
+        let text = self.text(&value)?;
+        let rvalue = format!("first_character({text})");
+        Ok(self.result(dtype.clone(), Repr::I32, rvalue, value.valid).with_range(Some((0, 0x10FFFF))))
     }
 
     /// `left(text, n)` and `right(text, n)`.

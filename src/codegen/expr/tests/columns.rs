@@ -128,6 +128,8 @@ pub(super) fn batch() -> RecordBatch {
         "a\\b",
         "zzzzzzzzzzzzzzzzzzzzzz",
         "abababababababac",
+        "KelvinS \u{212a}\u{17f}",
+        "ks",
     ];
     c.push(("s", Arc::new(StringViewArray::from(rows(&texts, 1, true)))));
     c.push(("t", Arc::new(StringViewArray::from(rows(&texts, 5, true)))));

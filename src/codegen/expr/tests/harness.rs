@@ -23,7 +23,10 @@ use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
 
 /// Bytes of a string that the kernel copies out.
-const TEXT: usize = 64;
+const TEXT: usize = 496;
+
+/// Bytes for characters of strings that kernels make.
+const ARENA: usize = 1 << 20;
 
 /// What the kernel reads: addresses of columns and constants, and parameters.
 pub(super) struct Context {
@@ -212,7 +215,8 @@ impl Context {
                 _ => String::new(),
             };
             body += &format!(
-                "{{ // {expr}\nu32* status = p.status + {index} * {ROWS} + row;\n{statements}{store}\n\
+                "{{ // {expr}\nu32* status = p.status + {index} * {ROWS} + row;\n\
+                 const text_arena arena{{p.bytes, {ARENA}, p.used, status}};\n{statements}{store}\n\
                  p.valid[{index} * {ROWS} + row] = {valid};\n{check}\n}}\n",
                 expr = expr.to_string().replace(['\n', '\\'], " "),
             );
@@ -221,10 +225,10 @@ impl Context {
         let text = format!(
             r#"#include "arith.cuh"
 #include "decimal.cuh"
-#include "string.cuh"
+#include "text.cuh"
 #include "time.cuh"
 namespace wf {{
-struct Params {{ const u64* a; const u64* k; u8* out; bool8* valid; u32* status; i64 rows; }};
+struct Params {{ const u64* a; const u64* k; u8* out; bool8* valid; u32* status; i64 rows; u8* bytes; u64* used; }};
 WF_DEVICE void store_text(u8* out, const view& text) {{
     memcpy(out, &text.length, 4);
     for (u32 i = 0; i < text.length && i < {TEXT}; i++) out[4 + i] = byte_at(text, i);
@@ -251,15 +255,19 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
         let out = device.alloc_zeroed("test", cells * (TEXT + 16)).expect("memory");
         let valid = device.alloc_zeroed("test", cells).expect("memory");
         let status = device.alloc_zeroed("test", cells * 4).expect("memory");
-        let arguments: [Argument; 6] = [
+        let (bytes, used) = (device.alloc("test", ARENA), device.alloc_zeroed("test", 8));
+        let (bytes, used) = (bytes.expect("memory"), used.expect("memory"));
+        let arguments: [Argument; 8] = [
             (&addresses).into(),
             (&parameters).into(),
             (&out).into(),
             (&valid).into(),
             (&status).into(),
             (ROWS as u64).into(),
+            (&bytes).into(),
+            (&used).into(),
         ];
-        // SAFETY: the arguments match `Params`; `out` has 80 bytes a row and expression, `valid` one, `status` four;
+        // SAFETY: the arguments match `Params`; `out` has TEXT + 16 bytes a row and expression, `valid` one, `status` four, `bytes` what the kernel is told;
         // addresses are of buffers that `self` keeps.
         unsafe { device.launch(&kernel, Grid { blocks: 1, threads: 64, shared: 0 }, &arguments) }.expect("launch");
         let read = |buffer: &Buffer| {
@@ -428,4 +436,17 @@ impl Inputs for Context {
         let at = self.upload(bytes);
         format!("((const u8*)p.a[{at}])")
     }
+
+    fn strings(&mut self, texts: &[&str]) -> String {
+        let views: Vec<u8> = (texts.iter())
+            .flat_map(|text| {
+                let characters = self.upload(text.as_bytes());
+                view(text, self.addresses[characters])
+            })
+            .collect();
+        let at = self.upload(&views);
+        format!("((const view*)p.a[{at}])")
+    }
+
+    fn arena(&mut self) {}
 }

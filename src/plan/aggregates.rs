@@ -1,0 +1,185 @@
+//! Aggregate functions: which the device runs, in which form, and the reasons for those it does not.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
+use datafusion::logical_expr::utils::grouping_set_to_exprlist;
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr};
+
+use crate::codegen::{AggregateCall, AggregateKind, unsupported};
+use crate::column::Repr;
+
+/// An aggregate as the device runs it.
+#[derive(Debug, Clone)]
+pub(crate) enum DeviceAggregate {
+    /// Accumulated while the rows are grouped.
+    Fused(AggregateCall),
+    /// Computed afterwards, from the rows and their groups.
+    Regrouped(RegroupedCall),
+}
+
+impl DeviceAggregate {
+    /// Type of the result.
+    pub(crate) fn dtype(&self) -> &DataType {
+        match self {
+            DeviceAggregate::Fused(call) => &call.dtype,
+            DeviceAggregate::Regrouped(call) => &call.dtype,
+        }
+    }
+}
+
+/// An aggregate that needs its group's rows more than once, or in an order.
+#[derive(Debug, Clone)]
+pub(crate) struct RegroupedCall {
+    pub(crate) kind: RegroupedKind,
+    pub(crate) args: Vec<Expr>,
+    /// FILTER (WHERE …).
+    pub(crate) filter: Option<Expr>,
+    /// ORDER BY inside of the call.
+    pub(crate) order: Vec<SortExpr>,
+    /// Type of the result.
+    pub(crate) dtype: DataType,
+}
+
+/// Which function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RegroupedKind {
+    /// A fused aggregate of the distinct values of each group.
+    Distinct(AggregateKind),
+    /// Variance; its root is the standard deviation.
+    Variance {
+        of: Share,
+        root: bool,
+    },
+    Covariance(Share),
+    Correlation,
+    Median,
+    /// The value of the first row, or of the last.
+    Place {
+        last: bool,
+        skip_nulls: bool,
+    },
+}
+
+/// What squared deviations are divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// The number of rows.
+    Population,
+    /// One less.
+    Sample,
+}
+
+/// Why this aggregation, its input aside, does not run on the device.
+pub(super) fn unsupported_aggregate(aggregate: &Aggregate) -> Option<String> {
+    let schema = aggregate.input.schema();
+    let keys = match grouping_set_to_exprlist(&aggregate.group_expr) {
+        Ok(keys) => keys,
+        Err(error) => return Some(error.strip_backtrace()),
+    };
+    let keys = keys.into_iter().find_map(|key| unsupported(key, schema));
+    keys.or_else(|| aggregate.aggr_expr.iter().find_map(|expr| unsupported_call(expr, schema)))
+}
+
+fn unsupported_call(expr: &Expr, schema: &DFSchema) -> Option<String> {
+    let why = |e: &Expr| unsupported(e, schema);
+    match device_aggregate(expr, schema) {
+        Ok(DeviceAggregate::Fused(call)) => call.arg.iter().chain(&call.filter).find_map(why),
+        Ok(DeviceAggregate::Regrouped(call)) => {
+            let order = call.order.iter().map(|key| &key.expr);
+            call.args.iter().chain(&call.filter).chain(order).find_map(why)
+        }
+        Err(why) => Some(why),
+    }
+}
+
+/// The device's form of an aggregate expression.
+///
+/// # Errors
+/// The reason why the device has none.
+pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceAggregate, String> {
+    let call = match expr {
+        Expr::Alias(alias) => return device_aggregate(&alias.expr, schema),
+        Expr::AggregateFunction(call) => call,
+        other => return Err(format!("{other} is no aggregate function")),
+    };
+    let name = call.func.name();
+    let distinct = call.params.distinct;
+    let kind = match name {
+        "count" => AggregateKind::Count,
+        "sum" => AggregateKind::Sum,
+        "avg" => AggregateKind::Average,
+        // Of booleans, all are true if the least is, and some are if the greatest is.
+        "min" | "bool_and" => AggregateKind::Min,
+        "max" | "bool_or" => AggregateKind::Max,
+        _ => return regrouped(call, expr, schema).map(DeviceAggregate::Regrouped),
+    };
+    let extremum = matches!(kind, AggregateKind::Min | AggregateKind::Max);
+    let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
+    let arg = match call.params.args.as_slice() {
+        [Expr::Literal(value, _)] if kind == AggregateKind::Count && !distinct && !value.is_null() => None,
+        [arg] => Some(arg.clone()),
+        [] if kind == AggregateKind::Count => None,
+        _ => return Err(format!("{name} of several arguments is not on the device yet")),
+    };
+    if let Some(arg) = &arg {
+        let of = type_of(arg, schema)?;
+        let numeric = matches!(of, DataType::Int64 | DataType::UInt64 | DataType::Float64 | DataType::Decimal128(_, _));
+        let fits = match kind {
+            AggregateKind::Count => !distinct || Repr::of(&of).is_some(),
+            AggregateKind::Sum | AggregateKind::Average => numeric && Repr::of(&dtype).is_some(),
+            AggregateKind::Min | AggregateKind::Max => Repr::of(&of).is_some(),
+        };
+        if !fits {
+            return Err(format!("{name} of {of} is not on the device yet"));
+        }
+    }
+    let filter = call.params.filter.as_deref().cloned();
+    if distinct && !extremum {
+        let (kind, args) = (RegroupedKind::Distinct(kind), arg.into_iter().collect());
+        return Ok(DeviceAggregate::Regrouped(RegroupedCall { kind, args, filter, order: vec![], dtype }));
+    }
+    Ok(DeviceAggregate::Fused(AggregateCall { kind, arg, filter, dtype }))
+}
+
+fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result<RegroupedCall, String> {
+    let name = call.func.name();
+    let skip_nulls = call.params.null_treatment == Some(NullTreatment::IgnoreNulls);
+    let kind = match name {
+        "approx_distinct" => RegroupedKind::Distinct(AggregateKind::Count),
+        "var" => RegroupedKind::Variance { of: Share::Sample, root: false },
+        "var_pop" => RegroupedKind::Variance { of: Share::Population, root: false },
+        "stddev" => RegroupedKind::Variance { of: Share::Sample, root: true },
+        "stddev_pop" => RegroupedKind::Variance { of: Share::Population, root: true },
+        "covar_samp" => RegroupedKind::Covariance(Share::Sample),
+        "covar_pop" => RegroupedKind::Covariance(Share::Population),
+        "corr" => RegroupedKind::Correlation,
+        "median" => RegroupedKind::Median,
+        "first_value" => RegroupedKind::Place { last: false, skip_nulls },
+        "last_value" => RegroupedKind::Place { last: true, skip_nulls },
+        _ => return Err(format!("aggregate {name} is not on the device yet")),
+    };
+    if call.params.distinct {
+        return Err(format!("{name}(DISTINCT …) is not on the device yet"));
+    }
+    let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
+    let args = call.params.args.clone();
+    let types = args.iter().map(|arg| type_of(arg, schema)).collect::<Result<Vec<_>, _>>()?;
+    let fits = match kind {
+        RegroupedKind::Variance { .. } => types == [DataType::Float64],
+        RegroupedKind::Covariance(_) | RegroupedKind::Correlation => types == [DataType::Float64, DataType::Float64],
+        RegroupedKind::Median => types.len() == 1 && types[0] == dtype && types[0].is_numeric(),
+        RegroupedKind::Distinct(_) | RegroupedKind::Place { .. } => types.len() == 1,
+    };
+    if !fits || types.iter().chain([&dtype]).any(|of| Repr::of(of).is_none()) {
+        let types: Vec<_> = types.iter().map(DataType::to_string).collect();
+        return Err(format!("{name} of {} is not on the device yet", types.join(", ")));
+    }
+    let ordered = matches!(kind, RegroupedKind::Place { .. });
+    let order = if ordered { call.params.order_by.clone() } else { vec![] };
+    Ok(RegroupedCall { kind, args, filter: call.params.filter.as_deref().cloned(), order, dtype })
+}
+
+fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, String> {
+    expr.get_type(schema).map_err(|error| error.strip_backtrace())
+}

@@ -1,0 +1,96 @@
+//! Strings that are made: their characters lie in memory that a kernel takes as it needs it.
+
+use std::sync::Arc;
+
+use warpframe::ErrorKind;
+use warpframe::arrow::array::*;
+
+use crate::differential::{Agreement, Pair, builder, run};
+use crate::tables::{Batches, Shape, Values, columns};
+
+#[test]
+fn strings_made_in_a_projection() {
+    let base = Shape::random(2500, 61);
+    for shape in [
+        base,
+        Shape { rows: 0, ..base },
+        Shape { rows: 33, batches: Batches::Sliced, ..base },
+        Shape { values: Values::AllNull, rows: 300, ..base },
+    ] {
+        let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
+        pair.check(
+            "SELECT id, s || sl AS a, concat(s, '-', sv, NULL, sd) AS b, replace(sl, 'twelve', 'the number of') AS c,
+             lpad(sv, 14, 'é.') AS d, rpad(sd, 9) AS e, reverse(sl) AS f, repeat(s, 3) AS g, sd || sd AS h FROM t ORDER BY id",
+        );
+        pair.check(
+            "SELECT id, 'a long constant before ' || sv || s AS a FROM t WHERE sl || s LIKE '%e%1%' ORDER BY id",
+        );
+    }
+}
+
+#[test]
+fn strings_that_outgrow_the_memory_for_characters_are_made_again() {
+    let pair = Pair::of(Shape::random(3000, 62).batches());
+    pair.check_all(&[
+        "SELECT id, repeat(s, 40) AS a, repeat(sl || s, 5) AS b FROM t ORDER BY id",
+        "SELECT id, repeat(repeat(s, 9), 9) AS a FROM t WHERE octet_length(repeat(sl, 30)) > 300 ORDER BY id",
+        "SELECT sum(octet_length(repeat(sv, 60))), count(*) FROM t",
+        "SELECT k, sum(length(repeat(sl, 60))), max(k2) FILTER (WHERE repeat(s, 50) LIKE '%twice%twice%') FROM t GROUP BY k",
+    ]);
+}
+
+#[test]
+fn strings_made_are_keys_arguments_and_results() {
+    let pair = Pair::of(Shape::random(2500, 63).batches()).and("u", Shape::random(200, 64).batches());
+    pair.check_all(&[
+        "SELECT s || k AS key, count(*), min(sl || s), max(reverse(sv)) FROM (SELECT s, sl, sv, CASE WHEN k > 3 THEN 'large' ELSE 'small number' END AS k FROM t) GROUP BY s || k",
+        "SELECT DISTINCT replace(s, 'e', 'ee') AS a FROM t",
+        "SELECT id, reverse(s) AS a FROM t ORDER BY reverse(s) || 'x', id",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON reverse(t.s) = reverse(u.s) AND t.k = u.k",
+        "SELECT count(DISTINCT s || sl), count(DISTINCT s || 'x'), first_value(s || sl ORDER BY id) FROM t",
+        "SELECT lpad(s, 20, 'ab') AS a FROM t UNION ALL SELECT u.s || u.sl FROM u",
+        "SELECT CASE WHEN k > 3 THEN s || sl WHEN k > 1 THEN repeat(s, 4) ELSE 'none' END AS a FROM t",
+    ]);
+}
+
+#[test]
+fn cases_of_characters() {
+    let pair = Pair::of(Shape::random(2500, 65).batches());
+    // The dictionaries of s and sd have entries beyond ASCII, which the host knows how to change.
+    pair.check("SELECT id, upper(s) AS a, lower(sd) AS b, upper(s || 'ß') AS c FROM t ORDER BY id");
+    pair.check("SELECT upper(s) AS u, count(*) FROM t WHERE lower(sd) LIKE '%é%' GROUP BY upper(s)");
+    let plain = "CASE WHEN octet_length(sv) = length(sv) THEN sv END";
+    pair.check(&format!("SELECT id, upper({plain}) AS a, lower(upper({plain})) AS b FROM t ORDER BY id"));
+}
+
+#[test]
+fn cases_beyond_ascii_in_plain_strings_are_left_to_the_cpu() {
+    let table = |last: &str| -> Vec<(&str, ArrayRef)> {
+        let text = |i: usize| if i == 2999 { last.to_string() } else { format!("Text number {i}") };
+        vec![("s", Arc::new(StringArray::from_iter_values((0..3000).map(text))))]
+    };
+    let sql = "SELECT upper(s) AS u, lower(s) AS l FROM t";
+    Pair::of(columns(table("plain"))).check(sql);
+    let strict = Pair::of(columns(table("straße Σ")));
+    assert_eq!(strict.agreement(sql), Agreement::Unsupported);
+    let error = run(&strict.device, sql).expect_err("not ASCII");
+    assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error:?}");
+
+    let pair = Pair::with(builder().strict(false)).and("t", columns(table("straße Σ")));
+    let before = pair.gpu().counters().fallbacks;
+    let (expected, found) = (run(&pair.cpu, sql).expect("it runs"), run(&pair.device, sql).expect("it runs"));
+    assert!(pair.gpu().counters().fallbacks > before);
+    pair.rows_agree(&expected, &found, sql);
+}
+
+#[test]
+fn strings_of_more_than_two_gigabytes_are_an_error() {
+    let pair = Pair::of(Shape::random(40, 66).batches());
+    for expression in ["repeat(repeat(sl, 100000), 100000)", "repeat(sl, 9223372036854775807)", "lpad(sl, 3000000000)"]
+    {
+        let sql = format!("SELECT {expression} AS e FROM t");
+        let error = run(&pair.device, &sql).expect_err("there is no such string");
+        assert!(matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{expression}: {error:?}");
+    }
+    pair.check("SELECT id, s || sl AS a FROM t ORDER BY id");
+}
