@@ -2,6 +2,7 @@
 // reductions, cells in shared memory, exact sums of floats, hashes of wide keys.
 #pragma once
 #include "prelude.cuh"
+#include "compact.cuh"
 #include "hash.cuh"
 
 namespace wf {
@@ -44,6 +45,44 @@ WF_DEVICE u32 tile_ranks(u32 keep, u32 (&rank)[ITEMS]) {
     for (u32 k = 0; k < ITEMS; ++k) rank[k] += counts[k * WARPS + warp];
     const u32 total = counts[COUNTS];
     __syncthreads();  // all have read before the next tile writes
+    return total;
+}
+
+// ---- marks: a bit for each row that stays ----
+
+constexpr u32 MARKS_TILE = 4096;  // rows of a count
+
+// The warp's lanes hold 32 rows that follow each other, the first a multiple of 32. Sets their bits, all of them, and adds
+// to their tile's count.
+WF_DEVICE void mark_rows(u64 row, u64 rows, bool keep, u32* marks, u32* counts) {
+    const u32 kept = __ballot_sync(FULL_WARP, keep);
+    if (lane() == 0 && row < rows) {
+        marks[row / 32] = kept;
+        if (kept != 0) atomicAdd(counts + row / MARKS_TILE, u32(__popc(kept)));
+    }
+}
+
+// The marked rows of the tile that begins at `first`, as places in it, ascending; how many there are. The whole block calls.
+template <u32 THREADS>
+WF_DEVICE u32 marked_places(const u32* marks, u64 first, u64 rows, u16* places) {
+    constexpr u32 WORDS = MARKS_TILE / 32;
+    static_assert(THREADS >= WORDS, "one thread for each word");
+    WF_SHARED_ARRAY(u32, words, WORDS);
+    WF_SHARED_ARRAY(u32, begins, WORDS);
+    const u32 own = threadIdx.x;
+    const u32 mine = own < WORDS && first + own * 32 < rows ? marks[first / 32 + own] : 0;
+    u32 total;
+    const u32 begin = block_scan_u32<THREADS>(u32(__popc(mine)), total);
+    if (own < WORDS) {
+        words[own] = mine;
+        begins[own] = begin;
+    }
+    __syncthreads();  // words and begins are there
+    for (u32 w = warp(); w < WORDS; w += THREADS / 32) {
+        const u32 word = words[w];
+        if ((word >> lane() & 1) != 0) places[begins[w] + __popc(word & lanes_below())] = u16(w * 32 + lane());
+    }
+    __syncthreads();  // the places are listed
     return total;
 }
 

@@ -174,6 +174,12 @@ impl Flow {
         self.source.is_sparse() || self.steps.iter().any(|(step, _)| step.drops_rows())
     }
 
+    /// Whether the flow's steps look at nothing but the rows of a relation.
+    pub(crate) fn only_filters(&self) -> bool {
+        matches!(self.source, Source::Relation(_))
+            && self.steps.iter().all(|(step, _)| matches!(step, Step::Filter(_) | Step::Project(_)))
+    }
+
     /// Appends a filter.
     pub(crate) fn filter(mut self, predicate: Expr) -> Self {
         let schema = self.schema().clone();

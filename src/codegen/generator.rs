@@ -373,6 +373,11 @@ impl<'a> Generator<'a> {
         self.params.word("u64", bits)
     }
 
+    /// Whether expressions so far make strings, which need an arena.
+    pub(crate) fn makes_text(&self) -> bool {
+        self.makes_text
+    }
+
     /// Uploads the constants and yields what the kernel needs. `control` names the kernel's control words, and in scope
     /// of the prologue is `status`.
     pub(crate) fn finish(mut self, device: &Device, control: &str) -> Result<Prepared> {

@@ -1,7 +1,8 @@
 //! The sink that writes a pipeline's rows to new columns, in their order.
 //!
-//! Where no row gets lost, row `i` goes to place `i`. Else each tile decides first, learns from decoupled look-back where
-//! its survivors go, and computes the outputs of those only.
+//! Where no row gets lost, row `i` goes to place `i`. Where filters alone lose rows, one kernel marks those that stay, and a
+//! second writes them, with as many places as are needed. Behind lookups, which nobody wants to make twice, one kernel does
+//! both: each tile decides first, learns from decoupled look-back where its survivors go, and computes the outputs of those.
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use super::emit::Emitter;
 use super::flow::Flow;
 use super::generator::{Generator, Pass, Prepared, arena_for};
 use super::kernel::{Control, Generated, THREADS, items_for, striding_blocks};
+use super::marks::Marks;
 use super::params::Later;
 use super::value::{Value, widen};
 use crate::column::{Column, Encoding, Repr, Stats};
@@ -80,7 +82,35 @@ pub(crate) fn materialize(
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
     let (state, state_later) = generator.params.later("u64*");
+    let marks = (compacting && flow.only_filters() && !generator.makes_text()).then(|| Marks::declare(&mut generator));
     let mut prepared = generator.finish(device, &pointer)?;
+    if let (Some(marks), true) = (marks, rows > 0) {
+        prepared.params.set(state_later, 0u64);
+        let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
+        let write = format!("{}{stores}", write.take());
+        // The outputs are not there yet; marking does not look at them.
+        for place in &places {
+            prepared.params.set(place.data.1, 0u64);
+            if let Some((_, later)) = &place.validity {
+                prepared.params.set(*later, 0u64);
+            }
+        }
+        let marked = marks.run(device, operator, &mut prepared, &head, &decide.take(), rows)?;
+        // Waits: how many rows stay, and whether a predicate failed.
+        let kept = marked.kept()?;
+        control.read()?;
+        let mut columns = vec![];
+        for place in &places {
+            columns.push(allocate(device, operator, place, codes, kept, &mut prepared)?);
+        }
+        if kept > 0 {
+            marks.write(device, &mut prepared, &marked, &head, &write, rows)?;
+            if write.contains("fail(") {
+                control.read()?;
+            }
+        }
+        return finish(device, operator, columns, kept, kept, &prepared);
+    }
 
     let mut columns = vec![];
     for place in &places {

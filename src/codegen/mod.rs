@@ -12,6 +12,7 @@ mod generator;
 mod groups;
 mod kernel;
 mod keys;
+mod marks;
 mod materialize;
 mod order;
 mod params;

@@ -1,0 +1,117 @@
+//! Filters in two kernels: one marks the rows that stay, a bit each, and counts them; the other writes them.
+//!
+//! ```text
+//!   rows     a b c d | e f g h        marks  1 0 1 1 | 0 1 0 0      counts  3 | 1      begins  0 3 | 4
+//!   output   a c d f
+//! ```
+//!
+//! Between them an exclusive scan of the counts says where each tile's rows begin. The second kernel loads nothing of the
+//! rows that are gone, and the memory written is exactly what is needed. One pass with decoupled look-back moves fewer bytes
+//! but waits for its predecessors while it holds loaded rows: at 100M rows of three columns on an H200 it took 0.61 ms where
+//! a hundredth is kept.
+
+use std::sync::Arc;
+
+use super::generator::{Generator, Prepared};
+use super::kernel::{Generated, THREADS, items_for, striding_blocks};
+use super::params::Later;
+use crate::device::{Buffer, Device};
+use crate::error::{Error, Result};
+use crate::ops::scan::exclusive_scan_u32;
+
+/// Rows that are counted together: those of a block of the second kernel. `MARKS_TILE` of `kernels/pipeline.cuh`.
+const TILE: u64 = 4096;
+
+/// The parameters through which the kernels see marks, counts and begins.
+pub(super) struct Marks {
+    marks: (String, Later),
+    counts: (String, Later),
+    begins: (String, Later),
+}
+
+/// Rows that were marked.
+pub(super) struct Marked {
+    begins: Arc<Buffer>,
+    tiles: u64,
+}
+
+impl Marked {
+    /// How many rows are marked. Waits for the device.
+    pub(super) fn kept(&self) -> Result<u64> {
+        Ok(self.begins.read_words(self.tiles as usize * 8, 1)?[0])
+    }
+}
+
+impl Marks {
+    pub(super) fn declare(generator: &mut Generator<'_>) -> Self {
+        Marks {
+            marks: generator.params.later("u32*"),
+            counts: generator.params.later("u32*"),
+            begins: generator.params.later("const u64*"),
+        }
+    }
+
+    /// Runs `decide` on every row; it breaks for rows that go.
+    pub(super) fn run(
+        &self,
+        device: &Device,
+        operator: &'static str,
+        prepared: &mut Prepared,
+        head: &str,
+        decide: &str,
+        rows: u64,
+    ) -> Result<Marked> {
+        let tiles = rows.div_ceil(TILE);
+        let marks = Arc::new(device.alloc(operator, (tiles * TILE / 8) as usize)?);
+        let counts = device.alloc_zeroed(operator, tiles as usize * 4)?;
+        prepared.params.set(self.marks.1, &*marks);
+        prepared.params.set(self.counts.1, &counts);
+        prepared.params.set(self.begins.1, 0u64);
+        prepared.params.keep(&marks);
+        let items = items_for(prepared.eager_bytes);
+        let (prologue, marks_name, counts_name) = (&prepared.prologue, &self.marks.0, &self.counts.0);
+        let body = format!(
+            "constexpr int ITEMS = {items};\n{head}\
+             const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
+             for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
+             #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
+             {prologue}\
+             #pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nbool keep = false;\n\
+             if (row < rows) do {{\n{decide}keep = true;\n}} while (0);\n\
+             mark_rows(row, rows, keep, {marks_name}, {counts_name});\n}}\n}}\n"
+        );
+        let blocks = striding_blocks(device, rows.div_ceil(u64::from(items * THREADS)));
+        Generated::new(device, "mark", prepared, &body)?.launch(device, blocks, 0)?;
+        let begins = Arc::new(exclusive_scan_u32(device, &counts, tiles)?);
+        Ok(Marked { begins, tiles })
+    }
+
+    /// Runs `write` on every marked row, with `at` its place in the output.
+    pub(super) fn write(
+        &self,
+        device: &Device,
+        prepared: &mut Prepared,
+        marked: &Marked,
+        head: &str,
+        write: &str,
+        rows: u64,
+    ) -> Result<()> {
+        prepared.params.set(self.counts.1, 0u64);
+        prepared.params.set(self.begins.1, &*marked.begins);
+        let (marks, begins) = (&self.marks.0, &self.begins.0);
+        let body = format!(
+            "{head}\
+             WF_SHARED_ARRAY(u16, places, MARKS_TILE);\n\
+             const u64 first = (u64)blockIdx.x * MARKS_TILE;\n\
+             const u32 kept = marked_places<THREADS>({marks}, first, rows, places);\n\
+             const u64 start = {begins}[blockIdx.x];\n\
+             #pragma unroll 4\n\
+             for (u32 i = threadIdx.x; i < kept; i += THREADS) do {{\n\
+             const u64 row = first + places[i];\nconst u64 at = start + i;\n{write}}} while (0);\n"
+        );
+        let blocks =
+            u32::try_from(rows.div_ceil(TILE)).map_err(|_| Error::unsupported("filter", "more than 2^32 tiles"))?;
+        Generated::new(device, "keep", prepared, &body)?.launch(device, blocks, 0)
+    }
+}
