@@ -19,7 +19,7 @@ use super::run::{Runner, anonymous, u32_column};
 use crate::codegen::{
     BuildSide, Codes, Emitter, Flow, Generator, Probe, Residual, Source, Value, for_each, materialize,
 };
-use crate::column::{Column, NO_ROW, Relation, Repr};
+use crate::column::{Column, Index, NO_ROW, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::join::expand;
@@ -167,8 +167,9 @@ impl Runner {
 
     /// Both sides' columns through the pairs.
     fn joined(&self, probe: &Relation, lookup: &Probe, pairs: &Pairs, preserved: Preserved) -> Result<Relation> {
-        let probe = self.reindexed(probe.clone(), pairs.rows, pairs.probe.clone(), preserved.build)?;
-        let build = self.reindexed(lookup.build.clone(), pairs.rows, pairs.build.clone(), preserved.probe)?;
+        let index = |rows: &Arc<Buffer>, gaps: bool| Index { rows: rows.clone(), offset: 0, gaps };
+        let probe = self.through(probe.clone(), pairs.rows, index(&pairs.probe, preserved.build))?;
+        let build = self.through(lookup.build.clone(), pairs.rows, index(&pairs.build, preserved.probe))?;
         Ok(match lookup.place {
             BuildSide::Left => zipped(build, probe),
             BuildSide::Right => zipped(probe, build),

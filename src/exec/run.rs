@@ -125,15 +125,13 @@ impl Runner {
         })
     }
 
-    /// The relation's rows in the order, or multiplicity, of row numbers; `gaps`: [`NO_ROW`] may be among them.
-    pub(super) fn reindexed(
-        &self,
-        relation: Relation,
-        rows: u64,
-        numbers: Arc<Buffer>,
-        gaps: bool,
-    ) -> Result<Relation> {
-        let direct = Index { rows: numbers, offset: 0, gaps };
+    /// The relation's rows in the order, or multiplicity, of row numbers.
+    pub(super) fn reindexed(&self, relation: Relation, rows: u64, numbers: Arc<Buffer>) -> Result<Relation> {
+        self.through(relation, rows, Index { rows: numbers, offset: 0, gaps: false })
+    }
+
+    /// The relation's rows as an index names them.
+    pub(super) fn through(&self, relation: Relation, rows: u64, direct: Index) -> Result<Relation> {
         let mut indices = vec![];
         for index in &relation.indices {
             let Some(old) = index else {
@@ -150,7 +148,7 @@ impl Runner {
                 }
                 Ok(vec![number])
             })?;
-            indices.push(Some(Index { rows: columns[0].data.clone(), offset: 0, gaps: gaps || old.gaps }));
+            indices.push(Some(Index { rows: columns[0].data.clone(), offset: 0, gaps: direct.gaps || old.gaps }));
         }
         Ok(Relation { rows, indices, columns: relation.columns })
     }

@@ -49,7 +49,7 @@ impl Runner {
             Some(fetch) => (top_k(&self.device, &(*first).into(), more, rows, fetch)?, fetch),
             None => (argsort(&self.device, &words, rows)?, rows),
         };
-        let relation = self.reindexed(relation, rows, Arc::new(numbers), false)?;
+        let relation = self.reindexed(relation, rows, Arc::new(numbers))?;
         Ok(Flow::new(Source::Relation(relation), schema))
     }
 

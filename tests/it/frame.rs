@@ -157,6 +157,8 @@ fn joins_of_all_kinds_agree_with_the_cpu() -> Result<()> {
         (LeftAnti, 2, &["k", "v"]),
         (RightSemi, 3, &["k", "v"]),
         (RightAnti, 2, &["k", "v"]),
+        (LeftMark, 5, &["k", "v"]),
+        (RightMark, 5, &["k", "v"]),
     ];
     for (kind, rows, names) in expected {
         let join = |session: &Session| session.table("l")?.join(&session.table("r")?, *kind, ["k"], ["k"])?.collect();

@@ -142,18 +142,18 @@ fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
             ("pairs", random(2, rows).map(|x| (x % 6000).wrapping_mul(0x0123_4567_89AB_CDEF)).collect()),
             (
                 "runs of four that differ in low bits",
-                random(3, rows).map(|x| (x >> 8) % 3000 << 48 | x % 256).collect(),
+                random(3, rows).map(|x| (((x >> 8) % 3000) << 48) | (x % 256)).collect(),
             ),
             (
                 "a giant run out of order",
-                random(4, rows).map(|x| if x % 20 == 0 { 9 << 40 | x % 977 } else { x }).collect(),
+                random(4, rows).map(|x| if x % 20 == 0 { (9 << 40) | (x % 977) } else { x }).collect(),
             ),
             ("a giant run of equals", random(5, rows).map(|x| if x % 20 == 0 { 9 << 40 } else { x }).collect()),
             (
                 "an outlier the sample misses",
                 (0..rows as u64).map(|x| if x == 4321 { u64::MAX } else { x << 20 }).collect(),
             ),
-            ("few values", random(6, rows).map(|x| x % 3 << 60).collect()),
+            ("few values", random(6, rows).map(|x| (x % 3) << 60).collect()),
         ];
         for (name, keys) in shapes {
             let (buffer, low) = (upload(&device, &keys), random(7, rows).map(|x| x % 5).collect::<Vec<_>>());
