@@ -12,9 +12,10 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
+use super::arena::Arena;
 use super::emit::Emitter;
 use super::flow::{Flow, Source};
-use super::generator::{Generator, Pass, arena_for};
+use super::generator::{Generator, Pass};
 use super::groups::{Accumulator, GroupKeys, GroupOutput, GroupSlots, Occupancy, OutputKind};
 use super::kernel::{Control, Generated, Retry, THREADS, items_for, striding_blocks};
 use super::keys::{KeyLayout, NullKeys};
@@ -166,12 +167,12 @@ pub(crate) fn aggregate(
     calls: &[AggregateCall],
     manner: Manner,
 ) -> Result<Attempt> {
-    let arena = arena_for(flow.source.rows());
+    let arena = Arena::guess(flow.source.rows());
     let mut expected = Expected { capacity: FIRST_CAPACITY, arena, sampled: calls.is_empty(), listed: None };
     loop {
         match attempt(device, flow, groups, calls, manner, &expected)? {
             Tried::WantsSample => expected = sample(device, flow, groups, manner.seed)?,
-            Tried::ArenaFull(asked) => expected.arena = asked.max(2 * expected.arena),
+            Tried::ArenaFull(asked) => expected.arena = Arena::larger(expected.arena, asked),
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::TABLE_FULL) => expected.capacity *= 16,
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::INEXACT) => return Ok(Attempt::Inexact),
             Tried::Attempt(attempt, _) => return Ok(attempt),
@@ -182,7 +183,7 @@ pub(crate) fn aggregate(
 /// Counts the groups of the first rows. Few: lists all groups, by a pass over the keys. Mostly distinct: a table for as
 /// many groups as rows.
 fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
-    let arena = arena_for(flow.source.rows());
+    let arena = Arena::guess(flow.source.rows());
     let mut expected = Expected { capacity: FIRST_CAPACITY, arena, sampled: true, listed: None };
     let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
     let first = Flow { source: Source::Relation(relation.slice(0, Some(SAMPLE))), ..flow.clone() };
@@ -197,7 +198,7 @@ fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Ex
 
 /// Lists the flow's groups, unless they do not fit a table of this capacity.
 fn list(device: &Device, flow: &Flow, groups: &[Expr], seed: u64, capacity: u64) -> Result<Option<Listed>> {
-    let expected = Expected { capacity, arena: arena_for(flow.source.rows()), sampled: true, listed: None };
+    let expected = Expected { capacity, arena: Arena::guess(flow.source.rows()), sampled: true, listed: None };
     let manner = Manner { floats: FloatSums::Fixed, seed, row_slots: false };
     let Tried::Attempt(Attempt::Done(partial), retry) = attempt(device, flow, groups, &[], manner, &expected)? else {
         return Ok(None);

@@ -14,11 +14,13 @@ use datafusion::common::{Column as Name, DFSchemaRef};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::utils::split_conjunction;
 
+use super::arena::Arena;
+use super::constants::Constants;
 use super::emit::Emitter;
 use super::expr::compile;
 use super::flow::{Flow, Keep, Probe, Source, Step};
 use super::keys::dictionary_value;
-use super::params::{Later, Params};
+use super::params::Params;
 use super::value::{Inputs, Value};
 use crate::column::{Column, Encoding, NO_ROW, Relation, Repr};
 use crate::device::{Buffer, Device};
@@ -45,8 +47,10 @@ pub(crate) struct Generator<'a> {
     /// Columns to be loaded for all of a thread's rows at once, before the first stage.
     eager: Vec<EagerLoad>,
     eager_open: bool,
+    /// What was loaded for the first stages is not there for the later pass.
+    another_kernel: bool,
     carried: Vec<String>,
-    constants: Vec<(Later, Constant)>,
+    constants: Constants,
     characters: Vec<Arc<Buffer>>,
     probes: usize,
     makes_text: bool,
@@ -83,40 +87,6 @@ struct EagerLoad {
     width: usize,
 }
 
-enum Constant {
-    String(String),
-    Bytes(Vec<u8>),
-    Strings(Vec<String>),
-}
-
-/// Parameters of the arena for characters that a kernel makes: address and capacity.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Arena {
-    bytes: Later,
-    capacity: Later,
-}
-
-impl Prepared {
-    /// Gives the kernel an arena of `capacity` bytes, if it takes characters from one.
-    pub(crate) fn set_arena(&mut self, device: &Device, operator: &'static str, capacity: u64) -> Result<()> {
-        let Some(arena) = self.arena else { return Ok(()) };
-        let size = usize::try_from(capacity).unwrap_or(usize::MAX);
-        let buffer = Arc::new(device.alloc(operator, size)?);
-        self.params.set(arena.bytes, &*buffer);
-        self.params.set(arena.capacity, capacity);
-        self.params.keep(&buffer);
-        // In place of one that was too small.
-        self.characters.truncate(self.constant_characters);
-        self.characters.push(buffer);
-        Ok(())
-    }
-}
-
-/// First guess of the characters that `rows` rows make.
-pub(crate) fn arena_for(rows: u64) -> u64 {
-    rows.saturating_mul(32).clamp(1 << 12, 1 << 30)
-}
-
 /// What a generated kernel needs beside its parameters.
 pub(crate) struct Prepared {
     pub(crate) params: Params,
@@ -127,8 +97,8 @@ pub(crate) struct Prepared {
     pub(crate) characters: Vec<Arc<Buffer>>,
     /// Where the kernel makes strings.
     pub(crate) arena: Option<Arena>,
-    /// How many of `characters` are not the arena.
-    constant_characters: usize,
+    /// The arena it has, which they may point into, too.
+    pub(crate) made: Option<Arc<Buffer>>,
 }
 
 impl<'a> Generator<'a> {
@@ -139,8 +109,9 @@ impl<'a> Generator<'a> {
             levels: vec![],
             eager: vec![],
             eager_open: false,
+            another_kernel: false,
             carried: vec![],
-            constants: vec![],
+            constants: Constants::default(),
             characters: vec![],
             probes: 0,
             makes_text: false,
@@ -340,7 +311,7 @@ impl<'a> Generator<'a> {
     }
 
     fn fetch(&mut self, ctype: &'static str, width: usize, address: String, eager: bool, out: &mut Emitter) -> String {
-        let ahead = self.eager.iter().find(|e| e.address == address);
+        let ahead = self.eager.iter().find(|e| e.address == address && !self.another_kernel);
         if let (false, Some(load)) = (eager, ahead) {
             return format!("{}[k]", load.name);
         }
@@ -373,6 +344,11 @@ impl<'a> Generator<'a> {
         self.params.word("u64", bits)
     }
 
+    /// What is emitted from here on may stand in another kernel than the stages emitted so far.
+    pub(crate) fn begin_another_kernel(&mut self) {
+        self.another_kernel = true;
+    }
+
     /// Whether expressions so far make strings, which need an arena.
     pub(crate) fn makes_text(&self) -> bool {
         self.makes_text
@@ -383,54 +359,11 @@ impl<'a> Generator<'a> {
     pub(crate) fn finish(mut self, device: &Device, control: &str) -> Result<Prepared> {
         let mut prologue = String::new();
         let arena = self.makes_text.then(|| {
-            let (bytes, capacity) = (self.params.later("u8*"), self.params.later("u64"));
-            prologue
-                .push_str(&format!("const text_arena arena{{{}, {}, {control} + 4, status}};\n", bytes.0, capacity.0));
-            Arena { bytes: bytes.1, capacity: capacity.1 }
+            let (arena, statement) = Arena::declare(&mut self.params, control);
+            prologue.push_str(&statement);
+            arena
         });
-        if !self.constants.is_empty() {
-            let mut bytes = vec![];
-            let mut places = vec![];
-            for (_, constant) in &self.constants {
-                bytes.resize(bytes.len().next_multiple_of(16), 0);
-                places.push(bytes.len());
-                match constant {
-                    Constant::String(text) => {
-                        bytes.extend(view_of(text));
-                        bytes.extend(text.as_bytes());
-                    }
-                    Constant::Bytes(raw) => bytes.extend(raw),
-                    Constant::Strings(texts) => {
-                        texts.iter().for_each(|text| bytes.extend(view_of(text)));
-                        texts.iter().filter(|text| text.len() > 12).for_each(|text| bytes.extend(text.as_bytes()));
-                    }
-                }
-            }
-            let buffer = device.alloc("pipeline constants", bytes.len())?;
-            for ((_, constant), place) in self.constants.iter().zip(&places) {
-                if let Constant::String(text) = constant
-                    && text.len() > 12
-                {
-                    let address = buffer.slice(place + 16).address();
-                    bytes[place + 8..place + 16].copy_from_slice(&address.to_le_bytes());
-                }
-                if let Constant::Strings(texts) = constant {
-                    let mut at = place + 16 * texts.len();
-                    for (i, text) in texts.iter().enumerate().filter(|(_, text)| text.len() > 12) {
-                        let view = place + 16 * i;
-                        bytes[view + 8..view + 16].copy_from_slice(&buffer.slice(at).address().to_le_bytes());
-                        at += text.len();
-                    }
-                }
-            }
-            buffer.write(0, &bytes)?;
-            let buffer = Arc::new(buffer);
-            for ((later, _), place) in self.constants.iter().zip(places) {
-                self.params.set(*later, buffer.slice(place));
-            }
-            self.params.keep(&buffer);
-            self.characters.push(buffer);
-        }
+        self.characters.extend(self.constants.upload(device, &mut self.params)?);
         for carried in &self.carried {
             prologue.push_str(&format!("u32 {carried}[ITEMS];\n"));
         }
@@ -449,15 +382,8 @@ impl<'a> Generator<'a> {
         let eager_bytes = self.eager.iter().map(|e| e.width.max(4)).sum();
         self.characters.sort_by_key(|b| b.address());
         self.characters.dedup_by_key(|b| b.address());
-        let constant_characters = self.characters.len();
-        Ok(Prepared {
-            params: self.params,
-            prologue,
-            eager_bytes,
-            characters: self.characters,
-            arena,
-            constant_characters,
-        })
+        let Generator { params, characters, .. } = self;
+        Ok(Prepared { params, prologue, eager_bytes, characters, arena, made: None })
     }
 }
 
@@ -467,15 +393,6 @@ fn guarded(present: &Option<String>, array: &str, row: &str, otherwise: &str) ->
         None => format!("{array}[{row}]"),
         Some(present) => format!("({present} ? {array}[{row}] : {otherwise})"),
     }
-}
-
-/// The view of a constant, but for the address of a long one.
-fn view_of(text: &str) -> [u8; 16] {
-    let mut view = [0u8; 16];
-    view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
-    let inline = if text.len() <= 12 { text.len() } else { 4 };
-    view[4..4 + inline].copy_from_slice(&text.as_bytes()[..inline]);
-    view
 }
 
 /// The columns of one level, as expressions over it see them.
@@ -498,22 +415,15 @@ impl Inputs for At<'_, '_> {
     }
 
     fn string(&mut self, text: &str) -> String {
-        let (name, later) = self.generator.params.later("const view*");
-        self.generator.constants.push((later, Constant::String(text.to_string())));
-        format!("(*{name})")
+        format!("(*{})", self.strings(&[text]))
     }
 
     fn constant(&mut self, bytes: &[u8]) -> String {
-        let (name, later) = self.generator.params.later("const u8*");
-        self.generator.constants.push((later, Constant::Bytes(bytes.to_vec())));
-        name
+        self.generator.constants.bytes(bytes, &mut self.generator.params)
     }
 
     fn strings(&mut self, texts: &[&str]) -> String {
-        let (name, later) = self.generator.params.later("const view*");
-        let texts = texts.iter().map(|text| text.to_string()).collect();
-        self.generator.constants.push((later, Constant::Strings(texts)));
-        name
+        self.generator.constants.strings(texts, &mut self.generator.params)
     }
 
     fn arena(&mut self) {

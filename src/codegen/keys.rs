@@ -119,8 +119,8 @@ impl KeyLayout {
     pub(crate) fn emit_decode(&self, key: &str, field: usize, params: &mut Params, out: &mut Emitter) -> Value {
         let mut code = key.to_string();
         let behind: u128 = self.fields[field + 1..].iter().map(|f| f.radix).product();
-        if behind == WHOLE {
-            // The fields behind need all bits: this one has a single value.
+        if behind >= WHOLE {
+            // Those behind take all 64 bits, so this one has a single code.
             code = "0ull".into();
         } else if behind > 1 {
             let divisor = params.word("u64", behind as u64);

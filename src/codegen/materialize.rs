@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 
+use super::arena::Arena;
 use super::emit::Emitter;
 use super::flow::Flow;
-use super::generator::{Generator, Pass, Prepared, arena_for};
+use super::generator::{Generator, Pass, Prepared};
 use super::kernel::{Control, Generated, THREADS, items_for, striding_blocks};
 use super::marks::Marks;
 use super::params::Later;
@@ -68,6 +69,9 @@ pub(crate) fn materialize(
     if compacting {
         generator.stages(Pass::DecideAndCarry, &mut decide)?;
         generator.close_eager();
+        if flow.only_filters() {
+            generator.begin_another_kernel();
+        }
         generator.stages(Pass::Carried, &mut write)?;
     } else {
         generator.stages(Pass::Decide, &mut write)?;
@@ -120,7 +124,7 @@ pub(crate) fn materialize(
         let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
         let (decide, write) = (decide.take(), write.take());
         let fails = compacting || prepared.arena.is_some() || write.contains("fail(");
-        let mut arena = arena_for(rows);
+        let mut arena = Arena::guess(rows);
         loop {
             prepared.set_arena(device, operator, arena)?;
             let (tiles, body) = if compacting {
@@ -150,7 +154,7 @@ pub(crate) fn materialize(
                 break;
             }
             control.reset()?;
-            arena = asked.max(2 * arena);
+            arena = Arena::larger(arena, asked);
         }
         if fails {
             let (_, kept) = control.read()?;
@@ -313,7 +317,7 @@ fn finish(
     rows: u64,
     prepared: &Prepared,
 ) -> Result<(u64, Vec<Column>)> {
-    let characters: Arc<[Arc<Buffer>]> = prepared.characters.clone().into();
+    let characters: Arc<[Arc<Buffer>]> = prepared.characters.iter().chain(&prepared.made).cloned().collect();
     let columns = outputs.into_iter().map(|output| {
         let plain_view = output.repr == Repr::View && matches!(output.encoding, Encoding::Plain);
         let shrink = |buffer: Buffer| shrunk(device, operator, buffer, kept, rows);

@@ -4,7 +4,9 @@
 //! ([`materialize()`], [`aggregate()`]) put loops and outputs around them and launch the kernel.
 
 mod aggregate;
+mod arena;
 mod collisions;
+mod constants;
 mod emit;
 pub(crate) mod expr;
 mod flow;

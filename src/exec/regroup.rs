@@ -70,6 +70,10 @@ impl Runner {
             .collect();
         let keyed = !groups.is_empty();
         let mut partial = self.slots(flow.clone(), &groups, &fused, keyed)?;
+        // Rows and slots are numbered in 32 bits.
+        if flow.source.rows().max(partial.slots.slots) > u64::from(u32::MAX) {
+            return Err(Error::unsupported(OPERATOR, "of more than 2^32 rows or groups, by rows of a group"));
+        }
         let rows = match &partial.row_slots {
             Some(slots) if keyed => with_slots(&flow, slots, partial.slots.slots)?,
             _ => flow,

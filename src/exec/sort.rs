@@ -71,7 +71,7 @@ impl Runner {
             .ok_or_else(|| Error::unsupported("ORDER BY", "its column was not seen to be in place"))?;
         if let Some(fetch) = fetch {
             let numbers = top_k(&self.device, &key, &[], rows, fetch)?;
-            return self.reindexed(relation, fetch, Arc::new(numbers), false);
+            return self.reindexed(relation, fetch, Arc::new(numbers));
         }
         if relation.columns.len() == 1 {
             let sorted = sort_values(&self.device, &key, rows)?;
@@ -91,7 +91,7 @@ impl Runner {
             return Ok(Relation::dense(rows, columns));
         }
         let numbers = argsort_key(&self.device, &key, rows)?;
-        self.reindexed(relation, rows, Arc::new(numbers), false)
+        self.reindexed(relation, rows, Arc::new(numbers))
     }
 }
 

@@ -193,3 +193,16 @@ fn groups_of_scattered_keys_in_tables_large_enough_to_be_sampled() {
         "SELECT few, n FROM (SELECT few, id % 5 AS m, count(*) AS n FROM t GROUP BY few, id % 5) WHERE m = 2",
     ]);
 }
+
+#[test]
+fn a_key_of_one_value_before_a_key_of_64_bits() {
+    let table: Vec<(&str, ArrayRef)> = vec![
+        ("c", Arc::new(Int64Array::from_iter_values((0..500).map(|_| 77)))),
+        ("x", Arc::new(Float64Array::from_iter_values((0..500).map(|i| f64::from(i % 40) - 7.5)))),
+    ];
+    Pair::of(columns(table)).check_all(&[
+        "SELECT c, x, count(*) FROM t GROUP BY c, x",
+        "SELECT x, c, count(*) FROM t GROUP BY x, c",
+        "SELECT c, sum(DISTINCT x) FROM t GROUP BY c",
+    ]);
+}

@@ -18,6 +18,18 @@ fn tpch_queries_run_whole_on_the_device() {
 }
 
 #[test]
+fn parts_of_tpch_queries_13_16_and_22() {
+    Pair::new().samples().check_all(&[
+        "SELECT o_custkey, count(*) FROM orders WHERE o_comment NOT LIKE '%special%requests%' GROUP BY o_custkey",
+        "SELECT p_brand, p_type, p_size, count(DISTINCT ps_suppkey) AS suppliers FROM partsupp JOIN part ON p_partkey = ps_partkey
+         WHERE p_brand <> 'Brand#45' AND p_type NOT LIKE 'MEDIUM POLISHED%' AND p_size IN (49, 14, 23, 45, 19, 3, 36, 9)
+         GROUP BY p_brand, p_type, p_size",
+        "SELECT substring(c_phone FROM 1 FOR 2) AS code, count(*), sum(c_acctbal), stddev(c_acctbal), median(c_acctbal) FROM customer
+         WHERE substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17') GROUP BY code",
+    ]);
+}
+
+#[test]
 fn tpch_by_verbs() {
     let pair = Pair::new().samples();
     let money = || col("l_extendedprice") * (lit(1) - col("l_discount"));
