@@ -99,10 +99,12 @@ pub(crate) fn materialize(
                 prepared.params.set(*later, 0u64);
             }
         }
-        let marked = marks.run(device, operator, &mut prepared, &head, &decide.take(), rows)?;
-        // Waits: how many rows stay, and whether a predicate failed.
+        let decide = decide.take();
+        let marked = marks.run(device, operator, &mut prepared, &head, &decide, rows)?;
         let kept = marked.kept()?;
-        control.read()?;
+        if decide.contains("fail(") {
+            control.read()?;
+        }
         let mut columns = vec![];
         for place in &places {
             columns.push(allocate(device, operator, place, codes, kept, &mut prepared)?);
@@ -185,7 +187,7 @@ pub(crate) fn for_each(
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
     let mut prepared = generator.finish(device, &pointer)?;
-    let arena = arena_for(rows);
+    let arena = Arena::guess(rows);
     prepared.set_arena(device, "join", arena)?;
     let items = items_for(prepared.eager_bytes);
     let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
