@@ -180,20 +180,35 @@ pub(crate) fn aggregate(
     }
 }
 
-/// Counts the groups of the first rows. Few: lists all groups, by a pass over the keys. Mostly distinct: a table for as
-/// many groups as rows.
+/// Counts the groups of the first rows. Few: lists all groups, by a pass over the keys. Else a table for as many groups as
+/// would show as many in a sample.
 fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
     let arena = Arena::guess(flow.source.rows());
     let mut expected = Expected { capacity: FIRST_CAPACITY, arena, sampled: true, listed: None };
     let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
     let first = Flow { source: Source::Relation(relation.slice(0, Some(SAMPLE))), ..flow.clone() };
     let Some(found) = list(device, &first, groups, seed, 2 * SAMPLE)? else { return Ok(expected) };
-    if found.count > SAMPLE / 2 {
-        expected.capacity = (2 * rows).next_power_of_two();
-    } else if found.count <= FEW {
+    if found.count <= FEW {
         expected.listed = list(device, flow, groups, seed, 8 * FEW)?.filter(|all| all.count <= 2 * FEW);
+    } else {
+        let groups = groups_behind(found.count, SAMPLE).min(rows);
+        expected.capacity = (2 * groups).next_power_of_two().max(FIRST_CAPACITY);
     }
     Ok(expected)
+}
+
+/// How many equally frequent groups show `seen` of them in `sample` rows: the solution of seen = g·(1 − e^(−sample/g)),
+/// and somewhat more. A skewed choice has more groups than that; its table is found too full and made anew.
+fn groups_behind(seen: u64, sample: u64) -> u64 {
+    let (seen, sample) = (seen as f64, sample as f64);
+    let shows = |groups: f64| groups * (1.0 - (-sample / groups).exp());
+    // Nearly all distinct: a sample says no more than that there are many.
+    let (mut low, mut high) = (seen, sample * 1e5);
+    for _ in 0..64 {
+        let middle = (low * high).sqrt();
+        if shows(middle) < seen { low = middle } else { high = middle }
+    }
+    (high * 1.1) as u64
 }
 
 /// Lists the flow's groups, unless they do not fit a table of this capacity.
