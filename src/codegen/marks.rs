@@ -87,16 +87,18 @@ impl Marks {
         Ok(Marked { begins, tiles })
     }
 
-    /// Runs `write` on every marked row, with `at` its place in the output.
+    /// Runs `write` on every marked row, with `at` its place in each of the output's columns.
     pub(super) fn write(
         &self,
         device: &Device,
         prepared: &mut Prepared,
         marked: &Marked,
         head: &str,
-        write: &str,
+        (write, columns): (&str, usize),
         rows: u64,
     ) -> Result<()> {
+        // Rows of several turns of the loop in flight, as far as registers hold their columns.
+        let unroll = (8 / columns.max(1)).clamp(1, 4);
         prepared.params.set(self.counts.1, 0u64);
         prepared.params.set(self.begins.1, &*marked.begins);
         let (marks, begins) = (&self.marks.0, &self.begins.0);
@@ -106,7 +108,7 @@ impl Marks {
              const u64 first = (u64)blockIdx.x * MARKS_TILE;\n\
              const u32 kept = marked_places<THREADS>({marks}, first, rows, places);\n\
              const u64 start = {begins}[blockIdx.x];\n\
-             #pragma unroll 4\n\
+             #pragma unroll {unroll}\n\
              for (u32 i = threadIdx.x; i < kept; i += THREADS) do {{\n\
              const u64 row = first + places[i];\nconst u64 at = start + i;\n{write}}} while (0);\n"
         );
