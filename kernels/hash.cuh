@@ -3,7 +3,8 @@
 //   a table of capacity 4 (mask 3):   keys  [ 17 | EMPTY | 5 | 42 | EMPTY ]
 //                                             0     1      2   3     4 = mask + 1, only for the key EMPTY itself
 //
-// A table is `u64 keys[capacity + 1]`, capacity a power of two, every byte 0xFF at first. A key that is inserted stays
+// A table is `u64 keys[capacity + 1]`, capacity a power of two, every byte 0xFF at first; with STRIDE 2 a word of the
+// caller's lies behind each key, so that key and value come with one access. A key that is inserted stays
 // for ever in its slot, so a stale read can only show EMPTY, and the compare-and-swap then tells the truth. The key whose
 // bits are EMPTY cannot lie among the others; its slot is the last, which holds 0 once that key has been inserted.
 //
@@ -36,10 +37,11 @@ WF_DEVICE u64 hash_combine(u64 seed, u64 value) {
 
 // Finds the slot of `key` or takes one for it. `fresh` tells whether this call took it. HASH_NONE: the table is too
 // full, and the caller flags that and starts again with a bigger one.
+template <u32 STRIDE = 1>
 WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key, bool& fresh) {
     fresh = false;
     if (key == HASH_EMPTY) {
-        u64* last = keys + mask + 1;
+        u64* last = keys + (mask + 1) * STRIDE;
         if (*last == HASH_EMPTY) fresh = atomicCAS(last, HASH_EMPTY, u64(0)) == HASH_EMPTY;
         return mask + 1;
     }
@@ -48,9 +50,9 @@ WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key, bool& fresh) {
     u64 found = HASH_NONE;
     // One exit and no `continue` after the atomicCAS: ptxas 13.0 has duplicated keys in such a loop.
     while (left != 0) {
-        u64 seen = keys[slot];
+        u64 seen = keys[slot * STRIDE];
         if (seen == HASH_EMPTY) {
-            seen = atomicCAS(keys + slot, HASH_EMPTY, key);
+            seen = atomicCAS(keys + slot * STRIDE, HASH_EMPTY, key);
             fresh = seen == HASH_EMPTY;
             if (fresh) seen = key;
         }
@@ -71,19 +73,27 @@ WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key) {
 }
 
 // The slot of `key`, or HASH_NONE. Not to run beside inserts of the same keys.
+template <u32 STRIDE = 1>
 WF_DEVICE u64 hash_find(const u64* keys, u64 mask, u64 key) {
-    if (key == HASH_EMPTY) return keys[mask + 1] == HASH_EMPTY ? HASH_NONE : mask + 1;
+    if (key == HASH_EMPTY) return keys[(mask + 1) * STRIDE] == HASH_EMPTY ? HASH_NONE : mask + 1;
     u64 slot = hash_mix(key) & mask;
     u64 left = mask < HASH_PROBES ? mask + 1 : HASH_PROBES;
     u64 found = HASH_NONE;
     while (left != 0) {
-        u64 seen = keys[slot];
+        u64 seen = keys[slot * STRIDE];
         if (seen == key) found = slot;
         left = seen == key || seen == HASH_EMPTY ? 0 : left - 1;
         slot = (slot + 1) & mask;
     }
     return found;
 }
+
+// ---- tables of pairs: a key, and behind it a value that came with the insert ----
+
+constexpr u32 PAIR = 2;  // words
+
+WF_DEVICE u64 pair_find(const u64* slots, u64 mask, u64 key) { return hash_find<PAIR>(slots, mask, key); }
+WF_DEVICE u64 pair_value(const u64* slots, u64 slot) { return slots[slot * PAIR + 1]; }
 
 // ---- accumulators in global memory whose result does not depend on the order of the additions ----
 

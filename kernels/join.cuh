@@ -1,18 +1,20 @@
 // join.cuh: equality join on one 64-bit key: a table over the build rows, and what probes need.
 //
-//   build keys  7 9 7 4        slots by hash (or, in a dense domain, by the key itself)
+//   build keys  7 9 7 4        a slot for each key: by hash, or in a dense domain the key itself
 //
-//   unique keys      starts[slot] = row, JOIN_NO_ROW where there is none
-//   repeated keys    starts[2·slot], starts[2·slot + 1] = begin, end of the slot's rows in `rows`
+//   unique keys      the slot's value is the row; or a payload of the row, so that a probe needs nothing else
+//   repeated keys    the slot's value is begin and end of the slot's rows in `rows`
 //
 //       slot of 4: 0 1      slot of 7: 1 3      slot of 9: 3 4           rows  3 | 0 2 | 1
 //
-// Build, optimistic: every row inserts its key and leaves its number in the slot; a second row of a slot flags that keys
+// In a hash table slots are pairs of words, key and value: one access brings both. In a direct table, which has one slot
+// for each key of the domain and no keys, values are `starts`: a u32 for each slot (JOIN_NO_ROW where it is empty), or two
+// of them where keys repeat.
+//
+// Build, optimistic: every row inserts its key and leaves its value in the slot; a second row of a slot flags that keys
 // repeat, which is no matter where only the existence of a key counts. Only else the rows' slots are sorted (stably: each
 // list ascends, so the output of a join is the same in every run) and the lists' bounds are marked where slots change. A
 // key repeated any number of times is one list; nothing is chained.
-//
-// A direct table has one slot for each key of the domain and no `keys`; its slots may be empty.
 #pragma once
 #include "hash.cuh"
 
@@ -20,63 +22,28 @@ namespace wf {
 
 constexpr u32 JOIN_NO_ROW = ~u32(0);
 
-// What generated code builds from four parameters.
-struct JoinTableView {
-    const u64* keys;     // null in a direct table
-    u64 mask_or_domain;  // capacity − 1, or the domain: keys lie in 0..domain
-    const u32* starts;
-    const u32* rows;     // null where keys are unique
-};
-
-// ---- probes ----
-
-WF_DEVICE u64 join_slot_hash(const JoinTableView& view, u64 key) {
-    return hash_find(view.keys, view.mask_or_domain, key);
-}
-
-WF_DEVICE u64 join_slot_direct(const JoinTableView& view, u64 key) {
-    return key < view.mask_or_domain ? key : HASH_NONE;
-}
-
-// The slot's rows are rows[join_begin .. join_end], of a table with repeated keys. HASH_NONE has none.
-WF_DEVICE u32 join_begin(const JoinTableView& view, u64 slot) {
-    return slot == HASH_NONE ? 0 : view.starts[2 * slot];
-}
-
-WF_DEVICE u32 join_end(const JoinTableView& view, u64 slot) {
-    return slot == HASH_NONE ? 0 : view.starts[2 * slot + 1];
-}
-
-WF_DEVICE u32 join_count(const JoinTableView& view, u64 slot) {
-    if (slot == HASH_NONE) return 0;
-    const u64 bounds = load_const(reinterpret_cast<const u64*>(view.starts) + slot);
-    return u32(bounds >> 32) - u32(bounds);
-}
-
-// The one build row of a key, or JOIN_NO_ROW, of a table with unique keys.
-WF_DEVICE u32 join_row_unique_hash(const JoinTableView& view, u64 key) {
-    const u64 slot = join_slot_hash(view, key);
-    return slot == HASH_NONE ? JOIN_NO_ROW : view.starts[slot];
-}
-
-WF_DEVICE u32 join_row_unique_direct(const JoinTableView& view, u64 key) {
-    return key < view.mask_or_domain ? view.starts[key] : JOIN_NO_ROW;
-}
-
 // ---- build ----
 
 constexpr u32 JOIN_REPEATED = 1;  // flags: some key has several rows
 constexpr u32 JOIN_FULL = 2;      // probes grew too long, or a key lies outside the domain
+constexpr u32 JOIN_UNORDERED = 4; // some row's number is not its key
 
 struct JoinBuild {
     const u64* keys;   // rows
     const u8* valid;   // rows, or null
     u64 rows;
-    u64* table;        // capacity + 1 keys, all 0xFF; null in a direct table
+    u64* slots;        // capacity + 1 slots, all 0xFF; null in a direct table
     u64 mask_or_domain;
-    u32* starts;       // a word for each slot, all 0xFF
+    u32* starts;       // of a direct table, all 0xFF
+    const void* payload;  // rows, what a hash table's values are, or null: the rows' numbers
+    u64 width;         // bytes of a payload, 4 or 8
     u32* flags;        // zero
 };
+
+WF_DEVICE u64 join_value_of(const JoinBuild& p, u64 row) {
+    if (p.payload == nullptr) return row;
+    return p.width == 8 ? static_cast<const u64*>(p.payload)[row] : u64(static_cast<const u32*>(p.payload)[row]);
+}
 
 // Whether any row of the block saw something is known by one vote, so that a build of nothing but one key does not queue
 // its rows at the flag.
@@ -96,18 +63,20 @@ __device__ void join_build_body(const JoinBuild& p) {
                     fresh = p.starts[slot] == JOIN_NO_ROW && atomicCAS(p.starts + slot, JOIN_NO_ROW, u32(row)) == JOIN_NO_ROW;
                 }
             } else {
-                slot = hash_insert(p.table, p.mask_or_domain, key, fresh);
-                if (fresh) p.starts[slot] = u32(row);
+                slot = hash_insert<PAIR>(p.slots, p.mask_or_domain, key, fresh);
+                if (fresh) p.slots[slot * PAIR + 1] = join_value_of(p, row);
             }
+            if (key != row) seen |= JOIN_UNORDERED;
             if (slot == HASH_NONE) seen |= JOIN_FULL;
             if (slot != HASH_NONE && !fresh) seen |= JOIN_REPEATED;
         }
     }
     const bool repeated = __syncthreads_or((seen & JOIN_REPEATED) != 0);
     const bool full = __syncthreads_or((seen & JOIN_FULL) != 0);
+    const bool unordered = __syncthreads_or((seen & JOIN_UNORDERED) != 0);
     if (threadIdx.x == 0) {
-        const u32 both = (repeated ? JOIN_REPEATED : 0) | (full ? JOIN_FULL : 0);
-        if (both != 0) atomicOr(p.flags, both);
+        const u32 all = (repeated ? JOIN_REPEATED : 0) | (full ? JOIN_FULL : 0) | (unordered ? JOIN_UNORDERED : 0);
+        if (all != 0) atomicOr(p.flags, all);
     }
 }
 
@@ -115,18 +84,18 @@ struct JoinSlots {
     const u64* keys;  // rows
     const u8* valid;  // rows, or null
     u64 rows;
-    const u64* table;
+    const u64* slots;
     u64 mask_or_domain;
-    u64 slots;        // rows that take no part get this number, and sort to the end
+    u64 count;        // of slots; rows that take no part get this number, and sort to the end
     u64* slot_of;     // rows
 };
 
 template <bool DIRECT>
 __device__ void join_slots_body(const JoinSlots& p) {
     for (u64 row = u64(global_thread()); row < p.rows; row += u64(global_threads())) {
-        u64 slot = p.slots;
+        u64 slot = p.count;
         if (p.valid == nullptr || p.valid[row] != 0) {
-            slot = DIRECT ? p.keys[row] : hash_find(p.table, p.mask_or_domain, p.keys[row]);
+            slot = DIRECT ? p.keys[row] : pair_find(p.slots, p.mask_or_domain, p.keys[row]);
         }
         p.slot_of[row] = slot;
     }
@@ -137,7 +106,8 @@ struct JoinLists {
     const u32* order;    // rows, by slot
     u64 rows;
     u64 slots;
-    u32* bounds;         // 2 × slots, zero
+    u32* bounds;         // begin and end of the first slot's rows; zero where a slot may have none
+    u64 stride;          // from one slot's begin to the next
 };
 
 WF_DEVICE void join_lists_body(const JoinLists& p) {
@@ -146,8 +116,8 @@ WF_DEVICE void join_lists_body(const JoinLists& p) {
         if (slot != p.slots) {
             const bool first = at == 0 || p.slot_of[p.order[at - 1]] != slot;
             const bool last = at + 1 == p.rows || p.slot_of[p.order[at + 1]] != slot;
-            if (first) p.bounds[2 * slot] = u32(at);
-            if (last) p.bounds[2 * slot + 1] = u32(at + 1);
+            if (first) p.bounds[p.stride * slot] = u32(at);
+            if (last) p.bounds[p.stride * slot + 1] = u32(at + 1);
         }
     }
 }

@@ -55,7 +55,7 @@ impl Step {
         match self {
             Step::Filter(_) => true,
             Step::Project(_) => false,
-            Step::Probe(probe) => !matches!(probe.keep, Keep::All | Keep::Mark),
+            Step::Probe(probe) => !probe.keeps_all(),
         }
     }
 }
@@ -70,6 +70,11 @@ pub(crate) struct Probe {
     pub(crate) keep: Keep,
     /// What decides, beside the keys, whether a candidate matches.
     pub(crate) residual: Option<Residual>,
+    /// It is known that every row has a match.
+    pub(crate) total: bool,
+    /// For each of the build's columns the key (by position) that it is: the probe's key serves in its stead, and the
+    /// column is never read.
+    pub(crate) keys_of: Vec<Option<usize>>,
 }
 
 /// Which build rows come into question for a row.
@@ -124,6 +129,23 @@ impl Probe {
             }
             (Keep::Matched, _) => 1.0,
             (Keep::Semi | Keep::Anti | Keep::NotIn { .. }, _) => 0.5,
+        }
+    }
+
+    /// Whether every row goes on.
+    pub(crate) fn keeps_all(&self) -> bool {
+        match self.keep {
+            Keep::All | Keep::Mark => true,
+            Keep::Matched => self.total,
+            Keep::Semi | Keep::Anti | Keep::NotIn { .. } => false,
+        }
+    }
+
+    /// The expression of the probe's side that equals the build's column, where its value need not be read.
+    pub(crate) fn key_of(&self, column: usize) -> Option<&Expr> {
+        match &self.candidates {
+            Candidates::Keyed { keys, .. } => self.keys_of.get(column).copied().flatten().map(|key| &keys[key]),
+            _ => None,
         }
     }
 

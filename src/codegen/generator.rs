@@ -21,12 +21,12 @@ use super::expr::compile;
 use super::flow::{Flow, Keep, Probe, Source, Step};
 use super::keys::dictionary_value;
 use super::params::Params;
-use super::value::{Inputs, Value};
+use super::value::{Inputs, Value, both};
 use crate::column::{Column, Encoding, NO_ROW, Relation, Repr};
 use crate::device::{Buffer, Device};
 use crate::error::{ErrorKind, Result};
 use probe::SideColumn;
-pub(crate) use probe::join_layout;
+pub(crate) use probe::{join_layout, keys_inside};
 
 /// How the stages are emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,13 +190,13 @@ impl<'a> Generator<'a> {
                     at = schema.index_of_column(name).ok()?;
                 }
                 Step::Probe(probe) => match probe.keep {
-                    Keep::All => match probe.column(at, schema.fields().len()) {
+                    Keep::Matched if !probe.total => return None,
+                    Keep::All | Keep::Matched => match probe.column(at, schema.fields().len()) {
                         SideColumn::Build(_) => return None,
                         SideColumn::Probe(below) => at = below,
                     },
                     Keep::Mark if at == schema.fields().len() => return None,
                     Keep::Mark | Keep::Semi | Keep::Anti | Keep::NotIn { .. } => {}
-                    Keep::Matched => return None,
                 },
             }
         }
@@ -225,7 +225,14 @@ impl<'a> Generator<'a> {
                 self.expr_at(level - 1, &expr, out)?
             }
             LevelKind::Probe { probe, row, present, before } => match probe.column(at, before) {
-                SideColumn::Build(column) => self.load_if(&probe.build, column, &row, present, false, out),
+                SideColumn::Build(column) => match probe.key_of(column).cloned() {
+                    Some(key) => {
+                        let mut value = self.expr_at(level - 1, &key, out)?;
+                        value.valid = both(&value.valid, &present, out);
+                        value
+                    }
+                    None => self.load_if(&probe.build, column, &row, present, false, out),
+                },
                 SideColumn::Probe(below) => self.value(level - 1, below, out)?,
             },
             LevelKind::Mark { matched, before } if at == before => {

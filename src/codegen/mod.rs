@@ -27,7 +27,7 @@ pub(crate) use collisions::groups_collide;
 pub(crate) use emit::Emitter;
 pub(crate) use expr::unsupported;
 pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual, Source};
-pub(crate) use generator::{Generator, join_layout};
+pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use groups::{Accumulator, GroupOutput, OutputKind};
 pub(crate) use keys::{KeyLayout, NullKeys};
 pub(crate) use materialize::{Codes, for_each, materialize};

@@ -22,15 +22,15 @@ use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Join, JoinType, Operator, binary_expr, build_join_schema, not};
 
 use super::join_pairs::Preserved;
-use super::run::Runner;
+use super::run::{Runner, anonymous};
 use crate::codegen::{
     BuildSide, Candidates, Codes, Emitter, Flow, Generator, Keep, KeyLayout, NullKeys, Probe, Residual, Source, Value,
-    for_each, join_layout, materialize,
+    for_each, join_layout, keys_inside, materialize,
 };
 use crate::column::{Column, Relation};
 use crate::device::Buffer;
 use crate::error::Result;
-use crate::ops::join::{JoinTable, Wanted};
+use crate::ops::join::{BuildKeys, JoinTable, Payload, Slots, Wanted};
 
 /// A preserved side is the build side only where it has this many times fewer rows: its rows have to be looked at once
 /// more afterwards.
@@ -99,6 +99,16 @@ impl Sides {
     }
 }
 
+/// Whether a probe has to learn the numbers of build rows, or only their columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    Wanted,
+    Free,
+}
+
+/// Build columns are put in the order of their keys where the probe has this many times more rows.
+const ORDERED_BUILD: u64 = 4;
+
 /// The name of the column of marks, until it has been looked at.
 const MATCHED: &str = "matched in the join";
 
@@ -136,7 +146,10 @@ impl Runner {
         }
         let lookup = match self.seen(join, &sides, &keep)? {
             Some(lookup) => lookup,
-            None => self.lookup(join, &sides, keep)?,
+            None => {
+                let numbers = if preserved.build { Numbers::Wanted } else { Numbers::Free };
+                self.lookup(join, &sides, keep, numbers)?
+            }
         };
         self.probed(join, sides.probe, lookup, preserved)
     }
@@ -182,12 +195,13 @@ impl Runner {
         })?;
         let candidates = Candidates::Seen { seen, domain, layout, keys: sides.probe_keys.clone() };
         let build = Relation::dense(0, vec![]);
-        Ok(Some(Probe { candidates, build, place: sides.place, keep: keep.clone(), residual: None }))
+        let (place, keep) = (sides.place, keep.clone());
+        Ok(Some(Probe { candidates, build, place, keep, residual: None, total: false, keys_of: vec![] }))
     }
 
     /// A semi, anti or mark join that keeps rows of the build side: the probe's pipeline marks those that it matches.
     fn marked(&self, join: &Join, sides: &Sides, keep: &Keep) -> Result<Flow> {
-        let lookup = Arc::new(self.lookup(join, sides, Keep::Matched)?);
+        let lookup = Arc::new(self.lookup(join, sides, Keep::Matched, Numbers::Wanted)?);
         let mut kept = lookup.build.clone();
         let matched = Arc::new(self.device.alloc_zeroed("join", kept.rows as usize)?);
         for_each(&self.device, &sides.probe, |generator, out| generator.mark_matches(&lookup, &matched, out))?;
@@ -210,13 +224,14 @@ impl Runner {
     }
 
     /// Runs the build side.
-    fn lookup(&self, join: &Join, sides: &Sides, keep: Keep) -> Result<Probe> {
+    fn lookup(&self, join: &Join, sides: &Sides, keep: Keep, numbers: Numbers) -> Result<Probe> {
         let nulls = null_keys(join);
         let (flow, keys, place) = (&sides.build, &sides.build_keys, sides.place);
         if keys.is_empty() {
             let residual = residual(join, nulls, true)?;
             let build = self.relation("join build", flow)?;
-            return Ok(Probe { candidates: Candidates::Every, build, place, keep, residual });
+            let candidates = Candidates::Every;
+            return Ok(Probe { candidates, build, place, keep, residual, total: false, keys_of: vec![] });
         }
         let layout = join_layout(flow, keys, nulls)?;
         let residual = residual(join, nulls, layout.is_exact())?;
@@ -241,11 +256,81 @@ impl Runner {
         };
         let domain = layout.dense_domain(u64::MAX);
         let wanted = if existence { Wanted::Existence } else { Wanted::Rows };
-        let (data, valid) = (&key[0].data, key[0].validity.as_deref());
-        let table = Box::new(JoinTable::build(&self.device, data, valid, build.rows, domain, wanted)?);
-        let candidates = Candidates::Keyed { table, layout, keys: sides.probe_keys.clone() };
-        Ok(Probe { candidates, build, place, keep, residual })
+        let (data, valid, rows) = (&key[0].data, key[0].validity.as_deref(), build.rows);
+        let numbers = if matches!(keep, Keep::Matched | Keep::All) { numbers } else { Numbers::Wanted };
+        let keys_of = match numbers {
+            Numbers::Free => keys_of(sides, &layout)?,
+            Numbers::Wanted => vec![],
+        };
+        let only = (numbers == Numbers::Free).then(|| only_payload(&build, &keys_of)).flatten();
+        let payload = only.map(|at| {
+            let column = &build.columns[at].1;
+            Payload { values: column.data.slice(column.offset * column.width()), width: column.width() }
+        });
+        let build_keys = BuildKeys { keys: data, valid, rows, domain };
+        let mut table = JoinTable::build(&self.device, build_keys, wanted, payload)?;
+        let full = valid.is_none() && table.is_full(rows);
+        let inside = full && matches!(keep, Keep::Matched) && keys_inside(&sides.probe, &sides.probe_keys, &layout)?;
+        let mut build = build;
+        if let (Some(width), Some(at), Slots::Hash(slots)) = (table.payload, only, &table.slots) {
+            let column = &build.columns[at].1;
+            let column = Column { data: slots.clone(), offset: 0, len: slots.len() / width, ..column.clone() };
+            build.indices.push(None);
+            build.columns[at] = (build.indices.len() - 1, column);
+        }
+        let much_smaller = rows.saturating_mul(ORDERED_BUILD) <= sides.probe.source.rows();
+        if let (true, true, Slots::Direct(order)) = (full && numbers == Numbers::Free, much_smaller, &table.slots) {
+            build = self.in_key_order(build, &keys_of, order)?;
+            table.slots = Slots::Ordered;
+        }
+        let candidates = Candidates::Keyed { table: Box::new(table), layout, keys: sides.probe_keys.clone() };
+        Ok(Probe { candidates, build, place, keep, residual, total: inside, keys_of })
     }
+
+    /// The build side's columns by key, so that probes need no row numbers. Columns that are keys stay as they were:
+    /// nobody reads them.
+    fn in_key_order(&self, build: Relation, keys_of: &[Option<usize>], order: &Arc<Buffer>) -> Result<Relation> {
+        let kept: Vec<usize> = (0..build.columns.len()).filter(|at| keys_of[*at].is_none()).collect();
+        let columns = kept.iter().map(|at| build.columns[*at].clone()).collect();
+        let read = Relation { rows: build.rows, indices: build.indices.clone(), columns };
+        let types: Vec<DataType> = read.columns.iter().map(|(_, column)| column.dtype.clone()).collect();
+        let rows = build.rows;
+        let ordered = self.reindexed(read, rows, order.clone())?;
+        let (_, columns) = self.dense("join build", ordered, &anonymous(&types)?)?;
+        let mut build = build;
+        build.indices.push(None);
+        for (at, column) in kept.into_iter().zip(columns) {
+            build.columns[at] = (build.indices.len() - 1, column);
+        }
+        Ok(build)
+    }
+}
+
+/// For each of the build side's columns the key that it is, if the probe side's is a column of the same type.
+fn keys_of(sides: &Sides, layout: &KeyLayout) -> Result<Vec<Option<usize>>> {
+    let (build, probe) = (sides.build.schema(), sides.probe.schema());
+    let mut keys_of = vec![None; build.fields().len()];
+    // Equal hashes are not equal keys, and equal floats may differ in sign.
+    if !layout.is_exact() {
+        return Ok(keys_of);
+    }
+    for (at, pair) in sides.build_keys.iter().zip(&sides.probe_keys).enumerate() {
+        let (Expr::Column(build_key), Expr::Column(probe_key)) = pair else { continue };
+        let column = build.index_of_column(build_key)?;
+        let (of_build, of_probe) = (build.field(column).data_type(), probe.field(probe.index_of_column(probe_key)?).data_type());
+        if of_build == of_probe && !of_build.is_floating() {
+            keys_of[column] = Some(at);
+        }
+    }
+    Ok(keys_of)
+}
+
+/// The one column besides the keys, where it fits a slot: values of 4 or 8 bytes in place, none null.
+fn only_payload(build: &Relation, keys_of: &[Option<usize>]) -> Option<usize> {
+    let mut others = (0..build.columns.len()).filter(|at| keys_of[*at].is_none());
+    let (Some(at), None) = (others.next(), others.next()) else { return None };
+    let (index, column) = &build.columns[at];
+    (build.indices[*index].is_none() && column.validity.is_none() && matches!(column.width(), 4 | 8)).then_some(at)
 }
 
 fn null_keys(join: &Join) -> NullKeys {

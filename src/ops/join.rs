@@ -1,7 +1,9 @@
 //! Tables for equality joins on one 64-bit key, and the expansion of matches. Kernels in `kernels/join.cuh`.
 
+use std::sync::Arc;
+
 use super::{grid, numbered, sort, tiles};
-use crate::device::{Argument, Buffer, Device, Kernel, Source};
+use crate::device::{Argument, Buffer, Device, Kernel, Slice, Source};
 use crate::error::{Error, Result};
 
 const OPERATOR: &str = "join";
@@ -12,6 +14,7 @@ const EXPAND_THREADS: u32 = 256;
 /// Flags that the build kernels set.
 const REPEATED: u64 = 1;
 const FULL: u64 = 2;
+const UNORDERED: u64 = 4;
 /// A direct table of this many slots (4 MiB) stays in the second-level cache however few rows it holds.
 const DIRECT_ALWAYS: u64 = 1 << 20;
 /// Beyond, a direct table may have this many slots a row: no more memory than a hash table takes.
@@ -21,21 +24,31 @@ pub(super) fn source() -> Source {
     Source::new("join", "#include \"join.cuh\"\nWF_JOIN_ENTRIES\n")
 }
 
-/// The build side of a join: which rows have a key. Probed by generated code through `JoinTableView` of
-/// `kernels/join.cuh`, whose four parameters [`JoinTable::view`] gives.
+/// The build side of a join: which rows have a key. Generated code probes it with what `kernels/join.cuh` says.
 #[derive(Debug)]
 pub(crate) struct JoinTable {
-    /// Keys by slot, `u64 × (capacity + 1)`; `None` in a direct table, whose slots are the keys themselves.
-    pub(crate) keys: Option<Buffer>,
+    pub(crate) slots: Slots,
     /// Capacity − 1, or the domain of a direct table.
     pub(crate) mask_or_domain: u64,
-    /// Without `rows`: a row of each slot, `u32 × slots`, all ones where there is none. Else begin and end of each slot's
-    /// rows in `rows`, `u32 × 2 × slots`.
-    pub(crate) starts: Buffer,
     /// Build rows by slot, ascending within a slot; `None` where keys are unique, or only their existence counts.
     pub(crate) rows: Option<Buffer>,
     /// Whether no key has two rows.
     pub(crate) unique: bool,
+    /// Bytes of the payload that slots hold instead of row numbers, if they do.
+    pub(crate) payload: Option<usize>,
+}
+
+/// What there is for each key.
+#[derive(Debug)]
+pub(crate) enum Slots {
+    /// Key and value, `u64 × 2 × (capacity + 1)`, by hash. The value is a row number, a payload, or begin and end of the
+    /// key's rows in `rows`.
+    Hash(Arc<Buffer>),
+    /// By key. Without `rows`: a row, `u32 × domain`, all ones where there is none. Else begin and end of the key's rows,
+    /// `u32 × 2 × domain`.
+    Direct(Arc<Buffer>),
+    /// The build's rows are in the order of their keys, which are all of the domain: a row's number is its key.
+    Ordered,
 }
 
 /// What a join wants to know of the build rows of a key.
@@ -47,33 +60,47 @@ pub(crate) enum Wanted {
     Existence,
 }
 
+/// Keys to build a table of, `u64 × rows`. Rows whose `valid` byte is 0 take no part.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BuildKeys<'a> {
+    pub(crate) keys: &'a Buffer,
+    pub(crate) valid: Option<&'a Buffer>,
+    pub(crate) rows: u64,
+    /// Keys of rows that take part are promised to lie in `0..domain`; where that is small enough the table is direct.
+    pub(crate) domain: Option<u64>,
+}
+
+/// A value of 4 or 8 bytes a build row, which a hash table of unique keys may hold instead of row numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Payload<'a> {
+    pub(crate) values: Slice<'a>,
+    pub(crate) width: usize,
+}
+
 impl JoinTable {
-    /// Builds a table over `keys` (`u64 × rows`). Rows whose `valid` byte is 0 take no part.
-    ///
-    /// With `domain`, keys of rows that take part are promised to lie in `0..domain`; where that is small enough the
-    /// table is direct. Waits for the device once, and once more where keys repeat and their rows are wanted.
+    /// Builds a table. Waits for the device once, and once more where keys repeat and their rows are wanted.
     pub(crate) fn build(
         device: &Device,
-        keys: &Buffer,
-        valid: Option<&Buffer>,
-        rows: u64,
-        domain: Option<u64>,
+        keys: BuildKeys<'_>,
         wanted: Wanted,
+        payload: Option<Payload<'_>>,
     ) -> Result<JoinTable> {
+        let rows = keys.rows;
         numbered(OPERATOR, rows)?;
-        assert!(keys.len() as u64 >= rows * 8, "{rows} keys");
-        assert!(valid.is_none_or(|v| v.len() as u64 >= rows), "{rows} rows of validity");
-        let side = BuildSide { device, keys, valid, rows, wanted };
+        assert!(keys.keys.len() as u64 >= rows * 8, "{rows} keys");
+        assert!(keys.valid.is_none_or(|v| v.len() as u64 >= rows), "{rows} rows of validity");
+        assert!(payload.is_none_or(|p| matches!(p.width, 4 | 8)), "a payload of {payload:?}");
+        let build = Build { device, keys, wanted, payload };
         let most = DIRECT_ALWAYS.max(rows.saturating_mul(DIRECT_SLOTS_PER_ROW));
-        if let Some(domain) = domain.filter(|&domain| domain <= most && domain < 1 << 31)
-            && let Some(table) = side.try_build(Slots::Direct { domain })?
+        if let Some(domain) = keys.domain.filter(|&domain| domain <= most && domain < 1 << 31)
+            && let Some(table) = build.direct(domain)?
         {
             return Ok(table);
         }
         // Half full at most. Only keys made to collide need more.
         let mut capacity = (rows * 2).next_power_of_two().max(16);
         for _ in 0..4 {
-            if let Some(table) = side.try_build(Slots::Hash { capacity })? {
+            if let Some(table) = build.hash(capacity)? {
                 return Ok(table);
             }
             capacity *= 4;
@@ -83,126 +110,141 @@ impl JoinTable {
 
     /// Whether slots are the keys themselves.
     pub(crate) fn is_direct(&self) -> bool {
-        self.keys.is_none()
+        !matches!(self.slots, Slots::Hash(_))
     }
 
-    /// The fields of `JoinTableView`.
-    pub(crate) fn view(&self) -> [Argument; 4] {
-        let null = Argument::from(0u64);
-        [
-            self.keys.as_ref().map_or(null, Argument::from),
-            self.mask_or_domain.into(),
-            (&self.starts).into(),
-            self.rows.as_ref().map_or(null, Argument::from),
-        ]
+    /// Whether every key of a direct table's domain has its one row, were there that many rows with a key.
+    pub(crate) fn is_full(&self, rows: u64) -> bool {
+        self.is_direct() && self.unique && self.mask_or_domain == rows
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Slots {
-    Hash { capacity: u64 },
-    Direct { domain: u64 },
-}
-
-impl Slots {
-    /// Slots there are; a hash table has one more for the key whose bits mean "empty".
-    fn count(self) -> u64 {
-        match self {
-            Slots::Hash { capacity } => capacity + 1,
-            Slots::Direct { domain } => domain,
-        }
-    }
-
-    fn mask_or_domain(self) -> u64 {
-        match self {
-            Slots::Hash { capacity } => capacity - 1,
-            Slots::Direct { domain } => domain,
-        }
-    }
-
-    fn kernel(self, device: &Device, hash: &str, direct: &str) -> Result<Kernel> {
-        device.kernel(&source(), if matches!(self, Slots::Hash { .. }) { hash } else { direct })
-    }
+/// What a build saw of its keys.
+struct Found {
+    /// No key has two rows.
+    unique: bool,
+    /// Every row's number is its key.
+    ordered: bool,
 }
 
 /// What the passes of a build read.
-struct BuildSide<'a> {
+struct Build<'a> {
     device: &'a Device,
-    keys: &'a Buffer,
-    valid: Option<&'a Buffer>,
-    rows: u64,
+    keys: BuildKeys<'a>,
     wanted: Wanted,
+    payload: Option<Payload<'a>>,
 }
 
-impl BuildSide<'_> {
-    /// `None`: probes grew too long, or a key lay outside the domain.
-    fn try_build(&self, slots: Slots) -> Result<Option<JoinTable>> {
+impl Build<'_> {
+    /// `None`: a key lay outside the domain.
+    fn direct(&self, domain: u64) -> Result<Option<JoinTable>> {
         let device = self.device;
-        let table = match slots {
-            Slots::Hash { .. } => Some(device.alloc_filled(OPERATOR, slots.count() as usize * 8, 0xFF)?),
-            Slots::Direct { .. } => None,
-        };
-        let starts = device.alloc_filled(OPERATOR, slots.count() as usize * 4, 0xFF)?;
-        let flags = device.alloc_zeroed(OPERATOR, 8)?;
-        self.insert(slots, table.as_ref(), &starts, &flags)?;
-        let flags = flags.read_words(0, 1)?[0];
-        if flags & FULL != 0 {
-            return Ok(None);
+        let starts = device.alloc_filled(OPERATOR, domain as usize * 4, 0xFF)?;
+        let Some(found) = self.insert(None, domain, Some(&starts), None)? else { return Ok(None) };
+        let unique = found.unique;
+        let table = |slots, rows| JoinTable { slots, mask_or_domain: domain, rows, unique, payload: None };
+        if unique && found.ordered && self.keys.rows == domain && self.keys.valid.is_none() {
+            return Ok(Some(table(Slots::Ordered, None)));
         }
-        let mask_or_domain = slots.mask_or_domain();
-        let unique = flags & REPEATED == 0;
         if unique || self.wanted == Wanted::Existence {
-            return Ok(Some(JoinTable { keys: table, mask_or_domain, starts, rows: None, unique }));
+            return Ok(Some(table(Slots::Direct(Arc::new(starts)), None)));
         }
         drop(starts);
-        let (bounds, rows) = self.lists(slots, table.as_ref())?;
-        Ok(Some(JoinTable { keys: table, mask_or_domain, starts: bounds, rows: Some(rows), unique: false }))
+        let bounds = device.alloc_zeroed(OPERATOR, domain as usize * 8)?;
+        let rows = self.lists(None, domain, domain, bounds.slice(0), 2)?;
+        Ok(Some(table(Slots::Direct(Arc::new(bounds)), Some(rows))))
     }
 
-    /// Every row claims its key's slot; flags tell of rows that could not.
-    fn insert(&self, slots: Slots, table: Option<&Buffer>, starts: &Buffer, flags: &Buffer) -> Result<()> {
-        let kernel = slots.kernel(self.device, "join_build_hash", "join_build_direct")?;
-        let arguments: [Argument; 7] = [
-            self.keys.into(),
-            self.valid.map_or(Argument::from(0u64), Argument::from),
-            self.rows.into(),
-            table.map_or(Argument::from(0u64), Argument::from),
-            slots.mask_or_domain().into(),
-            starts.into(),
-            flags.into(),
+    /// `None`: probes grew too long.
+    fn hash(&self, capacity: u64) -> Result<Option<JoinTable>> {
+        let slots = self.device.alloc_filled(OPERATOR, (capacity as usize + 1) * 16, 0xFF)?;
+        let mask = capacity - 1;
+        // A payload is found by its place among all words of the table, which has 32 bits.
+        let payload = self.payload.filter(|payload| (capacity + 1) * 16 / (payload.width as u64) < 1 << 32);
+        let Some(Found { unique, .. }) = self.insert(Some(&slots), mask, None, payload)? else { return Ok(None) };
+        let rows = match unique || self.wanted == Wanted::Existence {
+            true => None,
+            false => Some(self.lists(Some(&slots), mask, capacity + 1, slots.slice(8), 4)?),
+        };
+        Ok(Some(JoinTable {
+            slots: Slots::Hash(Arc::new(slots)),
+            mask_or_domain: mask,
+            rows,
+            unique,
+            payload: payload.filter(|_| unique).map(|payload| payload.width),
+        }))
+    }
+
+    fn kernel(&self, slots: Option<&Buffer>, hash: &str, direct: &str) -> Result<Kernel> {
+        self.device.kernel(&source(), if slots.is_some() { hash } else { direct })
+    }
+
+    /// Every row claims its key's slot. `None` where rows could not.
+    fn insert(
+        &self,
+        slots: Option<&Buffer>,
+        mask_or_domain: u64,
+        starts: Option<&Buffer>,
+        payload: Option<Payload<'_>>,
+    ) -> Result<Option<Found>> {
+        let null = Argument::from(0u64);
+        let flags = self.device.alloc_zeroed(OPERATOR, 8)?;
+        let kernel = self.kernel(slots, "join_build_hash", "join_build_direct")?;
+        let arguments: [Argument; 9] = [
+            self.keys.keys.into(),
+            self.keys.valid.map_or(null, Argument::from),
+            self.keys.rows.into(),
+            slots.map_or(null, Argument::from),
+            mask_or_domain.into(),
+            starts.map_or(null, Argument::from),
+            payload.map_or(null, |payload| payload.values.into()),
+            (payload.map_or(0, |payload| payload.width) as u64).into(),
+            (&flags).into(),
         ];
-        // SAFETY: JoinBuild: keys rows u64, valid rows u8 or null (both checked by `build`); rows; table capacity + 1
-        // u64 or, direct, null; mask or domain; starts one u32 for each slot; flags u32.
-        unsafe { self.device.launch(&kernel, grid(tiles(self.rows, 1024), THREADS), &arguments) }
+        // SAFETY: JoinBuild: keys rows u64, valid rows u8 or null (both checked by `build`); rows; slots capacity + 1
+        // pairs of u64 or, direct, null; mask or domain; starts domain u32 or, hashed, null; rows payloads of their
+        // width, or null; flags u32.
+        unsafe { self.device.launch(&kernel, grid(tiles(self.keys.rows, 1024), THREADS), &arguments)? };
+        let flags = flags.read_words(0, 1)?[0];
+        let found = Found { unique: flags & REPEATED == 0, ordered: flags & UNORDERED == 0 };
+        Ok((flags & FULL == 0).then_some(found))
     }
 
-    /// Bounds of each slot's rows, and the rows by slot.
-    fn lists(&self, slots: Slots, table: Option<&Buffer>) -> Result<(Buffer, Buffer)> {
-        let device = self.device;
-        let slot_of = device.alloc(OPERATOR, self.rows as usize * 8)?;
-        let kernel = slots.kernel(device, "join_slots_hash", "join_slots_direct")?;
+    /// The rows by slot; writes where each slot's begin and end, `stride` words from slot to slot.
+    fn lists(
+        &self,
+        slots: Option<&Buffer>,
+        mask_or_domain: u64,
+        count: u64,
+        bounds: Slice<'_>,
+        stride: u64,
+    ) -> Result<Buffer> {
+        let (device, rows) = (self.device, self.keys.rows);
+        let slot_of = device.alloc(OPERATOR, rows as usize * 8)?;
+        let null = Argument::from(0u64);
+        let kernel = self.kernel(slots, "join_slots_hash", "join_slots_direct")?;
         let arguments: [Argument; 7] = [
-            self.keys.into(),
-            self.valid.map_or(Argument::from(0u64), Argument::from),
-            self.rows.into(),
-            table.map_or(Argument::from(0u64), Argument::from),
-            slots.mask_or_domain().into(),
-            slots.count().into(),
+            self.keys.keys.into(),
+            self.keys.valid.map_or(null, Argument::from),
+            rows.into(),
+            slots.map_or(null, Argument::from),
+            mask_or_domain.into(),
+            count.into(),
             (&slot_of).into(),
         ];
-        let every_row = grid(tiles(self.rows, 1024), THREADS);
-        // SAFETY: JoinSlots: as JoinBuild, after it inserted every key; slots; slot_of rows u64.
+        let every_row = grid(tiles(rows, 1024), THREADS);
+        // SAFETY: JoinSlots: as JoinBuild, after it inserted every key; count; slot_of rows u64.
         unsafe { device.launch(&kernel, every_row, &arguments)? };
 
-        let bits = 64 - slots.count().leading_zeros();
-        let order = sort::argsort(device, &[sort::SortWord { keys: &slot_of, bits }], self.rows)?;
-        let bounds = device.alloc_zeroed(OPERATOR, slots.count() as usize * 8)?;
+        let bits = 64 - count.leading_zeros();
+        let order = sort::argsort(device, &[sort::SortWord { keys: &slot_of, bits }], rows)?;
         let kernel = device.kernel(&source(), "join_lists")?;
-        let arguments: [Argument; 5] =
-            [(&slot_of).into(), (&order).into(), self.rows.into(), slots.count().into(), (&bounds).into()];
-        // SAFETY: JoinLists: slot_of rows u64 of at most `slots`; order a permutation of the rows; bounds 2 u32 a slot.
+        let arguments: [Argument; 6] =
+            [(&slot_of).into(), (&order).into(), rows.into(), count.into(), bounds.into(), stride.into()];
+        // SAFETY: JoinLists: slot_of rows u64 of at most `count`; order a permutation of the rows; count; two u32 for each
+        // slot, `stride` u32 apart.
         unsafe { device.launch(&kernel, every_row, &arguments)? };
-        Ok((bounds, order))
+        Ok(order)
     }
 }
 

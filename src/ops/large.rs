@@ -4,8 +4,8 @@
 
 use super::extent::{Extent, Measured, Scalar, extents};
 use super::gather::gather;
-use super::join::tests::probe_rows;
-use super::join::{JoinTable, Wanted, expand};
+use super::join::tests::probe_values;
+use super::join::{BuildKeys, JoinTable, Slots, Wanted, expand};
 use super::reduce::{Reduction, reduce};
 use super::scan::{exclusive_scan_u32, inclusive_sum_f64};
 use super::segment::{segmented_reduce, segments};
@@ -99,28 +99,30 @@ fn joins_of_many_rows() {
     let n = rows();
     let build = |what: &str, keys: &[u64], domain: Option<u64>| -> Vec<JoinTable> {
         let buffer = upload(&device, keys);
-        timed(&device, what, || JoinTable::build(&device, &buffer, None, n as u64, domain, Wanted::Rows).unwrap())
+        let keys = BuildKeys { keys: &buffer, valid: None, rows: n as u64, domain };
+        timed(&device, what, || JoinTable::build(&device, keys, Wanted::Rows, None).unwrap())
     };
     let unique: Vec<u64> = (0..n as u64).map(scattered).collect();
     for table in build("join build, scattered unique keys", &unique, None) {
         assert!(table.unique);
-        let found = probe_rows(&device, &table, &upload(&device, &unique), n);
-        assert!(read::<u32>(&found, n).iter().enumerate().all(|(row, &found)| row == found as usize));
+        let found = probe_values(&device, &table, &upload(&device, &unique), n);
+        assert!(read::<u64>(&found, n).iter().enumerate().all(|(row, &found)| row == found as usize));
     }
     let dense: Vec<u64> = (0..n as u64).rev().collect();
     for table in build("join build, dense unique keys", &dense, Some(n as u64)) {
         assert!(table.unique && table.is_direct());
-        let found = probe_rows(&device, &table, &upload(&device, &dense), n);
-        assert!(read::<u32>(&found, n).iter().enumerate().all(|(row, &found)| row == found as usize));
+        let found = probe_values(&device, &table, &upload(&device, &dense), n);
+        assert!(read::<u64>(&found, n).iter().enumerate().all(|(row, &found)| row == found as usize));
     }
     // A tenth of the rows has one key, the others 1000 keys.
     let repeated: Vec<u64> = random(9, n).map(|x| scattered(if x % 10 == 0 { 0 } else { x % 1000 })).collect();
     for table in build("join build, repeated keys", &repeated, None) {
         assert!(!table.unique);
         let listed = read::<u32>(table.rows.as_ref().unwrap(), n);
-        let bounds = read::<u32>(&table.starts, table.starts.len() / 4);
+        let Slots::Hash(slots) = &table.slots else { panic!("{table:?}") };
+        let words = read::<u32>(slots, slots.len() / 4);
         let mut total = 0;
-        for bounds in bounds.chunks_exact(2) {
+        for bounds in words.chunks_exact(4).filter(|slot| slot[..2] != [u32::MAX; 2]).map(|slot| &slot[2..]) {
             let rows = &listed[bounds[0] as usize..bounds[1] as usize];
             total += rows.len();
             assert!(rows.windows(2).all(|w| w[0] < w[1] && repeated[w[0] as usize] == repeated[w[1] as usize]));

@@ -23,7 +23,7 @@ use crate::codegen::value::Value;
 use crate::column::NO_ROW;
 use crate::device::Buffer;
 use crate::error::Result;
-use crate::ops::join::JoinTable;
+use crate::ops::join::{JoinTable, Slots};
 
 /// A column of both sides' columns put together.
 pub(super) enum SideColumn {
@@ -87,6 +87,17 @@ pub(crate) fn join_layout(flow: &Flow, keys: &[Expr], nulls: NullKeys) -> Result
     Ok(KeyLayout::of(&values, nulls, false))
 }
 
+/// Whether no row of the flow can have a key that is null or out of the layout's range.
+pub(crate) fn keys_inside(flow: &Flow, keys: &[Expr], layout: &KeyLayout) -> Result<bool> {
+    let (mut generator, mut out) = (Generator::new(flow), Emitter::default());
+    generator.stages(Pass::Decide, &mut out)?;
+    let values = keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
+    if values.iter().any(|value| value.valid.is_some()) {
+        return Ok(false);
+    }
+    Ok(layout.emit(&values, &mut generator.params, &mut out).1.is_none())
+}
+
 impl Generator<'_> {
     pub(super) fn probe(
         &mut self,
@@ -103,6 +114,7 @@ impl Generator<'_> {
             Pass::Decide | Pass::DecideAndCarry => {
                 let found = self.find(probe, out)?;
                 let leave = match probe.keep {
+                    _ if probe.keeps_all() => None,
                     Keep::Matched | Keep::Semi => Some("=="),
                     Keep::Anti | Keep::NotIn { .. } => Some("!="),
                     Keep::All | Keep::Mark => None,
@@ -145,8 +157,8 @@ impl Generator<'_> {
                 out.line(format!("if (!({valid})) break;"));
             }
         }
-        // Candidates come in any order of rows: what follows is loaded only for those that match.
-        self.eager_open = false;
+        // What follows is loaded only for rows that match.
+        self.eager_open &= probe.total;
         let loops = match &probe.candidates {
             Candidates::Keyed { table, .. } => table.rows.is_some(),
             Candidates::Seen { .. } => false,
@@ -217,25 +229,26 @@ impl Generator<'_> {
             }
             Candidates::Keyed { table, layout, .. } => {
                 let slot = self.slot(table, layout, values, out);
-                let starts = self.params.borrowed("const u32", &table.starts);
                 match &table.rows {
                     // A key is in a hash table only if a row has it.
-                    None if only_existence && probe.residual.is_none() && !table.is_direct() => {
+                    None if only_existence && probe.residual.is_none() && matches!(table.slots, Slots::Hash(_)) => {
                         out.line(format!("const u32 {candidate} = 0;"));
                         false
                     }
                     None => {
-                        out.line(format!(
-                            "const u32 {candidate} = {starts}[{slot}];\nif ({candidate} == {NO_ROW}) break;"
-                        ));
+                        let row = self.candidate_of(table, &slot);
+                        out.line(format!("const u32 {candidate} = {row};"));
+                        if matches!(table.slots, Slots::Direct(_)) {
+                            out.line(format!("if ({candidate} == {NO_ROW}) break;"));
+                        }
                         false
                     }
                     Some(rows) => {
                         let rows = self.params.borrowed("const u32", rows);
-                        let end = out.let_("u32", format!("{starts}[2 * {slot} + 1]"));
+                        let (begin, end) = self.bounds_of(table, &slot, out);
                         let at = out.fresh();
                         out.line(format!(
-                            "for (u32 {at} = {starts}[2 * {slot}]; {at} < {end}; ++{at}) {{\nconst u32 {candidate} = {rows}[{at}];"
+                            "for (u32 {at} = {begin}; {at} < {end}; ++{at}) {{\nconst u32 {candidate} = {rows}[{at}];"
                         ));
                         true
                     }
@@ -306,13 +319,16 @@ impl Generator<'_> {
             Candidates::Seen { .. } => {}
             Candidates::Keyed { table, layout, .. } => {
                 let slot = self.slot(table, layout, &values, out);
-                let starts = self.params.borrowed("const u32", &table.starts);
-                out.line(match table.rows {
+                match table.rows {
                     Some(_) => {
-                        format!("{begin} = {starts}[2 * {slot}];\n{count} = {starts}[2 * {slot} + 1] - {begin};")
+                        let (first, end) = self.bounds_of(table, &slot, out);
+                        out.line(format!("{begin} = {first};\n{count} = {end} - {begin};"));
                     }
-                    None => format!("{begin} = {starts}[{slot}];\n{count} = {begin} != {NO_ROW} ? 1 : 0;"),
-                });
+                    None => {
+                        let row = self.candidate_of(table, &slot);
+                        out.line(format!("{begin} = {row};\n{count} = {begin} != {NO_ROW} ? 1 : 0;"));
+                    }
+                }
             }
         }
         out.line("} while (0);");
@@ -336,19 +352,48 @@ impl Generator<'_> {
     /// Emits the lookup of the key's slot, breaking where there is none.
     fn slot(&mut self, table: &JoinTable, layout: &KeyLayout, values: &[Value], out: &mut Emitter) -> String {
         let key = self.key(layout, values, out);
-        match &table.keys {
-            None => {
+        match &table.slots {
+            Slots::Hash(slots) => {
+                let slots = self.params.pointer("const u64", slots, 0);
+                let mask = self.params.word("u64", table.mask_or_domain);
+                let slot = out.let_("u64", format!("pair_find({slots}, {mask}, {key})"));
+                out.line(format!("if ({slot} == HASH_NONE) break;"));
+                slot
+            }
+            Slots::Direct(_) | Slots::Ordered => {
                 let domain = self.params.word("u64", table.mask_or_domain);
                 out.line(format!("if ({key} >= {domain}) break;"));
                 key
             }
-            Some(keys) => {
-                let keys = self.params.borrowed("const u64", keys);
-                let mask = self.params.word("u64", table.mask_or_domain);
-                let slot = out.let_("u64", format!("hash_find({keys}, {mask}, {key})"));
-                out.line(format!("if ({slot} == HASH_NONE) break;"));
-                slot
+        }
+    }
+
+    /// C++ expression of the one candidate of a slot.
+    fn candidate_of(&mut self, table: &JoinTable, slot: &str) -> String {
+        match (&table.slots, table.payload) {
+            (Slots::Ordered, _) => format!("(u32){slot}"),
+            (Slots::Direct(starts), _) => format!("{}[{slot}]", self.params.pointer("const u32", starts, 0)),
+            (Slots::Hash(slots), None) => {
+                format!("(u32)pair_value({}, {slot})", self.params.pointer("const u64", slots, 0))
             }
+            // Payloads lie where values do: of the table as a column of payloads, this element.
+            (Slots::Hash(_), Some(width)) => format!("(u32)({slot} * {} + {})", 16 / width, 8 / width),
+        }
+    }
+
+    /// C++ expressions of where the list of a slot's rows begins and ends.
+    fn bounds_of(&mut self, table: &JoinTable, slot: &str, out: &mut Emitter) -> (String, String) {
+        match &table.slots {
+            Slots::Hash(slots) => {
+                let slots = self.params.pointer("const u64", slots, 0);
+                let bounds = out.let_("u64", format!("pair_value({slots}, {slot})"));
+                (format!("(u32){bounds}"), format!("(u32)({bounds} >> 32)"))
+            }
+            Slots::Direct(starts) => {
+                let starts = self.params.pointer("const u32", starts, 0);
+                (format!("{starts}[2 * {slot}]"), format!("{starts}[2 * {slot} + 1]"))
+            }
+            Slots::Ordered => (format!("(u32){slot}"), format!("(u32){slot} + 1")),
         }
     }
 }

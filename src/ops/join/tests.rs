@@ -3,68 +3,96 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::ops::testing::*;
 
-/// Writes each probe's matches: one row of a unique table, or count and row numbers of a list.
+/// Writes each probe's matches: one value of a unique table, or begin and end of a list.
 const PROBE: &str = r#"
 #include "join.cuh"
 struct Probe {
-    wf::JoinTableView view;
+    const wf::u64* slots;
+    const wf::u32* starts;
+    wf::u64 mask_or_domain;
+    wf::u64 lists;
     const wf::u64* probes;
     wf::u64 n;
-    wf::u64 direct;
-    wf::u32* begin;
-    wf::u32* end;
+    wf::u64* begin;
+    wf::u64* end;
 };
 WF_KERNEL(probe, Probe) {
-    for (wf::u64 at = wf::u64(wf::global_thread()); at < p.n; at += wf::u64(wf::global_threads())) {
-        const wf::u64 key = p.probes[at];
-        if (p.view.rows == nullptr) {
-            p.begin[at] = p.direct ? wf::join_row_unique_direct(p.view, key) : wf::join_row_unique_hash(p.view, key);
-        } else {
-            const wf::u64 slot = p.direct ? wf::join_slot_direct(p.view, key) : wf::join_slot_hash(p.view, key);
-            p.begin[at] = wf::join_begin(p.view, slot);
-            p.end[at] = wf::join_end(p.view, slot);
-            if (wf::join_count(p.view, slot) != p.end[at] - p.begin[at]) p.end[at] = 12345678;
+    using namespace wf;
+    for (u64 at = u64(global_thread()); at < p.n; at += u64(global_threads())) {
+        const u64 key = p.probes[at];
+        u64 slot = key < p.mask_or_domain ? key : HASH_NONE;
+        if (p.slots != nullptr) slot = pair_find(p.slots, p.mask_or_domain, key);
+        u64 begin = JOIN_NO_ROW, end = JOIN_NO_ROW;
+        if (slot != HASH_NONE && p.lists != 0) {
+            const u64 bounds = p.slots != nullptr ? pair_value(p.slots, slot) : 0;
+            begin = p.slots != nullptr ? u32(bounds) : p.starts[2 * slot];
+            end = p.slots != nullptr ? bounds >> 32 : p.starts[2 * slot + 1];
+        } else if (slot != HASH_NONE) {
+            begin = p.slots != nullptr ? pair_value(p.slots, slot) : p.starts != nullptr ? p.starts[slot] : slot;
         }
+        p.begin[at] = begin;
+        p.end[at] = end;
     }
 }
 "#;
 
-/// Probes a table: for each probe the row of a unique table, or the beginning of its list; and the lists' ends.
+/// Probes a table: for each probe the value of its key in a unique table, or the beginning of its list; and the lists' ends.
 fn probe(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> (Buffer, Buffer) {
     let kernel = device.kernel(&Source::new("probe", PROBE), "probe").unwrap();
-    let (begin, end) = (device.alloc("test", n * 4).unwrap(), device.alloc("test", n * 4).unwrap());
-    let mut arguments = table.view().to_vec();
-    arguments.extend([Argument::from(probes), (n as u64).into(), u64::from(table.is_direct()).into()]);
-    arguments.extend([Argument::from(&begin), (&end).into()]);
-    // SAFETY: Probe: the table's view, n probes, two arrays of n.
+    let (begin, end) = (device.alloc("test", n * 8).unwrap(), device.alloc("test", n * 8).unwrap());
+    let null = Argument::from(0u64);
+    let (slots, starts): (Argument, Argument) = match &table.slots {
+        Slots::Hash(slots) => ((&**slots).into(), null),
+        Slots::Direct(starts) => (null, (&**starts).into()),
+        Slots::Ordered => (null, null),
+    };
+    let lists = u64::from(table.rows.is_some());
+    let arguments: [Argument; 8] = [
+        slots,
+        starts,
+        table.mask_or_domain.into(),
+        lists.into(),
+        probes.into(),
+        (n as u64).into(),
+        (&begin).into(),
+        (&end).into(),
+    ];
+    // SAFETY: Probe: the table, n probes, two arrays of n.
     unsafe { device.launch(&kernel, grid(tiles(n as u64, 256), 256), &arguments).unwrap() };
     (begin, end)
 }
 
-/// The row of each probe in a table of unique keys.
-pub(in crate::ops) fn probe_rows(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> Buffer {
+/// The value of each probe in a table of unique keys.
+pub(in crate::ops) fn probe_values(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> Buffer {
     probe(device, table, probes, n).0
 }
 
 fn matches(device: &Device, table: &JoinTable, probes: &[u64]) -> Vec<Vec<u32>> {
     let n = probes.len();
     let (begin, end) = probe(device, table, &upload(device, probes), n);
-    let begin = read::<u32>(&begin, n);
+    let begin = read::<u64>(&begin, n);
     match &table.rows {
-        None => begin.into_iter().map(|row| if row == u32::MAX { vec![] } else { vec![row] }).collect(),
+        None => {
+            (begin.into_iter()).map(|row| if row == u64::from(u32::MAX) { vec![] } else { vec![row as u32] }).collect()
+        }
         Some(rows) => {
             let rows = read::<u32>(rows, rows.len() / 4);
-            let end = read::<u32>(&end, n);
-            begin.iter().zip(end).map(|(&b, e)| rows[b as usize..e as usize].to_vec()).collect()
+            let list = |(&b, e): (&u64, u64)| rows.get(b as usize..e as usize).map_or(vec![], <[u32]>::to_vec);
+            begin.iter().zip(read::<u64>(&end, n)).map(list).collect()
         }
     }
 }
 
+fn build(device: &Device, keys: &[u64], valid: Option<&[u8]>, domain: Option<u64>, wanted: Wanted) -> JoinTable {
+    let buffer = upload(device, keys);
+    let valid = valid.map(|v| upload(device, v));
+    let keys = BuildKeys { keys: &buffer, valid: valid.as_ref(), rows: keys.len() as u64, domain };
+    JoinTable::build(device, keys, wanted, None).unwrap()
+}
+
 fn check(device: &Device, keys: &[u64], valid: Option<&[u8]>, domain: Option<u64>, direct: bool) {
     let rows = keys.len();
-    let buffer = upload(device, keys);
-    let valid_buffer = valid.map(|v| upload(device, v));
-    let table = JoinTable::build(device, &buffer, valid_buffer.as_ref(), rows as u64, domain, Wanted::Rows).unwrap();
+    let table = build(device, keys, valid, domain, Wanted::Rows);
     let mut expected: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
     for (row, &key) in keys.iter().enumerate() {
         if valid.is_none_or(|v| v[row] != 0) {
@@ -124,6 +152,43 @@ fn join_uses_a_direct_table_in_a_dense_domain() {
 }
 
 #[test]
+fn join_needs_no_table_for_keys_that_are_row_numbers() {
+    for device in devices() {
+        let keys: Vec<u64> = (0..3000).collect();
+        check(&device, &keys, None, Some(3000), true);
+        assert!(matches!(build(&device, &keys, None, Some(3000), Wanted::Rows).slots, Slots::Ordered));
+        // One more key than rows, or a row left out, and they are not.
+        assert!(matches!(build(&device, &keys, None, Some(3001), Wanted::Rows).slots, Slots::Direct(_)));
+        let mut valid = vec![1; 3000];
+        valid[17] = 0;
+        check(&device, &keys, Some(&valid), Some(3000), true);
+    }
+}
+
+#[test]
+fn join_carries_payloads_in_slots() {
+    for device in devices() {
+        let keys: Vec<u64> = (0..5000).map(hash).collect();
+        let (wide, narrow): (Vec<u64>, Vec<u32>) = (0..5000u64).map(|at| (hash(at + 7), at as u32 * 3)).unzip();
+        let buffer = upload(&device, &keys);
+        let (wide_buffer, narrow_buffer) = (upload(&device, &wide), upload(&device, &narrow));
+        for width in [4, 8] {
+            let values = if width == 8 { wide_buffer.slice(0) } else { narrow_buffer.slice(0) };
+            let build = BuildKeys { keys: &buffer, valid: None, rows: 5000, domain: None };
+            let payload = Some(Payload { values, width });
+            let table = JoinTable::build(&device, build, Wanted::Rows, payload).unwrap();
+            assert_eq!(table.payload, Some(width));
+            let found = read::<u64>(&probe_values(&device, &table, &buffer, 5000), 5000);
+            let expected = (0..5000).map(|at| if width == 8 { wide[at] } else { u64::from(narrow[at]) });
+            assert!(found.into_iter().eq(expected));
+            let repeated = upload(&device, &[5u64, 9, 5]);
+            let build = BuildKeys { keys: &repeated, valid: None, rows: 3, domain: None };
+            assert_eq!(JoinTable::build(&device, build, Wanted::Rows, payload).unwrap().payload, None);
+        }
+    }
+}
+
+#[test]
 fn join_leaves_invalid_rows_out() {
     let device = device(3);
     let keys: Vec<u64> = random(6, 4000).map(|x| x % 300).collect();
@@ -141,8 +206,7 @@ fn join_knows_some_row_of_a_repeated_key() {
     for device in devices() {
         for domain in [None, Some(300)] {
             let keys: Vec<u64> = random(8, 4000).map(|x| x % 300 / 2 * 2).collect();
-            let buffer = upload(&device, &keys);
-            let table = JoinTable::build(&device, &buffer, None, 4000, domain, Wanted::Existence).unwrap();
+            let table = build(&device, &keys, None, domain, Wanted::Existence);
             assert!(table.rows.is_none() && !table.unique && table.is_direct() == domain.is_some());
             let probes: Vec<u64> = (0..400).collect();
             for (probe, found) in probes.iter().zip(matches(&device, &table, &probes)) {
