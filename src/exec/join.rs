@@ -317,7 +317,8 @@ fn keys_of(sides: &Sides, layout: &KeyLayout) -> Result<Vec<Option<usize>>> {
     for (at, pair) in sides.build_keys.iter().zip(&sides.probe_keys).enumerate() {
         let (Expr::Column(build_key), Expr::Column(probe_key)) = pair else { continue };
         let column = build.index_of_column(build_key)?;
-        let (of_build, of_probe) = (build.field(column).data_type(), probe.field(probe.index_of_column(probe_key)?).data_type());
+        let (of_build, of_probe) =
+            (build.field(column).data_type(), probe.field(probe.index_of_column(probe_key)?).data_type());
         if of_build == of_probe && !of_build.is_floating() {
             keys_of[column] = Some(at);
         }

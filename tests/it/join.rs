@@ -114,3 +114,49 @@ fn joins_of_a_key_repeated_thousands_of_times() {
         "SELECT count(*), sum(a.id + b.id) FROM small a JOIN small b ON a.k = b.k JOIN small c ON b.s = c.s",
     ]);
 }
+
+#[test]
+fn joins_with_a_row_for_every_key() {
+    let keys = |keys: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(keys)) };
+    let side = |order: &dyn Fn(i64) -> i64, rows: i64, scatter: i64| {
+        let own: Vec<i64> = (0..rows).map(|row| order(row) * scatter + 10).collect();
+        columns(vec![
+            ("v", Arc::new(Int64Array::from_iter_values(own.iter().map(|k| k * 7))) as ArrayRef),
+            ("k", keys(own.clone())),
+            ("w", Arc::new(Int32Array::from_iter_values(own.iter().map(|k| (k % 1000) as i32 - 500)))),
+            ("n", Arc::new(Int32Array::from_iter(own.iter().map(|k| (k % 3 != 0).then_some(*k as i32))))),
+            ("s", Arc::new(StringArray::from_iter_values(own.iter().map(|k| format!("the text of key number {k}"))))),
+        ])
+    };
+    let pair = Pair::new()
+        .and("ascending", side(&|row| row, 500, 1))
+        .and("shuffled", side(&|row| row * 37 % 500, 500, 1))
+        .and("scattered", side(&|row| row * 37 % 500, 500, 1 << 40))
+        .and("probe", side(&|row| row * row % 500, 5000, 1))
+        .and("wide", side(&|row| row * row % 700, 5000, 1))
+        .and("far", side(&|row| row * row % 700, 5000, 1 << 40));
+    for (probe, build) in [
+        ("probe", "ascending"),
+        ("probe", "shuffled"),
+        ("wide", "shuffled"),
+        ("wide", "ascending"),
+        ("far", "scattered"),
+    ] {
+        for kind in ["JOIN", "LEFT JOIN", "FULL JOIN"] {
+            for key in ["p.k = b.k", "p.n = b.n", "p.k = b.n"] {
+                pair.check_all(&[
+                    &format!("SELECT p.v, b.v AS other FROM {probe} p {kind} {build} b ON {key}"),
+                    &format!("SELECT p.v, b.w FROM {probe} p {kind} {build} b ON {key}"),
+                    &format!("SELECT p.n, b.k, b.n, b.s FROM {probe} p {kind} {build} b ON {key} WHERE p.w > -400"),
+                ]);
+            }
+        }
+        pair.check_all(&[
+            &format!("SELECT sum(p.v + b.v), sum(b.w), count(b.k) FROM {probe} p JOIN {build} b ON p.k = b.k"),
+            &format!("SELECT b.k, b.s, p.w FROM {probe} p JOIN {build} b ON p.k = b.k AND b.w + p.w > 0"),
+            &format!("SELECT b.v FROM {probe} p JOIN (SELECT * FROM {build} WHERE w > 0) b ON p.k = b.k"),
+            &format!("SELECT p.k FROM {probe} p WHERE EXISTS (SELECT 1 FROM {build} b WHERE p.k = b.k AND b.w < p.w)"),
+            &format!("SELECT p.v, b.v, c.w FROM {probe} p JOIN {build} b ON p.k = b.k JOIN {build} c ON b.k = c.k"),
+        ]);
+    }
+}
