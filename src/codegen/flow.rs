@@ -196,10 +196,24 @@ impl Flow {
         self.source.is_sparse() || self.steps.iter().any(|(step, _)| step.drops_rows())
     }
 
-    /// Whether the flow's steps look at nothing but the rows of a relation.
+    /// Whether what is left of a row of a relation depends on that row alone, once it is known to stay.
     pub(crate) fn only_filters(&self) -> bool {
         matches!(self.source, Source::Relation(_))
-            && self.steps.iter().all(|(step, _)| matches!(step, Step::Filter(_) | Step::Project(_)))
+            && self.steps.iter().all(|(step, _)| match step {
+                Step::Filter(_) | Step::Project(_) => true,
+                Step::Probe(probe) => matches!(probe.keep, Keep::Semi | Keep::Anti | Keep::NotIn { .. }),
+            })
+    }
+
+    /// Whether rows of a relation go only where an inner join finds no match, so that perhaps none does.
+    pub(crate) fn only_matches(&self) -> bool {
+        matches!(self.source, Source::Relation(_))
+            && self.drops_rows()
+            && self.steps.iter().all(|(step, _)| match step {
+                Step::Filter(_) => false,
+                Step::Project(_) => true,
+                Step::Probe(probe) => matches!(probe.keep, Keep::Matched | Keep::All | Keep::Mark),
+            })
     }
 
     /// Appends a filter.

@@ -173,8 +173,8 @@ impl<'a> Generator<'a> {
         self.value(level, at, out)
     }
 
-    /// The column as it lies in the source or a build side, where this output is nothing but that: `None` where
-    /// it is computed.
+    /// The column as it lies in the source, where this output is nothing but that, were no row lost: `None` where it is
+    /// computed.
     pub(crate) fn origin(flow: &Flow, at: usize) -> Option<(usize, Column)> {
         let mut at = at;
         for (i, (step, _)) in flow.steps.iter().enumerate().rev() {
@@ -190,7 +190,6 @@ impl<'a> Generator<'a> {
                     at = schema.index_of_column(name).ok()?;
                 }
                 Step::Probe(probe) => match probe.keep {
-                    Keep::Matched if !probe.total => return None,
                     Keep::All | Keep::Matched => match probe.column(at, schema.fields().len()) {
                         SideColumn::Build(_) => return None,
                         SideColumn::Probe(below) => at = below,

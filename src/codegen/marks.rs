@@ -30,14 +30,15 @@ pub(super) struct Marks {
 }
 
 /// Rows that were marked.
-pub(super) struct Marked {
+pub(crate) struct Marked {
+    marks: Arc<Buffer>,
     begins: Arc<Buffer>,
     tiles: u64,
 }
 
 impl Marked {
     /// How many rows are marked. Waits for the device.
-    pub(super) fn kept(&self) -> Result<u64> {
+    pub(crate) fn kept(&self) -> Result<u64> {
         Ok(self.begins.read_words(self.tiles as usize * 8, 1)?[0])
     }
 }
@@ -51,7 +52,7 @@ impl Marks {
         }
     }
 
-    /// Runs `decide` on every row; it breaks for rows that go.
+    /// Runs `decide` on every row; it breaks for rows that go, and may store what it finds for the others.
     pub(super) fn run(
         &self,
         device: &Device,
@@ -67,7 +68,6 @@ impl Marks {
         prepared.params.set(self.marks.1, &*marks);
         prepared.params.set(self.counts.1, &counts);
         prepared.params.set(self.begins.1, 0u64);
-        prepared.params.keep(&marks);
         let items = items_for(prepared.eager_bytes);
         let (prologue, marks_name, counts_name) = (&prepared.prologue, &self.marks.0, &self.counts.0);
         let body = format!(
@@ -84,7 +84,7 @@ impl Marks {
         let blocks = striding_blocks(device, rows.div_ceil(u64::from(items * THREADS)));
         Generated::new(device, "mark", prepared, &body)?.launch(device, blocks, 0)?;
         let begins = Arc::new(exclusive_scan_u32(device, &counts, tiles)?);
-        Ok(Marked { begins, tiles })
+        Ok(Marked { marks, begins, tiles })
     }
 
     /// Runs `write` on every marked row, with `at` its place in each of the output's columns.
@@ -99,6 +99,7 @@ impl Marks {
     ) -> Result<()> {
         // Rows of several turns of the loop in flight, as far as registers hold their columns.
         let unroll = (8 / columns.max(1)).clamp(1, 4);
+        prepared.params.set(self.marks.1, &*marked.marks);
         prepared.params.set(self.counts.1, 0u64);
         prepared.params.set(self.begins.1, &*marked.begins);
         let (marks, begins) = (&self.marks.0, &self.begins.0);

@@ -1,8 +1,10 @@
 //! The sink that writes a pipeline's rows to new columns, in their order.
 //!
 //! Where no row gets lost, row `i` goes to place `i`. Where filters alone lose rows, one kernel marks those that stay, and a
-//! second writes them, with as many places as are needed. Behind lookups, which nobody wants to make twice, one kernel does
-//! both: each tile decides first, learns from decoupled look-back where its survivors go, and computes the outputs of those.
+//! second writes them, with as many places as are needed. Where inner joins alone do, the rows probably all stay: one kernel
+//! marks those that do and writes what has to be computed to the place of the row; mostly that is all, and columns that are
+//! only passed on stay where they are. Otherwise (lookups, which nobody wants to make twice, behind filters) one kernel does
+//! it all: each tile decides first, learns from decoupled look-back where its survivors go, and computes the outputs of those.
 
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use super::emit::Emitter;
 use super::flow::Flow;
 use super::generator::{Generator, Pass, Prepared};
 use super::kernel::{Control, Generated, THREADS, items_for, striding_blocks};
-use super::marks::Marks;
+use super::marks::{Marked, Marks};
 use super::params::Later;
 use super::value::{Value, widen};
 use crate::column::{Column, Encoding, Repr, Stats};
@@ -167,6 +169,94 @@ pub(crate) fn materialize(
     }
     let kept = if rows == 0 { 0 } else { rows };
     finish(device, operator, columns, kept, rows, &prepared)
+}
+
+/// Columns of a flow whose rows probably all come out, each value in the place of its row; nothing is in the places of
+/// rows that do not.
+pub(crate) struct Matches {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) marked: Marked,
+    /// How many rows come out.
+    pub(crate) kept: u64,
+}
+
+/// Runs the flow to columns as long as its source, and marks the rows that come out.
+pub(crate) fn materialize_matches(
+    device: &Device,
+    operator: &'static str,
+    flow: &Flow,
+    outputs: impl FnOnce(&mut Generator<'_>, &mut Emitter) -> Result<Vec<Value>>,
+) -> Result<Matches> {
+    let rows = flow.source.rows();
+    let mut generator = Generator::new(flow);
+    let mut out = Emitter::new("v");
+    generator.stages(Pass::Decide, &mut out)?;
+    let values = outputs(&mut generator, &mut out)?;
+    let places: Vec<_> = values.into_iter().map(|value| place(value, Codes::Keep, &mut generator)).collect();
+    let stores: String = places.iter().map(store).collect();
+    let control = Control::new(device)?;
+    let pointer = generator.params.pointer("u64", &control.0, 0);
+    let row_count = generator.params.word("u64", rows);
+    let marks = Marks::declare(&mut generator);
+    let mut prepared = generator.finish(device, &pointer)?;
+    let mut columns = vec![];
+    for place in &places {
+        columns.push(allocate(device, operator, place, Codes::Keep, rows, &mut prepared)?);
+    }
+    let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
+    let decide = format!("{}const u64 at = row;\n{stores}", out.take());
+    let mut arena = Arena::guess(rows);
+    loop {
+        prepared.set_arena(device, operator, arena)?;
+        let marked = marks.run(device, operator, &mut prepared, &head, &decide, rows)?;
+        let asked = if prepared.arena.is_some() { control.characters()? } else { 0 };
+        if asked > arena {
+            control.reset()?;
+            arena = Arena::larger(arena, asked);
+            continue;
+        }
+        if decide.contains("fail(") {
+            control.read()?;
+        }
+        let kept = marked.kept()?;
+        // Not `kept`: values lie where their rows do.
+        let (_, columns) = finish(device, operator, columns, rows, rows, &prepared)?;
+        return Ok(Matches { columns, marked, kept });
+    }
+}
+
+/// The marked rows of a relation, as columns.
+pub(crate) fn materialize_marked(
+    device: &Device,
+    operator: &'static str,
+    flow: &Flow,
+    marked: &Marked,
+    kept: u64,
+) -> Result<Vec<Column>> {
+    let rows = flow.source.rows();
+    let mut generator = Generator::new(flow);
+    let mut out = Emitter::new("v");
+    generator.close_eager();
+    generator.stages(Pass::Carried, &mut out)?;
+    let width = flow.schema().fields().len();
+    let values = (0..width).map(|at| generator.column(at, &mut out)).collect::<Result<Vec<_>>>()?;
+    let places: Vec<_> = values.into_iter().map(|value| place(value, Codes::Keep, &mut generator)).collect();
+    let stores: String = places.iter().map(store).collect();
+    let control = Control::new(device)?;
+    let pointer = generator.params.pointer("u64", &control.0, 0);
+    let row_count = generator.params.word("u64", rows);
+    let marks = Marks::declare(&mut generator);
+    let mut prepared = generator.finish(device, &pointer)?;
+    let mut columns = vec![];
+    for place in &places {
+        columns.push(allocate(device, operator, place, Codes::Keep, kept, &mut prepared)?);
+    }
+    let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
+    if kept > 0 {
+        let write = format!("{}{stores}", out.take());
+        marks.write(device, &mut prepared, marked, &head, (&write, places.len()), rows)?;
+    }
+    Ok(finish(device, operator, columns, kept, kept, &prepared)?.1)
 }
 
 /// Runs statements for every row that comes out of the flow, in any order and place; they store where they like.

@@ -30,6 +30,6 @@ pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual, Source
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use groups::{Accumulator, GroupOutput, OutputKind};
 pub(crate) use keys::{KeyLayout, NullKeys};
-pub(crate) use materialize::{Codes, for_each, materialize};
+pub(crate) use materialize::{Codes, for_each, materialize, materialize_marked, materialize_matches};
 pub(crate) use order::{Direction, NullsPlace, emit_words};
 pub(crate) use value::Value;

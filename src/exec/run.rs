@@ -9,7 +9,9 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType};
 
 use super::scan::ScanKey;
-use crate::codegen::{Codes, Emitter, Flow, Generator, Source, Value, materialize};
+use crate::codegen::{
+    Codes, Emitter, Flow, Generator, Source, Value, materialize, materialize_marked, materialize_matches,
+};
 use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Repr, Stats, Table};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
@@ -86,26 +88,49 @@ impl Runner {
         extra: impl FnOnce(&mut Generator<'_>, &mut Emitter) -> Result<Vec<Value>>,
     ) -> Result<(Relation, Vec<Column>)> {
         let width = flow.schema().fields().len();
-        let (mut indices, origins): (_, Vec<_>) = match (&flow.source, flow.drops_rows()) {
-            (Source::Relation(relation), false) => {
+        let matches = flow.only_matches();
+        let (mut indices, origins): (_, Vec<_>) = match &flow.source {
+            Source::Relation(relation) if matches || !flow.drops_rows() => {
                 (relation.indices.clone(), (0..width).map(|at| Generator::origin(flow, at)).collect())
             }
             _ => (vec![], vec![None; width]),
         };
         let computed: Vec<usize> = (0..width).filter(|at| origins[*at].is_none()).collect();
-        let (rows, mut columns) = materialize(&self.device, operator, flow, Codes::Keep, |generator, out| {
+        let outputs = |generator: &mut Generator<'_>, out: &mut Emitter| {
             let mut values = computed.iter().map(|at| generator.column(*at, out)).collect::<Result<Vec<_>>>()?;
             values.extend(extra(generator, out)?);
             Ok(values)
-        })?;
+        };
+        let (rows, mut columns, marked) = match matches {
+            true => {
+                let found = materialize_matches(&self.device, operator, flow, outputs)?;
+                (
+                    flow.source.rows(),
+                    found.columns,
+                    (found.kept < flow.source.rows()).then_some((found.marked, found.kept)),
+                )
+            }
+            false => {
+                let (rows, columns) = materialize(&self.device, operator, flow, Codes::Keep, outputs)?;
+                (rows, columns, None)
+            }
+        };
         let extras = columns.split_off(computed.len());
         indices.push(None);
         let fresh = indices.len() - 1;
         let mut made = columns.into_iter();
-        let columns = (origins.into_iter())
+        let mut columns: Vec<_> = (origins.into_iter())
             .map(|origin| origin.unwrap_or_else(|| (fresh, made.next().expect("one column for each computed output"))))
             .collect();
-        Ok((Relation { rows, indices, columns }, extras))
+        let Some((marked, kept)) = marked else {
+            return Ok((Relation { rows, indices, columns }, extras));
+        };
+        columns.extend(extras.into_iter().map(|column| (fresh, column)));
+        let types: Vec<DataType> = columns.iter().map(|(_, column)| column.dtype.clone()).collect();
+        let all = Flow::new(Source::Relation(Relation { rows, indices, columns }), anonymous(&types)?);
+        let mut columns = materialize_marked(&self.device, operator, &all, &marked, kept)?;
+        let extras = columns.split_off(width);
+        Ok((Relation::dense(kept, columns), extras))
     }
 
     /// The columns of a relation, in place.

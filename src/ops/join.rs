@@ -11,6 +11,9 @@ const THREADS: u32 = 256;
 /// `JOIN_EXPAND_TILE` and `JOIN_EXPAND_THREADS` of the kernels.
 const EXPAND_TILE: u64 = 2048;
 const EXPAND_THREADS: u32 = 256;
+/// A hash table of so many bytes may have this many slots a row.
+const SMALL_TABLE: u64 = 1 << 20;
+const SMALL_TABLE_ROOM: u64 = 8;
 /// Flags that the build kernels set.
 const REPEATED: u64 = 1;
 const FULL: u64 = 2;
@@ -97,8 +100,9 @@ impl JoinTable {
         {
             return Ok(table);
         }
-        // Half full at most. Only keys made to collide need more.
-        let mut capacity = (rows * 2).next_power_of_two().max(16);
+        // Half full at most; emptier, for shorter probes, where the table is small anyway. Only keys made to collide need more.
+        let roomy = (SMALL_TABLE / 16).min(rows * SMALL_TABLE_ROOM);
+        let mut capacity = (rows * 2).max(roomy).next_power_of_two().max(16);
         for _ in 0..4 {
             if let Some(table) = build.hash(capacity)? {
                 return Ok(table);
