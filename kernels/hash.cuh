@@ -30,14 +30,24 @@ WF_DEVICE u64 hash_mix(u64 x) {
     return x;
 }
 
+// The value whose hash_mix this is.
+WF_DEVICE u64 hash_unmix(u64 x) {
+    x ^= x >> 31 ^ x >> 62;
+    x *= 0x319642B2D24D8EC3ull;
+    x ^= x >> 27 ^ x >> 54;
+    x *= 0x96DE1B173F119089ull;
+    x ^= x >> 30 ^ x >> 60;
+    return x;
+}
+
 // Folds one more value into a hash; order matters.
 WF_DEVICE u64 hash_combine(u64 seed, u64 value) {
     return hash_mix(seed * 0x9E3779B97F4A7C15ull + value + 0x7F4A7C15ull);
 }
 
 // Finds the slot of `key` or takes one for it. `fresh` tells whether this call took it. HASH_NONE: the table is too
-// full, and the caller flags that and starts again with a bigger one.
-template <u32 STRIDE = 1>
+// full, and the caller flags that and starts again with a bigger one. MIXED: keys are hashes already.
+template <u32 STRIDE = 1, bool MIXED = false>
 WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key, bool& fresh) {
     fresh = false;
     if (key == HASH_EMPTY) {
@@ -45,7 +55,7 @@ WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key, bool& fresh) {
         if (*last == HASH_EMPTY) fresh = atomicCAS(last, HASH_EMPTY, u64(0)) == HASH_EMPTY;
         return mask + 1;
     }
-    u64 slot = hash_mix(key) & mask;
+    u64 slot = (MIXED ? key : hash_mix(key)) & mask;
     u64 left = mask < HASH_PROBES ? mask + 1 : HASH_PROBES;
     u64 found = HASH_NONE;
     // One exit and no `continue` after the atomicCAS: ptxas 13.0 has duplicated keys in such a loop.
@@ -67,9 +77,10 @@ WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key, bool& fresh) {
     return found;
 }
 
+template <u32 STRIDE = 1, bool MIXED = false>
 WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key) {
     bool fresh;
-    return hash_insert(keys, mask, key, fresh);
+    return hash_insert<STRIDE, MIXED>(keys, mask, key, fresh);
 }
 
 // The slot of `key`, or HASH_NONE. Not to run beside inserts of the same keys.

@@ -187,6 +187,50 @@ WF_DEVICE i128 cell_read(const u32* cell, u64 stride) {
     return unused == 0 ? i128(bits) : i128(bits << unused) >> unused;
 }
 
+constexpr u32 CELL_NONE = ~u32(0);
+
+// Whether any of a slot's copies is not zero, as words or as bits.
+template <u32 COPIES>
+WF_DEVICE bool cells_any(const u32* cells) {
+    u32 any = 0;
+    for (u32 copy = 0; copy < COPIES; ++copy) any |= cells[copy];
+    return any != 0;
+}
+template <u32 COPIES>
+WF_DEVICE bool cells_any_bit(const u32* bits, u32 first) {
+    u32 any = 0;
+    for (u32 copy = 0; copy < COPIES; ++copy) any |= bits[(first + copy) / 32] >> (first + copy) % 32 & 1;
+    return any != 0;
+}
+
+// The slot of a mixed key in a table in shared memory (`keys`: capacity + 1), where it is put unless it is there; the key
+// that looks empty has the last. CELL_NONE: the table is full.
+WF_DEVICE u32 cell_slot(u64* keys, u32 mask, u64 mixed) {
+    if (mixed == HASH_EMPTY) {
+        keys[mask + 1] = 0;
+        return mask + 1;
+    }
+    u32 slot = u32(mixed) & mask;
+    u32 left = mask + 1;
+    u32 found = CELL_NONE;
+    // One exit and no `continue` after the atomicCAS, as in hash_insert.
+    while (left != 0) {
+        u64 seen = keys[slot];
+        if (seen == HASH_EMPTY) {
+            seen = atomicCAS(keys + slot, HASH_EMPTY, mixed);
+            if (seen == HASH_EMPTY) seen = mixed;
+        }
+        if (seen == mixed) {
+            found = slot;
+            left = 0;
+        } else {
+            slot = (slot + 1) & mask;
+            left -= 1;
+        }
+    }
+    return found;
+}
+
 // ---- sums of floats, exact and so independent of order: integers in units of 2^exponent ----
 
 // `lost` is set where bits below the unit would have to be dropped, or where the value is not finite.
@@ -214,6 +258,33 @@ WF_DEVICE i128 fixed_of_f64(f64 value, i64 exponent, bool& lost) {
         lost = true;
     }
     return bits >> 63 ? -result : result;
+}
+
+// The same for a multiple of 2^exponent that is not too great.
+WF_DEVICE i128 fixed_of_multiple(f64 value, i64 exponent) {
+    const u64 bits = bit_cast<u64>(value);
+    const i32 biased = i32(bits >> 52 & 0x7FF);
+    u64 low = bits & 0xFFFFFFFFFFFFFull;
+    if (biased != 0) low |= u64(1) << 52;
+    i32 shift = (biased != 0 ? biased : 1) - 1075 - i32(exponent);
+    // Bits below the unit are zero; of zero itself all are.
+    if (shift < 0) {
+        low = shift > -64 ? low >> -shift : 0;
+        shift = 0;
+    }
+    u64 high = 0;
+    if (shift >= 64) {
+        high = shift < 128 ? low << (shift - 64) : 0;
+        low = 0;
+    } else if (shift != 0) {
+        high = low >> (64 - shift);
+        low <<= shift;
+    }
+    if (bits >> 63) {
+        low = ~low + 1;
+        high = ~high + (low == 0 ? 1 : 0);
+    }
+    return i128(make_u128(high, low));
 }
 
 // To nearest, ties to even. 2^exponent may be subnormal, so the scaling is in two steps.

@@ -310,6 +310,7 @@ impl<'a> Generator<'a> {
                 let mut value = Value::new(column.dtype.clone(), repr, name, valid);
                 value.range = column.stats.range;
                 value.magnitude = column.stats.magnitude;
+                value.unit = column.stats.unit;
                 value.longest = column.stats.longest;
                 value
             }

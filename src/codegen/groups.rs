@@ -45,10 +45,10 @@ pub(crate) enum Occupancy {
 pub(crate) enum GroupKeys {
     /// In the slot number itself.
     Slot(KeyLayout),
-    /// In the hash table.
+    /// In the hash table, as they are.
     Table(KeyLayout, Arc<Buffer>),
-    /// In a list, one for each slot.
-    Listed(KeyLayout, Arc<Buffer>),
+    /// In the hash table, mixed.
+    Mixed(KeyLayout, Arc<Buffer>),
     /// In a row of the input, whose number the buffer (`u32`) holds.
     Row(Relation, Vec<usize>, Arc<Buffer>),
 }
@@ -66,6 +66,8 @@ pub(crate) enum Accumulator {
     Fixed {
         /// Exponent of the unit.
         exponent: i32,
+        /// Every value is known to be a multiple of the unit.
+        exact: bool,
     },
     /// A float's bits.
     Float,
@@ -151,7 +153,7 @@ impl GroupSlots {
 
     fn emit_column(&self, at: usize, generator: &mut Generator<'_>, out: &mut Emitter) -> Result<Value> {
         let keys = match &self.keys {
-            GroupKeys::Slot(layout) | GroupKeys::Table(layout, _) | GroupKeys::Listed(layout, _) => layout.fields.len(),
+            GroupKeys::Slot(layout) | GroupKeys::Table(layout, _) | GroupKeys::Mixed(layout, _) => layout.fields.len(),
             GroupKeys::Row(_, columns, _) => columns.len(),
         };
         if at >= keys {
@@ -163,9 +165,9 @@ impl GroupSlots {
                 let key = self.emit_table_key(table, &mut generator.params, out);
                 layout.emit_decode(&key, at, &mut generator.params, out)
             }
-            GroupKeys::Listed(layout, list) => {
-                let list = generator.params.pointer("const u64", list, 0);
-                let key = out.let_("u64", format!("{list}[row]"));
+            GroupKeys::Mixed(layout, table) => {
+                let mixed = self.emit_table_key(table, &mut generator.params, out);
+                let key = out.let_("u64", format!("hash_unmix({mixed})"));
                 layout.emit_decode(&key, at, &mut generator.params, out)
             }
             GroupKeys::Row(relation, columns, rows) => {
@@ -177,7 +179,7 @@ impl GroupSlots {
     }
 
     /// The key in this slot of the hash table; the last slot is that of the key that looks empty.
-    pub(super) fn emit_table_key(&self, table: &Arc<Buffer>, params: &mut Params, out: &mut Emitter) -> String {
+    fn emit_table_key(&self, table: &Arc<Buffer>, params: &mut Params, out: &mut Emitter) -> String {
         let table = params.pointer("const u64", table, 0);
         let last = params.word("u64", self.slots - 1);
         out.let_("u64", format!("row == {last} ? HASH_EMPTY : {table}[row]"))
@@ -261,7 +263,7 @@ impl GroupSlots {
         };
         match &self.accumulators[at].0 {
             Accumulator::Sum128 => (Repr::of(dtype).unwrap_or(Repr::I128), wide(generator)),
-            Accumulator::Fixed { exponent } => {
+            Accumulator::Fixed { exponent, .. } => {
                 let exponent = generator.params.word("i64", i64::from(*exponent));
                 let sum = wide(generator);
                 (Repr::F64, format!("fixed_to_f64({sum}, {exponent})"))

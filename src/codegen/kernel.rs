@@ -36,6 +36,8 @@ impl Retry {
     pub(crate) const INEXACT: u32 = 2;
     /// Two keys have one hash.
     pub(crate) const COLLISION: u32 = 4;
+    /// A partition has more rows than a sample promised.
+    pub(crate) const PARTITION_FULL: u32 = 8;
 
     pub(crate) fn has(self, bit: u32) -> bool {
         self.0 & bit != 0
@@ -73,30 +75,52 @@ impl Control {
 pub(crate) struct Generated {
     kernel: crate::device::Kernel,
     arguments: Vec<Argument>,
+    threads: u32,
 }
 
 /// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
-pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str) -> (Source, String) {
-    let includes: String = INCLUDES.iter().map(|header| format!("#include \"{header}\"\n")).collect();
+pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, threads: u32) -> (Source, String) {
+    let mut includes: String = INCLUDES.iter().map(|header| format!("#include \"{header}\"\n")).collect();
+    if body.contains("partition_") {
+        includes.push_str("#include \"partition.cuh\"\n");
+    }
     let declarations = prepared.params.declarations();
-    let hash = Sha256::new().chain_update(declarations).chain_update(body).finalize();
+    let hash =
+        Sha256::new().chain_update(declarations).chain_update(threads.to_le_bytes()).chain_update(body).finalize();
     let name = format!("{stem}_{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
     let text = format!(
-        "{includes}\nusing namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\nWF_KERNEL_BOUNDS({THREADS}, 1, {name}, {name}_params) {{\nconstexpr u32 THREADS = {THREADS};\n{body}\n}}\n"
+        "{includes}\nusing namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\nWF_KERNEL_BOUNDS({threads}, 1, {name}, {name}_params) {{\nconstexpr u32 THREADS = {threads};\n{body}\n}}\n"
     );
     (Source::new(&name, text), name)
 }
 
 impl Generated {
     pub(crate) fn new(device: &Device, stem: &str, prepared: &Prepared, body: &str) -> Result<Self> {
-        let (source, name) = source_of(stem, prepared, body);
+        Self::with_threads(device, stem, prepared, body, THREADS)
+    }
+
+    /// The same with blocks of another size than [`THREADS`].
+    pub(crate) fn with_threads(
+        device: &Device,
+        stem: &str,
+        prepared: &Prepared,
+        body: &str,
+        threads: u32,
+    ) -> Result<Self> {
+        let (source, name) = source_of(stem, prepared, body, threads);
         let kernel = device.kernel(&source, &name)?;
-        Ok(Generated { kernel, arguments: prepared.params.arguments() })
+        Ok(Generated { kernel, arguments: prepared.params.arguments(), threads })
+    }
+
+    /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles.
+    pub(crate) fn fill(&self, device: &Device, tiles: u64, shared: u32) -> Result<()> {
+        let blocks = u64::from(device.full_grid(&self.kernel, self.threads, shared)?);
+        self.launch(device, tiles.clamp(1, blocks) as u32, shared)
     }
 
     /// Submits the kernel.
     pub(crate) fn launch(&self, device: &Device, blocks: u32, shared: u32) -> Result<()> {
-        let grid = Grid { blocks, threads: THREADS, shared };
+        let grid = Grid { blocks, threads: self.threads, shared };
         // SAFETY: `Params` declared the structure and collected the arguments in one list, so they match; every
         // pointer came from a live buffer that the caller's `Prepared` keeps, whose length the generator derived
         // from the same row counts that bound the kernel's loops.

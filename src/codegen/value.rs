@@ -25,6 +25,8 @@ pub(crate) struct Value {
     pub(crate) range: Option<(i128, i128)>,
     /// Bound on the magnitude of valid floats where known; `None` = unknown, or NaN or an infinity may occur.
     pub(crate) magnitude: Option<f64>,
+    /// Valid floats are multiples of 2 to this power; `None` = unknown.
+    pub(crate) unit: Option<i32>,
     /// Set for a column of dictionary-encoded strings that is untouched.
     pub(crate) dictionary: Option<DictionaryInput>,
     /// Most bytes in a string, where known.
@@ -95,7 +97,17 @@ pub(super) fn within(inner: (i128, i128), outer: (i128, i128)) -> bool {
 impl Value {
     /// A value of which nothing but type, representation and validity is known.
     pub(crate) fn new(dtype: DataType, repr: Repr, code: impl Into<String>, valid: Option<String>) -> Self {
-        Value { dtype, repr, code: code.into(), valid, range: None, magnitude: None, dictionary: None, longest: None }
+        Value {
+            dtype,
+            repr,
+            code: code.into(),
+            valid,
+            range: None,
+            magnitude: None,
+            unit: None,
+            dictionary: None,
+            longest: None,
+        }
     }
 
     /// A 64-bit word of this name, never null: a normalised key.

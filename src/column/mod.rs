@@ -78,6 +78,8 @@ pub(crate) struct Stats {
     pub(crate) range: Option<(i128, i128)>,
     /// Greatest magnitude of the floats; `None` where unknown, or where NaN or an infinity occurs.
     pub(crate) magnitude: Option<f64>,
+    /// Every float is a multiple of 2 to this power; `None` as for `magnitude`.
+    pub(crate) unit: Option<i32>,
     /// Most bytes in a string; `None` where unknown.
     pub(crate) longest: Option<u32>,
     /// No value (nulls aside) occurs twice.

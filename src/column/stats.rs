@@ -13,8 +13,22 @@ pub(super) struct Seen {
     pub(super) ascending: Option<(i128, i128)>,
     /// Greatest magnitude of the floats, or `None` where one is not finite.
     pub(super) magnitude: Option<f64>,
+    /// Exponent of the greatest power of two of which every float is a multiple.
+    pub(super) unit: Option<i32>,
     /// Most bytes in a string.
     pub(super) longest: Option<u32>,
+}
+
+/// No finite float is a multiple of a greater power of two, but 0, which is one of any.
+const MOST_UNIT: i32 = 1023;
+
+/// Exponent of the lowest bit that is set in a finite float.
+fn unit_of(value: f64) -> i32 {
+    let bits = value.to_bits();
+    let biased = (bits >> 52 & 0x7FF) as i32;
+    let mantissa = bits & ((1 << 52) - 1) | u64::from(biased != 0) << 52;
+    // Of zero there is no such bit.
+    if mantissa == 0 { MOST_UNIT } else { biased.max(1) - 1075 + mantissa.trailing_zeros() as i32 }
 }
 
 /// An integer as the device holds it.
@@ -56,9 +70,11 @@ impl Seen {
     pub(super) fn floats<T: Copy + Into<f64>>(values: &[T], valid: Option<&[u8]>) -> Seen {
         let mut greatest = 0.0f64;
         let mut finite = true;
+        let mut unit = MOST_UNIT;
         let mut look = |value: f64| {
             finite &= value.is_finite();
             greatest = greatest.max(value.abs());
+            unit = unit.min(unit_of(value));
         };
         match valid {
             None => values.iter().for_each(|&value| look(value.into())),
@@ -66,7 +82,7 @@ impl Seen {
                 values.iter().zip(valid).for_each(|(&value, &valid)| look(if valid != 0 { value.into() } else { 0.0 }))
             }
         }
-        Seen { magnitude: finite.then_some(greatest), ..Seen::default() }
+        Seen { magnitude: finite.then_some(greatest), unit: finite.then_some(unit), ..Seen::default() }
     }
 
     /// Notes the length of a string.
@@ -87,7 +103,12 @@ impl Stats {
     /// Of floats.
     pub(super) fn of_floats(pieces: &[Seen]) -> Stats {
         let magnitudes: Option<Vec<f64>> = pieces.iter().map(|seen| seen.magnitude).collect();
-        Stats { magnitude: magnitudes.map(|all| all.into_iter().fold(0.0, f64::max)), ..Stats::default() }
+        let units: Option<Vec<i32>> = pieces.iter().map(|seen| seen.unit).collect();
+        Stats {
+            magnitude: magnitudes.map(|all| all.into_iter().fold(0.0, f64::max)),
+            unit: units.map(|all| all.into_iter().fold(MOST_UNIT, i32::min)),
+            ..Stats::default()
+        }
     }
 
     /// Of strings.
@@ -133,5 +154,19 @@ mod tests {
             assert_eq!(Stats::of_floats(&[Seen::floats(&[1.0, bad], Some(&[1, 0]))]).magnitude, Some(1.0));
         }
         assert_eq!(Stats::of_floats(&[Seen::floats(&[-0.5f32], None)]).magnitude, Some(0.5));
+    }
+
+    #[test]
+    fn unit_is_the_lowest_bit_of_all_values() {
+        let unit = |values: &[f64]| Stats::of_floats(&[Seen::floats(values, None)]).unit;
+        assert_eq!(unit(&[]), Some(1023));
+        assert_eq!(unit(&[0.0, -0.0]), Some(1023));
+        assert_eq!(unit(&[6.0, -0.75, 1e300]), Some(-2));
+        assert_eq!(unit(&[f64::MAX]), Some(971));
+        assert_eq!(unit(&[f64::from_bits(1)]), Some(-1074));
+        assert_eq!(unit(&[f64::MIN_POSITIVE]), Some(-1022));
+        assert_eq!(unit(&[0.1]), Some(-55));
+        assert_eq!(unit(&[1.0, f64::NAN]), None);
+        assert_eq!(Stats::of_floats(&[Seen::floats(&[0.1f32, 5.0], Some(&[0, 1]))]).unit, Some(0));
     }
 }

@@ -14,6 +14,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("top.cuh", include_str!("../../kernels/top.cuh")),
     ("hash.cuh", include_str!("../../kernels/hash.cuh")),
     ("join.cuh", include_str!("../../kernels/join.cuh")),
+    ("partition.cuh", include_str!("../../kernels/partition.cuh")),
     ("scan.cuh", include_str!("../../kernels/scan.cuh")),
     ("keys.cuh", include_str!("../../kernels/keys.cuh")),
     ("pipeline.cuh", include_str!("../../kernels/pipeline.cuh")),

@@ -216,10 +216,12 @@ impl Runner {
         }
         let ranges = pieces.iter().map(|p| p.stats.range).collect::<Option<Vec<_>>>();
         let magnitudes = pieces.iter().map(|p| p.stats.magnitude).collect::<Option<Vec<_>>>();
+        let units = pieces.iter().map(|p| p.stats.unit).collect::<Option<Vec<_>>>();
         let lengths = pieces.iter().map(|p| p.stats.longest).collect::<Option<Vec<_>>>();
         let stats = Stats {
             range: ranges.and_then(|all| all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))),
             magnitude: magnitudes.and_then(|all| all.into_iter().reduce(f64::max)),
+            unit: units.and_then(|all| all.into_iter().min()),
             longest: lengths.and_then(|all| all.into_iter().max()),
             unique: false,
         };

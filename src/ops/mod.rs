@@ -13,6 +13,7 @@ pub(crate) mod gather;
 pub(crate) mod join;
 #[cfg(test)]
 mod large;
+pub(crate) mod partition;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod segment;
@@ -27,8 +28,15 @@ use crate::error::{Error, Result};
 
 /// Every translation unit of this module, for compiling ahead.
 pub(crate) fn sources() -> Vec<Source> {
-    let mut sources =
-        vec![scan::source(), join::source(), extent::source(), gather::source(), select::source(), top::source()];
+    let mut sources = vec![
+        scan::source(),
+        join::source(),
+        extent::source(),
+        gather::source(),
+        select::source(),
+        top::source(),
+        partition::source(),
+    ];
     sources.extend(reduce::sources());
     sources.extend(sort::sources());
     sources.extend(segment::sources());

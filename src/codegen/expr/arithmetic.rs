@@ -238,6 +238,13 @@ impl Compiler<'_> {
         let repr = repr_of(dtype)?;
         let mut value = self.result(dtype.clone(), repr, format!("{name}({}, {})", a.code, b.code), valid);
         value.magnitude = magnitude;
+        // What is rounded away lies above the bits of an exact result, or below the least float there is.
+        let least = if *dtype == DataType::Float32 { -149 } else { -1074 };
+        value.unit = a.unit.zip(b.unit).and_then(|(x, y)| match op {
+            Operator::Plus | Operator::Minus => Some(x.min(y)),
+            Operator::Multiply => Some((x + y).max(least)),
+            _ => None,
+        });
         Ok(value)
     }
 
@@ -283,6 +290,7 @@ impl Compiler<'_> {
             let mut result =
                 self.result(value.dtype.clone(), value.repr, format!("negated({})", value.code), value.valid.clone());
             result.magnitude = value.magnitude;
+            result.unit = value.unit;
             return Ok(result);
         }
         let overflow = match &value.dtype {

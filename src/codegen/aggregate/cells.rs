@@ -1,0 +1,372 @@
+//! Accumulators in shared memory: cells of 32-bit limbs (only 32-bit integer atomics are native there) and of 64-bit
+//! extrema. A block fills its cells and then adds them to the slots in global memory.
+//!
+//! ```text
+//!   keys of a hash table u64 × (slots + 1) | extrema u64 × stride, each | limbs u32 × stride, each | occupied, 1 bit a cell
+//!   stride = slots × copies             the cell of a slot: slot × copies + lane % copies
+//! ```
+//!
+//! Copies keep lanes that hold the same group from waiting for each other.
+
+use super::feeds::{Feed, magnitude_bits};
+use super::{Hoisted, Kernel};
+use crate::codegen::groups::Accumulator;
+use crate::codegen::kernel::Retry;
+use crate::codegen::materialize::striding_body;
+use crate::column::Repr;
+
+/// What an accumulator keeps in shared memory for a group.
+#[derive(Debug, Clone, Copy)]
+enum Cell {
+    /// A sum of this many 32-bit limbs.
+    Limbs(u32),
+    /// 64 order-preserving bits.
+    Extremum,
+}
+
+/// How the kernel knows which cells hold a group.
+#[derive(Debug, Clone, Copy)]
+enum Presence {
+    /// The slot has a key.
+    Key,
+    /// These limbs count all rows.
+    Count(u32),
+    /// A bit says so.
+    Bit,
+}
+
+/// The cells of a block.
+#[derive(Debug, Clone)]
+pub(super) struct Cells {
+    cells: Vec<Cell>,
+    presence: Presence,
+}
+
+/// Where a slot's cells go in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flush {
+    /// To slots that other blocks add to as well.
+    Add,
+    /// To slots that are this block's own.
+    Store,
+}
+
+impl Cells {
+    /// Cells for sums of at most `rows` rows. `hashed`: keys are found by a hash table in front of the cells.
+    pub(super) fn of(feeds: &[Feed], rows: u64, hashed: bool) -> Self {
+        let cells: Vec<Cell> = feeds.iter().map(|feed| cell_of(feed, rows)).collect();
+        let mut limbs = 0;
+        let mut counts = None;
+        for (feed, cell) in feeds.iter().zip(&cells) {
+            if let Cell::Limbs(own) = cell {
+                if feed.accumulator == Accumulator::Count && feed.valid.is_none() && *own == 1 {
+                    counts = Some(limbs);
+                }
+                limbs += own;
+            }
+        }
+        let presence = match (hashed, counts) {
+            (true, _) => Presence::Key,
+            (false, Some(limb)) => Presence::Count(limb),
+            (false, None) => Presence::Bit,
+        };
+        Cells { cells, presence }
+    }
+
+    fn extrema(&self) -> u64 {
+        self.cells.iter().filter(|cell| matches!(cell, Cell::Extremum)).count() as u64
+    }
+
+    fn limbs(&self) -> u64 {
+        self.cells.iter().map(|cell| if let Cell::Limbs(limbs) = cell { u64::from(*limbs) } else { 0 }).sum()
+    }
+
+    fn hashed(&self) -> bool {
+        matches!(self.presence, Presence::Key)
+    }
+
+    /// Bytes of shared memory.
+    pub(super) fn bytes(&self, slots: u64, copies: u64) -> u64 {
+        let stride = (slots + u64::from(self.hashed())).saturating_mul(copies);
+        let keys = if self.hashed() { (slots + 1) * 8 } else { 0 };
+        let bits = if matches!(self.presence, Presence::Bit) { stride.div_ceil(32) * 4 } else { 0 };
+        stride.saturating_mul(self.extrema() * 8 + self.limbs() * 4) + keys + bits
+    }
+
+    /// Most slots, a power of two, that fit so many bytes; 0 where none do.
+    pub(super) fn most_slots(&self, bytes: u64) -> u64 {
+        (0..24).map(|bits| 1 << bits).take_while(|slots| self.bytes(*slots, 1) <= bytes).last().unwrap_or(0)
+    }
+
+    /// Most copies, a power of two up to a warp's lanes, of so many slots that fit so many bytes.
+    pub(super) fn most_copies(&self, slots: u64, bytes: u64) -> u64 {
+        (0..6).map(|bits| 1 << bits).take_while(|copies| self.bytes(slots, *copies) <= bytes).last().unwrap_or(1)
+    }
+
+    /// Declares the cells, and empties them.
+    pub(super) fn declare(&self, kernel: &Kernel<'_>, slots: &str, copies: u64) -> String {
+        let (extrema, limbs) = (self.extrema(), self.limbs());
+        let extra = u32::from(self.hashed());
+        let mut text = format!(
+            "WF_DYNAMIC_SHARED(dynamic);\nconstexpr u32 COPIES = {copies};\n\
+             const u32 slots = (u32){slots};\nconst u32 stride = (slots + {extra}) * COPIES;\n\
+             u64* const shared_keys = (u64*)dynamic;\n\
+             u64* const extrema = shared_keys + {};\n\
+             u32* const cells = (u32*)(extrema + {extrema} * stride);\n",
+            if self.hashed() { "slots + 1" } else { "0" },
+        );
+        let mut fill = |from: &str, count: String, value: &str| {
+            text.push_str(&format!("for (u32 i = threadIdx.x; i < {count}; i += THREADS) {from}[i] = {value};\n"));
+        };
+        if self.hashed() {
+            fill("shared_keys", "slots + 1".into(), "HASH_EMPTY");
+        }
+        let mut at = 0;
+        for (feed, cell) in kernel.feeds.iter().zip(&self.cells) {
+            if let Cell::Extremum = cell {
+                fill(&format!("(extrema + {at} * stride)"), "stride".into(), empty(feed));
+                at += 1;
+            }
+        }
+        let bits = if matches!(self.presence, Presence::Bit) { " + (stride + 31) / 32" } else { "" };
+        fill("cells", format!("stride * {limbs}{bits}"), "0");
+        text.push_str("__syncthreads();  // cells are fresh\n");
+        text
+    }
+
+    /// Adds a row to `cell`; `value` and `guarded` say how its arguments are called, and where they count.
+    pub(super) fn update(
+        &self,
+        kernel: &Kernel<'_>,
+        value: impl Fn(usize, &Feed) -> String,
+        guarded: impl Fn(usize, &Feed, &str) -> String,
+    ) -> String {
+        let mut text = String::new();
+        if let Presence::Bit = self.presence {
+            text.push_str(&format!(
+                "{{ u32* const bits = cells + {} * stride + cell / 32;\n\
+                 if ((*bits >> cell % 32 & 1) == 0) atomicOr(bits, 1u << cell % 32); }}\n",
+                self.limbs()
+            ));
+        }
+        let (mut limb, mut extremum) = (0, 0);
+        for (i, (feed, cell)) in kernel.feeds.iter().zip(&self.cells).enumerate() {
+            let value = value(i, feed);
+            let step = match cell {
+                Cell::Extremum => {
+                    extremum += 1;
+                    format!("{}(extrema + {} * stride + cell, (u64)({value}));", function(feed), extremum - 1)
+                }
+                Cell::Limbs(limbs) => {
+                    limb += limbs;
+                    let place = format!("cells + {} * stride + cell", limb - limbs);
+                    match feed.accumulator {
+                        Accumulator::Count if *limbs == 1 => format!("atomicAdd({place}, 1u);"),
+                        _ => format!("cell_add<{limbs}>({place}, stride, (i128)({value}));"),
+                    }
+                }
+            };
+            text.push_str(&guarded(i, feed, &step));
+        }
+        text
+    }
+
+    /// C++ condition that `slot` holds a group.
+    pub(super) fn present(&self) -> String {
+        match self.presence {
+            Presence::Key => "shared_keys[slot] != HASH_EMPTY".into(),
+            Presence::Count(limb) => format!("cells_any<COPIES>(cells + {limb} * stride + slot * COPIES)"),
+            Presence::Bit => format!("cells_any_bit<COPIES>(cells + {} * stride, slot * COPIES)", self.limbs()),
+        }
+    }
+
+    /// Moves the cells of `slot` to the accumulators' slot `to`.
+    pub(super) fn flush(&self, kernel: &Kernel<'_>, how: Flush) -> String {
+        let mut text = String::new();
+        let (mut limb, mut extremum) = (0, 0);
+        for (i, (feed, cell)) in kernel.feeds.iter().zip(&self.cells).enumerate() {
+            let target = &kernel.accumulators[i];
+            match cell {
+                Cell::Extremum => {
+                    let (better, empty) = (if feed.accumulator == Accumulator::Least { "<" } else { ">" }, empty(feed));
+                    let put = match how {
+                        Flush::Add => format!("{}({target} + to, best);", function(feed)),
+                        Flush::Store => format!("{target}[to] = best;"),
+                    };
+                    text.push_str(&format!(
+                        "{{ u64 best = {empty};\nfor (u32 c = 0; c < COPIES; ++c) {{ const u64 x = extrema[{extremum} * stride + slot * COPIES + c];\n\
+                         if (x {better} best) best = x; }}\n{put} }}\n"
+                    ));
+                    extremum += 1;
+                }
+                Cell::Limbs(limbs) => {
+                    let put = match (feed.accumulator.words(), how) {
+                        (1, Flush::Add) => format!("if (sum != 0) atomicAdd({target} + to, (u64)sum);"),
+                        (1, Flush::Store) => format!("{target}[to] = (u64)sum;"),
+                        (_, Flush::Add) => format!("atomic_add_i128({target} + 2 * to, sum);"),
+                        (_, Flush::Store) => format!("store_words({target} + 2 * to, sum);"),
+                    };
+                    let read = match feed.accumulator {
+                        Accumulator::Count => format!("(i128)(u64)(u{0})cell_read<{limbs}>", 32 * limbs),
+                        _ => format!("cell_read<{limbs}>"),
+                    };
+                    text.push_str(&format!(
+                        "{{ i128 sum = 0;\nfor (u32 c = 0; c < COPIES; ++c) sum += {read}(cells + {limb} * stride + slot * COPIES + c, stride);\n{put} }}\n"
+                    ));
+                    limb += limbs;
+                }
+            }
+        }
+        text
+    }
+}
+
+/// The cell of an accumulator that sums at most `rows` rows.
+fn cell_of(feed: &Feed, rows: u64) -> Cell {
+    let rows_bits = 64 - rows.max(1).leading_zeros();
+    let limbs = |bits: u32| Cell::Limbs((bits + rows_bits + 1).div_ceil(32).clamp(1, 4));
+    match (&feed.accumulator, &feed.value) {
+        (Accumulator::Least | Accumulator::Greatest, _) => Cell::Extremum,
+        (Accumulator::Sum64 | Accumulator::Sum128, Some(value)) => {
+            let (low, high) = value.bounds();
+            limbs(128 - low.unsigned_abs().max(high.unsigned_abs()).leading_zeros())
+        }
+        (Accumulator::Count, _) => Cell::Limbs(rows_bits.div_ceil(32).max(1)),
+        (Accumulator::Fixed { exponent, exact: true }, Some(value)) => match (value.repr, value.magnitude) {
+            (Repr::F32 | Repr::F64, Some(bound)) => limbs((magnitude_bits(bound) - exponent).max(1) as u32),
+            (Repr::F32 | Repr::F64, None) => Cell::Limbs(4),
+            _ => {
+                let (low, high) = value.bounds();
+                limbs(128 - low.unsigned_abs().max(high.unsigned_abs()).leading_zeros())
+            }
+        },
+        _ => Cell::Limbs(4),
+    }
+}
+
+/// What an extremum begins with.
+fn empty(feed: &Feed) -> &'static str {
+    if feed.accumulator == Accumulator::Least { "~0ull" } else { "0ull" }
+}
+
+fn function(feed: &Feed) -> &'static str {
+    if feed.accumulator == Accumulator::Least { "atomic_min" } else { "atomic_max" }
+}
+
+/// The kernel for keys that number slots: `key` is a C++ expression of a number below `slots`.
+pub(super) fn direct_body(
+    kernel: &Kernel<'_>,
+    cells: &Cells,
+    slots: &str,
+    copies: u64,
+    key: &str,
+    seen: &str,
+) -> String {
+    let update = cells.update(
+        kernel,
+        |i, feed| super::feeds::argument(feed, &kernel.exponents[i]).1,
+        |_, feed, step| {
+            let step = match feed.accumulator {
+                Accumulator::Fixed { exact: false, .. } => {
+                    format!("bool lost = false; {step} {}", kernel.flag("lost", Retry::INEXACT))
+                }
+                _ => step.to_string(),
+            };
+            match &feed.valid {
+                Some(valid) => format!("if ({valid}) {{ {step} }}\n"),
+                None => format!("{{ {step} }}\n"),
+            }
+        },
+    );
+    let statements =
+        format!("{}const u32 cell = (u32){key} * COPIES + threadIdx.x % COPIES;\n{update}", kernel.statements);
+    let declare = cells.declare(kernel, slots, copies);
+    let loop_ = striding_body(kernel.head, kernel.items, kernel.prologue, &statements);
+    format!(
+        "{declare}{loop_}__syncthreads();  // all rows are in\n\
+         for (u32 slot = threadIdx.x; slot < slots; slot += THREADS) {{\n\
+         const u64 to = slot;\nif ({}) {{\n{seen}[to] = 1;\n{}}}\n}}\n",
+        cells.present(),
+        cells.flush(kernel, Flush::Add),
+    )
+}
+
+/// The kernel for few groups of any keys: each block finds them by a hash table of its own, and in the end adds them to the
+/// one in global memory. `key` is a C++ expression.
+pub(super) fn hash_body(
+    kernel: &Kernel<'_>,
+    cells: &Cells,
+    slots: u64,
+    copies: u64,
+    key: &str,
+    table: &Table<'_>,
+) -> String {
+    let hoisted = Hoisted::of(kernel);
+    let rows = format!(
+        "const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
+         for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
+         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
+         {}{}\
+         #pragma unroll\n\
+         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nu32 slot = CELL_NONE;\nbool lost = false;\n{}\
+         if (row < rows) do {{\n{}{}{}}} while (0);\n{}}}\n}}\n",
+        kernel.give_up(),
+        kernel.prologue,
+        hoisted.declare,
+        kernel.statements,
+        hoisted.assign,
+        hash_slot(kernel, &format!("hash_mix({key})")),
+        hashed_update(kernel, cells, &hoisted),
+    );
+    format!(
+        "constexpr int ITEMS = {};\n{}{}{rows}__syncthreads();  // all rows are in\n\
+         for (u32 slot = threadIdx.x; slot <= slots; slot += THREADS) if ({}) {{\n{}{}}}\n",
+        kernel.items,
+        kernel.head,
+        cells.declare(kernel, &slots.to_string(), copies),
+        cells.present(),
+        table.insert(kernel),
+        cells.flush(kernel, Flush::Add),
+    )
+}
+
+/// Stores the slot of a row's mixed key to `slot`.
+pub(super) fn hash_slot(kernel: &Kernel<'_>, mixed: &str) -> String {
+    format!(
+        "slot = cell_slot(shared_keys, slots - 1, {mixed});\n{}\n",
+        kernel.flag("slot == CELL_NONE", Retry::TABLE_FULL)
+    )
+}
+
+/// What follows when every lane of the warp knows its slot.
+pub(super) fn hashed_update(kernel: &Kernel<'_>, cells: &Cells, hoisted: &Hoisted) -> String {
+    let update =
+        cells.update(kernel, |i, feed| hoisted.argument(i, feed), |i, feed, step| hoisted.guarded(i, feed, step));
+    format!(
+        "__syncwarp(FULL_WARP);\n\
+         if (slot != CELL_NONE) {{\nconst u32 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}}}\n{}\n",
+        kernel.flag("lost", Retry::INEXACT)
+    )
+}
+
+/// A hash table of mixed keys in global memory.
+pub(super) struct Table<'a> {
+    pub(super) keys: &'a str,
+    /// C++ expression of its first slot.
+    pub(super) first: &'a str,
+    /// C++ expression of capacity − 1.
+    pub(super) mask: &'a str,
+}
+
+impl Table<'_> {
+    /// Finds the table's slot `to` for the key in `slot`, or continues with the next.
+    pub(super) fn insert(&self, kernel: &Kernel<'_>) -> String {
+        let Table { keys, first, mask } = self;
+        format!(
+            "const u64 mixed = slot < slots ? shared_keys[slot] : HASH_EMPTY;\n\
+             const u64 found = hash_insert<1, true>({keys} + {first}, {mask}, mixed);\n\
+             if (found == HASH_NONE) {{ {} continue; }}\nconst u64 to = {first} + found;\n",
+            kernel.flag("true", Retry::TABLE_FULL)
+        )
+    }
+}

@@ -1,0 +1,193 @@
+//! Which accumulators a query's aggregates need, and what goes into them.
+
+use datafusion::arrow::datatypes::DataType;
+
+use super::{AggregateCall, AggregateKind, FloatSums};
+use crate::codegen::aggregate::plain_column;
+use crate::codegen::emit::Emitter;
+use crate::codegen::flow::Source;
+use crate::codegen::generator::Generator;
+use crate::codegen::groups::{Accumulator, GroupOutput, OutputKind};
+use crate::codegen::keys::KeyLayout;
+use crate::codegen::value::{Value, widen};
+use crate::column::Repr;
+use crate::error::Result;
+
+/// An accumulator and what goes into it.
+#[derive(Clone)]
+pub(super) struct Feed {
+    pub(super) accumulator: Accumulator,
+    /// The argument; none for a count of rows.
+    pub(super) value: Option<Value>,
+    /// C++ condition that the row counts.
+    pub(super) valid: Option<String>,
+    /// Sort key by which the executor finds this accumulator's rows (`Row`), or the order in which it sums (`Float`).
+    pub(super) identity: String,
+    /// Position of the call's argument among the calls, for the executor.
+    pub(super) call: usize,
+    pub(super) greatest: bool,
+}
+
+pub(super) struct Shape {
+    pub(super) layout: KeyLayout,
+    pub(super) feeds: Vec<Feed>,
+    pub(super) outputs: Vec<GroupOutput>,
+}
+
+/// Decides which accumulators the calls need, sharing equal ones, and how results come of them.
+pub(super) fn shape(
+    generator: &mut Generator<'_>,
+    calls: &[AggregateCall],
+    layout: KeyLayout,
+    floats: FloatSums,
+    ungrouped: bool,
+    rows: u64,
+    out: &mut Emitter,
+) -> Result<Shape> {
+    let mut feeds: Vec<Feed> = vec![];
+    let mut outputs = vec![];
+    for (position, call) in calls.iter().enumerate() {
+        let value = call.arg.as_ref().map(|arg| generator.expr(arg, out)).transpose()?;
+        let filter = call.filter.as_ref().map(|f| generator.expr(f, out)).transpose()?.map(|f| f.truth());
+        let valid = match (value.as_ref().and_then(|v| v.valid.clone()), filter) {
+            (None, None) => None,
+            (Some(one), None) | (None, Some(one)) => Some(one),
+            (Some(a), Some(b)) => Some(out.let_("bool", format!("{a} && {b}"))),
+        };
+        let mut feed = |accumulator: Accumulator, value: Option<&Value>, greatest: bool| {
+            let code = value.map_or(String::new(), |v| match (&v.dictionary, &accumulator) {
+                (Some(d), Accumulator::Least | Accumulator::Greatest) => d.code.clone(),
+                _ => v.code.clone(),
+            });
+            let identity = format!("{accumulator:?} {code} {valid:?} {greatest}");
+            feeds.iter().position(|f| f.identity == identity).unwrap_or_else(|| {
+                let (value, valid) = (value.cloned(), valid.clone());
+                feeds.push(Feed { accumulator, value, valid, identity, call: position, greatest });
+                feeds.len() - 1
+            })
+        };
+        let counted = if valid.is_some() || ungrouped { Some(feed(Accumulator::Count, None, false)) } else { None };
+        let (value, count) = match (call.kind, &value) {
+            (AggregateKind::Count, _) | (_, None) => {
+                let at = counted.unwrap_or_else(|| feed(Accumulator::Count, None, false));
+                (OutputKind::Plain(at), None)
+            }
+            (AggregateKind::Sum, Some(value)) => {
+                let accumulator = sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
+                (OutputKind::Plain(feed(accumulator, Some(value), false)), counted)
+            }
+            (AggregateKind::Average, Some(value)) => {
+                let accumulator = sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
+                let sum = feed(accumulator, Some(value), false);
+                let count = counted.unwrap_or_else(|| feed(Accumulator::Count, None, false));
+                let kind = match (&call.dtype, &value.dtype) {
+                    (DataType::Decimal128(_, scale), DataType::Decimal128(_, of)) => {
+                        OutputKind::DecimalAverage(sum, count, (scale - of).max(0) as u32)
+                    }
+                    _ => OutputKind::FloatAverage(sum, count),
+                };
+                (kind, Some(count))
+            }
+            (AggregateKind::Min | AggregateKind::Max, Some(value)) => {
+                let greatest = call.kind == AggregateKind::Max;
+                let bits = if greatest { Accumulator::Greatest } else { Accumulator::Least };
+                let (low, high) = value.bounds();
+                let narrow = i64::try_from(low).is_ok() && i64::try_from(high).is_ok();
+                match (&value.dictionary, value.repr) {
+                    (Some(input), _) => {
+                        let at = feed(bits, Some(value), greatest);
+                        (OutputKind::Unordered(at, Repr::U64, Some(input.dictionary.clone())), counted)
+                    }
+                    (None, Repr::I128) if narrow => {
+                        (OutputKind::Unordered(feed(bits, Some(value), greatest), Repr::I64, None), counted)
+                    }
+                    (None, Repr::I128 | Repr::View) => {
+                        let column = call.arg.as_ref().and_then(|arg| plain_column(generator.flow(), arg));
+                        let relation = match &generator.flow().source {
+                            Source::Relation(relation) => relation.clone(),
+                            Source::Groups(_) => crate::column::Relation::dense(0, vec![]),
+                        };
+                        let at = feed(Accumulator::Row, Some(value), greatest);
+                        (OutputKind::Pick(at, relation, column.unwrap_or_default()), None)
+                    }
+                    (None, repr) => (OutputKind::Unordered(feed(bits, Some(value), greatest), repr, None), counted),
+                }
+            }
+        };
+        outputs.push(GroupOutput { dtype: call.dtype.clone(), value, count });
+    }
+    Ok(Shape { layout, feeds, outputs })
+}
+
+/// Values of at most this magnitude lie below 2 to this power, less one.
+pub(super) fn magnitude_bits(bound: f64) -> i32 {
+    if bound > 0.0 { bound.log2().floor() as i32 + 2 } else { -1000 }
+}
+
+/// The narrowest accumulator that sums `rows` such values.
+fn sum_accumulator(value: &Value, result: &DataType, floats: FloatSums, ungrouped: bool, rows: u64) -> Accumulator {
+    if matches!(value.repr, Repr::F32 | Repr::F64) || result.is_floating() {
+        if ungrouped {
+            return Accumulator::Float;
+        }
+        let magnitude = match value.repr {
+            Repr::F32 | Repr::F64 => value.magnitude,
+            _ => {
+                let (low, high) = value.bounds();
+                Some(low.unsigned_abs().max(high.unsigned_abs()) as f64)
+            }
+        };
+        let unit = if value.repr.is_integer() { Some(0) } else { value.unit };
+        return match (floats, magnitude) {
+            (FloatSums::Fixed, Some(bound)) if bound.is_finite() => {
+                // Below 2^(exponent of the bound + 1), times fewer than 2^(bits of rows) rows, below 2^126 units.
+                let bits = 64 - rows.max(1).leading_zeros() as i32;
+                let least = (magnitude_bits(bound) + bits - 126).clamp(-1074, 900);
+                match unit {
+                    Some(unit) if unit >= least => Accumulator::Fixed { exponent: unit.min(900), exact: true },
+                    _ => Accumulator::Fixed { exponent: least, exact: false },
+                }
+            }
+            _ => Accumulator::Float,
+        };
+    }
+    let (low, high) = value.bounds();
+    let most = low.unsigned_abs().max(high.unsigned_abs());
+    let fits = most.checked_mul(u128::from(rows.max(1))).is_some_and(|sum| sum < 1 << 63);
+    match result {
+        DataType::Decimal128(_, _) if !fits => Accumulator::Sum128,
+        _ => Accumulator::Sum64,
+    }
+}
+
+/// The argument as a signed wide integer, a float, or ordered bits, as its accumulator wants it.
+pub(super) fn argument(feed: &Feed, exponent: &str) -> (&'static str, String) {
+    let Some(value) = &feed.value else { return ("u64", "1ull".into()) };
+    match &feed.accumulator {
+        Accumulator::Count => ("u64", "1ull".into()),
+        Accumulator::Sum64 => ("i64", format!("(i64){}", value.code)),
+        Accumulator::Sum128 => ("i128", widen(value, Repr::I128)),
+        Accumulator::Fixed { exact: true, .. } => {
+            ("i128", format!("fixed_of_multiple((f64){}, {exponent})", value.code))
+        }
+        Accumulator::Fixed { exact: false, .. } => {
+            ("i128", format!("fixed_of_f64((f64){}, {exponent}, lost)", value.code))
+        }
+        Accumulator::Float => ("f64", format!("(f64){}", value.code)),
+        Accumulator::Least | Accumulator::Greatest => ("u64", ordered_bits(value)),
+        Accumulator::Row => ("u64", "row".into()),
+    }
+}
+
+fn ordered_bits(value: &Value) -> String {
+    if let Some(input) = &value.dictionary {
+        return format!("(u64){}", input.code);
+    }
+    match value.repr {
+        Repr::F64 => format!("order_f64({})", value.code),
+        Repr::F32 => format!("(u64)order_f32({})", value.code),
+        Repr::U64 => format!("(u64){}", value.code),
+        Repr::Bool => format!("order_i64((i64)({} != 0))", value.code),
+        _ => format!("order_i64((i64){})", value.code),
+    }
+}
