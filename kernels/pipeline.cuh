@@ -52,14 +52,20 @@ WF_DEVICE u32 tile_ranks(u32 keep, u32 (&rank)[ITEMS]) {
 
 constexpr u32 MARKS_TILE = 4096;  // rows of a count
 
-// The warp's lanes hold 32 rows that follow each other, the first a multiple of 32. Sets their bits, all of them, and adds
-// to their tile's count.
-WF_DEVICE void mark_rows(u64 row, u64 rows, bool keep, u32* marks, u32* counts) {
-    const u32 kept = __ballot_sync(FULL_WARP, keep);
-    if (lane() == 0 && row < rows) {
-        marks[row / 32] = kept;
-        if (kept != 0) atomicAdd(counts + row / MARKS_TILE, u32(__popc(kept)));
+// Of a striped tile of the block (thread t holds rows t, t + THREADS, …) that begins at `first`: the warp's ballots of rows
+// that stay, one for each of the ITEMS. Stores them, and adds to the count of the rows that are counted together.
+template <u32 THREADS, u32 ITEMS>
+WF_DEVICE void mark_rows(u64 first, u64 rows, const u32 (&kept)[ITEMS], u32* marks, u32* counts) {
+    static_assert(MARKS_TILE % (THREADS * ITEMS) == 0 && ITEMS <= 32, "a tile belongs to one count");
+    u32 own = 0, total = 0;
+#pragma unroll
+    for (u32 k = 0; k < ITEMS; ++k) {
+        if (lane() == k) own = kept[k];
+        total += u32(__popc(kept[k]));
     }
+    const u64 row = first + lane() * THREADS + warp() * 32;
+    if (lane() < ITEMS && row < rows) marks[row / 32] = own;
+    if (lane() == 0 && total != 0) atomicAdd(counts + first / MARKS_TILE, total);
 }
 
 // The marked rows of the tile that begins at `first`, as places in it, ascending; how many there are. The whole block calls.

@@ -259,8 +259,10 @@ fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expec
             return Sink::Cells { cells, copies: 1, threads: LARGE_BLOCK };
         }
     } else if let Some(groups) = expected.groups {
-        let slots = (groups * ROOM).next_power_of_two().max(32);
-        for (threads, bytes) in [(THREADS, CELL_BYTES), (LARGE_BLOCK, all)] {
+        for (threads, bytes, room) in
+            [(THREADS, CELL_BYTES, ROOM), (LARGE_BLOCK, all, ROOM), (LARGE_BLOCK, all, ROOM / 2)]
+        {
+            let slots = (groups * room).next_power_of_two().max(32);
             let cells = Cells::of(feeds, block_rows(threads), true);
             if cells.bytes(slots, 1) <= bytes && rows >= slots.saturating_mul(16) {
                 let copies = cells.most_copies(slots, bytes);

@@ -76,10 +76,12 @@ impl Marks {
              for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
              #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
              {prologue}\
+             u32 kept[ITEMS];\n\
              #pragma unroll\n\
              for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nbool keep = false;\n\
              if (row < rows) do {{\n{decide}keep = true;\n}} while (0);\n\
-             mark_rows(row, rows, keep, {marks_name}, {counts_name});\n}}\n}}\n"
+             kept[k] = __ballot_sync(FULL_WARP, keep);\n}}\n\
+             mark_rows<THREADS, ITEMS>(tile * ((u64)ITEMS * THREADS), rows, kept, {marks_name}, {counts_name});\n}}\n"
         );
         let blocks = striding_blocks(device, rows.div_ceil(u64::from(items * THREADS)));
         Generated::new(device, "mark", prepared, &body)?.launch(device, blocks, 0)?;

@@ -259,8 +259,8 @@ fn groups_of_many_rows_by_every_way() {
         // Who decides by rows decides for partitions here only on the simulator, or where tests ask for it.
         let partitions = pair.gpu().kind() == DeviceKind::Sim || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
         match groups {
-            10 => assert!(ran("group_cells") && (!partitions || ran("group_hash_cells"))),
-            _ if partitions => assert!(ran("group_collect"), "{after:?}"),
+            10 => assert!(ran("group_cells_") && (!partitions || ran("group_hash_cells_")), "{after:?}"),
+            _ if partitions => assert!(ran("group_collect_"), "{after:?}"),
             _ => {}
         }
     }

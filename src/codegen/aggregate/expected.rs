@@ -2,7 +2,7 @@
 
 use datafusion::logical_expr::Expr;
 
-use super::{Attempt, FloatSums, Manner, Tried, attempt};
+use super::{Attempt, FloatSums, Manner, Tried, attempt, partitioned};
 use crate::codegen::arena::Arena;
 use crate::codegen::flow::{Flow, Source};
 use crate::codegen::kernel::Retry;
@@ -10,12 +10,8 @@ use crate::codegen::materialize::{Codes, materialize};
 use crate::device::{Device, DeviceKind};
 use crate::error::Result;
 
-/// Rows from which on it pays to look at a sample before hashing them, and rows in it.
+/// Rows from which on it pays to look at a sample before hashing them; a quarter of that, or what pays to partition, is in it.
 const SAMPLED_FROM: u64 = 1 << 18;
-const SAMPLE: u64 = 1 << 16;
-/// The same on the simulator, whose tests are small.
-const SAMPLED_FROM_ON_SIMULATOR: u64 = 1 << 11;
-const SAMPLE_ON_SIMULATOR: u64 = 1 << 9;
 /// Capacity of the first hash table tried.
 const FIRST_CAPACITY: u64 = 1 << 20;
 
@@ -51,15 +47,18 @@ impl Expected {
 
 /// Whether a sample says something. Of rows that are mostly dropped it says little.
 pub(super) fn samplable(device: &Device, flow: &Flow) -> bool {
-    let from = if device.kind() == DeviceKind::Sim { SAMPLED_FROM_ON_SIMULATOR } else { SAMPLED_FROM };
-    matches!(flow.source, Source::Relation(_)) && flow.source.rows() >= from && !flow.drops_rows()
+    matches!(flow.source, Source::Relation(_)) && flow.source.rows() >= sampled_from(device) && !flow.drops_rows()
+}
+
+fn sampled_from(device: &Device) -> u64 {
+    SAMPLED_FROM.min(partitioned::from(device.kind() == DeviceKind::Sim))
 }
 
 /// Counts the groups of the first rows, and concludes how many there are.
 pub(super) fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
     let mut expected = Expected { sampled: true, ..Expected::nothing(flow) };
     let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
-    let sample = if device.kind() == DeviceKind::Sim { SAMPLE_ON_SIMULATOR } else { SAMPLE };
+    let sample = sampled_from(device) / 4;
     let first = Flow { source: Source::Relation(relation.slice(0, Some(sample))), ..flow.clone() };
     if let Some(found) = count(device, &first, groups, seed)? {
         let groups = groups_behind(found, sample).min(rows);

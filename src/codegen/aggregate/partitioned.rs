@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   sample    counts some rows by partition, for how much room each needs
-//!   spread    writes each row's record (key, arguments) to its partition
+//!   spread    writes each row's record (key, arguments) to its partition; computes rows twice, once for the partition and
+//!             once for the record, because registers do not hold the records of a tile
 //!   collect   reads records partition by partition into cells, and those into the slots
 //! ```
 //!
@@ -34,7 +35,7 @@ const MOST_WORDS: usize = 16;
 const RESERVED: u64 = 4096;
 /// Cells of a hash table in use: few, while that costs no more partitions than there are multiprocessors; else most.
 const LOW_LOAD: f64 = 0.2;
-const HIGH_LOAD: f64 = 0.62;
+const HIGH_LOAD: f64 = 0.7;
 /// A partition of so many times the mean is collected by several blocks.
 const SKEWED: u64 = 4;
 /// Items of records for each multiprocessor.
@@ -398,18 +399,18 @@ impl Plan {
         collect.launch(device, partitions.most_items(self.most) as u32, self.cells.bytes(self.slots, 1) as u32)
     }
 
-    /// Threads of a block that spreads, and rows of each: as many as shared memory and registers hold.
+    /// Threads of a block that spreads, and rows of each: as many as shared memory holds.
     fn tile(&self, device: &Device) -> (u32, u32) {
-        let (threads, mut items) = match self.record.words {
-            ..=4 => (1024, 8),
-            5..=8 => (1024, 4),
-            _ => (512, 4),
-        };
         let most = u64::from(device.properties().shared_per_block).saturating_sub(RESERVED);
-        while items > 1 && u64::from(items * threads) * self.record.words as u64 * 4 + self.parts * 12 > most {
-            items /= 2;
+        let fits = |threads: u32, items: u32| {
+            u64::from(items * threads) * self.record.words as u64 * 4 + self.parts * 12 <= most
+        };
+        let mut tiles = [(1024, 8), (1024, 4), (1024, 2), (512, 2), (256, 2)].into_iter();
+        if let Ok(asked) = std::env::var("WARPFRAME_SPREAD") {
+            let (a, b) = asked.split_once(',').unwrap();
+            return (a.parse().unwrap(), b.parse().unwrap());
         }
-        (threads, items)
+        tiles.find(|&(threads, items)| fits(threads, items)).unwrap_or((256, 1))
     }
 
     fn sample_text(&self, kernel: &Kernel<'_>, names: &Names, key: &str) -> String {
@@ -455,20 +456,21 @@ impl Plan {
              const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
              for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
              #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-             {prologue}\
              for (u32 i = threadIdx.x; i < PARTS; i += THREADS) counts[i] = 0;\n\
              __syncthreads();  // counts are fresh\n\
-             u32 record[ITEMS][WORDS];\nu32 place[ITEMS];\n\
+             u32 place[ITEMS];\n{{\n{prologue}\
              #pragma unroll\n\
              for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nplace[k] = PARTITION_NONE;\n\
-             if (row < rows) do {{\n{statements}{store}\
-             const u32 part = record[k][{word}] >> {shift};\n\
-             place[k] = part << 16 | atomicAdd(counts + part, 1u);\n}} while (0);\n}}\n\
+             if (row < rows) do {{\n{statements}u32 record[WORDS];\n{store}\
+             const u32 part = record[{word}] >> {shift};\n\
+             place[k] = part << 16 | atomicAdd(counts + part, 1u);\n}} while (0);\n}}\n}}\n\
              __syncthreads();  // all are counted\n\
-             const u32 total = partition_reserve<THREADS>(counts, bases, PARTS, {cursors}, {begins}, full);\n\
+             const u32 total = partition_reserve<THREADS>(counts, bases, PARTS, {cursors}, {begins}, full);\n{{\n{prologue}\
              #pragma unroll\n\
-             for (int k = 0; k < ITEMS; ++k) if (place[k] != PARTITION_NONE) {{\n\
-             partition_copy<WORDS>(staged + (counts[place[k] >> 16] + (place[k] & 0xFFFFu)) * WORDS, record[k]);\n}}\n\
+             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\n\
+             if (place[k] != PARTITION_NONE) do {{\n{statements}u32 record[WORDS];\n{store}\
+             partition_copy<WORDS>(staged + (counts[place[k] >> 16] + (place[k] & 0xFFFFu)) * WORDS, record);\n\
+             }} while (0);\n}}\n}}\n\
              __syncthreads();  // records lie by partition\n\
              partition_write<THREADS, WORDS>(staged, total, bases, {word}, {shift}, {records});\n}}\n{flag}\n",
             parts = names.parts,
@@ -476,7 +478,7 @@ impl Plan {
             head = kernel.head,
             prologue = kernel.prologue,
             statements = kernel.statements,
-            store = self.record.emit_store(key, "record[k]"),
+            store = self.record.emit_store(key, "record"),
             cursors = names.cursors.0,
             begins = names.begins.0,
             records = names.records.0,
@@ -562,7 +564,7 @@ pub(super) struct Target<'a> {
 }
 
 /// Rows from which on partitions pay; `WARPFRAME_PARTITION_ROWS` says otherwise, for tests.
-fn from(simulated: bool) -> u64 {
+pub(super) fn from(simulated: bool) -> u64 {
     static ASKED: std::sync::OnceLock<Option<u64>> = std::sync::OnceLock::new();
     let asked = ASKED.get_or_init(|| std::env::var("WARPFRAME_PARTITION_ROWS").ok()?.parse().ok());
     asked.unwrap_or(if simulated { FROM_ON_SIMULATOR } else { FROM })
