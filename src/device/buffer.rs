@@ -23,6 +23,11 @@ impl Slice<'_> {
     pub(crate) fn address(self) -> u64 {
         self.buffer.address + self.offset as u64
     }
+
+    /// Bytes from the slice's start to the buffer's end.
+    pub(crate) fn len(self) -> usize {
+        self.buffer.len - self.offset
+    }
 }
 
 impl Buffer {

@@ -17,6 +17,7 @@ mod outer;
 mod project;
 mod random;
 mod regroup;
+mod rows;
 mod semi;
 mod session;
 mod sort;
