@@ -16,7 +16,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::eager::{Data, DataFrame};
 use super::expr::{asc, col};
-use crate::column::Table;
+use crate::column::{Column, Table};
 use crate::error::{ErrorKind, Result};
 use crate::exec;
 
@@ -116,16 +116,12 @@ impl DataFrame {
         let mut fields = self.schema.fields().to_vec();
         fields[at] = Arc::new(field.clone().with_data_type(dtype.clone()));
         let schema: SchemaRef = Arc::new(Schema::new(fields));
-        if let Data::Device(table) = &self.data {
-            let mut value = datafusion::logical_expr::cast(col(column), dtype.clone());
-            if table.columns[at].validity.is_some() {
-                value = coalesce(vec![value, Expr::Literal(ScalarValue::new_zero(&dtype)?, None)]);
-            }
-            if let Data::Device(values) = &self.select([value.alias(column)])?.data {
-                let mut columns = table.columns.clone();
-                columns[at] = exec::running_sums(&table.device, &values.columns[0], &table.columns[at])?;
-                return Ok(self.of_table(Table::with_rows(&table.device, schema, columns, table.rows)?));
-            }
+        if let Data::Device(table) = &self.data
+            && let Some(values) = self.summands(table, at, &dtype)?
+        {
+            let mut columns = table.columns.clone();
+            columns[at] = exec::running_sums(&table.device, &values, &table.columns[at])?;
+            return Ok(self.of_table(Table::with_rows(&table.device, schema, columns, table.rows)?));
         }
         let whole = self.to_batch()?;
         let mut columns = whole.columns().to_vec();
@@ -137,6 +133,20 @@ impl DataFrame {
         };
         let batch = RecordBatch::try_new(schema.clone(), columns)?;
         Ok(DataFrame::new(self.session.clone(), schema, Data::Host([batch].into())))
+    }
+
+    /// A column of the table as a type of sums, with 0 for null. `None` where it came to lie on the host.
+    fn summands(&self, table: &Table, at: usize, dtype: &DataType) -> Result<Option<Column>> {
+        let column = &table.columns[at];
+        if column.dtype == *dtype && column.validity.is_none() {
+            return Ok(Some(column.clone()));
+        }
+        let value = datafusion::logical_expr::cast(col(self.schema.field(at).name()), dtype.clone());
+        let zero = Expr::Literal(ScalarValue::new_zero(dtype)?, None);
+        Ok(match self.select([coalesce(vec![value, zero])])?.data {
+            Data::Device(values) => Some(values.columns[0].clone()),
+            Data::Host(_) => None,
+        })
     }
 
     fn of_table(&self, table: Table) -> DataFrame {

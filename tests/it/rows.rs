@@ -207,3 +207,21 @@ fn a_sort_that_the_device_cannot_do_is_refused_or_left_to_the_cpu() -> Result<()
     assert_eq!(order.to_arrow()?[0].column(0).as_primitive::<UInt32Type>().values()[..3], [1, 3, 5]);
     Ok(())
 }
+
+#[test]
+fn columns_that_need_no_change_are_not_copied_first() -> Result<()> {
+    let session = builder().strict(true).build()?;
+    let x = Float64Array::from_iter_values((0..3000).map(f64::from));
+    let n = UInt32Array::from_iter_values((0..3000).rev());
+    let frame = session.from_arrow(columns(vec![("x", Arc::new(x) as ArrayRef), ("n", Arc::new(n) as ArrayRef)]))?;
+    let numbers = frame.select([col("n")])?;
+    let device = session.device().expect("the device under test");
+    let launched = |work: &dyn Fn() -> Result<DataFrame>| {
+        let before = device.counters().launches;
+        work().map(|_| device.counters().launches - before)
+    };
+    assert_eq!(launched(&|| frame.select([col("x")]))?, 0);
+    assert_eq!(launched(&|| frame.take(&numbers))?, 1);
+    assert_eq!(launched(&|| frame.cumulative_sum("x"))?, 1);
+    Ok(())
+}
