@@ -11,7 +11,7 @@ import sys
 from collections import defaultdict
 from html import escape
 
-# By sweep: the property's name in the names of benchmarks, its axis, and the base of a logarithmic axis (0: linear).
+# By sweep: the property's name in the names of benchmarks, its axis, and the base of a logarithmic axis (0: percent).
 SWEEPS = {
     "cardinality": ("groups", "groups", 10),
     "duplicates": ("copies", "build rows of each key", 10),
@@ -27,7 +27,7 @@ LEGEND = 330
 
 
 class Axis:
-    """From values to pixels: logarithmic to a base, or linear where the base is 0."""
+    """From values to pixels: logarithmic to a base, or of percentages where the base is 0."""
 
     def __init__(self, values, start, end, base):
         self.start, self.end, self.base = start, end, base
@@ -35,6 +35,9 @@ class Axis:
         if base:
             # Whole powers of ten, and of two as they come.
             low, high = math.floor(math.log(low, base) + 1e-9), math.ceil(math.log(high, base) - 1e-9)
+        else:
+            # Percent.
+            low, high = 0, 100
         self.low, self.high = low, high if high > low else low + 1
 
     def at(self, value):
@@ -44,8 +47,7 @@ class Axis:
     def ticks(self):
         """Values with labels, and values between them."""
         if not self.base:
-            step = (self.high - self.low) / 5
-            return [self.low + i * step for i in range(6)], []
+            return list(range(0, 101, 20)), []
         majors = [self.base**power for power in range(self.low, self.high + 1)]
         minors = [m * i for m in majors[:-1] for i in range(2, 10)] if self.base == 10 else []
         return majors, minors
@@ -127,7 +129,7 @@ def draw(title, x_label, base, plot):
         out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
         y = TOP + 12 + 20 * at
         out.append(line(LEFT + WIDTH + 14, y, LEFT + WIDTH + 44, y, colour, 2, dash))
-        out.append(text(LEFT + WIDTH + 50, y + 4, name))
+        out.append(text(LEFT + WIDTH + 50, y + 4, re.sub(r"(?<==)\d+", lambda n: short(int(n.group())), name)))
     width, bottom = LEFT + WIDTH + LEGEND, max(TOP + HEIGHT, TOP + 20 * len(plot)) + 48
     middle = TOP + HEIGHT / 2
     out.append(text(LEFT, TOP - 18, title, size=15, extra=' font-weight="bold"'))
