@@ -1,6 +1,6 @@
-//! Sums of runs of equal keys in sorted order, through GROUP BY: the engine is not told that the keys are sorted.
+//! Sums of runs of equal keys in sorted order: GROUP BY a column that is known to ascend.
 
-use crate::data::Domain;
+use crate::data::{Domain, below, fill};
 use crate::group::{Groups, Shape, named_sum};
 use crate::harness::{Bench, Outcome};
 
@@ -10,11 +10,9 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
     if rows == 0 || !bench.wants([&name]) {
         return Ok(());
     }
-    let shape = Shape::plain(rows, groups, Domain::Dense);
-    // Runs of 1 to 2·rows/groups − 1 rows, wherever the numbers are evenly spread.
-    let mut ids = crate::data::fill(rows, |row| crate::data::below(3, row, groups as u64) as u32);
+    let mut ids = fill(rows, |row| below(3, row, groups as u64) as u32);
     sort_by_counting(&mut ids, groups);
-    named_sum(bench, &Groups::of(bench, shape, &ids)?, name);
+    named_sum(bench, &Groups::of(bench, Shape::plain(rows, groups, Domain::Dense), &ids)?, name);
     Ok(())
 }
 

@@ -19,6 +19,12 @@ pub(crate) struct Slice<'a> {
     offset: usize,
 }
 
+impl<'a> From<&'a Buffer> for Slice<'a> {
+    fn from(buffer: &'a Buffer) -> Self {
+        buffer.slice(0)
+    }
+}
+
 impl Slice<'_> {
     pub(crate) fn address(self) -> u64 {
         self.buffer.address + self.offset as u64

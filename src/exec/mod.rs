@@ -7,6 +7,7 @@ mod join_pairs;
 mod regroup;
 mod rows;
 mod run;
+mod runs;
 mod scan;
 mod sort;
 

@@ -230,6 +230,7 @@ impl Runner {
             unit: units.and_then(|all| all.into_iter().min()),
             longest: lengths.and_then(|all| all.into_iter().max()),
             unique: false,
+            ascending: false,
         };
         Ok(Column {
             dtype: dtype.clone(),

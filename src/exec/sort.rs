@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, Sort, SortExpr};
 
 use super::run::Runner;
 use crate::codegen::{Direction, Flow, Generator, NullsPlace, Source, Value, emit_words};
-use crate::column::{Column, Encoding, Relation, Repr};
+use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::sort::{KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pairs, sort_values};
@@ -95,6 +95,9 @@ impl Runner {
             return Ok(relation.slice(0, fetch));
         }
         let column = &relation.columns[at].1;
+        if column.stats.ascending && !descending {
+            return Ok(relation.slice(0, fetch));
+        }
         let key = sort_key(column, descending).ok_or_else(not_in_place)?;
         if let Some(fetch) = fetch {
             let numbers = top_k(&self.device, &key, &[], rows, fetch)?;
@@ -102,7 +105,7 @@ impl Runner {
         }
         if relation.columns.len() == 1 {
             let sorted = sort_values(&self.device, &key, rows)?;
-            return Ok(Relation::dense(rows, vec![in_order(column, sorted)]));
+            return Ok(Relation::dense(rows, vec![in_order(column, sorted, !descending)]));
         }
         if let [_, _] = &relation.columns[..]
             && let (None, other) = (&relation.indices[relation.columns[1 - at].0], &relation.columns[1 - at].1)
@@ -111,7 +114,7 @@ impl Runner {
         {
             let payload = other.data.slice(other.offset * other.width());
             let (keys, values) = sort_pairs(&self.device, &key, payload, other.width(), rows)?;
-            let mut columns = vec![in_order(column, keys), in_order(other, values)];
+            let mut columns = vec![in_order(column, keys, !descending), in_order(other, values, false)];
             if at == 1 {
                 columns.swap(0, 1);
             }
@@ -161,7 +164,8 @@ fn sort_key(column: &Column, descending: bool) -> Option<SortKey<'_>> {
     })
 }
 
-/// The column with its values in another order.
-fn in_order(column: &Column, data: Buffer) -> Column {
-    Column { data: Arc::new(data), offset: 0, ..column.clone() }
+/// The column with its values in another order, perhaps ascending.
+fn in_order(column: &Column, data: Buffer, ascending: bool) -> Column {
+    let stats = Stats { ascending: ascending && column.repr().is_integer(), ..column.stats };
+    Column { data: Arc::new(data), offset: 0, stats, ..column.clone() }
 }

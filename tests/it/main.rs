@@ -18,6 +18,7 @@ mod project;
 mod random;
 mod regroup;
 mod rows;
+mod runs;
 mod semi;
 mod session;
 mod sort;
