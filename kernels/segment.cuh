@@ -4,7 +4,8 @@
 //   values        1 2 3 4 5 6        sums     6 4 11
 //
 // Bounds: one pass over the rows in sorted order; a row begins a segment where any word of its key differs from the row
-// before; survivors' places come from the decoupled look-back of compact.cuh.
+// before; survivors' places come from the decoupled look-back of compact.cuh. Runs are the same of a column that lies in order:
+// every key is read once.
 //
 // Reduction: work is cut by rows, never by segments, so one segment of nearly all rows costs what many small ones cost.
 //
@@ -18,7 +19,7 @@
 //
 // What is combined with what depends on the rows' positions alone: same input, same bits. Reads each value once.
 #pragma once
-#include "compact.cuh"
+#include "pipeline.cuh"
 #include "reduce.cuh"
 
 namespace wf {
@@ -68,6 +69,42 @@ WF_DEVICE void segment_bounds_body(const SegmentBounds& p) {
     u32* to = p.offsets + start + rank;
     for (u32 j = 0; j < SEGMENT_ITEMS; ++j) {
         if ((begins >> j & 1) != 0) *to++ = u32(first + j);
+    }
+    if (threadIdx.x == 0 && (tile + 1) * SEGMENT_TILE >= p.rows) p.offsets[start + total] = u32(p.rows);
+}
+
+struct SegmentRuns {
+    const void* keys;  // rows
+    u64 rows;
+    u32* offsets;      // rows + 1
+    u64* state;        // as above
+};
+
+template <typename Key>
+__device__ void segment_runs_body(const SegmentRuns& p) {
+    const u64 tile = compact_ticket(p.state);
+    const u64 first = tile * SEGMENT_TILE + threadIdx.x;
+    const Key* keys = static_cast<const Key*>(p.keys);
+    // The key before the own one is in the cache: the neighbouring thread reads it.
+    Key own[SEGMENT_ITEMS], before[SEGMENT_ITEMS];
+#pragma unroll
+    for (u32 j = 0; j < SEGMENT_ITEMS; ++j) {
+        const u64 at = minimum(first + j * SEGMENT_THREADS, p.rows - 1);
+        own[j] = keys[at];
+        before[j] = keys[at == 0 ? 0 : at - 1];
+    }
+    u32 begins = 0;
+#pragma unroll
+    for (u32 j = 0; j < SEGMENT_ITEMS; ++j) {
+        const u64 at = first + j * SEGMENT_THREADS;
+        if (at < p.rows && (at == 0 || own[j] != before[j])) begins |= 1u << j;
+    }
+    u32 rank[SEGMENT_ITEMS];
+    const u32 total = tile_ranks<SEGMENT_THREADS, SEGMENT_ITEMS>(begins, rank);
+    const u64 start = compact_tile_start(p.state + 1, tile, total);
+#pragma unroll
+    for (u32 j = 0; j < SEGMENT_ITEMS; ++j) {
+        if ((begins >> j & 1) != 0) p.offsets[start + rank[j]] = u32(first + j * SEGMENT_THREADS);
     }
     if (threadIdx.x == 0 && (tile + 1) * SEGMENT_TILE >= p.rows) p.offsets[start + total] = u32(p.rows);
 }
@@ -320,6 +357,8 @@ __device__ void segment_finish_body(const SegmentFinish& p) {
 
 #define WF_SEGMENT_ENTRIES                                                                                         \
     WF_KERNEL_BOUNDS(wf::SEGMENT_THREADS, 1, segment_bounds, wf::SegmentBounds) { wf::segment_bounds_body(p); }    \
+    WF_KERNEL_BOUNDS(wf::SEGMENT_THREADS, 1, segment_runs_u32, wf::SegmentRuns) { wf::segment_runs_body<wf::u32>(p); } \
+    WF_KERNEL_BOUNDS(wf::SEGMENT_THREADS, 1, segment_runs_u64, wf::SegmentRuns) { wf::segment_runs_body<wf::u64>(p); } \
     WF_KERNEL(segment_tiles, wf::SegmentTiles) { wf::segment_tiles_body(p); }
 
 #define WF_SEGMENT_REDUCE(NAME, ...)                                                                               \

@@ -97,6 +97,13 @@ pub enum ErrorKind {
         /// The names there are.
         known: Vec<String>,
     },
+    /// No row of this number.
+    RowNotFound {
+        /// The number asked for.
+        row: i128,
+        /// Rows there are; their numbers begin with 0.
+        rows: u64,
+    },
     /// Arithmetic left the range of its type, or a divisor was zero.
     Arithmetic {
         /// The operation.
@@ -213,6 +220,7 @@ impl fmt::Display for Error {
             ErrorKind::TableNotFound { name, known } => {
                 write!(f, "no table named {name:?}; known: {}", known.join(", "))
             }
+            ErrorKind::RowNotFound { row, rows } => write!(f, "no row {row}: there are {rows} rows, from 0 on"),
             ErrorKind::Arithmetic { what } => write!(f, "{what}"),
             ErrorKind::Parse { path, line, column, message } => {
                 if let Some(path) = path {

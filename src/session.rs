@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::ast;
 pub use builder::{DeviceChoice, SessionBuilder};
 pub use tables::CsvOptions;
 
+use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Engine, Outcome};
@@ -219,6 +220,17 @@ impl Session {
                 Ok((schema, data)) => Ok(DataFrame::new(self.clone(), schema, data)),
                 Err(error) => Err(crate::io::diagnose(error, &state, plan).await),
             }
+        })
+    }
+
+    /// The row numbers of a sort's input in its order; `None` where the device does not sort it.
+    pub(crate) fn order(&self, sort: &LogicalPlan) -> Result<Option<Table>> {
+        let Some(engine) = &self.0.engine else { return Ok(None) };
+        self.block_on(async {
+            let state = self.state();
+            // Not optimized, which could turn the sort into something else.
+            let sort = state.analyzer().execute_and_check(sort.clone(), state.config_options(), |_, _| {})?;
+            exec::order(&state, engine, &sort).await
         })
     }
 

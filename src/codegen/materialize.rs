@@ -397,7 +397,8 @@ fn allocate(
         None if repr.is_integer() => (Encoding::Plain, Some(value.bounds())),
         None => (Encoding::Plain, None),
     };
-    let stats = Stats { range, magnitude: value.magnitude, unit: value.unit, longest: value.longest, unique: false };
+    let stats =
+        Stats { range, magnitude: value.magnitude, unit: value.unit, longest: value.longest, ..Stats::default() };
     Ok(Output { dtype: value.dtype.clone(), repr, encoding, stats, data, validity })
 }
 

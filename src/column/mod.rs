@@ -84,6 +84,8 @@ pub(crate) struct Stats {
     pub(crate) longest: Option<u32>,
     /// No value (nulls aside) occurs twice.
     pub(crate) unique: bool,
+    /// Integers that do not descend from row to row, in the order in which they lie; none is null.
+    pub(crate) ascending: bool,
 }
 
 /// Columns of one length in device memory, with their schema. Cloning shares the buffers.

@@ -9,8 +9,10 @@ use super::Stats;
 pub(super) struct Seen {
     /// Least and greatest integer.
     pub(super) range: Option<(i128, i128)>,
-    /// First and last integer, where no row is null and each is greater than the one before.
+    /// First and last integer, where no row is null and none is less than the one before.
     pub(super) ascending: Option<(i128, i128)>,
+    /// Each integer is greater than the one before.
+    pub(super) strictly: bool,
     /// Greatest magnitude of the floats, or `None` where one is not finite.
     pub(super) magnitude: Option<f64>,
     /// Exponent of the greatest power of two of which every float is a multiple.
@@ -55,13 +57,14 @@ impl Seen {
             }
         }
         let ascending = match (valid, values) {
-            (None, [first, .., last]) if values.windows(2).all(|pair| pair[0] < pair[1]) => Some((*first, *last)),
+            (None, [first, .., last]) if values.is_sorted() => Some((*first, *last)),
             (None, [only]) => Some((*only, *only)),
             _ => None,
         };
         Seen {
             range: (least <= greatest).then(|| (least.into(), greatest.into())),
             ascending: ascending.map(|(first, last)| (first.into(), last.into())),
+            strictly: ascending.is_some() && values.windows(2).all(|pair| pair[0] < pair[1]),
             ..Seen::default()
         }
     }
@@ -96,8 +99,10 @@ impl Stats {
     pub(super) fn of_integers(pieces: &[Seen]) -> Stats {
         let range = pieces.iter().filter_map(|seen| seen.range).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let ends: Option<Vec<_>> = pieces.iter().map(|seen| seen.ascending).collect();
-        let unique = ends.is_some_and(|ends| ends.windows(2).all(|pair| pair[0].1 < pair[1].0));
-        Stats { range, unique: unique && !pieces.is_empty(), ..Stats::default() }
+        let ends = ends.filter(|ends| !ends.is_empty()).unwrap_or_default();
+        let ascending = !ends.is_empty() && ends.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+        let strictly = pieces.iter().all(|seen| seen.strictly) && ends.windows(2).all(|pair| pair[0].1 < pair[1].0);
+        Stats { range, unique: ascending && strictly, ascending, ..Stats::default() }
     }
 
     /// Of floats.
@@ -141,6 +146,17 @@ mod tests {
         assert!(!Stats::of_integers(&[Seen::integers(&[1i32, 1], None)]).unique);
         assert!(!Stats::of_integers(&[low, Seen::integers(&[6i32, 7], Some(&[1, 1]))]).unique);
         assert!(!Stats::of_integers(&[]).unique);
+    }
+
+    #[test]
+    fn ascending_values_may_repeat_and_are_not_null() {
+        let (low, high) = (Seen::integers(&[1i32, 2, 2, 5], None), Seen::integers(&[5i32], None));
+        let stats = Stats::of_integers(&[low, high]);
+        assert!(stats.ascending && !stats.unique);
+        assert!(!Stats::of_integers(&[high, low]).ascending);
+        assert!(!Stats::of_integers(&[Seen::integers(&[2i32, 1], None)]).ascending);
+        assert!(!Stats::of_integers(&[low, Seen::integers(&[6i32, 7], Some(&[1, 1]))]).ascending);
+        assert!(!Stats::of_integers(&[]).ascending);
     }
 
     #[test]

@@ -19,9 +19,20 @@ pub(crate) struct Slice<'a> {
     offset: usize,
 }
 
+impl<'a> From<&'a Buffer> for Slice<'a> {
+    fn from(buffer: &'a Buffer) -> Self {
+        buffer.slice(0)
+    }
+}
+
 impl Slice<'_> {
     pub(crate) fn address(self) -> u64 {
         self.buffer.address + self.offset as u64
+    }
+
+    /// Bytes from the slice's start to the buffer's end.
+    pub(crate) fn len(self) -> usize {
+        self.buffer.len - self.offset
     }
 }
 

@@ -79,6 +79,7 @@ fn copy(error: &Error) -> Error {
         K::TypeMismatch { what, expected, found } => {
             K::TypeMismatch { what: what.clone(), expected: expected.clone(), found: found.clone() }
         }
+        K::RowNotFound { row, rows } => K::RowNotFound { row: *row, rows: *rows },
         K::ColumnNotFound { name, known } => K::ColumnNotFound { name: name.clone(), known: known.clone() },
         K::TableNotFound { name, known } => K::TableNotFound { name: name.clone(), known: known.clone() },
         K::Arithmetic { what } => K::Arithmetic { what: what.clone() },

@@ -60,6 +60,9 @@ impl Runner {
         calls: &[AggregateCall],
         schema: DFSchemaRef,
     ) -> Result<Flow> {
+        if let Some(relation) = self.grouped_by_runs(&flow, groups, calls)? {
+            return Ok(Flow::new(Source::Relation(relation), schema));
+        }
         let partial = self.slots(flow, groups, calls, false)?;
         Ok(Flow::new(Source::Groups(Arc::new(partial.slots)), schema))
     }
@@ -181,8 +184,14 @@ impl Runner {
         let word = SortWord { keys: words, bits: slot_bits(partial.slots.slots) };
         let segments = segments(&self.device, &[word], order, rows)?;
         let validity = values[0].validity.as_deref();
-        let sums =
-            segmented_reduce(&self.device, Reduction::SumF64, &values[0].data, validity, Some(order), &segments)?;
+        let sums = segmented_reduce(
+            &self.device,
+            Reduction::SumF64,
+            values[0].data.slice(0),
+            validity,
+            Some(order),
+            &segments,
+        )?;
         self.for_segments(segments.count, |generator, out| {
             let offsets = generator.params.borrowed("const u32", &segments.offsets);
             let order = generator.params.borrowed("const u32", order);

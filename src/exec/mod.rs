@@ -5,7 +5,9 @@ mod grouping;
 mod join;
 mod join_pairs;
 mod regroup;
+mod rows;
 mod run;
+mod runs;
 mod scan;
 mod sort;
 
@@ -15,6 +17,8 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 
 use crate::column::Table;
 use crate::device::Device;
@@ -44,11 +48,8 @@ impl Engine {
 /// Runs an optimized plan: on the device what it supports, on the CPU the rest.
 pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: LogicalPlan) -> Result<Outcome> {
     let Cut { plan, left, .. } = cut(&plan)?;
-    // Operators above one that is in the way are left to the CPU too: the deepest has the reason.
-    if engine.strict
-        && let Some((operator, why)) = left.last()
-    {
-        return Err(Error::unsupported(format!("on the device: {operator}"), why.clone()));
+    if engine.strict {
+        refuse(&left)?;
     }
     if let LogicalPlan::Extension(extension) = &plan
         && let Some(node) = extension.node.as_any().downcast_ref::<DeviceNode>()
@@ -59,6 +60,34 @@ pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: Logical
     let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(planner)]);
     let physical = planner.create_physical_plan(&plan, state).await?;
     Ok(Outcome::Host(datafusion::physical_plan::collect(physical, state.task_ctx()).await?))
+}
+
+/// Operators above one that is in the way are left to the CPU too: the deepest has the reason.
+fn refuse(left: &[(String, String)]) -> Result<()> {
+    match left.last() {
+        Some((operator, why)) => Err(Error::unsupported(format!("on the device: {operator}"), why.clone())),
+        None => Ok(()),
+    }
+}
+
+/// The numbers of the rows of a sort's input in its order, as a table of one column. `None` where the CPU has to sort.
+pub(crate) async fn order(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Option<Table>> {
+    let left = cut(plan)?.left;
+    if engine.strict {
+        refuse(&left)?;
+    }
+    let LogicalPlan::Sort(sort) = plan else { return Ok(None) };
+    if !left.is_empty() {
+        return Ok(None);
+    }
+    let scans = scan::load(state, &engine.device, plan).await?;
+    match rows::order(&run::Runner { device: engine.device.clone(), scans }, sort) {
+        Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+            engine.device.count_fallback();
+            Ok(None)
+        }
+        order => order.map(Some),
+    }
 }
 
 /// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too long to sort, say), the

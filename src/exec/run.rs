@@ -77,6 +77,12 @@ impl Runner {
 
     /// Runs a pipeline to a relation of its columns. Columns that the pipeline only passes on are not copied.
     pub(super) fn relation(&self, operator: &'static str, flow: &Flow) -> Result<Relation> {
+        if let (Source::Relation(relation), false) = (&flow.source, flow.drops_rows()) {
+            let origins = (0..flow.schema().fields().len()).map(|at| Generator::origin(flow, at));
+            if let Some(columns) = origins.collect() {
+                return Ok(Relation { rows: relation.rows, indices: relation.indices.clone(), columns });
+            }
+        }
         Ok(self.relation_with(operator, flow, |_, _| Ok(vec![]))?.0)
     }
 
@@ -224,6 +230,7 @@ impl Runner {
             unit: units.and_then(|all| all.into_iter().min()),
             longest: lengths.and_then(|all| all.into_iter().max()),
             unique: false,
+            ascending: false,
         };
         Ok(Column {
             dtype: dtype.clone(),

@@ -9,11 +9,23 @@ use datafusion::logical_expr::{Expr, Sort, SortExpr};
 
 use super::run::Runner;
 use crate::codegen::{Direction, Flow, Generator, NullsPlace, Source, Value, emit_words};
-use crate::column::{Column, Encoding, Relation, Repr};
+use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::sort::{KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pairs, sort_values};
 use crate::ops::top::top_k;
+
+/// Sort keys as words, most significant first: a column of words, and how many bits of each are significant.
+struct Words {
+    columns: Vec<Column>,
+    bits: Vec<u32>,
+}
+
+impl Words {
+    fn words(&self) -> Vec<SortWord<'_>> {
+        self.columns.iter().zip(&self.bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect()
+    }
+}
 
 impl Runner {
     pub(super) fn sort(&self, sort: &Sort) -> Result<Flow> {
@@ -24,23 +36,9 @@ impl Runner {
             let relation = self.sorted_by_column(relation, at, descending, fetch)?;
             return Ok(Flow::new(Source::Relation(relation), flow.schema().clone()));
         }
-        let mut bits = vec![];
-        let (relation, words) = self.relation_with("sort", &flow, |generator, out| {
-            let keys = (sort.expr.iter())
-                .map(|SortExpr { expr, asc, nulls_first }| {
-                    let direction = if *asc { Direction::Ascending } else { Direction::Descending };
-                    let nulls = if *nulls_first { NullsPlace::First } else { NullsPlace::Last };
-                    Ok((generator.expr(expr, out)?, direction, nulls))
-                })
-                .collect::<Result<Vec<_>>>()?;
-            let words = emit_words(&keys, &mut generator.params, out)?;
-            bits = words.iter().map(|word| word.bits).collect();
-            Ok(words.into_iter().map(|word| Value::word(word.name)).collect())
-        })?;
-        let rows = relation.rows;
-        let schema = flow.schema().clone();
-        let words: Vec<_> =
-            words.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
+        let (relation, words) = self.sort_words(&flow, &sort.expr)?;
+        let (rows, schema) = (relation.rows, flow.schema().clone());
+        let words = words.words();
         let fetch = fetch.filter(|fetch| *fetch < rows);
         let Some((first, more)) = words.split_first().filter(|_| rows > 0) else {
             return Ok(Flow::new(Source::Relation(relation.slice(0, fetch)), schema));
@@ -51,6 +49,36 @@ impl Runner {
         };
         let relation = self.reindexed(relation, rows, Arc::new(numbers))?;
         Ok(Flow::new(Source::Relation(relation), schema))
+    }
+
+    /// The numbers of the rows of the sort's input, in its order, and how many they are.
+    pub(super) fn order(&self, sort: &Sort) -> Result<(Buffer, u64)> {
+        let flow = self.flow(&sort.input)?;
+        if let Some((at, descending)) = bare_key(&flow, &sort.expr) {
+            let Relation { rows, columns, .. } = self.relation("sort", &flow)?;
+            let key = sort_key(&columns[at].1, descending).ok_or_else(not_in_place)?;
+            return Ok((argsort_key(&self.device, &key, rows)?, rows));
+        }
+        let (Relation { rows, .. }, words) = self.sort_words(&flow, &sort.expr)?;
+        Ok((argsort(&self.device, &words.words(), rows)?, rows))
+    }
+
+    /// The flow's columns, and its sort keys as words of order-preserving bits.
+    fn sort_words(&self, flow: &Flow, keys: &[SortExpr]) -> Result<(Relation, Words)> {
+        let mut bits = vec![];
+        let (relation, columns) = self.relation_with("sort", flow, |generator, out| {
+            let keys = (keys.iter())
+                .map(|SortExpr { expr, asc, nulls_first }| {
+                    let direction = if *asc { Direction::Ascending } else { Direction::Descending };
+                    let nulls = if *nulls_first { NullsPlace::First } else { NullsPlace::Last };
+                    Ok((generator.expr(expr, out)?, direction, nulls))
+                })
+                .collect::<Result<Vec<_>>>()?;
+            let words = emit_words(&keys, &mut generator.params, out)?;
+            bits = words.iter().map(|word| word.bits).collect();
+            Ok(words.into_iter().map(|word| Value::word(word.name)).collect())
+        })?;
+        Ok((relation, Words { columns, bits }))
     }
 
     /// The relation in the order of its column `at`, which lies in place.
@@ -67,15 +95,17 @@ impl Runner {
             return Ok(relation.slice(0, fetch));
         }
         let column = &relation.columns[at].1;
-        let key = sort_key(column, descending)
-            .ok_or_else(|| Error::unsupported("ORDER BY", "its column was not seen to be in place"))?;
+        if column.stats.ascending && !descending {
+            return Ok(relation.slice(0, fetch));
+        }
+        let key = sort_key(column, descending).ok_or_else(not_in_place)?;
         if let Some(fetch) = fetch {
             let numbers = top_k(&self.device, &key, &[], rows, fetch)?;
             return self.reindexed(relation, fetch, Arc::new(numbers));
         }
         if relation.columns.len() == 1 {
             let sorted = sort_values(&self.device, &key, rows)?;
-            return Ok(Relation::dense(rows, vec![in_order(column, sorted)]));
+            return Ok(Relation::dense(rows, vec![in_order(column, sorted, !descending)]));
         }
         if let [_, _] = &relation.columns[..]
             && let (None, other) = (&relation.indices[relation.columns[1 - at].0], &relation.columns[1 - at].1)
@@ -84,7 +114,7 @@ impl Runner {
         {
             let payload = other.data.slice(other.offset * other.width());
             let (keys, values) = sort_pairs(&self.device, &key, payload, other.width(), rows)?;
-            let mut columns = vec![in_order(column, keys), in_order(other, values)];
+            let mut columns = vec![in_order(column, keys, !descending), in_order(other, values, false)];
             if at == 1 {
                 columns.swap(0, 1);
             }
@@ -105,6 +135,10 @@ fn bare_key(flow: &Flow, keys: &[SortExpr]) -> Option<(usize, bool)> {
     let at = flow.schema().index_of_column(name).ok()?;
     let (index, column) = Generator::origin(flow, at)?;
     (relation.indices[index].is_none() && sort_key(&column, false).is_some()).then_some((at, !asc))
+}
+
+fn not_in_place() -> Error {
+    Error::unsupported("ORDER BY", "its column was not seen to be in place")
 }
 
 /// The key that a column is, if it has no nulls and a type that sorts by its bits.
@@ -130,7 +164,8 @@ fn sort_key(column: &Column, descending: bool) -> Option<SortKey<'_>> {
     })
 }
 
-/// The column with its values in another order.
-fn in_order(column: &Column, data: Buffer) -> Column {
-    Column { data: Arc::new(data), offset: 0, ..column.clone() }
+/// The column with its values in another order, perhaps ascending.
+fn in_order(column: &Column, data: Buffer, ascending: bool) -> Column {
+    let stats = Stats { ascending: ascending && column.repr().is_integer(), ..column.stats };
+    Column { data: Arc::new(data), offset: 0, stats, ..column.clone() }
 }

@@ -33,9 +33,9 @@ use crate::session::Session;
 /// ```
 #[derive(Clone)]
 pub struct DataFrame {
-    session: Session,
-    schema: SchemaRef,
-    data: Data,
+    pub(super) session: Session,
+    pub(super) schema: SchemaRef,
+    pub(super) data: Data,
 }
 
 /// Where a frame's rows lie.

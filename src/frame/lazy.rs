@@ -42,6 +42,10 @@ impl LazyFrame {
         LazyFrame { session, plan }
     }
 
+    pub(crate) fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+
     /// Goes on with the plan that DataFusion's builder makes of this one.
     fn grow(&self, verb: impl FnOnce(Plan) -> datafusion::error::Result<Plan>) -> Result<LazyFrame> {
         let plan = verb(Plan::new(self.session.state(), self.plan.clone()))?.into_unoptimized_plan();

@@ -8,6 +8,7 @@ mod eager;
 pub mod expr;
 mod join;
 mod lazy;
+mod rows;
 
 pub use datafusion::logical_expr::JoinType;
 pub(crate) use eager::Data;

@@ -163,7 +163,7 @@ fn reductions_of_many_rows() {
     let whole: f64 = values.iter().sum();
     let run = || reduce(&device, Reduction::SumF64, &floats, None, n as u64).unwrap();
     close(same(timed(&device, "sum f64", run), 1)[0], whole, n as f64);
-    let run = || inclusive_sum_f64(&device, &floats, n as u64).unwrap();
+    let run = || inclusive_sum_f64(&device, floats.slice(0), n as u64).unwrap();
     close(same(timed(&device, "cumulative sum f64", run), n)[n - 1], whole, n as f64);
 
     for (groups, skewed) in [(10, false), (1000, true), (n as u64 / 10, false)] {

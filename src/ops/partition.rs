@@ -96,7 +96,10 @@ mod tests {
                     for (part, &count) in counts.iter().enumerate() {
                         let room = begins[part + 1] - begins[part];
                         let slack = if step == 1 { 0 } else { 7.0 as u64 * (f64::from(count).sqrt() as u64) + 16 };
-                        assert!(room >= (u64::from(count) + slack) * step && room % 32 == 0, "{count} in {room}");
+                        assert!(
+                            room >= (u64::from(count) + slack) * step && room.is_multiple_of(32),
+                            "{count} in {room}"
+                        );
                     }
                 }
             }

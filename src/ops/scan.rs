@@ -1,7 +1,7 @@
 //! Running sums: counts to offsets, and inclusive sums of values. Kernels in `kernels/scan.cuh`.
 
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, Slice, Source};
 use crate::error::Result;
 
 const OPERATOR: &str = "scan";
@@ -28,12 +28,12 @@ pub(crate) fn exclusive_scan_u32_narrow(device: &Device, counts: &Buffer, n: u64
 }
 
 /// Inclusive running sum of `i64 × rows`; wraps.
-pub(crate) fn inclusive_sum_i64(device: &Device, values: &Buffer, rows: u64) -> Result<Buffer> {
+pub(crate) fn inclusive_sum_i64(device: &Device, values: Slice<'_>, rows: u64) -> Result<Buffer> {
     inclusive(device, "scan_inclusive_i64", values, rows)
 }
 
 /// Inclusive running sum of `f64 × rows`. The additions are associated by position alone: same input, same bits.
-pub(crate) fn inclusive_sum_f64(device: &Device, values: &Buffer, rows: u64) -> Result<Buffer> {
+pub(crate) fn inclusive_sum_f64(device: &Device, values: Slice<'_>, rows: u64) -> Result<Buffer> {
     inclusive(device, "scan_inclusive_f64", values, rows)
 }
 
@@ -49,7 +49,7 @@ fn exclusive(device: &Device, kernel: &str, counts: &Buffer, offsets: &Buffer, n
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments) }
 }
 
-fn inclusive(device: &Device, kernel: &str, values: &Buffer, rows: u64) -> Result<Buffer> {
+fn inclusive(device: &Device, kernel: &str, values: Slice<'_>, rows: u64) -> Result<Buffer> {
     assert!(values.len() as u64 >= rows * 8, "{rows} values");
     let sums = device.alloc(OPERATOR, rows as usize * 8)?;
     let tiles = tiles(rows, TILE);
@@ -103,11 +103,12 @@ mod tests {
                 let integers: Vec<i64> = random(7, n).map(|x| x as i64).collect();
                 let mut sum = 0i64;
                 let expected: Vec<i64> = integers.iter().map(|&x| (sum = sum.wrapping_add(x), sum).1).collect();
-                let found = inclusive_sum_i64(&device, &upload(&device, &integers), n as u64).unwrap();
+                let found = inclusive_sum_i64(&device, upload(&device, &integers).slice(0), n as u64).unwrap();
                 assert_eq!(read::<i64>(&found, n), expected, "{n} rows");
 
                 let floats: Vec<f64> = random(9, n).map(|x| x as f64 / 1e15).collect();
-                let found = read::<f64>(&inclusive_sum_f64(&device, &upload(&device, &floats), n as u64).unwrap(), n);
+                let found =
+                    read::<f64>(&inclusive_sum_f64(&device, upload(&device, &floats).slice(0), n as u64).unwrap(), n);
                 let mut sum = 0.0;
                 for (i, &x) in floats.iter().enumerate() {
                     sum += x;
@@ -123,7 +124,7 @@ mod tests {
         let values: Vec<f64> = random(3, n).map(|x| (x as f64 / 1e19).powi(9) - 1e-3).collect();
         let runs: Vec<Vec<u64>> = devices()
             .iter()
-            .map(|device| read(&inclusive_sum_f64(device, &upload(device, &values), n as u64).unwrap(), n))
+            .map(|device| read(&inclusive_sum_f64(device, upload(device, &values).slice(0), n as u64).unwrap(), n))
             .collect();
         assert!(runs.windows(2).all(|w| w[0] == w[1]));
     }

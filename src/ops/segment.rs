@@ -3,7 +3,7 @@
 pub(crate) use super::reduce::Reduction;
 use super::sort::SortWord;
 use super::{grid, numbered, tiles};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, Slice, Source};
 use crate::error::Result;
 
 const OPERATOR: &str = "segment";
@@ -49,8 +49,7 @@ pub(crate) fn segments(device: &Device, words: &[SortWord<'_>], order: &Buffer, 
     numbered(OPERATOR, rows)?;
     assert!(order.len() as u64 >= rows * 4, "order of {rows} rows");
     if rows == 0 {
-        let (offsets, segment_of) = (device.alloc_zeroed(OPERATOR, 4)?, device.alloc_zeroed(OPERATOR, 4)?);
-        return Ok(Segments { offsets, count: 0, rows, segment_of });
+        return none(device);
     }
     let mut addresses = Vec::new();
     for word in words {
@@ -67,7 +66,41 @@ pub(crate) fn segments(device: &Device, words: &[SortWord<'_>], order: &Buffer, 
     // SAFETY: SegmentBounds { words: the address of rows u64 for each word, checked above and alive through `words`;
     // their number; order: rows u32 that number rows; rows > 0; offsets: rows + 1 u32; state: 1 + tiles zeroed u64 }.
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
-    let count = state.read_words(tiles as usize * 8, 1)?[0] & COUNT;
+    found(device, most, &state, rows)
+}
+
+/// The runs of equal keys of a column: `rows` integers of `width` 4 or 8 bytes, in the order in which they lie. Waits for the
+/// device: the number of runs.
+pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) -> Result<Segments> {
+    numbered(OPERATOR, rows)?;
+    assert!(keys.len() as u64 >= rows * width as u64, "{rows} keys");
+    if rows == 0 {
+        return none(device);
+    }
+    let name = match width {
+        4 => "segment_runs_u32",
+        8 => "segment_runs_u64",
+        other => unreachable!("keys of {other} bytes"),
+    };
+    let tiles = tiles(rows, TILE);
+    let most = device.alloc(OPERATOR, (rows as usize + 1) * 4)?;
+    let state = device.alloc_zeroed(OPERATOR, (tiles as usize + 1) * 8)?;
+    let kernel = device.kernel(&source(), name)?;
+    let arguments: [Argument; 4] = [keys.into(), rows.into(), (&most).into(), (&state).into()];
+    // SAFETY: SegmentRuns { keys: rows of `width`, checked; rows > 0; offsets: rows + 1 u32; state: 1 + tiles zeroed u64 }.
+    unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
+    found(device, most, &state, rows)
+}
+
+/// Segments of no rows.
+fn none(device: &Device) -> Result<Segments> {
+    let (offsets, segment_of) = (device.alloc_zeroed(OPERATOR, 4)?, device.alloc_zeroed(OPERATOR, 4)?);
+    Ok(Segments { offsets, count: 0, rows: 0, segment_of })
+}
+
+/// The segments whose offsets a kernel wrote into room for as many as there are rows; the state's last word counts them.
+fn found(device: &Device, most: Buffer, state: &Buffer, rows: u64) -> Result<Segments> {
+    let count = state.read_words(tiles(rows, TILE) as usize * 8, 1)?[0] & COUNT;
     // There may be far fewer segments than rows.
     let offsets = device.alloc(OPERATOR, (count as usize + 1) * 4)?;
     offsets.copy_from(0, &most, 0, (count as usize + 1) * 4)?;
@@ -95,15 +128,15 @@ impl Segments {
 /// The value at position `i` of the segments is `values[order[i]]` (`values[i]` without an order), and takes part unless
 /// `valid` holds 0 there. What is combined with what depends on positions alone: same input, same bits.
 /// [`Reduction::Count`] reads no values; any buffer will do.
-pub(crate) fn segmented_reduce(
+pub(crate) fn segmented_reduce<'a>(
     device: &Device,
     kind: Reduction,
-    values: &Buffer,
+    values: impl Into<Slice<'a>>,
     valid: Option<&Buffer>,
     order: Option<&Buffer>,
     segments: &Segments,
 ) -> Result<Buffer> {
-    let rows = segments.rows;
+    let (values, rows) = (values.into(), segments.rows);
     let width = kind.result_width();
     assert!(order.is_some() || values.len() as u64 >= rows * kind.value_width() as u64, "{rows} values");
     assert!(order.is_none_or(|order| order.len() as u64 >= rows * 4), "order of {rows} rows");

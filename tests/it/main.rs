@@ -17,6 +17,8 @@ mod outer;
 mod project;
 mod random;
 mod regroup;
+mod rows;
+mod runs;
 mod semi;
 mod session;
 mod sort;

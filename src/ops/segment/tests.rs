@@ -179,3 +179,26 @@ fn scatter(rows: usize) -> Vec<usize> {
     order.sort_by_key(|&row| keys[row]);
     order
 }
+
+#[test]
+fn runs_of_a_column_are_its_segments() {
+    for device in devices() {
+        for lengths in shapes() {
+            let offsets = offsets_of(&lengths);
+            let rows = u64::from(*offsets.last().unwrap());
+            let keys: Vec<u64> = (lengths.iter().zip(5u64..))
+                .flat_map(|(&len, run)| std::iter::repeat_n(run << 40 | run, len as usize))
+                .collect();
+            let narrow: Vec<u32> = keys.iter().map(|&key| key as u32).collect();
+            let wide = runs(&device, upload(&device, &keys).slice(0), 8, rows).unwrap();
+            let narrow = runs(&device, upload(&device, &narrow).slice(0), 4, rows).unwrap();
+            for found in [wide, narrow] {
+                assert_eq!(found.count, lengths.len() as u64);
+                assert_eq!(read::<u32>(&found.offsets, lengths.len() + 1), offsets);
+            }
+        }
+        let keys = upload(&device, &[7u64, 7, 8, 8, 8]);
+        assert_eq!(read::<u32>(&runs(&device, keys.slice(8), 8, 4).unwrap().offsets, 3), [0, 1, 4]);
+        assert_eq!(runs(&device, keys.slice(0), 8, 0).unwrap().count, 0);
+    }
+}

@@ -1,0 +1,17 @@
+//! Distinct keys, of the tables that `group.rs` makes.
+
+use warpframe::prelude::*;
+
+use crate::group::{Groups, Shape};
+use crate::harness::{Bench, Case};
+
+pub fn name(shape: Shape) -> String {
+    shape.name("distinct i64")
+}
+
+pub fn time(bench: &Bench, data: &Groups) {
+    let rows = data.shape.rows;
+    let case = Case::new(name(data.shape), rows, 8 * rows + 8 * data.present());
+    let run = || data.frame.lazy()?.select([col("k")])?.distinct()?.collect();
+    bench.time(case, run, |result| data.check(result, |_, _, _| true));
+}

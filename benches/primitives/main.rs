@@ -1,0 +1,99 @@
+//! Primitives of a dataframe: `cargo bench --bench primitives -- [OPTIONS]`.
+//!
+//! ```text
+//! --rows N,…          rows of the tables, as 100000000 or 1e8; default 1e6, and 2000 on the simulator
+//! --only TEXT         benchmarks whose names contain the text; may be repeated
+//! --repeats N         runs of each, whose median counts; default 7
+//! --sweep NAME        instead: how time goes with cardinality, duplicates, skew, width, nulls, payload, scale, or all
+//! --copy GB_S         the device's copy bandwidth, for floors; default 4100
+//! ```
+//!
+//! Tables lie on the device. Every result is compared with what the host computes before it is timed. Standard output has one
+//! JSON line a benchmark: device time (sum over kernels), wall time until the result lies on the device, launches and host
+//! synchronisations of a run, and the least bytes that the operation must move over the copy bandwidth (the floor). Standard
+//! error has the times of single kernels. The exit code is 1 where a benchmark failed.
+
+mod data;
+mod distinct;
+mod filter;
+mod gather;
+mod group;
+mod harness;
+mod jets;
+mod join;
+mod options;
+mod pipeline;
+mod reduce;
+mod scan;
+mod segment;
+mod sort;
+mod sweeps;
+mod top;
+
+use std::process::ExitCode;
+
+use warpframe::ErrorKind;
+use warpframe::device::DeviceKind;
+use warpframe::prelude::*;
+
+use harness::{Bench, Outcome};
+use options::Options;
+
+/// All benchmarks of tables of so many rows, by file.
+const OPERATORS: [fn(&Bench, usize) -> Outcome; 11] = [
+    sort::all,
+    top::all,
+    group::all,
+    segment::all,
+    filter::all,
+    gather::all,
+    join::all,
+    reduce::all,
+    scan::all,
+    pipeline::all,
+    jets::all,
+];
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether the environment asks for a device, so that having none is an error.
+fn is_device_wanted() -> bool {
+    std::env::var_os("WARPFRAME_DEVICE").is_some() || std::env::var_os("WARPFRAME_REQUIRE_GPU").is_some()
+}
+
+fn run() -> Outcome<ExitCode> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    let session = match Session::builder().strict(true).build() {
+        Err(error) if matches!(error.kind(), ErrorKind::DeviceUnavailable { .. }) && !is_device_wanted() => {
+            eprintln!("skipped: {error}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        session => session?,
+    };
+    let device = session.device().cloned().ok_or("a benchmark needs a device")?;
+    let rows = match (&options.rows[..], device.kind()) {
+        ([], DeviceKind::Sim) => vec![2000],
+        ([], _) => vec![1_000_000],
+        (rows, _) => rows.to_vec(),
+    };
+    let bench = Bench::new(session, device, options);
+    for rows in rows {
+        if bench.options.sweeps.is_empty() {
+            for operator in OPERATORS {
+                bench.attempt(rows, || operator(&bench, rows));
+            }
+        }
+        for sweep in &bench.options.sweeps {
+            sweeps::run(&bench, sweep, rows);
+        }
+    }
+    Ok(ExitCode::from(u8::from(bench.has_failed())))
+}

@@ -1,0 +1,56 @@
+//! What the command line asks for.
+
+use crate::harness::Outcome;
+use crate::sweeps::SWEEPS;
+
+/// See the module documentation of `main.rs`.
+pub struct Options {
+    pub rows: Vec<usize>,
+    pub only: Vec<String>,
+    pub repeats: usize,
+    pub sweeps: Vec<&'static str>,
+    /// Bytes a millisecond.
+    pub copy: f64,
+}
+
+impl Options {
+    pub fn parse(arguments: impl Iterator<Item = String>) -> Outcome<Options> {
+        let mut options = Options { rows: vec![], only: vec![], repeats: 7, sweeps: vec![], copy: 4.1e9 };
+        let mut arguments = arguments;
+        while let Some(name) = arguments.next() {
+            // Cargo adds these.
+            if name == "--bench" || name == "--test" {
+                continue;
+            }
+            let value = arguments.next().ok_or_else(|| format!("{name} lacks its value"))?;
+            match name.as_str() {
+                "--rows" => options.rows.extend(value.split(',').map(count).collect::<Outcome<Vec<_>>>()?),
+                "--only" => options.only.push(value),
+                "--repeats" => options.repeats = count(&value)?.max(1),
+                "--copy" => options.copy = value.parse::<f64>()? * 1e6,
+                "--sweep" if value == "all" => options.sweeps = SWEEPS.map(|(name, _)| name).to_vec(),
+                "--sweep" => match SWEEPS.iter().find(|(name, _)| *name == value) {
+                    Some((name, _)) => options.sweeps.push(name),
+                    None => {
+                        return Err(
+                            format!("no sweep {value:?}: {}, all", SWEEPS.map(|(name, _)| name).join(", ")).into()
+                        );
+                    }
+                },
+                _ => return Err(format!("no option {name}").into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// A count, perhaps as `1e8`.
+fn count(text: &str) -> Outcome<usize> {
+    if let Ok(count) = text.parse() {
+        return Ok(count);
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number >= 0.0 && number.fract() == 0.0 && number < 2f64.powi(53) => Ok(number as usize),
+        _ => Err(format!("{text:?} is no count").into()),
+    }
+}

@@ -1,0 +1,201 @@
+//! Sorts of one column, of a key with payload, and orders alone (row numbers).
+
+use std::sync::Arc;
+
+use warpframe::arrow::array::{ArrayRef, AsArray, Int8Array, Int16Array, RecordBatch};
+use warpframe::arrow::datatypes::Int32Type;
+use warpframe::prelude::*;
+
+use crate::data::*;
+use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
+
+pub fn all(bench: &Bench, rows: usize) -> Outcome {
+    i32_keys(bench, rows)?;
+    i64_keys(bench, rows)?;
+    f64_keys(bench, rows)?;
+    two_keys(bench, rows)?;
+    with_payload(bench, rows, 1, "sort i64 key with one f64")
+}
+
+fn i32_keys(bench: &Bench, rows: usize) -> Outcome {
+    if bench.wants(["sort i32", "argsort i32"]) {
+        let key = |row| random(1, row) as i32;
+        let frame = bench.frame([("k", i32s(fill(rows, key)))])?;
+        let values = |batch: &RecordBatch| batch.column(0).as_primitive::<Int32Type>().values().to_vec();
+        sort(bench, "i32", &frame, key, values, |key| key as u64);
+        order(bench, "i32", &frame, &["k"], 8, key);
+    }
+    Ok(())
+}
+
+pub fn i64_keys(bench: &Bench, rows: usize) -> Outcome {
+    if bench.wants(["sort i64", "argsort i64"]) {
+        let key = |row| random(1, row) as i64;
+        let frame = bench.frame([("k", i64s(fill(rows, key)))])?;
+        sort(bench, "i64", &frame, key, |batch| i64_column(batch, 0).to_vec(), |key| key as u64);
+        order(bench, "i64", &frame, &["k"], 12, key);
+    }
+    Ok(())
+}
+
+fn f64_keys(bench: &Bench, rows: usize) -> Outcome {
+    if bench.wants(["sort f64", "argsort f64"]) {
+        let key = |row| unit(2, row) * 5.0 + 5.0;
+        let frame = bench.frame([("k", f64s(fill(rows, key)))])?;
+        sort(bench, "f64", &frame, key, |batch| f64_column(batch, 0).to_vec(), f64::to_bits);
+        order(bench, "f64", &frame, &["k"], 12, key);
+    }
+    Ok(())
+}
+
+fn two_keys(bench: &Bench, rows: usize) -> Outcome {
+    if bench.wants(["argsort (i32<1000, i64)"]) {
+        let (small, key) = (|row| below(3, row, 1000) as i32, |row| random(1, row) as i64);
+        let frame = bench.frame([("s", i32s(fill(rows, small))), ("k", i64s(fill(rows, key)))])?;
+        order(bench, "(i32<1000, i64)", &frame, &["s", "k"], 16, |row| (small(row), key(row)));
+    }
+    Ok(())
+}
+
+/// A whole table of one column.
+fn sort<T: Copy + PartialOrd + Send + Sync>(
+    bench: &Bench,
+    kind: &str,
+    frame: &DataFrame,
+    key: impl Fn(u64) -> T + Sync,
+    values: impl Fn(&RecordBatch) -> Vec<T>,
+    bits: impl Fn(T) -> u64 + Sync,
+) {
+    let rows = frame.num_rows();
+    let width = frame.schema().field(0).data_type().primitive_width().unwrap_or(8);
+    let case = Case::new(format!("sort {kind}"), rows, 2 * width * rows);
+    let run = || frame.lazy()?.sort([asc(col("k"))])?.collect();
+    bench.time(case, run, |result| {
+        let (mut last, mut sum) = (None, 0u64);
+        each_chunk(result, |_, batch| {
+            let keys = values(batch);
+            let ascends = every(keys.len(), |at| match at {
+                0 => last.is_none_or(|last| last <= keys[0]),
+                _ => keys[at - 1] <= keys[at],
+            });
+            ensure(ascends, "the keys do not ascend")?;
+            sum = sum.wrapping_add(checksum(keys.len(), |at| mix(bits(keys[at as usize]))));
+            last = keys.last().copied();
+            Ok(())
+        })?;
+        ensure(result.num_rows() == rows, "rows are missing")?;
+        ensure(sum == checksum(rows, |row| mix(bits(key(row)))), "the keys are not those of the table")
+    });
+}
+
+/// Row numbers in the order of keys; `key` says the key of a row.
+fn order<K: PartialOrd>(
+    bench: &Bench,
+    kind: &str,
+    frame: &DataFrame,
+    columns: &[&str],
+    bytes: usize,
+    key: impl Fn(u64) -> K + Sync,
+) {
+    let rows = frame.num_rows();
+    let case = Case::new(format!("argsort {kind}"), rows, bytes * rows);
+    let run = || frame.arg_sort(columns.iter().map(|column| asc(col(*column))));
+    bench.time(case, run, |result| {
+        let before = |a: u32, b: u32| {
+            let (left, right) = (key(a.into()), key(b.into()));
+            left < right || left == right && a < b
+        };
+        let (mut last, mut sum) = (None, 0u64);
+        each_chunk(result, |_, batch| {
+            let order = u32_column(batch, 0);
+            let ascends = every(order.len(), |at| match at {
+                0 => last.is_none_or(|last| before(last, order[0])),
+                _ => before(order[at - 1], order[at]),
+            });
+            ensure(ascends, "the keys do not ascend")?;
+            sum = sum.wrapping_add(checksum(order.len(), |at| mix(order[at as usize].into())));
+            last = order.last().copied();
+            Ok(())
+        })?;
+        ensure(result.num_rows() == rows && sum == checksum(rows, mix), "the row numbers are no permutation")
+    });
+}
+
+/// A table of a random key and payload columns.
+pub fn with_payload(bench: &Bench, rows: usize, columns: usize, name: &str) -> Outcome {
+    if !bench.wants([name]) {
+        return Ok(());
+    }
+    let frame = bench.frame(
+        std::iter::once(("k", i64s(fill(rows, |row| Domain::Scattered.key(row)))))
+            .chain((0..columns).map(|at| (PAYLOAD[at], f64s(fill(rows, |row| payload(row, at)))))),
+    )?;
+    let case = Case::new(name, rows, 16 * (1 + columns) * rows);
+    let run = || frame.lazy()?.sort([asc(col("k"))])?.collect();
+    bench.time(case, run, |result| {
+        let (mut last, mut sum) = (i64::MIN, 0u64);
+        each_chunk(result, |_, batch| {
+            let keys = i64_column(batch, 0);
+            let ascends = every(keys.len(), |at| if at == 0 { last <= keys[0] } else { keys[at - 1] < keys[at] });
+            ensure(ascends, "the keys do not ascend")?;
+            check_payload(batch, 1..1 + columns, |at| Domain::Scattered.number(keys[at]))?;
+            sum = sum.wrapping_add(checksum(keys.len(), |at| Domain::Scattered.number(keys[at as usize])));
+            last = keys.last().copied().unwrap_or(last);
+            Ok(())
+        })?;
+        ensure(result.num_rows() == rows && sum == checksum(rows, |row| row), "the keys are not those of the table")
+    });
+    Ok(())
+}
+
+/// Names of payload columns.
+pub const PAYLOAD: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
+
+/// What a payload column holds for the row, or key, of this number.
+pub fn payload(number: u64, column: usize) -> f64 {
+    (number * 8 + column as u64) as f64
+}
+
+/// Whether the columns of a result hold the payload of the numbers that belong to its rows.
+pub fn check_payload(
+    batch: &RecordBatch,
+    columns: std::ops::Range<usize>,
+    number: impl Fn(usize) -> u64 + Sync,
+) -> Outcome {
+    for (column, at) in columns.enumerate() {
+        let values = f64_column(batch, at);
+        ensure(
+            every(values.len(), |row| values[row] == payload(number(row), column)),
+            "a payload strayed from its row",
+        )?;
+    }
+    Ok(())
+}
+
+/// Orders by 1 to 4 columns of 8 to 64 bits each.
+pub fn widths(bench: &Bench, rows: usize) -> Outcome {
+    for (bits, columns) in [1, 2, 3, 4].into_iter().flat_map(|columns| [8, 16, 32, 64].map(|bits| (bits, columns))) {
+        let kind = format!("bits={} columns={columns}", bits * columns);
+        if bits * columns > 128 || !bench.wants([format!("argsort {kind}")]) {
+            continue;
+        }
+        // Sign extended from the column's width.
+        let key = move |row: u64, column: usize| random(10 + column as u64, row) as i64 >> (64 - bits);
+        let names = &PAYLOAD[..columns];
+        let table = names.iter().enumerate().map(|(column, name)| {
+            let array: ArrayRef = match bits {
+                8 => Arc::new(Int8Array::from(fill(rows, |row| key(row, column) as i8))),
+                16 => Arc::new(Int16Array::from(fill(rows, |row| key(row, column) as i16))),
+                32 => i32s(fill(rows, |row| key(row, column) as i32)),
+                _ => i64s(fill(rows, |row| key(row, column))),
+            };
+            (*name, array)
+        });
+        let frame = bench.frame(table)?;
+        let bytes = bits * columns / 8 + 4;
+        order(bench, &kind, &frame, names, bytes, |row| {
+            [0, 1, 2, 3].map(|column| if column < columns { key(row, column) } else { 0 })
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! What no plan expresses, because it is about the places of rows: rows by number, the order of a sort, running sums.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::logical_expr::Sort;
+
+use super::run::{Runner, anonymous, u32_column};
+use crate::codegen::{Codes, Flow, Source, Value, materialize};
+use crate::column::{Column, Index, NO_ROW, Relation, Repr, Stats, Table};
+use crate::device::Device;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ops::extent::{Extent, Measured, Scalar, extents};
+use crate::ops::scan::{inclusive_sum_f64, inclusive_sum_i64};
+
+/// Name of the column of row numbers that [`order`] makes.
+pub(crate) const ROW: &str = "row";
+
+/// The table's rows that `numbers` names, in that order; a null names a row of nulls. Waits for the device where the
+/// numbers' range is not known to lie within the table.
+///
+/// # Errors
+/// [`ErrorKind::RowNotFound`].
+pub(crate) fn take(table: &Table, numbers: &Column) -> Result<Table> {
+    let device = &table.device;
+    check_range(device, numbers, table.rows)?;
+    let rows = numbers.len as u64;
+    let index = index_of(device, numbers)?;
+    let schema = if index.gaps { nullable(&table.schema) } else { table.schema.clone() };
+    let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
+    let runner = Runner { device: device.clone(), scans: HashMap::new() };
+    let relation = Relation::dense(table.rows as u64, table.columns.clone());
+    let relation = runner.through(relation, rows, index)?;
+    let (_, columns) = runner.dense("take", relation, &anonymous(&types)?)?;
+    Table::with_rows(device, schema, columns, rows as usize)
+}
+
+/// The numbers of the rows of the sort's input, in its order: a table of one column.
+pub(super) fn order(runner: &Runner, sort: &Sort) -> Result<Table> {
+    let (numbers, rows) = runner.order(sort)?;
+    let range = rows.checked_sub(1).map(|last| (0, i128::from(last)));
+    let stats = Stats { range, unique: true, ..Stats::default() };
+    let column = Column { stats, ..u32_column(Arc::new(numbers), 0, rows) };
+    let schema = Schema::new(vec![Field::new(ROW, DataType::UInt32, false)]);
+    Table::with_rows(&runner.device, Arc::new(schema), vec![column], rows as usize)
+}
+
+/// Running sums of `values`, which are `Int64`, `UInt64` or `Float64` and 0 where `origin` is null; null where it is. Integers
+/// wrap; floats are added in an order that positions alone decide.
+pub(crate) fn running_sums(device: &Device, values: &Column, origin: &Column) -> Result<Column> {
+    let (slice, rows) = (values.data.slice(values.offset * values.width()), values.len as u64);
+    let sums = match values.repr() {
+        Repr::F64 => inclusive_sum_f64(device, slice, rows)?,
+        Repr::I64 | Repr::U64 => inclusive_sum_i64(device, slice, rows)?,
+        _ => return Err(Error::unsupported("a running sum", format!("of {}", values.dtype))),
+    };
+    let validity = match &origin.validity {
+        Some(shared) if origin.offset > 0 => {
+            let own = device.alloc("scan", values.len)?;
+            own.copy_from(0, shared, origin.offset, values.len)?;
+            Some(Arc::new(own))
+        }
+        validity => validity.clone(),
+    };
+    Ok(Column::plain(values.dtype.clone(), values.len, Arc::new(sums), validity))
+}
+
+/// The schema with every column nullable.
+pub(crate) fn nullable(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Fails where a number is not that of one of `rows` rows.
+fn check_range(device: &Device, numbers: &Column, rows: usize) -> Result<()> {
+    let outside = |range: (i128, i128)| match range {
+        (least, _) if least < 0 => Some(least),
+        (_, greatest) if greatest >= rows as i128 => Some(greatest),
+        _ => None,
+    };
+    // What is known of the values need not be tight.
+    if numbers.len == 0 || numbers.stats.range.is_some_and(|range| outside(range).is_none()) {
+        return Ok(());
+    }
+    let scalar = match numbers.repr() {
+        Repr::I8 => Scalar::I8,
+        Repr::I16 => Scalar::I16,
+        Repr::I32 => Scalar::I32,
+        Repr::I64 => Scalar::I64,
+        Repr::U8 => Scalar::U8,
+        Repr::U16 => Scalar::U16,
+        Repr::U32 => Scalar::U32,
+        Repr::U64 => Scalar::U64,
+        _ => return Err(Error::unsupported("row numbers", format!("of type {}", numbers.dtype))),
+    };
+    let measured = Measured {
+        scalar,
+        values: &numbers.data,
+        valid: numbers.validity.as_deref(),
+        offset: numbers.offset as u64,
+        rows: numbers.len as u64,
+    };
+    match extents(device, &[measured])?.wait()?[..] {
+        [Extent::Integers(least, greatest)] => match outside((least, greatest)) {
+            Some(row) => Err(ErrorKind::RowNotFound { row, rows: rows as u64 }.into()),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Row numbers as relations use them, of a column whose valid values are known to be row numbers.
+fn index_of(device: &Device, numbers: &Column) -> Result<Index> {
+    let gaps = numbers.validity.is_some();
+    if numbers.repr() == Repr::U32 && !gaps {
+        return Ok(Index { rows: numbers.data.clone(), offset: numbers.offset as u64, gaps });
+    }
+    let relation = Relation::dense(numbers.len as u64, vec![numbers.clone()]);
+    let flow = Flow::new(Source::Relation(relation), anonymous(std::slice::from_ref(&numbers.dtype))?);
+    let (_, columns) = materialize(device, "take", &flow, Codes::Keep, |generator, out| {
+        let number = generator.column(0, out)?;
+        let code = match &number.valid {
+            Some(valid) => format!("{valid} ? (u32){} : {NO_ROW}", number.code),
+            None => format!("(u32){}", number.code),
+        };
+        Ok(vec![Value::new(DataType::UInt32, Repr::U32, out.let_("u32", code), None)])
+    })?;
+    Ok(Index { rows: columns[0].data.clone(), offset: 0, gaps })
+}

@@ -1,0 +1,218 @@
+//! Verbs of [`DataFrame`] about the places of rows: by number, in a sort's order, summed up to each.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Int64Array, PrimitiveArray, RecordBatch,
+    UInt32Array,
+};
+use datafusion::arrow::compute::{cast, concat_batches, take_record_batch};
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Field, Float64Type, Int64Type, Schema, SchemaRef, UInt64Type,
+};
+use datafusion::logical_expr::{Expr, SortExpr};
+use datafusion::prelude::coalesce;
+use datafusion::scalar::ScalarValue;
+
+use super::eager::{Data, DataFrame};
+use super::expr::{asc, col};
+use crate::column::{Column, Table};
+use crate::error::{ErrorKind, Result};
+use crate::exec;
+
+impl DataFrame {
+    /// The rows of these numbers (from 0 on), in their order and as often as they are named; null names a row of nulls.
+    ///
+    /// `rows` has one column of integers, as [`DataFrame::arg_sort`] makes it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::RowNotFound`]; [`ErrorKind::TypeMismatch`] where `rows` is not one column of integers.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let names = session.sql("VALUES ('a'), ('b'), ('c')")?.collect()?;
+    /// let rows = session.sql("VALUES (2), (0), (2)")?.collect()?;
+    /// assert_eq!(names.take(&rows)?.num_rows(), 3);
+    /// assert!(names.take(&session.sql("VALUES (3)")?.collect()?).is_err());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn take(&self, rows: &DataFrame) -> Result<DataFrame> {
+        let found = match &rows.schema.fields()[..] {
+            [field] if field.data_type().is_integer() => None,
+            [field] => Some(field.data_type().to_string()),
+            fields => Some(format!("{} columns", fields.len())),
+        };
+        if let Some(found) = found {
+            let (what, expected) = ("row numbers".into(), "one column of integers".into());
+            return Err(ErrorKind::TypeMismatch { what, expected, found }.into());
+        }
+        if let Data::Device(table) = &self.data
+            && let Data::Device(numbers) = &self.session.scan_frame(rows)?.collect()?.data
+        {
+            return Ok(self.of_table(exec::take(table, &numbers.columns[0])?));
+        }
+        let (mut whole, numbers) = (self.to_batch()?, rows.to_batch()?);
+        let numbers = row_numbers(numbers.column(0), whole.num_rows())?;
+        if numbers.null_count() > 0 {
+            whole = whole.with_schema(exec::nullable(&self.schema))?;
+        }
+        let taken = take_record_batch(&whole, &numbers)?;
+        Ok(DataFrame::new(self.session.clone(), taken.schema(), Data::Host([taken].into())))
+    }
+
+    /// The numbers of the rows in the order of these keys, as one column `row` of type `UInt32`: what
+    /// [`DataFrame::take`] needs to sort these or other rows. Rows equal in all keys keep their order.
+    ///
+    /// # Errors
+    /// Unknown columns ([`ErrorKind::ColumnNotFound`]), types that do not fit; more than 2³² − 1 rows.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (30), (10), (20)")?.collect()?;
+    /// let order = frame.arg_sort([asc(col("column1"))])?;
+    /// assert_eq!(order.to_arrow()?[0].column(0).to_data(), UInt32Array::from(vec![1, 2, 0]).to_data());
+    /// # use warpframe::arrow::array::{Array, UInt32Array};
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn arg_sort(&self, keys: impl IntoIterator<Item = SortExpr>) -> Result<DataFrame> {
+        let mut keys: Vec<SortExpr> = keys.into_iter().collect();
+        let sorted = self.lazy()?.sort(keys.clone())?;
+        if self.is_on_device()
+            && let Some(table) = self.session.order(sorted.plan())?
+        {
+            return Ok(self.of_table(table));
+        }
+        let name = self.unused_name(exec::ROW);
+        let numbered = self.session.from_arrow([self.numbered(&name)?])?;
+        // The CPU's sort is not stable.
+        keys.push(asc(col(&name)));
+        numbered.lazy()?.sort(keys)?.select([col(&name).alias(exec::ROW)])?.collect()
+    }
+
+    /// All columns, this one replaced by its running sums: each row holds the sum of the values up to and with it. A null
+    /// stays null and adds nothing. Sums of integers are `Int64` or `UInt64` and wrap, those of floats are `Float64`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ColumnNotFound`]; [`ErrorKind::TypeMismatch`] for a column of other types.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (NULL), (5)")?.collect()?.cumulative_sum("column1")?;
+    /// let sums = Int64Array::from(vec![Some(1), None, Some(6)]);
+    /// assert_eq!(frame.to_arrow()?[0].column(0).as_primitive::<Int64Type>(), &sums);
+    /// # use warpframe::arrow::array::{AsArray, Int64Array};
+    /// # use warpframe::arrow::datatypes::Int64Type;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn cumulative_sum(&self, column: &str) -> Result<DataFrame> {
+        let Some((at, field)) = self.schema.column_with_name(column) else {
+            let known = self.schema.fields().iter().map(|field| field.name().clone()).collect();
+            return Err(ErrorKind::ColumnNotFound { name: column.into(), known }.into());
+        };
+        let dtype = sum_type(field)?;
+        let mut fields = self.schema.fields().to_vec();
+        fields[at] = Arc::new(field.clone().with_data_type(dtype.clone()));
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        if let Data::Device(table) = &self.data
+            && let Some(values) = self.summands(table, at, &dtype)?
+        {
+            let mut columns = table.columns.clone();
+            columns[at] = exec::running_sums(&table.device, &values, &table.columns[at])?;
+            return Ok(self.of_table(Table::with_rows(&table.device, schema, columns, table.rows)?));
+        }
+        let whole = self.to_batch()?;
+        let mut columns = whole.columns().to_vec();
+        let values = cast(&columns[at], &dtype)?;
+        columns[at] = match dtype {
+            DataType::Int64 => running_sums::<Int64Type>(&values),
+            DataType::UInt64 => running_sums::<UInt64Type>(&values),
+            _ => running_sums::<Float64Type>(&values),
+        };
+        let batch = RecordBatch::try_new(schema.clone(), columns)?;
+        Ok(DataFrame::new(self.session.clone(), schema, Data::Host([batch].into())))
+    }
+
+    /// A column of the table as a type of sums, with 0 for null. `None` where it came to lie on the host.
+    fn summands(&self, table: &Table, at: usize, dtype: &DataType) -> Result<Option<Column>> {
+        let column = &table.columns[at];
+        if column.dtype == *dtype && column.validity.is_none() {
+            return Ok(Some(column.clone()));
+        }
+        let value = datafusion::logical_expr::cast(col(self.schema.field(at).name()), dtype.clone());
+        let zero = Expr::Literal(ScalarValue::new_zero(dtype)?, None);
+        Ok(match self.select([coalesce(vec![value, zero])])?.data {
+            Data::Device(values) => Some(values.columns[0].clone()),
+            Data::Host(_) => None,
+        })
+    }
+
+    fn of_table(&self, table: Table) -> DataFrame {
+        DataFrame::new(self.session.clone(), table.schema.clone(), Data::Device(table))
+    }
+
+    /// All rows in one batch.
+    fn to_batch(&self) -> Result<RecordBatch> {
+        Ok(concat_batches(&self.schema, &self.to_arrow()?)?)
+    }
+
+    /// All rows in one batch, with their numbers in one more column.
+    fn numbered(&self, name: &str) -> Result<RecordBatch> {
+        let whole = self.to_batch()?;
+        let rows = u32::try_from(whole.num_rows())
+            .map_err(|_| crate::Error::unsupported(format!("{} rows", whole.num_rows()), "row numbers have 32 bits"))?;
+        let fields = self.schema.fields().iter().cloned();
+        let fields: Vec<_> = fields.chain([Arc::new(Field::new(name, DataType::UInt32, false))]).collect();
+        let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows));
+        let columns = whole.columns().iter().cloned().chain([numbers]).collect();
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    }
+
+    /// A name that no column has.
+    fn unused_name(&self, stem: &str) -> String {
+        let mut name = stem.to_string();
+        while self.schema.column_with_name(&name).is_some() {
+            name.push('_');
+        }
+        name
+    }
+}
+
+/// Type of the sums of a column.
+fn sum_type(field: &Field) -> Result<DataType> {
+    match field.data_type() {
+        dtype if dtype.is_signed_integer() => Ok(DataType::Int64),
+        dtype if dtype.is_unsigned_integer() => Ok(DataType::UInt64),
+        DataType::Float32 | DataType::Float64 => Ok(DataType::Float64),
+        other => Err(ErrorKind::TypeMismatch {
+            what: format!("running sums of column {:?}", field.name()),
+            expected: "integers or floats".into(),
+            found: other.to_string(),
+        }
+        .into()),
+    }
+}
+
+/// Integers as row numbers of a frame of so many rows.
+fn row_numbers(numbers: &ArrayRef, rows: usize) -> Result<Int64Array> {
+    // Int64 does not hold every UInt64.
+    let wide = cast(numbers, &DataType::Decimal128(20, 0))?;
+    let wide = wide.as_primitive::<Decimal128Type>();
+    match wide.iter().flatten().find(|row| !(0..rows as i128).contains(row)) {
+        Some(row) => Err(ErrorKind::RowNotFound { row, rows: rows as u64 }.into()),
+        None => Ok(cast(numbers, &DataType::Int64)?.as_primitive().clone()),
+    }
+}
+
+fn running_sums<T: ArrowPrimitiveType>(values: &ArrayRef) -> ArrayRef {
+    let mut sum = T::Native::default();
+    let sums = values.as_primitive::<T>().iter().map(|value| {
+        value.map(|value| {
+            sum = sum.add_wrapping(value);
+            sum
+        })
+    });
+    Arc::new(sums.collect::<PrimitiveArray<T>>())
+}
