@@ -266,31 +266,15 @@ WF_DEVICE i128 fixed_of_f64(f64 value, i64 exponent, bool& lost) {
     return bits >> 63 ? -result : result;
 }
 
-// The same for a multiple of 2^exponent that is not too great.
+// The same for a multiple of 2^exponent below 2^(exponent + 110), with exponents of −900 to 900, by arithmetic of floats, all
+// of it exact: a third of the instructions.
 WF_DEVICE i128 fixed_of_multiple(f64 value, i64 exponent) {
-    const u64 bits = bit_cast<u64>(value);
-    const i32 biased = i32(bits >> 52 & 0x7FF);
-    u64 low = bits & 0xFFFFFFFFFFFFFull;
-    if (biased != 0) low |= u64(1) << 52;
-    i32 shift = (biased != 0 ? biased : 1) - 1075 - i32(exponent);
-    // Bits below the unit are zero; of zero itself all are.
-    if (shift < 0) {
-        low = shift > -64 ? low >> -shift : 0;
-        shift = 0;
-    }
-    u64 high = 0;
-    if (shift >= 64) {
-        high = shift < 128 ? low << (shift - 64) : 0;
-        low = 0;
-    } else if (shift != 0) {
-        high = low >> (64 - shift);
-        low <<= shift;
-    }
-    if (bits >> 63) {
-        low = ~low + 1;
-        high = ~high + (low == 0 ? 1 : 0);
-    }
-    return i128(make_u128(high, low));
+    const f64 whole = double_of_bits(u64(1023 - exponent) << 52);     // 2^−exponent
+    const f64 above = double_of_bits(u64(975 - exponent) << 52);      // 2^−(exponent + 48)
+    const f64 high = floor(value * above);
+    const f64 low = fma(high, -281474976710656.0, value * whole);     // the 48 bits below
+    const i64 top = i64(high);
+    return i128(make_u128(u64(top >> 16), u64(top) << 48 | u64(low)));
 }
 
 // To nearest, ties to even. 2^exponent may be subnormal, so the scaling is in two steps.

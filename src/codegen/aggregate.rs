@@ -112,7 +112,7 @@ pub(crate) enum Attempt {
 const CELL_BYTES: u64 = 48 << 10;
 /// Shared memory that kernels take besides what they ask for.
 const RESERVED: u64 = 4096;
-/// Threads of a block that has a multiprocessor's shared memory to itself.
+/// Threads of a block with cells, which may have a multiprocessor's shared memory to itself.
 const LARGE_BLOCK: u32 = 1024;
 /// A dense domain up to this indexes slots directly whatever the number of rows.
 const SMALL_DOMAIN: u64 = 1 << 16;
@@ -225,14 +225,12 @@ enum Sink {
     Cells {
         cells: Cells,
         copies: u64,
-        threads: u32,
     },
     /// Cells that a hash table of so many slots in shared memory finds.
     HashCells {
         cells: Cells,
         slots: u64,
         copies: u64,
-        threads: u32,
     },
     Partitioned(Plan),
     Atomics,
@@ -246,27 +244,24 @@ fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expec
         DeviceKind::Sim => 2 * CELL_BYTES,
         _ => u64::from(device.properties().shared_per_block).saturating_sub(RESERVED),
     };
-    let block_rows = |threads: u32| rows_per_thread(rows, device).saturating_mul(u64::from(threads)).max(1);
-    let (small, large) = (block_rows(THREADS), block_rows(LARGE_BLOCK));
+    // There is a block for each multiprocessor at least, and they take the tiles in turn.
+    let block_rows = rows / u64::from(device.properties().multiprocessors) + 2 * u64::from(8 * LARGE_BLOCK);
     if let Some(domain) = direct {
-        let cells = Cells::of(feeds, small, false);
+        let cells = Cells::of(feeds, block_rows, false);
         if cells.bytes(domain, 1) <= CELL_BYTES {
             let copies = cells.most_copies(domain, CELL_BYTES);
-            return Sink::Cells { cells, copies, threads: THREADS };
+            return Sink::Cells { cells, copies };
         }
-        let cells = Cells::of(feeds, large, false);
         if cells.bytes(domain, 1) <= all && rows >= domain.saturating_mul(64) {
-            return Sink::Cells { cells, copies: 1, threads: LARGE_BLOCK };
+            return Sink::Cells { cells, copies: 1 };
         }
     } else if let Some(groups) = expected.groups {
-        for (threads, bytes, room) in
-            [(THREADS, CELL_BYTES, ROOM), (LARGE_BLOCK, all, ROOM), (LARGE_BLOCK, all, ROOM / 2)]
-        {
+        let cells = Cells::of(feeds, block_rows, true);
+        for (bytes, room) in [(CELL_BYTES, ROOM), (all, ROOM), (all, ROOM / 2)] {
             let slots = (groups * room).next_power_of_two().max(32);
-            let cells = Cells::of(feeds, block_rows(threads), true);
             if cells.bytes(slots, 1) <= bytes && rows >= slots.saturating_mul(16) {
                 let copies = cells.most_copies(slots, bytes);
-                return Sink::HashCells { cells, slots, copies, threads };
+                return Sink::HashCells { cells, slots, copies };
             }
         }
     }
@@ -406,6 +401,11 @@ fn attempt(
     prepared.set_arena(device, OPERATOR, expected.arena)?;
     let prologue = std::mem::take(&mut prepared.prologue);
     let statements = out.take();
+    // Cells make long dependent chains of few registers: many threads hide them better than many rows of each.
+    let items = match sink {
+        Sink::Cells { .. } | Sink::HashCells { .. } => items_for(prepared.eager_bytes).min(4),
+        _ => items_for(prepared.eager_bytes),
+    };
     let kernel = Kernel {
         feeds: &shape.feeds,
         control: &pointer,
@@ -414,7 +414,7 @@ fn attempt(
         head: &head,
         prologue: &prologue,
         statements: &statements,
-        items: items_for(prepared.eager_bytes),
+        items,
     };
     let mut retry = None;
     if rows > 0 || matches!(sink, Sink::Registers) {
@@ -436,14 +436,14 @@ fn attempt(
                     let text = registers::body(&kernel, &partials, rows_per_thread(rows, device));
                     launch("reduce", text, THREADS, 0)?
                 }
-                Sink::Cells { cells, copies, threads } => {
+                Sink::Cells { cells, copies } => {
                     let text = cells::direct_body(&kernel, cells, &slot_count, *copies, &key, &found);
-                    launch("group_cells", text, *threads, cells.bytes(slots, *copies))?
+                    launch("group_cells", text, LARGE_BLOCK, cells.bytes(slots, *copies))?
                 }
-                Sink::HashCells { cells, slots, copies, threads } => {
+                Sink::HashCells { cells, slots, copies } => {
                     let table = cells::Table { keys: &found, first: "0", mask: &mask };
                     let text = cells::hash_body(&kernel, cells, *slots, *copies, &key, &table);
-                    launch("group_hash_cells", text, *threads, cells.bytes(*slots, *copies))?
+                    launch("group_hash_cells", text, LARGE_BLOCK, cells.bytes(*slots, *copies))?
                 }
                 _ => {
                     let slot = match &occupancy {

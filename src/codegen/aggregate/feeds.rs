@@ -119,6 +119,14 @@ pub(super) fn shape(
     Ok(Shape { layout, feeds, outputs })
 }
 
+/// Exponents, and bits of a value, for which `fixed_of_multiple` is made.
+const UNITS: (i32, i32) = (-900, 900);
+const MULTIPLE_BITS: i32 = 110;
+
+fn exact_in_floats(bound: f64, unit: i32) -> bool {
+    unit >= UNITS.0 && magnitude_bits(bound) - unit.min(UNITS.1) <= MULTIPLE_BITS
+}
+
 /// Values of at most this magnitude lie below 2 to this power, less one.
 pub(super) fn magnitude_bits(bound: f64) -> i32 {
     if bound > 0.0 { bound.log2().floor() as i32 + 2 } else { -1000 }
@@ -144,7 +152,9 @@ fn sum_accumulator(value: &Value, result: &DataType, floats: FloatSums, ungroupe
                 let bits = 64 - rows.max(1).leading_zeros() as i32;
                 let least = (magnitude_bits(bound) + bits - 126).clamp(-1074, 900);
                 match unit {
-                    Some(unit) if unit >= least => Accumulator::Fixed { exponent: unit.min(900), exact: true },
+                    Some(unit) if unit >= least && exact_in_floats(bound, unit) => {
+                        Accumulator::Fixed { exponent: unit.min(UNITS.1), exact: true }
+                    }
                     _ => Accumulator::Fixed { exponent: least, exact: false },
                 }
             }
