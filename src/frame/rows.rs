@@ -47,10 +47,12 @@ impl DataFrame {
             let (what, expected) = ("row numbers".into(), "one column of integers".into());
             return Err(ErrorKind::TypeMismatch { what, expected, found }.into());
         }
-        if let Data::Device(table) = &self.data
-            && let Data::Device(numbers) = &self.session.scan_frame(rows)?.collect()?.data
-        {
-            return Ok(self.of_table(exec::take(table, &numbers.columns[0])?));
+        if let Data::Device(table) = &self.data {
+            let here = matches!(&rows.data, Data::Device(numbers) if numbers.device.same(&table.device));
+            let moved = if here { rows.clone() } else { self.session.scan_frame(rows)?.collect()? };
+            if let Data::Device(numbers) = &moved.data {
+                return Ok(self.of_table(exec::take(table, &numbers.columns[0])?));
+            }
         }
         let (mut whole, numbers) = (self.to_batch()?, rows.to_batch()?);
         let numbers = row_numbers(numbers.column(0), whole.num_rows())?;
