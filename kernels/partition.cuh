@@ -150,17 +150,21 @@ WF_DEVICE void partition_load(u32* to, const u32* from) {
     }
 }
 
-// Writes the tile's records, which lie by partition, to their places.
-template <u32 THREADS, u32 WORDS>
-WF_DEVICE void partition_write(const u32* staged, u32 total, const u64* bases, u32 word, u32 shift, u32* records) {
+// Writes the tile's records, which lie by partition, to their places. A record's word WORD tells its partition.
+template <u32 THREADS, u32 WORDS, u32 WORD>
+WF_DEVICE void partition_write(const u32* staged, u32 total, const u64* bases, u32 shift, u32* records) {
     typedef typename PartitionUnit<WORDS>::type Unit;
     constexpr u32 COUNT = PartitionUnit<WORDS>::COUNT;
     for (u32 i = threadIdx.x; i < total * COUNT; i += THREADS) {
         const u32 record = i / COUNT;
-        const u64 base = bases[staged[record * WORDS + word] >> shift];
+        const Unit unit = reinterpret_cast<const Unit*>(staged)[i];
+        // Where the unit is the record it holds the word, too.
+        u32 words[sizeof(Unit) / 4];
+        memcpy(words, &unit, sizeof(Unit));
+        const u32 bits = COUNT == 1 ? words[WORD] : staged[record * WORDS + WORD];
+        const u64 base = bases[bits >> shift];
         if (base != PARTITION_FULL) {
-            store_stream(reinterpret_cast<Unit*>(records) + (base + record) * COUNT + i % COUNT,
-                         reinterpret_cast<const Unit*>(staged)[i]);
+            store_stream(reinterpret_cast<Unit*>(records) + (base + record) * COUNT + i % COUNT, unit);
         }
     }
     __syncthreads();  // all is written before the next tile stages

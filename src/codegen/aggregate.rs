@@ -27,7 +27,7 @@ use super::emit::Emitter;
 use super::flow::{Flow, Source};
 use super::generator::{Generator, Pass};
 use super::groups::{Accumulator, GroupKeys, GroupSlots, Occupancy};
-use super::kernel::{Control, Generated, Retry, THREADS, items_for, striding_blocks};
+use super::kernel::{Control, Generated, Retry, THREADS, items_for};
 use super::keys::{KeyLayout, NullKeys};
 use crate::column::Relation;
 use crate::device::{Buffer, Device, DeviceKind};
@@ -244,7 +244,7 @@ fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expec
         DeviceKind::Sim => 2 * CELL_BYTES,
         _ => u64::from(device.properties().shared_per_block).saturating_sub(RESERVED),
     };
-    // There is a block for each multiprocessor at least, and they take the tiles in turn.
+    // As in `rows_per_thread`.
     let block_rows = rows / u64::from(device.properties().multiprocessors) + 2 * u64::from(8 * LARGE_BLOCK);
     if let Some(domain) = direct {
         let cells = Cells::of(feeds, block_rows, false);
@@ -425,10 +425,7 @@ fn attempt(
             let launch = |stem: &str, text: String, threads: u32, shared: u64| -> Result<bool> {
                 let tiles = rows.div_ceil(u64::from(kernel.items * threads));
                 let kernel = Generated::with_threads(device, stem, &prepared, &text, threads)?;
-                match threads {
-                    THREADS => kernel.launch(device, striding_blocks(device, tiles), shared as u32)?,
-                    _ => kernel.fill(device, tiles, shared as u32)?,
-                }
+                kernel.fill(device, tiles, shared as u32)?;
                 Ok(text.contains("fail("))
             };
             let fails = match &sink {
@@ -503,9 +500,8 @@ fn is_in_place(flow: &Flow) -> bool {
     flow.steps.is_empty() && matches!(&flow.source, Source::Relation(relation) if Relation::is_dense(relation))
 }
 
+/// Most rows that a thread of a block of [`THREADS`] sees. There is a block for each multiprocessor at least, and they take
+/// the tiles, of up to 8 rows a thread, in turn.
 fn rows_per_thread(rows: u64, device: &Device) -> u64 {
-    // A block takes every gridDim-th tile; tiles hold at most 8 × THREADS rows.
-    let tiles = rows.div_ceil(u64::from(THREADS)).max(1);
-    let blocks = u64::from(striding_blocks(device, tiles));
-    tiles.div_ceil(blocks) + 8
+    rows / (u64::from(device.properties().multiprocessors) * u64::from(THREADS)) + 2 * 8
 }

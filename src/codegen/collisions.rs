@@ -5,7 +5,7 @@ use super::emit::Emitter;
 use super::flow::{Flow, Source};
 use super::generator::{Generator, Pass};
 use super::groups::{GroupKeys, Occupancy};
-use super::kernel::{Control, Generated, Retry, THREADS, items_for, striding_blocks};
+use super::kernel::{Control, Generated, Retry, THREADS, items_for};
 use super::keys::emit_same;
 use super::materialize::striding_body;
 use crate::device::Device;
@@ -48,7 +48,7 @@ pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) ->
     let items = items_for(prepared.eager_bytes);
     let head = format!("const u64 rows = {row_count};\n");
     let body = striding_body(&head, items, &prepared.prologue, &out.take());
-    let blocks = striding_blocks(device, rows.div_ceil(u64::from(items * THREADS)));
-    Generated::new(device, "group_verify", &prepared, &body)?.launch(device, blocks, 0)?;
+    let tiles = rows.div_ceil(u64::from(items * THREADS));
+    Generated::new(device, "group_verify", &prepared, &body)?.fill(device, tiles, 0)?;
     Ok(control.read()?.0.has(Retry::COLLISION))
 }

@@ -112,7 +112,8 @@ impl Generated {
         Ok(Generated { kernel, arguments: prepared.params.arguments(), threads })
     }
 
-    /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles.
+    /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles. Float sums depend on that
+    /// number, which kernel, device and tiles alone decide.
     pub(crate) fn fill(&self, device: &Device, tiles: u64, shared: u32) -> Result<()> {
         let blocks = u64::from(device.full_grid(&self.kernel, self.threads, shared)?);
         self.launch(device, tiles.clamp(1, blocks) as u32, shared)
@@ -136,10 +137,4 @@ pub(crate) fn items_for(eager_bytes: usize) -> u32 {
         73..=144 => 2,
         _ => 1,
     }
-}
-
-/// Blocks for a kernel that strides over tiles: enough to fill the device several times over, no more than tiles. A
-/// function of device and rows only, because float sums depend on it.
-pub(crate) fn striding_blocks(device: &Device, tiles: u64) -> u32 {
-    tiles.clamp(1, u64::from(device.properties().multiprocessors) * 8) as u32
 }

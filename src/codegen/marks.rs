@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::generator::{Generator, Prepared};
-use super::kernel::{Generated, THREADS, items_for, striding_blocks};
+use super::kernel::{Generated, THREADS, items_for};
 use super::params::Later;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
@@ -83,8 +83,8 @@ impl Marks {
              kept[k] = __ballot_sync(FULL_WARP, keep);\n}}\n\
              mark_rows<THREADS, ITEMS>(tile * ((u64)ITEMS * THREADS), rows, kept, {marks_name}, {counts_name});\n}}\n"
         );
-        let blocks = striding_blocks(device, rows.div_ceil(u64::from(items * THREADS)));
-        Generated::new(device, "mark", prepared, &body)?.launch(device, blocks, 0)?;
+        let tiles = rows.div_ceil(u64::from(items * THREADS));
+        Generated::new(device, "mark", prepared, &body)?.fill(device, tiles, 0)?;
         let begins = Arc::new(exclusive_scan_u32(device, &counts, tiles)?);
         Ok(Marked { marks, begins, tiles })
     }

@@ -14,7 +14,7 @@ use super::arena::Arena;
 use super::emit::Emitter;
 use super::flow::Flow;
 use super::generator::{Generator, Pass, Prepared};
-use super::kernel::{Control, Generated, THREADS, items_for, striding_blocks};
+use super::kernel::{Control, Generated, THREADS, items_for};
 use super::marks::{Marked, Marks};
 use super::params::Later;
 use super::value::{Value, widen};
@@ -151,7 +151,7 @@ pub(crate) fn materialize(
                 let blocks = u32::try_from(tiles).map_err(|_| Error::unsupported(operator, "more than 2^32 tiles"))?;
                 kernel.launch(device, blocks, 0)?;
             } else {
-                kernel.launch(device, striding_blocks(device, tiles), 0)?;
+                kernel.fill(device, tiles, 0)?;
             }
             let asked = if prepared.arena.is_some() { control.characters()? } else { 0 };
             if asked <= arena {
@@ -284,7 +284,7 @@ pub(crate) fn for_each(
     let statements = out.take();
     let text = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));
-    Generated::new(device, "each", &prepared, &text)?.launch(device, striding_blocks(device, tiles), 0)?;
+    Generated::new(device, "each", &prepared, &text)?.fill(device, tiles, 0)?;
     // What was stored by a run that ran out of characters cannot be taken back.
     if prepared.arena.is_some() && control.characters()? > arena {
         return Err(Error::unsupported("join", "its conditions make more characters than were reserved"));

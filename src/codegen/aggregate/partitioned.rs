@@ -18,7 +18,7 @@ use super::cells::{Cells, Flush, Table, hash_slot, hashed_update};
 use super::feeds::Feed;
 use super::{Hoisted, Kernel};
 use crate::codegen::generator::Prepared;
-use crate::codegen::kernel::{Control, Generated, Retry, THREADS, striding_blocks};
+use crate::codegen::kernel::{Control, Generated, Retry, THREADS};
 use crate::codegen::params::{Later, Params};
 use crate::codegen::value::Value;
 use crate::column::Repr;
@@ -29,13 +29,15 @@ use crate::ops::partition::Partitions;
 const OPERATOR: &str = "aggregate";
 /// More partitions make the runs that a tile writes too short.
 const MOST_PARTS: u64 = 4096;
+/// So few partitions that small tiles write long runs, too; two of those share a multiprocessor.
+const FEW_PARTS: u64 = 128;
 /// Words of a record: more, and a tile holds too few rows.
 const MOST_WORDS: usize = 16;
 /// Shared memory that kernels take besides what they ask for.
 const RESERVED: u64 = 4096;
 /// Cells of a hash table in use: few, while that costs no more partitions than there are multiprocessors; else most.
 const LOW_LOAD: f64 = 0.2;
-const HIGH_LOAD: f64 = 0.7;
+const HIGH_LOAD: f64 = 0.75;
 /// A partition of so many times the mean is collected by several blocks.
 const SKEWED: u64 = 4;
 /// Items of records for each multiprocessor.
@@ -376,7 +378,7 @@ impl Plan {
         let text = self.sample_text(kernel, names, key);
         let tiles = self.rows.div_ceil(step).div_ceil(u64::from(kernel.items * THREADS));
         let sample = Generated::new(device, "group_sample", prepared, &text)?;
-        sample.launch(device, striding_blocks(device, tiles), parts * 4)?;
+        sample.fill(device, tiles, parts * 4)?;
 
         let partitions = Partitions::new(device, &histogram, parts, self.rows, step)?;
         let bytes = self.record.words * 4;
@@ -405,11 +407,10 @@ impl Plan {
         let fits = |threads: u32, items: u32| {
             u64::from(items * threads) * self.record.words as u64 * 4 + self.parts * 12 <= most
         };
-        let mut tiles = [(1024, 8), (1024, 4), (1024, 2), (512, 2), (256, 2)].into_iter();
-        if let Ok(asked) = std::env::var("WARPFRAME_SPREAD") {
-            let (a, b) = asked.split_once(',').unwrap();
-            return (a.parse().unwrap(), b.parse().unwrap());
+        if self.parts <= FEW_PARTS && fits(512, 8) {
+            return (512, 8);
         }
+        let mut tiles = [(1024, 8), (1024, 4), (1024, 2), (512, 2), (256, 2)].into_iter();
         tiles.find(|&(threads, items)| fits(threads, items)).unwrap_or((256, 1))
     }
 
@@ -472,7 +473,7 @@ impl Plan {
              partition_copy<WORDS>(staged + (counts[place[k] >> 16] + (place[k] & 0xFFFFu)) * WORDS, record);\n\
              }} while (0);\n}}\n}}\n\
              __syncthreads();  // records lie by partition\n\
-             partition_write<THREADS, WORDS>(staged, total, bases, {word}, {shift}, {records});\n}}\n{flag}\n",
+             partition_write<THREADS, WORDS, {word}>(staged, total, bases, {shift}, {records});\n}}\n{flag}\n",
             parts = names.parts,
             words = self.record.words,
             head = kernel.head,
