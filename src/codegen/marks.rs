@@ -83,8 +83,8 @@ impl Marks {
              kept[k] = __ballot_sync(FULL_WARP, keep);\n}}\n\
              mark_rows<THREADS, ITEMS>(tile * ((u64)ITEMS * THREADS), rows, kept, {marks_name}, {counts_name});\n}}\n"
         );
-        let tiles = rows.div_ceil(u64::from(items * THREADS));
-        Generated::new(device, "mark", prepared, &body)?.fill(device, tiles, 0)?;
+        let steps = rows.div_ceil(u64::from(items * THREADS));
+        Generated::new(device, "mark", prepared, &body)?.fill(device, steps, 0)?;
         let begins = Arc::new(exclusive_scan_u32(device, &counts, tiles)?);
         Ok(Marked { marks, begins, tiles })
     }

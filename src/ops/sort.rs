@@ -81,7 +81,7 @@ fn argsort_tuned(
         return identity(device, rows);
     }
     let key = *key;
-    if key.bits > 0 && rows >= tuning.sampled_rows {
+    if key.bits > 0 && rows >= tuning.sampled_rows && prefix_pays(&key, rows) {
         let spread = spread(device, &key, more.is_empty(), rows)?;
         if let Some(sorted) = spread.prefix.filter(|sorted| sorted + index_bits(rows) <= 64)
             && let Some(order) = argsort_prefix(device, &key, &spread, sorted, more, rows, tuning)?
@@ -108,6 +108,11 @@ fn argsort_tuned(
 
 fn spread(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64) -> Result<Spread> {
     Spread::sampled(device, key, alone, rows, SAMPLES.min(rows / ROWS_A_SAMPLE).max(2))
+}
+
+/// Whether the bits that tell so many rows apart can be fewer digits than the key has.
+fn prefix_pays(key: &SortKey<'_>, rows: u64) -> bool {
+    key.bits.div_ceil(8) > index_bits(rows).div_ceil(8)
 }
 
 /// Bits of a row's number.
@@ -244,7 +249,7 @@ fn sort_by_key(
 ) -> Result<(Buffer, Option<Buffer>)> {
     numbered(OPERATOR, rows)?;
     let pass = Pass::of(key.kind.width(), payload.map_or(0, |(_, width)| width));
-    if rows > 1 && rows >= tuning.sampled_rows {
+    if rows > 1 && rows >= tuning.sampled_rows && prefix_pays(key, rows) {
         let spread = spread(device, key, true, rows)?;
         let narrow = SortKey { base: spread.base, bits: spread.bits, ..*key };
         let sorted = spread.prefix.unwrap_or(narrow.bits);

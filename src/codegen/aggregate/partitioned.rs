@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   sample    counts some rows by partition, for how much room each needs
-//!   spread    writes each row's record (key, arguments) to its partition; computes rows twice, once for the partition and
-//!             once for the record, because registers do not hold the records of a tile
+//!   spread    writes each row's record (key, arguments) to its partition; computes keys first and arguments once all are
+//!             counted, because registers do not hold the records of a tile
 //!   collect   reads records partition by partition into cells, and those into the slots
 //! ```
 //!
@@ -29,8 +29,6 @@ use crate::ops::partition::Partitions;
 const OPERATOR: &str = "aggregate";
 /// More partitions make the runs that a tile writes too short.
 const MOST_PARTS: u64 = 4096;
-/// So few partitions that small tiles write long runs, too; two of those share a multiprocessor.
-const FEW_PARTS: u64 = 128;
 /// Words of a record: more, and a tile holds too few rows.
 const MOST_WORDS: usize = 16;
 /// Shared memory that kernels take besides what they ask for.
@@ -130,12 +128,17 @@ impl Record {
         (record.words <= MOST_WORDS && record.flags.len() <= 32).then_some(record)
     }
 
-    /// Statements that store a row to the array `to` of words.
-    fn emit_store(&self, key: &str, to: &str) -> String {
-        let mut text = match self.key {
+    /// Statements that store a row's key to the array `to` of words.
+    fn emit_key(&self, key: &str, to: &str) -> String {
+        match self.key {
             1 => format!("{to}[0] = (u32){key};\n"),
             _ => format!("const u64 mixed = hash_mix({key});\n{to}[0] = (u32)mixed;\n{to}[1] = (u32)(mixed >> 32);\n"),
-        };
+        }
+    }
+
+    /// Statements that store what is behind the key.
+    fn emit_values(&self, to: &str) -> String {
+        let mut text = String::new();
         for (code, carry, at) in &self.values {
             let mut word = |offset: usize, value: String| text.push_str(&format!("{to}[{}] = {value};\n", at + offset));
             match carry {
@@ -407,9 +410,6 @@ impl Plan {
         let fits = |threads: u32, items: u32| {
             u64::from(items * threads) * self.record.words as u64 * 4 + self.parts * 12 <= most
         };
-        if self.parts <= FEW_PARTS && fits(512, 8) {
-            return (512, 8);
-        }
         let mut tiles = [(1024, 8), (1024, 4), (1024, 2), (512, 2), (256, 2)].into_iter();
         tiles.find(|&(threads, items)| fits(threads, items)).unwrap_or((256, 1))
     }
@@ -448,7 +448,8 @@ impl Plan {
     fn spread_text(&self, kernel: &Kernel<'_>, names: &Names, key: &str, items: u32) -> String {
         let (word, shift) = self.part();
         format!(
-            "constexpr int ITEMS = {items};\nconst u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\n{head}\
+            "constexpr int ITEMS = {items};\nconst u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\n\
+             constexpr u32 KEY = {key_words};\n{head}\
              WF_DYNAMIC_SHARED(dynamic);\n\
              u32* const staged = (u32*)dynamic;\n\
              u64* const bases = (u64*)(staged + ITEMS * THREADS * WORDS);\n\
@@ -459,17 +460,18 @@ impl Plan {
              #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
              for (u32 i = threadIdx.x; i < PARTS; i += THREADS) counts[i] = 0;\n\
              __syncthreads();  // counts are fresh\n\
-             u32 place[ITEMS];\n{{\n{prologue}\
+             u32 keys[ITEMS][KEY];\nu32 place[ITEMS];\n{{\n{prologue}\
              #pragma unroll\n\
              for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nplace[k] = PARTITION_NONE;\n\
-             if (row < rows) do {{\n{statements}u32 record[WORDS];\n{store}\
-             const u32 part = record[{word}] >> {shift};\n\
+             if (row < rows) do {{\n{statements}{key}\
+             const u32 part = keys[k][{word}] >> {shift};\n\
              place[k] = part << 16 | atomicAdd(counts + part, 1u);\n}} while (0);\n}}\n}}\n\
              __syncthreads();  // all are counted\n\
              const u32 total = partition_reserve<THREADS>(counts, bases, PARTS, {cursors}, {begins}, full);\n{{\n{prologue}\
              #pragma unroll\n\
              for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\n\
-             if (place[k] != PARTITION_NONE) do {{\n{statements}u32 record[WORDS];\n{store}\
+             if (place[k] != PARTITION_NONE) do {{\n{statements}u32 record[WORDS];\n\
+             for (u32 w = 0; w < KEY; ++w) record[w] = keys[k][w];\n{values}\
              partition_copy<WORDS>(staged + (counts[place[k] >> 16] + (place[k] & 0xFFFFu)) * WORDS, record);\n\
              }} while (0);\n}}\n}}\n\
              __syncthreads();  // records lie by partition\n\
@@ -479,7 +481,9 @@ impl Plan {
             head = kernel.head,
             prologue = kernel.prologue,
             statements = kernel.statements,
-            store = self.record.emit_store(key, "record"),
+            key = self.record.emit_key(key, "keys[k]"),
+            values = self.record.emit_values("record"),
+            key_words = self.record.key,
             cursors = names.cursors.0,
             begins = names.begins.0,
             records = names.records.0,
