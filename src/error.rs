@@ -18,7 +18,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// ```
 /// use warpframe::{Error, ErrorKind};
-/// let error = Error::from(ErrorKind::Unsupported { what: "window function".into(), why: "not on the device".into() });
+/// let error = Error::from(ErrorKind::Unsupported { what: "an array".into(), why: "not on the device".into() });
 /// assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
 /// ```
 #[derive(Debug)]

@@ -29,6 +29,7 @@ mod segment;
 mod sort;
 mod sweeps;
 mod top;
+mod window;
 
 use std::process::ExitCode;
 
@@ -40,7 +41,7 @@ use harness::{Bench, Outcome};
 use options::Options;
 
 /// All benchmarks of tables of so many rows, by file.
-const OPERATORS: [fn(&Bench, usize) -> Outcome; 11] = [
+const OPERATORS: [fn(&Bench, usize) -> Outcome; 12] = [
     sort::all,
     top::all,
     group::all,
@@ -51,6 +52,7 @@ const OPERATORS: [fn(&Bench, usize) -> Outcome; 11] = [
     reduce::all,
     scan::all,
     pipeline::all,
+    window::all,
     jets::all,
 ];
 

@@ -224,15 +224,7 @@ impl GroupSlots {
             OutputKind::DecimalAverage(sum, count, power) => {
                 let (_, sum) = self.emit_plain(*sum, &dtype, generator);
                 let count = self.emit_word(*count, 0, generator);
-                let factor = 10i128.pow(*power);
-                let scale = format!("((i128)((u128){:#x}ull << 64 | {:#x}ull))", (factor >> 64) as u64, factor as u64);
-                let sum = out.let_("i128", format!("(i128)({sum})"));
-                let scaled = out.let_("i128", format!("(i128)((u128){sum} * (u128){scale})"));
-                let some = out.let_("bool", format!("{count} != 0"));
-                if *power > 0 {
-                    out.fail_if(format!("{some} && {scaled} / {scale} != {sum}"), Failure::Overflow);
-                }
-                let code = out.let_("i128", format!("{some} ? {scaled} / (i128){count} : (i128)0"));
+                let code = decimal_average(&sum, &count, *power, out);
                 Value::new(dtype, Repr::I128, code, valid)
             }
             OutputKind::Pick(at, relation, column) => {
@@ -279,4 +271,17 @@ impl GroupSlots {
         let pointer = generator.params.pointer("const u64", buffer, 0);
         format!("{pointer}[row * {} + {word}]", accumulator.words())
     }
+}
+
+/// A sum of decimals, scaled up by 10^power, over their count; 0 where there are none. Overflow fails.
+pub(crate) fn decimal_average(sum: &str, count: &str, power: u32, out: &mut Emitter) -> String {
+    let factor = 10i128.pow(power);
+    let scale = format!("((i128)((u128){:#x}ull << 64 | {:#x}ull))", (factor >> 64) as u64, factor as u64);
+    let sum = out.let_("i128", format!("(i128)({sum})"));
+    let scaled = out.let_("i128", format!("(i128)((u128){sum} * (u128){scale})"));
+    let some = out.let_("bool", format!("{count} != 0"));
+    if power > 0 {
+        out.fail_if(format!("{some} && {scaled} / {scale} != {sum}"), Failure::Overflow);
+    }
+    out.let_("i128", format!("{some} ? {scaled} / (i128){count} : (i128)0"))
 }

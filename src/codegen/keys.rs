@@ -259,7 +259,7 @@ impl KeyField {
 }
 
 /// The value of a dictionary-encoded column whose code has this name.
-pub(super) fn dictionary_value(
+pub(crate) fn dictionary_value(
     dtype: DataType,
     dictionary: &std::sync::Arc<crate::column::Dictionary>,
     code: String,

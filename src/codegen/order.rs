@@ -48,9 +48,23 @@ pub(crate) fn emit_words(
     params: &mut Params,
     out: &mut Emitter,
 ) -> Result<Vec<Word>> {
-    let mut pieces = vec![];
-    for (value, direction, nulls) in keys {
+    Ok(emit_words_of(keys, 0, params, out)?.0)
+}
+
+/// The same, and how many bits, the highest of all words together, are of the first `leading` keys.
+pub(crate) fn emit_words_of(
+    keys: &[(Value, Direction, NullsPlace)],
+    leading: usize,
+    params: &mut Params,
+    out: &mut Emitter,
+) -> Result<(Vec<Word>, u32)> {
+    let mut pieces: Vec<Piece> = vec![];
+    let mut leading_bits = 0;
+    for (at, (value, direction, nulls)) in keys.iter().enumerate() {
         emit_pieces(value, *direction, *nulls, params, out, &mut pieces)?;
+        if at < leading {
+            leading_bits = pieces.iter().map(|piece| piece.bits).sum();
+        }
     }
     let mut words: Vec<Word> = vec![];
     for piece in pieces.into_iter().filter(|p| p.bits > 0) {
@@ -71,7 +85,7 @@ pub(crate) fn emit_words(
             _ => words.push(Word { name: piece.code, bits: piece.bits }),
         }
     }
-    Ok(words)
+    Ok((words, leading_bits))
 }
 
 fn emit_pieces(

@@ -61,7 +61,7 @@ pub(crate) trait Inputs {
 }
 
 /// Least and greatest value of an integer representation.
-pub(super) fn repr_bounds(repr: Repr) -> (i128, i128) {
+pub(crate) fn repr_bounds(repr: Repr) -> (i128, i128) {
     match repr {
         Repr::I8 => (i8::MIN.into(), i8::MAX.into()),
         Repr::I16 => (i16::MIN.into(), i16::MAX.into()),

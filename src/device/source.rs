@@ -28,6 +28,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("string.cuh", include_str!("../../kernels/string.cuh")),
     ("text.cuh", include_str!("../../kernels/text.cuh")),
     ("time.cuh", include_str!("../../kernels/time.cuh")),
+    ("window.cuh", include_str!("../../kernels/window.cuh")),
 ];
 
 /// A translation unit to compile: a name for diagnostics, and text that may include [`HEADERS`].

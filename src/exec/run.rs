@@ -55,6 +55,7 @@ impl Runner {
             LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input),
             LogicalPlan::Join(join) => self.join(join),
             LogicalPlan::Sort(sort) => self.sort(sort),
+            LogicalPlan::Window(window) => self.window(window),
             LogicalPlan::Limit(limit) => {
                 let (SkipType::Literal(skip), FetchType::Literal(fetch)) =
                     (limit.get_skip_type()?, limit.get_fetch_type()?)

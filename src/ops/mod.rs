@@ -22,6 +22,7 @@ pub(crate) mod sort;
 #[cfg(test)]
 mod testing;
 pub(crate) mod top;
+pub(crate) mod window;
 
 use crate::device::{Grid, Source};
 use crate::error::{Error, Result};
@@ -40,6 +41,7 @@ pub(crate) fn sources() -> Vec<Source> {
     sources.extend(reduce::sources());
     sources.extend(sort::sources());
     sources.extend(segment::sources());
+    sources.extend(window::sources());
     sources
 }
 

@@ -7,6 +7,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, FetchType, Join, LogicalPlan, SkipType, TableScan, build_join_schema};
 
 use super::aggregates::unsupported_aggregate;
+use super::window::unsupported_window;
 use crate::codegen::unsupported;
 use crate::column::Repr;
 use crate::io::{DeviceTable, SourceTable};
@@ -19,6 +20,7 @@ pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
         LogicalPlan::Projection(p) => p.expr.iter().find_map(|e| unsupported(e, p.input.schema())),
         LogicalPlan::Filter(f) => unsupported(&f.predicate, f.input.schema()),
         LogicalPlan::Aggregate(a) => unsupported_aggregate(a),
+        LogicalPlan::Window(w) => unsupported_window(w),
         LogicalPlan::Distinct(Distinct::All(_)) => None,
         LogicalPlan::Join(j) => join(j),
         LogicalPlan::Sort(s) => s.expr.iter().find_map(|e| unsupported(&e.expr, s.input.schema())),

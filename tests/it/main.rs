@@ -26,3 +26,4 @@ mod tables;
 mod text;
 mod tpch;
 mod union;
+mod window;

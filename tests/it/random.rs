@@ -104,7 +104,8 @@ impl Maker {
     }
 
     fn query(&mut self) -> String {
-        match self.rng.random_range(0..12) {
+        match self.rng.random_range(0..14) {
+            12 | 13 => self.windows(),
             0..4 => self.aggregation(),
             4..6 => self.ordered(),
             6 => self.distinct(),
@@ -310,6 +311,95 @@ impl Maker {
         sql
     }
 
+    /// Window functions over one or two sorts. The ids make the order of what looks at places of rows total. Keys are columns:
+    /// expressions that the optimizer pulls out of some windows and not of others trip an assertion of the CPU engine.
+    fn windows(&mut self) -> String {
+        let from = self.from(true);
+        let ids: Vec<_> = from.names.iter().map(|name| format!("{name}.id")).collect();
+        let ids = ids.join(", ");
+        let mut list = vec![ids.clone()];
+        for sort in 0..self.rng.random_range(1..3) {
+            let partition = match self.rng.random_range(0..4) {
+                0 => String::new(),
+                1 => format!("PARTITION BY {}, {}", self.key_column(&from), self.key_column(&from)),
+                _ => format!("PARTITION BY {}", self.key_column(&from)),
+            };
+            let way = self.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
+            let (key, number) = (self.key_column(&from), self.pick(&["k", "k2", "i8", "u8", "x", "w"]));
+            let number = self.column(&from, number);
+            for at in 0..self.rng.random_range(1..4) {
+                let (units, order) = match self.rng.random_range(0..4) {
+                    0 => ("GROUPS", format!("{key}{way}")),
+                    1 => ("RANGE", format!("{number}{way}")),
+                    _ => ("ROWS", format!("{key}{way}, {ids}")),
+                };
+                let call = self.window_call(&from, units == "ROWS");
+                let frame = self.frame(units);
+                let frame = if self.chance(0.3) { String::new() } else { frame };
+                list.push(format!("{call} OVER ({partition} ORDER BY {order} {frame}) AS w{sort}{at}"));
+            }
+        }
+        let mut sql = format!("SELECT {} FROM {}{}", list.join(", "), from.text, self.filter(&from));
+        if self.chance(0.2) {
+            let order = self.column(&from, "k");
+            let _ = write!(sql, " QUALIFY rank() OVER (PARTITION BY {order} ORDER BY {ids}) < 4");
+        }
+        sql
+    }
+
+    fn window_call(&mut self, from: &From, total: bool) -> String {
+        let class = self.pick(&CLASSES);
+        let looks_at_places = if total { 11 } else { 7 };
+        match self.rng.random_range(0..looks_at_places) {
+            0 => self.pick(&["rank()", "dense_rank()", "percent_rank()", "cume_dist()"]).into(),
+            1 => "count(*)".into(),
+            2 => format!("count({})", self.expr(class, from, 1)),
+            3 => {
+                let column = self.pick(&["k", "w", "i8", "u16", "m", "x"]);
+                format!("{}({})", self.pick(&["sum", "avg"]), self.column(from, column))
+            }
+            4 => {
+                let column = self.pick(&["k", "m"]);
+                let filter = self.expr(Class::Bool, from, 1);
+                format!("sum({}) FILTER (WHERE {filter})", self.column(from, column))
+            }
+            5 => {
+                let column = self.pick(&["m38", "s", "sl", "sv", "sd", "x", "u64", "ts", "b", "spread"]);
+                format!("{}({})", self.pick(&["min", "max"]), self.column(from, column))
+            }
+            6 => {
+                let class = self.pick(&[Class::Int, Class::Decimal, Class::Text, Class::Bool, Class::Date]);
+                format!("{}({})", self.pick(&["min", "max"]), self.expr(class, from, 1))
+            }
+            7 => self.pick(&["row_number()", "ntile(3)", "ntile(40)"]).into(),
+            8 => {
+                let (function, by) = (self.pick(&["lag", "lead"]), self.rng.random_range(-1..5));
+                format!("{function}({}, {by})", self.expr(class, from, 1))
+            }
+            9 => {
+                let nulls = self.pick(&["", " IGNORE NULLS"]);
+                format!("{}({}){nulls}", self.pick(&["first_value", "last_value"]), self.expr(class, from, 1))
+            }
+            _ => format!("nth_value({}, {})", self.expr(class, from, 1), self.pick(&[1, 2, 5, -1, -2])),
+        }
+    }
+
+    /// A frame that does not end before it begins.
+    fn frame(&mut self, units: &str) -> String {
+        let bounds = [
+            "UNBOUNDED PRECEDING",
+            "5 PRECEDING",
+            "1 PRECEDING",
+            "CURRENT ROW",
+            "2 FOLLOWING",
+            "30 FOLLOWING",
+            "UNBOUNDED FOLLOWING",
+        ];
+        let start = self.rng.random_range(0..6);
+        let end = self.rng.random_range(start.max(1)..7);
+        format!("{units} BETWEEN {} AND {}", bounds[start], bounds[end])
+    }
+
     fn aggregation(&mut self) -> String {
         let from = self.from(false);
         let keys: Vec<_> = (0..self.rng.random_range(0..4)).map(|_| self.key(&from)).collect();
@@ -339,6 +429,10 @@ impl Maker {
             let class = self.pick(&[Class::Int, Class::Decimal, Class::Text, Class::Bool, Class::Date, Class::Time]);
             return self.expr(class, from, 1);
         }
+        self.key_column(from)
+    }
+
+    fn key_column(&mut self, from: &From) -> String {
         let all = [
             "k", "k2", "w", "b", "s", "sl", "sv", "sd", "d", "m", "m38", "i8", "u8", "i16", "u64", "i64", "x", "f64",
             "f32", "ts", "ts_s",

@@ -13,6 +13,8 @@ const QUERIES: &[&str] = &[
     "SELECT s, sum(f32) AS a, sum(m) AS b FROM t GROUP BY s ORDER BY s",
     "SELECT sum(spread) AS a, avg(f32) AS b, sum(x) AS c FROM t",
     "SELECT a.id, b.x FROM t a JOIN t b ON a.w = b.w AND a.id > b.id ORDER BY a.id, b.id LIMIT 500",
+    "SELECT id, sum(spread) OVER w AS a, avg(x) OVER (PARTITION BY k ORDER BY id) AS b FROM t \
+     WINDOW w AS (PARTITION BY k ORDER BY id ROWS BETWEEN 90 PRECEDING AND 5 FOLLOWING) ORDER BY id",
 ];
 
 /// The query's answer as bytes of its columns: floats are compared bit by bit.
@@ -50,6 +52,8 @@ fn allocations_that_fail_leave_the_session_whole() {
         "SELECT t.id, u.s FROM t JOIN u ON t.k = u.k AND t.sv < u.sv",
         "SELECT t.id, u.s FROM t JOIN u ON t.id = u.id",
         "SELECT s, x FROM t UNION ALL SELECT s, x FROM u",
+        "SELECT id, lag(s) OVER (PARTITION BY k ORDER BY id) AS a, \
+         max(sv) OVER (PARTITION BY k ORDER BY id ROWS BETWEEN 3 PRECEDING AND 1 FOLLOWING) AS b FROM t",
     ] {
         // Resident columns and loaded kernels first.
         pair.check(sql);
@@ -151,7 +155,7 @@ fn errors_at_run_time_leave_the_session_whole() {
 #[test]
 fn strict_sessions_say_what_is_not_on_the_device_and_others_run_it_on_the_cpu() {
     let pair = Pair::with(builder().strict(false)).and("t", Shape::random(2000, 98).batches());
-    let sql = "SELECT k, total, rank() OVER (ORDER BY total DESC) AS place FROM \
+    let sql = "SELECT k, total, median(total) OVER (PARTITION BY k > 3) AS middle FROM \
                (SELECT k, sum(x) AS total FROM t WHERE k2 > 0 GROUP BY k)";
     let before = pair.gpu().counters().launches;
     let (expected, found) = (run(&pair.cpu, sql).expect("it runs"), run(&pair.device, sql).expect("it falls back"));

@@ -1,0 +1,239 @@
+//! Window functions: rows are sorted by partition and order, and each function of one sort is a column computed there.
+//!
+//! ```text
+//!   sort        by partition keys, then order keys, as ORDER BY does
+//!   bounds      each row's partition and peers (`ops/window.rs`)
+//!   frames      for each row the places from `low` up to `high`, by arithmetic; RANGE distances by binary search
+//!   reductions  sums and counts are differences of running ones; extrema and sums of floats are running where a frame
+//!               begins or ends with the partition, else from a tree
+//!   results     one kernel for all functions
+//! ```
+//!
+//! The rows stay in the order of the last sort; their other columns are fetched by the pipeline that reads them.
+
+mod arguments;
+mod functions;
+mod places;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Window};
+
+use self::functions::Results;
+use self::places::Places;
+use super::run::{Runner, anonymous};
+use crate::codegen::{AggregateKind, Codes, Direction, Flow, NullsPlace, Source, Value, emit_words_of, materialize};
+use crate::column::{Column, Relation, Table};
+use crate::device::Buffer;
+use crate::error::{Error, Result};
+use crate::ops::sort::{SortWord, argsort};
+use crate::ops::window::{Bounds, WindowWord, bounds};
+use crate::plan::{Bound, WindowCall, WindowKeys, WindowKind, device_window};
+
+const OPERATOR: &str = "window";
+
+/// Rows in a window's order.
+struct Sorted {
+    relation: Relation,
+    schema: DFSchemaRef,
+    bounds: Bounds,
+    /// Bounds of frames at a distance of values: which, whether it is the start, and each row's.
+    ranges: Vec<(Bound, bool, Buffer)>,
+}
+
+impl Sorted {
+    /// The rows as a pipeline.
+    fn flow(&self) -> Flow {
+        Flow::new(Source::Relation(self.relation.clone()), self.schema.clone())
+    }
+
+    fn rows(&self) -> u64 {
+        self.relation.rows
+    }
+}
+
+impl Runner {
+    pub(super) fn window(&self, window: &Window) -> Result<Flow> {
+        // Windows over windows may find the rows sorted already.
+        let mut chain = vec![window];
+        while let LogicalPlan::Window(below) = &*chain[chain.len() - 1].input {
+            chain.push(below);
+        }
+        let mut flow = self.flow(&chain[chain.len() - 1].input)?;
+        let mut sorted = None;
+        for window in chain.into_iter().rev() {
+            flow = self.window_over(flow, window, &mut sorted)?;
+        }
+        Ok(flow)
+    }
+
+    /// The flow with the window's results; `sorted` says what its rows are sorted by.
+    fn window_over(&self, mut flow: Flow, window: &Window, sorted: &mut Option<WindowKeys>) -> Result<Flow> {
+        let width = flow.schema().fields().len();
+        let calls = (window.window_expr.iter())
+            .map(|expr| {
+                device_window(expr, window.input.schema()).map_err(|why| Error::unsupported(expr.to_string(), why))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        // Those that share their keys share a sort.
+        let (mut pending, mut made): (Vec<usize>, Vec<usize>) = ((0..calls.len()).collect(), vec![]);
+        while let Some(first) = pending.first() {
+            let keys = &calls[*first].keys;
+            let (now, later): (Vec<_>, Vec<_>) = pending.iter().partition(|at| calls[**at].keys == *keys);
+            let of_sort: Vec<&WindowCall> = now.iter().map(|at| &calls[*at]).collect();
+            let is_sorted = sorted.as_ref().is_some_and(|by| by.imply(keys));
+            let relation = self.windows(&flow, keys, is_sorted, &of_sort)?;
+            if !is_sorted {
+                *sorted = Some(keys.clone());
+            }
+            made.extend(now);
+            pending = later;
+            flow = Flow::new(Source::Relation(relation), schema_with(window, width, &made)?);
+        }
+        let Source::Relation(mut relation) = flow.source else { return Ok(flow) };
+        let computed = relation.columns.split_off(width);
+        let mut computed: Vec<_> = made.into_iter().zip(computed).collect();
+        computed.sort_by_key(|(at, _)| *at);
+        relation.columns.extend(computed.into_iter().map(|(_, column)| column));
+        Ok(Flow::new(Source::Relation(relation), window.schema.clone()))
+    }
+
+    /// The flow's rows sorted by the keys, and a further column for each call.
+    fn windows(&self, flow: &Flow, keys: &WindowKeys, is_sorted: bool, calls: &[&WindowCall]) -> Result<Relation> {
+        let (mut relation, columns) = match self.sorted_by(flow, keys, is_sorted)? {
+            Sorting::Empty(relation) => {
+                let fields = anonymous(&calls.iter().map(|call| call.dtype.clone()).collect::<Vec<_>>())?;
+                let empty = Table::empty(&self.device, Arc::new(fields.as_arrow().clone()))?;
+                (relation, empty.columns)
+            }
+            Sorting::Rows(mut sorted) => {
+                sorted.ranges = self.value_bounds(&sorted, keys, calls)?;
+                let columns = self.results(&sorted, calls)?;
+                (sorted.relation, columns)
+            }
+        };
+        relation.indices.push(None);
+        let fresh = relation.indices.len() - 1;
+        relation.columns.extend(columns.into_iter().map(|column| (fresh, column)));
+        Ok(relation)
+    }
+
+    fn sorted_by(&self, flow: &Flow, keys: &WindowKeys, is_sorted: bool) -> Result<Sorting> {
+        let (mut bits, mut partition_bits) = (vec![], 0);
+        let (relation, words) = self.relation_with(OPERATOR, flow, |generator, out| {
+            let partition = keys.partition.iter().map(|expr| (expr, Direction::Ascending, NullsPlace::First));
+            let order = keys.order.iter().map(|key| {
+                let direction = if key.asc { Direction::Ascending } else { Direction::Descending };
+                let nulls = if key.nulls_first { NullsPlace::First } else { NullsPlace::Last };
+                (&key.expr, direction, nulls)
+            });
+            let values = (partition.chain(order))
+                .map(|(expr, direction, nulls)| Ok((generator.expr(expr, out)?, direction, nulls)))
+                .collect::<Result<Vec<_>>>()?;
+            let (words, leading) = emit_words_of(&values, keys.partition.len(), &mut generator.params, out)?;
+            partition_bits = leading;
+            bits = words.iter().map(|word| word.bits).collect();
+            Ok(words.into_iter().map(|word| Value::word(word.name)).collect())
+        })?;
+        let rows = relation.rows;
+        if rows == 0 {
+            return Ok(Sorting::Empty(relation));
+        }
+        if rows >= u64::from(u32::MAX) {
+            return Err(Error::unsupported(OPERATOR, "of more than 2^32 rows"));
+        }
+        let sort_words: Vec<_> =
+            words.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
+        let order = match is_sorted || sort_words.is_empty() {
+            true => None,
+            false => Some(Arc::new(argsort(&self.device, &sort_words, rows)?)),
+        };
+        let mut left = partition_bits;
+        let window_words: Vec<_> = (sort_words.iter())
+            .map(|word| {
+                let of_partition = left.min(word.bits);
+                left -= of_partition;
+                let below = if of_partition == 0 { 64 } else { word.bits - of_partition };
+                WindowWord { keys: word.keys, below }
+            })
+            .collect();
+        let bounds = bounds(&self.device, &window_words, order.as_deref(), rows)?;
+        let relation = match order {
+            Some(order) => self.reindexed(relation, rows, order)?,
+            None => relation,
+        };
+        Ok(Sorting::Rows(Sorted { relation, schema: flow.schema().clone(), bounds, ranges: vec![] }))
+    }
+
+    /// The calls' columns, in the order of the sorted rows.
+    fn results(&self, sorted: &Sorted, calls: &[&WindowCall]) -> Result<Vec<Column>> {
+        let arguments = self.arguments_in_place(sorted, calls)?;
+        let feeds = self.feeds(sorted, calls)?;
+        let parts = self.parts(sorted, calls, &feeds)?;
+        let (_, columns) =
+            materialize(&self.device, OPERATOR, &positions(sorted.rows())?, Codes::Keep, |generator, out| {
+                let places = Places::new(sorted, generator, out);
+                let mut results = Results { sorted, arguments: &arguments, feeds: &feeds, parts: &parts, places };
+                calls.iter().map(|call| results.value(call, generator, out)).collect()
+            })?;
+        Ok(columns)
+    }
+
+    /// The arguments whose values are looked up at other rows: columns that the rows have are not copied.
+    fn arguments_in_place(&self, sorted: &Sorted, calls: &[&WindowCall]) -> Result<Arguments> {
+        let mut exprs: Vec<Expr> = vec![];
+        for call in calls {
+            if let Some(arg) = looked_up(call)
+                && !exprs.contains(arg)
+            {
+                exprs.push(arg.clone());
+            }
+        }
+        if exprs.is_empty() {
+            return Ok(Arguments { exprs, relation: Relation::dense(sorted.rows(), vec![]) });
+        }
+        let types = exprs.iter().map(|expr| expr.get_type(&*sorted.schema)).collect::<Result<Vec<_>, _>>()?;
+        let flow = sorted.flow().project(exprs.clone(), anonymous(&types)?);
+        Ok(Arguments { exprs, relation: self.relation(OPERATOR, &flow)? })
+    }
+}
+
+/// Rows to look at, or none.
+enum Sorting {
+    Empty(Relation),
+    Rows(Sorted),
+}
+
+/// Expressions as columns in the order of the sorted rows.
+struct Arguments {
+    exprs: Vec<Expr>,
+    relation: Relation,
+}
+
+/// The argument of which the call takes another row's value.
+fn looked_up(call: &WindowCall) -> Option<&Expr> {
+    match &call.function {
+        WindowKind::Shift { arg, .. } | WindowKind::Place { arg, .. } => Some(arg),
+        WindowKind::Aggregate(call) if matches!(call.kind, AggregateKind::Min | AggregateKind::Max) => {
+            call.arg.as_ref()
+        }
+        _ => None,
+    }
+}
+
+/// So many rows without columns.
+fn positions(rows: u64) -> Result<Flow> {
+    Ok(Flow::new(Source::Relation(Relation::dense(rows, vec![])), anonymous(&[])?))
+}
+
+/// The input's schema, and the results `made` so far.
+fn schema_with(window: &Window, width: usize, made: &[usize]) -> Result<DFSchemaRef> {
+    let field = |at: usize| {
+        let (qualifier, field) = window.schema.qualified_field(at);
+        (qualifier.cloned(), field.clone())
+    };
+    let fields = (0..width).chain(made.iter().map(|at| width + at)).map(field).collect();
+    Ok(Arc::new(DFSchema::new_with_metadata(fields, HashMap::new())?))
+}
