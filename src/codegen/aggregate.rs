@@ -15,6 +15,7 @@ mod cells;
 mod expected;
 mod feeds;
 mod partitioned;
+mod record;
 mod registers;
 
 use std::sync::Arc;

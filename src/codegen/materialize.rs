@@ -15,7 +15,7 @@ use super::emit::Emitter;
 use super::flow::Flow;
 use super::generator::{Generator, Pass, Prepared};
 use super::kernel::{Control, Generated, THREADS, items_for};
-use super::marks::{Marked, Marks};
+use super::marks::Marks;
 use super::params::Later;
 use super::value::{Value, widen};
 use crate::column::{Column, Encoding, Repr, Stats};
@@ -38,7 +38,7 @@ pub(crate) enum Codes {
 }
 
 /// An output column before the kernel ran.
-struct Output {
+pub(super) struct Output {
     dtype: DataType,
     repr: Repr,
     encoding: Encoding,
@@ -48,7 +48,7 @@ struct Output {
 }
 
 /// Places where the kernel learns its outputs' addresses.
-struct Place {
+pub(super) struct Place {
     value: Value,
     ctype: &'static str,
     data: (String, Later),
@@ -171,94 +171,6 @@ pub(crate) fn materialize(
     finish(device, operator, columns, kept, rows, &prepared)
 }
 
-/// Columns of a flow whose rows probably all come out, each value in the place of its row; nothing is in the places of
-/// rows that do not.
-pub(crate) struct Matches {
-    pub(crate) columns: Vec<Column>,
-    pub(crate) marked: Marked,
-    /// How many rows come out.
-    pub(crate) kept: u64,
-}
-
-/// Runs the flow to columns as long as its source, and marks the rows that come out.
-pub(crate) fn materialize_matches(
-    device: &Device,
-    operator: &'static str,
-    flow: &Flow,
-    outputs: impl FnOnce(&mut Generator<'_>, &mut Emitter) -> Result<Vec<Value>>,
-) -> Result<Matches> {
-    let rows = flow.source.rows();
-    let mut generator = Generator::new(flow);
-    let mut out = Emitter::new("v");
-    generator.stages(Pass::Decide, &mut out)?;
-    let values = outputs(&mut generator, &mut out)?;
-    let places: Vec<_> = values.into_iter().map(|value| place(value, Codes::Keep, &mut generator)).collect();
-    let stores: String = places.iter().map(store).collect();
-    let control = Control::new(device)?;
-    let pointer = generator.params.pointer("u64", &control.0, 0);
-    let row_count = generator.params.word("u64", rows);
-    let marks = Marks::declare(&mut generator);
-    let mut prepared = generator.finish(device, &pointer)?;
-    let mut columns = vec![];
-    for place in &places {
-        columns.push(allocate(device, operator, place, Codes::Keep, rows, &mut prepared)?);
-    }
-    let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
-    let decide = format!("{}const u64 at = row;\n{stores}", out.take());
-    let mut arena = Arena::guess(rows);
-    loop {
-        prepared.set_arena(device, operator, arena)?;
-        let marked = marks.run(device, operator, &mut prepared, &head, &decide, rows)?;
-        let asked = if prepared.arena.is_some() { control.characters()? } else { 0 };
-        if asked > arena {
-            control.reset()?;
-            arena = Arena::larger(arena, asked);
-            continue;
-        }
-        if decide.contains("fail(") {
-            control.read()?;
-        }
-        let kept = marked.kept()?;
-        // Not `kept`: values lie where their rows do.
-        let (_, columns) = finish(device, operator, columns, rows, rows, &prepared)?;
-        return Ok(Matches { columns, marked, kept });
-    }
-}
-
-/// The marked rows of a relation, as columns.
-pub(crate) fn materialize_marked(
-    device: &Device,
-    operator: &'static str,
-    flow: &Flow,
-    marked: &Marked,
-    kept: u64,
-) -> Result<Vec<Column>> {
-    let rows = flow.source.rows();
-    let mut generator = Generator::new(flow);
-    let mut out = Emitter::new("v");
-    generator.close_eager();
-    generator.stages(Pass::Carried, &mut out)?;
-    let width = flow.schema().fields().len();
-    let values = (0..width).map(|at| generator.column(at, &mut out)).collect::<Result<Vec<_>>>()?;
-    let places: Vec<_> = values.into_iter().map(|value| place(value, Codes::Keep, &mut generator)).collect();
-    let stores: String = places.iter().map(store).collect();
-    let control = Control::new(device)?;
-    let pointer = generator.params.pointer("u64", &control.0, 0);
-    let row_count = generator.params.word("u64", rows);
-    let marks = Marks::declare(&mut generator);
-    let mut prepared = generator.finish(device, &pointer)?;
-    let mut columns = vec![];
-    for place in &places {
-        columns.push(allocate(device, operator, place, Codes::Keep, kept, &mut prepared)?);
-    }
-    let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
-    if kept > 0 {
-        let write = format!("{}{stores}", out.take());
-        marks.write(device, &mut prepared, marked, &head, (&write, places.len()), rows)?;
-    }
-    Ok(finish(device, operator, columns, kept, kept, &prepared)?.1)
-}
-
 /// Runs statements for every row that comes out of the flow, in any order and place; they store where they like.
 pub(crate) fn for_each(
     device: &Device,
@@ -337,7 +249,7 @@ fn compacting_body(
     )
 }
 
-fn place(value: Value, codes: Codes, generator: &mut Generator<'_>) -> Place {
+pub(super) fn place(value: Value, codes: Codes, generator: &mut Generator<'_>) -> Place {
     let as_codes = codes == Codes::Keep && value.dictionary.is_some();
     let repr = Repr::of(&value.dtype).expect("the planner admits only types with a representation");
     let ctype = if as_codes { "u32" } else { repr.device_type() };
@@ -346,7 +258,7 @@ fn place(value: Value, codes: Codes, generator: &mut Generator<'_>) -> Place {
     Place { value, ctype, data, validity }
 }
 
-fn store(place: &Place) -> String {
+pub(super) fn store(place: &Place) -> String {
     let value = &place.value;
     let repr = Repr::of(&value.dtype).expect("checked by `place`");
     let code = match (&value.dictionary, place.ctype) {
@@ -367,7 +279,7 @@ fn store(place: &Place) -> String {
     text
 }
 
-fn allocate(
+pub(super) fn allocate(
     device: &Device,
     operator: &'static str,
     place: &Place,
@@ -402,7 +314,7 @@ fn allocate(
     Ok(Output { dtype: value.dtype.clone(), repr, encoding, stats, data, validity })
 }
 
-fn finish(
+pub(super) fn finish(
     device: &Device,
     operator: &'static str,
     outputs: Vec<Output>,

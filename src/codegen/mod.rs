@@ -15,6 +15,7 @@ mod groups;
 mod kernel;
 mod keys;
 mod marks;
+mod matches;
 mod materialize;
 mod order;
 mod params;
@@ -30,6 +31,7 @@ pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual, Source
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use groups::{Accumulator, GroupOutput, OutputKind, decimal_average};
 pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value};
-pub(crate) use materialize::{Codes, for_each, materialize, materialize_marked, materialize_matches};
+pub(crate) use matches::{materialize_marked, materialize_matches};
+pub(crate) use materialize::{Codes, for_each, materialize};
 pub(crate) use order::{Direction, NullsPlace, emit_words, emit_words_of};
 pub(crate) use value::{Value, repr_bounds, widen};

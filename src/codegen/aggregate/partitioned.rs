@@ -16,12 +16,11 @@ use std::sync::Arc;
 
 use super::cells::{Cells, Flush, Table, hash_slot, hashed_update};
 use super::feeds::Feed;
+use super::record::Record;
 use super::{Hoisted, Kernel};
 use crate::codegen::generator::Prepared;
 use crate::codegen::kernel::{Control, Generated, Retry, THREADS};
 use crate::codegen::params::{Later, Params};
-use crate::codegen::value::Value;
-use crate::column::Repr;
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::Result;
 use crate::ops::partition::Partitions;
@@ -29,8 +28,6 @@ use crate::ops::partition::Partitions;
 const OPERATOR: &str = "aggregate";
 /// More partitions make the runs that a tile writes too short.
 const MOST_PARTS: u64 = 4096;
-/// Words of a record: more, and a tile holds too few rows.
-const MOST_WORDS: usize = 16;
 /// Shared memory that kernels take besides what they ask for.
 const RESERVED: u64 = 4096;
 /// Cells of a hash table in use: few, while that costs no more partitions than there are multiprocessors; else most.
@@ -49,158 +46,6 @@ const FROM: u64 = 1 << 22;
 /// The same on the simulator, whose tests are small, as are its partitions.
 const FROM_ON_SIMULATOR: u64 = 1 << 11;
 const SHARED_ON_SIMULATOR: u64 = 8 << 10;
-
-/// How a value travels in a record.
-#[derive(Debug, Clone, Copy)]
-enum Carry {
-    /// The low 32 bits of an integer, extended with its sign or with zeros.
-    Signed32,
-    Unsigned32,
-    F32,
-    Word64,
-    F64,
-    Word128,
-}
-
-impl Carry {
-    fn of(value: &Value) -> Carry {
-        if value.dictionary.is_some() {
-            return Carry::Unsigned32;
-        }
-        let (low, high) = value.bounds();
-        match value.repr {
-            Repr::F32 => Carry::F32,
-            Repr::F64 => Carry::F64,
-            _ if low >= i128::from(i32::MIN) && high <= i128::from(i32::MAX) => Carry::Signed32,
-            _ if low >= 0 && high <= i128::from(u32::MAX) => Carry::Unsigned32,
-            Repr::I128 if i64::try_from(low).is_err() || i64::try_from(high).is_err() => Carry::Word128,
-            _ => Carry::Word64,
-        }
-    }
-
-    fn words(self) -> usize {
-        match self {
-            Carry::Signed32 | Carry::Unsigned32 | Carry::F32 => 1,
-            Carry::Word64 | Carry::F64 => 2,
-            Carry::Word128 => 4,
-        }
-    }
-}
-
-/// What a record holds behind its key.
-pub(super) struct Record {
-    /// Words of the key: one of a dense key, two of a mixed one.
-    key: usize,
-    /// Code of each value, how it is carried, and its first word.
-    values: Vec<(String, Carry, usize)>,
-    /// Conditions, a bit each, in the last word.
-    flags: Vec<String>,
-    words: usize,
-}
-
-/// How a value is called where the pipeline computes it.
-fn code_of(value: &Value) -> &str {
-    value.dictionary.as_ref().map_or(&value.code, |input| &input.code)
-}
-
-impl Record {
-    /// `None`: it would be too wide, or a value has no fixed width.
-    fn of(feeds: &[Feed], dense: bool) -> Option<Record> {
-        let key = if dense { 1 } else { 2 };
-        let mut record = Record { key, values: vec![], flags: vec![], words: key };
-        for feed in feeds {
-            if let Some(value) = &feed.value {
-                if value.repr == Repr::View && value.dictionary.is_none() {
-                    return None;
-                }
-                let code = code_of(value).to_string();
-                if !record.values.iter().any(|(known, ..)| *known == code) {
-                    let carry = Carry::of(value);
-                    record.values.push((code, carry, record.words));
-                    record.words += carry.words();
-                }
-            }
-            if let Some(valid) = feed.valid.as_ref().filter(|valid| !record.flags.contains(valid)) {
-                record.flags.push(valid.clone());
-            }
-        }
-        record.words += usize::from(!record.flags.is_empty());
-        (record.words <= MOST_WORDS && record.flags.len() <= 32).then_some(record)
-    }
-
-    /// Statements that store a row's key to the array `to` of words.
-    fn emit_key(&self, key: &str, to: &str) -> String {
-        match self.key {
-            1 => format!("{to}[0] = (u32){key};\n"),
-            _ => format!("const u64 mixed = hash_mix({key});\n{to}[0] = (u32)mixed;\n{to}[1] = (u32)(mixed >> 32);\n"),
-        }
-    }
-
-    /// Statements that store what is behind the key.
-    fn emit_values(&self, to: &str) -> String {
-        let mut text = String::new();
-        for (code, carry, at) in &self.values {
-            let mut word = |offset: usize, value: String| text.push_str(&format!("{to}[{}] = {value};\n", at + offset));
-            match carry {
-                Carry::Signed32 | Carry::Unsigned32 => word(0, format!("(u32)({code})")),
-                Carry::F32 => word(0, format!("bits({code})")),
-                Carry::F64 => {
-                    word(0, format!("(u32)bits({code})"));
-                    word(1, format!("(u32)(bits({code}) >> 32)"));
-                }
-                Carry::Word64 | Carry::Word128 => {
-                    for offset in 0..carry.words() {
-                        word(offset, format!("(u32)({code} >> {})", 32 * offset));
-                    }
-                }
-            }
-        }
-        if !self.flags.is_empty() {
-            let bits = self.flags.iter().enumerate().map(|(bit, f)| format!("({f} ? {}u : 0u)", 1u32 << bit));
-            text.push_str(&format!("{to}[{}] = {};\n", self.words - 1, bits.collect::<Vec<_>>().join(" | ")));
-        }
-        text
-    }
-
-    /// Statements that give a record's values names again, and the feeds that speak of those.
-    fn emit_load(&self, from: &str, feeds: &[Feed]) -> (String, Vec<Feed>) {
-        let mut text = String::new();
-        let wide = |at: usize| format!("((u64){from}[{at}] | (u64){from}[{}] << 32)", at + 1);
-        for (i, (_, carry, at)) in self.values.iter().enumerate() {
-            let (ctype, value) = match carry {
-                Carry::Signed32 => ("i64", format!("(i64)(i32){from}[{at}]")),
-                Carry::Unsigned32 => ("u32", format!("{from}[{at}]")),
-                Carry::F32 => ("f32", format!("float_of_bits({from}[{at}])")),
-                Carry::F64 => ("f64", format!("double_of_bits({})", wide(*at))),
-                Carry::Word64 => ("u64", wide(*at)),
-                Carry::Word128 => ("i128", format!("i128(make_u128({}, {}))", wide(at + 2), wide(*at))),
-            };
-            text.push_str(&format!("const {ctype} carried{i} = {value};\n"));
-        }
-        for bit in 0..self.flags.len() {
-            text.push_str(&format!("const bool flag{bit} = ({from}[{}] >> {bit} & 1) != 0;\n", self.words - 1));
-        }
-        let renamed = |feed: &Feed| {
-            let mut feed = feed.clone();
-            feed.valid = feed.valid.map(|valid| {
-                let bit = self.flags.iter().position(|flag| *flag == valid);
-                format!("flag{}", bit.expect("every condition is in the record"))
-            });
-            feed.value = feed.value.map(|value| {
-                let at = self.values.iter().position(|(code, ..)| *code == code_of(&value));
-                let at = at.expect("every value is in the record");
-                let mut value = value;
-                match &mut value.dictionary {
-                    Some(input) => input.code = format!("carried{at}"),
-                    None => value.code = format!("(({})carried{at})", value.repr.device_type()),
-                }
-                value
-            });
-            feed
-        };
-        (text, feeds.iter().map(renamed).collect())
-    }
-}
 
 /// What the groups' keys are.
 #[derive(Debug, Clone, Copy)]
