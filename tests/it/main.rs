@@ -21,6 +21,7 @@ mod rows;
 mod runs;
 mod semi;
 mod session;
+mod slt;
 mod sort;
 mod tables;
 mod text;
