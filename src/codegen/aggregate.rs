@@ -32,7 +32,7 @@ use super::kernel::{Control, Generated, Retry, THREADS, items_for};
 use super::keys::{KeyLayout, NullKeys};
 use crate::column::Relation;
 use crate::device::{Buffer, Device, DeviceKind};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use cells::Cells;
 use expected::Expected;
 use feeds::{Feed, argument, shape};
@@ -196,6 +196,8 @@ enum Tried {
     WantsSample,
     /// The strings that were made took this many bytes, more than there were.
     ArenaFull(u64),
+    /// Memory does not suffice for records of all rows.
+    NoRoom,
 }
 
 /// Aggregates the flow by `groups`.
@@ -211,6 +213,7 @@ pub(crate) fn aggregate(
     loop {
         match attempt(device, flow, groups, calls, manner, &expected)? {
             Tried::WantsSample => expected = expected::sample(device, flow, groups, manner.seed)?,
+            Tried::NoRoom => expected.frugal = true,
             Tried::ArenaFull(asked) => expected.arena = Arena::larger(expected.arena, asked),
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::TABLE_FULL) => expected.too_few(),
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::INEXACT) => return Ok(Attempt::Inexact),
@@ -267,7 +270,10 @@ fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expec
         }
     }
     let domain = direct.map(Domain::Dense).or(expected.groups.map(Domain::Any));
-    match domain.filter(|_| !text).and_then(|domain| Plan::of(device, feeds, domain, rows, flow.estimate)) {
+    match domain
+        .filter(|_| !text && !expected.frugal)
+        .and_then(|domain| Plan::of(device, feeds, domain, rows, flow.estimate))
+    {
         Some(plan) => Sink::Partitioned(plan),
         None => Sink::Atomics,
     }
@@ -421,7 +427,10 @@ fn attempt(
     if rows > 0 || matches!(sink, Sink::Registers) {
         if let (Sink::Partitioned(plan), Some(names)) = (&sink, &partitions) {
             let target = Target { found: &found, fresh: &fresh };
-            retry = Some(plan.run(device, &mut prepared, names, &kernel, &control, &key, &target)?);
+            match plan.run(device, &mut prepared, names, &kernel, &control, &key, &target) {
+                Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => return Ok(Tried::NoRoom),
+                done => retry = Some(done?),
+            }
         } else {
             let launch = |stem: &str, text: String, threads: u32, shared: u64| -> Result<bool> {
                 let tiles = rows.div_ceil(u64::from(kernel.items * threads));

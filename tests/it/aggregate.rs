@@ -7,7 +7,7 @@ use warpframe::arrow::array::{
 };
 use warpframe::device::DeviceKind;
 
-use crate::differential::Pair;
+use crate::differential::{Pair, builder};
 use crate::tables::{Shape, columns};
 
 #[test]
@@ -264,4 +264,26 @@ fn groups_of_many_rows_by_every_way() {
             _ => {}
         }
     }
+}
+
+#[test]
+fn groups_of_many_rows_where_memory_is_short() {
+    const ROWS: i64 = 60_000;
+    let ints = |of: &dyn Fn(i64) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values((0..ROWS).map(of))) };
+    let table = columns(vec![
+        ("k", ints(&|row| row * 7919 % 9000)),
+        ("x", ints(&|row| row.wrapping_mul(0x5555_5555_1234_5677))),
+    ]);
+    let sql = "SELECT k, sum(x), min(x) FROM t GROUP BY k";
+    // Columns take 0.96 MB, slots 0.23, and records of all rows 0.73.
+    let pair =
+        Pair::with(builder().strict(true).memory_limit("1700kB".parse().expect("a limit"))).and("t", table.clone());
+    let collected =
+        |pair: &Pair| pair.gpu().launches().keys().filter(|name| name.starts_with("group_collect_")).count();
+    pair.check(sql);
+    assert_eq!(collected(&pair), 0, "there was room: {:?}", pair.gpu().memory());
+    let roomy = Pair::of(table);
+    roomy.check(sql);
+    let partitions = pair.gpu().kind() == DeviceKind::Sim || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
+    assert_eq!(collected(&roomy) > 0, partitions);
 }

@@ -21,6 +21,8 @@ pub(super) struct Expected {
     pub(super) arena: u64,
     /// A sample was looked at, or cannot be.
     pub(super) sampled: bool,
+    /// Memory does not suffice for records of all rows.
+    pub(super) frugal: bool,
     /// Groups there may be, as a sample says.
     pub(super) groups: Option<u64>,
     /// Capacity of a hash table in global memory.
@@ -30,7 +32,7 @@ pub(super) struct Expected {
 impl Expected {
     pub(super) fn nothing(flow: &Flow) -> Self {
         let arena = Arena::guess(flow.source.rows());
-        Expected { arena, sampled: false, groups: None, capacity: FIRST_CAPACITY }
+        Expected { arena, sampled: false, frugal: false, groups: None, capacity: FIRST_CAPACITY }
     }
 
     /// Capacity of a hash table in global memory for the groups of so many rows.
