@@ -115,6 +115,8 @@ const CELL_BYTES: u64 = 48 << 10;
 const RESERVED: u64 = 4096;
 /// Threads of a block with cells, which may have a multiprocessor's shared memory to itself.
 const LARGE_BLOCK: u32 = 1024;
+/// Accumulators of which the registers of such a block hold the arguments.
+const MOST_FEEDS: usize = 4;
 /// A dense domain up to this indexes slots directly whatever the number of rows.
 const SMALL_DOMAIN: u64 = 1 << 16;
 /// Slots of a hash table in shared memory for each group.
@@ -408,7 +410,9 @@ fn attempt(
     prepared.set_arena(device, OPERATOR, expected.arena)?;
     let prologue = std::mem::take(&mut prepared.prologue);
     let statements = out.take();
-    // Cells make long dependent chains of few registers: many threads hide them better than many rows of each.
+    // Cells make long dependent chains of few registers: many threads hide them better than many rows of each. Many
+    // accumulators take more registers than so many threads have.
+    let cell_threads = if shape.feeds.len() <= MOST_FEEDS { LARGE_BLOCK } else { LARGE_BLOCK / 2 };
     let items = match sink {
         Sink::Cells { .. } | Sink::HashCells { .. } => items_for(prepared.eager_bytes).min(4),
         _ => items_for(prepared.eager_bytes),
@@ -445,12 +449,12 @@ fn attempt(
                 }
                 Sink::Cells { cells, copies } => {
                     let text = cells::direct_body(&kernel, cells, &slot_count, *copies, &key, &found);
-                    launch("group_cells", text, LARGE_BLOCK, cells.bytes(slots, *copies))?
+                    launch("group_cells", text, cell_threads, cells.bytes(slots, *copies))?
                 }
                 Sink::HashCells { cells, slots, copies } => {
                     let table = cells::Table { keys: &found, first: "0", mask: &mask };
                     let text = cells::hash_body(&kernel, cells, *slots, *copies, &key, &table);
-                    launch("group_hash_cells", text, LARGE_BLOCK, cells.bytes(*slots, *copies))?
+                    launch("group_hash_cells", text, cell_threads, cells.bytes(*slots, *copies))?
                 }
                 _ => {
                     let slot = match &occupancy {

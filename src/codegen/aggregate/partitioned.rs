@@ -293,40 +293,47 @@ impl Plan {
     fn spread_text(&self, kernel: &Kernel<'_>, names: &Names, key: &str, items: u32) -> String {
         let (word, shift) = self.part();
         format!(
-            "constexpr int ITEMS = {items};\nconst u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\n\
+            "constexpr int ROWS = {items};\nconst u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\n\
              constexpr u32 KEY = {key_words};\n{head}\
              WF_DYNAMIC_SHARED(dynamic);\n\
              u32* const staged = (u32*)dynamic;\n\
-             u64* const bases = (u64*)(staged + ITEMS * THREADS * WORDS);\n\
+             u64* const bases = (u64*)(staged + ROWS * THREADS * WORDS);\n\
              u32* const counts = (u32*)(bases + PARTS);\n\
              bool full = false;\n\
-             const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
+             const u64 tiles = (rows + (u64)ROWS * THREADS - 1) / ((u64)ROWS * THREADS);\n\
              for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
-             #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
              for (u32 i = threadIdx.x; i < PARTS; i += THREADS) counts[i] = 0;\n\
              __syncthreads();  // counts are fresh\n\
-             u32 keys[ITEMS][KEY];\nu32 place[ITEMS];\n{{\n{prologue}\
+             // A few rows at a time: registers do not hold what all of a thread's rows load.\n\
+             constexpr int ITEMS = {turn};\n\
+             #define ROW(k) (tile * ((u64)ROWS * THREADS) + (u64)(turn + (k)) * THREADS + threadIdx.x)\n\
+             u32 keys[ROWS][KEY];\nu32 place[ROWS];\n\
              #pragma unroll\n\
-             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nplace[k] = PARTITION_NONE;\n\
+             for (int turn = 0; turn < ROWS; turn += ITEMS) {{\n{prologue}\
+             #pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nplace[turn + k] = PARTITION_NONE;\n\
              if (row < rows) do {{\n{statements}{key}\
-             const u32 part = keys[k][{word}] >> {shift};\n\
-             place[k] = part << 16 | atomicAdd(counts + part, 1u);\n}} while (0);\n}}\n}}\n\
+             const u32 part = keys[turn + k][{word}] >> {shift};\n\
+             place[turn + k] = part << 16 | atomicAdd(counts + part, 1u);\n}} while (0);\n}}\n}}\n\
              __syncthreads();  // all are counted\n\
-             const u32 total = partition_reserve<THREADS>(counts, bases, PARTS, {cursors}, {begins}, full);\n{{\n{prologue}\
+             const u32 total = partition_reserve<THREADS>(counts, bases, PARTS, {cursors}, {begins}, full);\n\
              #pragma unroll\n\
-             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\n\
-             if (place[k] != PARTITION_NONE) do {{\n{statements}u32 record[WORDS];\n\
-             for (u32 w = 0; w < KEY; ++w) record[w] = keys[k][w];\n{values}\
-             partition_copy<WORDS>(staged + (counts[place[k] >> 16] + (place[k] & 0xFFFFu)) * WORDS, record);\n\
+             for (int turn = 0; turn < ROWS; turn += ITEMS) {{\n{prologue}\
+             #pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nconst u32 own = place[turn + k];\n\
+             if (own != PARTITION_NONE) do {{\n{statements}u32 record[WORDS];\n\
+             for (u32 w = 0; w < KEY; ++w) record[w] = keys[turn + k][w];\n{values}\
+             partition_copy<WORDS>(staged + (counts[own >> 16] + (own & 0xFFFFu)) * WORDS, record);\n\
              }} while (0);\n}}\n}}\n\
              __syncthreads();  // records lie by partition\n\
              partition_write<THREADS, WORDS, {word}>(staged, total, bases, {shift}, {records});\n}}\n{flag}\n",
+            turn = if kernel.items >= 8 { items.min(4) } else { 1 },
             parts = names.parts,
             words = self.record.words,
             head = kernel.head,
             prologue = kernel.prologue,
             statements = kernel.statements,
-            key = self.record.emit_key(key, "keys[k]"),
+            key = self.record.emit_key(key, "keys[turn + k]"),
             values = self.record.emit_values("record"),
             key_words = self.record.key,
             cursors = names.cursors.0,
