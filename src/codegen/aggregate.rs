@@ -248,7 +248,7 @@ fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expec
     let all = match device.kind() {
         // The simulator's tests should see every way of doing this.
         DeviceKind::Sim => 2 * CELL_BYTES,
-        _ => u64::from(device.properties().shared_per_block).saturating_sub(RESERVED),
+        _ => most_shared(device),
     };
     // As in `rows_per_thread`.
     let block_rows = rows / u64::from(device.properties().multiprocessors) + 2 * u64::from(8 * LARGE_BLOCK);
@@ -512,6 +512,11 @@ pub(crate) fn plain_column(flow: &Flow, expr: &Expr) -> Option<usize> {
 /// Whether the flow is nothing but a relation in place.
 fn is_in_place(flow: &Flow) -> bool {
     flow.steps.is_empty() && matches!(&flow.source, Source::Relation(relation) if Relation::is_dense(relation))
+}
+
+/// Dynamic shared memory that a block may ask for.
+fn most_shared(device: &Device) -> u64 {
+    u64::from(device.properties().shared_per_block).saturating_sub(RESERVED)
 }
 
 /// Most rows that a thread of a block of [`THREADS`] sees. There is a block for each multiprocessor at least, and they take

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::cells::{Cells, Flush, Table, hash_slot, hashed_update};
 use super::feeds::Feed;
 use super::record::Record;
-use super::{Hoisted, Kernel};
+use super::{Hoisted, Kernel, most_shared};
 use crate::codegen::generator::Prepared;
 use crate::codegen::kernel::{Control, Generated, Retry, THREADS};
 use crate::codegen::params::{Later, Params};
@@ -28,8 +28,6 @@ use crate::ops::partition::Partitions;
 const OPERATOR: &str = "aggregate";
 /// More partitions make the runs that a tile writes too short.
 const MOST_PARTS: u64 = 4096;
-/// Shared memory that kernels take besides what they ask for.
-const RESERVED: u64 = 4096;
 /// Cells of a hash table in use: few, while that costs no more partitions than there are multiprocessors; else most.
 const LOW_LOAD: f64 = 0.2;
 const HIGH_LOAD: f64 = 0.75;
@@ -98,7 +96,7 @@ impl Plan {
         let processors = u64::from(device.properties().multiprocessors);
         let shared = match simulated {
             true => SHARED_ON_SIMULATOR,
-            false => u64::from(device.properties().shared_per_block).saturating_sub(RESERVED),
+            false => most_shared(device),
         };
         let dense = matches!(domain, Domain::Dense(_));
         let record = Record::of(feeds, dense)?;
@@ -251,7 +249,7 @@ impl Plan {
 
     /// Threads of a block that spreads, and rows of each: as many as shared memory holds.
     fn tile(&self, device: &Device) -> (u32, u32) {
-        let most = u64::from(device.properties().shared_per_block).saturating_sub(RESERVED);
+        let most = most_shared(device);
         let fits = |threads: u32, items: u32| {
             u64::from(items * threads) * self.record.words as u64 * 4 + self.parts * 12 <= most
         };
