@@ -98,6 +98,23 @@ WF_DEVICE i32 sql_order(f32 value) {
     return order == -1 ? 0 : order;
 }
 
+// SQL's comparisons. Numbers compare by one instruction; only where one is NaN do their orders.
+template <class T> WF_DEVICE bool sql_less(T a, T b) {
+    if (a < b) return true;
+    if (a >= b) return false;
+    return sql_order(a) < sql_order(b);
+}
+template <class T> WF_DEVICE bool sql_less_equal(T a, T b) {
+    if (a <= b) return true;
+    if (a > b) return false;
+    return sql_order(a) <= sql_order(b);
+}
+template <class T> WF_DEVICE bool sql_equal(T a, T b) {
+    if (a == b) return true;
+    if (a < b || a > b) return false;
+    return sql_order(a) == sql_order(b);
+}
+
 // --------------------------------------------------------------------------------------------------------- searching
 
 // Whether `value` is among `count` ascending integers.

@@ -52,8 +52,13 @@ WF_DEVICE u32 tile_ranks(u32 keep, u32 (&rank)[ITEMS]) {
 
 constexpr u32 MARKS_TILE = 4096;  // rows of a count
 
-// Of a striped tile of the block (thread t holds rows t, t + THREADS, …) that begins at `first`: the warp's ballots of rows
-// that stay, one for each of the ITEMS. Stores them, and adds to the count of the rows that are counted together.
+// The row that a thread holds as its k-th of a block's tile: a warp has ITEMS × 32 rows in a row, so that its words of marks are
+// neighbours.
+#define WF_MARKS_ROW(tile, k) \
+    ((tile) * ((u64)ITEMS * THREADS) + warp() * (32u * ITEMS) + (u32)(k) * 32u + lane())
+
+// Of the tile that begins at `first`: the warp's ballots of rows that stay, one for each of the ITEMS. Stores them, and adds to
+// the count of the rows that are counted together.
 template <u32 THREADS, u32 ITEMS>
 WF_DEVICE void mark_rows(u64 first, u64 rows, const u32 (&kept)[ITEMS], u32* marks, u32* counts) {
     static_assert(MARKS_TILE % (THREADS * ITEMS) == 0 && ITEMS <= 32, "a tile belongs to one count");
@@ -63,7 +68,7 @@ WF_DEVICE void mark_rows(u64 first, u64 rows, const u32 (&kept)[ITEMS], u32* mar
         if (lane() == k) own = kept[k];
         total += u32(__popc(kept[k]));
     }
-    const u64 row = first + lane() * THREADS + warp() * 32;
+    const u64 row = first + warp() * (32 * ITEMS) + lane() * 32;
     if (lane() < ITEMS && row < rows) marks[row / 32] = own;
     if (lane() == 0 && total != 0) atomicAdd(counts + first / MARKS_TILE, total);
 }
@@ -209,30 +214,61 @@ WF_DEVICE bool cells_any_bit(const u32* bits, u32 first) {
     return any != 0;
 }
 
-// The slot of a mixed key in a table in shared memory (`keys`: capacity + 1), where it is put unless it is there; the key
-// that looks empty has the last. CELL_NONE: the table is full.
-WF_DEVICE u32 cell_slot(u64* keys, u32 mask, u64 mixed) {
-    if (mixed == HASH_EMPTY) {
-        keys[mask + 1] = 0;
-        return mask + 1;
-    }
-    u32 slot = u32(mixed) & mask;
-    u32 left = mask + 1;
-    u32 found = CELL_NONE;
-    // One exit and no `continue` after the atomicCAS, as in hash_insert.
-    while (left != 0) {
-        u64 seen = keys[slot];
-        if (seen == HASH_EMPTY) {
-            seen = atomicCAS(keys + slot, HASH_EMPTY, mixed);
-            if (seen == HASH_EMPTY) seen = mixed;
-        }
-        if (seen == mixed) {
-            found = slot;
-            left = 0;
+// The slots of several mixed keys, those whose bit of `wanted` is set, in a table in shared memory (`keys`: capacity + 1), where
+// they are put unless they are there; the key that looks empty has the last. CELL_NONE stands for the other keys, and where
+// the table is full; false then. One after another each lane would wait for the lane of its warp that probes longest;
+// here all look at their two first slots at once, and then every lane goes on to its next key by itself. 100M rows, 10M
+// groups in partitions: 1.41 ms instead of 1.85; 1000 groups .51 instead of .74.
+template <u32 COUNT>
+WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&mixed)[COUNT], u32 wanted, u32 (&slot)[COUNT]) {
+    u32 pending = 0;
+#pragma unroll
+    for (u32 k = 0; k < COUNT; ++k) {
+        const u32 first = u32(mixed[k]) & mask;
+        const u32 second = (first + 1) & mask;
+        const u64 one = keys[first];
+        const u64 two = keys[second];
+        slot[k] = CELL_NONE;
+        if ((wanted >> k & 1) == 0) continue;
+        if (mixed[k] == HASH_EMPTY) {
+            keys[mask + 1] = 0;
+            slot[k] = mask + 1;
+        } else if (one == mixed[k]) {
+            slot[k] = first;
+        } else if (two == mixed[k]) {
+            slot[k] = second;
         } else {
-            slot = (slot + 1) & mask;
-            left -= 1;
+            pending |= 1u << k;
         }
+    }
+    u64 own = 0;
+    u32 at = 0, left = 0;
+    bool found = true;
+    // One exit and no `continue` after the atomicCAS, as in hash_insert.
+    while (pending != 0) {
+        const u32 turn = u32(__ffs(int(pending))) - 1;
+        if (left == 0) {
+            own = mixed[0];
+#pragma unroll
+            for (u32 k = 1; k < COUNT; ++k) own = turn == k ? mixed[k] : own;
+            at = u32(own) & mask;
+            left = mask + 1;
+        }
+        u64 seen = keys[at];
+        if (seen == HASH_EMPTY) {
+            seen = atomicCAS(keys + at, HASH_EMPTY, own);
+            if (seen == HASH_EMPTY) seen = own;
+        }
+        left -= 1;
+        if (seen == own) {
+#pragma unroll
+            for (u32 k = 0; k < COUNT; ++k) slot[k] = turn == k ? at : slot[k];
+            left = 0;
+        } else if (left == 0) {
+            found = false;
+        }
+        at = (at + 1) & mask;
+        pending = left == 0 ? pending & (pending - 1) : pending;
     }
     return found;
 }

@@ -262,6 +262,20 @@ template <class T> WF_DEVICE void store_stream(T* at, T value) {
     __stcs((A*)at, bit_cast<A>(value));
 }
 
+// ---------------------------------------------------------------------------- from global to shared memory, behind the back
+
+// Copies 16 aligned bytes without passing registers; they are there after the thread's `copies_done`.
+#ifdef WF_SIM
+WF_DEVICE void copy_later(void* shared, const void* global) { memcpy(shared, global, 16); }
+WF_DEVICE void copies_done() {}
+#else
+WF_DEVICE void copy_later(void* shared, const void* global) {
+    const u32 to = (u32)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+}
+WF_DEVICE void copies_done() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+#endif
+
 // ---------------------------------------------------------------------------------------- shuffles of any width
 
 // CUDA's shuffles take 4- and 8-byte types; these take 1 to 16 bytes.

@@ -211,7 +211,6 @@ pub(crate) fn aggregate(
     manner: Manner,
 ) -> Result<Attempt> {
     let mut expected = Expected::nothing(flow);
-    expected.sampled = calls.is_empty();
     loop {
         match attempt(device, flow, groups, calls, manner, &expected)? {
             Tried::WantsSample => expected = expected::sample(device, flow, groups, manner.seed)?,
@@ -261,9 +260,9 @@ fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expec
         if cells.bytes(domain, 1) <= all && rows >= domain.saturating_mul(64) {
             return Sink::Cells { cells, copies: 1 };
         }
-    } else if let Some(groups) = expected.groups {
+    } else if let Some(groups) = expected.groups.filter(|_| !text) {
         let cells = Cells::of(feeds, block_rows, true);
-        for (bytes, room) in [(CELL_BYTES, ROOM), (all, ROOM), (all, ROOM / 2)] {
+        for (bytes, room) in [(CELL_BYTES, ROOM), (all, 2 * ROOM), (all, ROOM), (all, ROOM / 2)] {
             let slots = (groups * room).next_power_of_two().max(32);
             if cells.bytes(slots, 1) <= bytes && rows >= slots.saturating_mul(16) {
                 let copies = cells.most_copies(slots, bytes);

@@ -74,7 +74,7 @@ impl Marks {
             "constexpr int ITEMS = {items};\n{head}\
              const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
              for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
-             #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
+             #define ROW(k) WF_MARKS_ROW(tile, k)\n\
              {prologue}\
              u32 kept[ITEMS];\n\
              #pragma unroll\n\

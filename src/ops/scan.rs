@@ -1,13 +1,18 @@
 //! Running sums: counts to offsets, and inclusive sums of values. Kernels in `kernels/scan.cuh`.
 
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, Slice, Source};
+use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
 use crate::error::Result;
 
 const OPERATOR: &str = "scan";
-/// `SCAN_TILE` and `SCAN_THREADS` of the kernels.
+/// `SCAN_TILE` and `SCAN_THREADS` of the kernels: counts to offsets.
 const TILE: u64 = 4096;
 const THREADS: u32 = 256;
+/// `SUMS_TILE`, `SUMS_THREADS`, `SUMS_GROUP` and the bytes of `SUMS_STAGED` values: inclusive sums.
+const SUMS_TILE: u64 = 8192;
+const SUMS_THREADS: u32 = 512;
+const SUMS_GROUP: u64 = 256;
+const SUMS_SHARED: u32 = (8192 + 2 * 512) * 8;
 
 pub(super) fn source() -> Source {
     Source::new("scan", "#include \"scan.cuh\"\nWF_SCAN_ENTRIES\n")
@@ -52,16 +57,17 @@ fn exclusive(device: &Device, kernel: &str, counts: &Buffer, offsets: &Buffer, n
 fn inclusive(device: &Device, kernel: &str, values: Slice<'_>, rows: u64) -> Result<Buffer> {
     assert!(values.len() as u64 >= rows * 8, "{rows} values");
     let sums = device.alloc(OPERATOR, rows as usize * 8)?;
-    let tiles = tiles(rows, TILE);
-    let groups = tiles.div_ceil(u64::from(THREADS));
-    let state = device.alloc_zeroed(OPERATOR, (1 + tiles + groups) as usize * 8)?;
-    let parts = device.alloc(OPERATOR, (tiles + groups) as usize * 8)?;
+    let tiles = tiles(rows, SUMS_TILE);
+    let groups = tiles.div_ceil(SUMS_GROUP);
+    // The ticket in the first 16 bytes, then the parts.
+    let state = device.alloc_zeroed(OPERATOR, (1 + tiles + groups) as usize * 16)?;
     let kernel = device.kernel(&source(), kernel)?;
     let arguments: [Argument; 6] =
-        [values.into(), (&sums).into(), rows.into(), (&state).into(), (&parts).into(), tiles.into()];
-    // SAFETY: ScanInclusive { values: rows × 8 bytes, checked; sums: the same; rows; state: 1 + tiles + groups zeroed
-    // u64; parts: tiles + groups × 8 bytes; tiles }.
-    unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
+        [values.into(), (&sums).into(), rows.into(), (&state).into(), state.slice(16).into(), tiles.into()];
+    let grid = Grid { shared: SUMS_SHARED, ..grid(tiles, SUMS_THREADS) };
+    // SAFETY: ScanInclusive { values: rows × 8 bytes, checked; sums: the same; rows; ticket: zero; parts: tiles + groups
+    // zeroed words of 16 bytes; tiles }.
+    unsafe { device.launch(&kernel, grid, &arguments)? };
     Ok(sums)
 }
 
@@ -70,7 +76,7 @@ mod tests {
     use super::*;
     use crate::ops::testing::*;
 
-    const SIZES: [usize; 10] = [0, 1, 31, 32, 33, 4095, 4096, 4097, 8192, 40_000];
+    const SIZES: [usize; 12] = [0, 1, 31, 32, 33, 4095, 4096, 4097, 8191, 8192, 8193, 40_000];
 
     #[test]
     fn exclusive_scan_gives_offsets_and_total() {
@@ -119,8 +125,22 @@ mod tests {
     }
 
     #[test]
+    fn inclusive_sums_cross_groups_of_tiles_and_take_values_that_are_not_aligned() {
+        let device = device(1);
+        let n = (SUMS_TILE * (SUMS_GROUP + 2)) as usize + 5;
+        let integers: Vec<i64> = random(5, n + 1).map(|x| x as i64 >> 20).collect();
+        let uploaded = upload(&device, &integers);
+        for skipped in [0, 1] {
+            let mut sum = 0i64;
+            let expected: Vec<i64> = integers[skipped..][..n].iter().map(|&x| (sum += x, sum).1).collect();
+            let found = inclusive_sum_i64(&device, uploaded.slice(skipped * 8), n as u64).unwrap();
+            assert!(read::<i64>(&found, n) == expected, "skipped {skipped}");
+        }
+    }
+
+    #[test]
     fn inclusive_float_sums_do_not_depend_on_the_schedule() {
-        let n = 300_000; // 74 tiles
+        let n = 300_000; // 37 tiles
         let values: Vec<f64> = random(3, n).map(|x| (x as f64 / 1e19).powi(9) - 1e-3).collect();
         let runs: Vec<Vec<u64>> = devices()
             .iter()

@@ -1,6 +1,7 @@
 //! Runs of equal keys in sorted order, and their reduction in a fixed order. Kernels in `kernels/segment.cuh`.
 
 pub(crate) use super::reduce::Reduction;
+use super::scan::exclusive_scan_u32;
 use super::sort::SortWord;
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Slice, Source};
@@ -10,6 +11,9 @@ const OPERATOR: &str = "segment";
 /// `SEGMENT_TILE` and `SEGMENT_THREADS` of the kernels.
 const TILE: u64 = 2048;
 const THREADS: u32 = 256;
+/// `RUNS_TILE` and `RUNS_THREADS` of the kernels.
+const RUNS_TILE: u64 = 8192;
+const RUNS_THREADS: u32 = 512;
 /// Tiles that a block of the finishing pass looks at: one for each of its warps.
 const FINISH_TILES: u64 = 8;
 /// The count's bits in a word of the look-back (`COMPACT_COUNT`).
@@ -78,18 +82,27 @@ pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) ->
         return none(device);
     }
     let name = match width {
-        4 => "segment_runs_u32",
-        8 => "segment_runs_u64",
+        4 => "segment_heads_u32",
+        8 => "segment_heads_u64",
         other => unreachable!("keys of {other} bytes"),
     };
-    let tiles = tiles(rows, TILE);
-    let most = device.alloc(OPERATOR, (rows as usize + 1) * 4)?;
-    let state = device.alloc_zeroed(OPERATOR, (tiles as usize + 1) * 8)?;
+    let tiles = tiles(rows, RUNS_TILE);
+    let marks = device.alloc(OPERATOR, (tiles * RUNS_TILE / 8) as usize)?;
+    let counts = device.alloc(OPERATOR, tiles as usize * 4)?;
     let kernel = device.kernel(&source(), name)?;
-    let arguments: [Argument; 4] = [keys.into(), rows.into(), (&most).into(), (&state).into()];
-    // SAFETY: SegmentRuns { keys: rows of `width`, checked; rows > 0; offsets: rows + 1 u32; state: 1 + tiles zeroed u64 }.
-    unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
-    found(device, most, &state, rows)
+    let arguments: [Argument; 4] = [keys.into(), rows.into(), (&marks).into(), (&counts).into()];
+    // SAFETY: SegmentHeads { keys: rows of `width`, checked; rows > 0; marks: a bit for each row of the tiles; counts: tiles
+    // u32 }.
+    unsafe { device.launch(&kernel, grid(tiles, RUNS_THREADS), &arguments)? };
+    let begins = exclusive_scan_u32(device, &counts, tiles)?;
+    let count = begins.read_words(tiles as usize * 8, 1)?[0];
+    let offsets = device.alloc(OPERATOR, (count as usize + 1) * 4)?;
+    let kernel = device.kernel(&source(), "segment_list")?;
+    let arguments: [Argument; 4] = [(&marks).into(), (&begins).into(), rows.into(), (&offsets).into()];
+    // SAFETY: SegmentList { marks as above; begins: tiles + 1 u64; rows; offsets: count + 1 u32, and `begins` ends with that
+    // count }.
+    unsafe { device.launch(&kernel, grid(tiles, RUNS_THREADS), &arguments)? };
+    Segments::new(device, offsets, count, rows)
 }
 
 /// Segments of no rows.

@@ -150,7 +150,7 @@ fn argsort_prefix(
     for &digit in &digits.live {
         let to = spare.take().map_or_else(|| device.alloc(OPERATOR, rows as usize * 8), Ok)?;
         let run = PassRun {
-            ends: Ends { first: from.is_none(), last: false },
+            ends: Ends { first: from.is_none(), last: false, loose: false },
             digit,
             shift: shift + digit * 8,
             drop: key.bits - travels,
@@ -202,7 +202,7 @@ fn argsort_word(
         };
         let last = at == last;
         let run = PassRun {
-            ends: Ends { first: from.is_none(), last },
+            ends: Ends { first: from.is_none(), last, loose: false },
             digit,
             shift: if packed { index_bits } else { 0 } + digit * 8,
             drop: 0,
@@ -288,7 +288,11 @@ fn passes(
     for (at, &digit) in digits.live.iter().enumerate() {
         let to = spare.take().map_or_else(|| Pair::new(device, pass, rows), Ok)?;
         let run = PassRun {
-            ends: Ends { first: from.is_none(), last: at + 1 == digits.live.len() },
+            ends: Ends {
+                first: from.is_none(),
+                last: at + 1 == digits.live.len(),
+                loose: from.is_none() && payload.is_none(),
+            },
             digit,
             shift: shift + digit * 8,
             drop: 0,

@@ -60,9 +60,9 @@ fn groups_of_an_ascending_key_are_its_runs() {
             "SELECT k, sum(x) AS s FROM t GROUP BY k HAVING count(*) > 1 ORDER BY k LIMIT 20",
         ];
         for sql in queries {
-            let before = launches(&pair, "segment_runs");
+            let before = launches(&pair, "segment_heads");
             pair.check(sql);
-            assert_eq!(launches(&pair, "segment_runs"), before + 1, "{sql}: no runs were looked for");
+            assert_eq!(launches(&pair, "segment_heads"), before + 1, "{sql}: no runs were looked for");
         }
         // NaN is greatest and −0.0 is 0.0, as where groups are found by hashing.
         let special = |rows: &str| format!("SELECT k, min(special), max(special), sum(special) FROM {rows} GROUP BY k");
@@ -87,7 +87,7 @@ fn groups_that_runs_do_not_tell_are_found_otherwise() {
         "SELECT a.k, sum(a.x) FROM t a JOIN (SELECT DISTINCT k FROM t WHERE i > 20) b ON a.k = b.k GROUP BY a.k",
         "SELECT k, sum(x) FROM (SELECT k, x FROM t UNION ALL SELECT k, x FROM t) GROUP BY k",
     ]);
-    assert_eq!(launches(&pair, "segment_runs_u32"), 0);
+    assert_eq!(launches(&pair, "segment_heads_u32"), 0);
 }
 
 #[test]
@@ -116,10 +116,10 @@ fn a_sort_leaves_a_column_that_ascends() -> Result<()> {
         sums.sort([asc(col("k"))])
     };
     for ascending in [true, false] {
-        let before = launches(&pair, "segment_runs");
+        let before = launches(&pair, "segment_heads");
         let (cpu, device) = (sums(&pair.cpu, ascending)?, sums(&pair.device, ascending)?);
         pair.rows_agree(&cpu, &device, "ORDER BY k");
-        assert_eq!(launches(&pair, "segment_runs") - before, u64::from(ascending));
+        assert_eq!(launches(&pair, "segment_heads") - before, u64::from(ascending));
     }
     // The payload of a sort was in order before, and is not now.
     let by_x = |s: &Session| s.table("t")?.sort([desc(col("x"))])?.collect()?.sort([asc(col("k")), asc(col("x"))]);

@@ -51,7 +51,7 @@ pub(super) fn body(kernel: &Kernel<'_>, extra: &Extra<'_>, slot: &str) -> String
          const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
          for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
          #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-         {give_up}{prologue}\
+         {prologue}{give_up}\
          #pragma unroll\n\
          for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nu64 slot = HASH_NONE;\nbool lost = false;\n{declare}\
          if (row < rows) do {{\n{statements}{assign}{slot}}} while (0);\n\

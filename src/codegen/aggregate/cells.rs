@@ -292,7 +292,8 @@ pub(super) fn direct_body(
 }
 
 /// The kernel for few groups of any keys: each block finds them by a hash table of its own, and in the end adds them to the
-/// one in global memory. `key` is a C++ expression.
+/// one in global memory. `key` is a C++ expression. A thread finds the slots of all its rows at once, and then computes its
+/// rows' arguments: before, registers would have to hold them.
 pub(super) fn hash_body(
     kernel: &Kernel<'_>,
     cells: &Cells,
@@ -306,17 +307,24 @@ pub(super) fn hash_body(
         "const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
          for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
          #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-         {}{}\
+         {prologue}{give_up}\
+         u64 mixed[ITEMS];\nu32 slot_of[ITEMS];\nu32 wanted = 0;\n\
          #pragma unroll\n\
-         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nu32 slot = CELL_NONE;\nbool lost = false;\n{}\
-         if (row < rows) do {{\n{}{}{}}} while (0);\n{}}}\n}}\n",
-        kernel.give_up(),
-        kernel.prologue,
-        hoisted.declare,
-        kernel.statements,
-        hoisted.assign,
-        hash_slot(kernel, &format!("hash_mix({key})")),
-        hashed_update(kernel, cells, &hoisted),
+         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nmixed[k] = 0;\n\
+         if (row < rows) do {{\n{statements}mixed[k] = hash_mix({key});\nwanted |= 1u << k;\n}} while (0);\n}}\n\
+         {slots}\
+         #pragma unroll\n\
+         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nconst u32 slot = slot_of[k];\nbool lost = false;\n\
+         if (slot != CELL_NONE) do {{\n{declare}{statements}{assign}{update}}} while (0);\n{lost}\n}}\n}}\n",
+        // Behind the loads, so that the flag comes with them.
+        prologue = kernel.prologue,
+        give_up = kernel.give_up(),
+        statements = kernel.statements,
+        slots = hash_slots(kernel, "ITEMS"),
+        declare = hoisted.declare,
+        assign = hoisted.assign,
+        update = hashed_update(kernel, cells, &hoisted),
+        lost = kernel.flag("lost", Retry::INEXACT),
     );
     format!(
         "constexpr int ITEMS = {};\n{}{}{rows}__syncthreads();  // all rows are in\n\
@@ -330,23 +338,20 @@ pub(super) fn hash_body(
     )
 }
 
-/// Stores the slot of a row's mixed key to `slot`.
-pub(super) fn hash_slot(kernel: &Kernel<'_>, mixed: &str) -> String {
+/// Finds the slots `slot_of` of the `count` keys `mixed` whose bits are set in `wanted`.
+pub(super) fn hash_slots(kernel: &Kernel<'_>, count: &str) -> String {
     format!(
-        "slot = cell_slot(shared_keys, slots - 1, {mixed});\n{}\n",
-        kernel.flag("slot == CELL_NONE", Retry::TABLE_FULL)
+        "if (!cell_slots<{count}>(shared_keys, slots - 1, mixed, wanted, slot_of)) {{ {} }}\n\
+         __syncwarp(FULL_WARP);\n",
+        kernel.flag("true", Retry::TABLE_FULL)
     )
 }
 
-/// What follows when every lane of the warp knows its slot.
+/// Adds a row whose `slot` is known.
 pub(super) fn hashed_update(kernel: &Kernel<'_>, cells: &Cells, hoisted: &Hoisted) -> String {
     let update =
         cells.update(kernel, |i, feed| hoisted.argument(i, feed), |i, feed, step| hoisted.guarded(i, feed, step));
-    format!(
-        "__syncwarp(FULL_WARP);\n\
-         if (slot != CELL_NONE) {{\nconst u32 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}}}\n{}\n",
-        kernel.flag("lost", Retry::INEXACT)
-    )
+    format!("const u32 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}")
 }
 
 /// A hash table of mixed keys in global memory.

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use super::cells::{Cells, Flush, Table, hash_slot, hashed_update};
+use super::cells::{Cells, Flush, Table, hash_slots, hashed_update};
 use super::feeds::Feed;
 use super::record::Record;
 use super::{Hoisted, Kernel, most_shared};
@@ -345,9 +345,15 @@ impl Plan {
         let (load, feeds) = self.record.emit_load("record[j]", kernel.feeds);
         let kernel = &Kernel { feeds: &feeds, ..*kernel };
         let hoisted = Hoisted::of(kernel);
-        let slot = match self.domain {
-            Domain::Dense(_) => "slot = record[j][0] & (slots - 1);\n".to_string(),
-            Domain::Any(_) => hash_slot(kernel, "((u64)record[j][0] | (u64)record[j][1] << 32)"),
+        let slots = match self.domain {
+            Domain::Dense(_) => "#pragma unroll\nfor (int j = 0; j < AHEAD; ++j) \
+                 slot_of[j] = (wanted >> j & 1) != 0 ? record[j][0] & (slots - 1) : CELL_NONE;\n"
+                .to_string(),
+            Domain::Any(_) => format!(
+                "u64 mixed[AHEAD];\n#pragma unroll\n\
+                 for (int j = 0; j < AHEAD; ++j) mixed[j] = (u64)record[j][0] | (u64)record[j][1] << 32;\n{}",
+                hash_slots(kernel, "AHEAD")
+            ),
         };
         let (store, add) = (self.cells.flush(kernel, Flush::Store), self.cells.flush(kernel, Flush::Add));
         let present = self.cells.present();
@@ -385,17 +391,22 @@ impl Plan {
              const u64 end = minimum(first + {most}, {cursors}[part]);\n\
              {declare}\
              for (u64 base = first; base < end; base += (u64)THREADS * AHEAD) {{\n\
-             u32 record[AHEAD][WORDS];\n\
+             u32 record[AHEAD][WORDS];\nu32 slot_of[AHEAD];\nu32 wanted = 0;\n\
              #pragma unroll\n\
              for (int j = 0; j < AHEAD; ++j) {{\nconst u64 at = base + j * THREADS + threadIdx.x;\n\
-             if (at < end) partition_load<WORDS>(record[j], {records} + at * WORDS);\n}}\n\
+             if (at < end) {{\npartition_load<WORDS>(record[j], {records} + at * WORDS);\nwanted |= 1u << j;\n}}\n}}\n\
+             {slots}\
              #pragma unroll\n\
-             for (int j = 0; j < AHEAD; ++j) {{\nu32 slot = CELL_NONE;\nbool lost = false;\n{hoists}\
-             if (base + j * THREADS + threadIdx.x < end) {{\n{load}{assign}{slot}}}\n{update}}}\n}}\n\
+             for (int j = 0; j < AHEAD; ++j) {{\nconst u32 slot = slot_of[j];\nbool lost = false;\n\
+             if (slot != CELL_NONE) {{\n{hoists}{load}{assign}{update}}}\n{lost}\n}}\n}}\n\
              __syncthreads();  // all records are in\n{flush}",
             parts = names.parts,
             words = self.record.words,
-            ahead = if self.record.words <= 4 { 4 } else { 2 },
+            ahead = match self.record.words {
+                ..=4 if kernel.feeds.len() <= 2 => 8,
+                ..=4 => 4,
+                _ => 2,
+            },
             head = kernel.head,
             items = names.items.0,
             begins = names.begins.0,
@@ -406,6 +417,7 @@ impl Plan {
             hoists = hoisted.declare,
             assign = hoisted.assign,
             update = hashed_update(kernel, &self.cells, &hoisted),
+            lost = kernel.flag("lost", Retry::INEXACT),
         )
     }
 }

@@ -73,10 +73,17 @@ impl Compiler<'_> {
         let (l, r) = (&left.code, &right.code);
         Ok(match (left.repr, right.repr) {
             (Repr::Bool, Repr::Bool) => format!("((u32)(bool){l} {sign} (u32)(bool){r})"),
-            (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) => {
-                let order = if zeros == Zeros::Equal { "sql_order" } else { "total_order" };
-                format!("({order}({l}) {sign} {order}({r}))")
+            (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) if zeros == Zeros::Apart => {
+                format!("(total_order({l}) {sign} total_order({r}))")
             }
+            (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) => match op {
+                Operator::Eq => format!("sql_equal({l}, {r})"),
+                Operator::NotEq => format!("!sql_equal({l}, {r})"),
+                Operator::Lt => format!("sql_less({l}, {r})"),
+                Operator::LtEq => format!("sql_less_equal({l}, {r})"),
+                Operator::Gt => format!("sql_less({r}, {l})"),
+                _ => format!("sql_less_equal({r}, {l})"),
+            },
             (Repr::View, Repr::View) => match op {
                 Operator::Eq => format!("views_equal({l}, {r})"),
                 Operator::NotEq => format!("!views_equal({l}, {r})"),

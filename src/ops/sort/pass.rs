@@ -8,8 +8,13 @@ use crate::ops::{grid, tiles};
 
 const DIGITS: usize = 256;
 /// `SORT_HISTOGRAM_THREADS` and `SORT_HISTOGRAM_ITEMS` of the kernels.
-const HISTOGRAM_THREADS: u32 = 512;
-const HISTOGRAM_TILE: u64 = 512 * 8;
+const HISTOGRAM_THREADS: u32 = 1024;
+const HISTOGRAM_TILE: u64 = 1024 * 8;
+/// Rows from which on a block's counts have copies, and most bytes of those.
+const COPIED_ROWS: u64 = 1 << 16;
+const COPIED_BYTES: usize = 128 << 10;
+/// Shared memory that the kernel takes besides.
+const RESERVED: usize = 1024;
 /// Rows above which the words of the look-back have 64 bits instead of 32.
 const WIDE_ROWS: u64 = 1 << 30;
 
@@ -35,6 +40,8 @@ pub(super) enum Pass {
 pub(super) struct Ends {
     pub(super) first: bool,
     pub(super) last: bool,
+    /// The first pass need not keep the order of rows with the same digit.
+    pub(super) loose: bool,
 }
 
 impl Pass {
@@ -50,8 +57,9 @@ impl Pass {
         let (key, value) = self.types();
         let value = value.map(|value| format!("_{value}")).unwrap_or_default();
         let flag = |set: bool, name: &'static str| if set { name } else { "" };
-        let (wide, first, last) = (flag(wide, "_wide"), flag(ends.first, "_first"), flag(ends.last, "_last"));
-        format!("sort_pass{wide}_{key}{value}{first}{last}")
+        let (wide, loose) = (flag(wide, "_wide"), flag(ends.loose, "_loose"));
+        let (first, last) = (flag(ends.first, "_first"), flag(ends.last, "_last"));
+        format!("sort_pass{wide}_{key}{value}{loose}{first}{last}")
     }
 
     /// Key and value in the kernels' spelling.
@@ -82,15 +90,17 @@ impl Pass {
     /// registers. Larger tiles pay the look-back less often. Milliseconds a pass of 100M rows, H200, chosen in brackets:
     ///
     /// ```text
-    ///   u64        384×15 .907  384×18 .814  512×16 .690  384×20 [.679]  384×24 .737 (spills)  1024×16 .747
-    ///   u32        384×24 .619  512×24 .504  384×30 [.503]  512×26 .527 (spills)  768×28 .566
-    ///   u64 + u64  384×12 1.38  512×11 [1.18]  384×15 1.19 (spills)  768×12 1.25
-    ///   u64 + u32  512×11 1.04  512×14 .946 (its last pass spills: 512×13)  384×18 .950
-    ///   u32 + u32  512×16 [.791]  512×20 .745 (spills)
+    ///   u64        384×18 .607  512×14 .611  512×16 .628  384×20 [.588]  384×22 .608 (spills)
+    ///   u32        384×28 [.448]  512×22 .443 (the first spills)  384×30 .454 (spills)
+    ///   u64 + u64  384×14 1.090  512×11 [1.077]  384×15 1.079  512×10 1.100
+    ///   u64 + u32  512×13 [.871]       u32 + u32  512×16 [.689]       u32 + u64  512×11 [.921]
+    ///   loose u64  384×14 .626  384×16 .596 (spills)  512×12 .604 (spills)       loose u32  384×24 [.412]  512×18 .410 (spills)
     /// ```
-    fn tile(self) -> (u32, u32) {
+    fn tile(self, ends: Ends) -> (u32, u32) {
         match self {
-            Pass::U32 => (384, 30),
+            Pass::U32 if ends.loose => (384, 24),
+            Pass::U32 => (384, 28),
+            Pass::U64 if ends.loose => (384, 15),
             Pass::U64 => (384, 20),
             Pass::U32U32 => (512, 16),
             Pass::U32U64 => (512, 11),
@@ -100,8 +110,8 @@ impl Pass {
     }
 
     /// Bytes of `SortShared`: counts and masks of each warp, or the tile's keys or values; then a base for each digit.
-    fn shared(self) -> u32 {
-        let (threads, items) = self.tile();
+    fn shared(self, ends: Ends) -> u32 {
+        let (threads, items) = self.tile(ends);
         let widest = self.key_width().max(self.value_width()) as u32;
         (threads / 32 * DIGITS as u32 * 8).max(threads * items * widest) + DIGITS as u32 * 4
     }
@@ -110,18 +120,27 @@ impl Pass {
         let name = self.name(wide, ends);
         let (key, value) = self.types();
         let value = value.map_or("wf::SortNothing".into(), |value| format!("wf::{value}"));
-        let (threads, items) = self.tile();
+        let (threads, items) = self.tile(ends);
         let word = if wide { "wf::u64" } else { "wf::u32" };
-        let Ends { first, last } = ends;
-        let stamp = format!("WF_SORT_PASS({name}, wf::{key}, {value}, {word}, {threads}, {items}, {first}, {last})");
+        let Ends { first, last, loose } = ends;
+        let order = if loose { "SORT_LOOSE" } else { "SORT_STABLE" };
+        let stamp =
+            format!("WF_SORT_PASS({name}, wf::{key}, {value}, {word}, {threads}, {items}, {first}, {last}, {order})");
         Source::new(name, format!("#include \"sort.cuh\"\n{stamp}\n"))
     }
 }
 
-fn histogram_source(key_width: usize, passes: u32) -> Source {
+/// Copies of a block's counts of so many digits: as many as a warp has lanes, where shared memory suffices.
+fn histogram_copies(digits: u32, rows: u64, shared: u32) -> u32 {
+    let room = COPIED_BYTES.min((shared as usize).saturating_sub(RESERVED));
+    let fits = |copies: &u32| digits as usize * DIGITS * 4 * *copies as usize <= room;
+    if rows < COPIED_ROWS { 1 } else { [32, 16, 8, 4, 2].into_iter().find(fits).unwrap_or(1) }
+}
+
+fn histogram_source(key_width: usize, digits: u32, copies: u32) -> Source {
     let key = if key_width == 4 { "u32" } else { "u64" };
-    let name = format!("sort_histogram_{key}_{passes}");
-    let text = format!("#include \"sort.cuh\"\nWF_SORT_HISTOGRAM({name}, wf::{key}, {passes})\n");
+    let name = format!("sort_histogram_{key}_{digits}_{copies}");
+    let text = format!("#include \"sort.cuh\"\nWF_SORT_HISTOGRAM({name}, wf::{key}, {digits}, {copies})\n");
     Source::new(name, text)
 }
 
@@ -129,10 +148,17 @@ pub(super) fn sources() -> Vec<Source> {
     let mut sources = vec![];
     for pass in Pass::ALL {
         for (first, last) in [(false, false), (true, false), (false, true), (true, true)] {
-            sources.extend([false, true].map(|wide| pass.source(wide, Ends { first, last })));
+            for loose in [false, true] {
+                if loose && !(first && pass.value_width() == 0) {
+                    continue;
+                }
+                sources.extend([false, true].map(|wide| pass.source(wide, Ends { first, last, loose })));
+            }
         }
     }
-    sources.extend([(4, 4), (8, 1), (8, 4), (8, 8)].map(|(width, passes)| histogram_source(width, passes)));
+    for (width, digits, copies) in [(4, 4, 1), (4, 4, 32), (8, 1, 32), (8, 4, 32), (8, 8, 1), (8, 8, 16)] {
+        sources.push(histogram_source(width, digits, copies));
+    }
     sources
 }
 
@@ -156,9 +182,11 @@ impl Digits {
         if digits == 0 {
             return Ok(Digits { offsets, live: Vec::new(), greatest: 0 });
         }
-        let source = histogram_source(key.kind.width(), digits);
+        let copies = histogram_copies(digits, rows, device.properties().shared_per_block);
+        let source = histogram_source(key.kind.width(), digits, copies);
         let kernel = device.kernel(&source, &source.name)?;
-        let full = u64::from(device.full_grid(&kernel, HISTOGRAM_THREADS, 0)?);
+        let shared = cells as u32 * copies * 4;
+        let full = u64::from(device.full_grid(&kernel, HISTOGRAM_THREADS, shared)?);
         let [data, kind, flip, base] = key.arguments();
         let greatest = counts.slice(cells * 8);
         let arguments =
@@ -166,7 +194,7 @@ impl Digits {
         let blocks = tiles(rows, HISTOGRAM_TILE).min(full);
         // SAFETY: SortHistogram { key: rows of its kind (its maker's promise); rows; shift; counts: digits × 256 zeroed
         // u64; greatest: one more }.
-        unsafe { device.launch(&kernel, grid(blocks, HISTOGRAM_THREADS), &arguments)? };
+        unsafe { device.launch(&kernel, Grid { shared, ..grid(blocks, HISTOGRAM_THREADS) }, &arguments)? };
         let kernel = device.kernel(&super::source(), "sort_offsets")?;
         let arguments: [Argument; 2] = [(&counts).into(), (&offsets).into()];
         // SAFETY: SortOffsets { counts: digits × 256 u64, offsets: digits × 256 u32 }, one block of 256 for each digit.
@@ -210,14 +238,17 @@ impl<'a> Sorter<'a> {
     pub(super) fn new(device: &'a Device, pass: Pass, rows: u64, wide: bool) -> Result<Self> {
         let wide = wide || rows >= WIDE_ROWS;
         let word = if wide { 8 } else { 4 };
-        let (threads, items) = pass.tile();
-        let tiles = tiles(rows, u64::from(threads * items)) as usize;
+        let least = [false, true].map(|loose| {
+            let (threads, items) = pass.tile(Ends { first: loose, last: false, loose });
+            u64::from(threads * items)
+        });
+        let tiles = tiles(rows, least[0].min(least[1])) as usize;
         let state = device.alloc(OPERATOR, TICKET_BYTES + tiles * DIGITS * word)?;
         Ok(Sorter { device, pass, rows, wide, state })
     }
 
     pub(super) fn run(&mut self, key: &SortKey<'_>, digits: &Digits, run: PassRun<'_>) -> Result<()> {
-        let (threads, items) = self.pass.tile();
+        let (threads, items) = self.pass.tile(run.ends);
         let source = self.pass.source(self.wide, run.ends);
         let kernel = self.device.kernel(&source, &source.name)?;
         self.state.fill(0)?;
@@ -248,7 +279,7 @@ impl<'a> Sorter<'a> {
             (&self.state).into(),
         ];
         let blocks = tiles(self.rows, u64::from(threads * items));
-        let grid = Grid { shared: self.pass.shared(), ..grid(blocks, threads) };
+        let grid = Grid { shared: self.pass.shared(run.ends), ..grid(blocks, threads) };
         // SAFETY: SortPass, in order: what is written has the widths checked above or is null where the kernel allows it
         // (values: numbers the rows; keys_out: not wanted); what is read was written by the pass before, or is the
         // caller's; offsets: 256 u32 of this digit; state: tiles × 256 words and the ticket, zeroed above.

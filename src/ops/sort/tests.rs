@@ -106,6 +106,29 @@ fn sort_values_sorts_copies_of_every_kind() {
 }
 
 #[test]
+fn sort_values_counts_digits_of_many_rows_in_copies() {
+    let device = device(3);
+    let rows = 70_000;
+    let words: Vec<u64> = random(21, rows).map(|x| if x % 5 == 0 { 7 << 40 } else { x }).collect();
+    let halves: Vec<u32> = words.iter().map(|x| (x >> 20) as u32).collect();
+    for sampled_rows in [0, u64::MAX] {
+        let tuning = Tuning { sampled_rows, ..TUNED };
+        let buffer = upload(&device, &words);
+        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+        let (found, _) = sort_by_key(&device, &key, None, rows as u64, tuning).unwrap();
+        let mut expected = words.clone();
+        expected.sort_unstable();
+        assert!(read::<u64>(&found, rows) == expected, "{sampled_rows}");
+    }
+    let buffer = upload(&device, &halves);
+    let key = SortKey::new(buffer.slice(0), KeyKind::U32, false);
+    let (found, _) = sort_by_key(&device, &key, None, rows as u64, TUNED).unwrap();
+    let mut expected = halves.clone();
+    expected.sort_unstable();
+    assert!(read::<u32>(&found, rows) == expected);
+}
+
+#[test]
 fn sort_pairs_carries_payloads_in_their_order() {
     for device in devices() {
         for (rows, spread) in [(0, 500), (1, 500), (5376, 500), (12_000, 500), (12_000, u64::MAX)] {
