@@ -6,6 +6,8 @@
 //! cargo run --example compile_kernels -- target/kernels sm_80 sm_90
 //! ```
 //!
+//! `sm_80/8` compiles the families and an eighth of the kernels that were generated from queries, which are thousands alike.
+//!
 //! Needs NVRTC; `scripts/compile-kernels.sh` fetches it and runs this.
 
 use std::path::{Path, PathBuf};
@@ -19,15 +21,22 @@ use warpframe::device::{CompileReport, KernelReport, compile_for};
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let Some(directory) = arguments.next() else {
-        eprintln!("usage: compile_kernels DIRECTORY [sm_XX ...]");
+        eprintln!("usage: compile_kernels DIRECTORY [sm_XX[/SHARE] ...]");
         return ExitCode::from(2);
     };
-    let mut architectures: Vec<String> = arguments.collect();
-    if architectures.is_empty() {
-        architectures = vec!["sm_80".into(), "sm_90".into()];
+    let targets: Option<Vec<Target>> = arguments.map(|text| Target::parse(&text)).collect();
+    let mut targets = match targets {
+        Some(targets) => targets,
+        None => {
+            eprintln!("a target is sm_XX, or sm_XX/SHARE");
+            return ExitCode::from(2);
+        }
+    };
+    if targets.is_empty() {
+        targets = ["sm_80", "sm_90"].map(|name| Target { architecture: name.into(), share: 1 }).into();
     }
     let allowed = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels").join("spills.allow");
-    match run(Path::new(&directory), &architectures, &allowed) {
+    match run(Path::new(&directory), &targets, &allowed) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(failures) => {
             eprintln!("{failures} failures");
@@ -40,7 +49,39 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(directory: &Path, architectures: &[String], allowed: &Path) -> Result<usize, String> {
+/// What to compile for.
+struct Target {
+    architecture: String,
+    /// One in so many generated kernels.
+    share: usize,
+}
+
+impl Target {
+    fn parse(text: &str) -> Option<Target> {
+        let (architecture, share) = match text.split_once('/') {
+            Some((architecture, share)) => (architecture, share.parse().ok().filter(|&share| share > 0)?),
+            None => (text, 1),
+        };
+        Some(Target { architecture: architecture.into(), share })
+    }
+
+    /// The sources in its share: families, and every so-many-th of the others.
+    fn of<'a>(&'a self, sources: &'a [PathBuf]) -> impl Iterator<Item = (&'a PathBuf, &'a String)> {
+        let (generated, families): (Vec<_>, Vec<_>) = sources.iter().partition(|path| is_generated(path));
+        let chosen = families.into_iter().chain(generated.into_iter().step_by(self.share));
+        chosen.map(|path| (path, &self.architecture))
+    }
+}
+
+/// Whether a query made the source: its kernel's name ends with a hash, `mark_0a1b2c3d-….cu`.
+fn is_generated(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let kernel = name.rsplit_once('-').map_or(name, |(kernel, _)| kernel);
+    let hash = kernel.rsplit_once('_').map_or("", |(_, hash)| hash);
+    hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn run(directory: &Path, targets: &[Target], allowed: &Path) -> Result<usize, String> {
     let allowances = Allowance::read(allowed)?;
     let entries = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let mut sources: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -50,7 +91,7 @@ fn run(directory: &Path, architectures: &[String], allowed: &Path) -> Result<usi
         // An empty corpus must not pass: it means that nothing was recorded.
         return Err(format!("{}: no .cu files", directory.display()));
     }
-    let tasks: Vec<_> = sources.iter().flat_map(|path| architectures.iter().map(move |a| (path, a))).collect();
+    let tasks: Vec<_> = targets.iter().flat_map(|target| target.of(&sources)).collect();
     let start = Instant::now();
     let results = in_parallel(&tasks, |(path, architecture)| {
         compile_for(path, architecture).map_err(|error| format!("{} for {architecture}: {error}", path.display()))
@@ -86,7 +127,7 @@ fn run(directory: &Path, architectures: &[String], allowed: &Path) -> Result<usi
     println!(
         "{} sources for {}: {} images, {} KiB, in {:.1} s",
         sources.len(),
-        architectures.join(" and "),
+        targets.iter().map(|target| target.architecture.as_str()).collect::<Vec<_>>().join(" and "),
         results.iter().flatten().count(),
         images >> 10,
         start.elapsed().as_secs_f64()

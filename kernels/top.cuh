@@ -12,7 +12,10 @@
 //   1. top_threshold   the r-th least of 16384 sampled keys, r a little more than the k rows' share of the sample
 //   2. top_append      the rows whose keys are not greater, in any order; the caller checks that there are k, and not many
 //
-// which reads the keys once.
+// which reads the keys once. Of what is left the same two make a few hundred rows, and where the key is all there is to the
+// order
+//
+//   3. top_rank        gives each of those its place by counting how many come before it
 #pragma once
 #include "compact.cuh"
 #include "hash.cuh"
@@ -107,11 +110,13 @@ struct TopThreshold {
     u64* threshold;   // the r-th least sampled key
 };
 
-// One block. The keys stay in registers; eight rounds narrow them down by a digit of 8 bits each.
+// One block. The keys stay in registers; rounds narrow them down by a digit of 8 bits each, until one key is left or all
+// bits are decided: of keys that differ that is after two or three.
 WF_DEVICE void top_threshold_body(const TopThreshold& p) {
     WF_SHARED_ARRAY(u32, counts, 256);
     WF_SHARED(u64, prefix);
     WF_SHARED(u64, rank);
+    WF_SHARED(bool, alone);
     u64 keys[TOP_SAMPLE_ITEMS];
     const u64 stretch = p.rows / TOP_SAMPLES;
 #pragma unroll
@@ -122,6 +127,7 @@ WF_DEVICE void top_threshold_body(const TopThreshold& p) {
     if (threadIdx.x == 0) {
         prefix = 0;
         rank = p.rank;
+        alone = false;
     }
     for (u32 round = 0; round < 8; ++round) {
         const u32 shift = 56 - 8 * round;
@@ -140,9 +146,18 @@ WF_DEVICE void top_threshold_body(const TopThreshold& p) {
         if (before < wanted && wanted <= before + count) {
             prefix = above << 8 | threadIdx.x;
             rank = wanted - before;
+            alone = count == 1;
+        }
+        __syncthreads();  // the digit is found
+        if (alone) {
+            const u64 decided = prefix;
+#pragma unroll
+            for (u32 i = 0; i < TOP_SAMPLE_ITEMS; ++i) {
+                if (keys[i] >> shift == decided) *p.threshold = keys[i];
+            }
+            return;
         }
     }
-    __syncthreads();  // the last digit is found
     if (threadIdx.x == 0) *p.threshold = prefix;
 }
 
@@ -156,6 +171,7 @@ struct TopAppend {
     u64 capacity;
     u64* kept;             // how many keys are not greater; zero before
     u32* out;              // the first `capacity` of them
+    u64* keys;             // and their keys, or null
 };
 
 WF_DEVICE void top_append_body(const TopAppend& p) {
@@ -169,10 +185,54 @@ WF_DEVICE void top_append_body(const TopAppend& p) {
             const u64 row = first + i * TOP_APPEND_THREADS + threadIdx.x;
             if (row < p.rows && keys[i] <= threshold) {
                 const u64 at = atomicAdd(p.kept, u64(1));
-                if (at < p.capacity) p.out[at] = u32(row);
+                if (at < p.capacity) {
+                    p.out[at] = u32(row);
+                    if (p.keys != nullptr) p.keys[at] = keys[i];
+                }
             }
         }
     }
+}
+
+// ---- the order of few ----
+
+constexpr u32 TOP_RANK_THREADS = 256;
+
+struct TopRank {
+    const u64* keys;     // candidates
+    const u32* numbers;  // candidates: their rows' numbers; no two are the same
+    const u32* listed;   // count: those that take part; null: the first `count`
+    u64 count;
+    u64 k;               // at most count
+    u32* out;            // k: rows' numbers by key, of equal keys by number
+};
+
+WF_DEVICE u64 top_listed(const TopRank& p, u64 at) { return p.listed != nullptr ? p.listed[at] : at; }
+
+// Every thread places one candidate; a block stages them all, a tile at a time.
+WF_DEVICE void top_rank_body(const TopRank& p) {
+    WF_SHARED_ARRAY(u64, keys, TOP_RANK_THREADS);
+    WF_SHARED_ARRAY(u32, numbers, TOP_RANK_THREADS);
+    const u64 own = u64(global_thread());
+    const bool mine = own < p.count;
+    const u64 my_place = mine ? top_listed(p, own) : 0;
+    const u64 key = mine ? p.keys[my_place] : 0;
+    const u32 number = mine ? p.numbers[my_place] : 0;
+    u32 place = 0;
+    for (u64 first = 0; first < p.count; first += TOP_RANK_THREADS) {
+        const u64 at = first + threadIdx.x;
+        if (at < p.count) {
+            keys[threadIdx.x] = p.keys[top_listed(p, at)];
+            numbers[threadIdx.x] = p.numbers[top_listed(p, at)];
+        }
+        __syncthreads();  // the tile is staged
+        const u32 here = u32(minimum(p.count - first, u64(TOP_RANK_THREADS)));
+        for (u32 i = 0; i < here; ++i) {
+            place += keys[i] < key || (keys[i] == key && numbers[i] < number) ? 1 : 0;
+        }
+        __syncthreads();  // all have looked at it
+    }
+    if (mine && place < p.k) p.out[place] = number;
 }
 
 }  // namespace wf
@@ -181,4 +241,5 @@ WF_DEVICE void top_append_body(const TopAppend& p) {
     WF_KERNEL_BOUNDS(wf::TOP_THREADS, 1, top_histogram, wf::TopHistogram) { wf::top_histogram_body(p); }        \
     WF_KERNEL_BOUNDS(wf::TOP_SAMPLE_THREADS, 1, top_threshold, wf::TopThreshold) { wf::top_threshold_body(p); } \
     WF_KERNEL_BOUNDS(wf::TOP_APPEND_THREADS, 1, top_append, wf::TopAppend) { wf::top_append_body(p); }          \
+    WF_KERNEL_BOUNDS(wf::TOP_RANK_THREADS, 1, top_rank, wf::TopRank) { wf::top_rank_body(p); }                  \
     WF_KERNEL_BOUNDS(wf::TOP_SELECT_THREADS, 1, top_select, wf::TopSelect) { wf::top_select_body(p); }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compiles recorded kernel sources for GPUs with the NVRTC of the Python wheel. Needs no GPU and no CUDA toolkit.
 #
-#   scripts/compile-kernels.sh DIRECTORY [sm_XX ...]
+#   scripts/compile-kernels.sh DIRECTORY [sm_XX[/SHARE] ...]
 #
 # DIRECTORY holds what WARPFRAME_RECORD_KERNELS=DIRECTORY made a test run write. With WARPFRAME_NVRTC set, that
 # library is used and nothing is fetched.

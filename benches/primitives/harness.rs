@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use warpframe::arrow::array::{ArrayRef, RecordBatch};
+use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::device::Device;
 use warpframe::prelude::*;
 
@@ -104,6 +105,14 @@ impl Bench {
         let result = run()?;
         ensure(result.is_on_device(), "the result is not on the device")?;
         check(&result).map_err(|error| format!("wrong result: {error}"))?;
+        if self.options.checks > 0 {
+            let expected = fingerprint(&result)?;
+            for check in 0..self.options.checks {
+                let found = fingerprint(&run()?)?;
+                let same = found.len() == expected.len() && found.iter().zip(&expected).all(|(a, b)| a.agrees(b));
+                ensure(same, format!("run {check} yields {found:?} after {expected:?}"))?;
+            }
+        }
         drop(result);
         drop(run()?);
         self.device.synchronize()?;
@@ -151,6 +160,46 @@ impl Bench {
         self.failed.set(true);
         println!("{{\"bench\":{name:?},\"rows\":{rows},\"error\":{:?}}}", error.to_string());
     }
+}
+
+/// What a result is in short, in whatever order its rows lie.
+#[derive(Debug)]
+enum Mark {
+    Exact(i128),
+    /// A sum of floats, whose last bits depend on the order.
+    Near(f64),
+}
+
+impl Mark {
+    fn agrees(&self, other: &Mark) -> bool {
+        match (self, other) {
+            (Mark::Exact(a), Mark::Exact(b)) => a == b,
+            (Mark::Near(a), Mark::Near(b)) => a == b || close(*a, *b),
+            _ => false,
+        }
+    }
+}
+
+/// The rows of a result, and the sum and extrema of each column of numbers.
+fn fingerprint(frame: &DataFrame) -> Outcome<Vec<Mark>> {
+    let mut wanted = vec![count(lit(1)).alias("rows")];
+    for field in frame.schema().fields().iter().filter(|field| field.data_type().is_numeric()) {
+        let column = col(field.name());
+        for (name, of) in [("sum", sum(column.clone())), ("min", min(column.clone())), ("max", max(column))] {
+            wanted.push(of.alias(format!("{name} {}", field.name())));
+        }
+    }
+    let mut marks = vec![];
+    for batch in frame.group_by([]).agg(wanted)?.to_arrow()? {
+        for column in batch.columns() {
+            let text = ArrayFormatter::try_new(column, &FormatOptions::default())?.value(0).try_to_string()?;
+            marks.push(match text.parse::<i128>() {
+                Ok(whole) => Mark::Exact(whole),
+                Err(_) => Mark::Near(text.parse().map_err(|_| format!("{text:?} is no number"))?),
+            });
+        }
+    }
+    Ok(marks)
 }
 
 /// An error that says what does not hold.

@@ -4,6 +4,7 @@
 //! --rows N,…          rows of the tables, as 100000000 or 1e8; default 1e6, and 2000 on the simulator
 //! --only TEXT         benchmarks whose names contain the text; may be repeated
 //! --repeats N         runs of each, whose median counts; default 7
+//! --checks N          further runs, before, whose results must have the sums and extrema of the first one's; default 0
 //! --sweep NAME        instead: how time goes with cardinality, duplicates, skew, width, nulls, payload, scale, or all
 //! --copy GB_S         the device's copy bandwidth, for floors; default 4100
 //! ```

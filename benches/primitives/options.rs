@@ -8,6 +8,8 @@ pub struct Options {
     pub rows: Vec<usize>,
     pub only: Vec<String>,
     pub repeats: usize,
+    /// Runs whose results are compared with the first one's.
+    pub checks: usize,
     pub sweeps: Vec<&'static str>,
     /// Bytes a millisecond.
     pub copy: f64,
@@ -15,7 +17,7 @@ pub struct Options {
 
 impl Options {
     pub fn parse(arguments: impl Iterator<Item = String>) -> Outcome<Options> {
-        let mut options = Options { rows: vec![], only: vec![], repeats: 7, sweeps: vec![], copy: 4.1e9 };
+        let mut options = Options { rows: vec![], only: vec![], repeats: 7, checks: 0, sweeps: vec![], copy: 4.1e9 };
         let mut arguments = arguments;
         while let Some(name) = arguments.next() {
             // Cargo adds these.
@@ -26,6 +28,7 @@ impl Options {
             match name.as_str() {
                 "--rows" => options.rows.extend(value.split(',').map(count).collect::<Outcome<Vec<_>>>()?),
                 "--only" => options.only.push(value),
+                "--checks" => options.checks = count(&value)?,
                 "--repeats" => options.repeats = count(&value)?.max(1),
                 "--copy" => options.copy = value.parse::<f64>()? * 1e6,
                 "--sweep" if value == "all" => options.sweeps = SWEEPS.map(|(name, _)| name).to_vec(),

@@ -119,6 +119,8 @@ const LARGE_BLOCK: u32 = 1024;
 const MOST_FEEDS: usize = 4;
 /// A dense domain up to this indexes slots directly whatever the number of rows.
 const SMALL_DOMAIN: u64 = 1 << 16;
+/// Most rows of a thread per tile.
+const MOST_ITEMS: u32 = 16;
 /// Slots of a hash table in shared memory for each group.
 const ROOM: u64 = 4;
 
@@ -414,6 +416,8 @@ fn attempt(
     let cell_threads = if shape.feeds.len() <= MOST_FEEDS { LARGE_BLOCK } else { LARGE_BLOCK / 2 };
     let items = match sink {
         Sink::Cells { .. } | Sink::HashCells { .. } => items_for(prepared.eager_bytes).min(4),
+        // Next to nothing is done for a row: what counts is how much is on its way.
+        Sink::Registers if prepared.eager_bytes <= 8 => MOST_ITEMS,
         _ => items_for(prepared.eager_bytes),
     };
     let kernel = Kernel {
@@ -519,7 +523,7 @@ fn most_shared(device: &Device) -> u64 {
 }
 
 /// Most rows that a thread of a block of [`THREADS`] sees. There is a block for each multiprocessor at least, and they take
-/// the tiles, of up to 8 rows a thread, in turn.
+/// the tiles, of up to `MOST_ITEMS` rows a thread, in turn.
 fn rows_per_thread(rows: u64, device: &Device) -> u64 {
-    rows / (u64::from(device.properties().multiprocessors) * u64::from(THREADS)) + 2 * 8
+    rows / (u64::from(device.properties().multiprocessors) * u64::from(THREADS)) + 2 * u64::from(MOST_ITEMS)
 }

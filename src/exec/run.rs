@@ -13,8 +13,13 @@ use crate::codegen::{
     Codes, Emitter, Flow, Generator, Source, Value, materialize, materialize_marked, materialize_matches,
 };
 use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Repr, Stats, Table};
-use crate::device::{Buffer, Device};
+use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, Result};
+use crate::ops::gather::{gather_pairs, interleave, is_scattered};
+
+/// Rows from which on columns are brought two by two, and bytes of a column that the second-level cache does not hold.
+const PAIRED_ROWS: u64 = 1 << 22;
+const CACHED_BYTES: usize = 64 << 20;
 
 /// Runs plans whose tables lie on the device.
 pub(crate) struct Runner {
@@ -150,11 +155,67 @@ impl Runner {
         if relation.is_dense() {
             return Ok((relation.rows, relation.columns.into_iter().map(|(_, column)| column).collect()));
         }
+        let mut paired = self.gathered_in_pairs(&relation)?;
+        let rest: Vec<usize> = (0..relation.columns.len()).filter(|at| !paired.contains_key(at)).collect();
+        if !paired.is_empty() {
+            let rows = relation.rows;
+            let columns: Vec<_> = rest.iter().map(|at| relation.columns[*at].clone()).collect();
+            let types: Vec<DataType> = columns.iter().map(|(_, column)| column.dtype.clone()).collect();
+            let others = Relation { rows, indices: relation.indices, columns };
+            let mut others = match rest.is_empty() {
+                true => vec![],
+                false => self.dense(operator, others, &anonymous(&types)?)?.1,
+            }
+            .into_iter();
+            let columns = (0..relation.columns.len())
+                .map(|at| paired.remove(&at).unwrap_or_else(|| others.next().expect("a column for each of the rest")));
+            return Ok((rows, columns.collect()));
+        }
         let width = relation.columns.len();
         let flow = Flow::new(Source::Relation(relation), schema.clone());
         materialize(&self.device, operator, &flow, Codes::Keep, |generator, out| {
             (0..width).map(|at| generator.column(at, out)).collect()
         })
+    }
+
+    /// Columns of 8 bytes that one index leads to from all over the place, brought two by two: where they are in the
+    /// relation, and what they are in place.
+    fn gathered_in_pairs(&self, relation: &Relation) -> Result<HashMap<usize, Column>> {
+        let (least_rows, least_bytes) = match self.device.kind() {
+            DeviceKind::Sim => (1 << 12, 0),
+            _ => (PAIRED_ROWS, CACHED_BYTES),
+        };
+        let mut found = HashMap::new();
+        for (number, index) in relation.indices.iter().enumerate() {
+            let Some(index) = index.as_ref().filter(|index| !index.gaps && relation.rows >= least_rows) else {
+                continue;
+            };
+            let suits = |(of, column): &(usize, Column)| {
+                let plain = matches!(column.encoding, Encoding::Plain) && column.validity.is_none();
+                let large = (column.len * 8 >= least_bytes) && column.len as u64 <= relation.rows * 2;
+                *of == number && plain && column.width() == 8 && large
+            };
+            let places: Vec<usize> = (0..relation.columns.len()).filter(|at| suits(&relation.columns[*at])).collect();
+            let numbers = index.rows.slice(index.offset as usize * 4);
+            if places.len() < 2 || !is_scattered(&self.device, numbers, relation.rows)? {
+                continue;
+            }
+            for pair in places.chunks_exact(2) {
+                let of = |at: usize| &relation.columns[pair[at]].1;
+                if of(0).len != of(1).len {
+                    continue;
+                }
+                let data = |at: usize| of(at).data.slice(of(at).offset * 8);
+                let pairs = interleave(&self.device, data(0), data(1), of(0).len as u64)?;
+                let gathered = gather_pairs(&self.device, &pairs, numbers, relation.rows)?;
+                for (at, data) in gathered.into_iter().enumerate() {
+                    let stats = Stats { unique: false, ascending: false, ..of(at).stats };
+                    let column = Column::plain(of(at).dtype.clone(), relation.rows as usize, Arc::new(data), None);
+                    found.insert(pair[at], Column { stats, ..column });
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// The relation's rows in the order, or multiplicity, of row numbers.

@@ -17,6 +17,9 @@ const SAMPLES: u64 = 16384;
 const SAMPLE_THREADS: u32 = 1024;
 const APPEND_THREADS: u32 = 256;
 const APPEND_TILE: u64 = 2048;
+/// `TOP_RANK_THREADS` of the kernels, and candidates that are ranked by counting.
+const RANK_THREADS: u32 = 256;
+const RANKED: u64 = 4096;
 /// Candidates that are always few enough to be sorted: launches cost more than their rows.
 const FEW: u64 = 1 << 16;
 /// Otherwise candidates may be this part of the rows; beyond, sorting everything costs about as much.
@@ -35,7 +38,17 @@ pub(crate) fn top_k(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], r
     let k = k.min(rows);
     let candidates = match k > 0 && rows > FEW.min(PART * k) {
         true => match sampled(device, key, rows, k)? {
-            Some(found) => Some(found),
+            Some(few) if more.is_empty() && few.count <= RANKED => return ranked(device, &few, None, few.count, k),
+            Some(few) if more.is_empty() => {
+                let again = SortKey::from(SortWord { keys: &few.keys, bits: 64 });
+                match sampled(device, &again, few.count, k)? {
+                    Some(fewer) if fewer.count <= RANKED => {
+                        return ranked(device, &few, Some(&fewer.numbers), fewer.count, k);
+                    }
+                    _ => Some(few.in_order(device, rows)?),
+                }
+            }
+            Some(few) => Some(few.in_order(device, rows)?),
             None => candidates(device, key, rows, k)?,
         },
         false => None,
@@ -57,10 +70,27 @@ pub(crate) fn top_k(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], r
     gather(device, 4, candidates.slice(0), &order, k)
 }
 
-/// At least the `k` first rows by `key` and all that equal the last of them, ascending, found through a sample; `None` where
-/// the rows are few or the sample misled.
-fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<(Buffer, u64)>> {
-    if rows < SAMPLES * 4 || k > rows / 64 {
+/// Rows among which the first are, in no order.
+struct Few {
+    /// `u64 × count` normalised keys, and `u32 × count` numbers of their rows.
+    keys: Buffer,
+    numbers: Buffer,
+    count: u64,
+}
+
+impl Few {
+    /// Their numbers, ascending, of `rows`: equal keys keep the order of rows.
+    fn in_order(&self, device: &Device, rows: u64) -> Result<(Buffer, u64)> {
+        let numbers = SortKey::new(self.numbers.slice(0), KeyKind::U32, false).within(0, i128::from(rows) - 1);
+        let order = argsort_key(device, &numbers, self.count)?;
+        Ok((gather(device, 4, self.numbers.slice(0), &order, self.count)?, self.count))
+    }
+}
+
+/// At least the `k` first rows by `key` and all that equal the last of them, found through a sample; `None` where the rows
+/// are few or the sample misled. Waits for the device.
+fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<Few>> {
+    if rows < SAMPLES * 2 || k > rows / 64 {
         return Ok(None);
     }
     // Five deviations above the number of sampled rows expected among the k first.
@@ -69,7 +99,8 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     let capacity = (rank * (rows / SAMPLES) * 4).max(FEW).min(rows);
     // The threshold, then the number of rows kept.
     let words = device.alloc_zeroed(OPERATOR, 16)?;
-    let out = device.alloc(OPERATOR, capacity as usize * 4)?;
+    let numbers = device.alloc(OPERATOR, capacity as usize * 4)?;
+    let keys = device.alloc(OPERATOR, capacity as usize * 8)?;
     let [data, kind, flip, base] = key.arguments();
     let kernel = device.kernel(&source(), "top_threshold")?;
     let arguments: [Argument; 7] = [data, kind, flip, base, rows.into(), rank.into(), (&words).into()];
@@ -78,18 +109,41 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     let kernel = device.kernel(&source(), "top_append")?;
     let full = u64::from(device.full_grid(&kernel, APPEND_THREADS, 0)?);
     let kept = words.slice(8);
-    let arguments: [Argument; 9] =
-        [data, kind, flip, base, rows.into(), (&words).into(), capacity.into(), kept.into(), (&out).into()];
-    // SAFETY: TopAppend { key as above; threshold and kept: a word each, the latter zero; out: capacity u32 }.
+    let arguments: [Argument; 10] = [
+        data,
+        kind,
+        flip,
+        base,
+        rows.into(),
+        (&words).into(),
+        capacity.into(),
+        kept.into(),
+        (&numbers).into(),
+        (&keys).into(),
+    ];
+    // SAFETY: TopAppend { key as above; threshold and kept: a word each, the latter zero; out: capacity u32; keys: capacity
+    // u64 }.
     unsafe { device.launch(&kernel, grid(tiles(rows, APPEND_TILE).min(full), APPEND_THREADS), &arguments)? };
-    let kept = words.read_words(8, 1)?[0];
-    if kept < k || kept > capacity {
-        return Ok(None);
-    }
-    // Equal keys keep the order of rows, which those appended have lost.
-    let numbers = SortKey::new(out.slice(0), KeyKind::U32, false).within(0, i128::from(rows) - 1);
-    let order = argsort_key(device, &numbers, kept)?;
-    Ok(Some((gather(device, 4, out.slice(0), &order, kept)?, kept)))
+    let count = words.read_words(8, 1)?[0];
+    Ok((count >= k && count <= capacity).then_some(Few { keys, numbers, count }))
+}
+
+/// The first `k` of the candidates, or of those of them that are `listed` (`u32 × count`).
+fn ranked(device: &Device, few: &Few, listed: Option<&Buffer>, count: u64, k: u64) -> Result<Buffer> {
+    let out = device.alloc(OPERATOR, k as usize * 4)?;
+    let kernel = device.kernel(&source(), "top_rank")?;
+    let arguments: [Argument; 6] = [
+        (&few.keys).into(),
+        (&few.numbers).into(),
+        listed.map_or(0u64.into(), Argument::from),
+        count.into(),
+        k.into(),
+        (&out).into(),
+    ];
+    // SAFETY: TopRank { keys and numbers: `few.count`; listed: count u32 below that, or null: all; k ≤ count, since `sampled` keeps k at
+    // least; out: k u32 }.
+    unsafe { device.launch(&kernel, grid(tiles(count, u64::from(RANK_THREADS)), RANK_THREADS), &arguments)? };
+    Ok(out)
 }
 
 /// The same by counting the keys' bits from the top; `None` where too many rows are left.

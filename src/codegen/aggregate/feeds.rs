@@ -46,6 +46,9 @@ pub(super) fn shape(
 ) -> Result<Shape> {
     let mut feeds: Vec<Feed> = vec![];
     let mut outputs = vec![];
+    // Of all rows of a table there is one at least, or it is known that there is none.
+    let flow = generator.flow();
+    let maybe_none = rows == 0 || flow.drops_rows() || !matches!(flow.source, Source::Relation(_));
     for (position, call) in calls.iter().enumerate() {
         let value = call.arg.as_ref().map(|arg| generator.expr(arg, out)).transpose()?;
         let filter = call.filter.as_ref().map(|f| generator.expr(f, out)).transpose()?.map(|f| f.truth());
@@ -66,7 +69,8 @@ pub(super) fn shape(
                 feeds.len() - 1
             })
         };
-        let counted = if valid.is_some() || ungrouped { Some(feed(Accumulator::Count, None, false)) } else { None };
+        let counted =
+            if valid.is_some() || ungrouped && maybe_none { Some(feed(Accumulator::Count, None, false)) } else { None };
         let (value, count) = match (call.kind, &value) {
             (AggregateKind::Count, _) | (_, None) => {
                 let at = counted.unwrap_or_else(|| feed(Accumulator::Count, None, false));
