@@ -217,8 +217,8 @@ WF_DEVICE bool cells_any_bit(const u32* bits, u32 first) {
 // The slots of several mixed keys, those whose bit of `wanted` is set, in a table in shared memory (`keys`: capacity + 1), where
 // they are put unless they are there; the key that looks empty has the last. CELL_NONE stands for the other keys, and where
 // the table is full; false then. One after another each lane would wait for the lane of its warp that probes longest;
-// here all look at their two first slots at once, and then every lane goes on to its next key by itself. 100M rows, 10M
-// groups in partitions: 1.41 ms instead of 1.85; 1000 groups .51 instead of .74.
+// here all look at their two first slots at once, and probe on only for what they did not find there. 100M rows, 10M groups in
+// partitions: 1.40 ms instead of 1.85; 1000 groups .51 instead of .74.
 template <u32 COUNT>
 WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&mixed)[COUNT], u32 wanted, u32 (&slot)[COUNT]) {
     u32 pending = 0;
@@ -241,36 +241,36 @@ WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&mixed)[COUNT], u32 wa
             pending |= 1u << k;
         }
     }
-    u64 own = 0;
-    u32 at = 0, left = 0;
-    bool found = true;
-    // One exit and no `continue` after the atomicCAS, as in hash_insert.
+    bool all = true;
     while (pending != 0) {
         const u32 turn = u32(__ffs(int(pending))) - 1;
-        if (left == 0) {
-            own = mixed[0];
+        u64 own = mixed[0];
 #pragma unroll
-            for (u32 k = 1; k < COUNT; ++k) own = turn == k ? mixed[k] : own;
-            at = u32(own) & mask;
-            left = mask + 1;
+        for (u32 k = 1; k < COUNT; ++k) own = turn == k ? mixed[k] : own;
+        u32 at = u32(own) & mask;
+        u32 left = mask + 1;
+        u32 found = CELL_NONE;
+        // One exit and no `continue` after the atomicCAS, as in hash_insert.
+        while (left != 0) {
+            u64 seen = keys[at];
+            if (seen == HASH_EMPTY) {
+                seen = atomicCAS(keys + at, HASH_EMPTY, own);
+                if (seen == HASH_EMPTY) seen = own;
+            }
+            if (seen == own) {
+                found = at;
+                left = 0;
+            } else {
+                at = (at + 1) & mask;
+                left -= 1;
+            }
         }
-        u64 seen = keys[at];
-        if (seen == HASH_EMPTY) {
-            seen = atomicCAS(keys + at, HASH_EMPTY, own);
-            if (seen == HASH_EMPTY) seen = own;
-        }
-        left -= 1;
-        if (seen == own) {
 #pragma unroll
-            for (u32 k = 0; k < COUNT; ++k) slot[k] = turn == k ? at : slot[k];
-            left = 0;
-        } else if (left == 0) {
-            found = false;
-        }
-        at = (at + 1) & mask;
-        pending = left == 0 ? pending & (pending - 1) : pending;
+        for (u32 k = 0; k < COUNT; ++k) slot[k] = turn == k ? found : slot[k];
+        all = all && found != CELL_NONE;
+        pending &= pending - 1;
     }
-    return found;
+    return all;
 }
 
 // ---- sums of floats, exact and so independent of order: integers in units of 2^exponent ----

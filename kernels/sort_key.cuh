@@ -48,18 +48,18 @@ WF_DEVICE u64 sort_key(const SortKey& k, u64 at) {
     return sort_key_of(k, raw);
 }
 
-// The keys of ITEMS rows, `step` apart; of rows at `end` and beyond, all ones. Loads first, so that they overlap. Keys of
-// type u32 are of columns of 4 bytes.
-template <typename Key, u32 ITEMS>
+// The keys of ITEMS rows, `step` apart; of rows at `end` and beyond, all ones, unless WHOLE says that there are none. Loads
+// first, so that they overlap. Keys of type u32 are of columns of 4 bytes.
+template <bool WHOLE, typename Key, u32 ITEMS>
 WF_DEVICE void sort_keys(const SortKey& k, u64 first, u64 step, u64 end, Key (&keys)[ITEMS]) {
     if (sizeof(Key) == 4 || sort_key_is_half(k)) {
-        const u32* data = static_cast<const u32*>(k.data);
+        const u32* data = static_cast<const u32*>(k.data) + first;
 #pragma unroll
-        for (u32 i = 0; i < ITEMS; ++i) keys[i] = first + i * step < end ? data[first + i * step] : 0;
+        for (u32 i = 0; i < ITEMS; ++i) keys[i] = WHOLE || first + i * step < end ? data[i * step] : 0;
     } else {
-        const u64* data = static_cast<const u64*>(k.data);
+        const u64* data = static_cast<const u64*>(k.data) + first;
 #pragma unroll
-        for (u32 i = 0; i < ITEMS; ++i) keys[i] = first + i * step < end ? Key(data[first + i * step]) : 0;
+        for (u32 i = 0; i < ITEMS; ++i) keys[i] = WHOLE || first + i * step < end ? Key(data[i * step]) : 0;
     }
     if (k.kind == SORT_F32) {
 #pragma unroll
@@ -70,7 +70,8 @@ WF_DEVICE void sort_keys(const SortKey& k, u64 first, u64 step, u64 end, Key (&k
     }
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {
-        keys[i] = first + i * step < end ? Key((keys[i] ^ Key(k.flip)) - Key(k.base)) : ~Key(0);
+        const Key key = Key((keys[i] ^ Key(k.flip)) - Key(k.base));
+        keys[i] = WHOLE || first + i * step < end ? key : ~Key(0);
     }
 }
 

@@ -125,7 +125,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     } else {
         u64 read[SORT_RUNS_EACH];
         // Below row 0 the place wraps to beyond the last row.
-        sort_keys(p.key, tile.row_at(threadIdx.x), SORT_RUNS_THREADS, p.rows, read);
+        sort_keys<false>(p.key, tile.row_at(threadIdx.x), SORT_RUNS_THREADS, p.rows, read);
 #pragma unroll
         for (u32 i = 0; i < SORT_RUNS_EACH; ++i) words[threadIdx.x + i * SORT_RUNS_THREADS] = read[i];
     }

@@ -179,7 +179,11 @@ WF_DEVICE void top_append_body(const TopAppend& p) {
     const u64 threshold = *p.threshold;
     for (u64 first = blockIdx.x * TILE; first < p.rows; first += gridDim.x * TILE) {
         u64 keys[TOP_APPEND_ITEMS];
-        sort_keys(p.key, first + threadIdx.x, TOP_APPEND_THREADS, p.rows, keys);
+        if (first + TILE <= p.rows) {
+            sort_keys<true>(p.key, first + threadIdx.x, TOP_APPEND_THREADS, p.rows, keys);
+        } else {
+            sort_keys<false>(p.key, first + threadIdx.x, TOP_APPEND_THREADS, p.rows, keys);
+        }
 #pragma unroll
         for (u32 i = 0; i < TOP_APPEND_ITEMS; ++i) {
             const u64 row = first + i * TOP_APPEND_THREADS + threadIdx.x;

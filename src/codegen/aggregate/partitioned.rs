@@ -39,6 +39,8 @@ const ITEMS_PER_PROCESSOR: u64 = 4;
 const STEPS: [u64; 3] = [32, 8, 1];
 /// Rows of a partition that a sample should see.
 const SEEN: u64 = 256;
+/// Groups from which on DISTINCT does.
+const DISTINCT_FROM: u64 = 2_000_000;
 /// Rows from which on partitions pay.
 const FROM: u64 = 1 << 22;
 /// The same on the simulator, whose tests are small, as are its partitions.
@@ -114,6 +116,8 @@ impl Plan {
                 let slack = if each > 1 { 1.02 } else { 2.0 };
                 plan(cells, slots, parts, (rows as f64 / (parts * each) as f64 * slack) as u64 + 1)
             }
+            // A table of keys alone is found in the caches for long.
+            Domain::Any(groups) if feeds.is_empty() && groups < DISTINCT_FROM && !simulated => None,
             Domain::Any(groups) => {
                 let cells = Cells::of(feeds, rows, true);
                 let slots = cells.most_slots(shared);
@@ -233,7 +237,8 @@ impl Plan {
         prepared.params.set(names.cursors.1, &partitions.cursors);
         prepared.params.set(names.records.1, &records);
         let (threads, items) = self.tile(device);
-        let text = self.spread_text(kernel, names, key, items);
+        let turn = turn_of(prepared.eager_bytes).min(items);
+        let text = self.spread_text(kernel, names, key, items, turn);
         let tiles = self.rows.div_ceil(u64::from(items * threads));
         let spread = Generated::with_threads(device, "group_spread", prepared, &text, threads)?;
         let shared = items * threads * bytes as u32 + parts * 12;
@@ -288,7 +293,7 @@ impl Plan {
         )
     }
 
-    fn spread_text(&self, kernel: &Kernel<'_>, names: &Names, key: &str, items: u32) -> String {
+    fn spread_text(&self, kernel: &Kernel<'_>, names: &Names, key: &str, items: u32, turn: u32) -> String {
         let (word, shift) = self.part();
         format!(
             "constexpr int ROWS = {items};\nconst u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\n\
@@ -325,7 +330,6 @@ impl Plan {
              }} while (0);\n}}\n}}\n\
              __syncthreads();  // records lie by partition\n\
              partition_write<THREADS, WORDS, {word}>(staged, total, bases, {shift}, {records});\n}}\n{flag}\n",
-            turn = if kernel.items >= 8 { items.min(4) } else { 1 },
             parts = names.parts,
             words = self.record.words,
             head = kernel.head,
@@ -402,11 +406,7 @@ impl Plan {
              __syncthreads();  // all records are in\n{flush}",
             parts = names.parts,
             words = self.record.words,
-            ahead = match self.record.words {
-                ..=4 if kernel.feeds.len() <= 2 => 8,
-                ..=4 => 4,
-                _ => 2,
-            },
+            ahead = if self.record.words <= 4 { 4 } else { 2 },
             head = kernel.head,
             items = names.items.0,
             begins = names.begins.0,
@@ -419,6 +419,15 @@ impl Plan {
             update = hashed_update(kernel, &self.cells, &hoisted),
             lost = kernel.flag("lost", Retry::INEXACT),
         )
+    }
+}
+
+/// Rows of which a block that spreads loads everything at once: registers hold no more.
+fn turn_of(eager_bytes: usize) -> u32 {
+    match eager_bytes {
+        ..=16 => 8,
+        17..=24 => 4,
+        _ => 1,
     }
 }
 
