@@ -12,7 +12,7 @@ use super::generator::Generator;
 use super::keys::{KeyLayout, dictionary_value};
 use super::params::Params;
 use super::value::{Value, both};
-use crate::column::{Dictionary, Relation, Repr};
+use crate::column::{Column, Dictionary, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::Result;
 
@@ -124,6 +124,30 @@ pub(crate) enum OutputKind {
 impl GroupSlots {
     pub(crate) fn is_sparse(&self) -> bool {
         !matches!(self.occupancy, Occupancy::All)
+    }
+
+    /// The outputs, where they are nothing but accumulators as they lie.
+    pub(crate) fn in_place(&self) -> Option<Vec<Column>> {
+        let keyless = matches!(&self.keys, GroupKeys::Slot(layout) if layout.fields.is_empty());
+        if self.is_sparse() || !keyless {
+            return None;
+        }
+        let column = |output: &GroupOutput| {
+            let OutputKind::Plain(at) = output.value else { return None };
+            let (accumulator, buffer) = &self.accumulators[at];
+            let same = match accumulator {
+                Accumulator::Float => output.dtype == DataType::Float64,
+                Accumulator::Count | Accumulator::Sum64 => {
+                    matches!(output.dtype, DataType::Int64 | DataType::UInt64)
+                }
+                _ => false,
+            };
+            let range = matches!(accumulator, Accumulator::Count).then_some((0, i128::from(self.rows)));
+            let column = Column::plain(output.dtype.clone(), self.slots as usize, buffer.clone(), None);
+            let stats = Stats { range, ..column.stats };
+            (same && output.count.is_none()).then_some(Column { stats, ..column })
+        };
+        self.outputs.iter().map(column).collect()
     }
 
     /// Emits the test whether `row`, a slot, holds a group.

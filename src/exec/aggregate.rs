@@ -63,8 +63,12 @@ impl Runner {
         if let Some(relation) = self.grouped_by_runs(&flow, groups, calls)? {
             return Ok(Flow::new(Source::Relation(relation), schema));
         }
-        let partial = self.slots(flow, groups, calls, false)?;
-        Ok(Flow::new(Source::Groups(Arc::new(partial.slots)), schema))
+        let slots = self.slots(flow, groups, calls, false)?.slots;
+        let source = match slots.in_place() {
+            Some(columns) => Source::Relation(Relation::dense(slots.slots, columns)),
+            None => Source::Groups(Arc::new(slots)),
+        };
+        Ok(Flow::new(source, schema))
     }
 
     /// The groups of the flow's rows, and the slot of each row where that is wanted (of a flow in place).
