@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use warpframe::arrow::array::*;
 use warpframe::arrow::compute::take_record_batch;
-use warpframe::arrow::datatypes::{DataType, Int64Type, UInt32Type};
+use warpframe::arrow::datatypes::{DataType, Float64Type, Int64Type, UInt32Type, UInt64Type};
 use warpframe::prelude::*;
 use warpframe::{ErrorKind, Result};
 
@@ -51,6 +51,47 @@ fn arg_sort_then_take_sorts() -> Result<()> {
     // A column of the name does not matter.
     let named = t.select([col("x").alias("row"), col("id").alias("row_")])?;
     assert_eq!(Rows::of(&named.arg_sort([asc(col("row_"))])?).rows[7], [Cell::Int(7)]);
+    Ok(())
+}
+
+#[test]
+fn columns_from_all_over_the_place_are_brought_two_by_two() -> Result<()> {
+    let rows = 9_000u32;
+    let mixed = |row: u32| row * 7919 % rows;
+    let table = columns(vec![
+        ("a", Arc::new(Int64Array::from_iter_values((0..rows).map(|row| i64::from(row) << 33))) as ArrayRef),
+        ("s", Arc::new(StringArray::from_iter_values((0..rows).map(|row| format!("row {row}"))))),
+        ("b", Arc::new(Float64Array::from_iter_values((0..rows).map(|row| f64::from(row) / 7.0)))),
+        ("n", Arc::new(Int64Array::from_iter((0..rows).map(|row| (row % 3 != 0).then_some(i64::from(row)))))),
+        ("c", Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| u64::MAX - u64::from(row))))),
+        ("order", Arc::new(UInt32Array::from_iter_values((0..rows).map(mixed)))),
+    ]);
+    let pair = Pair::of(table);
+    let brought =
+        || pair.device.device().map_or(0, |device| device.launches().get("gather_pairs").copied().unwrap_or(0));
+    let t = pair.device.table("t")?.collect()?;
+    let at: Vec<_> = (0..rows).map(mixed).collect();
+    let taken = t.take(&numbers(&pair.device, UInt32Array::from(at.clone()))?)?;
+    let expected: Vec<_> = (at.iter())
+        .map(|&row| {
+            format!("{} row {row} {:?} {}", i64::from(row) << 33, f64::from(row) / 7.0, u64::MAX - u64::from(row))
+        })
+        .collect();
+    let mut found = vec![];
+    for batch in taken.to_arrow()? {
+        let (a, b) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(2).as_primitive::<Float64Type>());
+        let (s, c) = (batch.column(1).as_string::<i32>(), batch.column(4).as_primitive::<UInt64Type>());
+        let row = |at: usize| format!("{} {} {:?} {}", a.value(at), s.value(at), b.value(at), c.value(at));
+        found.extend((0..batch.num_rows()).map(row));
+    }
+    assert_eq!(found, expected);
+    // Of three columns of 8 bytes without nulls, two; an expression is no column.
+    assert_eq!(brought(), 1);
+    agree(&pair, "order", |t| t.sort([asc(col("order"))]))?;
+    assert_eq!(brought(), 2);
+    // Neighbours stay neighbours.
+    agree(&pair, "a", |t| t.sort([asc(col("a"))]))?;
+    assert_eq!(brought(), 2);
     Ok(())
 }
 
