@@ -300,14 +300,20 @@ fn analyze_on(device: &Device, frame: &LazyFrame) -> Result<String, Failure> {
     let spent = |count: fn(&Counters) -> u64| count(&after) - count(&before);
     let mut text = format!(
         "{} {place} in {}, of which {on_device:.3} ms in kernels\n\
-         launches {}, host waits {}, bytes to the device {}, bytes from the device {}, kernels compiled {}\n",
+         launches {}, host waits {}, bytes to the device {}, bytes from the device {}\n\
+         kernel modules found in memory {}, on disk {}, compiled {} in {} of compilers' time; ready ahead {}, waited for {}\n",
         count(result.num_rows()),
         in_words(wall),
         spent(|c| c.launches),
         spent(|c| c.synchronizations),
         spent(|c| c.bytes_uploaded),
         spent(|c| c.bytes_downloaded),
+        spent(|c| c.memory_hits),
+        spent(|c| c.disk_hits),
         spent(|c| c.compilations),
+        in_words(after.compile_time - before.compile_time),
+        spent(|c| c.prepared_ahead),
+        in_words(after.module_wait - before.module_wait),
     );
     if spent(|c| c.fallbacks) > 0 {
         text.push_str("parts planned for the device went to the CPU, because the data showed that they had to\n");

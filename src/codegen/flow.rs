@@ -216,6 +216,12 @@ impl Flow {
             })
     }
 
+    /// Estimate of the rows that come out, as a count: not more than there are, and not none of some.
+    pub(crate) fn expected_rows(&self) -> u64 {
+        let rows = self.source.rows();
+        (self.estimate as u64).clamp(rows.min(1), rows)
+    }
+
     /// Appends a filter.
     pub(crate) fn filter(mut self, predicate: Expr) -> Self {
         let schema = self.schema().clone();

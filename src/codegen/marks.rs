@@ -37,9 +37,9 @@ pub(crate) struct Marked {
 }
 
 impl Marked {
-    /// How many rows are marked. Waits for the device.
-    pub(crate) fn kept(&self) -> Result<u64> {
-        Ok(self.begins.read_words(self.tiles as usize * 8, 1)?[0])
+    /// How many rows are marked. Waits for the device; a rehearsal assumes `expected`.
+    pub(crate) fn kept(&self, expected: u64) -> Result<u64> {
+        self.begins.read_word_or(self.tiles as usize * 8, expected)
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn materialize_matches(
         if decide.contains("fail(") {
             control.read()?;
         }
-        let kept = marked.kept()?;
+        let kept = marked.kept(flow.expected_rows())?;
         // Not `kept`: values lie where their rows do.
         let (_, columns) = finish(device, operator, columns, rows, rows, &prepared)?;
         return Ok(Matches { columns, marked, kept });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Counts since a device was opened.
 ///
@@ -37,8 +38,14 @@ pub struct Counters {
     pub compilations: u64,
     /// Modules found compiled, on disk.
     pub disk_hits: u64,
-    /// Modules found loaded, in memory.
+    /// Modules that operators found loaded, in memory.
     pub memory_hits: u64,
+    /// Modules, of those compiled and found on disk, that were made ready before an operator asked for them.
+    pub prepared_ahead: u64,
+    /// Time in the compiler, the sum over threads.
+    pub compile_time: Duration,
+    /// Time that operators waited for modules to be compiled, found and loaded.
+    pub module_wait: Duration,
     /// Plans that began here and went to the CPU, because the data showed that the device cannot run them.
     pub fallbacks: u64,
 }
@@ -82,8 +89,16 @@ impl Counting {
     pub(super) fn downloaded(&self, bytes: usize) {
         self.lock().bytes_downloaded += bytes as u64;
     }
-    pub(super) fn compiled(&self) {
-        self.lock().compilations += 1;
+    pub(super) fn compiled(&self, time: Duration) {
+        let mut counters = self.lock();
+        counters.compilations += 1;
+        counters.compile_time += time;
+    }
+    pub(super) fn prepared_ahead(&self) {
+        self.lock().prepared_ahead += 1;
+    }
+    pub(super) fn waited_for_module(&self, time: Duration) {
+        self.lock().module_wait += time;
     }
     pub(super) fn found_on_disk(&self) {
         self.lock().disk_hits += 1;

@@ -12,7 +12,9 @@ mod scan;
 mod sort;
 mod window;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::session_state::SessionState;
@@ -32,6 +34,7 @@ pub(crate) struct Engine {
     pub(crate) device: Device,
     /// Any operator left to the CPU is an error.
     pub(crate) strict: bool,
+    rehearsed: Arc<Rehearsed>,
 }
 
 /// Where a result lies.
@@ -42,7 +45,7 @@ pub(crate) enum Outcome {
 
 impl Engine {
     pub(crate) fn new(device: Device, strict: bool) -> Self {
-        Engine { device, strict }
+        Engine { device, strict, rehearsed: Arc::default() }
     }
 }
 
@@ -105,10 +108,44 @@ pub(crate) async fn run_subtree(state: &SessionState, engine: &Engine, plan: &Lo
     }
 }
 
-/// Runs a supported plan whole. Its tables stay on the device.
+/// Runs a supported plan whole. Its tables stay on the device. Kernels of a plan that is new here are compiled on other
+/// threads, as a rehearsal asks for them.
 async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Table> {
+    let mut ahead = engine.device.ahead();
+    let new = engine.rehearsed.is_new(plan);
+    if new {
+        // While tables are brought to the device. Every join wants these.
+        ahead.ask(crate::ops::join_sources().into_iter().filter(|_| joins(plan)));
+    }
     let scans = scan::load(state, &engine.device, plan).await?;
+    if new {
+        let (scans, plan) = (scans.clone(), plan.clone());
+        ahead.rehearse(move |device| run::Runner { device, scans }.table(&plan).map(|_| ()));
+    }
     run::Runner { device: engine.device.clone(), scans }.table(plan)
+}
+
+fn joins(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(_)) || plan.inputs().into_iter().any(joins)
+}
+
+/// Plans, by hash, whose kernels were asked for.
+#[derive(Debug, Default)]
+struct Rehearsed(Mutex<HashSet<u64>>);
+
+impl Rehearsed {
+    /// More are forgotten: to rehearse a plan again costs a few milliseconds of another core.
+    const MOST: usize = 1 << 14;
+
+    fn is_new(&self, plan: &LogicalPlan) -> bool {
+        let mut hash = DefaultHasher::new();
+        plan.hash(&mut hash);
+        let mut plans = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        if plans.len() >= Self::MOST {
+            plans.clear();
+        }
+        plans.insert(hash.finish())
+    }
 }
 
 /// Text of what runs where and why not, for EXPLAIN.

@@ -13,6 +13,7 @@ mod filter;
 mod frame;
 mod join;
 mod limit;
+mod modules;
 mod outer;
 mod project;
 mod random;

@@ -74,7 +74,15 @@ fn explain_names_the_parts_of_device_and_cpu() {
 fn explain_analyze_runs_and_accounts_for_kernels() {
     let sql = "EXPLAIN ANALYZE SELECT jetid, sum(px) FROM jets GROUP BY jetid ORDER BY jetid LIMIT 5";
     let text = warpframe(&["data/jets.csv", "--device", "sim", "-c", sql]).results();
-    for part in ["device  ", "5 rows on the device in ", " ms in kernels\nlaunches ", "host waits ", "kernel  "] {
+    let parts = [
+        "device  ",
+        "5 rows on the device in ",
+        " ms in kernels\nlaunches ",
+        "host waits ",
+        "kernel modules found",
+        "kernel  ",
+    ];
+    for part in parts {
         assert!(text.contains(part), "{part} in {text}");
     }
     let text = warpframe(&["data/jets.csv", "--device", "cpu", "-c", sql]).results();
