@@ -2,7 +2,8 @@
 //!
 //! Tables are generated in memory. Every answer is compared with DataFusion's before it is timed (`--unchecked` skips
 //! that). One JSON line a query: device time (sum over kernels, and from first to last), end-to-end time hot and cold,
-//! kernels launched, host synchronisations. Medians of 9 hot runs. `WARPFRAME_DEVICE` chooses the device.
+//! bytes that kernels move (`Counters::bytes_moved` says what is counted), kernels launched, host synchronisations. Medians
+//! of 9 hot runs. `WARPFRAME_DEVICE` chooses the device.
 
 use std::time::Instant;
 
@@ -83,10 +84,11 @@ fn bench(session: &Session, cpu: &Session, query: &str, scale: f64, checked: boo
     let runs = RUNS as u64;
     println!(
         "{{\"bench\":\"tpch {query} sf{scale}\",\"device_ms\":{:.3},\"span_ms\":{:.3},\"hot_ms\":{:.3},\"cold_ms\":{cold:.1},\
-         \"launches\":{},\"synchronizations\":{},\"checked\":{checked},\"gpu\":{:?}}}",
+         \"bytes_moved\":{},\"launches\":{},\"synchronizations\":{},\"checked\":{checked},\"gpu\":{:?}}}",
         median(&mut sums),
         median(&mut spans),
         median(&mut ends),
+        (after.bytes_moved - before.bytes_moved) / runs,
         (after.launches - before.launches) / runs,
         (after.synchronizations - before.synchronizations) / runs,
         device.properties().name,

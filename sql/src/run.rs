@@ -300,11 +300,12 @@ fn analyze_on(device: &Device, frame: &LazyFrame) -> Result<String, Failure> {
     let spent = |count: fn(&Counters) -> u64| count(&after) - count(&before);
     let mut text = format!(
         "{} {place} in {}, of which {on_device:.3} ms in kernels\n\
-         launches {}, host waits {}, bytes to the device {}, bytes from the device {}\n\
+         launches {}, bytes moved by kernels {}, host waits {}, bytes to the device {}, bytes from the device {}\n\
          kernel modules found in memory {}, on disk {}, compiled {} in {} of compilers' time; ready ahead {}, waited for {}\n",
         count(result.num_rows()),
         in_words(wall),
         spent(|c| c.launches),
+        spent(|c| c.bytes_moved),
         spent(|c| c.synchronizations),
         spent(|c| c.bytes_uploaded),
         spent(|c| c.bytes_downloaded),
@@ -324,20 +325,22 @@ fn analyze_on(device: &Device, frame: &LazyFrame) -> Result<String, Failure> {
 
 /// One line a kernel, in the order of the first launches.
 fn kernel_table(kernels: &[KernelTime]) -> String {
-    let mut by_name: Vec<(&str, u64, f32)> = vec![];
+    let mut by_name: Vec<(&str, u64, f32, u64)> = vec![];
     for kernel in kernels {
         match by_name.iter_mut().find(|(name, ..)| *name == kernel.name) {
-            Some((_, launches, ms)) => (*launches, *ms) = (*launches + 1, *ms + kernel.ms),
-            None => by_name.push((&kernel.name, 1, kernel.ms)),
+            Some((_, launches, ms, bytes)) => {
+                (*launches, *ms, *bytes) = (*launches + 1, *ms + kernel.ms, *bytes + kernel.bytes);
+            }
+            None => by_name.push((&kernel.name, 1, kernel.ms, kernel.bytes)),
         }
     }
     let width = by_name.iter().map(|(name, ..)| name.len()).max().unwrap_or(0).max("kernel".len());
     let mut text = match by_name.is_empty() {
         true => String::new(),
-        false => format!("\n{:width$}  {:>8}  {:>10}\n", "kernel", "launches", "ms"),
+        false => format!("\n{:width$}  {:>8}  {:>10}  {:>12}\n", "kernel", "launches", "ms", "bytes"),
     };
-    for (name, launches, ms) in by_name {
-        text.push_str(&format!("{name:width$}  {launches:>8}  {ms:>10.3}\n"));
+    for (name, launches, ms, bytes) in by_name {
+        text.push_str(&format!("{name:width$}  {launches:>8}  {ms:>10.3}  {bytes:>12}\n"));
     }
     text
 }

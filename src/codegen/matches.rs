@@ -114,7 +114,7 @@ pub(crate) fn materialize_marked(
     let Parts { places, stores, head, marks, mut prepared, control: _control } = parts;
     if kept > 0 {
         let write = format!("{}{stores}", out.take());
-        marks.write(device, &mut prepared, marked, &head, (&write, places.len()), rows)?;
+        marks.write(device, &mut prepared, marked, &head, (&write, places.len()), (rows, kept))?;
     }
     Ok(finish(device, operator, columns, kept, kept, &prepared)?.1)
 }

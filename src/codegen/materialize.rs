@@ -112,7 +112,7 @@ pub(crate) fn materialize(
             columns.push(allocate(device, operator, place, codes, kept, &mut prepared)?);
         }
         if kept > 0 {
-            marks.write(device, &mut prepared, &marked, &head, (&write, places.len()), rows)?;
+            marks.write(device, &mut prepared, &marked, &head, (&write, places.len()), (rows, kept))?;
             if write.contains("fail(") {
                 control.read()?;
             }

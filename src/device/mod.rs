@@ -82,31 +82,46 @@ pub(crate) struct Kernel {
 
 /// One 8-byte kernel argument.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Argument(u64);
+pub(crate) struct Argument {
+    word: u64,
+    /// Bytes that the kernel is taken to read or write through it: of a buffer all from here on, of a number none.
+    bytes: u64,
+}
+
+impl Argument {
+    fn number(word: u64) -> Self {
+        Argument { word, bytes: 0 }
+    }
+
+    /// The same of which a kernel moves no more than so many bytes.
+    pub(crate) fn moving_at_most(self, bytes: u64) -> Self {
+        Argument { bytes: self.bytes.min(bytes), ..self }
+    }
+}
 
 impl From<u64> for Argument {
     fn from(value: u64) -> Self {
-        Argument(value)
+        Argument::number(value)
     }
 }
 impl From<i64> for Argument {
     fn from(value: i64) -> Self {
-        Argument(value as u64)
+        Argument::number(value as u64)
     }
 }
 impl From<f64> for Argument {
     fn from(value: f64) -> Self {
-        Argument(value.to_bits())
+        Argument::number(value.to_bits())
     }
 }
 impl From<&Buffer> for Argument {
     fn from(buffer: &Buffer) -> Self {
-        Argument(buffer.address())
+        buffer.slice(0).into()
     }
 }
 impl From<Slice<'_>> for Argument {
     fn from(slice: Slice<'_>) -> Self {
-        Argument(slice.address())
+        Argument { word: slice.address(), bytes: slice.len() as u64 }
     }
 }
 
@@ -380,9 +395,10 @@ impl Device {
             }
             .into());
         }
-        self.0.counters.launched(&kernel.name);
-        let words: Vec<u64> = arguments.iter().map(|a| a.0).collect();
-        self.profiled(&kernel.name, || {
+        let bytes = arguments.iter().map(|a| a.bytes).sum();
+        self.0.counters.launched(&kernel.name, bytes);
+        let words: Vec<u64> = arguments.iter().map(|a| a.word).collect();
+        self.profiled(&kernel.name, bytes, || {
             // SAFETY: the caller's promise is the driver's demand.
             unsafe { self.0.driver.launch(kernel.function, &kernel.name, grid, &words) }
         })

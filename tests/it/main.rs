@@ -14,6 +14,7 @@ mod frame;
 mod join;
 mod limit;
 mod modules;
+mod moved;
 mod outer;
 mod project;
 mod random;
