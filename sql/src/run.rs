@@ -197,10 +197,19 @@ impl<'a> Runner<'a> {
                 let rows: usize = value.parse().map_err(|_| bad(format!("max_rows is a number, not {value:?}")))?;
                 self.settings.max_rows = Some(rows).filter(|rows| *rows > 0);
             }
+            "join_order" => match switch(value) {
+                Some(_) if self.session.device().is_none() => {
+                    return Err(bad("there is no device that could order joins".into()));
+                }
+                Some(on) => self.session.set_join_order(on),
+                None => return Err(bad(format!("join_order is on or off, not {value:?}"))),
+            },
             "format" => self.set_format(value).map_err(bad)?,
             "timer" => self.set_timer(value).map_err(bad)?,
             other => {
-                return Err(bad(format!("no option named {other:?}; known: format, max_rows, memory_limit, timer")));
+                return Err(bad(format!(
+                    "no option named {other:?}; known: format, join_order, max_rows, memory_limit, timer"
+                )));
             }
         }
         Ok(())
@@ -221,11 +230,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// What is wrong with the word.
     pub fn set_timer(&mut self, word: &str) -> Result<(), String> {
-        self.settings.timer = match word.to_lowercase().as_str() {
-            "on" | "true" | "1" => true,
-            "off" | "false" | "0" => false,
-            _ => return Err(format!("the timer is on or off, not {word:?}")),
-        };
+        self.settings.timer = switch(word).ok_or_else(|| format!("the timer is on or off, not {word:?}"))?;
         Ok(())
     }
 
@@ -261,7 +266,7 @@ impl<'a> Runner<'a> {
 
     fn explain(&mut self, query: &Sql, analyze: bool) -> Result<(), Failure> {
         let frame = self.plan(query)?;
-        let mut text = frame.explain()?;
+        let mut text = if analyze { String::new() } else { frame.explain()? };
         if analyze {
             let account = match self.session.device() {
                 Some(device) => analyze_on(device, &frame)?,
@@ -271,7 +276,8 @@ impl<'a> Runner<'a> {
                     format!("{} in {}", count(rows), in_words(start.elapsed()))
                 }
             };
-            text = format!("{}\n\n{account}", text.trim_end());
+            // Again: what is known of tables decides the order of joins, and now they are loaded.
+            text = format!("{}\n\n{account}", frame.explain()?.trim_end());
         }
         match self.settings.format {
             Format::Table => self.print(&format!("{}\n", text.trim_end())),
@@ -343,6 +349,15 @@ fn kernel_table(kernels: &[KernelTime]) -> String {
         text.push_str(&format!("{name:width$}  {launches:>8}  {ms:>10.3}  {bytes:>12}\n"));
     }
     text
+}
+
+/// What `on` and `off`, and their like, mean.
+fn switch(word: &str) -> Option<bool> {
+    match word.to_lowercase().as_str() {
+        "on" | "true" | "1" => Some(true),
+        "off" | "false" | "0" => Some(false),
+        _ => None,
+    }
 }
 
 fn count(rows: usize) -> String {

@@ -31,6 +31,7 @@ use crate::column::{Column, Relation};
 use crate::device::Buffer;
 use crate::error::Result;
 use crate::ops::join::{Assumed, BuildKeys, JoinTable, Payload, Slots, Wanted};
+use crate::plan::join_cost;
 
 /// A preserved side is the build side only where it has this many times fewer rows: its rows have to be looked at once
 /// more afterwards.
@@ -64,7 +65,18 @@ impl Sides {
         let far_smaller = |a: &Flow, b: &Flow| keyed && a.estimate * factor < b.estimate;
         let build_left = match join.join_type {
             // Between equals the right: by habit the table whose key is unique is joined to the other.
-            Inner | Full => left.estimate < right.estimate,
+            Full => left.estimate < right.estimate,
+            Inner => {
+                let unique = |flow: &Flow, key: fn(&(Expr, Expr)) -> &Expr| {
+                    let keys: Vec<Expr> = join.on.iter().map(|pair| key(pair).clone()).collect();
+                    // Of several keys it is a guess.
+                    keys.len() == 1 && assumed(flow, &keys).is_ok_and(|assumed| assumed.unique)
+                };
+                let (of_left, of_right) = (unique(&left, |pair| &pair.0), unique(&right, |pair| &pair.1));
+                let guess = !of_left && !of_right;
+                join_cost(left.estimate, of_left || guess, right.estimate)
+                    < join_cost(right.estimate, of_right || guess, left.estimate)
+            }
             Left | LeftSemi | LeftAnti | LeftMark => far_smaller(&left, &right),
             Right | RightSemi | RightAnti | RightMark => !far_smaller(&right, &left),
         };

@@ -14,6 +14,7 @@ mod window;
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::RecordBatch;
@@ -26,7 +27,7 @@ pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Cut, DeviceNode, Planner, cut};
+use crate::plan::{self, Cut, DeviceNode, Planner, cut, order_joins};
 
 /// What executes the plans of a session with a device.
 #[derive(Debug, Clone)]
@@ -34,6 +35,8 @@ pub(crate) struct Engine {
     pub(crate) device: Device,
     /// Any operator left to the CPU is an error.
     pub(crate) strict: bool,
+    /// Joins run in the order of estimated rows instead of the query's.
+    join_order: Arc<AtomicBool>,
     rehearsed: Arc<Rehearsed>,
 }
 
@@ -44,8 +47,16 @@ pub(crate) enum Outcome {
 }
 
 impl Engine {
-    pub(crate) fn new(device: Device, strict: bool) -> Self {
-        Engine { device, strict, rehearsed: Arc::default() }
+    pub(crate) fn new(device: Device, strict: bool, join_order: bool) -> Self {
+        Engine { device, strict, join_order: Arc::new(join_order.into()), rehearsed: Arc::default() }
+    }
+
+    pub(crate) fn orders_joins(&self) -> bool {
+        self.join_order.load(Relaxed)
+    }
+
+    pub(crate) fn order_joins(&self, on: bool) {
+        self.join_order.store(on, Relaxed);
     }
 }
 
@@ -118,6 +129,11 @@ async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan
         ahead.ask(crate::ops::join_sources().into_iter().filter(|_| joins(plan)));
     }
     let scans = scan::load(state, &engine.device, plan).await?;
+    // Not before: what is known of a table is known once it is there.
+    let plan = match engine.orders_joins() {
+        true => &order_joins(plan.clone())?.plan,
+        false => plan,
+    };
     if new {
         let (scans, plan) = (scans.clone(), plan.clone());
         ahead.rehearse(move |device| run::Runner { device, scans }.table(&plan).map(|_| ()));
@@ -149,6 +165,6 @@ impl Rehearsed {
 }
 
 /// Text of what runs where and why not, for EXPLAIN.
-pub(crate) fn explain(_state: &SessionState, _engine: &Engine, plan: &LogicalPlan) -> Result<String> {
-    Ok(cut(plan)?.lines.join("\n"))
+pub(crate) fn explain(engine: &Engine, plan: &LogicalPlan) -> Result<String> {
+    Ok(plan::explain(plan, engine.orders_joins())?.join("\n"))
 }

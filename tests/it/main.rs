@@ -12,6 +12,7 @@ mod examples;
 mod filter;
 mod frame;
 mod join;
+mod join_order;
 mod limit;
 mod modules;
 mod moved;
