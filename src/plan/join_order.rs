@@ -26,20 +26,21 @@ use datafusion::logical_expr::{
 
 use super::estimate::{Estimate, estimate, key_selectivity};
 use crate::codegen::selectivity;
-use crate::column::Facts;
+use crate::column::{Facts, Repr};
 
 /// Leaves up to which every tree is looked at: 3^n pairs of sets.
 const MOST_EXACT: usize = 10;
 /// Leaves of the largest tree that is looked at: a bit of a set each.
 const MOST: usize = 64;
 /// Another tree has to cost this part of the query's own.
-const WORTHWHILE: f64 = 0.9;
+const WORTHWHILE: f64 = 0.85;
 /// Build rows up to which probes hit the nearest caches, and beyond which they miss the second level.
 const NEAR_ROWS: f64 = 1e5;
 const CACHED_ROWS: f64 = 2e6;
 /// What it costs that a build side is a join itself, which otherwise would be a stage of the probe's pipeline: a few launches
-/// and waits, some 30 µs, in rows of a probe.
+/// and waits, some 30 µs, in rows of a probe; and that its columns are written and read, for each byte.
 const PIPELINE: f64 = 4e6;
+const PIPELINE_BYTE: f64 = 0.25;
 
 /// A plan with its joins in another order.
 pub(crate) struct Ordered {
@@ -101,6 +102,8 @@ struct Tree {
     /// The query's own order.
     shape: Shape,
     columns: Arc<DFSchema>,
+    /// Columns that come out.
+    wanted: Vec<Name>,
 }
 
 struct Predicate {
@@ -178,7 +181,7 @@ impl Tree {
             true => Arc::new(columns),
             false => return None,
         };
-        Some(Tree { leaves, predicates, shape, columns })
+        Some(Tree { leaves, predicates, shape, columns, wanted: plan.schema().columns() })
     }
 
     /// A cheaper order, if there is one.
@@ -194,17 +197,17 @@ impl Tree {
 
     /// The joins in this order, with the columns of `original`.
     fn plan(&self, order: &Shape, original: &LogicalPlan) -> PlanResult<LogicalPlan> {
-        let wanted = original.schema().columns();
-        let joined = self.joined(order, &wanted)?;
-        if joined.schema().columns() == wanted {
+        let wanted = &self.wanted;
+        let joined = self.joined(order)?;
+        if joined.schema().columns() == *wanted {
             return Ok(joined);
         }
-        let columns = wanted.into_iter().map(Expr::Column).collect();
+        let columns = wanted.iter().cloned().map(Expr::Column).collect();
         let schema = original.schema().clone();
         Ok(LogicalPlan::Projection(Projection::try_new_with_schema(columns, Arc::new(joined), schema)?))
     }
 
-    fn joined(&self, order: &Shape, wanted: &[Name]) -> PlanResult<LogicalPlan> {
+    fn joined(&self, order: &Shape) -> PlanResult<LogicalPlan> {
         let set = order.set();
         let plan = match order {
             Shape::Leaf(at) => {
@@ -226,7 +229,7 @@ impl Tree {
                         None => conditions.push(predicate.expr.clone()),
                     }
                 }
-                let (left, right) = (self.joined(probe, wanted)?, self.joined(build, wanted)?);
+                let (left, right) = (self.joined(probe)?, self.joined(build)?);
                 LogicalPlan::Join(Join::try_new(
                     Arc::new(left),
                     Arc::new(right),
@@ -239,16 +242,19 @@ impl Tree {
                 )?)
             }
         };
-        self.pruned(plan, set, wanted)
+        self.pruned(plan, set)
     }
 
     /// The columns of a part that are looked at outside of it.
-    fn pruned(&self, plan: LogicalPlan, set: Set, wanted: &[Name]) -> PlanResult<LogicalPlan> {
+    fn pruned(&self, plan: LogicalPlan, set: Set) -> PlanResult<LogicalPlan> {
         let outside: Vec<_> =
             self.predicates.iter().filter(|p| !within(p.of, set)).flat_map(|p| p.expr.column_refs()).collect();
         let columns = plan.schema().columns();
-        let kept: Vec<Expr> =
-            (columns.iter()).filter(|c| wanted.contains(c) || outside.contains(c)).cloned().map(Expr::Column).collect();
+        let kept: Vec<Expr> = (columns.iter())
+            .filter(|c| self.wanted.contains(c) || outside.contains(c))
+            .cloned()
+            .map(Expr::Column)
+            .collect();
         if kept.len() == columns.len() || kept.is_empty() {
             return Ok(plan);
         }
@@ -367,6 +373,16 @@ struct Costs<'a> {
     shares: Vec<(Set, f64)>,
     /// Which of an equality's sides is known to be unique.
     unique: Vec<[bool; 2]>,
+    columns: Vec<Width>,
+}
+
+/// Bytes of a leaf's column, and who looks at it.
+struct Width {
+    leaf: Set,
+    bytes: f64,
+    wanted: bool,
+    /// Leaves of the predicates that do.
+    predicates: Vec<Set>,
 }
 
 /// The best order of a set that is known so far.
@@ -420,7 +436,19 @@ impl<'a> Costs<'a> {
             unique.push(known);
         }
         shares.extend(order.into_iter().map(|key| (key.0 | key.1, key_selectivity(&pairs[&key]))));
-        Costs { tree, leaves, shares, unique }
+        let mut widths = vec![];
+        for (at, leaf) in tree.leaves.iter().enumerate() {
+            for (name, field) in leaf.schema().columns().into_iter().zip(leaf.schema().fields()) {
+                let looks = |p: &&Predicate| p.expr.column_refs().contains(&name);
+                widths.push(Width {
+                    leaf: 1 << at,
+                    bytes: Repr::of(field.data_type()).map_or(8, Repr::width) as f64,
+                    wanted: tree.wanted.contains(&name),
+                    predicates: tree.predicates.iter().filter(looks).map(|p| p.of).collect(),
+                });
+            }
+        }
+        Costs { tree, leaves, shares, unique, columns: widths }
     }
 
     /// Rows of the join of a set of leaves.
@@ -429,6 +457,17 @@ impl<'a> Costs<'a> {
         let rows: f64 = leaves.map(|(_, rows)| rows).product();
         let shares = self.shares.iter().filter(|(of, _)| within(*of, set));
         shares.fold(rows, |rows, (_, share)| rows * share).max(1.0)
+    }
+
+    /// What it costs to make a build side of a part, besides its table.
+    fn pipeline(&self, part: &Best) -> f64 {
+        if matches!(part.shape, Shape::Leaf(_)) {
+            return 0.0;
+        }
+        let set = part.shape.set();
+        let outside = |c: &&Width| within(c.leaf, set) && (c.wanted || c.predicates.iter().any(|of| !within(*of, set)));
+        let bytes: f64 = self.columns.iter().filter(outside).map(|c| c.bytes).sum();
+        PIPELINE + PIPELINE_BYTE * part.rows * bytes
     }
 
     fn leaf(&self, at: usize) -> Best {
@@ -463,9 +502,8 @@ impl<'a> Costs<'a> {
         if keys > 1 && !unique_a && !unique_b {
             (build_a, build_b) = (a.rows <= b.rows, b.rows < a.rows);
         }
-        let pipeline = |side: &Best| if matches!(side.shape, Shape::Join(..)) { PIPELINE } else { 0.0 };
-        let cost_a = join_cost(a.rows, build_a, b.rows) + pipeline(a);
-        let cost_b = join_cost(b.rows, build_b, a.rows) + pipeline(b);
+        let cost_a = join_cost(a.rows, build_a, b.rows) + self.pipeline(a);
+        let cost_b = join_cost(b.rows, build_b, a.rows) + self.pipeline(b);
         let once = if unique_b { a.once } else { 0 } | if unique_a { b.once } else { 0 };
         let (probe, build, cost) = if cost_a < cost_b { (b, a, cost_a) } else { (a, b, cost_b) };
         Some(Best {
