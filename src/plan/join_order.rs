@@ -385,14 +385,18 @@ struct Width {
     predicates: Vec<Set>,
 }
 
-/// The best order of a set that is known so far.
-#[derive(Clone)]
-struct Best {
+/// The best order of a set of leaves that is known so far.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    set: Set,
     cost: f64,
     rows: f64,
+    /// What it costs to make a build side of it, besides its table.
+    as_build: f64,
     /// Leaves whose rows occur at most once each.
     once: Set,
-    shape: Shape,
+    /// The probe's and the build's leaves; of a leaf, nothing.
+    sides: Option<[Set; 2]>,
 }
 
 impl<'a> Costs<'a> {
@@ -459,25 +463,22 @@ impl<'a> Costs<'a> {
         shares.fold(rows, |rows, (_, share)| rows * share).max(1.0)
     }
 
-    /// What it costs to make a build side of a part, besides its table.
-    fn pipeline(&self, part: &Best) -> f64 {
-        if matches!(part.shape, Shape::Leaf(_)) {
-            return 0.0;
-        }
-        let set = part.shape.set();
+    /// What it costs to make a build side of a join, besides its table.
+    fn pipeline(&self, set: Set, rows: f64) -> f64 {
         let outside = |c: &&Width| within(c.leaf, set) && (c.wanted || c.predicates.iter().any(|of| !within(*of, set)));
         let bytes: f64 = self.columns.iter().filter(outside).map(|c| c.bytes).sum();
-        PIPELINE + PIPELINE_BYTE * part.rows * bytes
+        PIPELINE + PIPELINE_BYTE * rows * bytes
     }
 
-    fn leaf(&self, at: usize) -> Best {
-        let shape = Shape::Leaf(at);
-        Best { cost: 0.0, rows: self.leaves[at], once: 1 << at, shape }
+    fn leaf(&self, at: usize) -> Part {
+        let set = 1 << at;
+        Part { set, cost: 0.0, rows: self.leaves[at], as_build: 0.0, once: set, sides: None }
     }
 
-    /// The join of two parts, the way round that costs less; `None` where no equality connects them.
-    fn join(&self, a: &Best, b: &Best) -> Option<Best> {
-        let (set_a, set_b) = (a.shape.set(), b.shape.set());
+    /// The join of two parts, the way round that costs less, if it costs less than what is known of their set; `None` also
+    /// where no equality connects them.
+    fn join(&self, a: &Part, b: &Part, known: Option<&Part>) -> Option<Part> {
+        let (set_a, set_b) = (a.set, b.set);
         let (mut connected, mut keys) = (false, 0);
         let (mut unique_a, mut unique_b) = (false, false);
         for (predicate, known) in self.tree.predicates.iter().zip(&self.unique) {
@@ -502,16 +503,23 @@ impl<'a> Costs<'a> {
         if keys > 1 && !unique_a && !unique_b {
             (build_a, build_b) = (a.rows <= b.rows, b.rows < a.rows);
         }
-        let cost_a = join_cost(a.rows, build_a, b.rows) + self.pipeline(a);
-        let cost_b = join_cost(b.rows, build_b, a.rows) + self.pipeline(b);
+        let cost_a = join_cost(a.rows, build_a, b.rows) + a.as_build;
+        let cost_b = join_cost(b.rows, build_b, a.rows) + b.as_build;
+        let (sides, cost) = if cost_a < cost_b { ([set_b, set_a], cost_a) } else { ([set_a, set_b], cost_b) };
+        let cost = a.cost + b.cost + cost;
+        if known.is_some_and(|known| known.cost <= cost) {
+            return None;
+        }
+        let set = set_a | set_b;
         let once = if unique_b { a.once } else { 0 } | if unique_a { b.once } else { 0 };
-        let (probe, build, cost) = if cost_a < cost_b { (b, a, cost_a) } else { (a, b, cost_b) };
-        Some(Best {
-            cost: a.cost + b.cost + cost,
-            rows: self.rows(set_a | set_b),
-            once,
-            shape: Shape::Join(Box::new(probe.shape.clone()), Box::new(build.shape.clone())),
-        })
+        let (rows, as_build) = match known {
+            Some(known) => (known.rows, known.as_build),
+            None => {
+                let rows = self.rows(set);
+                (rows, self.pipeline(set, rows))
+            }
+        };
+        Some(Part { set, cost, rows, as_build, once, sides: Some(sides) })
     }
 
     /// What a given order costs.
@@ -519,17 +527,17 @@ impl<'a> Costs<'a> {
         self.along(shape).map_or(f64::INFINITY, |best| best.cost)
     }
 
-    fn along(&self, shape: &Shape) -> Option<Best> {
+    fn along(&self, shape: &Shape) -> Option<Part> {
         match shape {
             Shape::Leaf(at) => Some(self.leaf(*at)),
-            Shape::Join(a, b) => self.join(&self.along(a)?, &self.along(b)?),
+            Shape::Join(a, b) => self.join(&self.along(a)?, &self.along(b)?, None),
         }
     }
 
     /// The cheapest of all orders.
     fn cheapest(&self) -> Option<(Shape, f64)> {
         let all: Set = (1 << self.leaves.len()) - 1;
-        let mut best: Vec<Option<Best>> = vec![None; all as usize + 1];
+        let mut best: Vec<Option<Part>> = vec![None; all as usize + 1];
         for at in 0..self.leaves.len() {
             best[1 << at] = Some(self.leaf(at));
         }
@@ -539,25 +547,26 @@ impl<'a> Costs<'a> {
             let mut part = others;
             while part != 0 {
                 if let (Some(a), Some(b)) = (&best[(set & !part) as usize], &best[part as usize])
-                    && let Some(joined) = self.join(a, b)
-                    && best[set as usize].as_ref().is_none_or(|known| joined.cost < known.cost)
+                    && let Some(joined) = self.join(a, b, best[set as usize].as_ref())
                 {
                     best[set as usize] = Some(joined);
                 }
                 part = (part - 1) & others;
             }
         }
-        best.pop().flatten().map(|best| (best.shape, best.cost))
+        let cost = best[all as usize]?.cost;
+        Some((shape_of(all, &|set| best[set as usize].and_then(|part| part.sides)), cost))
     }
 
     /// Joins what is cheapest to join until everything is.
     fn greedy(&self) -> Option<(Shape, f64)> {
-        let mut parts: Vec<Best> = (0..self.leaves.len()).map(|at| self.leaf(at)).collect();
+        let mut parts: Vec<Part> = (0..self.leaves.len()).map(|at| self.leaf(at)).collect();
+        let mut made: HashMap<Set, [Set; 2]> = HashMap::new();
         while parts.len() > 1 {
-            let mut cheapest: Option<(f64, usize, usize, Best)> = None;
+            let mut cheapest: Option<(f64, usize, usize, Part)> = None;
             for b in 1..parts.len() {
                 for a in 0..b {
-                    let Some(joined) = self.join(&parts[a], &parts[b]) else { continue };
+                    let Some(joined) = self.join(&parts[a], &parts[b], None) else { continue };
                     // What comes out is met again by all that follows.
                     let added = joined.cost - parts[a].cost - parts[b].cost + joined.rows;
                     if cheapest.as_ref().is_none_or(|(least, ..)| added < *least) {
@@ -566,10 +575,20 @@ impl<'a> Costs<'a> {
                 }
             }
             let (_, a, b, joined) = cheapest?;
+            made.insert(joined.set, joined.sides?);
             parts.swap_remove(b);
             parts[a] = joined;
         }
-        parts.pop().map(|best| (best.shape, best.cost))
+        let whole = parts.pop()?;
+        Some((shape_of(whole.set, &|set| made.get(&set).copied()), whole.cost))
+    }
+}
+
+/// The order of a set, from how each set in it is split.
+fn shape_of(set: Set, sides: &dyn Fn(Set) -> Option<[Set; 2]>) -> Shape {
+    match sides(set) {
+        Some([probe, build]) => Shape::Join(Box::new(shape_of(probe, sides)), Box::new(shape_of(build, sides))),
+        None => Shape::Leaf(set.trailing_zeros() as usize),
     }
 }
 

@@ -151,6 +151,25 @@ fn many_tables_are_joined_greedily() {
 }
 
 #[test]
+fn a_clique_of_ten_tables_is_ordered_exactly() {
+    let names = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"];
+    let tables: Vec<Table> =
+        names.iter().enumerate().map(|(at, name)| table(name, 10f64.powi(2 + at as i32 % 5), 50.0)).collect();
+    let pairs = |at: usize| (0..at).map(move |other| (format!("{}.k", names[other]), format!("{}.k", names[at])));
+    let keys: Vec<Vec<(String, String)>> = (1..names.len()).map(|at| pairs(at).collect()).collect();
+    let keys: Vec<Vec<(&str, &str)>> =
+        keys.iter().map(|pairs| pairs.iter().map(|(l, r)| (l.as_str(), r.as_str())).collect()).collect();
+    let keys: Vec<&[(&str, &str)]> = keys.iter().map(Vec::as_slice).collect();
+    let plan = joined(&tables, &keys);
+    let tree = Tree::of(&plan).unwrap();
+    let estimates: Vec<Estimate> = tables.iter().map(Table::estimate).collect();
+    let costs = Costs::of(&tree, &estimates);
+    let ((shape, cost), (_, greedy)) = (costs.cheapest().unwrap(), costs.greedy().unwrap());
+    assert_eq!(shape.set(), (1 << 10) - 1);
+    assert!(cost <= greedy && cost <= costs.total(&tree.shape));
+}
+
+#[test]
 fn trees_that_may_fail_or_are_small_or_have_two_columns_of_a_name_stay() {
     let tables = || [table("a", 10.0, 5.0), table("b", 10.0, 5.0), table("c", 10.0, 5.0)];
     let on: [&[(&str, &str)]; 2] = [&[("a.a", "b.a")], &[("b.b", "c.b")]];
