@@ -87,6 +87,10 @@ impl KernelCache {
             return Ok(function);
         }
         let function = driver.function(loaded.module, name)?;
+        // After the load: what tests break on purpose is no part of the corpus, nor is what nobody asks for.
+        if let (Some(directory), true) = (&self.record, loaded.functions.is_empty()) {
+            record(directory, source)?;
+        }
         loaded.functions.insert(name.to_string(), function);
         Ok(function)
     }
@@ -123,10 +127,6 @@ impl KernelCache {
         source: &Source,
     ) -> Result<&'a mut Loaded> {
         let module = self.load(driver, counters, source)?;
-        // After the load: what tests break on purpose is no part of the corpus.
-        if let Some(directory) = &self.record {
-            record(directory, source)?;
-        }
         Ok(slot.insert(Loaded { module, functions: HashMap::new() }))
     }
 

@@ -165,6 +165,7 @@ fn sources_that_compile_are_recorded_even_when_found() {
     let cache = KernelCache::at(images, Some(records.clone()));
     cache.function(&driver, &counters, &source, "alpha").unwrap();
     cache.function(&driver, &counters, &Source::new("bad", "#error"), "bad").unwrap_err();
+    cache.prepare(&driver, &counters, &Source::new("nobody's", "beta")).unwrap();
     assert_eq!(counters.snapshot().disk_hits, 1);
     let files: Vec<_> = fs::read_dir(records).unwrap().map(|entry| entry.unwrap().path()).collect();
     let [file] = &files[..] else { panic!("{files:?}") };
