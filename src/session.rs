@@ -128,6 +128,32 @@ impl Session {
         self.0.engine.as_ref().is_some_and(|engine| engine.strict)
     }
 
+    /// Turns the ordering of joins on or off, as [`SessionBuilder::join_order`] does. Nothing where queries run on the CPU.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// session.set_join_order(false);
+    /// assert!(!session.orders_joins());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn set_join_order(&self, on: bool) {
+        if let Some(engine) = &self.0.engine {
+            engine.order_joins(on);
+        }
+    }
+
+    /// Whether joins on the device run in the order of estimated rows.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// assert!(Session::builder().device(DeviceChoice::Sim).build()?.orders_joins());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn orders_joins(&self) -> bool {
+        self.0.engine.as_ref().is_some_and(Engine::orders_joins)
+    }
+
     /// DataFusion's context behind this session, for its configuration and for user-defined functions.
     ///
     /// Tables registered here directly are always read by the CPU engine.
@@ -240,7 +266,7 @@ impl Session {
             let state = self.state_for(plan);
             let optimized = optimize(&state, plan)?;
             match &self.0.engine {
-                Some(engine) => exec::explain(&state, engine, &optimized),
+                Some(engine) => exec::explain(engine, &optimized),
                 None => {
                     let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
                     let physical = datafusion::physical_plan::displayable(physical.as_ref()).indent(false).to_string();

@@ -197,10 +197,19 @@ impl<'a> Runner<'a> {
                 let rows: usize = value.parse().map_err(|_| bad(format!("max_rows is a number, not {value:?}")))?;
                 self.settings.max_rows = Some(rows).filter(|rows| *rows > 0);
             }
+            "join_order" => match switch(value) {
+                Some(_) if self.session.device().is_none() => {
+                    return Err(bad("there is no device that could order joins".into()));
+                }
+                Some(on) => self.session.set_join_order(on),
+                None => return Err(bad(format!("join_order is on or off, not {value:?}"))),
+            },
             "format" => self.set_format(value).map_err(bad)?,
             "timer" => self.set_timer(value).map_err(bad)?,
             other => {
-                return Err(bad(format!("no option named {other:?}; known: format, max_rows, memory_limit, timer")));
+                return Err(bad(format!(
+                    "no option named {other:?}; known: format, join_order, max_rows, memory_limit, timer"
+                )));
             }
         }
         Ok(())
@@ -221,11 +230,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// What is wrong with the word.
     pub fn set_timer(&mut self, word: &str) -> Result<(), String> {
-        self.settings.timer = match word.to_lowercase().as_str() {
-            "on" | "true" | "1" => true,
-            "off" | "false" | "0" => false,
-            _ => return Err(format!("the timer is on or off, not {word:?}")),
-        };
+        self.settings.timer = switch(word).ok_or_else(|| format!("the timer is on or off, not {word:?}"))?;
         Ok(())
     }
 
@@ -261,7 +266,7 @@ impl<'a> Runner<'a> {
 
     fn explain(&mut self, query: &Sql, analyze: bool) -> Result<(), Failure> {
         let frame = self.plan(query)?;
-        let mut text = frame.explain()?;
+        let mut text = if analyze { String::new() } else { frame.explain()? };
         if analyze {
             let account = match self.session.device() {
                 Some(device) => analyze_on(device, &frame)?,
@@ -271,7 +276,8 @@ impl<'a> Runner<'a> {
                     format!("{} in {}", count(rows), in_words(start.elapsed()))
                 }
             };
-            text = format!("{}\n\n{account}", text.trim_end());
+            // Again: what is known of tables decides the order of joins, and now they are loaded.
+            text = format!("{}\n\n{account}", frame.explain()?.trim_end());
         }
         match self.settings.format {
             Format::Table => self.print(&format!("{}\n", text.trim_end())),
@@ -300,14 +306,21 @@ fn analyze_on(device: &Device, frame: &LazyFrame) -> Result<String, Failure> {
     let spent = |count: fn(&Counters) -> u64| count(&after) - count(&before);
     let mut text = format!(
         "{} {place} in {}, of which {on_device:.3} ms in kernels\n\
-         launches {}, host waits {}, bytes to the device {}, bytes from the device {}, kernels compiled {}\n",
+         launches {}, bytes moved by kernels {}, host waits {}, bytes to the device {}, bytes from the device {}\n\
+         kernel modules found in memory {}, on disk {}, compiled {} in {} of compilers' time; ready ahead {}, waited for {}\n",
         count(result.num_rows()),
         in_words(wall),
         spent(|c| c.launches),
+        spent(|c| c.bytes_moved),
         spent(|c| c.synchronizations),
         spent(|c| c.bytes_uploaded),
         spent(|c| c.bytes_downloaded),
+        spent(|c| c.memory_hits),
+        spent(|c| c.disk_hits),
         spent(|c| c.compilations),
+        in_words(after.compile_time - before.compile_time),
+        spent(|c| c.prepared_ahead),
+        in_words(after.module_wait - before.module_wait),
     );
     if spent(|c| c.fallbacks) > 0 {
         text.push_str("parts planned for the device went to the CPU, because the data showed that they had to\n");
@@ -318,22 +331,33 @@ fn analyze_on(device: &Device, frame: &LazyFrame) -> Result<String, Failure> {
 
 /// One line a kernel, in the order of the first launches.
 fn kernel_table(kernels: &[KernelTime]) -> String {
-    let mut by_name: Vec<(&str, u64, f32)> = vec![];
+    let mut by_name: Vec<(&str, u64, f32, u64)> = vec![];
     for kernel in kernels {
         match by_name.iter_mut().find(|(name, ..)| *name == kernel.name) {
-            Some((_, launches, ms)) => (*launches, *ms) = (*launches + 1, *ms + kernel.ms),
-            None => by_name.push((&kernel.name, 1, kernel.ms)),
+            Some((_, launches, ms, bytes)) => {
+                (*launches, *ms, *bytes) = (*launches + 1, *ms + kernel.ms, *bytes + kernel.bytes);
+            }
+            None => by_name.push((&kernel.name, 1, kernel.ms, kernel.bytes)),
         }
     }
     let width = by_name.iter().map(|(name, ..)| name.len()).max().unwrap_or(0).max("kernel".len());
     let mut text = match by_name.is_empty() {
         true => String::new(),
-        false => format!("\n{:width$}  {:>8}  {:>10}\n", "kernel", "launches", "ms"),
+        false => format!("\n{:width$}  {:>8}  {:>10}  {:>12}\n", "kernel", "launches", "ms", "bytes"),
     };
-    for (name, launches, ms) in by_name {
-        text.push_str(&format!("{name:width$}  {launches:>8}  {ms:>10.3}\n"));
+    for (name, launches, ms, bytes) in by_name {
+        text.push_str(&format!("{name:width$}  {launches:>8}  {ms:>10.3}  {bytes:>12}\n"));
     }
     text
+}
+
+/// What `on` and `off`, and their like, mean.
+fn switch(word: &str) -> Option<bool> {
+    match word.to_lowercase().as_str() {
+        "on" | "true" | "1" => Some(true),
+        "off" | "false" | "0" => Some(false),
+        _ => None,
+    }
 }
 
 fn count(rows: usize) -> String {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use datafusion::common::DFSchemaRef;
+use datafusion::common::{Column as Name, DFSchemaRef};
 use datafusion::logical_expr::Expr;
 
+use super::generator::Generator;
 use super::groups::GroupSlots;
 use super::keys::KeyLayout;
-use crate::column::Relation;
+use super::selectivity::selectivity;
+use crate::column::{Facts, Relation};
 use crate::device::Buffer;
 use crate::ops::join::JoinTable;
 
@@ -182,7 +184,11 @@ pub(crate) struct Flow {
 
 impl Flow {
     pub(crate) fn new(source: Source, schema: DFSchemaRef) -> Self {
-        let estimate = source.rows() as f64;
+        let estimate = match &source {
+            Source::Relation(relation) => relation.rows,
+            // A hash table has more slots than groups.
+            Source::Groups(groups) => groups.slots.min(groups.rows),
+        } as f64;
         Flow { source, source_schema: schema, steps: vec![], estimate }
     }
 
@@ -216,10 +222,20 @@ impl Flow {
             })
     }
 
+    /// Estimate of the rows that come out, as a count: not more than there are, and not none of some.
+    pub(crate) fn expected_rows(&self) -> u64 {
+        let rows = self.source.rows();
+        (self.estimate as u64).clamp(rows.min(1), rows)
+    }
+
     /// Appends a filter.
     pub(crate) fn filter(mut self, predicate: Expr) -> Self {
         let schema = self.schema().clone();
-        self.estimate *= 0.25;
+        let facts = |name: &Name| {
+            let (_, column) = Generator::origin(&self, schema.index_of_column(name).ok()?)?;
+            Some(Facts::of(&column))
+        };
+        self.estimate *= selectivity(&predicate, &facts);
         self.steps.push((Step::Filter(predicate), schema));
         self
     }

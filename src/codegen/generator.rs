@@ -91,6 +91,8 @@ struct EagerLoad {
 pub(crate) struct Prepared {
     pub(crate) params: Params,
     pub(crate) prologue: String,
+    /// Rows that the kernel looks at, for the account of bytes it moves.
+    pub(crate) rows: u64,
     /// Bytes of registers that one row's eager loads take.
     pub(crate) eager_bytes: usize,
     /// Buffers that string views in outputs may point into.
@@ -389,8 +391,9 @@ impl<'a> Generator<'a> {
         let eager_bytes = self.eager.iter().map(|e| e.width.max(4)).sum();
         self.characters.sort_by_key(|b| b.address());
         self.characters.dedup_by_key(|b| b.address());
+        let rows = self.flow.source.rows();
         let Generator { params, characters, .. } = self;
-        Ok(Prepared { params, prologue, eager_bytes, characters, arena, made: None })
+        Ok(Prepared { params, prologue, rows, eager_bytes, characters, arena, made: None })
     }
 }
 

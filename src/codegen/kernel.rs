@@ -109,7 +109,7 @@ impl Generated {
     ) -> Result<Self> {
         let (source, name) = source_of(stem, prepared, body, threads);
         let kernel = device.kernel(&source, &name)?;
-        Ok(Generated { kernel, arguments: prepared.params.arguments(), threads })
+        Ok(Generated { kernel, arguments: prepared.params.arguments(body, prepared.rows), threads })
     }
 
     /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles. Float sums depend on that

@@ -37,9 +37,9 @@ pub(crate) struct Marked {
 }
 
 impl Marked {
-    /// How many rows are marked. Waits for the device.
-    pub(crate) fn kept(&self) -> Result<u64> {
-        Ok(self.begins.read_words(self.tiles as usize * 8, 1)?[0])
+    /// How many rows are marked. Waits for the device; a rehearsal assumes `expected`.
+    pub(crate) fn kept(&self, expected: u64) -> Result<u64> {
+        self.begins.read_word_or(self.tiles as usize * 8, expected)
     }
 }
 
@@ -89,7 +89,7 @@ impl Marks {
         Ok(Marked { marks, begins, tiles })
     }
 
-    /// Runs `write` on every marked row, with `at` its place in each of the output's columns.
+    /// Runs `write` on every marked row, `kept` of `rows`, with `at` its place in each of the output's columns.
     pub(super) fn write(
         &self,
         device: &Device,
@@ -97,10 +97,11 @@ impl Marks {
         marked: &Marked,
         head: &str,
         (write, columns): (&str, usize),
-        rows: u64,
+        (rows, kept): (u64, u64),
     ) -> Result<()> {
         // Rows of several turns of the loop in flight, as far as registers hold their columns.
         let unroll = (8 / columns.max(1)).clamp(1, 4);
+        prepared.rows = kept;
         prepared.params.set(self.marks.1, &*marked.marks);
         prepared.params.set(self.counts.1, 0u64);
         prepared.params.set(self.begins.1, &*marked.begins);

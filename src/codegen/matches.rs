@@ -87,7 +87,7 @@ pub(crate) fn materialize_matches(
         if decide.contains("fail(") {
             control.read()?;
         }
-        let kept = marked.kept()?;
+        let kept = marked.kept(flow.expected_rows())?;
         // Not `kept`: values lie where their rows do.
         let (_, columns) = finish(device, operator, columns, rows, rows, &prepared)?;
         return Ok(Matches { columns, marked, kept });
@@ -114,7 +114,7 @@ pub(crate) fn materialize_marked(
     let Parts { places, stores, head, marks, mut prepared, control: _control } = parts;
     if kept > 0 {
         let write = format!("{}{stores}", out.take());
-        marks.write(device, &mut prepared, marked, &head, (&write, places.len()), rows)?;
+        marks.write(device, &mut prepared, marked, &head, (&write, places.len()), (rows, kept))?;
     }
     Ok(finish(device, operator, columns, kept, kept, &prepared)?.1)
 }

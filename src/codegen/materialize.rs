@@ -103,7 +103,7 @@ pub(crate) fn materialize(
         }
         let decide = decide.take();
         let marked = marks.run(device, operator, &mut prepared, &head, &decide, rows)?;
-        let kept = marked.kept()?;
+        let kept = marked.kept(flow.expected_rows())?;
         if decide.contains("fail(") {
             control.read()?;
         }
@@ -112,7 +112,7 @@ pub(crate) fn materialize(
             columns.push(allocate(device, operator, place, codes, kept, &mut prepared)?);
         }
         if kept > 0 {
-            marks.write(device, &mut prepared, &marked, &head, (&write, places.len()), rows)?;
+            marks.write(device, &mut prepared, &marked, &head, (&write, places.len()), (rows, kept))?;
             if write.contains("fail(") {
                 control.read()?;
             }
@@ -162,6 +162,7 @@ pub(crate) fn materialize(
         }
         if fails {
             let (_, kept) = control.read()?;
+            let kept = if device.rehearses() { flow.expected_rows() } else { kept };
             if compacting {
                 return finish(device, operator, columns, kept, rows, &prepared);
             }

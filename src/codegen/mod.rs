@@ -19,6 +19,7 @@ mod matches;
 mod materialize;
 mod order;
 mod params;
+mod selectivity;
 mod value;
 
 pub(crate) use aggregate::{
@@ -34,4 +35,5 @@ pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value};
 pub(crate) use matches::{materialize_marked, materialize_matches};
 pub(crate) use materialize::{Codes, for_each, materialize};
 pub(crate) use order::{Direction, NullsPlace, emit_words, emit_words_of};
+pub(crate) use selectivity::selectivity;
 pub(crate) use value::{Value, repr_bounds, widen};

@@ -11,6 +11,8 @@ use crate::device::{Argument, Buffer};
 pub(crate) struct Params {
     declarations: String,
     words: Vec<Option<Argument>>,
+    /// Bytes of an element behind each pointer; of a number 0.
+    strides: Vec<u64>,
     keep: Vec<Arc<Buffer>>,
     pointers: HashMap<(u64, &'static str), String>,
 }
@@ -54,6 +56,13 @@ impl Params {
         (name, Later(self.words.len() - 1))
     }
 
+    /// The same, a pointer to elements that take so many bytes a row.
+    pub(crate) fn later_of(&mut self, ctype: &str, stride: u64) -> (String, Later) {
+        let (name, later) = self.later(ctype);
+        self.strides[later.0] = stride;
+        (name, later)
+    }
+
     /// Fills a word declared by [`Params::later`].
     pub(crate) fn set(&mut self, at: Later, value: impl Into<Argument>) {
         self.words[at.0] = Some(value.into());
@@ -69,15 +78,51 @@ impl Params {
         &self.declarations
     }
 
-    /// The words, all of them set.
-    pub(crate) fn arguments(&self) -> Vec<Argument> {
-        self.words.iter().map(|w| w.expect("every parameter is set before the launch")).collect()
+    /// The words, all of them set, for a kernel of this text that looks at so many rows. It moves what the pointers that it
+    /// names lead to, an element a row at most.
+    pub(crate) fn arguments(&self, text: &str, rows: u64) -> Vec<Argument> {
+        let mut named = vec![false; self.words.len()];
+        for part in text.split("p.k").skip(1) {
+            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+            if let Some(named) = part[..digits].parse().ok().and_then(|at: usize| named.get_mut(at)) {
+                *named = true;
+            }
+        }
+        let moved = |at: usize| if named[at] { rows.saturating_mul(self.strides[at]) } else { 0 };
+        let word = |(at, word): (usize, &Option<Argument>)| {
+            word.expect("every parameter is set before the launch").moving_at_most(moved(at))
+        };
+        self.words.iter().enumerate().map(word).collect()
     }
 
     fn declare(&mut self, ctype: &str, value: Option<Argument>) -> String {
         let name = format!("k{}", self.words.len());
         let _ = writeln!(self.declarations, "    {ctype} {name};");
         self.words.push(value);
+        self.strides.push(stride_of(ctype));
         format!("p.{name}")
+    }
+}
+
+/// Bytes of what a pointer of this type leads to; of anything else 0.
+fn stride_of(ctype: &str) -> u64 {
+    let Some(element) = ctype.strip_suffix('*') else { return 0 };
+    match element.trim_start_matches("const ").trim_end() {
+        "bool8" | "u8" | "i8" => 1,
+        "u16" | "i16" => 2,
+        "u32" | "i32" | "f32" => 4,
+        "i128" | "u128" | "view" => 16,
+        _ => 8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strides_follow_the_type() {
+        let strides = ["const bool8*", "u16*", "const u32*", "f64*", "const view*", "i128*", "u64"].map(stride_of);
+        assert_eq!(strides, [1, 2, 4, 8, 16, 16, 0]);
     }
 }

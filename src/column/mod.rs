@@ -7,6 +7,7 @@
 mod dictionary;
 mod export;
 mod export_strings;
+mod facts;
 mod import;
 mod import_strings;
 mod pieces;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
+pub(crate) use facts::Facts;
 pub(crate) use relation::{Index, NO_ROW, Relation};
 pub(crate) use repr::Repr;
 

@@ -14,8 +14,8 @@ mod store;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
@@ -72,46 +72,43 @@ impl KernelCache {
         name: &str,
     ) -> Result<FunctionHandle> {
         let slot = self.slot(source);
+        let start = Instant::now();
         let mut slot = lock(&slot.0);
-        let loaded = self.loaded(&mut slot, driver, counters, source)?;
+        let loaded = match &mut *slot {
+            Some(loaded) => {
+                counters.found_in_memory();
+                Ok(loaded)
+            }
+            empty => self.fill(empty, driver, counters, source),
+        };
+        counters.waited_for_module(start.elapsed());
+        let loaded = loaded?;
         if let Some(&function) = loaded.functions.get(name) {
             return Ok(function);
         }
         let function = driver.function(loaded.module, name)?;
+        // After the load: what tests break on purpose is no part of the corpus, nor is what nobody asks for.
+        if let (Some(directory), true) = (&self.record, loaded.functions.is_empty()) {
+            record(directory, source)?;
+        }
         loaded.functions.insert(name.to_string(), function);
         Ok(function)
     }
 
-    /// Compiles what neither memory nor disk has, on as many threads as there are cores. Where several sources
-    /// fail, the error is one of theirs.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for queries that know their kernels before they run"))]
-    pub(super) fn prepare(&self, driver: &dyn Driver, counters: &Counting, sources: &[Source]) -> Result<()> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let next = AtomicUsize::new(0);
-        let failed = AtomicBool::new(false);
-        let work = || -> Result<()> {
-            while !failed.load(Relaxed) {
-                let Some(source) = sources.get(next.fetch_add(1, Relaxed)) else { break };
-                let slot = self.slot(source);
-                let result = self.loaded(&mut lock(&slot.0), driver, counters, source).map(|_| ());
-                if result.is_err() {
-                    failed.store(true, Relaxed);
-                }
-                result?;
-            }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (1..cores.min(sources.len())).map(|_| scope.spawn(work)).collect();
-            let mut result = work();
-            for other in others {
-                match other.join() {
-                    Ok(theirs) => result = result.and(theirs),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            result
-        })
+    /// Whether somebody asked for the source before: it is loaded, is being compiled, or did not compile.
+    pub(super) fn knows(&self, source: &Source) -> bool {
+        lock(&self.modules).contains_key(&source.text)
+    }
+
+    /// Compiles or finds what somebody will ask for, and loads it; nothing where somebody else is at it.
+    pub(super) fn prepare(&self, driver: &dyn Driver, counters: &Counting, source: &Source) -> Result<()> {
+        let slot = self.slot(source);
+        let Ok(mut slot) = slot.0.try_lock() else { return Ok(()) };
+        if slot.is_none() {
+            self.fill(&mut slot, driver, counters, source)?;
+            counters.prepared_ahead();
+        }
+        Ok(())
     }
 
     fn slot(&self, source: &Source) -> Arc<Slot> {
@@ -122,27 +119,15 @@ impl KernelCache {
         }
     }
 
-    fn loaded<'a>(
+    fn fill<'a>(
         &self,
         slot: &'a mut Option<Loaded>,
         driver: &dyn Driver,
         counters: &Counting,
         source: &Source,
     ) -> Result<&'a mut Loaded> {
-        match slot {
-            Some(loaded) => {
-                counters.found_in_memory();
-                Ok(loaded)
-            }
-            None => {
-                let module = self.load(driver, counters, source)?;
-                // After the load: what tests break on purpose is no part of the corpus.
-                if let Some(directory) = &self.record {
-                    record(directory, source)?;
-                }
-                Ok(slot.insert(Loaded { module, functions: HashMap::new() }))
-            }
-        }
+        let module = self.load(driver, counters, source)?;
+        Ok(slot.insert(Loaded { module, functions: HashMap::new() }))
     }
 
     fn load(&self, driver: &dyn Driver, counters: &Counting, source: &Source) -> Result<ModuleHandle> {
@@ -156,8 +141,9 @@ impl KernelCache {
                 return Ok(module);
             }
         }
+        let start = Instant::now();
         let image = store.insert(&file, |out| driver.compile(source, out))?;
-        counters.compiled();
+        counters.compiled(start.elapsed());
         driver.load(&image)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Counts since a device was opened.
 ///
@@ -33,12 +34,24 @@ pub struct Counters {
     pub bytes_uploaded: u64,
     /// Bytes copied from the device.
     pub bytes_downloaded: u64,
+    /// Estimate of the bytes that kernels read and wrote in device memory. Of each buffer that a kernel is given it counts
+    /// every byte once: of generated kernels, of those buffers that their text names, and no more than the rows they look at
+    /// times the bytes of an element; of the others, all from where their argument points. So a column read by row numbers
+    /// counts once for each row, a hash table as if each row met one slot, and what a filter spares is counted; the characters
+    /// of strings, repeated accesses, fills and copies of buffers are not.
+    pub bytes_moved: u64,
     /// Modules compiled.
     pub compilations: u64,
     /// Modules found compiled, on disk.
     pub disk_hits: u64,
-    /// Modules found loaded, in memory.
+    /// Modules that operators found loaded, in memory.
     pub memory_hits: u64,
+    /// Modules, of those compiled and found on disk, that were made ready before an operator asked for them.
+    pub prepared_ahead: u64,
+    /// Time in the compiler, the sum over threads.
+    pub compile_time: Duration,
+    /// Time that operators waited for modules to be compiled, found and loaded.
+    pub module_wait: Duration,
     /// Plans that began here and went to the CPU, because the data showed that the device cannot run them.
     pub fallbacks: u64,
 }
@@ -47,20 +60,22 @@ pub struct Counters {
 pub(super) struct Counting {
     counters: Mutex<Counters>,
     total: AtomicU64,
+    moved: AtomicU64,
     by_kernel: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Counting {
     pub(super) fn snapshot(&self) -> Counters {
-        Counters { launches: self.total.load(Relaxed), ..*self.lock() }
+        Counters { launches: self.total.load(Relaxed), bytes_moved: self.moved.load(Relaxed), ..*self.lock() }
     }
 
     pub(super) fn launches(&self) -> BTreeMap<String, u64> {
         self.by_kernel.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
-    pub(super) fn launched(&self, kernel: &str) {
+    pub(super) fn launched(&self, kernel: &str, bytes: u64) {
         self.total.fetch_add(1, Relaxed);
+        self.moved.fetch_add(bytes, Relaxed);
         let mut by_kernel = self.by_kernel.lock().unwrap_or_else(|e| e.into_inner());
         match by_kernel.get_mut(kernel) {
             Some(count) => *count += 1,
@@ -82,8 +97,16 @@ impl Counting {
     pub(super) fn downloaded(&self, bytes: usize) {
         self.lock().bytes_downloaded += bytes as u64;
     }
-    pub(super) fn compiled(&self) {
-        self.lock().compilations += 1;
+    pub(super) fn compiled(&self, time: Duration) {
+        let mut counters = self.lock();
+        counters.compilations += 1;
+        counters.compile_time += time;
+    }
+    pub(super) fn prepared_ahead(&self) {
+        self.lock().prepared_ahead += 1;
+    }
+    pub(super) fn waited_for_module(&self, time: Duration) {
+        self.lock().module_wait += time;
     }
     pub(super) fn found_on_disk(&self) {
         self.lock().disk_hits += 1;

@@ -4,6 +4,7 @@
 //! compiles the same kernel sources as host code and runs blocks as groups of fibers. Every operation goes to the
 //! device's single stream, in order; only downloads and [`Device::synchronize`] wait.
 
+mod ahead;
 mod buffer;
 mod cache;
 mod counters;
@@ -14,6 +15,7 @@ mod fake;
 mod nvrtc;
 mod pool;
 mod profile;
+mod rehearsal;
 mod sim;
 mod source;
 
@@ -47,12 +49,14 @@ pub struct Device(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    driver: Box<dyn Driver>,
+    driver: Arc<dyn Driver>,
     kind: DeviceKind,
     pool: pool::Pool,
-    cache: cache::KernelCache,
-    counters: counters::Counting,
+    cache: Arc<cache::KernelCache>,
+    counters: Arc<counters::Counting>,
     profile: std::sync::Mutex<Option<Vec<profile::Span>>>,
+    /// Of a stand-in: where the kernels that are asked for go.
+    rehearsal: Option<Arc<ahead::Queue>>,
 }
 
 /// What executes kernels on a [`Device`].
@@ -78,31 +82,46 @@ pub(crate) struct Kernel {
 
 /// One 8-byte kernel argument.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Argument(u64);
+pub(crate) struct Argument {
+    word: u64,
+    /// Bytes that the kernel is taken to read or write through it: of a buffer all from here on, of a number none.
+    bytes: u64,
+}
+
+impl Argument {
+    fn number(word: u64) -> Self {
+        Argument { word, bytes: 0 }
+    }
+
+    /// The same of which a kernel moves no more than so many bytes.
+    pub(crate) fn moving_at_most(self, bytes: u64) -> Self {
+        Argument { bytes: self.bytes.min(bytes), ..self }
+    }
+}
 
 impl From<u64> for Argument {
     fn from(value: u64) -> Self {
-        Argument(value)
+        Argument::number(value)
     }
 }
 impl From<i64> for Argument {
     fn from(value: i64) -> Self {
-        Argument(value as u64)
+        Argument::number(value as u64)
     }
 }
 impl From<f64> for Argument {
     fn from(value: f64) -> Self {
-        Argument(value.to_bits())
+        Argument::number(value.to_bits())
     }
 }
 impl From<&Buffer> for Argument {
     fn from(buffer: &Buffer) -> Self {
-        Argument(buffer.address())
+        buffer.slice(0).into()
     }
 }
 impl From<Slice<'_>> for Argument {
     fn from(slice: Slice<'_>) -> Self {
-        Argument(slice.address())
+        Argument { word: slice.address(), bytes: slice.len() as u64 }
     }
 }
 
@@ -150,7 +169,7 @@ impl Device {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn cuda(ordinal: usize, limit: MemoryLimit) -> Result<Self> {
-        Self::with_driver(Box::new(cuda::CudaDriver::open(ordinal)?), DeviceKind::Cuda(ordinal), limit)
+        Self::with_driver(Arc::new(cuda::CudaDriver::open(ordinal)?), DeviceKind::Cuda(ordinal), limit)
     }
 
     /// Opens the simulator.
@@ -165,20 +184,14 @@ impl Device {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn sim(options: SimOptions, limit: MemoryLimit) -> Result<Self> {
-        Self::with_driver(Box::new(sim::SimDriver::open(options)?), DeviceKind::Sim, limit)
+        Self::with_driver(Arc::new(sim::SimDriver::open(options)?), DeviceKind::Sim, limit)
     }
 
-    fn with_driver(driver: Box<dyn Driver>, kind: DeviceKind, limit: MemoryLimit) -> Result<Self> {
+    fn with_driver(driver: Arc<dyn Driver>, kind: DeviceKind, limit: MemoryLimit) -> Result<Self> {
         let pool = pool::Pool::new(limit, driver.properties().memory);
-        let cache = cache::KernelCache::new();
-        Ok(Device(Arc::new(Shared {
-            driver,
-            kind,
-            pool,
-            cache,
-            counters: counters::Counting::default(),
-            profile: Default::default(),
-        })))
+        let cache = Arc::new(cache::KernelCache::new());
+        let (counters, profile) = Default::default();
+        Ok(Device(Arc::new(Shared { driver, kind, pool, cache, counters, profile, rehearsal: None })))
     }
 
     /// Whether both are the same opened device, so that one may read the other's buffers.
@@ -349,7 +362,14 @@ impl Device {
 
     /// Compiles (or finds compiled) `source` and returns its entry point `name`.
     pub(crate) fn kernel(&self, source: &Source, name: &str) -> Result<Kernel> {
-        let function = self.0.cache.function(&*self.0.driver, &self.0.counters, source, name)?;
+        let shared = &self.0;
+        let function = match &shared.rehearsal {
+            Some(queue) => {
+                queue.rehearsed(source)?;
+                driver::FunctionHandle(0)
+            }
+            None => shared.cache.function(&*shared.driver, &shared.counters, source, name)?,
+        };
         Ok(Kernel { function, name: name.into() })
     }
 
@@ -375,9 +395,10 @@ impl Device {
             }
             .into());
         }
-        self.0.counters.launched(&kernel.name);
-        let words: Vec<u64> = arguments.iter().map(|a| a.0).collect();
-        self.profiled(&kernel.name, || {
+        let bytes = arguments.iter().map(|a| a.bytes).sum();
+        self.0.counters.launched(&kernel.name, bytes);
+        let words: Vec<u64> = arguments.iter().map(|a| a.word).collect();
+        self.profiled(&kernel.name, bytes, || {
             // SAFETY: the caller's promise is the driver's demand.
             unsafe { self.0.driver.launch(kernel.function, &kernel.name, grid, &words) }
         })

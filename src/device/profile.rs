@@ -13,12 +13,15 @@ pub struct KernelTime {
     pub name: String,
     /// Milliseconds from its start to its end.
     pub ms: f32,
+    /// Bytes that it was taken to move, as [`Counters::bytes_moved`](super::Counters::bytes_moved) counts them.
+    pub bytes: u64,
 }
 
 /// A launch between two recorded points. The events do not own the device, which owns them.
 #[derive(Debug)]
 pub(super) struct Span {
     kernel: String,
+    bytes: u64,
     start: super::driver::EventHandle,
     end: super::driver::EventHandle,
 }
@@ -51,12 +54,13 @@ impl Device {
     pub fn take_profile(&self) -> Result<Vec<KernelTime>> {
         let spans = self.spans().take().unwrap_or_default();
         let event = |handle| Event { device: self.clone(), handle };
-        let spans: Vec<_> = spans.into_iter().map(|s| (s.kernel, event(s.start), event(s.end))).collect();
-        spans.into_iter().map(|(name, start, end)| Ok(KernelTime { name, ms: end.since(&start)? })).collect()
+        let spans: Vec<_> = spans.into_iter().map(|s| (s.kernel, s.bytes, event(s.start), event(s.end))).collect();
+        let time = |(name, bytes, start, end): (_, _, _, Event)| Ok(KernelTime { name, bytes, ms: end.since(&start)? });
+        spans.into_iter().map(time).collect()
     }
 
     /// Runs a launch, between two recorded points where a profile is wanted.
-    pub(super) fn profiled(&self, kernel: &str, launch: impl FnOnce() -> Result<()>) -> Result<()> {
+    pub(super) fn profiled(&self, kernel: &str, bytes: u64, launch: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.spans().is_none() {
             return launch();
         }
@@ -64,7 +68,7 @@ impl Device {
         launch()?;
         let end = self.0.driver.record()?;
         match &mut *self.spans() {
-            Some(spans) => spans.push(Span { kernel: kernel.into(), start, end }),
+            Some(spans) => spans.push(Span { kernel: kernel.into(), bytes, start, end }),
             None => [start, end].into_iter().for_each(|event| self.0.driver.release(event)),
         }
         Ok(())

@@ -30,7 +30,8 @@ use crate::codegen::{
 use crate::column::{Column, Relation};
 use crate::device::Buffer;
 use crate::error::Result;
-use crate::ops::join::{BuildKeys, JoinTable, Payload, Slots, Wanted};
+use crate::ops::join::{Assumed, BuildKeys, JoinTable, Payload, Slots, Wanted};
+use crate::plan::join_cost;
 
 /// A preserved side is the build side only where it has this many times fewer rows: its rows have to be looked at once
 /// more afterwards.
@@ -64,7 +65,18 @@ impl Sides {
         let far_smaller = |a: &Flow, b: &Flow| keyed && a.estimate * factor < b.estimate;
         let build_left = match join.join_type {
             // Between equals the right: by habit the table whose key is unique is joined to the other.
-            Inner | Full => left.estimate < right.estimate,
+            Full => left.estimate < right.estimate,
+            Inner => {
+                let unique = |flow: &Flow, key: fn(&(Expr, Expr)) -> &Expr| {
+                    let keys: Vec<Expr> = join.on.iter().map(|pair| key(pair).clone()).collect();
+                    // Of several keys it is a guess.
+                    keys.len() == 1 && assumed(flow, &keys).is_ok_and(|assumed| assumed.unique)
+                };
+                let (of_left, of_right) = (unique(&left, |pair| &pair.0), unique(&right, |pair| &pair.1));
+                let guess = !of_left && !of_right;
+                join_cost(left.estimate, of_left || guess, right.estimate)
+                    < join_cost(right.estimate, of_right || guess, left.estimate)
+            }
             Left | LeftSemi | LeftAnti | LeftMark => far_smaller(&left, &right),
             Right | RightSemi | RightAnti | RightMark => !far_smaller(&right, &left),
         };
@@ -267,7 +279,7 @@ impl Runner {
             let column = &build.columns[at].1;
             Payload { values: column.data.slice(column.offset * column.width()), width: column.width() }
         });
-        let build_keys = BuildKeys { keys: data, valid, rows, domain };
+        let build_keys = BuildKeys { keys: data, valid, rows, domain, assumed: assumed(flow, keys)? };
         let mut table = JoinTable::build(&self.device, build_keys, wanted, payload)?;
         let full = valid.is_none() && table.is_full(rows);
         let inside = full && matches!(keep, Keep::Matched) && keys_inside(&sides.probe, &sides.probe_keys, &layout)?;
@@ -304,6 +316,21 @@ impl Runner {
         }
         Ok(build)
     }
+}
+
+/// What a rehearsal takes to hold of a build side's keys: several together are unique, and so are groups.
+fn assumed(flow: &Flow, keys: &[Expr]) -> Result<Assumed> {
+    let (Source::Relation(relation), [key]) = (&flow.source, keys) else {
+        return Ok(Assumed { unique: true, ordered: false });
+    };
+    let Expr::Column(name) = key else { return Ok(Assumed::default()) };
+    let origin = Generator::origin(flow, flow.schema().index_of_column(name)?);
+    Ok(match origin.filter(|(index, _)| relation.indices[*index].is_none()) {
+        Some((_, column)) => {
+            Assumed { unique: column.stats.unique, ordered: column.stats.ascending && !flow.drops_rows() }
+        }
+        None => Assumed::default(),
+    })
 }
 
 /// For each of the build side's columns the key that it is, if the probe side's is a column of the same type.

@@ -105,7 +105,7 @@ impl Runner {
 
     fn pairs(&self, probe_rows: u64, begins: &Column, counts: &Column, lookup: &Probe) -> Result<Pairs> {
         let offsets = Arc::new(exclusive_scan_u32(&self.device, &counts.data, probe_rows)?);
-        let total = offsets.read_words(probe_rows as usize * 8, 1)?[0];
+        let total = offsets.read_word_or(probe_rows as usize * 8, probe_rows)?;
         numbered(total)?;
         let probe = Arc::new(expand(&self.device, &offsets, probe_rows, total)?);
         let numbers = Relation::dense(total, vec![u32_column(probe.clone(), 0, total)]);

@@ -12,7 +12,10 @@ mod scan;
 mod sort;
 mod window;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::session_state::SessionState;
@@ -24,7 +27,7 @@ pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Cut, DeviceNode, Planner, cut};
+use crate::plan::{self, Cut, DeviceNode, Planner, cut, order_joins};
 
 /// What executes the plans of a session with a device.
 #[derive(Debug, Clone)]
@@ -32,6 +35,9 @@ pub(crate) struct Engine {
     pub(crate) device: Device,
     /// Any operator left to the CPU is an error.
     pub(crate) strict: bool,
+    /// Joins run in the order of estimated rows instead of the query's.
+    join_order: Arc<AtomicBool>,
+    rehearsed: Arc<Rehearsed>,
 }
 
 /// Where a result lies.
@@ -41,8 +47,16 @@ pub(crate) enum Outcome {
 }
 
 impl Engine {
-    pub(crate) fn new(device: Device, strict: bool) -> Self {
-        Engine { device, strict }
+    pub(crate) fn new(device: Device, strict: bool, join_order: bool) -> Self {
+        Engine { device, strict, join_order: Arc::new(join_order.into()), rehearsed: Arc::default() }
+    }
+
+    pub(crate) fn orders_joins(&self) -> bool {
+        self.join_order.load(Relaxed)
+    }
+
+    pub(crate) fn order_joins(&self, on: bool) {
+        self.join_order.store(on, Relaxed);
     }
 }
 
@@ -105,13 +119,52 @@ pub(crate) async fn run_subtree(state: &SessionState, engine: &Engine, plan: &Lo
     }
 }
 
-/// Runs a supported plan whole. Its tables stay on the device.
+/// Runs a supported plan whole. Its tables stay on the device. Kernels of a plan that is new here are compiled on other
+/// threads, as a rehearsal asks for them.
 async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Table> {
+    let mut ahead = engine.device.ahead();
+    let new = engine.rehearsed.is_new(plan);
+    if new {
+        // While tables are brought to the device. Every join wants these.
+        ahead.ask(crate::ops::join_sources().into_iter().filter(|_| joins(plan)));
+    }
     let scans = scan::load(state, &engine.device, plan).await?;
+    // Not before: what is known of a table is known once it is there.
+    let plan = match engine.orders_joins() {
+        true => &order_joins(plan.clone())?.plan,
+        false => plan,
+    };
+    if new {
+        let (scans, plan) = (scans.clone(), plan.clone());
+        ahead.rehearse(move |device| run::Runner { device, scans }.table(&plan).map(|_| ()));
+    }
     run::Runner { device: engine.device.clone(), scans }.table(plan)
 }
 
+fn joins(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(_)) || plan.inputs().into_iter().any(joins)
+}
+
+/// Plans, by hash, whose kernels were asked for.
+#[derive(Debug, Default)]
+struct Rehearsed(Mutex<HashSet<u64>>);
+
+impl Rehearsed {
+    /// More are forgotten: to rehearse a plan again costs a few milliseconds of another core.
+    const MOST: usize = 1 << 14;
+
+    fn is_new(&self, plan: &LogicalPlan) -> bool {
+        let mut hash = DefaultHasher::new();
+        plan.hash(&mut hash);
+        let mut plans = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        if plans.len() >= Self::MOST {
+            plans.clear();
+        }
+        plans.insert(hash.finish())
+    }
+}
+
 /// Text of what runs where and why not, for EXPLAIN.
-pub(crate) fn explain(_state: &SessionState, _engine: &Engine, plan: &LogicalPlan) -> Result<String> {
-    Ok(cut(plan)?.lines.join("\n"))
+pub(crate) fn explain(engine: &Engine, plan: &LogicalPlan) -> Result<String> {
+    Ok(plan::explain(plan, engine.orders_joins())?.join("\n"))
 }

@@ -71,6 +71,24 @@ pub(crate) struct BuildKeys<'a> {
     pub(crate) rows: u64,
     /// Keys of rows that take part are promised to lie in `0..domain`; where that is small enough the table is direct.
     pub(crate) domain: Option<u64>,
+    pub(crate) assumed: Assumed,
+}
+
+/// What is taken to hold of keys where nobody has looked yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Assumed {
+    /// No key has two rows.
+    pub(crate) unique: bool,
+    /// Every row's number is its key.
+    pub(crate) ordered: bool,
+}
+
+impl Assumed {
+    /// What the build kernel would find.
+    fn flags(self) -> u64 {
+        let flag = |set: bool, flag: u64| if set { flag } else { 0 };
+        flag(!self.unique, REPEATED) | flag(!self.ordered, UNORDERED)
+    }
 }
 
 /// A value of 4 or 8 bytes a build row, which a hash table of unique keys may hold instead of row numbers.
@@ -209,7 +227,7 @@ impl Build<'_> {
         // pairs of u64 or, direct, null; mask or domain; starts domain u32 or, hashed, null; rows payloads of their
         // width, or null; flags u32.
         unsafe { self.device.launch(&kernel, grid(tiles(self.keys.rows, 1024), THREADS), &arguments)? };
-        let flags = flags.read_words(0, 1)?[0];
+        let flags = flags.read_word_or(0, self.keys.assumed.flags())?;
         let found = Found { unique: flags & REPEATED == 0, ordered: flags & UNORDERED == 0 };
         Ok((flags & FULL == 0).then_some(found))
     }

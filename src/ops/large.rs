@@ -5,7 +5,7 @@
 use super::extent::{Extent, Measured, Scalar, extents};
 use super::gather::gather;
 use super::join::tests::probe_values;
-use super::join::{BuildKeys, JoinTable, Slots, Wanted, expand};
+use super::join::{Assumed, BuildKeys, JoinTable, Slots, Wanted, expand};
 use super::reduce::{Reduction, reduce};
 use super::scan::{exclusive_scan_u32, inclusive_sum_f64};
 use super::segment::{segmented_reduce, segments};
@@ -99,7 +99,7 @@ fn joins_of_many_rows() {
     let n = rows();
     let build = |what: &str, keys: &[u64], domain: Option<u64>| -> Vec<JoinTable> {
         let buffer = upload(&device, keys);
-        let keys = BuildKeys { keys: &buffer, valid: None, rows: n as u64, domain };
+        let keys = BuildKeys { keys: &buffer, valid: None, rows: n as u64, domain, assumed: Assumed::default() };
         timed(&device, what, || JoinTable::build(&device, keys, Wanted::Rows, None).unwrap())
     };
     let unique: Vec<u64> = (0..n as u64).map(scattered).collect();

@@ -45,6 +45,11 @@ pub(crate) fn sources() -> Vec<Source> {
     sources
 }
 
+/// What almost every join asks for.
+pub(crate) fn join_sources() -> [Source; 2] {
+    [join::source(), scan::source()]
+}
+
 /// Tiles that cover `rows`.
 fn tiles(rows: u64, tile: u64) -> u64 {
     rows.div_ceil(tile)

@@ -95,7 +95,7 @@ pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) ->
     // u32 }.
     unsafe { device.launch(&kernel, grid(tiles, RUNS_THREADS), &arguments)? };
     let begins = exclusive_scan_u32(device, &counts, tiles)?;
-    let count = begins.read_words(tiles as usize * 8, 1)?[0];
+    let count = begins.read_word_or(tiles as usize * 8, rows.div_ceil(4))?;
     let offsets = device.alloc(OPERATOR, (count as usize + 1) * 4)?;
     let kernel = device.kernel(&source(), "segment_list")?;
     let arguments: [Argument; 4] = [(&marks).into(), (&begins).into(), rows.into(), (&offsets).into()];
@@ -113,7 +113,7 @@ fn none(device: &Device) -> Result<Segments> {
 
 /// The segments whose offsets a kernel wrote into room for as many as there are rows; the state's last word counts them.
 fn found(device: &Device, most: Buffer, state: &Buffer, rows: u64) -> Result<Segments> {
-    let count = state.read_words(tiles(rows, TILE) as usize * 8, 1)?[0] & COUNT;
+    let count = state.read_word_or(tiles(rows, TILE) as usize * 8, rows.div_ceil(4))? & COUNT;
     // There may be far fewer segments than rows.
     let offsets = device.alloc(OPERATOR, (count as usize + 1) * 4)?;
     offsets.copy_from(0, &most, 0, (count as usize + 1) * 4)?;

@@ -24,7 +24,7 @@ pub(crate) fn select_indices(device: &Device, mask: &Buffer, rows: u64) -> Resul
     // SAFETY: SelectCount { mask: rows bytes, checked, aligned as allocations are; rows; counts: a u32 for each tile }.
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
     let offsets = scan::exclusive_scan_u32(device, &counts, tiles)?;
-    let kept = offsets.read_words(tiles as usize * 8, 1)?[0];
+    let kept = offsets.read_word_or(tiles as usize * 8, rows.div_ceil(2))?;
     let out = device.alloc(OPERATOR, kept as usize * 4)?;
     let kernel = device.kernel(&source(), "select_write")?;
     let arguments: [Argument; 4] = [mask.into(), rows.into(), (&offsets).into(), (&out).into()];

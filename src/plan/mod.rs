@@ -5,13 +5,16 @@
 
 mod aggregates;
 mod cut;
+mod estimate;
+mod join_order;
 mod node;
 mod subquery;
 mod support;
 mod window;
 
 pub(crate) use aggregates::{DeviceAggregate, RegroupedCall, RegroupedKind, Share, device_aggregate};
-pub(crate) use cut::{Cut, cut};
+pub(crate) use cut::{Cut, cut, explain};
+pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use node::{DeviceNode, Planner};
 pub(crate) use subquery::may_yield_several_rows;
 pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind, device_window};

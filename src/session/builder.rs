@@ -74,6 +74,7 @@ pub struct SessionBuilder {
     memory_limit: Option<MemoryLimit>,
     sim: SimOptions,
     partitions: Option<usize>,
+    join_order: Option<bool>,
 }
 
 impl SessionBuilder {
@@ -139,6 +140,19 @@ impl SessionBuilder {
         self
     }
 
+    /// Whether inner joins on the device run in the order of estimated rows, which they do otherwise, or in the query's.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Sim).join_order(false).build()?;
+    /// assert!(!session.orders_joins());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn join_order(mut self, on: bool) -> Self {
+        self.join_order = Some(on);
+        self
+    }
+
     /// Opens the device and makes the session.
     ///
     /// # Errors
@@ -193,7 +207,7 @@ impl SessionBuilder {
             .build()
             .map_err(|error| Error::io("", error))?;
         let context = SessionContext::new_with_config(config(device.is_some(), self.partitions)?);
-        let engine = device.map(|device| Engine::new(device, strict));
+        let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));
         Ok(Session(Arc::new(Inner { context, runtime: Some(runtime), engine, notice })))
     }
 }

@@ -1,19 +1,22 @@
 //! Random queries: typed, so that they mean something; seeded, so that they come again.
 //!
-//! `WARPFRAME_RANDOM_QUERIES` says how many run (25), `WARPFRAME_RANDOM_SEED` the first one's seed (1). A report names
-//! the seeds that failed: that seed and one query show the failure again.
+//! `WARPFRAME_RANDOM_QUERIES` says how many run (25), `WARPFRAME_RANDOM_SEED` the first one's seed (1), and
+//! `WARPFRAME_RANDOM_THREADS` on how many threads (1), each with sessions of its own on the one device. A report names the
+//! seeds that failed: that seed and one query show the failure again. No query may leave memory behind.
 //!
 //! Left out is what two correct engines answer differently: floats that arithmetic makes NaN (its sign orders it, on
 //! the CPU), extrema of NaN by group, functions whose last bit is free, sums that cancel.
 
 use std::fmt::Write;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use crate::differential::{Agreement, Pair};
+use crate::differential::{Agreement, Pair, run};
 use crate::tables::{Batches, Shape, Values};
 
 /// Queries that share their tables.
@@ -26,23 +29,26 @@ fn random_queries_agree() {
         Err(_) => default,
     };
     let (count, first) = (number("WARPFRAME_RANDOM_QUERIES", 25), number("WARPFRAME_RANDOM_SEED", 1));
-    let mut tables: Option<(u64, Pair)> = None;
-    let (mut failed, mut rows, mut errors, mut unsupported) = (vec![], 0, 0, 0);
-    for seed in first..first + count {
-        let group = seed / QUERIES_PER_TABLES;
-        if tables.as_ref().is_none_or(|(of, _)| *of != group) {
-            tables = Some((group, pair(group)));
+    let threads = number("WARPFRAME_RANDOM_THREADS", 1).max(1);
+    let next = AtomicU64::new(first / QUERIES_PER_TABLES);
+    let work = || {
+        let mut tally = Tally::default();
+        loop {
+            let group = next.fetch_add(1, Relaxed);
+            let seeds = group * QUERIES_PER_TABLES..(group + 1) * QUERIES_PER_TABLES;
+            if seeds.start >= first + count {
+                return tally;
+            }
+            tally.queries(group, seeds.start.max(first)..seeds.end.min(first + count));
         }
-        let (_, pair) = tables.as_ref().expect("made above");
-        let sql = Maker { rng: StdRng::seed_from_u64(seed) }.query();
-        let sql = format!("{sql} /* seed {seed} */");
-        match catch_unwind(AssertUnwindSafe(|| pair.agreement(&sql))) {
-            Ok(Agreement::Rows(n)) => rows += n,
-            Ok(Agreement::Errors) => errors += 1,
-            Ok(Agreement::Unsupported) => unsupported += 1,
-            Err(_) => failed.push(seed),
-        }
-    }
+    };
+    let mut all = Tally::default();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().for_each(|worker| all.add(worker.join().expect("queries' panics are caught")));
+    });
+    all.failed.sort();
+    let Tally { rows, errors, unsupported, failed } = all;
     println!("{count} queries, {rows} rows; {errors} failed on both, {unsupported} are not supported");
     assert!(failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {failed:?}");
     let meaningful = rows > 100 && errors * 4 < count && unsupported * 5 < count;
@@ -50,6 +56,57 @@ fn random_queries_agree() {
         count < 20 || meaningful,
         "the queries say little: {rows} rows, {errors} errors, {unsupported} unsupported"
     );
+}
+
+/// What became of queries.
+#[derive(Default)]
+struct Tally {
+    rows: usize,
+    /// Failed on both.
+    errors: u64,
+    unsupported: u64,
+    /// Seeds of those that disagreed, or left memory behind.
+    failed: Vec<u64>,
+}
+
+impl Tally {
+    /// Runs queries over one pair of tables, in sessions of their own. When a query has ended and its rows are gone, the
+    /// device holds as much as before.
+    fn queries(&mut self, group: u64, seeds: Range<u64>) {
+        let pair = pair(group);
+        for table in ["t", "u"] {
+            run(&pair.device, &format!("SELECT * FROM {table}")).expect("a table comes to the device");
+        }
+        let used = || (pair.gpu().memory().used, pair.gpu().memory().allocations);
+        let at_first = used();
+        for seed in seeds {
+            let sql = Maker { rng: StdRng::seed_from_u64(seed) }.query();
+            let sql = format!("{sql} /* seed {seed} */");
+            match catch_unwind(AssertUnwindSafe(|| pair.agreement(&sql))) {
+                Ok(Agreement::Rows(n)) => self.rows += n,
+                Ok(Agreement::Errors) => self.errors += 1,
+                Ok(Agreement::Unsupported) => self.unsupported += 1,
+                Err(_) => self.failed.push(seed),
+            }
+            if used() != at_first {
+                eprintln!(
+                    "bytes and allocations {:?} before, {:?} after\n  {sql}\n  {}",
+                    at_first,
+                    used(),
+                    pair.origin
+                );
+                self.failed.push(seed);
+                return;
+            }
+        }
+    }
+
+    fn add(&mut self, other: Tally) {
+        self.rows += other.rows;
+        self.errors += other.errors;
+        self.unsupported += other.unsupported;
+        self.failed.extend(other.failed);
+    }
 }
 
 /// The tables `t` and `u` of a group of queries.

@@ -74,11 +74,35 @@ fn explain_names_the_parts_of_device_and_cpu() {
 fn explain_analyze_runs_and_accounts_for_kernels() {
     let sql = "EXPLAIN ANALYZE SELECT jetid, sum(px) FROM jets GROUP BY jetid ORDER BY jetid LIMIT 5";
     let text = warpframe(&["data/jets.csv", "--device", "sim", "-c", sql]).results();
-    for part in ["device  ", "5 rows on the device in ", " ms in kernels\nlaunches ", "host waits ", "kernel  "] {
+    let parts = [
+        "device  ",
+        "5 rows on the device in ",
+        " ms in kernels\nlaunches ",
+        "host waits ",
+        "kernel modules found",
+        "kernel  ",
+    ];
+    for part in parts {
         assert!(text.contains(part), "{part} in {text}");
     }
     let text = warpframe(&["data/jets.csv", "--device", "cpu", "-c", sql]).results();
     assert!(text.contains("\n\n5 rows in "), "{text}");
+}
+
+#[test]
+fn explain_analyze_shows_the_order_of_joins() {
+    let query = "EXPLAIN ANALYZE SELECT count(*) FROM lineitem JOIN orders ON l_orderkey = o_orderkey \
+                 JOIN part ON l_partkey = p_partkey WHERE p_size = 15";
+    let explain = |set: &str| {
+        let tables = ["data/tpch/lineitem.parquet", "data/tpch/orders.parquet", "data/tpch/part.parquet"];
+        warpframe(&[tables[0], tables[1], tables[2], "--device", "sim", "-c", &format!("{set}{query}")]).results()
+    };
+    let (ordered, own) = (explain(""), explain("SET join_order = off; "));
+    assert!(
+        ordered.contains("\njoins   in the order of estimated rows") && ordered.contains("    (about "),
+        "{ordered}"
+    );
+    assert!(!own.contains("\njoins   ") && own.contains("    (about "), "{own}");
 }
 
 #[test]
@@ -130,9 +154,11 @@ fn options_are_set_and_unknown_ones_refused() {
     let refused = |sql: &str| warpframe(&["--device", "cpu", "-c", sql]).failure(1);
     assert!(
         refused("SET colour = 'red'")
-            .contains("no option named \"colour\"; known: format, max_rows, memory_limit, timer")
+            .contains("no option named \"colour\"; known: format, join_order, max_rows, memory_limit, timer")
     );
     assert!(refused("SET memory_limit = 1").contains("there is no device"));
+    assert!(refused("SET join_order = off").contains("there is no device"));
+    assert!(refused("SET join_order = mine").contains("join_order is on or off, not \"mine\""));
     assert!(refused("SET max_rows = many").contains("max_rows is a number, not \"many\""));
 }
 

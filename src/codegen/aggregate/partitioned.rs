@@ -156,7 +156,7 @@ impl Plan {
             step: params.later("u64"),
             begins: params.later("const u64*"),
             cursors: params.later("u64*"),
-            records: params.later("u32*"),
+            records: params.later_of("u32*", self.record.words as u64 * 4),
             items: params.later("const u32*"),
             parts: params.word("u64", self.parts),
             most: params.word("u64", self.most),
@@ -227,7 +227,9 @@ impl Plan {
         }
         let text = self.sample_text(kernel, names, key);
         let tiles = self.rows.div_ceil(step).div_ceil(u64::from(kernel.items * THREADS));
+        prepared.rows = self.rows.div_ceil(step);
         let sample = Generated::new(device, "group_sample", prepared, &text)?;
+        prepared.rows = self.rows;
         sample.fill(device, tiles, parts * 4)?;
 
         let partitions = Partitions::new(device, &histogram, parts, self.rows, step)?;

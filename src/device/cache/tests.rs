@@ -137,19 +137,22 @@ fn a_source_that_does_not_compile_is_reported_and_leaves_nothing() {
 }
 
 #[test]
-fn prepare_compiles_each_source_once_and_reports_failures() {
+fn what_is_prepared_is_compiled_once_and_failures_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
     let cache = KernelCache::at(dir.path().into(), None);
     let mut sources: Vec<_> = (0..9).map(|i| Source::new("many", format!("alpha{i}"))).collect();
     sources.push(sources[0].clone());
-    cache.prepare(&driver, &counters, &sources).unwrap();
-    assert_eq!(counters.snapshot().compilations, 9);
+    assert!(!cache.knows(&sources[0]));
+    for source in &sources {
+        cache.prepare(&driver, &counters, source).unwrap();
+        assert!(cache.knows(source));
+    }
     cache.function(&driver, &counters, &sources[4], "alpha4").unwrap();
-    assert_eq!(counters.snapshot().compilations, 9);
-    cache.prepare(&driver, &counters, &[]).unwrap();
-    sources.push(Source::new("bad", "#error"));
-    assert!(cache.prepare(&driver, &counters, &sources).is_err());
+    let now = counters.snapshot();
+    assert_eq!((now.compilations, now.prepared_ahead, now.memory_hits), (9, 9, 1));
+    assert!(now.compile_time > now.module_wait, "nobody waited for the compiler");
+    assert!(cache.prepare(&driver, &counters, &Source::new("bad", "#error")).is_err());
 }
 
 #[test]
@@ -162,6 +165,7 @@ fn sources_that_compile_are_recorded_even_when_found() {
     let cache = KernelCache::at(images, Some(records.clone()));
     cache.function(&driver, &counters, &source, "alpha").unwrap();
     cache.function(&driver, &counters, &Source::new("bad", "#error"), "bad").unwrap_err();
+    cache.prepare(&driver, &counters, &Source::new("nobody's", "beta")).unwrap();
     assert_eq!(counters.snapshot().disk_hits, 1);
     let files: Vec<_> = fs::read_dir(records).unwrap().map(|entry| entry.unwrap().path()).collect();
     let [file] = &files[..] else { panic!("{files:?}") };

@@ -86,7 +86,13 @@ fn matches(device: &Device, table: &JoinTable, probes: &[u64]) -> Vec<Vec<u32>> 
 fn build(device: &Device, keys: &[u64], valid: Option<&[u8]>, domain: Option<u64>, wanted: Wanted) -> JoinTable {
     let buffer = upload(device, keys);
     let valid = valid.map(|v| upload(device, v));
-    let keys = BuildKeys { keys: &buffer, valid: valid.as_ref(), rows: keys.len() as u64, domain };
+    let keys = BuildKeys {
+        keys: &buffer,
+        valid: valid.as_ref(),
+        rows: keys.len() as u64,
+        domain,
+        assumed: Assumed::default(),
+    };
     JoinTable::build(device, keys, wanted, None).unwrap()
 }
 
@@ -174,7 +180,7 @@ fn join_carries_payloads_in_slots() {
         let (wide_buffer, narrow_buffer) = (upload(&device, &wide), upload(&device, &narrow));
         for width in [4, 8] {
             let values = if width == 8 { wide_buffer.slice(0) } else { narrow_buffer.slice(0) };
-            let build = BuildKeys { keys: &buffer, valid: None, rows: 5000, domain: None };
+            let build = BuildKeys { keys: &buffer, valid: None, rows: 5000, domain: None, assumed: Assumed::default() };
             let payload = Some(Payload { values, width });
             let table = JoinTable::build(&device, build, Wanted::Rows, payload).unwrap();
             assert_eq!(table.payload, Some(width));
@@ -182,7 +188,7 @@ fn join_carries_payloads_in_slots() {
             let expected = (0..5000).map(|at| if width == 8 { wide[at] } else { u64::from(narrow[at]) });
             assert!(found.into_iter().eq(expected));
             let repeated = upload(&device, &[5u64, 9, 5]);
-            let build = BuildKeys { keys: &repeated, valid: None, rows: 3, domain: None };
+            let build = BuildKeys { keys: &repeated, valid: None, rows: 3, domain: None, assumed: Assumed::default() };
             assert_eq!(JoinTable::build(&device, build, Wanted::Rows, payload).unwrap().payload, None);
         }
     }

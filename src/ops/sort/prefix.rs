@@ -80,6 +80,13 @@ impl Spread {
             // the kernel wants them; tables and counts: LEVELS × (slots + 1), all ones and zero }.
             unsafe { device.launch(&kernel, grid, &arguments)? };
         }
+        if device.rehearses() {
+            // Keys that are spread evenly over their range.
+            let pairs = samples as f64 * samples as f64 / 2.0;
+            let pairs: Vec<u64> =
+                (0..LEVELS as i32).map(|level| (pairs / 2f64.powi(FIRST_BITS as i32 + 8 * level)) as u64).collect();
+            return Ok(Spread::of(key, alone, rows, samples, 0, u64::MAX, &pairs));
+        }
         let words = found.read_words(0, 2 + LEVELS)?;
         Ok(Spread::of(key, alone, rows, samples, words[0], !words[1], &words[2..]))
     }
