@@ -208,6 +208,22 @@ pub(crate) fn for_each(
     Ok(())
 }
 
+/// The loop of a kernel whose blocks take equal shares of the rows, one stretch each; `body` handles one `row`. Where next to
+/// nothing is done for a row, some blocks taking a tile more than others would show.
+pub(crate) fn sharing_body(head: &str, items: u32, prologue: &str, body: &str) -> String {
+    format!(
+        "constexpr int ITEMS = {items};\n{head}\
+         const u64 share = ((rows + gridDim.x - 1) / gridDim.x + 31) / 32 * 32;\n\
+         const u64 first = minimum(blockIdx.x * share, rows), end = minimum(first + share, rows);\n\
+         {{\nconst u64 rows = end;\n\
+         for (u64 base = first; base < rows; base += (u64)ITEMS * THREADS) {{\n\
+         #define ROW(k) (base + (u64)(k) * THREADS + threadIdx.x)\n\
+         {prologue}\
+         #pragma unroll\n\
+         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nif (row < rows) do {{\n{body}}} while (0);\n}}\n}}\n}}\n"
+    )
+}
+
 /// The loop of a kernel whose blocks stride over the tiles of a row range; `body` handles one `row`.
 pub(crate) fn striding_body(head: &str, items: u32, prologue: &str, body: &str) -> String {
     format!(
