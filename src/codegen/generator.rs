@@ -425,12 +425,17 @@ impl Inputs for At<'_, '_> {
         format!("(*{})", self.strings(&[text]))
     }
 
+    fn octets(&mut self, bytes: &[u8]) -> String {
+        format!("(*{})", self.generator.constants.strings(&[bytes], &mut self.generator.params))
+    }
+
     fn constant(&mut self, bytes: &[u8]) -> String {
         self.generator.constants.bytes(bytes, &mut self.generator.params)
     }
 
     fn strings(&mut self, texts: &[&str]) -> String {
-        self.generator.constants.strings(texts, &mut self.generator.params)
+        let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        self.generator.constants.strings(&texts, &mut self.generator.params)
     }
 
     fn arena(&mut self) {

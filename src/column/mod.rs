@@ -9,6 +9,7 @@ mod export;
 mod export_strings;
 mod import;
 mod import_strings;
+pub(crate) mod interval;
 mod pieces;
 mod relation;
 mod repr;
