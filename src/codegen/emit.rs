@@ -18,14 +18,8 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// First what is no error: the CPU will find those.
-    const ALL: [Failure; 6] = [
-        Failure::NotAscii,
-        Failure::Beyond,
-        Failure::DivideByZero,
-        Failure::Overflow,
-        Failure::Cast,
-        Failure::Domain,
-    ];
+    const ALL: [Failure; 6] =
+        [Failure::NotAscii, Failure::Beyond, Failure::DivideByZero, Failure::Overflow, Failure::Cast, Failure::Domain];
 
     /// The bit of the status word.
     pub(crate) fn bit(self) -> u32 {

@@ -357,6 +357,11 @@ impl<'a> Generator<'a> {
     }
 
     /// Whether expressions so far make strings, which need an arena.
+    /// Says that statements take memory for characters from `arena`.
+    pub(crate) fn make_text(&mut self) {
+        self.makes_text = true;
+    }
+
     pub(crate) fn makes_text(&self) -> bool {
         self.makes_text
     }

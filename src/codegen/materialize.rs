@@ -92,7 +92,9 @@ pub(crate) fn materialize(
     let mut prepared = generator.finish(device, &pointer)?;
     if let (Some(marks), true) = (marks, rows > 0) {
         prepared.params.set(state_later, 0u64);
-        let head = format!("u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n");
+        let head = format!(
+            "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
+        );
         let write = format!("{}{stores}", write.take());
         // The outputs are not there yet; marking does not look at them.
         for place in &places {
@@ -125,7 +127,9 @@ pub(crate) fn materialize(
         columns.push(allocate(device, operator, place, codes, rows, &mut prepared)?);
     }
     if rows > 0 {
-        let head = format!("u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n");
+        let head = format!(
+            "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
+        );
         let (decide, write) = (decide.take(), write.take());
         let fails = compacting || prepared.arena.is_some() || write.contains("fail(");
         let mut arena = Arena::guess(rows);
@@ -192,7 +196,9 @@ pub(crate) fn for_each(
     let arena = Arena::guess(rows);
     prepared.set_arena(device, "join", arena)?;
     let items = items_for(prepared.eager_bytes);
-    let head = format!("u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n");
+    let head = format!(
+        "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
+    );
     let statements = out.take();
     let text = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));

@@ -42,7 +42,8 @@ impl Column {
             }
             (_, DataType::Interval(IntervalUnit::DayTime)) => {
                 let packed = ArrowBuffer::from(self.read_values::<i64>(&validity)?);
-                let values: Vec<_> = packed.typed_data::<i64>().iter().map(|&packed| interval::day_time(packed)).collect();
+                let values: Vec<_> =
+                    packed.typed_data::<i64>().iter().map(|&packed| interval::day_time(packed)).collect();
                 values.into()
             }
             (_, DataType::Interval(IntervalUnit::MonthDayNano)) => {

@@ -10,8 +10,8 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::{Buffer as ArrowBuffer, MutableBuffer, ScalarBuffer};
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{
-    ArrowDictionaryKeyType, BinaryViewType, ByteViewType, DataType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    ArrowDictionaryKeyType, BinaryViewType, ByteViewType, DataType, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
 use super::export::{Validity, cut};

@@ -38,9 +38,10 @@ impl Column {
             Rows { device, dtype, len: arrays.iter().map(|array| array.len()).sum(), pieces: pieces::cut(arrays) };
         match (repr, dtype) {
             (Repr::View, DataType::Dictionary(_, _)) => rows.import_dictionary(),
-            (Repr::View, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)) => {
-                rows.import_plain_strings()
-            }
+            (
+                Repr::View,
+                DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_),
+            ) => rows.import_plain_strings(),
             (Repr::View, _) => rows.import_strings(),
             (_, DataType::Interval(IntervalUnit::DayTime)) => rows.import_packed(interval::packed_day_time),
             (_, DataType::Interval(IntervalUnit::MonthDayNano)) => rows.import_packed(interval::packed_month_day_nano),

@@ -45,7 +45,9 @@ impl Repr {
             DataType::Decimal128(precision, _) if *precision <= 18 => Repr::I64,
             DataType::Decimal128(_, _) => Repr::I128,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Repr::View,
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => Repr::View,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+                Repr::View
+            }
             DataType::Dictionary(_, values) => match values.as_ref() {
                 DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Repr::View,
                 _ => return None,

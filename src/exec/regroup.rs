@@ -5,9 +5,14 @@
 //!   count(DISTINCT x)          group by (slot, x), then count(x) by slot
 //!   var(x)                     means by slot, then sum((x − mean)²) by slot
 //!   median(x), first_value(x)  sort by (slot, …), then pick a row of each run of one slot
+//!   bit_and(x)                 sort by slot, then reduce each run of one slot
 //! ```
 //!
 //! Its result has a row for each slot, and the group's accumulator is the number of that row.
+
+mod bits;
+mod ordered;
+mod regression;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -151,7 +156,12 @@ impl Runner {
             }
             RegroupedKind::Covariance(of) => self.of_deviations(rows, call, share(col("xy"), of)),
             RegroupedKind::Correlation => self.of_deviations(rows, call, correlation()?),
+            RegroupedKind::Regression(of) => self.of_deviations(rows, call, regression::regression(of)),
             RegroupedKind::Median => self.median(rows, call),
+            RegroupedKind::Percentile(share) => self.percentile(rows, call, f64::from_bits(share)),
+            RegroupedKind::Nth { place, skip_nulls } => self.nth(rows, call, place, skip_nulls),
+            RegroupedKind::Bits(bits) => self.bits(rows, call, bits),
+            RegroupedKind::Join => self.joined_strings(rows, call, &call.between),
             RegroupedKind::Place { last, skip_nulls } => self.place(rows, call, last, skip_nulls),
         }
     }

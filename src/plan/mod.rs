@@ -10,7 +10,7 @@ mod subquery;
 mod support;
 mod window;
 
-pub(crate) use aggregates::{DeviceAggregate, RegroupedCall, RegroupedKind, Share, device_aggregate};
+pub(crate) use aggregates::{Bits, DeviceAggregate, Regression, RegroupedCall, RegroupedKind, Share, device_aggregate};
 pub(crate) use cut::{Cut, cut};
 pub(crate) use node::{DeviceNode, Planner};
 pub(crate) use subquery::may_yield_several_rows;

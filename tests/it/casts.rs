@@ -28,7 +28,10 @@ fn floats_print_the_shortest_digits_that_read_back() {
     let mut doubles: Vec<f64> = bits().take(3000).map(f64::from_bits).collect();
     doubles.extend(bits().take(1000).map(|b| (b % 100_000_000) as f64 / 1000.0));
     doubles.extend((-330..310).map(|e| format!("1e{e}").parse::<f64>().expect("a float")));
-    doubles.extend((0..64).flat_map(|e| [f64::from_bits(e << 52), f64::from_bits((e << 52) + ((1 << 52) - 1)), 2f64.powi(e as i32)]));
+    doubles.extend(
+        (0..64)
+            .flat_map(|e| [f64::from_bits(e << 52), f64::from_bits((e << 52) + ((1 << 52) - 1)), 2f64.powi(e as i32)]),
+    );
     let floats: Vec<f32> = bits().skip(7).take(doubles.len()).map(|b| f32::from_bits(b as u32)).collect();
     let columns: Vec<(&str, ArrayRef)> =
         vec![("x", Arc::new(Float64Array::from(doubles))), ("y", Arc::new(Float32Array::from(floats)))];
@@ -61,16 +64,23 @@ fn texts_of_every_type_and_back() {
     let list: Vec<_> = columns.iter().map(|c| format!("{c}::varchar AS {c}")).collect();
     pair.check(&format!("SELECT id, {} FROM t ORDER BY id", list.join(", ")));
     pair.check("SELECT id, i64::varchar::bigint AS a, x::varchar::double AS b, m::varchar::decimal(15,2) AS c FROM t ORDER BY id");
-    pair.check("SELECT id, d::varchar::date AS a, ts::varchar::timestamp AS b, b::varchar::boolean AS c FROM t ORDER BY id");
+    pair.check(
+        "SELECT id, d::varchar::date AS a, ts::varchar::timestamp AS b, b::varchar::boolean AS c FROM t ORDER BY id",
+    );
     pair.check("SELECT id, s || '-' || k AS a, concat(d, ' ', m) AS b FROM t ORDER BY id");
-    pair.check("SELECT id, try_cast(s AS int) AS a, try_cast(sd AS double) AS b, try_cast(sl AS date) AS c FROM t ORDER BY id");
+    pair.check(
+        "SELECT id, try_cast(s AS int) AS a, try_cast(sd AS double) AS b, try_cast(sl AS date) AS c FROM t ORDER BY id",
+    );
     pair.check("SELECT k::varchar AS k, count(*) FROM t GROUP BY k::varchar ORDER BY 1");
     pair.check("SELECT id FROM t WHERE k::varchar LIKE '1%' ORDER BY id");
 }
 
 #[test]
 fn a_cast_that_fails_names_the_text() {
-    let pair = Pair::of(batch(vec![("s", Arc::new(StringArray::from(vec!["1", "2", "a rather long text that is no number"])))]));
+    let pair = Pair::of(batch(vec![(
+        "s",
+        Arc::new(StringArray::from(vec!["1", "2", "a rather long text that is no number"])),
+    )]));
     for target in ["int", "double", "decimal(10,2)", "date", "timestamp", "boolean"] {
         let error = pair.check_error(&format!("SELECT s::{target} AS e FROM t WHERE s > '2'"));
         assert!(matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{error:?}");

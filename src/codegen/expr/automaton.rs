@@ -38,7 +38,8 @@ fn table(pattern: &str, way: Way) -> Result<Vec<u8>> {
         .dfa_size_limit(Some(MOST_BYTES))
         .determinize_size_limit(Some(2 * MOST_BYTES));
     let built = dense::Builder::new().configure(config).thompson(thompson::Config::new().reverse(back)).build(pattern);
-    let dfa = built.map_err(|error| Error::unsupported(format!("regular expression '{pattern}'"), error.to_string()))?;
+    let dfa =
+        built.map_err(|error| Error::unsupported(format!("regular expression '{pattern}'"), error.to_string()))?;
     Ok(Table::of(&dfa, if back { Anchored::Yes } else { Anchored::No }).bytes())
 }
 
@@ -53,7 +54,8 @@ impl Table {
     fn of(dfa: &DFA<Vec<u32>>, anchored: Anchored) -> Table {
         let mut found = Found { dfa, numbers: HashMap::new(), states: vec![] };
         let begin = |behind: Option<u8>| dfa.start_state(&start::Config::new().anchored(anchored).look_behind(behind));
-        let starts = (0..=255u8).map(Some).chain([None]).map(|behind| begin(behind).map_or(QUIT, |state| found.number(state)));
+        let starts =
+            (0..=255u8).map(Some).chain([None]).map(|behind| begin(behind).map_or(QUIT, |state| found.number(state)));
         let starts = starts.collect();
         let mut transitions = vec![];
         while transitions.len() < found.states.len() {
@@ -143,7 +145,9 @@ impl Compiler<'_> {
         if pattern.is_null() || value.dtype.is_null() {
             return self.null(&DataType::Boolean);
         }
-        let Some(pattern) = literal::text(pattern) else { return Err(not_yet("a regular expression that is no string")) };
+        let Some(pattern) = literal::text(pattern) else {
+            return Err(not_yet("a regular expression that is no string"));
+        };
         let found = self.regex_test(value, &with_flags(pattern, flags))?;
         Ok(if negated { self.negated(&found) } else { found })
     }
@@ -152,7 +156,8 @@ impl Compiler<'_> {
     pub(super) fn regex_test(&mut self, value: Value, pattern: &str) -> Result<Value> {
         let view = self.text(&value)?;
         let ahead = self.automaton(pattern, Way::Ahead)?;
-        let (test, _) = self.unless_lost("bool", &value.valid, |lost| format!("automaton_matches({view}, {ahead}, {lost})"));
+        let (test, _) =
+            self.unless_lost("bool", &value.valid, |lost| format!("automaton_matches({view}, {ahead}, {lost})"));
         Ok(Value::new(DataType::Boolean, Repr::Bool, test, value.valid))
     }
 
@@ -167,23 +172,29 @@ impl Compiler<'_> {
         let flags = self.regex_flags(arguments.get(3))?;
         let start = match arguments.get(2).map(as_literal) {
             None => 1,
-            Some(start) => start.and_then(literal::integer).filter(|start| *start >= 1).ok_or_else(|| not_yet("regexp_count from such a place"))?,
+            Some(start) => start
+                .and_then(literal::integer)
+                .filter(|start| *start >= 1)
+                .ok_or_else(|| not_yet("regexp_count from such a place"))?,
         };
         let pattern = as_literal(&arguments[1]).and_then(literal::text).filter(|pattern| !pattern.is_empty());
         let Some(pattern) = pattern else { return Err(not_yet("regexp_count of such a pattern")) };
         let value = self.value(&arguments[0])?;
         let view = self.text(&value)?;
         // The text begins at its start.
-        let view = if start == 1 { view } else { self.out.let_("view", format!("substring({view}, {start}, I64_MAX)")) };
+        let view =
+            if start == 1 { view } else { self.out.let_("view", format!("substring({view}, {start}, I64_MAX)")) };
         let pattern = with_flags(pattern, &flags);
         let (ahead, back) = (self.automaton(&pattern, Way::Ahead)?, self.automaton(&pattern, Way::Back)?);
-        let (count, _) = self.unless_lost("i64", &value.valid, |lost| format!("automaton_count({view}, 0u, {ahead}, {back}, {lost})"));
+        let (count, _) = self
+            .unless_lost("i64", &value.valid, |lost| format!("automaton_count({view}, 0u, {ahead}, {back}, {lost})"));
         Ok(Value::new(dtype.clone(), Repr::I64, count, value.valid).with_range(Some((0, i32::MAX.into()))))
     }
 
     /// `regexp_replace(text, pattern, replacement[, flags])`, of a replacement without references to groups.
     pub(super) fn regexp_replace(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
-        let constants: Option<Vec<&str>> = arguments[1..].iter().map(|e| as_literal(e).and_then(literal::text)).collect();
+        let constants: Option<Vec<&str>> =
+            arguments[1..].iter().map(|e| as_literal(e).and_then(literal::text)).collect();
         let Some(constants) = constants else { return Err(not_yet("regexp_replace with computed arguments")) };
         let (pattern, to, flags) = (constants[0], constants[1], constants.get(2).copied().unwrap_or(""));
         if to.contains(['$', '\\']) {
@@ -196,7 +207,8 @@ impl Compiler<'_> {
         let (ahead, back) = (self.automaton(&pattern, Way::Ahead)?, self.automaton(&pattern, Way::Back)?);
         let replacement = self.inputs.string(to);
         self.inputs.arena();
-        let call = |lost: &str| format!("automaton_replaced(arena, {view}, {replacement}, {all}, {ahead}, {back}, {lost})");
+        let call =
+            |lost: &str| format!("automaton_replaced(arena, {view}, {replacement}, {all}, {ahead}, {back}, {lost})");
         let (made, _) = self.unless_lost("view", &value.valid, call);
         let longest = value.longest.map(|longest| (u64::from(longest) + 1) * (to.len() as u64 + 1));
         self.made(dtype, made, value.valid, longest)
@@ -216,7 +228,12 @@ impl Compiler<'_> {
     }
 
     /// A value of type `ctype` by a call that is told where to say that only the host knows.
-    fn unless_lost(&mut self, ctype: &str, valid: &Option<String>, call: impl FnOnce(&str) -> String) -> (String, String) {
+    fn unless_lost(
+        &mut self,
+        ctype: &str,
+        valid: &Option<String>,
+        call: impl FnOnce(&str) -> String,
+    ) -> (String, String) {
         let lost = self.out.fresh();
         self.out.line(format!("bool {lost} = false;"));
         let value = self.out.let_(ctype, call(&format!("&{lost}")));

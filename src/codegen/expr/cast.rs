@@ -3,7 +3,7 @@
 //! A cast between integer-like types changes no bits: it asks whether the bounds fit, and only where they may not is a
 //! test emitted. `widen` at the sink picks the final width.
 
-use datafusion::arrow::datatypes::TimeUnit;
+use datafusion::arrow::datatypes::{IntervalUnit, TimeUnit};
 
 use super::arithmetic::{Overflow, Step, wide};
 use super::*;
@@ -104,6 +104,12 @@ impl Compiler<'_> {
             }
             (Time32(from) | Time64(from), Time32(to) | Time64(to)) | (Duration(from), Duration(to)) => {
                 self.between_units(value, *from, *to, target, on_error)
+            }
+            (Duration(unit), Interval(IntervalUnit::MonthDayNano)) => {
+                let nanos =
+                    self.between_units(value, *unit, TimeUnit::Nanosecond, &Duration(TimeUnit::Nanosecond), on_error)?;
+                let rvalue = format!("interval_packed(0, 0, (i64){})", nanos.code);
+                Ok(self.result(target.clone(), Repr::I128, rvalue, nanos.valid))
             }
             (Timestamp(unit, zone), Time32(to) | Time64(to)) if zone.as_deref().is_none_or(is_utc) => {
                 let clock = self.clock(&value, *unit)?;

@@ -185,9 +185,8 @@ fn is_boundless(expr: &Expr) -> bool {
 }
 
 /// Functions that make new strings, whose length does not depend on a number.
-const MAKERS: [&str; 9] = [
-    "concat", "concat_ws", "upper", "lower", "initcap", "replace", "regexp_replace", "reverse", "translate",
-];
+const MAKERS: [&str; 9] =
+    ["concat", "concat_ws", "upper", "lower", "initcap", "replace", "regexp_replace", "reverse", "translate"];
 
 /// Whether the expression is a function that makes new strings: others are as cheap for a row as a table is.
 fn makes_text(expr: &Expr) -> bool {

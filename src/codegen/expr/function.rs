@@ -50,7 +50,10 @@ impl Compiler<'_> {
             ("date_bin", arguments @ ([_, _] | [_, _, _])) => self.binned(arguments, &dtype),
             ("make_date", [year, month, day]) => self.date_of(year, month, day, &dtype),
             (
-                name @ ("to_timestamp" | "to_timestamp_seconds" | "to_timestamp_millis" | "to_timestamp_micros"
+                name @ ("to_timestamp"
+                | "to_timestamp_seconds"
+                | "to_timestamp_millis"
+                | "to_timestamp_micros"
                 | "to_timestamp_nanos"),
                 [value],
             ) => self.to_timestamp(name, value, &dtype),

@@ -65,7 +65,8 @@ impl Compiler<'_> {
             from if is_string(from) => {
                 // All are read as nanoseconds first, and cut off.
                 let nanos = self.cast(value, &DataType::Timestamp(TimeUnit::Nanosecond, None), OnError::Fail)?;
-                self.cast(nanos, dtype, OnError::Fail).map(|value| Value { dtype: DataType::Timestamp(*unit, None), ..value })
+                self.cast(nanos, dtype, OnError::Fail)
+                    .map(|value| Value { dtype: DataType::Timestamp(*unit, None), ..value })
             }
             from if from.is_integer() && name == "to_timestamp" => {
                 let value = self.cast(value, &seconds, OnError::Fail)?;
@@ -102,9 +103,12 @@ impl Compiler<'_> {
     pub(super) fn to_date(&mut self, value: &Expr) -> Result<Value> {
         let value = self.value(value)?;
         let between = match &value.dtype {
-            DataType::Int8 | DataType::Int16 | DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
-                DataType::Int32
-            }
+            DataType::Int8
+            | DataType::Int16
+            | DataType::UInt8
+            | DataType::UInt16
+            | DataType::UInt32
+            | DataType::UInt64 => DataType::Int32,
             from if is_float(from) || from.is_decimal() => DataType::Int64,
             from => from.clone(),
         };

@@ -71,11 +71,9 @@ impl Compiler<'_> {
             }
             Decimal128(_, scale) if *scale >= 0 => plain(&format!("parse_decimal({{}}, {scale}u"), Repr::I128),
             Date32 => Reader { call: "parse_date({}".into(), repr: Repr::I32, leaves: true },
-            Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => Reader {
-                call: format!("parse_timestamp({{}}, {}", per_second(unit)),
-                repr: Repr::I64,
-                leaves: true,
-            },
+            Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => {
+                Reader { call: format!("parse_timestamp({{}}, {}", per_second(unit)), repr: Repr::I64, leaves: true }
+            }
             Time32(unit) => plain(&format!("parse_time({{}}, {}", per_second(unit)), Repr::I32),
             Time64(unit) => plain(&format!("parse_time({{}}, {}", per_second(unit)), Repr::I64),
             _ => return Err(not_yet(format!("a cast from {from} to {to}"))),

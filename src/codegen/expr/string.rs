@@ -77,7 +77,8 @@ impl Compiler<'_> {
                     return Ok(if like.negated { self.negated(&found) } else { found });
                 }
                 let text = self.text(&value)?;
-                let test = if ignore_case { self.matched_in_any_case(&text, pattern) } else { self.matched(&text, pattern) };
+                let test =
+                    if ignore_case { self.matched_in_any_case(&text, pattern) } else { self.matched(&text, pattern) };
                 self.result(DataType::Boolean, Repr::Bool, test, value.valid)
             }
             (None, ignore_case) => {

@@ -16,7 +16,13 @@ impl Compiler<'_> {
     }
 
     /// A new string: `rvalue` mentions the arena as `arena`.
-    pub(super) fn made(&mut self, dtype: &DataType, rvalue: String, valid: Option<String>, longest: Option<u64>) -> Result<Value> {
+    pub(super) fn made(
+        &mut self,
+        dtype: &DataType,
+        rvalue: String,
+        valid: Option<String>,
+        longest: Option<u64>,
+    ) -> Result<Value> {
         if repr_of(dtype)? != Repr::View {
             return Err(not_yet(format!("a string as {dtype}")));
         }

@@ -16,7 +16,8 @@ impl Compiler<'_> {
                 continue;
             }
             let view = self.text(&part)?;
-            let added = part.longest.zip(between.value.longest).map(|(part, between)| u64::from(part) + u64::from(between));
+            let added =
+                part.longest.zip(between.value.longest).map(|(part, between)| u64::from(part) + u64::from(between));
             longest = longest.zip(added).map(|(whole, added)| whole + added);
             let joined = format!("words_joined(arena, {whole}, {begun}, {}, {view})", between.view);
             (whole, begun) = match &part.valid {
@@ -62,7 +63,12 @@ impl Compiler<'_> {
         // Where it fails nobody looks at what is made.
         let first = self.out.let_("i64", format!("maximum<i64>((i64){}, 1)", start.code));
         let longest = text.value.longest.zip(part.value.longest).map(|(l, p)| 2 * u64::from(l) + u64::from(p));
-        self.made(dtype, format!("words_overlaid(arena, {}, {}, {first}, {count})", text.view, part.view), valid, longest)
+        self.made(
+            dtype,
+            format!("words_overlaid(arena, {}, {}, {first}, {count})", text.view, part.view),
+            valid,
+            longest,
+        )
     }
 
     /// `chr(code)`.
@@ -111,7 +117,13 @@ impl Compiler<'_> {
     }
 
     /// `substr_index(text, between, count)`.
-    pub(super) fn before_occurrence(&mut self, text: &Expr, between: &Expr, count: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn before_occurrence(
+        &mut self,
+        text: &Expr,
+        between: &Expr,
+        count: &Expr,
+        dtype: &DataType,
+    ) -> Result<Value> {
         let (between, count) = (self.text_of(between)?, self.value(count)?);
         if !count.dtype.is_integer() {
             return Err(not_yet(format!("substr_index with {}", count.dtype)));

@@ -360,7 +360,9 @@ fn search(counts: &str, [low, high]: [&str; 2], number: &str, out: &mut Emitter)
 fn result_type(fold: Fold) -> (&'static str, Repr) {
     let repr = match fold {
         Fold::Deviations | Fold::Reduce(Reduction::SumF64 | Reduction::MinF64 | Reduction::MaxF64) => Repr::F64,
-        Fold::Reduce(Reduction::MinU64 | Reduction::MaxU64) => Repr::U64,
+        Fold::Reduce(
+            Reduction::MinU64 | Reduction::MaxU64 | Reduction::AndU64 | Reduction::OrU64 | Reduction::XorU64,
+        ) => Repr::U64,
         Fold::Reduce(Reduction::SumI64 | Reduction::MinI64 | Reduction::MaxI64 | Reduction::Count) => Repr::I64,
         Fold::Reduce(Reduction::SumI64Wide | Reduction::SumI128 | Reduction::MinI128 | Reduction::MaxI128) => {
             Repr::I128
