@@ -31,7 +31,7 @@ struct automaton {
 };
 
 // Whether the expression matches somewhere. `lost` is set where only the host knows.
-WF_DEVICE bool automaton_matches(const view& v, const u32* table, bool* lost) {
+WF_CALLED bool automaton_matches(const view& v, const u32* table, bool* lost) {
     automaton machine{table};
     u32 state = machine.start(AUTOMATON_TEXT_START);
     for (u32 i = 0; i < v.length && (state & (AUTOMATON_MATCH | AUTOMATON_DEAD | AUTOMATON_QUIT)) == 0; i++)
@@ -47,7 +47,7 @@ struct automaton_match {
 };
 
 // The first match from byte `from` on: its end by the table `ahead`, then its beginning by the table `back`.
-WF_DEVICE automaton_match automaton_find(const view& v, u32 from, const u32* ahead, const u32* back) {
+WF_CALLED automaton_match automaton_find(const view& v, u32 from, const u32* ahead, const u32* back) {
     automaton forward{ahead}, backward{back};
     automaton_match out{0, 0, false, false};
     u32 state = forward.start(from == 0 ? AUTOMATON_TEXT_START : byte_at(v, from - 1));
@@ -74,7 +74,7 @@ WF_DEVICE automaton_match automaton_find(const view& v, u32 from, const u32* ahe
 }
 
 // The next match behind one that ended at `end`, which was `empty` or not: an empty match where another ended is none.
-WF_DEVICE automaton_match automaton_find_next(const view& v, u32 end, const u32* ahead, const u32* back) {
+WF_CALLED automaton_match automaton_find_next(const view& v, u32 end, const u32* ahead, const u32* back) {
     automaton_match match = automaton_find(v, end, ahead, back);
     if (!match.found || match.end > end || match.lost) return match;
     u32 from = end + 1;
@@ -86,7 +86,7 @@ WF_DEVICE automaton_match automaton_find_next(const view& v, u32 end, const u32*
     return automaton_find(v, from, ahead, back);
 }
 
-WF_DEVICE i64 automaton_count(const view& v, u32 from, const u32* ahead, const u32* back, bool* lost) {
+WF_CALLED i64 automaton_count(const view& v, u32 from, const u32* ahead, const u32* back, bool* lost) {
     i64 count = 0;
     automaton_match match = automaton_find(v, from, ahead, back);
     for (; match.found && !match.lost; count++) match = automaton_find_next(v, match.end, ahead, back);
@@ -95,7 +95,7 @@ WF_DEVICE i64 automaton_count(const view& v, u32 from, const u32* ahead, const u
 }
 
 // The first match, or every one, replaced by `to`.
-WF_DEVICE view automaton_replaced(const text_arena& arena, const view& v, const view& to, bool all, const u32* ahead,
+WF_CALLED view automaton_replaced(const text_arena& arena, const view& v, const view& to, bool all, const u32* ahead,
                                   const u32* back, bool* lost) {
     u64 length = v.length;
     automaton_match match = automaton_find(v, 0, ahead, back);

@@ -52,7 +52,7 @@ WF_DEVICE void put_digits(text_writer& text, u32 begin, u32 count, u128 value) {
 
 // -------------------------------------------------------------------------------------------------- integers, booleans
 
-WF_DEVICE view format_magnitude(const text_arena& arena, u64 magnitude, bool negative) {
+WF_CALLED view format_magnitude(const text_arena& arena, u64 magnitude, bool negative) {
     u32 count = digits_of(magnitude), sign = negative ? 1 : 0;
     text_writer text(arena, count + sign);
     if (negative) text.set(0, '-');
@@ -69,7 +69,7 @@ WF_DEVICE view format_boolean(bool value) {
 }
 
 // Digits in hexadecimal, of which there is one at least.
-WF_DEVICE view format_hex(const text_arena& arena, u64 value) {
+WF_CALLED view format_hex(const text_arena& arena, u64 value) {
     u32 count = value == 0 ? 1 : (67 - (u32)leading_zeros(value)) / 4;
     text_writer text(arena, count);
     for (u32 i = count; i > 0; i--) {
@@ -81,7 +81,7 @@ WF_DEVICE view format_hex(const text_arena& arena, u64 value) {
 }
 
 // `precision` digits at most, of which `scale` follow the point; a negative scale appends zeros.
-WF_DEVICE view format_decimal(const text_arena& arena, i128 value, u32 precision, i32 scale) {
+WF_CALLED view format_decimal(const text_arena& arena, i128 value, u32 precision, i32 scale) {
     u128 magnitude = magnitude_of(value);
     u32 count = digits_of(magnitude), sign = value < 0 ? 1 : 0;
     for (; count > precision; count--) magnitude /= 10;
@@ -122,7 +122,7 @@ WF_DEVICE void put_date(text_writer& text, const civil& date, u32 length) {
     put_digits(text, length - 2, 2, (u64)date.day);
 }
 
-WF_DEVICE view format_date(const text_arena& arena, i32 days) {
+WF_CALLED view format_date(const text_arena& arena, i32 days) {
     civil date = civil_of(days);
     u32 length = date_length(date);
     text_writer text(arena, length);
@@ -146,7 +146,7 @@ WF_DEVICE void put_clock(text_writer& text, u32 at, u32 seconds, u32 nanos) {
 }
 
 // Ticks, of which a second has `per_second`, since 1970; `zulu` marks universal time.
-WF_DEVICE view format_timestamp(const text_arena& arena, i64 ticks, i64 per_second, bool zulu) {
+WF_CALLED view format_timestamp(const text_arena& arena, i64 ticks, i64 per_second, bool zulu) {
     i64 seconds = floor_quotient<i64>(ticks, per_second);
     u32 nanos = (u32)(floor_remainder<i64>(ticks, per_second) * (1000000000 / per_second));
     i64 days = floor_quotient<i64>(seconds, 86400);
@@ -161,7 +161,7 @@ WF_DEVICE view format_timestamp(const text_arena& arena, i64 ticks, i64 per_seco
 }
 
 // Ticks since midnight.
-WF_DEVICE view format_time(const text_arena& arena, i64 ticks, i64 per_second) {
+WF_CALLED view format_time(const text_arena& arena, i64 ticks, i64 per_second) {
     u32 nanos = (u32)(ticks % per_second * (1000000000 / per_second)), fraction = fraction_digits(nanos);
     text_writer text(arena, 8 + (fraction ? fraction + 1 : 0));
     put_clock(text, 0, (u32)(ticks / per_second), nanos);
@@ -191,7 +191,7 @@ struct decimal_float {
 
 // The shortest decimal that reads back as significand × 2^exponent, not 0; `narrow_below` where the float below is nearer
 // than the one above.
-WF_DEVICE decimal_float shortest(u64 significand, i32 exponent, bool narrow_below, const u64* table) {
+WF_CALLED decimal_float shortest(u64 significand, i32 exponent, bool narrow_below, const u64* table) {
     bool even = significand % 2 == 0;
     i32 k = (exponent * 1262611 - (narrow_below ? 524031 : 0)) >> 22;
     i32 shift = exponent + floor_log2_of_ten_to(-k) + 1;
@@ -215,7 +215,7 @@ WF_DEVICE decimal_float shortest(u64 significand, i32 exponent, bool narrow_belo
 
 // Of a finite float other than 0. So many digits before the point, or fewer zeros behind it, stand as they are; others
 // have an exponent.
-WF_DEVICE view format_digits(const text_arena& arena, decimal_float value, bool negative, i32 plain_digits,
+WF_CALLED view format_digits(const text_arena& arena, decimal_float value, bool negative, i32 plain_digits,
                               i32 plain_zeros) {
     while (value.digits % 10 == 0) {
         value.digits /= 10;

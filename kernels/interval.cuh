@@ -49,7 +49,7 @@ WF_DEVICE bool moved_by_months(i64 days, i64 months, i64* out) {
     return in_calendar(*out);
 }
 
-WF_DEVICE bool interval_moves_date(i32 days, i128 packed, i32 sign, i32* out) {
+WF_CALLED bool interval_moves_date(i32 days, i128 packed, i32 sign, i32* out) {
     interval by = interval_of(packed);
     i64 moved;
     *out = days;
@@ -61,7 +61,7 @@ WF_DEVICE bool interval_moves_date(i32 days, i128 packed, i32 sign, i32* out) {
     return in_calendar(moved);
 }
 
-WF_DEVICE bool interval_moves_timestamp(i64 ticks, i64 per_second, i128 packed, i32 sign, i64* out) {
+WF_CALLED bool interval_moves_timestamp(i64 ticks, i64 per_second, i128 packed, i32 sign, i64* out) {
     interval by = interval_of(packed);
     i64 per_day = 86400 * per_second, tick = 1000000000 / per_second;
     i64 days = floor_quotient<i64>(ticks, per_day), rest = ticks - days * per_day;
@@ -87,7 +87,7 @@ WF_DEVICE bool bin_distance(i64 distance, i64 stride, i64* out) {
 }
 
 // The beginning, in ticks of `scale` nanoseconds, of the bin of `stride` nanoseconds from `origin` on; whether there is one.
-WF_DEVICE bool interval_bin(i64 ticks, i64 scale, i64 stride, i64 origin, i64* out) {
+WF_CALLED bool interval_bin(i64 ticks, i64 scale, i64 stride, i64 origin, i64* out) {
     i128 exact = (i128)ticks * scale;
     *out = 0;
     if (exact < I64_MIN || exact > I64_MAX) return false;
@@ -100,7 +100,7 @@ WF_DEVICE bool interval_bin(i64 ticks, i64 scale, i64 stride, i64 origin, i64* o
 }
 
 // The same with a stride of months.
-WF_DEVICE bool interval_bin_months(i64 ticks, i64 scale, i64 stride, i64 origin, i64* out) {
+WF_CALLED bool interval_bin_months(i64 ticks, i64 scale, i64 stride, i64 origin, i64* out) {
     i128 exact = (i128)ticks * scale;
     *out = 0;
     if (exact < I64_MIN || exact > I64_MAX) return false;

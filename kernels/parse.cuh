@@ -19,7 +19,7 @@ WF_DEVICE bool is_digit(u8 byte) { return (u8)(byte - '0') < 10; }
 WF_DEVICE bool is_letter(u8 byte) { return (u8)(lowered(byte) - 'a') < 26; }
 WF_DEVICE bool is_blank(u8 byte) { return byte == ' ' || (byte >= 9 && byte <= 13 && byte != 11); }
 
-WF_DEVICE view without_blanks(const view& v) {
+WF_CALLED view without_blanks(const view& v) {
     u32 begin = 0, end = v.length;
     while (begin < end && is_blank(byte_at(v, begin))) begin++;
     while (end > begin && is_blank(byte_at(v, end - 1))) end--;
@@ -40,7 +40,7 @@ WF_DEVICE u32 white_space_at(const view& v, u32 i) {
     bool wide = rest >= 0x8080 && rest <= 0x808a;
     return wide || rest == 0x80a8 || rest == 0x80a9 || rest == 0x80af || rest == 0x819f ? 3 : 0;
 }
-WF_DEVICE view without_white_space(const view& v) {
+WF_CALLED view without_white_space(const view& v) {
     u32 begin = 0, end = v.length;
     for (u32 width = 1; begin < end && width != 0; begin += width) {
         width = white_space_at(v, begin);
@@ -55,7 +55,7 @@ WF_DEVICE view without_white_space(const view& v) {
 }
 
 // Whether bytes are characters in UTF-8: the shortest form of each, no surrogates, none beyond U+10FFFF.
-WF_DEVICE bool parse_utf8(const view& v) {
+WF_CALLED bool parse_utf8(const view& v) {
     for (u32 i = 0; i < v.length;) {
         u8 lead = byte_at(v, i++);
         if (lead < 0x80) continue;
@@ -80,7 +80,7 @@ struct sign_and_magnitude {
 };
 
 // Blanks, a sign, digits, blanks.
-WF_DEVICE sign_and_magnitude parse_integer(const view& padded) {
+WF_CALLED sign_and_magnitude parse_integer(const view& padded) {
     view v = without_blanks(padded);
     sign_and_magnitude out{0, false, false};
     u32 i = 0;
@@ -117,7 +117,7 @@ WF_DEVICE bool abbreviates(const view& v, u64 word, u32 length, u32 least) {
 }
 
 // true, yes, on, 1; false, no, off, 0; and what abbreviates them.
-WF_DEVICE bool parse_boolean(const view& padded, bool8* out) {
+WF_CALLED bool parse_boolean(const view& padded, bool8* out) {
     view v = without_white_space(padded);
     *out = 0;
     if (v.length == 1 && byte_at(v, 0) == '0') return true;
@@ -134,7 +134,7 @@ WF_DEVICE bool parse_boolean(const view& padded, bool8* out) {
 constexpr u32 MOST_FRACTION = 76;
 
 // The number in units of 10^-scale, halves away from zero.
-WF_DEVICE bool parse_decimal(const view& padded, u32 scale, i128* out) {
+WF_CALLED bool parse_decimal(const view& padded, u32 scale, i128* out) {
     view v = without_white_space(padded);
     *out = 0;
     u32 i = 0;
@@ -192,7 +192,7 @@ struct single_format {
 };
 
 // The bits, but for the sign, of the float nearest to w × 10^q.
-template <class Format> WF_DEVICE u64 nearest_float(u64 w, i32 q, const u64* table) {
+template <class Format> WF_CALLED u64 nearest_float(u64 w, i32 q, const u64* table) {
     const u64 infinity = (u64)Format::infinite << Format::mantissa_bits;
     if (w == 0 || q < Format::least_power) return 0;
     if (q > Format::most_power) return infinity;
@@ -231,7 +231,7 @@ template <class Format> WF_DEVICE u64 nearest_float(u64 w, i32 q, const u64* tab
 }
 
 // The bits of the float that the text says.
-template <class Format> WF_DEVICE u32 parse_float_bits(const view& padded, const u64* table, u64* out) {
+template <class Format> WF_CALLED u32 parse_float_bits(const view& padded, const u64* table, u64* out) {
     view v = without_blanks(padded);
     *out = 0;
     u32 i = 0;

@@ -63,7 +63,7 @@ WF_DEVICE bool parse_offset(const view& v, u32 begin, i32* out) {
 }
 
 // Seconds since 1970 in universal time, and nanoseconds (beyond a second in a leap second).
-WF_DEVICE u32 parse_instant(const view& v, i64* seconds, u32* nanos) {
+WF_CALLED u32 parse_instant(const view& v, i64* seconds, u32* nanos) {
     *seconds = 0;
     *nanos = 0;
     if (v.length < 10) return REFUSED;
@@ -120,7 +120,7 @@ WF_DEVICE u32 parse_timestamp(const view& v, i64 per_second, i64* out) {
 }
 
 // Ticks since midnight of "9:26", "09:26:56.123", "09:26:56 PM"; or a number of ticks.
-WF_DEVICE bool parse_clock(const view& whole, i64 per_second, i64* out) {
+WF_CALLED bool parse_clock(const view& whole, i64 per_second, i64* out) {
     *out = 0;
     if (whole.length < 4) return false;
     // Perhaps with a half of the day behind.
@@ -187,7 +187,7 @@ WF_DEVICE i64 parse_part(const view& v, u32 begin, u32 end) {
 }
 
 // "+12024-02-29": a sign, and a year of any number of digits.
-WF_DEVICE bool parse_signed_date(const view& v, i32* out) {
+WF_CALLED bool parse_signed_date(const view& v, i32* out) {
     u32 year_end = 1;
     while (year_end < v.length && byte_at(v, year_end) != '-') year_end++;
     u32 month_end = year_end + 1;
@@ -206,7 +206,7 @@ WF_DEVICE bool parse_signed_date(const view& v, i32* out) {
 }
 
 // Days since 1970.
-WF_DEVICE u32 parse_date(const view& v, i32* out) {
+WF_CALLED u32 parse_date(const view& v, i32* out) {
     *out = 0;
     if (v.length == 0) return REFUSED;
     if (byte_at(v, 0) == '+' || byte_at(v, 0) == '-') return parse_signed_date(v, out) ? READ : REFUSED;

@@ -68,7 +68,7 @@ WF_DEVICE view slice(const view& v, u32 begin, u32 length) {
 constexpr u32 CULPRIT_BYTES = 128;
 
 // Reports that `text` cannot be read as the type called `target`. The first row to say so names its text.
-WF_DEVICE void cast_fail(u32* status, u8* culprit, const view& text, const view& target) {
+WF_CALLED void cast_fail(u32* status, u8* culprit, const view& text, const view& target) {
     u32 before = atomicOr(status, FAIL_CAST);
     if ((before & FAIL_CAST) != 0 || culprit == nullptr) return;
     u8* at = culprit + 4;

@@ -16,7 +16,7 @@ WF_DEVICE u32 character_end(const view& v, u32 i) {
 }
 
 // Letters behind letters and digits small, others capital; ASCII only.
-WF_DEVICE view words_capital(const text_arena& arena, const view& v) {
+WF_CALLED view words_capital(const text_arena& arena, const view& v) {
     text_writer text(arena, v.length);
     bool within = false;
     for (u32 i = 0; i < v.length; i++) {
@@ -29,7 +29,7 @@ WF_DEVICE view words_capital(const text_arena& arena, const view& v) {
 }
 
 // `whole`, then `between` if there was a part before, then `part`.
-WF_DEVICE view words_joined(const text_arena& arena, const view& whole, bool begun, const view& between, const view& part) {
+WF_CALLED view words_joined(const text_arena& arena, const view& whole, bool begun, const view& between, const view& part) {
     if (!begun) return part;
     text_writer text(arena, (u64)whole.length + between.length + part.length);
     text.put(whole, 0, whole.length);
@@ -56,7 +56,7 @@ WF_DEVICE translation translation_of(const view& v, u32 begin, u32 end, const vi
     }
     return translation{begin, end, true};
 }
-WF_DEVICE view words_translated(const text_arena& arena, const view& v, const view& from, const view& to) {
+WF_CALLED view words_translated(const text_arena& arena, const view& v, const view& from, const view& to) {
     u64 length = 0;
     for (u32 i = 0, next; i < v.length; i = next) {
         next = character_end(v, i);
@@ -73,7 +73,7 @@ WF_DEVICE view words_translated(const text_arena& arena, const view& v, const vi
 }
 
 // `count` characters from the 1-based `start` on replaced by `part`.
-WF_DEVICE view words_overlaid(const text_arena& arena, const view& v, const view& part, i64 start, i64 count) {
+WF_CALLED view words_overlaid(const text_arena& arena, const view& v, const view& part, i64 start, i64 count) {
     i64 last = start - 1;
     last = count > 0 && last > I64_MAX - count ? I64_MAX : maximum<i64>(last + count, 0);
     u32 end = skip_characters(v, 0, (u64)(start - 1)), again = skip_characters(v, 0, (u64)last);
@@ -99,7 +99,7 @@ constexpr u32 LONGEST_COMPARED = 255;
 
 // Insertions, deletions and replacements of characters that make one string of the other; `lost` is set where both are
 // too long.
-WF_DEVICE i32 words_distance(const view& one, const view& two, bool* lost) {
+WF_CALLED i32 words_distance(const view& one, const view& two, bool* lost) {
     u32 count_one = character_count(one), count_two = character_count(two);
     const view& longer = count_one < count_two ? two : one;
     const view& shorter = count_one < count_two ? one : two;
@@ -132,7 +132,7 @@ WF_DEVICE i32 words_distance(const view& one, const view& two, bool* lost) {
 }
 
 // The place of `v` among the parts of `list` between commas, from 1 on; 0 where it is none of them.
-WF_DEVICE i32 words_place(const view& v, const view& list) {
+WF_CALLED i32 words_place(const view& v, const view& list) {
     i32 place = 1;
     for (u32 begin = 0;; place++) {
         u32 end = begin;
@@ -144,7 +144,7 @@ WF_DEVICE i32 words_place(const view& v, const view& list) {
 }
 
 // What stands before occurrence `count` of `between`, or, counted from the end, behind it; all where there are fewer.
-WF_DEVICE view words_before(const view& v, const view& between, i64 count) {
+WF_CALLED view words_before(const view& v, const view& between, i64 count) {
     if (count == 0 || between.length == 0) return view{0, 0, 0};
     if (count > 0) {
         u32 at = find(v, between, 0);
