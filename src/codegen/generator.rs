@@ -256,7 +256,7 @@ impl<'a> Generator<'a> {
     }
 
     /// The same for a row that exists only where `present` holds; elsewhere the value is null.
-    fn load_if(
+    pub(crate) fn load_if(
         &mut self,
         relation: &Relation,
         at: usize,

@@ -100,8 +100,8 @@ mod tests {
     fn significands_begin_with_a_bit_and_are_exact_as_long_as_they_fit() {
         assert_eq!(five_to(0), (1 << 127, true));
         assert_eq!(five_to(1), (5 << 125, true));
-        assert_eq!(five_to(55).1, true);
-        assert_eq!(five_to(56).1, false);
+        assert!(five_to(55).1);
+        assert!(!five_to(56).1);
         // 1/5 = 0.1100 1100 …
         assert_eq!(five_to(-1), (0xcccc_cccc_cccc_cccc_cccc_cccc_cccc_cccc, false));
         assert_eq!(for_format().len(), 617 * 16);

@@ -90,3 +90,17 @@ fn a_cast_that_fails_names_the_text() {
     pair.check("SELECT s::int AS i FROM t WHERE s < '3'");
     pair.check("SELECT CASE WHEN s < '3' THEN s::int ELSE 0 END AS i FROM t");
 }
+
+#[test]
+fn casts_are_keys_and_arguments_of_every_operator() {
+    let pair = Pair::of(Shape::random(6000, 43).batches());
+    pair.check("SELECT (id % 3000)::varchar::int AS k, sum(id::varchar::bigint), max(x::varchar::double), count(*) FROM t GROUP BY 1");
+    pair.check("SELECT id::varchar AS k, count(*) FROM t GROUP BY 1");
+    pair.check("SELECT a.id FROM t a JOIN t b ON a.id::varchar = b.w::varchar WHERE a.id < 300");
+    pair.check("SELECT a.id FROM t a JOIN t b ON a.id::varchar::int = b.k::varchar::int + 5");
+    pair.check("SELECT id FROM t ORDER BY i64::varchar DESC, id LIMIT 50");
+    pair.check("SELECT id, rank() OVER (PARTITION BY k::varchar ORDER BY d::varchar) AS r FROM t ORDER BY id");
+    pair.check_error("SELECT k, sum(sl::int) FROM t GROUP BY k");
+    pair.check_error("SELECT a.id FROM t a JOIN t b ON a.sl::int = b.k");
+    pair.check_error("SELECT id FROM t WHERE sl::double > 0");
+}

@@ -12,7 +12,7 @@ use regex_automata::{Anchored, MatchKind};
 use super::*;
 
 /// Most bytes of an automaton: what beyond it blows up stays with the CPU.
-const MOST_BYTES: usize = 1 << 21;
+const MOST_BYTES: usize = 1 << 20;
 
 const MATCH: u32 = 1 << 31;
 const DEAD: u32 = 1 << 30;

@@ -56,13 +56,13 @@ impl Compiler<'_> {
                 | "to_timestamp_micros"
                 | "to_timestamp_nanos"),
                 [value],
-            ) => self.to_timestamp(name, value, &dtype),
-            ("to_unixtime", [value]) => self.to_unix_time(value),
+            ) => self.timestamp_from(name, value, &dtype),
+            ("to_unixtime", [value]) => self.unix_time_from(value),
             ("from_unixtime", [value]) => {
                 let value = self.value(value)?;
                 self.cast(value, &dtype, cast::OnError::Fail)
             }
-            ("to_date", [value]) => self.to_date(value),
+            ("to_date", [value]) => self.date_from(value),
 
             (name @ ("starts_with" | "ends_with" | "contains"), [value, part]) => self.text_test(name, value, part),
             ("strpos", [value, part]) => self.position(value, part, &dtype),

@@ -57,7 +57,7 @@ impl Compiler<'_> {
     }
 
     /// `to_timestamp(value)` and `to_timestamp_seconds(value)` and so on: numbers are seconds, or ticks of `unit`.
-    pub(super) fn to_timestamp(&mut self, name: &str, value: &Expr, dtype: &DataType) -> Result<Value> {
+    pub(super) fn timestamp_from(&mut self, name: &str, value: &Expr, dtype: &DataType) -> Result<Value> {
         let DataType::Timestamp(unit, None) = dtype else { return Err(not_yet(format!("{name} as {dtype}"))) };
         let value = self.value(value)?;
         let seconds = DataType::Timestamp(TimeUnit::Second, None);
@@ -84,11 +84,11 @@ impl Compiler<'_> {
     }
 
     /// `to_unixtime(value)`: whole seconds.
-    pub(super) fn to_unix_time(&mut self, value: &Expr) -> Result<Value> {
+    pub(super) fn unix_time_from(&mut self, value: &Expr) -> Result<Value> {
         let value_type = value.get_type(self.schema)?;
         let seconds = DataType::Timestamp(TimeUnit::Second, None);
         let value = match value_type {
-            from if is_string(&from) => self.to_timestamp("to_timestamp_seconds", value, &seconds)?,
+            from if is_string(&from) => self.timestamp_from("to_timestamp_seconds", value, &seconds)?,
             DataType::Timestamp(_, None) | DataType::Date32 => {
                 let value = self.value(value)?;
                 self.cast(value, &seconds, OnError::Fail)?
@@ -100,7 +100,7 @@ impl Compiler<'_> {
     }
 
     /// `to_date(value)`.
-    pub(super) fn to_date(&mut self, value: &Expr) -> Result<Value> {
+    pub(super) fn date_from(&mut self, value: &Expr) -> Result<Value> {
         let value = self.value(value)?;
         let between = match &value.dtype {
             DataType::Int8

@@ -1,11 +1,12 @@
 //! Aggregates that read a group's rows in an order: percentiles, the value in some place, strings one after the other.
 
+use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::{Expr, SortExpr, lit};
 use datafusion::prelude::col;
 
 use super::{BySlot, Grouped};
 use crate::codegen::{Direction, Emitter, NullsPlace, Value};
-use crate::column::Repr;
+use crate::column::{Relation, Repr};
 use crate::error::Result;
 use crate::exec::run::Runner;
 use crate::plan::RegroupedCall;
@@ -43,7 +44,7 @@ impl Runner {
     pub(super) fn nth(&self, rows: &Grouped, call: &RegroupedCall, place: i64, skip_nulls: bool) -> Result<BySlot> {
         let arg = &call.args[0];
         let keep = if skip_nulls { arg.clone().is_not_null() } else { lit(true) };
-        let (relation, schema, order) = self.in_order(rows, call, keep)?;
+        let Ordered { relation, schema, order } = self.in_order(rows, call, keep)?;
         let at = usize::from(rows.keyed);
         self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
             let steps = generator.params.word("u64", place.unsigned_abs());
@@ -63,7 +64,7 @@ impl Runner {
 
     /// The strings of each slot one after the other, in the order asked for, with `between` between them.
     pub(super) fn joined_strings(&self, rows: &Grouped, call: &RegroupedCall, between: &Expr) -> Result<BySlot> {
-        let (relation, schema, order) = self.in_order(rows, call, call.args[0].clone().is_not_null())?;
+        let Ordered { relation, schema, order } = self.in_order(rows, call, call.args[0].clone().is_not_null())?;
         let at = usize::from(rows.keyed);
         let mut failed = None;
         let joined = self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
@@ -100,18 +101,20 @@ impl Runner {
     }
 
     /// Rows that `keep` lets pass, with the call's argument as `x0`, and what to sort them by.
-    fn in_order(
-        &self,
-        rows: &Grouped,
-        call: &RegroupedCall,
-        keep: Expr,
-    ) -> Result<(crate::column::Relation, datafusion::common::DFSchemaRef, Vec<(Expr, Direction, NullsPlace)>)> {
+    fn in_order(&self, rows: &Grouped, call: &RegroupedCall, keep: Expr) -> Result<Ordered> {
         let mut columns = vec![call.args[0].clone()];
         columns.extend(call.order.iter().map(|key| key.expr.clone()));
         let (relation, schema) = self.slots_and(rows, call, keep, &columns)?;
         let order = call.order.iter().enumerate().map(|(at, key)| sort_key(at, key)).collect();
-        Ok((relation, schema, order))
+        Ok(Ordered { relation, schema, order })
     }
+}
+
+/// Rows, and what to sort them by within their slot.
+struct Ordered {
+    relation: Relation,
+    schema: DFSchemaRef,
+    order: Vec<(Expr, Direction, NullsPlace)>,
 }
 
 /// The key that the column behind the argument's holds.
