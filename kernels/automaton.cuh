@@ -94,6 +94,13 @@ WF_CALLED i64 automaton_count(const view& v, u32 from, const u32* ahead, const u
     return count;
 }
 
+// The 1-based character at which the first match begins, 0 where there is none.
+WF_CALLED i64 automaton_position(const view& v, const u32* ahead, const u32* back, bool* lost) {
+    automaton_match match = automaton_find(v, 0, ahead, back);
+    *lost = match.lost;
+    return match.found && !match.lost ? (i64)character_count(slice(v, 0, match.begin)) + 1 : 0;
+}
+
 // The first match, or every one, replaced by `to`.
 WF_CALLED view automaton_replaced(const text_arena& arena, const view& v, const view& to, bool all, const u32* ahead,
                                   const u32* back, bool* lost) {

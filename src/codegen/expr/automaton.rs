@@ -191,6 +191,18 @@ impl Compiler<'_> {
         Ok(Value::new(dtype.clone(), Repr::I64, count, value.valid).with_range(Some((0, i32::MAX.into()))))
     }
 
+    /// `regexp_instr(text, pattern)`.
+    pub(super) fn regexp_position(&mut self, text: &Expr, pattern: &Expr, dtype: &DataType) -> Result<Value> {
+        let pattern = as_literal(pattern).and_then(literal::text).filter(|pattern| !pattern.is_empty());
+        let Some(pattern) = pattern else { return Err(not_yet("regexp_instr of such a pattern")) };
+        let value = self.value(text)?;
+        let view = self.text(&value)?;
+        let (ahead, back) = (self.automaton(pattern, Way::Ahead)?, self.automaton(pattern, Way::Back)?);
+        let call = |lost: &str| format!("automaton_position({view}, {ahead}, {back}, {lost})");
+        let (place, _) = self.unless_lost("i64", &value.valid, call);
+        Ok(Value::new(dtype.clone(), Repr::I64, place, value.valid).with_range(Some((0, i32::MAX.into()))))
+    }
+
     /// `regexp_replace(text, pattern, replacement[, flags])`, of a replacement without references to groups.
     pub(super) fn regexp_replace(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
         let constants: Option<Vec<&str>> =

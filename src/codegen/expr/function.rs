@@ -93,6 +93,7 @@ impl Compiler<'_> {
             ("substr_index", [text, between, count]) => self.before_occurrence(text, between, count, &dtype),
             ("regexp_like", arguments @ ([_, _] | [_, _, _])) => self.regexp_like(arguments),
             ("regexp_count", arguments @ ([_, _] | [_, _, _] | [_, _, _, _])) => self.regexp_count(arguments, &dtype),
+            ("regexp_instr", [text, pattern]) => self.regexp_position(text, pattern, &dtype),
             ("regexp_replace", arguments @ ([_, _, _] | [_, _, _, _])) => self.regexp_replace(arguments, &dtype),
             ("reverse", [value]) => self.reversed(value, &dtype),
             ("repeat", [value, count]) => self.repeated(value, count, &dtype),
