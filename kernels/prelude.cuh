@@ -92,8 +92,9 @@ constexpr f64 F64_MAX = 1.7976931348623157e+308;
 
 #endif
 
-// A device function that is always inlined.
+// A device function that is always inlined; one that never is, because it is long: kernels that call it often stay small.
 #define WF_DEVICE __device__ __forceinline__
+#define WF_CALLED inline __device__ __noinline__
 
 // -------------------------------------------------------------------------------------------------- type functions
 

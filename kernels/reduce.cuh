@@ -78,6 +78,22 @@ struct ReduceMaxF64 {
     static WF_DEVICE Result leave(Sum sum) { return unorder_f64(sum); }
 };
 
+// Bit by bit.
+#define WF_REDUCE_BITS(NAME, NONE, SIGN)                                     \
+    struct NAME {                                                            \
+        typedef u64 Value;                                                   \
+        typedef u64 Sum;                                                     \
+        typedef u64 Result;                                                  \
+        static WF_DEVICE Sum none() { return NONE; }                         \
+        static WF_DEVICE Sum enter(Value value) { return value; }            \
+        static WF_DEVICE Sum join(Sum a, Sum b) { return a SIGN b; }         \
+        static WF_DEVICE Result leave(Sum sum) { return sum; }               \
+    };
+WF_REDUCE_BITS(ReduceAnd, U64_MAX, &)
+WF_REDUCE_BITS(ReduceOr, 0, |)
+WF_REDUCE_BITS(ReduceXor, 0, ^)
+#undef WF_REDUCE_BITS
+
 // Counts valid rows; there are no values.
 struct ReduceCount {
     typedef u8 Value;

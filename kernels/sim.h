@@ -80,6 +80,7 @@ WF_SIM_EXPORT void wf_sim_trap(const char* file, int line);
 #define __host__
 #define __global__
 #define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 

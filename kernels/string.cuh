@@ -62,6 +62,27 @@ WF_DEVICE view slice(const view& v, u32 begin, u32 length) {
     return out;
 }
 
+// ------------------------------------------------------------------------------------------------------------ failure
+
+// Bytes behind a kernel's control words for the text that a cast failed on: a length of 32 bits, and characters.
+constexpr u32 CULPRIT_BYTES = 128;
+
+// Reports that `text` cannot be read as the type called `target`. The first row to say so names its text.
+WF_CALLED void cast_fail(u32* status, u8* culprit, const view& text, const view& target) {
+    u32 before = atomicOr(status, FAIL_CAST);
+    if ((before & FAIL_CAST) != 0 || culprit == nullptr) return;
+    u8* at = culprit + 4;
+    *at++ = '\'';
+    for (u32 i = 0; i < text.length && i < 64; i++) *at++ = byte_at(text, i);
+    *at++ = '\'';
+    *at++ = ' ';
+    *at++ = 't';
+    *at++ = 'o';
+    *at++ = ' ';
+    for (u32 i = 0; i < target.length && i < 48; i++) *at++ = byte_at(target, i);
+    *(u32*)culprit = (u32)(at - culprit - 4);
+}
+
 // -------------------------------------------------------------------------------------------------------- comparison
 
 WF_DEVICE bool views_equal(const view& a, const view& b) {
@@ -233,7 +254,7 @@ WF_DEVICE u32 same_letter(const view& v, u32 i, u8 want) {
     return 0;
 }
 
-// ILIKE, as `like`, of a pattern in ASCII without capitals.
+// ILIKE, as `like`, of a pattern in ASCII.
 WF_DEVICE bool ilike(const view& v, const view& pattern) {
     u32 i = 0, j = 0, retry_i = 0, retry_j = NOT_FOUND;
     while (i < v.length) {
@@ -252,7 +273,7 @@ WF_DEVICE bool ilike(const view& v, const view& pattern) {
                 matched = true;
             } else {
                 u32 skip = want == '\\' && j + 1 < pattern.length ? 1 : 0;
-                u32 bytes = same_letter(v, i, byte_at(pattern, j + skip));
+                u32 bytes = same_letter(v, i, lowered(byte_at(pattern, j + skip)));
                 if (bytes != 0) {
                     i += bytes;
                     j += skip + 1;

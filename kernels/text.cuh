@@ -44,8 +44,10 @@ struct text_writer {
         out.rest = (u64)at;
     }
 
-    WF_DEVICE void put(u8 byte) {
-        u32 i = next++;
+    WF_DEVICE void put(u8 byte) { set(next++, byte); }
+
+    // The byte at place `i`, once; places in any order.
+    WF_DEVICE void set(u32 i, u8 byte) {
         if (i >= out.length) return;
         if (i < 4) out.prefix |= (u32)byte << (8 * i);
         if (at != nullptr)

@@ -16,14 +16,14 @@ pub(super) struct Constants(Vec<(Later, Constant)>);
 #[derive(Debug)]
 enum Constant {
     /// Views, then the characters of the long ones.
-    Strings(Vec<String>),
+    Strings(Vec<Vec<u8>>),
     Bytes(Vec<u8>),
 }
 
 impl Constants {
     /// A table of strings; yields the C++ name of its address.
-    pub(super) fn strings(&mut self, texts: &[&str], params: &mut Params) -> String {
-        let texts = texts.iter().map(|text| text.to_string()).collect();
+    pub(super) fn strings(&mut self, texts: &[&[u8]], params: &mut Params) -> String {
+        let texts = texts.iter().map(|text| text.to_vec()).collect();
         self.add("const view*", Constant::Strings(texts), params)
     }
 
@@ -56,7 +56,7 @@ impl Constants {
                     texts.iter().for_each(|text| bytes.extend(view_of(text)));
                     for (at, text) in texts.iter().enumerate().filter(|(_, text)| text.len() > INLINE_BYTES) {
                         long.push((views + 16 * at, bytes.len()));
-                        bytes.extend(text.as_bytes());
+                        bytes.extend(text);
                     }
                 }
             }
@@ -77,10 +77,10 @@ impl Constants {
 }
 
 /// The view of a string, but for the address of a long one.
-fn view_of(text: &str) -> [u8; 16] {
+fn view_of(text: &[u8]) -> [u8; 16] {
     let mut view = [0u8; 16];
     view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
     let inline = if text.len() <= INLINE_BYTES { text.len() } else { 4 };
-    view[4..4 + inline].copy_from_slice(&text.as_bytes()[..inline]);
+    view[4..4 + inline].copy_from_slice(&text[..inline]);
     view
 }

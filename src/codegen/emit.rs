@@ -12,12 +12,14 @@ pub(crate) enum Failure {
     Domain,
     /// Characters beyond ASCII in a function that knows no others: not an error of the query.
     NotAscii,
+    /// A text that only the host can judge, likewise: a time zone's name, more digits than 64 bits hold, words in Unicode.
+    Beyond,
 }
 
 impl Failure {
     /// First what is no error: the CPU will find those.
-    const ALL: [Failure; 5] =
-        [Failure::NotAscii, Failure::DivideByZero, Failure::Overflow, Failure::Cast, Failure::Domain];
+    const ALL: [Failure; 6] =
+        [Failure::NotAscii, Failure::Beyond, Failure::DivideByZero, Failure::Overflow, Failure::Cast, Failure::Domain];
 
     /// The bit of the status word.
     pub(crate) fn bit(self) -> u32 {
@@ -27,6 +29,7 @@ impl Failure {
             Failure::Cast => 4,
             Failure::Domain => 8,
             Failure::NotAscii => 16,
+            Failure::Beyond => 32,
         }
     }
 
@@ -37,21 +40,33 @@ impl Failure {
             Failure::Cast => "FAIL_CAST",
             Failure::Domain => "FAIL_DOMAIN",
             Failure::NotAscii => "FAIL_NOT_ASCII",
+            Failure::Beyond => "FAIL_BEYOND",
         }
     }
 
-    /// The error that a kernel's final status word stands for; `None` where no row failed.
-    pub(crate) fn error(status: u32) -> Option<Error> {
+    /// The error that a kernel's final status word stands for; `None` where no row failed. `culprit` says, after "cannot
+    /// cast string", which text failed.
+    pub(crate) fn error(status: u32, culprit: &[u8]) -> Option<Error> {
         let failure = Failure::ALL.into_iter().find(|f| status & f.bit() != 0)?;
         let what = match failure {
             Failure::NotAscii => {
                 return Some(Error::unsupported(
-                    "upper or lower",
+                    "upper, lower or initcap",
                     "of characters beyond ASCII is not on the device yet",
+                ));
+            }
+            Failure::Beyond => {
+                return Some(Error::unsupported(
+                    "a value that only the CPU can read (the name of a time zone, a float of more than 19 digits, a word beyond ASCII)",
+                    "is not on the device",
                 ));
             }
             Failure::DivideByZero => "Divide by zero error",
             Failure::Overflow => "Arithmetic overflow",
+            Failure::Cast if !culprit.is_empty() => {
+                let what = format!("Cast error: Cannot cast string {}", String::from_utf8_lossy(culprit));
+                return Some(ErrorKind::Arithmetic { what }.into());
+            }
             Failure::Cast => "Cast error: a value is outside of the range of the type it is cast to",
             Failure::Domain => "a function was called with a value outside of its domain",
         };
@@ -117,6 +132,13 @@ impl Emitter {
         all.push(format!("({})", condition.as_ref()));
         let all = all.join(" && ");
         self.line(format!("if ({all}) fail(status, {});", failure.device_name()));
+    }
+
+    /// Reports that `text` cannot be read as the type that the view `target` names, where `condition` and all guards hold.
+    pub(crate) fn refuse_if(&mut self, condition: impl AsRef<str>, text: &str, target: &str) {
+        let mut all = self.guards.clone();
+        all.push(format!("({})", condition.as_ref()));
+        self.line(format!("if ({}) cast_fail(status, culprit, {text}, {target});", all.join(" && ")));
     }
 
     /// The statements so far; the emitter goes on with fresh names.

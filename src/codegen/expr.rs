@@ -7,16 +7,22 @@
 //! safe to compute with.
 
 mod arithmetic;
+mod automaton;
 mod cast;
 mod compare;
 mod dictionary;
+mod format;
 mod function;
 mod literal;
 mod logic;
 mod math;
+mod moment;
+mod number;
+mod parse;
 mod string;
 mod text;
 mod time;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -32,8 +38,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Emits the statements that compute `expr` for a row and returns what they compute.
 ///
-/// `expr` is coerced (as after DataFusion's analyzer). In scope in the kernel must be `u32* status`, and the headers
-/// `arith.cuh`, `decimal.cuh`, `text.cuh` and `time.cuh`; and `text_arena arena`, if [`Inputs::arena`] is called.
+/// `expr` is coerced (as after DataFusion's analyzer). In scope in the kernel must be `u32* status`, `u8* culprit` and the
+/// headers that [`super::kernel::includes`] names; and `text_arena arena`, if [`Inputs::arena`] is called.
 ///
 /// # Errors
 /// `Unsupported`, exactly where [`unsupported`] gives a reason; those of `inputs`.
@@ -70,6 +76,9 @@ impl Inputs for Unknown<'_> {
         "k".into()
     }
     fn string(&mut self, _text: &str) -> String {
+        "s".into()
+    }
+    fn octets(&mut self, _bytes: &[u8]) -> String {
         "s".into()
     }
     fn constant(&mut self, _bytes: &[u8]) -> String {
@@ -161,7 +170,10 @@ impl Compiler<'_> {
             Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => {
                 Err(not_yet("a subquery inside an expression"))
             }
-            Expr::SimilarTo(_) => Err(not_yet("SIMILAR TO")),
+            Expr::SimilarTo(like) => {
+                let flags = if like.case_insensitive { "i" } else { "" };
+                self.regex_match(&like.expr, &like.pattern, flags, like.negated)
+            }
             _ => Err(not_yet(format!("expression {expr}"))),
         }
     }
@@ -183,6 +195,10 @@ impl Compiler<'_> {
                 let (left, right) = (self.value(left)?, self.value(right)?);
                 self.bitwise(binary.op, &left, &right)
             }
+            RegexMatch => self.regex_match(left, right, "", false),
+            RegexIMatch => self.regex_match(left, right, "i", false),
+            RegexNotMatch => self.regex_match(left, right, "", true),
+            RegexNotIMatch => self.regex_match(left, right, "i", true),
             StringConcat => self.joined(left, right, &expr.get_type(self.schema)?),
             op => Err(not_yet(format!("operator {op}"))),
         }

@@ -258,7 +258,7 @@ impl<'a> Generator<'a> {
     }
 
     /// The same for a row that exists only where `present` holds; elsewhere the value is null.
-    fn load_if(
+    pub(crate) fn load_if(
         &mut self,
         relation: &Relation,
         at: usize,
@@ -359,6 +359,11 @@ impl<'a> Generator<'a> {
     }
 
     /// Whether expressions so far make strings, which need an arena.
+    /// Says that statements take memory for characters from `arena`.
+    pub(crate) fn make_text(&mut self) {
+        self.makes_text = true;
+    }
+
     pub(crate) fn makes_text(&self) -> bool {
         self.makes_text
     }
@@ -428,12 +433,17 @@ impl Inputs for At<'_, '_> {
         format!("(*{})", self.strings(&[text]))
     }
 
+    fn octets(&mut self, bytes: &[u8]) -> String {
+        format!("(*{})", self.generator.constants.strings(&[bytes], &mut self.generator.params))
+    }
+
     fn constant(&mut self, bytes: &[u8]) -> String {
         self.generator.constants.bytes(bytes, &mut self.generator.params)
     }
 
     fn strings(&mut self, texts: &[&str]) -> String {
-        self.generator.constants.strings(texts, &mut self.generator.params)
+        let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        self.generator.constants.strings(&texts, &mut self.generator.params)
     }
 
     fn arena(&mut self) {

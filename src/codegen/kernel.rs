@@ -16,11 +16,29 @@ pub(crate) const THREADS: u32 = 256;
 const INCLUDES: [&str; 8] =
     ["prelude.cuh", "arith.cuh", "decimal.cuh", "text.cuh", "time.cuh", "pipeline.cuh", "keys.cuh", "compact.cuh"];
 
+/// Families that few kernels need, with what the names of their functions begin with.
+const RARE_INCLUDES: [(&str, &str); 8] = [
+    ("partition_", "partition.cuh"),
+    ("format_", "format.cuh"),
+    ("parse_", "parse.cuh"),
+    ("parse_", "parse_time.cuh"),
+    ("math_", "math.cuh"),
+    ("interval_", "interval.cuh"),
+    ("words_", "words.cuh"),
+    ("automaton_", "automaton.cuh"),
+];
+
+/// The directives that bring what `body` calls.
+pub(super) fn includes(body: &str) -> String {
+    let rare = RARE_INCLUDES.iter().filter(|(name, _)| body.contains(name)).map(|(_, header)| header);
+    INCLUDES.iter().chain(rare).map(|header| format!("#include \"{header}\"\n")).collect()
+}
+
 /// Words shared by all generated kernels, zero at first; read back once after the kernel.
 ///
 /// ```text
 ///   byte 0 status (u32, bits of `Failure`)   8 retry (u32, bits of `Retry`)   16 ticket   24 rows out
-///   byte 32 bytes of characters taken from the arena
+///   byte 32 bytes of characters taken from the arena   40 the text that a cast failed on: length (u32), characters
 /// ```
 #[derive(Debug)]
 pub(crate) struct Control(pub(crate) Arc<Buffer>);
@@ -46,7 +64,7 @@ impl Retry {
 
 impl Control {
     pub(crate) fn new(device: &Device) -> Result<Self> {
-        Ok(Control(Arc::new(device.alloc_zeroed("pipeline control", 40)?)))
+        Ok(Control(Arc::new(device.alloc_zeroed("pipeline control", CULPRIT + CULPRIT_BYTES)?)))
     }
 
     /// As before the kernel ran.
@@ -63,12 +81,26 @@ impl Control {
     /// Waits for the kernel; fails where a row failed. Yields what to retry, and the rows that came out.
     pub(crate) fn read(&self) -> Result<(Retry, u64)> {
         let words = self.0.read_words(0, 4)?;
-        match Failure::error(words[0] as u32) {
+        let status = words[0] as u32;
+        let culprit = if status == 0 { vec![] } else { self.culprit()? };
+        match Failure::error(status, &culprit) {
             Some(error) => Err(error),
             None => Ok((Retry(words[1] as u32), words[3])),
         }
     }
+
+    /// The text that a cast failed on, if one did.
+    fn culprit(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; CULPRIT_BYTES];
+        self.0.read(CULPRIT, &mut bytes)?;
+        let length = bytes.iter().take(4).rev().fold(0, |all, byte| all << 8 | usize::from(*byte));
+        Ok(bytes.into_iter().skip(4).take(length).collect())
+    }
 }
+
+/// Where the control words end, and the bytes behind them, see `kernels/string.cuh`.
+const CULPRIT: usize = 40;
+const CULPRIT_BYTES: usize = 128;
 
 /// A generated kernel, compiled.
 #[derive(Debug)]
@@ -80,10 +112,7 @@ pub(crate) struct Generated {
 
 /// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
 pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, threads: u32) -> (Source, String) {
-    let mut includes: String = INCLUDES.iter().map(|header| format!("#include \"{header}\"\n")).collect();
-    if body.contains("partition_") {
-        includes.push_str("#include \"partition.cuh\"\n");
-    }
+    let includes = includes(body);
     let declarations = prepared.params.declarations();
     let hash =
         Sha256::new().chain_update(declarations).chain_update(threads.to_le_bytes()).chain_update(body).finalize();

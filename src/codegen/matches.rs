@@ -46,7 +46,9 @@ impl Parts {
         let control = Control::new(device)?;
         let pointer = generator.params.pointer("u64", &control.0, 0);
         let row_count = generator.params.word("u64", rows);
-        let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
+        let head = format!(
+            "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
+        );
         let marks = Marks::declare(&mut generator);
         let prepared = generator.finish(device, &pointer)?;
         Ok(Parts { places, stores, control, head, marks, prepared })

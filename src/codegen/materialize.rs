@@ -92,7 +92,9 @@ pub(crate) fn materialize(
     let mut prepared = generator.finish(device, &pointer)?;
     if let (Some(marks), true) = (marks, rows > 0) {
         prepared.params.set(state_later, 0u64);
-        let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
+        let head = format!(
+            "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
+        );
         let write = format!("{}{stores}", write.take());
         // The outputs are not there yet; marking does not look at them.
         for place in &places {
@@ -125,7 +127,9 @@ pub(crate) fn materialize(
         columns.push(allocate(device, operator, place, codes, rows, &mut prepared)?);
     }
     if rows > 0 {
-        let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
+        let head = format!(
+            "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
+        );
         let (decide, write) = (decide.take(), write.take());
         let fails = compacting || prepared.arena.is_some() || write.contains("fail(");
         let mut arena = Arena::guess(rows);
@@ -193,7 +197,9 @@ pub(crate) fn for_each(
     let arena = Arena::guess(rows);
     prepared.set_arena(device, "join", arena)?;
     let items = items_for(prepared.eager_bytes);
-    let head = format!("u32* const status = (u32*){pointer};\nconst u64 rows = {row_count};\n");
+    let head = format!(
+        "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
+    );
     let statements = out.take();
     let text = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));
@@ -206,22 +212,6 @@ pub(crate) fn for_each(
         control.read()?;
     }
     Ok(())
-}
-
-/// The loop of a kernel whose blocks take equal shares of the rows, one stretch each; `body` handles one `row`. Where next to
-/// nothing is done for a row, some blocks taking a tile more than others would show.
-pub(crate) fn sharing_body(head: &str, items: u32, prologue: &str, body: &str) -> String {
-    format!(
-        "constexpr int ITEMS = {items};\n{head}\
-         const u64 share = ((rows + gridDim.x - 1) / gridDim.x + 31) / 32 * 32;\n\
-         const u64 first = minimum(blockIdx.x * share, rows), end = minimum(first + share, rows);\n\
-         {{\nconst u64 rows = end;\n\
-         for (u64 base = first; base < rows; base += (u64)ITEMS * THREADS) {{\n\
-         #define ROW(k) (base + (u64)(k) * THREADS + threadIdx.x)\n\
-         {prologue}\
-         #pragma unroll\n\
-         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nif (row < rows) do {{\n{body}}} while (0);\n}}\n}}\n}}\n"
-    )
 }
 
 /// The loop of a kernel whose blocks stride over the tiles of a row range; `body` handles one `row`.

@@ -19,6 +19,7 @@ mod matches;
 mod materialize;
 mod order;
 mod params;
+mod powers;
 mod selectivity;
 mod value;
 

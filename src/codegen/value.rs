@@ -52,6 +52,8 @@ pub(crate) trait Inputs {
     fn parameter(&mut self, bits: u64) -> String;
     /// A C++ expression of type `view` of a constant string.
     fn string(&mut self, text: &str) -> String;
+    /// The same of bytes.
+    fn octets(&mut self, bytes: &[u8]) -> String;
     /// A C++ expression of type `const u8*`: the device address, aligned to 16, of constant bytes.
     fn constant(&mut self, bytes: &[u8]) -> String;
     /// A C++ expression of type `const view*`: a table of constant strings.

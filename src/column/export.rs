@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayData, ArrayRef, BooleanArray, make_array};
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer as ArrowBuffer, MutableBuffer, NullBuffer};
-use datafusion::arrow::datatypes::{ArrowNativeType, DataType};
+use datafusion::arrow::datatypes::{ArrowNativeType, DataType, IntervalUnit};
 
-use super::{Column, Encoding, Repr};
+use super::{Column, Encoding, Repr, interval};
 use crate::error::Result;
 
 impl Column {
@@ -39,6 +39,17 @@ impl Column {
             (Repr::I64, DataType::Decimal128(_, _)) => {
                 let narrow = ArrowBuffer::from(self.read_values::<i64>(&validity)?);
                 narrow.typed_data::<i64>().iter().map(|&value| value as i128).collect::<Vec<_>>().into()
+            }
+            (_, DataType::Interval(IntervalUnit::DayTime)) => {
+                let packed = ArrowBuffer::from(self.read_values::<i64>(&validity)?);
+                let values: Vec<_> =
+                    packed.typed_data::<i64>().iter().map(|&packed| interval::day_time(packed)).collect();
+                values.into()
+            }
+            (_, DataType::Interval(IntervalUnit::MonthDayNano)) => {
+                let packed = ArrowBuffer::from(self.read_values::<i128>(&validity)?);
+                let unpack = |&packed: &i128| interval::month_day_nano(packed);
+                packed.typed_data::<i128>().iter().map(unpack).collect::<Vec<_>>().into()
             }
             (Repr::I8 | Repr::U8, _) => self.read_values::<u8>(&validity)?,
             (Repr::I16 | Repr::U16, _) => self.read_values::<u16>(&validity)?,

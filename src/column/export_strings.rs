@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, GenericStringBuilder, OffsetSizeTrait, PrimitiveArray, StringViewArray,
-    UInt32Array,
+    Array, ArrayRef, AsArray, BinaryViewArray, DictionaryArray, FixedSizeBinaryArray, GenericByteViewArray,
+    GenericStringBuilder, OffsetSizeTrait, PrimitiveArray, StringViewArray, UInt32Array,
 };
 use datafusion::arrow::buffer::{Buffer as ArrowBuffer, MutableBuffer, ScalarBuffer};
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{
-    ArrowDictionaryKeyType, DataType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    ArrowDictionaryKeyType, BinaryViewType, ByteViewType, DataType, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
 use super::export::{Validity, cut};
@@ -50,6 +50,10 @@ impl Column {
                 let whole = self.export_views()?;
                 pieces().map(|(start, len)| offsets_from_views::<i64>(&whole.slice(start, len))).collect()
             }
+            (DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_), _) => {
+                let whole = self.export_plain_views::<BinaryViewType>(self.read_validity()?)?;
+                pieces().map(|(start, len)| binary_from_views(&whole.slice(start, len), &self.dtype)).collect()
+            }
             _ => {
                 let whole = self.export_views()?;
                 Ok(pieces().map(|(start, len)| Arc::new(whole.slice(start, len)) as ArrayRef).collect())
@@ -72,7 +76,7 @@ impl Column {
         Ok(rows.as_string_view().clone())
     }
 
-    fn export_plain_views(&self, validity: Validity) -> Result<StringViewArray> {
+    fn export_plain_views<T: ByteViewType>(&self, validity: Validity) -> Result<GenericByteViewArray<T>> {
         let mut views = self.read_values::<u128>(&validity)?;
         let host = HostCharacters::fetch(&self.characters, views.typed_data::<u128>())?;
         for view in views.typed_data_mut::<u128>() {
@@ -81,7 +85,7 @@ impl Column {
             }
         }
         let views = ScalarBuffer::<u128>::from(ArrowBuffer::from(views));
-        Ok(StringViewArray::try_new(views, host.buffers(), validity.nulls)?)
+        Ok(GenericByteViewArray::try_new(views, host.buffers(), validity.nulls)?)
     }
 
     /// Downloads codes as the keys of an Arrow dictionary.
@@ -131,6 +135,17 @@ fn offsets_from_views<O: OffsetSizeTrait>(views: &StringViewArray) -> Result<Arr
     let mut builder = GenericStringBuilder::<O>::with_capacity(views.len(), bytes);
     builder.extend(views.iter());
     Ok(Arc::new(builder.finish()))
+}
+
+/// Bytes in the layout of a type of theirs.
+fn binary_from_views(views: &BinaryViewArray, dtype: &DataType) -> Result<ArrayRef> {
+    Ok(match dtype {
+        DataType::FixedSizeBinary(width) => {
+            let rows = views.iter().map(|bytes| bytes.map(|bytes| bytes.to_vec()));
+            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(rows, *width)?)
+        }
+        _ => cast(views, dtype)?,
+    })
 }
 
 /// Where a string that does not fit into its view lies in device memory.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
-use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Decimal128Type, ToByteSlice};
+use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Decimal128Type, IntervalUnit, ToByteSlice};
 
 use super::pieces::{self, Piece};
 use super::stats::{Integer, Seen};
-use super::{Column, Repr, Stats, repr_of};
+use super::{Column, Repr, Stats, interval, repr_of};
 use crate::device::{Buffer, Device};
 use crate::error::{ErrorKind, Result};
 
@@ -38,7 +38,13 @@ impl Column {
             Rows { device, dtype, len: arrays.iter().map(|array| array.len()).sum(), pieces: pieces::cut(arrays) };
         match (repr, dtype) {
             (Repr::View, DataType::Dictionary(_, _)) => rows.import_dictionary(),
+            (
+                Repr::View,
+                DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_),
+            ) => rows.import_plain_strings(),
             (Repr::View, _) => rows.import_strings(),
+            (_, DataType::Interval(IntervalUnit::DayTime)) => rows.import_packed(interval::packed_day_time),
+            (_, DataType::Interval(IntervalUnit::MonthDayNano)) => rows.import_packed(interval::packed_month_day_nano),
             (Repr::Bool, _) => rows.import_booleans(),
             (Repr::I64, DataType::Decimal128(_, _)) => rows.import_narrow_decimals(),
             (Repr::I8, _) => rows.import_integers::<i8>(),
@@ -143,6 +149,20 @@ impl Rows<'_> {
         [T]: ToByteSlice,
     {
         let (column, seen) = self.import_native::<T>(Seen::integers)?;
+        Ok(Column { stats: Stats::of_integers(&seen), ..column })
+    }
+
+    /// Imports values that lie on the device as integers made of them.
+    fn import_packed<T: ArrowNativeType, P: Integer + ArrowNativeType>(&self, pack: fn(T) -> P) -> Result<Column>
+    where
+        [P]: ToByteSlice,
+    {
+        let (column, seen) = self.import(size_of::<P>(), |scratch, piece, data| {
+            let array = piece.array.to_data();
+            let values: Vec<P> = array.buffer::<T>(0)[..array.len()].iter().map(|value| pack(*value)).collect();
+            data.write(piece.start * size_of::<P>(), values.to_byte_slice())?;
+            Ok(Seen::integers(&values, scratch.valid()))
+        })?;
         Ok(Column { stats: Stats::of_integers(&seen), ..column })
     }
 

@@ -51,6 +51,31 @@ macro_rules! with_strings {
     };
 }
 
+/// Evaluates an expression with the piece's strings or bytes under their own type.
+macro_rules! with_bytes {
+    ($array:expr, $strings:ident => $body:expr) => {
+        match $array.data_type() {
+            DataType::Binary => {
+                let $strings = $array.as_binary::<i32>();
+                $body
+            }
+            DataType::LargeBinary => {
+                let $strings = $array.as_binary::<i64>();
+                $body
+            }
+            DataType::BinaryView => {
+                let $strings = $array.as_binary_view();
+                $body
+            }
+            DataType::FixedSizeBinary(_) => {
+                let $strings = $array.as_fixed_size_binary();
+                $body
+            }
+            _ => with_strings!($array, $strings => $body),
+        }
+    };
+}
+
 impl Rows<'_> {
     /// Imports strings, encoded if they are few.
     pub(super) fn import_strings(&self) -> Result<Column> {
@@ -108,7 +133,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Imports strings as views.
+    /// Imports strings, or bytes, as views.
     ///
     /// Only the characters of valid strings longer than [`INLINE`] are uploaded, packed. Views hold absolute
     /// addresses, so a first pass counts those characters and a second writes views and characters together.
@@ -116,7 +141,7 @@ impl Rows<'_> {
         let counted = pieces::for_each(
             &self.pieces,
             || (),
-            |(), piece| Ok(with_strings!(piece.array, strings => long_bytes(strings))),
+            |(), piece| Ok(with_bytes!(piece.array, strings => long_bytes(strings))),
         )?;
         let mut total = 0;
         let starts: Vec<usize> = counted.results.iter().map(|(_, bytes)| (total, total += bytes).0).collect();
@@ -126,7 +151,7 @@ impl Rows<'_> {
         let base = characters.as_ref().map_or(0, Buffer::address);
         let done = pieces::for_each(&self.pieces, Scratch::default, |scratch, piece| {
             let start = starts[piece.index];
-            let seen = with_strings!(piece.array, strings => write_views(strings, base + start as u64, scratch))?;
+            let seen = with_bytes!(piece.array, strings => write_views(strings, base + start as u64, scratch))?;
             data.write(piece.start * VIEW_WIDTH, &scratch.data)?;
             if let Some(characters) = &characters {
                 characters.write(start, &scratch.characters)?;
@@ -267,14 +292,18 @@ fn translate<'a>(strings: impl ArrayAccessor<Item = &'a str>, sorted: &[&str]) -
 }
 
 /// Bytes of the valid strings that do not fit into their views.
-fn long_bytes<'a>(strings: impl ArrayAccessor<Item = &'a str>) -> usize {
-    let len = |row: usize| if strings.is_valid(row) { strings.value(row).len() } else { 0 };
+fn long_bytes<'a, T: AsRef<[u8]> + ?Sized + 'a>(strings: impl ArrayAccessor<Item = &'a T>) -> usize {
+    let len = |row: usize| if strings.is_valid(row) { strings.value(row).as_ref().len() } else { 0 };
     (0..strings.len()).map(len).filter(|&len| len > INLINE).sum()
 }
 
 /// Leaves the views of the strings and the characters of the long ones in the scratch memory; the characters will lie
 /// at `address`. Nulls become empty strings: their characters may be anything.
-fn write_views<'a>(strings: impl ArrayAccessor<Item = &'a str>, address: u64, scratch: &mut Scratch) -> Result<Seen> {
+fn write_views<'a, T: AsRef<[u8]> + ?Sized + 'a>(
+    strings: impl ArrayAccessor<Item = &'a T>,
+    address: u64,
+    scratch: &mut Scratch,
+) -> Result<Seen> {
     scratch.data.clear();
     scratch.characters.clear();
     scratch.data.reserve(strings.len() * VIEW_WIDTH);
@@ -282,7 +311,7 @@ fn write_views<'a>(strings: impl ArrayAccessor<Item = &'a str>, address: u64, sc
     for row in 0..strings.len() {
         let mut view = [0; VIEW_WIDTH];
         if strings.is_valid(row) {
-            let bytes = strings.value(row).as_bytes();
+            let bytes = strings.value(row).as_ref();
             let len = u32::try_from(bytes.len())
                 .map_err(|_| Error::unsupported(format!("string of {} bytes", bytes.len()), "the limit is 4 GiB"))?;
             seen.string(len);

@@ -10,6 +10,7 @@ mod export_strings;
 mod facts;
 mod import;
 mod import_strings;
+pub(crate) mod interval;
 mod pieces;
 mod relation;
 mod repr;

@@ -1,6 +1,6 @@
 //! How values of a logical type lie in device memory.
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 
 /// Physical representation of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ pub(crate) enum Repr {
     F32,
     F64,
     I128,
-    /// A 16-byte string view, see `kernels/string.cuh`: u32 length, then either up to 12 bytes inline (zero padded), or
+    /// A 16-byte view of characters or bytes, see `kernels/string.cuh`: u32 length, then either up to 12 bytes inline (zero padded), or
     /// the first 4 bytes and a u64 device address of all bytes.
     View,
 }
@@ -30,8 +30,12 @@ impl Repr {
             DataType::Boolean => Repr::Bool,
             DataType::Int8 => Repr::I8,
             DataType::Int16 => Repr::I16,
-            DataType::Int32 | DataType::Date32 => Repr::I32,
+            DataType::Int32 | DataType::Date32 | DataType::Time32(_) => Repr::I32,
+            DataType::Interval(IntervalUnit::YearMonth) => Repr::I32,
+            DataType::Interval(IntervalUnit::DayTime) => Repr::I64,
+            DataType::Interval(IntervalUnit::MonthDayNano) => Repr::I128,
             DataType::Int64 | DataType::Timestamp(_, _) => Repr::I64,
+            DataType::Date64 | DataType::Time64(_) | DataType::Duration(_) => Repr::I64,
             DataType::UInt8 => Repr::U8,
             DataType::UInt16 => Repr::U16,
             DataType::UInt32 => Repr::U32,
@@ -41,8 +45,11 @@ impl Repr {
             DataType::Decimal128(precision, _) if *precision <= 18 => Repr::I64,
             DataType::Decimal128(_, _) => Repr::I128,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Repr::View,
-            DataType::Dictionary(_, values) => match Repr::of(values)? {
-                Repr::View => Repr::View,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+                Repr::View
+            }
+            DataType::Dictionary(_, values) => match values.as_ref() {
+                DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Repr::View,
                 _ => return None,
             },
             _ => return None,
@@ -98,7 +105,7 @@ impl Repr {
         }
     }
 
-    /// Whether arithmetic on it is integer arithmetic (decimals, dates and timestamps included).
+    /// Whether arithmetic on it is integer arithmetic (decimals, dates, timestamps and intervals included).
     pub(crate) fn is_integer(self) -> bool {
         !matches!(self, Repr::Bool | Repr::F32 | Repr::F64 | Repr::View)
     }

@@ -28,6 +28,13 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("string.cuh", include_str!("../../kernels/string.cuh")),
     ("text.cuh", include_str!("../../kernels/text.cuh")),
     ("time.cuh", include_str!("../../kernels/time.cuh")),
+    ("automaton.cuh", include_str!("../../kernels/automaton.cuh")),
+    ("interval.cuh", include_str!("../../kernels/interval.cuh")),
+    ("math.cuh", include_str!("../../kernels/math.cuh")),
+    ("words.cuh", include_str!("../../kernels/words.cuh")),
+    ("format.cuh", include_str!("../../kernels/format.cuh")),
+    ("parse.cuh", include_str!("../../kernels/parse.cuh")),
+    ("parse_time.cuh", include_str!("../../kernels/parse_time.cuh")),
     ("window.cuh", include_str!("../../kernels/window.cuh")),
 ];
 

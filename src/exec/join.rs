@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column as Name, DFSchema, NullEquality};
-use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Join, JoinType, Operator, binary_expr, build_join_schema, not};
 
 use super::join_pairs::Preserved;
@@ -124,9 +124,27 @@ const ORDERED_BUILD: u64 = 4;
 /// The name of the column of marks, until it has been looked at.
 const MATCHED: &str = "matched in the join";
 
+/// NOT IN among the rows that satisfy `filter`: no such row may be equal, or unknown to differ.
+fn not_in_some(join: &Join, filter: &Expr) -> Join {
+    let member = join.on.iter().map(|(member, list)| {
+        let equal = binary_expr(member.clone(), Operator::Eq, list.clone());
+        Expr::IsNotFalse(Box::new(equal))
+    });
+    let filter = conjunction(member.chain([filter.clone()]));
+    Join { on: vec![], filter, null_aware: false, ..join.clone() }
+}
+
 impl Runner {
     pub(super) fn join(&self, join: &Join) -> Result<Flow> {
         use JoinType::*;
+        let conditional;
+        let join = match &join.filter {
+            Some(filter) if join.null_aware => {
+                conditional = not_in_some(join, filter);
+                &conditional
+            }
+            _ => join,
+        };
         let sides = Sides::of(join, self.flow(&join.left)?, self.flow(&join.right)?);
         let build_left = sides.place == BuildSide::Left;
         let preserved = match join.join_type {

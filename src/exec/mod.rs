@@ -10,6 +10,7 @@ mod run;
 mod runs;
 mod scan;
 mod sort;
+mod values;
 mod window;
 
 use std::collections::HashSet;

@@ -5,9 +5,14 @@
 //!   count(DISTINCT x)          group by (slot, x), then count(x) by slot
 //!   var(x)                     means by slot, then sum((x − mean)²) by slot
 //!   median(x), first_value(x)  sort by (slot, …), then pick a row of each run of one slot
+//!   bit_and(x)                 sort by slot, then reduce each run of one slot
 //! ```
 //!
 //! Its result has a row for each slot, and the group's accumulator is the number of that row.
+
+mod bits;
+mod ordered;
+mod regression;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -97,6 +102,31 @@ impl Runner {
         Ok(Flow::new(Source::Groups(Arc::new(partial.slots)), schema))
     }
 
+    /// For each row the aggregate of the rows that have its slot, of `count` slots.
+    pub(super) fn beside_groups(
+        &self,
+        flow: &Flow,
+        slots: &Arc<Buffer>,
+        count: u64,
+        call: &RegroupedCall,
+    ) -> Result<Column> {
+        let (flow, _, calls) = self.in_place(flow, &[], &[DeviceAggregate::Regrouped(call.clone())])?;
+        let [DeviceAggregate::Regrouped(call)] = calls.as_slice() else {
+            return Err(Error::unsupported(OPERATOR, "an aggregate that became another"));
+        };
+        let rows = Grouped { flow: with_slots(&flow, slots, count)?, slots: count, keyed: true };
+        let by_slot = self.by_slots(&rows, call)?;
+        let (relation, numbers) = self.numbered(&rows, &by_slot)?;
+        let (_, mut columns) = materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
+            let slots = generator.params.pointer("const u32", slots, 0);
+            let numbers = generator.params.pointer("const u64", &numbers, 0);
+            let number = out.let_("u64", format!("{numbers}[{slots}[row]]"));
+            let present = out.let_("bool", format!("{number} != ~0ull"));
+            Ok(vec![generator.load_if(&relation, 1, &number, Some(present), false, out)])
+        })?;
+        Ok(columns.remove(0))
+    }
+
     /// Runs the flow into columns `c0`, `c1`, … of what keys, arguments, filters and orders say, in whose terms they are
     /// then stated.
     fn in_place(
@@ -151,8 +181,13 @@ impl Runner {
             }
             RegroupedKind::Covariance(of) => self.of_deviations(rows, call, share(col("xy"), of)),
             RegroupedKind::Correlation => self.of_deviations(rows, call, correlation()?),
+            RegroupedKind::Regression(of) => self.of_deviations(rows, call, regression::regression(of)),
             RegroupedKind::Median => self.median(rows, call),
-            RegroupedKind::Place { last, skip_nulls } => self.place(rows, call, last, skip_nulls),
+            RegroupedKind::Percentile(share) => self.percentile(rows, call, f64::from_bits(share)),
+            RegroupedKind::Nth { place, skip_nulls } => self.nth(rows, call, place, skip_nulls),
+            RegroupedKind::Bits(bits) => self.bits(rows, call, bits),
+            RegroupedKind::Join => self.joined_strings(rows, call, &call.between),
+            RegroupedKind::Place { last, skip_nulls } => self.nth(rows, call, if last { -1 } else { 1 }, skip_nulls),
         }
     }
 
@@ -257,28 +292,6 @@ impl Runner {
             let mut value = Value::new(call.dtype.clone(), below.repr, code, None);
             value.range = below.range;
             value
-        })
-    }
-
-    /// The value in the first or the last row of each slot, in the order asked for, else that of the input.
-    fn place(&self, rows: &Grouped, call: &RegroupedCall, last: bool, skip_nulls: bool) -> Result<BySlot> {
-        let arg = &call.args[0];
-        let keep = if skip_nulls { arg.clone().is_not_null() } else { lit(true) };
-        let mut columns = vec![arg.clone()];
-        columns.extend(call.order.iter().map(|key| key.expr.clone()));
-        let (relation, schema) = self.slots_and(rows, call, keep, &columns)?;
-        let order: Vec<_> = (call.order.iter().enumerate())
-            .map(|(at, key)| {
-                let direction = if key.asc { Direction::Ascending } else { Direction::Descending };
-                let nulls = if key.nulls_first { NullsPlace::First } else { NullsPlace::Last };
-                (col(format!("x{}", at + 1)), direction, nulls)
-            })
-            .collect();
-        let at = usize::from(rows.keyed);
-        self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
-            let place = if last { format!("{end} - 1") } else { begin.to_string() };
-            let row = out.let_("u32", format!("{order}[{place}]"));
-            generator.load(&relation, at, &row, false, out)
         })
     }
 

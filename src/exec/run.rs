@@ -72,6 +72,7 @@ impl Runner {
                 Ok(Flow::new(Source::Relation(relation), flow.schema().clone()))
             }
             LogicalPlan::Union(union) => self.union(&union.inputs, &union.schema),
+            LogicalPlan::Values(values) => self.values(values),
             LogicalPlan::EmptyRelation(empty) => {
                 let columns = Table::empty(&self.device, Arc::new(empty.schema.as_arrow().clone()))?.columns;
                 let rows = u64::from(empty.produce_one_row);

@@ -14,6 +14,7 @@
 mod arguments;
 mod functions;
 mod places;
+mod whole;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -110,7 +111,18 @@ impl Runner {
             }
             Sorting::Rows(mut sorted) => {
                 sorted.ranges = self.value_bounds(&sorted, keys, calls)?;
-                let columns = self.results(&sorted, calls)?;
+                let of_rows = |call: &&&WindowCall| !matches!(call.function, WindowKind::Whole(_));
+                let framed: Vec<&WindowCall> = calls.iter().filter(of_rows).copied().collect();
+                let mut framed = match framed.is_empty() {
+                    true => vec![],
+                    false => self.results(&sorted, &framed)?,
+                }
+                .into_iter();
+                let column = |call: &&WindowCall| match &call.function {
+                    WindowKind::Whole(aggregate) => self.of_partition(&sorted, aggregate),
+                    _ => Ok(framed.next().expect("a column for each call over frames")),
+                };
+                let columns = calls.iter().map(column).collect::<Result<Vec<_>>>()?;
                 (sorted.relation, columns)
             }
         };

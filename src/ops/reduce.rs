@@ -39,12 +39,18 @@ pub(crate) enum Reduction {
     MinI128,
     /// `i128` → `i128`.
     MaxI128,
+    /// `u64` → `u64`, bit by bit; over no valid row all bits are set.
+    AndU64,
+    /// `u64` → `u64`, bit by bit.
+    OrU64,
+    /// `u64` → `u64`, bit by bit.
+    XorU64,
     /// Valid rows → `i64`; reads no values.
     Count,
 }
 
 impl Reduction {
-    pub(super) const ALL: [Reduction; 13] = [
+    pub(super) const ALL: [Reduction; 16] = [
         Reduction::SumF64,
         Reduction::SumI64,
         Reduction::SumI64Wide,
@@ -57,6 +63,9 @@ impl Reduction {
         Reduction::MaxU64,
         Reduction::MinI128,
         Reduction::MaxI128,
+        Reduction::AndU64,
+        Reduction::OrU64,
+        Reduction::XorU64,
         Reduction::Count,
     ];
 
@@ -75,6 +84,9 @@ impl Reduction {
             Reduction::MaxU64 => ("max_u64", "wf::ReduceMax<wf::u64>"),
             Reduction::MinI128 => ("min_i128", "wf::ReduceMin<wf::i128>"),
             Reduction::MaxI128 => ("max_i128", "wf::ReduceMax<wf::i128>"),
+            Reduction::AndU64 => ("and_u64", "wf::ReduceAnd"),
+            Reduction::OrU64 => ("or_u64", "wf::ReduceOr"),
+            Reduction::XorU64 => ("xor_u64", "wf::ReduceXor"),
             Reduction::Count => ("count", "wf::ReduceCount"),
         }
     }

@@ -2,9 +2,10 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
+use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr, lit, when};
 
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
 use crate::column::Repr;
@@ -37,6 +38,8 @@ pub(crate) struct RegroupedCall {
     pub(crate) filter: Option<Expr>,
     /// ORDER BY inside of the call.
     pub(crate) order: Vec<SortExpr>,
+    /// What stands between strings, a constant.
+    pub(crate) between: Expr,
     /// Type of the result.
     pub(crate) dtype: DataType,
 }
@@ -53,12 +56,45 @@ pub(crate) enum RegroupedKind {
     },
     Covariance(Share),
     Correlation,
+    Regression(Regression),
     Median,
+    /// The value at a share (the bits of a float from 0 to 1) of the way through the sorted values.
+    Percentile(u64),
+    /// The value in a place, from 1 on, or backwards from −1 on.
+    Nth {
+        place: i64,
+        skip_nulls: bool,
+    },
+    Bits(Bits),
+    /// Strings, one after the other.
+    Join,
     /// The value of the first row, or of the last.
     Place {
         last: bool,
         skip_nulls: bool,
     },
+}
+
+/// What is asked of the line through points: of the second argument, which explains, and the first, which is explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Regression {
+    Slope,
+    Intercept,
+    /// The square of the correlation.
+    Determination,
+    MeanExplaining,
+    MeanExplained,
+    SquaresExplaining,
+    SquaresExplained,
+    Products,
+}
+
+/// Which bits of integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bits {
+    And,
+    Or,
+    Xor,
 }
 
 /// What squared deviations are divided by.
@@ -105,6 +141,18 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
     };
     let name = call.func.name();
     let distinct = call.params.distinct;
+    if let ("regr_count", false, [x, y]) = (name, distinct, call.params.args.as_slice()) {
+        // Of the points with both coordinates.
+        let both = when(x.clone().is_not_null(), y.clone()).end().map_err(|error| error.strip_backtrace())?;
+        let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
+        let filter = call.params.filter.as_deref().cloned();
+        return Ok(DeviceAggregate::Fused(AggregateCall {
+            kind: AggregateKind::Count,
+            arg: Some(both),
+            filter,
+            dtype,
+        }));
+    }
     let kind = match name {
         "count" => AggregateKind::Count,
         "sum" => AggregateKind::Sum,
@@ -137,7 +185,14 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
     let filter = call.params.filter.as_deref().cloned();
     if distinct && !extremum {
         let (kind, args) = (RegroupedKind::Distinct(kind), arg.into_iter().collect());
-        return Ok(DeviceAggregate::Regrouped(RegroupedCall { kind, args, filter, order: vec![], dtype }));
+        return Ok(DeviceAggregate::Regrouped(RegroupedCall {
+            kind,
+            args,
+            filter,
+            order: vec![],
+            between: lit(""),
+            dtype,
+        }));
     }
     Ok(DeviceAggregate::Fused(AggregateCall { kind, arg, filter, dtype }))
 }
@@ -154,7 +209,22 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         "covar_samp" => RegroupedKind::Covariance(Share::Sample),
         "covar_pop" => RegroupedKind::Covariance(Share::Population),
         "corr" => RegroupedKind::Correlation,
+        "regr_slope" => RegroupedKind::Regression(Regression::Slope),
+        "regr_intercept" => RegroupedKind::Regression(Regression::Intercept),
+        "regr_r2" => RegroupedKind::Regression(Regression::Determination),
+        "regr_avgx" => RegroupedKind::Regression(Regression::MeanExplaining),
+        "regr_avgy" => RegroupedKind::Regression(Regression::MeanExplained),
+        "regr_sxx" => RegroupedKind::Regression(Regression::SquaresExplaining),
+        "regr_syy" => RegroupedKind::Regression(Regression::SquaresExplained),
+        "regr_sxy" => RegroupedKind::Regression(Regression::Products),
         "median" => RegroupedKind::Median,
+        "approx_median" => RegroupedKind::Percentile(0.5f64.to_bits()),
+        "percentile_cont" | "approx_percentile_cont" => RegroupedKind::Percentile(share(call)?.to_bits()),
+        "nth_value" => RegroupedKind::Nth { place: place(call)?, skip_nulls },
+        "bit_and" => RegroupedKind::Bits(Bits::And),
+        "bit_or" => RegroupedKind::Bits(Bits::Or),
+        "bit_xor" => RegroupedKind::Bits(Bits::Xor),
+        "string_agg" => RegroupedKind::Join,
         "first_value" => RegroupedKind::Place { last: false, skip_nulls },
         "last_value" => RegroupedKind::Place { last: true, skip_nulls },
         _ => return Err(format!("aggregate {name} is not on the device yet")),
@@ -163,11 +233,30 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         return Err(format!("{name}(DISTINCT …) is not on the device yet"));
     }
     let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
-    let args = call.params.args.clone();
+    // Behind the argument stand constants that the kind has taken, but for a pair of arguments.
+    let pair = matches!(kind, RegroupedKind::Covariance(_) | RegroupedKind::Correlation | RegroupedKind::Regression(_));
+    let constants = !pair && call.params.args.len() > 1;
+    let args = if constants { call.params.args[..1].to_vec() } else { call.params.args.clone() };
+    let between = match (kind, call.params.args.get(1)) {
+        (RegroupedKind::Join, Some(between @ Expr::Literal(value, _))) if value.try_as_str().flatten().is_some() => {
+            between.clone()
+        }
+        (RegroupedKind::Join, _) => return Err(format!("{name} with such a delimiter is not on the device")),
+        _ => lit(""),
+    };
     let types = args.iter().map(|arg| type_of(arg, schema)).collect::<Result<Vec<_>, _>>()?;
+    if types.is_empty() {
+        return Err(format!("{name} of nothing is not on the device"));
+    }
     let fits = match kind {
         RegroupedKind::Variance { .. } => types == [DataType::Float64],
-        RegroupedKind::Covariance(_) | RegroupedKind::Correlation => types == [DataType::Float64, DataType::Float64],
+        RegroupedKind::Covariance(_) | RegroupedKind::Correlation | RegroupedKind::Regression(_) => {
+            types == [DataType::Float64, DataType::Float64]
+        }
+        RegroupedKind::Percentile(_) => types[0] == dtype && types[0].is_numeric() && !types[0].is_decimal(),
+        RegroupedKind::Nth { .. } => types.len() == 1,
+        RegroupedKind::Bits(_) => types.len() == 1 && types[0] == dtype && dtype.is_integer(),
+        RegroupedKind::Join => matches!(types[0], DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
         RegroupedKind::Median => types.len() == 1 && types[0] == dtype && types[0].is_numeric(),
         RegroupedKind::Distinct(_) | RegroupedKind::Place { .. } => types.len() == 1,
     };
@@ -175,9 +264,31 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         let types: Vec<_> = types.iter().map(DataType::to_string).collect();
         return Err(format!("{name} of {} is not on the device yet", types.join(", ")));
     }
-    let ordered = matches!(kind, RegroupedKind::Place { .. });
+    let ordered = matches!(kind, RegroupedKind::Place { .. } | RegroupedKind::Nth { .. } | RegroupedKind::Join);
     let order = if ordered { call.params.order_by.clone() } else { vec![] };
-    Ok(RegroupedCall { kind, args, filter: call.params.filter.as_deref().cloned(), order, dtype })
+    Ok(RegroupedCall { kind, args, filter: call.params.filter.as_deref().cloned(), order, between, dtype })
+}
+
+/// The share of a percentile, a constant; where the order descends, from the other end.
+fn share(call: &AggregateFunction) -> Result<f64, String> {
+    let share = match call.params.args.get(1) {
+        Some(Expr::Literal(ScalarValue::Float64(Some(share)), _)) => *share,
+        Some(Expr::Literal(ScalarValue::Float32(Some(share)), _)) => f64::from(*share),
+        _ => return Err(format!("{} of a computed share is not on the device", call.func.name())),
+    };
+    if !(0.0..=1.0).contains(&share) {
+        return Err(format!("{} of a share of {share} is not on the device", call.func.name()));
+    }
+    let descends = call.params.order_by.first().is_some_and(|key| !key.asc);
+    Ok(if descends { 1.0 - share } else { share })
+}
+
+/// The place of an `nth_value`, a constant.
+fn place(call: &AggregateFunction) -> Result<i64, String> {
+    match call.params.args.get(1) {
+        Some(Expr::Literal(ScalarValue::Int64(Some(place)), _)) if *place != 0 => Ok(*place),
+        _ => Err("nth_value at no constant place is not on the device".into()),
+    }
 }
 
 fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType, String> {

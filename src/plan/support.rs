@@ -16,7 +16,7 @@ use crate::io::{DeviceTable, SourceTable};
 pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
     let own = match plan {
         LogicalPlan::TableScan(scan) => table(scan),
-        LogicalPlan::SubqueryAlias(_) | LogicalPlan::EmptyRelation(_) => None,
+        LogicalPlan::SubqueryAlias(_) | LogicalPlan::EmptyRelation(_) | LogicalPlan::Values(_) => None,
         LogicalPlan::Projection(p) => p.expr.iter().find_map(|e| unsupported(e, p.input.schema())),
         LogicalPlan::Filter(f) => unsupported(&f.predicate, f.input.schema()),
         LogicalPlan::Aggregate(a) => unsupported_aggregate(a),
@@ -52,8 +52,8 @@ fn table(scan: &TableScan) -> Option<String> {
 }
 
 fn join(join: &Join) -> Option<String> {
-    if join.null_aware && (join.on.len() != 1 || join.filter.is_some()) {
-        return Some("NOT IN with further conditions is not on the device yet".into());
+    if join.null_aware && join.on.len() != 1 {
+        return Some("NOT IN among rows that an equality selects is not on the device yet".into());
     }
     let keys = join.on.iter().find_map(|(left, right)| {
         unsupported(left, join.left.schema()).or_else(|| unsupported(right, join.right.schema()))

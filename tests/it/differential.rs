@@ -148,6 +148,13 @@ fn cells(array: &dyn Array) -> Vec<Cell> {
             array.as_primitive::<Float64Type>().iter().map(|v| v.map_or(Cell::Null, Cell::Float)).collect()
         }
         DataType::Null => vec![Cell::Null; array.len()],
+        DataType::Binary => {
+            let text = |bytes: &[u8]| Cell::Text(format!("{bytes:02x?}"));
+            array.as_binary::<i32>().iter().map(|v| v.map_or(Cell::Null, text)).collect()
+        }
+        DataType::BinaryView | DataType::LargeBinary | DataType::FixedSizeBinary(_) => {
+            cells(&cast(array, &DataType::Binary).expect("bytes"))
+        }
         DataType::Utf8 => {
             array.as_string::<i32>().iter().map(|v| v.map_or(Cell::Null, |v| Cell::Text(v.into()))).collect()
         }

@@ -3,6 +3,7 @@
 
 mod aggregate;
 mod builder;
+mod casts;
 mod data;
 mod differential;
 mod distinct;
@@ -29,5 +30,6 @@ mod sort;
 mod tables;
 mod text;
 mod tpch;
+mod types;
 mod union;
 mod window;

@@ -240,6 +240,12 @@ fn constants_and_columns_untouched() {
         "SELECT k AS a, k AS b, k + 1 AS c FROM t",
         "SELECT 1 + 1 AS two",
     ]);
+    pair.check_all(&[
+        "SELECT a + 1 AS a, b || '!' AS b, c * 2 AS c, d + 1 AS d FROM (VALUES (1, 'x', 2.5, DATE '2020-01-01'), (2, NULL, -1, NULL)) v(a, b, c, d)",
+        "SELECT t.id, v.name FROM t JOIN (VALUES (1, 'one'), (2, 'two'), (1 + 2, 'three')) v(k, name) ON t.k = v.k ORDER BY t.id",
+        "SELECT id FROM t WHERE k IN (SELECT column1 FROM (VALUES (1), (3))) ORDER BY id",
+    ]);
+    pair.agreement("VALUES (1, 'a'), (2, 'b')");
     // Nothing to compute: no kernel runs.
     pair.agreement("SELECT * FROM t ORDER BY id");
     pair.agreement("SELECT s AS a, k AS b FROM t");

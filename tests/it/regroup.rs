@@ -49,6 +49,57 @@ fn distinct_values_of_every_type() {
 }
 
 #[test]
+fn bits_percentiles_places_and_lines() {
+    for shape in shapes() {
+        let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
+        for group in ["", " GROUP BY k", " GROUP BY sl"] {
+            let check = |calls: &str| pair.check(&format!("SELECT {calls} FROM t{group}"));
+            check("bit_and(k2), bit_or(i64), bit_xor(u64), bit_and(u8), bit_xor(i32), count(*)");
+            check("bit_or(k) FILTER (WHERE b), bit_xor(i16) FILTER (WHERE k2 > 100)");
+            check("percentile_cont(0.25) WITHIN GROUP (ORDER BY x), percentile_cont(0.9) WITHIN GROUP (ORDER BY f32)");
+            check(
+                "percentile_cont(x, 0.0), percentile_cont(x, 1.0), percentile_cont(0.3) WITHIN GROUP (ORDER BY x DESC)",
+            );
+            check("regr_count(x, k), regr_avgx(x, k), regr_avgy(x, k), regr_sxx(x, k), regr_syy(x, k), regr_sxy(x, k)");
+            check("regr_slope(x, k2), regr_intercept(x, k2), regr_r2(x, k2), regr_slope(x, 5)");
+            check("nth_value(s, 2 ORDER BY id), nth_value(x, 3 ORDER BY id DESC), nth_value(d, 100000 ORDER BY id)");
+            check("nth_value(sl, -1 ORDER BY id), nth_value(m, -2 ORDER BY id) FILTER (WHERE k2 > 0)");
+        }
+    }
+}
+
+#[test]
+fn strings_are_joined_in_an_order() {
+    for shape in shapes() {
+        let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
+        for group in ["", " GROUP BY k", " GROUP BY b, k2"] {
+            let check = |calls: &str| pair.check(&format!("SELECT {calls} FROM t{group}"));
+            check("string_agg(s, ', ' ORDER BY id), count(*), string_agg(sl, '' ORDER BY id)");
+            check("string_agg(sl, '' ORDER BY id DESC)");
+            check("string_agg(sv, 'é-' ORDER BY s, id) FILTER (WHERE k > 2)");
+            check("string_agg(k::varchar, ',' ORDER BY id), min(s)");
+        }
+    }
+}
+
+#[test]
+fn approximate_percentiles_are_exact() {
+    let pair = Pair::of(Shape::random(3000, 61).batches());
+    let rows = |session: &warpframe::Session, sql: &str| {
+        crate::differential::Rows::of(&crate::differential::run(session, sql).expect(sql)).rows
+    };
+    for (approximate, exact) in [
+        ("approx_percentile_cont(0.9) WITHIN GROUP (ORDER BY x)", "percentile_cont(0.9) WITHIN GROUP (ORDER BY x)"),
+        ("approx_median(x)", "median(x)"),
+        ("approx_percentile_cont(x, 0.0)", "min(x)"),
+        ("approx_percentile_cont(x, 0.75)", "percentile_cont(x, 0.75)"),
+    ] {
+        let query = |call: &str| format!("SELECT k2, {call} AS v FROM t GROUP BY k2 ORDER BY k2");
+        assert_eq!(rows(&pair.device, &query(approximate)), rows(&pair.cpu, &query(exact)), "{approximate}");
+    }
+}
+
+#[test]
 fn filters_decide_which_rows_an_aggregate_sees() {
     let pair = Pair::of(Shape::random(3000, 52).batches());
     for group in ["", " GROUP BY k", " GROUP BY sl"] {

@@ -179,3 +179,21 @@ fn intersect_and_except() {
     }
     pair.check("SELECT k FROM t WHERE b INTERSECT SELECT k FROM u EXCEPT SELECT k2 FROM u WHERE k2 > 2");
 }
+
+#[test]
+fn not_in_among_the_rows_that_satisfy_a_condition() {
+    use crate::differential::{Rows, run};
+    let shape = Shape::random(300, 91);
+    let pair = Pair::of(shape.batches()).and("u", Shape { rows: 200, seed: 92, ..shape }.batches());
+    for (member, condition) in [("k", "u.x < t.x"), ("s", "u.k2 > t.k2 AND u.b"), ("id", "u.x <> t.x")] {
+        let asked = format!(
+            "SELECT id FROM t WHERE t.{member} NOT IN (SELECT u.{member} FROM u WHERE {condition}) ORDER BY id"
+        );
+        // What it means, without a null-aware join.
+        let meant = format!(
+            "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE {condition} AND (u.{member} = t.{member} OR u.{member} IS NULL OR t.{member} IS NULL)) ORDER BY id"
+        );
+        let found = Rows::of(&run(&pair.device, &asked).unwrap_or_else(|error| panic!("{error}\n  {asked}"))).rows;
+        assert_eq!(found, Rows::of(&run(&pair.cpu, &meant).expect("a query")).rows, "{asked}");
+    }
+}

@@ -419,8 +419,8 @@ fn windows_without_keys() {
 fn what_is_left_to_the_cpu_says_why() {
     let pair = Pair::of(Shape::random(300, 27).batches());
     for (call, why) in [
-        ("sum(DISTINCT k) OVER (PARTITION BY k2)", "DISTINCT"),
-        ("median(x) OVER (PARTITION BY k2)", "median"),
+        ("sum(DISTINCT k) OVER (PARTITION BY k2 ORDER BY id)", "less than a partition"),
+        ("median(x) OVER (ORDER BY id)", "median"),
         ("count(*) OVER (ORDER BY b RANGE 1 PRECEDING)", "RANGE"),
         ("rank() IGNORE NULLS OVER (ORDER BY id)", "IGNORE NULLS"),
         ("lag(x, NULL) OVER (ORDER BY id)", "no constant"),
@@ -447,4 +447,30 @@ fn windows_of_verbs() {
         let columns = [place.alias("place"), sum.alias("sum"), most.alias("most"), before.alias("before")];
         session.table("t")?.select([col("id"), col("k")].into_iter().chain(columns))?.filter(col("place").lt(lit(9)))
     });
+}
+
+#[test]
+fn whole_partitions_have_aggregates_of_distinct_values_and_in_an_order() {
+    for shape in
+        [Shape::random(2500, 71), Shape::random(0, 72), Shape { values: Values::AllNull, ..Shape::random(40, 73) }]
+    {
+        let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
+        for over in ["PARTITION BY k", "PARTITION BY s, k2", ""] {
+            let check = |call: &str| {
+                pair.check(&format!(
+                    "SELECT id, {call} OVER ({over}) AS v, count(*) OVER ({over}) AS n FROM t ORDER BY id"
+                ))
+            };
+            check("count(DISTINCT s)");
+            check("sum(DISTINCT w)");
+            check("median(x)");
+            check("corr(x, k)");
+            check("regr_slope(x, k2)");
+            check("bit_xor(i32)");
+            check("percentile_cont(x, 0.3)");
+        }
+    }
+    let pair = Pair::of(Shape::random(800, 74).batches());
+    pair.check("SELECT id, median(x) FILTER (WHERE b) OVER (PARTITION BY k) AS v, lag(id) OVER (PARTITION BY k ORDER BY id) AS w FROM t ORDER BY id");
+    pair.check("SELECT id FROM (SELECT id, x, median(x) OVER (PARTITION BY k) AS m FROM t) WHERE x > m ORDER BY id");
 }

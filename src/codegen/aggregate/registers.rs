@@ -4,7 +4,7 @@
 use super::Kernel;
 use super::feeds::argument;
 use crate::codegen::groups::Accumulator;
-use crate::codegen::materialize::sharing_body;
+use crate::codegen::materialize::striding_body;
 
 /// The kernel. `partials` has room for every block's accumulators; a thread sees at most `per_thread` rows.
 pub(super) fn body(kernel: &Kernel<'_>, partials: &str, per_thread: u64) -> String {
@@ -54,7 +54,7 @@ pub(super) fn body(kernel: &Kernel<'_>, partials: &str, per_thread: u64) -> Stri
         ));
         word += words;
     }
-    let loop_ = sharing_body(kernel.head, kernel.items, kernel.prologue, &format!("{}{update}", kernel.statements));
+    let loop_ = striding_body(kernel.head, kernel.items, kernel.prologue, &format!("{}{update}", kernel.statements));
     format!(
         "u64* const partials = {partials};\n{declare}{loop_}{publish}if (last_block({} + 2)) {{\n{combine}}}\n",
         kernel.control

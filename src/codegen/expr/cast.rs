@@ -3,7 +3,7 @@
 //! A cast between integer-like types changes no bits: it asks whether the bounds fit, and only where they may not is a
 //! test emitted. `widen` at the sink picks the final width.
 
-use datafusion::arrow::datatypes::TimeUnit;
+use datafusion::arrow::datatypes::{IntervalUnit, TimeUnit};
 
 use super::arithmetic::{Overflow, Step, wide};
 use super::*;
@@ -27,6 +27,20 @@ impl Compiler<'_> {
         }
         if is_string(&from) && is_string(target) {
             return Ok(Value { dtype: target.clone(), ..value });
+        }
+        if is_bytes(target) && (is_bytes(&from) || is_string(&from)) {
+            // Characters are bytes, but no codes into a dictionary.
+            let code = self.out.let_("view", &value.code);
+            return Ok(Value { dtype: target.clone(), code, dictionary: None, ..value });
+        }
+        if is_string(target) && is_bytes(&from) {
+            return self.validated(value, target, on_error);
+        }
+        if is_string(target) {
+            return self.formatted(value, target);
+        }
+        if is_string(&from) {
+            return self.parsed(value, target, on_error);
         }
         match (&from, target) {
             (Boolean, to) if to.is_integer() => {
@@ -83,6 +97,32 @@ impl Compiler<'_> {
                 self.fit(whole, to, type_bounds(to), on_error)
             }
             (Date32, Int32) | (Int32, Date32) => Ok(Value { dtype: target.clone(), ..value }),
+            // Counts in the width that they have.
+            (Time32(_), Int32) | (Int32, Time32(_)) => Ok(Value { dtype: target.clone(), ..value }),
+            (Time64(_) | Duration(_), Int64) | (Int64, Time64(_) | Duration(_)) => {
+                Ok(Value { dtype: target.clone(), ..value })
+            }
+            (Time32(from) | Time64(from), Time32(to) | Time64(to)) | (Duration(from), Duration(to)) => {
+                self.between_units(value, *from, *to, target, on_error)
+            }
+            (Duration(unit), Interval(IntervalUnit::MonthDayNano)) => {
+                let nanos =
+                    self.between_units(value, *unit, TimeUnit::Nanosecond, &Duration(TimeUnit::Nanosecond), on_error)?;
+                let rvalue = format!("interval_packed(0, 0, (i64){})", nanos.code);
+                Ok(self.result(target.clone(), Repr::I128, rvalue, nanos.valid))
+            }
+            (Timestamp(unit, zone), Time32(to) | Time64(to)) if zone.as_deref().is_none_or(is_utc) => {
+                let clock = self.clock(&value, *unit)?;
+                self.between_units(clock, *unit, *to, target, on_error)
+            }
+            (Date32, Date64) => {
+                let product = self.exact(Step::Mul, &value, &literal::baked(86_400_000, wide()))?;
+                Ok(Value { dtype: Date64, ..product })
+            }
+            (Date64, Date32) => {
+                let days = self.floor_days(&value, TimeUnit::Millisecond);
+                self.fit(days, &Date32, type_bounds(&Date32), on_error)
+            }
             (Date32, Int64) => Ok(Value { range: Some(value.bounds()), dtype: Int64, ..value }),
             (Int64, Date32) => self.fit(value, target, type_bounds(target), on_error),
             (Timestamp(_, _), to) if to.is_integer() => {
@@ -122,6 +162,25 @@ impl Compiler<'_> {
             }
             (from, to) => Err(not_yet(format!("a cast from {from} to {to}"))),
         }
+    }
+
+    /// Ticks of another length: finer ones exactly, coarser ones cut off.
+    fn between_units(
+        &mut self,
+        value: Value,
+        from: TimeUnit,
+        to: TimeUnit,
+        target: &DataType,
+        on_error: OnError,
+    ) -> Result<Value> {
+        let (from, to) = (per_second(&from), per_second(&to));
+        let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
+        let scaled = if from > to {
+            self.exact(Step::Div, &value, &literal::baked(i128::from(from / to), wide()))?
+        } else {
+            self.exact(Step::Mul, &value, &literal::baked(i128::from(to / from), wide()))?
+        };
+        self.fit(scaled, target, type_bounds(target), on_error)
     }
 
     /// A step whose exact result fits 128 bits for all operands of at most 64.
@@ -259,8 +318,13 @@ impl Compiler<'_> {
     }
 }
 
+/// Whether values are bytes that need be no characters.
+pub(super) fn is_bytes(dtype: &DataType) -> bool {
+    matches!(dtype, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+}
+
 /// Bounds of a decimal precision.
-fn precision_bounds(precision: u8) -> (i128, i128) {
+pub(super) fn precision_bounds(precision: u8) -> (i128, i128) {
     let bound = 10i128.pow(u32::from(precision.min(38))) - 1;
     (-bound, bound)
 }

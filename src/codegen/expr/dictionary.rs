@@ -184,10 +184,14 @@ fn is_boundless(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if ["repeat", "lpad", "rpad"].contains(&call.name()))
 }
 
+/// Functions that make new strings, whose length does not depend on a number.
+const MAKERS: [&str; 9] =
+    ["concat", "concat_ws", "upper", "lower", "initcap", "replace", "regexp_replace", "reverse", "translate"];
+
 /// Whether the expression is a function that makes new strings: others are as cheap for a row as a table is.
 fn makes_text(expr: &Expr) -> bool {
     match expr {
-        Expr::ScalarFunction(call) => ["concat", "upper", "lower", "replace", "reverse"].contains(&call.name()),
+        Expr::ScalarFunction(call) => MAKERS.contains(&call.name()),
         Expr::BinaryExpr(binary) => binary.op == Operator::StringConcat,
         _ => false,
     }

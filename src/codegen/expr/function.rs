@@ -23,11 +23,11 @@ impl Compiler<'_> {
             ("round", arguments @ ([_] | [_, _])) => self.rounded(arguments, &dtype),
             ("floor", [x]) => self.whole("floor", x, &dtype),
             ("ceil", [x]) => self.whole("ceil", x, &dtype),
-            ("trunc", [x]) => self.float_function("trunc", x, &dtype),
+            ("trunc", arguments @ ([_] | [_, _])) => self.truncated(arguments, &dtype),
             ("signum", [x]) => self.signum(x, &dtype),
             (
                 name @ ("sqrt" | "cbrt" | "exp" | "sin" | "cos" | "tan" | "asin" | "acos" | "atan" | "sinh" | "cosh"
-                | "tanh" | "log2" | "log10"),
+                | "tanh" | "asinh" | "acosh" | "atanh" | "log2" | "log10"),
                 [x],
             ) => self.float_function(name, x, &dtype),
             ("ln", [x]) => self.float_function("log", x, &dtype),
@@ -35,11 +35,34 @@ impl Compiler<'_> {
             ("atan2", [y, x]) => self.float_function_of_two("atan2", y, x, &dtype),
             ("radians", [x]) => self.float_scaled(x, std::f64::consts::PI / 180.0, &dtype),
             ("degrees", [x]) => self.float_scaled(x, 180.0 / std::f64::consts::PI, &dtype),
+            ("log", [x]) => self.logarithm(None, x, &dtype),
+            ("log", [base, x]) => self.logarithm(Some(base), x, &dtype),
+            ("cot", [x]) => self.cotangent(x, &dtype),
+            ("nanvl", [x, y]) => self.unless_nan(x, y, &dtype),
+            (name @ ("gcd" | "lcm"), [a, b]) => self.common_divisor(name, a, b, &dtype),
+            ("factorial", [n]) => self.factorial(n, &dtype),
             ("isnan", [x]) => self.float_test(x, "x != x"),
             ("iszero", [x]) => self.float_test(x, "x == 0"),
 
             ("date_part", [part, value]) => self.date_part(part, value, &dtype),
             ("date_trunc", [part, value]) => self.date_trunc(part, value, &dtype),
+
+            ("date_bin", arguments @ ([_, _] | [_, _, _])) => self.binned(arguments, &dtype),
+            ("make_date", [year, month, day]) => self.date_of(year, month, day, &dtype),
+            (
+                name @ ("to_timestamp"
+                | "to_timestamp_seconds"
+                | "to_timestamp_millis"
+                | "to_timestamp_micros"
+                | "to_timestamp_nanos"),
+                [value],
+            ) => self.timestamp_from(name, value, &dtype),
+            ("to_unixtime", [value]) => self.unix_time_from(value),
+            ("from_unixtime", [value]) => {
+                let value = self.value(value)?;
+                self.cast(value, &dtype, cast::OnError::Fail)
+            }
+            ("to_date", [value]) => self.date_from(value),
 
             (name @ ("starts_with" | "ends_with" | "contains"), [value, part]) => self.text_test(name, value, part),
             ("strpos", [value, part]) => self.position(value, part, &dtype),
@@ -59,6 +82,19 @@ impl Compiler<'_> {
             ("concat", arguments) => self.concat(arguments, &dtype),
             ("upper", [value]) => self.in_case("upper_ascii", value, &dtype),
             ("lower", [value]) => self.in_case("lower_ascii", value, &dtype),
+            ("initcap", [value]) => self.in_case("words_capital", value, &dtype),
+            ("concat_ws", [between, parts @ ..]) => self.concat_with(between, parts, &dtype),
+            ("translate", [text, from, to]) => self.translated(text, from, to, &dtype),
+            ("overlay", arguments @ ([_, _, _] | [_, _, _, _])) => self.overlaid(arguments, &dtype),
+            ("chr", [code]) => self.character(code, &dtype),
+            ("to_hex", [value]) => self.hexadecimal(value, &dtype),
+            ("levenshtein", [one, two]) => self.distance(one, two, &dtype),
+            ("find_in_set", [text, list]) => self.place_in_set(text, list, &dtype),
+            ("substr_index", [text, between, count]) => self.before_occurrence(text, between, count, &dtype),
+            ("regexp_like", arguments @ ([_, _] | [_, _, _])) => self.regexp_like(arguments),
+            ("regexp_count", arguments @ ([_, _] | [_, _, _] | [_, _, _, _])) => self.regexp_count(arguments, &dtype),
+            ("regexp_instr", [text, pattern]) => self.regexp_position(text, pattern, &dtype),
+            ("regexp_replace", arguments @ ([_, _, _] | [_, _, _, _])) => self.regexp_replace(arguments, &dtype),
             ("reverse", [value]) => self.reversed(value, &dtype),
             ("repeat", [value, count]) => self.repeated(value, count, &dtype),
             ("replace", [value, from, to]) => self.replaced(value, from, to, &dtype),

@@ -1,14 +1,18 @@
 //! Literals: values go through kernel parameters, so that other constants need no other kernel.
 
 use super::*;
+use crate::column::interval;
 
-/// The value of an integer-like literal in its representation: integers, decimals, dates, timestamps.
+/// The value of an integer-like literal in its representation: integers, decimals, dates, times, intervals.
 pub(super) fn integer(literal: &ScalarValue) -> Option<i128> {
     use ScalarValue::*;
     Some(match literal {
         Int8(Some(v)) => (*v).into(),
         Int16(Some(v)) => (*v).into(),
-        Int32(Some(v)) | Date32(Some(v)) => (*v).into(),
+        Int32(Some(v)) | Date32(Some(v)) | Time32Second(Some(v)) | Time32Millisecond(Some(v)) => (*v).into(),
+        IntervalYearMonth(Some(v)) => (*v).into(),
+        IntervalDayTime(Some(v)) => interval::packed_day_time(*v).into(),
+        IntervalMonthDayNano(Some(v)) => interval::packed_month_day_nano(*v),
         Int64(Some(v)) => (*v).into(),
         UInt8(Some(v)) => (*v).into(),
         UInt16(Some(v)) => (*v).into(),
@@ -18,7 +22,14 @@ pub(super) fn integer(literal: &ScalarValue) -> Option<i128> {
         TimestampSecond(Some(v), _)
         | TimestampMillisecond(Some(v), _)
         | TimestampMicrosecond(Some(v), _)
-        | TimestampNanosecond(Some(v), _) => (*v).into(),
+        | TimestampNanosecond(Some(v), _)
+        | Date64(Some(v))
+        | Time64Microsecond(Some(v))
+        | Time64Nanosecond(Some(v))
+        | DurationSecond(Some(v))
+        | DurationMillisecond(Some(v))
+        | DurationMicrosecond(Some(v))
+        | DurationNanosecond(Some(v)) => (*v).into(),
         _ => return None,
     })
 }
@@ -78,6 +89,15 @@ impl Compiler<'_> {
                 let bits = self.inputs.parameter(value.to_bits());
                 let mut result = self.result(dtype, repr, format!("double_of_bits({bits})"), None);
                 result.magnitude = value.is_finite().then(|| value.abs());
+                result
+            }
+            ScalarValue::Binary(Some(bytes))
+            | ScalarValue::LargeBinary(Some(bytes))
+            | ScalarValue::BinaryView(Some(bytes))
+            | ScalarValue::FixedSizeBinary(_, Some(bytes)) => {
+                let view = self.inputs.octets(bytes);
+                let mut result = self.result(dtype, repr, view, None);
+                result.longest = u32::try_from(bytes.len()).ok();
                 result
             }
             other => match text(other) {

@@ -71,20 +71,29 @@ impl Compiler<'_> {
                 let Some(pattern) = literal::text(pattern) else {
                     return Err(not_yet("LIKE with a pattern that is no string"));
                 };
+                // The case of other characters is a matter of tables.
+                if ignore_case && !pattern.is_ascii() {
+                    let found = self.regex_test(value, &format!("(?i){}", automaton::of_like(pattern)))?;
+                    return Ok(if like.negated { self.negated(&found) } else { found });
+                }
                 let text = self.text(&value)?;
                 let test =
-                    if ignore_case { self.matched_in_any_case(&text, pattern)? } else { self.matched(&text, pattern) };
+                    if ignore_case { self.matched_in_any_case(&text, pattern) } else { self.matched(&text, pattern) };
                 self.result(DataType::Boolean, Repr::Bool, test, value.valid)
             }
-            (None, true) => return Err(not_yet("ILIKE with a computed pattern")),
-            (None, false) => {
+            (None, ignore_case) => {
                 let pattern = self.value(&like.pattern)?;
                 if value.dtype.is_null() || pattern.dtype.is_null() {
                     return self.null(&DataType::Boolean);
                 }
                 let valid = both(&value.valid, &pattern.valid, self.out);
                 let (text, pattern) = (self.text(&value)?, self.text(&pattern)?);
-                self.result(DataType::Boolean, Repr::Bool, format!("like({text}, {pattern})"), valid)
+                if ignore_case {
+                    let other = format!("!is_ascii({pattern})");
+                    self.fail_if(&valid, &other, Failure::Beyond);
+                }
+                let function = if ignore_case { "ilike" } else { "like" };
+                self.result(DataType::Boolean, Repr::Bool, format!("{function}({text}, {pattern})"), valid)
             }
         };
         Ok(if like.negated { self.negated(&matched) } else { matched })
@@ -105,14 +114,10 @@ impl Compiler<'_> {
         }
     }
 
-    /// The same where case does not matter.
-    fn matched_in_any_case(&mut self, text: &str, pattern: &str) -> Result<String> {
-        // The case of other characters is a matter of tables.
-        if !pattern.is_ascii() {
-            return Err(not_yet("ILIKE with a pattern that is not ASCII"));
-        }
-        let pattern = self.inputs.string(&pattern.to_ascii_lowercase());
-        Ok(format!("ilike({text}, {pattern})"))
+    /// The same where case does not matter, of a pattern in ASCII.
+    fn matched_in_any_case(&mut self, text: &str, pattern: &str) -> String {
+        let pattern = self.inputs.string(pattern);
+        format!("ilike({text}, {pattern})")
     }
 
     /// The first piece anchored at the start, the last at the end, those between found one after the other.

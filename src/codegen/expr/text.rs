@@ -3,20 +3,26 @@
 use super::*;
 
 /// A C++ expression of the view to read, and what is known of the value it is of.
-struct Text {
-    view: String,
-    value: Value,
+pub(super) struct Text {
+    pub(super) view: String,
+    pub(super) value: Value,
 }
 
 impl Compiler<'_> {
-    fn text_of(&mut self, expr: &Expr) -> Result<Text> {
+    pub(super) fn text_of(&mut self, expr: &Expr) -> Result<Text> {
         let value = self.value(expr)?;
         let view = self.text(&value)?;
         Ok(Text { view, value })
     }
 
     /// A new string: `rvalue` mentions the arena as `arena`.
-    fn made(&mut self, dtype: &DataType, rvalue: String, valid: Option<String>, longest: Option<u64>) -> Result<Value> {
+    pub(super) fn made(
+        &mut self,
+        dtype: &DataType,
+        rvalue: String,
+        valid: Option<String>,
+        longest: Option<u64>,
+    ) -> Result<Value> {
         if repr_of(dtype)? != Repr::View {
             return Err(not_yet(format!("a string as {dtype}")));
         }
@@ -58,7 +64,7 @@ impl Compiler<'_> {
         self.made(dtype, whole, None, longest)
     }
 
-    /// `upper(text)` and `lower(text)`. On the device only of ASCII: a row with other characters sends the query to the CPU.
+    /// `upper(text)`, `lower(text)`, `initcap(text)`. On the device only of ASCII: a row with other characters sends the query to the CPU.
     pub(super) fn in_case(&mut self, function: &str, text: &Expr, dtype: &DataType) -> Result<Value> {
         let text = self.text_of(text)?;
         let other = format!("!is_ascii({})", text.view);

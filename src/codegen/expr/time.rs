@@ -15,14 +15,14 @@ const CALENDAR: (i128, i128) = (-96_465_292, 95_026_236);
 const NANOS_PER_DAY: i128 = 86_400_000_000_000;
 
 /// A constant interval, sign included.
-struct Interval {
-    months: i128,
+pub(super) struct Interval {
+    pub(super) months: i128,
     days: i128,
     nanos: i128,
 }
 
 impl Interval {
-    fn of(literal: &ScalarValue, sign: i128) -> Option<Interval> {
+    pub(super) fn of(literal: &ScalarValue, sign: i128) -> Option<Interval> {
         let (months, days, nanos) = match literal {
             IntervalYearMonth(Some(months)) => (i128::from(*months), 0, 0),
             IntervalDayTime(Some(v)) => (0, i128::from(v.days), i128::from(v.milliseconds) * 1_000_000),
@@ -30,6 +30,11 @@ impl Interval {
             _ => return None,
         };
         Some(Interval { months: sign * months, days: sign * days, nanos: sign * nanos })
+    }
+
+    /// Nanoseconds of days and their parts.
+    pub(super) fn total_nanos(&self) -> i128 {
+        self.days * NANOS_PER_DAY + self.nanos
     }
 }
 
@@ -44,7 +49,7 @@ impl Compiler<'_> {
         right_type: &DataType,
         dtype: &DataType,
     ) -> Result<Option<Value>> {
-        use DataType::{Date32, Int64, Interval as IntervalType, Timestamp};
+        use DataType::{Date32, Duration, Int64, Interval as IntervalType, Timestamp};
         if !left_type.is_temporal() && !right_type.is_temporal() {
             return Ok(None);
         }
@@ -54,12 +59,28 @@ impl Compiler<'_> {
                 let (a, b) = (self.value(left)?, self.value(right)?);
                 return self.integer(Step::Sub, &a, &b, &Int64, Overflow::Wrap).map(Some);
             }
+            (Operator::Minus, Timestamp(from, _), Timestamp(to, _)) if from == to => {
+                return self.ticks(Step::Sub, left, right, dtype).map(Some);
+            }
+            (Operator::Plus | Operator::Minus, Duration(from) | Timestamp(from, _), Duration(to)) if from == to => {
+                let step = if op == Operator::Plus { Step::Add } else { Step::Sub };
+                return self.ticks(step, left, right, dtype).map(Some);
+            }
+            (Operator::Plus, Duration(from), Timestamp(to, _)) if from == to => {
+                return self.ticks(Step::Add, left, right, dtype).map(Some);
+            }
+            (Operator::Plus | Operator::Minus, IntervalType(_), IntervalType(_)) => {
+                let sign = if op == Operator::Plus { 1 } else { -1 };
+                return self.interval_sum(left, right, sign, dtype).map(Some);
+            }
             (Operator::Plus, Date32 | Timestamp(_, _), IntervalType(_)) => (left, right, 1),
             (Operator::Minus, Date32 | Timestamp(_, _), IntervalType(_)) => (left, right, -1),
             (Operator::Plus, IntervalType(_), Date32 | Timestamp(_, _)) => (right, left, 1),
             _ => return Err(refuse()),
         };
-        let Some(literal) = as_literal(interval) else { return Err(not_yet("arithmetic with a computed interval")) };
+        let Some(literal) = as_literal(interval) else {
+            return self.moved(point, interval, sign as i32, dtype).map(Some);
+        };
         if literal.is_null() {
             return self.null(dtype).map(Some);
         }
@@ -98,6 +119,70 @@ impl Compiler<'_> {
             }
             _ => Err(refuse()),
         }
+    }
+
+    /// Counts of ticks added or subtracted: what does not fit fails.
+    fn ticks(&mut self, step: Step, left: &Expr, right: &Expr, dtype: &DataType) -> Result<Value> {
+        let (a, b) = (self.value(left)?, self.value(right)?);
+        repr_of(dtype)?;
+        let valid = both(&a.valid, &b.valid, self.out);
+        let (a, b) = (Value { valid: valid.clone(), ..a }, Value { valid, ..b });
+        let exact = self.integer(step, &a, &b, &wide(), Overflow::Fail)?;
+        let limits = type_bounds(dtype);
+        if within(exact.bounds(), limits) {
+            return Ok(Value { dtype: dtype.clone(), range: Some(exact.bounds()), ..exact });
+        }
+        let outside = format!(
+            "({0} < (i128){1} || {0} > (i128){2})",
+            exact.code,
+            literal::baked_i128(limits.0),
+            literal::baked_i128(limits.1)
+        );
+        self.fail_if(&exact.valid, &outside, Failure::Overflow);
+        Ok(self.result(dtype.clone(), Repr::I64, format!("(i64){}", exact.code), exact.valid))
+    }
+
+    /// The sum of two intervals, or the difference, part by part.
+    fn interval_sum(&mut self, left: &Expr, right: &Expr, sign: i32, dtype: &DataType) -> Result<Value> {
+        let (a, b) = (self.value(left)?, self.value(right)?);
+        let packed = DataType::Interval(datafusion::arrow::datatypes::IntervalUnit::MonthDayNano);
+        if [&a.dtype, &b.dtype, dtype] != [&packed; 3] {
+            return Err(not_yet(format!("arithmetic of {} and {}", a.dtype, b.dtype)));
+        }
+        let valid = both(&a.valid, &b.valid, self.out);
+        let call = format!("interval_sum((i128){}, (i128){}, {sign}", a.code, b.code);
+        self.by_interval(call, dtype, Repr::I128, valid)
+    }
+
+    /// A date or timestamp moved by a computed interval.
+    fn moved(&mut self, point: &Expr, by: &Expr, sign: i32, dtype: &DataType) -> Result<Value> {
+        let (point, by) = (self.value(point)?, self.value(by)?);
+        let packed = DataType::Interval(datafusion::arrow::datatypes::IntervalUnit::MonthDayNano);
+        if by.dtype != packed || point.dtype != *dtype {
+            return Err(not_yet(format!("arithmetic of {} and {}", point.dtype, by.dtype)));
+        }
+        let valid = both(&point.valid, &by.valid, self.out);
+        match dtype {
+            DataType::Date32 => {
+                let call = format!("interval_moves_date({}, (i128){}, {sign}", point.code, by.code);
+                self.by_interval(call, dtype, Repr::I32, valid)
+            }
+            DataType::Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => {
+                let unit = per_second(unit);
+                let call = format!("interval_moves_timestamp((i64){}, {unit}, (i128){}, {sign}", point.code, by.code);
+                self.by_interval(call, dtype, Repr::I64, valid)
+            }
+            other => Err(not_yet(format!("{other} and a computed interval"))),
+        }
+    }
+
+    /// The result of a function that says whether there is one; where there is none the row fails.
+    fn by_interval(&mut self, call: String, dtype: &DataType, repr: Repr, valid: Option<String>) -> Result<Value> {
+        let name = self.out.fresh();
+        self.out.line(format!("{} {name};", repr.device_type()));
+        let made = self.out.let_("bool", format!("{call}, &{name})"));
+        self.fail_if(&valid, &format!("!{made}"), Failure::Overflow);
+        Ok(Value::new(dtype.clone(), repr, name, valid))
     }
 
     /// An exact step with a constant, which is baked in.
@@ -144,6 +229,12 @@ impl Compiler<'_> {
         let repr = if within(range, (i32::MIN.into(), i32::MAX.into())) { Repr::I32 } else { Repr::I64 };
         let rvalue = format!("({})floor_quotient<i64>((i64){}, {per_day}ll)", repr.device_type(), value.code);
         self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range))
+    }
+
+    /// Ticks since midnight of a timestamp.
+    pub(super) fn clock(&mut self, value: &Value, unit: TimeUnit) -> Result<Value> {
+        let days = self.floor_days(value, unit);
+        self.ticks_of_day(value, &days, i128::from(per_second(&unit)) * 86_400)
     }
 
     /// Ticks since midnight.

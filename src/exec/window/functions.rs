@@ -92,6 +92,7 @@ impl Results<'_> {
             }
             WindowKind::Aggregate(aggregate) => self.aggregate(call, aggregate, generator, out)?,
             WindowKind::Variance { of, root, .. } => self.variance(call, *of, *root, generator, out),
+            WindowKind::Whole(_) => return Err(Error::unsupported("window", "of whole partitions, by frames")),
         })
     }
 
@@ -360,7 +361,9 @@ fn search(counts: &str, [low, high]: [&str; 2], number: &str, out: &mut Emitter)
 fn result_type(fold: Fold) -> (&'static str, Repr) {
     let repr = match fold {
         Fold::Deviations | Fold::Reduce(Reduction::SumF64 | Reduction::MinF64 | Reduction::MaxF64) => Repr::F64,
-        Fold::Reduce(Reduction::MinU64 | Reduction::MaxU64) => Repr::U64,
+        Fold::Reduce(
+            Reduction::MinU64 | Reduction::MaxU64 | Reduction::AndU64 | Reduction::OrU64 | Reduction::XorU64,
+        ) => Repr::U64,
         Fold::Reduce(Reduction::SumI64 | Reduction::MinI64 | Reduction::MaxI64 | Reduction::Count) => Repr::I64,
         Fold::Reduce(Reduction::SumI64Wide | Reduction::SumI128 | Reduction::MinI128 | Reduction::MaxI128) => {
             Repr::I128

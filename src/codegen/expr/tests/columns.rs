@@ -36,6 +36,59 @@ fn decimal(values: &[i128], stride: usize, nulls: bool, precision: u8, scale: i8
     Arc::new(array.with_precision_and_scale(precision, scale).expect("a valid decimal"))
 }
 
+/// Texts of integers, decimals and truth values, and what looks like them.
+#[rustfmt::skip]
+const INTEGER_TEXTS: [&str; 43] = [
+    "0", "1", "-1", "+7", "42", " 42", "42 ", "\t-8\n", "-0", "00012", "127", "128", "-128", "-129", "255", "256", "32768",
+    "2147483647", "2147483648", "-2147483648", "-2147483649", "9223372036854775807", "9223372036854775808",
+    "-9223372036854775808", "18446744073709551615", "18446744073709551616", "99999999999999999999999999", "", " ", "+", "-",
+    "5 5", "--5", "1.5", "0x10", "true", " Yes ", "OFF", "tr", "o", "of", "\u{a0}no\u{2003}", "é",
+];
+
+/// Texts of floats and decimals.
+#[rustfmt::skip]
+const FLOAT_TEXTS: [&str; 43] = [
+    "0", "-0.0", "1.5", ".5", "5.", ".", "1e5", "1E-5", "1e", "1e+", "e5", "NaN", "-nan", "inf", "-Infinity", "infinit",
+    "0.1", "123456789.123456789", "1.7976931348623157e308", "1e309", "-1e999999999999", "4.9e-324", "2e-324", "1e-400",
+    "2.2250738585072011e-308", "9007199254740993", "9007199254740992.5", "1234567890123456789012345", " 1.25 ", "1 .5",
+    "0.0000000000000000000000000000001", "3.4028236e38", "1e-45", "16777217", "0.000", "1.2.3", "-12.345", "99999.995",
+    "+0.05", "-.5", "12345678901234567890.5", "8.5e-2x", "000000000000000000000000000001.25",
+];
+
+/// Texts of timestamps.
+#[rustfmt::skip]
+const TIME_TEXTS: [&str; 43] = [
+    "2024-02-29T12:34:56", "2024-02-29 12:34:56", "2024-02-29t12:34:56.5", "2024-02-29T12:34:56.123456789",
+    "2024-02-29T12:34:56.1234567891234", "2024-02-29T12:34:56.123456789123456Z", "2024-02-29T12:34:56Z",
+    "2024-02-29T12:34:56z", "2024-02-29T12:34:56+01:00", "2024-02-29T12:34:56 -0530", "2024-02-29T12:34:56+05",
+    "2024-02-29", "2023-02-29", "2024-13-01", "2024-00-01", "2024-01-32", "2024-02-29T24:00:00", "2024-02-29T23:59:60",
+    "2024-02-29T23:59:60.25", "2024-02-29T12:60:00", "2024-02-29 123456", "2024-02-29 123456+01:00", "2024-02-29X12:34:56",
+    "2024-02-29T12:34:56.", "2024-02-29T12:34", "2024-02-29T", "", "1969-12-31T23:59:59.999", "0001-01-01T00:00:00",
+    "9999-12-31T23:59:59.999999999", "1677-09-21T00:12:43.145224192", "1677-09-21T00:12:43.145224191",
+    "2262-04-11T23:47:16.854775807", "2262-04-11T23:47:16.854775808", "2024-02-29T12:34:56+24:00", "2024-2-29T12:34:56",
+    "2024-02-29T12:34:56+1", "2024-02-29T12:34:56 ", " 2024-02-29", "2024-02-29  12:34:56", "2024-02-29T12:34:56-00:00",
+    "2024-02-29T1:34:56", "20240229T123456",
+];
+
+/// Texts of times of day.
+#[rustfmt::skip]
+const CLOCK_TEXTS: [&str; 30] = [
+    "12:34", "1:34", "01:34:56", "1:34:56.5", "12:34:56.123456789", "12:34:56.1234567891", "12:34:56 PM", "12:34:56 am",
+    "00:10 AM", "11:59:59.999 pM", "13:00 PM", "24:00", "23:60", "23:59:60", "23:59:60.5", "23:59:61", "", "12", "12:", "12:3",
+    "12:345", "12:34:5", "12:34:56.", "12:34:56.5x", "1234", "-5", "+7", " 12:34", "ab:cd", "12:34 XM",
+];
+
+/// Texts of dates.
+#[rustfmt::skip]
+const DATE_TEXTS: [&str; 43] = [
+    "2024-02-29", "2024-2-29", "2024-02-9", "2024-2-9", "20240229", "2024-02-30", "2023-02-29", "1900-02-29", "2000-02-29",
+    "0000-01-01", "0001-01-01", "9999-12-31", "+12024-02-29", "-0001-01-01", "-44-03-15", "+2024-1-1", "+2024-+1-01",
+    "+5881580-07-11", "+5881580-07-12", "-5877641-06-23", "-5877641-06-22", "+99999999999-01-01", "", "-", "+", "2024",
+    "2024-02", "2024-02-", "2024/02/29", "24-02-29", "2024-02-29T12:00:00", "2024-02-29T23:00:00-05:00",
+    "2024-02-29 01:00:00+05:00", "2024-02-29x", "2024-02-290", "12024-02-29", "2024-00-10", "2024-10-00", "1969-12-31",
+    "1970-01-01", "+2024-02-29-1", "abcd-ef-gh", "2024-02-2é",
+];
+
 /// All columns; those whose name begins with `r` state the range of their values, `d` are dictionary-encoded.
 pub(super) fn batch() -> RecordBatch {
     let mut c: Vec<(&str, ArrayRef)> = Vec::new();
@@ -139,6 +192,12 @@ pub(super) fn batch() -> RecordBatch {
     // More than 64 entries, see `dictionary`.
     c.push(("dlong", Arc::new(StringViewArray::from(rows(&texts, 8, true)))));
 
+    c.push(("sint", Arc::new(StringViewArray::from(rows(&INTEGER_TEXTS, 1, true)))));
+    c.push(("sfloat", Arc::new(StringViewArray::from(rows(&FLOAT_TEXTS, 1, true)))));
+    c.push(("stime", Arc::new(StringViewArray::from(rows(&TIME_TEXTS, 1, true)))));
+    c.push(("sdate", Arc::new(StringViewArray::from(rows(&DATE_TEXTS, 1, true)))));
+    c.push(("sclock", Arc::new(StringViewArray::from(rows(&CLOCK_TEXTS, 1, true)))));
+
     let fields: Vec<Field> =
         c.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), array.null_count() > 0)).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), c.into_iter().map(|(_, array)| array).collect())
@@ -172,6 +231,14 @@ pub(super) fn device_bytes(array: &ArrayRef) -> Vec<u8> {
         DataType::Timestamp(TimeUnit::Millisecond, _) => plain!(TimestampMillisecondArray),
         DataType::Timestamp(TimeUnit::Microsecond, _) => plain!(TimestampMicrosecondArray),
         DataType::Timestamp(TimeUnit::Nanosecond, _) => plain!(TimestampNanosecondArray),
+        DataType::Time32(TimeUnit::Second) => plain!(Time32SecondArray),
+        DataType::Time32(_) => plain!(Time32MillisecondArray),
+        DataType::Time64(TimeUnit::Microsecond) => plain!(Time64MicrosecondArray),
+        DataType::Time64(_) => plain!(Time64NanosecondArray),
+        DataType::Duration(TimeUnit::Second) => plain!(DurationSecondArray),
+        DataType::Duration(TimeUnit::Millisecond) => plain!(DurationMillisecondArray),
+        DataType::Duration(TimeUnit::Microsecond) => plain!(DurationMicrosecondArray),
+        DataType::Duration(TimeUnit::Nanosecond) => plain!(DurationNanosecondArray),
         DataType::Decimal128(precision, _) => {
             let width = if *precision <= 18 { 8 } else { 16 };
             let array = array.as_any().downcast_ref::<Decimal128Array>().expect("decimals");

@@ -216,6 +216,7 @@ impl Context {
             };
             body += &format!(
                 "{{ // {expr}\nu32* status = p.status + {index} * {ROWS} + row;\n\
+                 u8* const culprit = nullptr;\n\
                  const text_arena arena{{p.bytes, {ARENA}, p.used, status}};\n{statements}{store}\n\
                  p.valid[{index} * {ROWS} + row] = {valid};\n{check}\n}}\n",
                 expr = expr.to_string().replace(['\n', '\\'], " "),
@@ -227,6 +228,12 @@ impl Context {
 #include "decimal.cuh"
 #include "text.cuh"
 #include "time.cuh"
+#include "format.cuh"
+#include "parse_time.cuh"
+#include "math.cuh"
+#include "interval.cuh"
+#include "words.cuh"
+#include "automaton.cuh"
 namespace wf {{
 struct Params {{ const u64* a; const u64* k; u8* out; bool8* valid; u32* status; i64 rows; u8* bytes; u64* used; }};
 WF_DEVICE void store_text(u8* out, const view& text) {{
@@ -376,12 +383,16 @@ fn bounds(array: &ArrayRef) -> Option<(i128, i128)> {
 
 /// A view of a text whose characters lie at `address`.
 fn view(text: &str, address: u64) -> [u8; 16] {
+    view_of_bytes(text.as_bytes(), address)
+}
+
+fn view_of_bytes(text: &[u8], address: u64) -> [u8; 16] {
     let mut view = [0; 16];
     view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
     if text.len() <= 12 {
-        view[4..4 + text.len()].copy_from_slice(text.as_bytes());
+        view[4..4 + text.len()].copy_from_slice(text);
     } else {
-        view[4..8].copy_from_slice(&text.as_bytes()[..4]);
+        view[4..8].copy_from_slice(&text[..4]);
         view[8..].copy_from_slice(&address.to_le_bytes());
     }
     view
@@ -428,6 +439,13 @@ impl Inputs for Context {
     fn string(&mut self, text: &str) -> String {
         let characters = self.upload(text.as_bytes());
         let view = view(text, self.addresses[characters]);
+        let at = self.upload(&view);
+        format!("(*(const view*)p.a[{at}])")
+    }
+
+    fn octets(&mut self, bytes: &[u8]) -> String {
+        let characters = self.upload(bytes);
+        let view = view_of_bytes(bytes, self.addresses[characters]);
         let at = self.upload(&view);
         format!("(*(const view*)p.a[{at}])")
     }

@@ -1,0 +1,137 @@
+// interval.cuh: moving dates and timestamps by intervals of a row, and putting timestamps into bins.
+//
+//   interval_moves_date(2024-01-31, 1 month, 1, &d) = true, d = 2024-02-29
+//   interval_bin(7, 1, 5, 0, &t) = true, t = 5          bins of 5 from 0 on, at -5, 0, 5, …
+//
+// An interval is one integer, which orders as (months, days, nanoseconds) do; see `src/column/interval.rs`.
+
+#pragma once
+#include "decimal.cuh"
+#include "time.cuh"
+
+namespace wf {
+
+constexpr i64 DAY_NANOS = 86400000000000ll;
+// First and last day of Arrow's calendar.
+constexpr i64 FIRST_DAY = -96465292, LAST_DAY = 95026236;
+
+struct interval {
+    i64 months, days;
+    i64 nanos;
+};
+WF_DEVICE interval interval_of(i128 packed) {
+    u64 low = (u64)packed;
+    return interval{(i64)(packed >> 96), (i64)(u32)(packed >> 64) - 2147483648ll, (i64)(low ^ 1ull << 63)};
+}
+WF_DEVICE i128 interval_packed(i64 months, i64 days, i64 nanos) {
+    return ((i128)months << 96) + ((i128)(days + 2147483648ll) << 64) + (i128)((u64)nanos ^ 1ull << 63);
+}
+
+WF_DEVICE bool in_calendar(i64 days) { return days >= FIRST_DAY && days <= LAST_DAY; }
+WF_DEVICE bool fits_32(i64 value) { return value >= I32_MIN && value <= I32_MAX; }
+
+// The sum of two intervals, `sign` times the second; whether each part fits.
+WF_DEVICE bool interval_sum(i128 a, i128 b, i32 sign, i128* out) {
+    interval x = interval_of(a), y = interval_of(b);
+    i64 months = x.months + sign * y.months, days = x.days + sign * y.days;
+    i128 nanos = (i128)x.nanos + sign * (i128)y.nanos;
+    *out = interval_packed(months, days, (i64)nanos);
+    return fits_32(months) && fits_32(days) && nanos >= I64_MIN && nanos <= I64_MAX;
+}
+
+// A day within the calendar moved by whole months, while that stays within it.
+WF_DEVICE bool moved_by_months(i64 days, i64 months, i64* out) {
+    *out = days;
+    if (months == 0) return true;
+    // More months than the calendar has lead out of it.
+    if (months > 7000000 || months < -7000000) return false;
+    *out = add_months((i32)days, (i32)months);
+    return in_calendar(*out);
+}
+
+WF_CALLED bool interval_moves_date(i32 days, i128 packed, i32 sign, i32* out) {
+    interval by = interval_of(packed);
+    i64 moved;
+    *out = days;
+    if (!in_calendar(days) || !moved_by_months(days, sign * by.months, &moved)) return false;
+    moved += sign * by.days;
+    if (!in_calendar(moved)) return false;
+    moved += sign * (by.nanos / DAY_NANOS);
+    *out = (i32)moved;
+    return in_calendar(moved);
+}
+
+WF_CALLED bool interval_moves_timestamp(i64 ticks, i64 per_second, i128 packed, i32 sign, i64* out) {
+    interval by = interval_of(packed);
+    i64 per_day = 86400 * per_second, tick = 1000000000 / per_second;
+    i64 days = floor_quotient<i64>(ticks, per_day), rest = ticks - days * per_day;
+    *out = ticks;
+    if (!in_calendar(days)) return false;
+    if (!moved_by_months(days, sign * by.months, &days)) return false;
+    days += sign * by.days;
+    if (!in_calendar(days)) return false;
+    i128 moved = (i128)days * per_day + rest + floor_quotient<i128>((i128)sign * by.nanos, tick);
+    *out = (i64)moved;
+    return moved >= I64_MIN && moved <= I64_MAX && in_calendar((i64)floor_quotient<i128>(moved, per_day));
+}
+
+// -------------------------------------------------------------------------------------------------------------- bins
+
+// The distance of the bin's beginning, for a stride above 0; whether it fits.
+WF_DEVICE bool bin_distance(i64 distance, i64 stride, i64* out) {
+    i64 begin = distance - distance % stride;
+    *out = begin;
+    if (distance >= 0 || stride <= 1 || begin == distance) return true;
+    *out = wrap_sub<i64>(begin, stride);
+    return begin >= I64_MIN + stride;
+}
+
+// The beginning, in ticks of `scale` nanoseconds, of the bin of `stride` nanoseconds from `origin` on; whether there is one.
+WF_CALLED bool interval_bin(i64 ticks, i64 scale, i64 stride, i64 origin, i64* out) {
+    i128 exact = (i128)ticks * scale;
+    *out = 0;
+    if (exact < I64_MIN || exact > I64_MAX) return false;
+    i128 distance = exact - origin;
+    i64 begin;
+    if (distance < I64_MIN || distance > I64_MAX || !bin_distance((i64)distance, stride, &begin)) return false;
+    i128 bin = (i128)origin + begin;
+    *out = (i64)bin / scale;
+    return bin >= I64_MIN && bin <= I64_MAX;
+}
+
+// The same with a stride of months.
+WF_CALLED bool interval_bin_months(i64 ticks, i64 scale, i64 stride, i64 origin, i64* out) {
+    i128 exact = (i128)ticks * scale;
+    *out = 0;
+    if (exact < I64_MIN || exact > I64_MAX) return false;
+    i64 day = floor_quotient<i64>((i64)exact, DAY_NANOS), origin_day = floor_quotient<i64>(origin, DAY_NANOS);
+    i64 rest = origin - origin_day * DAY_NANOS;
+    civil date = civil_of((i32)day), first = civil_of((i32)origin_day);
+    i64 months = (date.year - first.year) * 12 + date.month - first.month, shift;
+    if (!bin_distance(months, stride, &shift)) return false;
+    i64 begin;
+    if (!moved_by_months(origin_day, shift, &begin)) return false;
+    if ((i128)begin * DAY_NANOS + rest > exact && !moved_by_months(origin_day, shift - stride, &begin)) return false;
+    i128 bin = (i128)begin * DAY_NANOS + rest;
+    *out = (i64)bin / scale;
+    return bin >= I64_MIN && bin <= I64_MAX;
+}
+
+// --------------------------------------------------------------------------------------------------------- conversions
+
+// As Rust's `as`: towards zero, the ends for what lies beyond, 0 for NaN.
+WF_DEVICE i64 interval_ticks(f64 value) {
+    if (value != value) return 0;
+    if (value >= 9223372036854775808.0) return I64_MAX;
+    if (value < -9223372036854775808.0) return I64_MIN;
+    return (i64)value;
+}
+
+WF_DEVICE bool interval_date(i32 year, i32 month, i32 day, i32* out) {
+    *out = 0;
+    if (year < -262143 || year > 262142 || month < 1 || month > 12 || day < 1 || day > days_in_month(year, month)) return false;
+    *out = days_of(year, month, day);
+    return true;
+}
+
+}  // namespace wf

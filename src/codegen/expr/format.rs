@@ -1,0 +1,47 @@
+//! Values as text: CAST to a string type (`kernels/format.cuh`).
+
+use super::cast::{is_utc, per_second};
+use super::*;
+use crate::codegen::powers;
+
+impl Compiler<'_> {
+    /// What Arrow prints of a value; values that its calendar does not hold fail.
+    pub(super) fn formatted(&mut self, value: Value, to: &DataType) -> Result<Value> {
+        use DataType::*;
+        let code = &value.code;
+        let (rvalue, longest) = match &value.dtype {
+            Boolean => (format!("format_boolean({code})"), 5),
+            from if from.is_signed_integer() => (format!("format_signed(arena, (i64){code})"), 20),
+            from if from.is_unsigned_integer() => (format!("format_unsigned(arena, (u64){code})"), 20),
+            Float32 | Float64 => {
+                let table = self.inputs.constant(powers::for_format());
+                (format!("format_float(arena, {code}, (const u64*)({table}))"), 24)
+            }
+            Decimal128(precision, scale) => {
+                let zeros = scale.unsigned_abs();
+                (format!("format_decimal(arena, (i128){code}, {precision}u, {scale})"), 42 + u64::from(zeros))
+            }
+            Date32 => {
+                self.within_calendar(&value, &value.valid.clone());
+                (format!("format_date(arena, {code})"), 14)
+            }
+            Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => {
+                let days = self.floor_days(&value, *unit);
+                self.within_calendar(&days, &value.valid.clone());
+                let zulu = zone.is_some();
+                (format!("format_timestamp(arena, (i64){code}, {}, {zulu})", per_second(unit)), 36)
+            }
+            Time32(unit) | Time64(unit) => {
+                let ticks = per_second(unit);
+                let outside = format!("({code} < 0 || {code} >= {}ll)", ticks * 86_400);
+                self.fail_if(&value.valid, &outside, Failure::Cast);
+                (format!("format_time(arena, (i64){code}, {ticks})"), 18)
+            }
+            from => return Err(not_yet(format!("a cast from {from} to {to}"))),
+        };
+        // Of a null there are no characters to be asked for.
+        let asked = [value.valid.clone(), self.out.guarded()].into_iter().flatten().collect::<Vec<_>>().join(" && ");
+        let rvalue = if asked.is_empty() { rvalue } else { format!("{asked} ? {rvalue} : view{{0, 0, 0}}") };
+        self.made(to, rvalue, value.valid, Some(longest))
+    }
+}

@@ -1,0 +1,119 @@
+//! Values from text: CAST and TRY_CAST of a string (`kernels/parse.cuh`, `kernels/parse_time.cuh`).
+
+use super::cast::{OnError, is_utc, per_second};
+use super::*;
+use crate::codegen::powers;
+
+/// How a text is read: the function and what it is told besides the text, and the representation that it yields.
+struct Reader {
+    call: String,
+    repr: Repr,
+    /// It yields REFUSED, READ or LEFT, not whether it read.
+    leaves: bool,
+}
+
+impl Compiler<'_> {
+    /// The value that a text says, as Arrow reads it. Texts that say none fail, or are null.
+    pub(super) fn parsed(&mut self, value: Value, to: &DataType, on_error: OnError) -> Result<Value> {
+        let reader = self.reader(&value.dtype, to)?;
+        let text = self.text(&value)?;
+        let name = self.out.fresh();
+        self.out.line(format!("{} {name};", reader.repr.device_type()));
+        let call = reader.call.replace("{}", &text);
+        let read = if reader.leaves {
+            let outcome = self.out.let_("u32", format!("{call}, &{name})"));
+            self.fail_if(&value.valid, &format!("{outcome} == LEFT"), Failure::Beyond);
+            self.out.let_("bool", format!("{outcome} != REFUSED"))
+        } else {
+            self.out.let_("bool", format!("{call}, &{name})"))
+        };
+        let mut result = Value::new(to.clone(), reader.repr, name, value.valid.clone());
+        if reader.repr == Repr::Bool {
+            result.code = format!("(bool){}", result.code);
+        }
+        // Read as the widest number, which the type may not hold.
+        if reader.repr.is_integer() {
+            result.dtype = arithmetic::wide();
+            let limits = match to {
+                DataType::Decimal128(precision, _) => cast::precision_bounds(*precision),
+                _ => type_bounds(to),
+            };
+            let outside = self.outside(&result, limits);
+            let failed = outside.map_or(format!("!{read}"), |outside| format!("(!{read} || {outside})"));
+            result.valid = self.refused(&result.valid, &failed, &text, to, on_error);
+            let repr = repr_of(to)?;
+            let code = self.out.let_(repr.device_type(), format!("({}){}", repr.device_type(), result.code));
+            return Ok(Value { dtype: to.clone(), repr, code, range: None, ..result }.with_range(Some(limits)));
+        }
+        result.valid = self.refused(&result.valid, &format!("!{read}"), &text, to, on_error);
+        Ok(result)
+    }
+
+    /// Bytes as characters, if they are UTF-8.
+    pub(super) fn validated(&mut self, value: Value, to: &DataType, on_error: OnError) -> Result<Value> {
+        let text = self.text(&value)?;
+        let failed = self.out.let_("bool", format!("!parse_utf8({text})"));
+        let valid = self.refused(&value.valid, &failed, &text, to, on_error);
+        Ok(Value { dtype: to.clone(), code: text, valid, ..value })
+    }
+
+    fn reader(&mut self, from: &DataType, to: &DataType) -> Result<Reader> {
+        use DataType::*;
+        let plain = |call: &str, repr| Reader { call: call.into(), repr, leaves: false };
+        Ok(match to {
+            Boolean => plain("parse_boolean({}", Repr::Bool),
+            to if to.is_signed_integer() => plain("parse_signed({}", Repr::I64),
+            to if to.is_unsigned_integer() => plain("parse_unsigned({}", Repr::U64),
+            Float32 | Float64 => {
+                let table = self.inputs.constant(powers::for_parse());
+                let call = format!("parse_float({{}}, (const u64*)({table})");
+                Reader { call, repr: repr_of(to)?, leaves: true }
+            }
+            Decimal128(_, scale) if *scale >= 0 => plain(&format!("parse_decimal({{}}, {scale}u"), Repr::I128),
+            Date32 => Reader { call: "parse_date({}".into(), repr: Repr::I32, leaves: true },
+            Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => {
+                Reader { call: format!("parse_timestamp({{}}, {}", per_second(unit)), repr: Repr::I64, leaves: true }
+            }
+            Time32(unit) => plain(&format!("parse_time({{}}, {}", per_second(unit)), Repr::I32),
+            Time64(unit) => plain(&format!("parse_time({{}}, {}", per_second(unit)), Repr::I64),
+            _ => return Err(not_yet(format!("a cast from {from} to {to}"))),
+        })
+    }
+
+    /// C++ `bool`: an integer lies outside of limits; `None` where it never does.
+    fn outside(&self, value: &Value, limits: (i128, i128)) -> Option<String> {
+        let (low, high) = value.bounds();
+        let ctype = value.repr.device_type();
+        let mut tests = vec![];
+        if low < limits.0 {
+            tests.push(format!("{} < ({ctype}){}", value.code, literal::baked_i128(limits.0)));
+        }
+        if high > limits.1 {
+            tests.push(format!("{} > ({ctype}){}", value.code, literal::baked_i128(limits.1)));
+        }
+        (!tests.is_empty()).then(|| format!("({})", tests.join(" || ")))
+    }
+
+    /// Validity after reading a text that says nothing where `failed` holds; an error names the text.
+    fn refused(
+        &mut self,
+        valid: &Option<String>,
+        failed: &str,
+        text: &str,
+        to: &DataType,
+        on_error: OnError,
+    ) -> Option<String> {
+        match on_error {
+            OnError::Fail => {
+                let target = self.inputs.string(&to.to_string());
+                let condition = valid.iter().map(String::as_str).chain([failed]).collect::<Vec<_>>().join(" && ");
+                self.out.refuse_if(condition, text, &target);
+                valid.clone()
+            }
+            OnError::Null => {
+                let read = valid.iter().cloned().chain([format!("!{failed}")]).collect::<Vec<_>>().join(" && ");
+                Some(self.out.let_("bool", read))
+            }
+        }
+    }
+}

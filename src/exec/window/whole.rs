@@ -1,0 +1,25 @@
+//! Aggregates over whole partitions that need their rows more than once or in an order: distinct values, medians, correlations.
+//! They are those of a GROUP BY whose groups are the partitions (`exec/regroup.rs`).
+
+use datafusion::arrow::datatypes::DataType;
+
+use super::{OPERATOR, Sorted, positions};
+use crate::codegen::{Codes, Value, materialize};
+use crate::column::{Column, Repr};
+use crate::error::Result;
+use crate::exec::run::Runner;
+use crate::plan::RegroupedCall;
+
+impl Runner {
+    /// For each row the aggregate of its partition.
+    pub(super) fn of_partition(&self, sorted: &Sorted, call: &RegroupedCall) -> Result<Column> {
+        let rows = positions(sorted.rows())?;
+        let (_, partitions) = materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
+            let partition_of = generator.params.borrowed("const u32", &sorted.bounds.partition_of);
+            let partition = out.let_("u32", format!("{partition_of}[row]"));
+            Ok(vec![Value::new(DataType::UInt32, Repr::U32, partition, None)])
+        })?;
+        // There are no more partitions than rows.
+        self.beside_groups(&sorted.flow(), &partitions[0].data, sorted.rows(), call)
+    }
+}
