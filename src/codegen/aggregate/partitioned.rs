@@ -239,7 +239,7 @@ impl Plan {
         prepared.params.set(names.cursors.1, &partitions.cursors);
         prepared.params.set(names.records.1, &records);
         let (threads, items) = self.tile(device);
-        let turn = turn_of(prepared.eager_bytes).min(items);
+        let turn = turn_of(prepared.eager_bytes + 4 * self.record.key).min(items);
         let text = self.spread_text(kernel, names, key, items, turn);
         let tiles = self.rows.div_ceil(u64::from(items * threads));
         let spread = Generated::with_threads(device, "group_spread", prepared, &text, threads)?;
@@ -424,11 +424,12 @@ impl Plan {
     }
 }
 
-/// Rows of which a block that spreads loads everything at once: registers hold no more.
-fn turn_of(eager_bytes: usize) -> u32 {
-    match eager_bytes {
-        ..=16 => 8,
-        17..=24 => 4,
+/// Rows of which a block that spreads loads everything at once: registers hold no more, `held` bytes being those of a row's
+/// columns and key.
+fn turn_of(held: usize) -> u32 {
+    match held {
+        ..=20 => 8,
+        21..=32 => 4,
         _ => 1,
     }
 }
