@@ -214,6 +214,10 @@ WF_DEVICE bool cells_any_bit(const u32* bits, u32 first) {
     return any != 0;
 }
 
+// A table in which a key would lie further from its place counts as full: where many keys find no place, looking at every slot
+// for each would take long.
+constexpr u32 CELL_PROBES = 256;
+
 // The slots of several mixed keys, those whose bit of `wanted` is set, in a table in shared memory (`keys`: capacity + 1), where
 // they are put unless they are there; the key that looks empty has the last. CELL_NONE stands for the other keys, and where
 // the table is full; false then. One after another each lane would wait for the lane of its warp that probes longest;
@@ -248,7 +252,7 @@ WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&mixed)[COUNT], u32 wa
 #pragma unroll
         for (u32 k = 1; k < COUNT; ++k) own = turn == k ? mixed[k] : own;
         u32 at = u32(own) & mask;
-        u32 left = mask + 1;
+        u32 left = minimum(mask + 1, CELL_PROBES);
         u32 found = CELL_NONE;
         // One exit and no `continue` after the atomicCAS, as in hash_insert.
         while (left != 0) {

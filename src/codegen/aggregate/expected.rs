@@ -12,6 +12,8 @@ use crate::error::Result;
 
 /// Rows from which on it pays to look at a sample before hashing them; a quarter of that, or what pays to partition, is in it.
 const SAMPLED_FROM: u64 = 1 << 18;
+/// Groups of a sample from which on half of it is looked at, too.
+const HALVED_FROM: u64 = 256;
 /// Capacity of the first hash table tried.
 const FIRST_CAPACITY: u64 = 1 << 20;
 
@@ -61,9 +63,14 @@ pub(super) fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -
     let mut expected = Expected { sampled: true, ..Expected::nothing(flow) };
     let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
     let sample = sampled_from(device) / 4;
-    let first = Flow { source: Source::Relation(relation.slice(0, Some(sample))), ..flow.clone() };
-    if let Some(found) = count(device, &first, groups, seed)? {
-        let groups = groups_behind(found, sample).min(rows);
+    let first = |rows: u64| Flow { source: Source::Relation(relation.slice(0, Some(rows))), ..flow.clone() };
+    if let Some(found) = count(device, &first(sample), groups, seed)? {
+        let half = match found > HALVED_FROM {
+            true => count(device, &first(sample / 2), groups, seed)?,
+            false => None,
+        };
+        let skewed = half.map_or(0, |half| groups_beyond(half, found));
+        let groups = groups_behind(found, sample).max(skewed).min(rows);
         expected.groups = Some(groups);
         expected.capacity = (2 * groups).next_power_of_two().max(FIRST_CAPACITY);
     }
@@ -85,8 +92,17 @@ fn count(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Opt
     Ok(Some(materialize(device, "aggregate", &slots, Codes::Keep, |_, _| Ok(vec![]))?.0))
 }
 
+/// How many groups there are where a few of them have most rows and the others are equally frequent, if half of a sample
+/// shows `half` of them and all of it `seen`: each half meets half/groups of the other's (Petersen's estimate of a population from
+/// what is caught twice). 0 where next to none is met twice, which says nothing.
+fn groups_beyond(half: u64, seen: u64) -> u64 {
+    let twice = (2 * half).saturating_sub(seen) as f64;
+    let least = twice - twice.sqrt();
+    if least < 1.0 { 0 } else { (half as f64 * half as f64 / least) as u64 }
+}
+
 /// How many equally frequent groups show `seen` of them in `sample` rows: the solution of seen = g·(1 − e^(−sample/g)),
-/// and somewhat more. A skewed choice has more groups than that; its table is found too full and made anew.
+/// and somewhat more.
 fn groups_behind(seen: u64, sample: u64) -> u64 {
     let (seen, sample) = (seen as f64, sample as f64);
     let shows = |groups: f64| groups * (1.0 - (-sample / groups).exp());
@@ -97,4 +113,29 @@ fn groups_behind(seen: u64, sample: u64) -> u64 {
         if shows(middle) < seen { low = middle } else { high = middle }
     }
     (high * 1.1) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Different groups that `rows` rows show on average, of which `hot` are of one group and the others of `groups`.
+    fn shown(groups: f64, hot: f64, rows: f64) -> u64 {
+        (groups * (1.0 - (-rows * (1.0 - hot) / groups).exp()) + if hot > 0.0 { 1.0 } else { 0.0 }) as u64
+    }
+
+    #[test]
+    fn groups_are_estimated_whether_or_not_one_has_most_rows() {
+        for groups in [500.0, 1e4, 1e5, 1e6, 4e6] {
+            for hot in [0.0, 0.5, 0.9] {
+                let (half, seen) = (shown(groups, hot, 32_768.0), shown(groups, hot, 65_536.0));
+                let found = groups_behind(seen, 65_536).max(groups_beyond(half, seen)) as f64;
+                // Of rare groups next to none is seen twice.
+                let twice = (2 * half).saturating_sub(seen);
+                assert!(found > 0.9 * groups || twice < 16, "{groups} groups, {hot} hot: {found}");
+                assert!(found < 2.0 * groups + 10.0 || twice < 16, "{groups} groups, {hot} hot: {found}");
+            }
+        }
+        assert_eq!((groups_beyond(100, 200), groups_beyond(100, 100)), (0, 111));
+    }
 }

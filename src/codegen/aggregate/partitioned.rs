@@ -401,6 +401,7 @@ impl Plan {
              #pragma unroll\n\
              for (int j = 0; j < AHEAD; ++j) {{\nconst u64 at = base + j * THREADS + threadIdx.x;\n\
              if (at < end) {{\npartition_load<WORDS>(record[j], {records} + at * WORDS);\nwanted |= 1u << j;\n}}\n}}\n\
+             {give_up}\
              {slots}\
              #pragma unroll\n\
              for (int j = 0; j < AHEAD; ++j) {{\nconst u32 slot = slot_of[j];\nbool lost = false;\n\
@@ -408,6 +409,10 @@ impl Plan {
              __syncthreads();  // all records are in\n{flush}",
             parts = names.parts,
             words = self.record.words,
+            give_up = match self.domain {
+                Domain::Dense(_) => String::new(),
+                Domain::Any(_) => kernel.give_up(),
+            },
             ahead = if self.record.words <= 4 { 4 } else { 2 },
             head = kernel.head,
             items = names.items.0,
