@@ -4,6 +4,8 @@ use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::col;
 
 use super::*;
+use crate::column::Facts;
+use crate::plan::estimate::Estimate;
 
 /// A table of columns `k`, whose values are unique, and `a` to `d`, which have each so many different ones.
 struct Table {
