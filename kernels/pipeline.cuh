@@ -215,8 +215,9 @@ WF_DEVICE bool cells_any_bit(const u32* bits, u32 first) {
 }
 
 // A table in which a key would lie further from its place counts as full: where many keys find no place, looking at every slot
-// for each would take long.
-constexpr u32 CELL_PROBES = 256;
+// for each would take long. Runs of occupied slots longer than k are as frequent as exp(-k (load - 1 - ln load)): at a load of
+// 0.75, in thousands of tables of 8192 slots, the longest has some 450.
+constexpr u32 CELL_PROBES = 1024;
 
 // The slots of several mixed keys, those whose bit of `wanted` is set, in a table in shared memory (`keys`: capacity + 1), where
 // they are put unless they are there; the key that looks empty has the last. CELL_NONE stands for the other keys, and where
