@@ -14,7 +14,7 @@ use crate::codegen::{
 };
 use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Repr, Stats, Table};
 use crate::device::{Buffer, Device, DeviceKind};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
 
 /// Rows from which on columns are brought two by two, and bytes of a column that the second-level cache does not hold.
@@ -207,7 +207,11 @@ impl Runner {
                     continue;
                 }
                 let data = |at: usize| of(at).data.slice(of(at).offset * 8);
-                let pairs = interleave(&self.device, data(0), data(1), of(0).len as u64)?;
+                let pairs = match interleave(&self.device, data(0), data(1), of(0).len as u64) {
+                    // One by one they need no room besides.
+                    Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => continue,
+                    pairs => pairs?,
+                };
                 let gathered = gather_pairs(&self.device, &pairs, numbers, relation.rows)?;
                 for (at, data) in gathered.into_iter().enumerate() {
                     let stats = Stats { unique: false, ascending: false, ..of(at).stats };
