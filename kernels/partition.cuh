@@ -54,9 +54,14 @@ WF_DEVICE void partition_places_body(const PartitionPlaces& p) {
 
 // ---- items ----
 
+// Where a partition's records end. Cursors of partitions that had no room for all have gone on.
+WF_DEVICE u64 partition_end(const u64* begins, const u64* cursors, u64 part) {
+    return minimum(cursors[part], begins[part + 1]);
+}
+
 struct PartitionItems {
     const u64* begins;
-    const u64* cursors;  // ends
+    const u64* cursors;  // where the records end
     u64 parts;
     u64 most;            // records of an item
     u32* items;          // parts + 1: the first item of each partition, ascending from 0
@@ -66,7 +71,8 @@ WF_DEVICE void partition_items_body(const PartitionItems& p) {
     u32 before = 0;
     for (u64 first = 0; first < p.parts; first += PARTITION_PLACES_THREADS) {
         const u64 part = first + threadIdx.x;
-        const u32 count = part < p.parts ? u32(divide_up(p.cursors[part] - p.begins[part], p.most)) : 0;
+        const u64 records = part < p.parts ? partition_end(p.begins, p.cursors, part) - p.begins[part] : 0;
+        const u32 count = u32(divide_up(records, p.most));
         u32 total;
         const u32 begin = before + block_scan<PARTITION_PLACES_THREADS, u32>(count, total);
         if (part < p.parts) p.items[part] = begin;

@@ -87,7 +87,7 @@ fn run() -> Outcome<ExitCode> {
         ([], _) => vec![1_000_000],
         (rows, _) => rows.to_vec(),
     };
-    let bench = Bench::new(session, device, options);
+    let bench = Bench::new(session, device, options)?;
     for rows in rows {
         if bench.options.sweeps.is_empty() {
             for operator in OPERATORS {

@@ -15,7 +15,6 @@ mod cells;
 mod expected;
 mod feeds;
 mod partitioned;
-mod record;
 mod registers;
 
 use std::sync::Arc;
@@ -28,8 +27,9 @@ use super::emit::Emitter;
 use super::flow::{Flow, Source};
 use super::generator::{Generator, Pass};
 use super::groups::{Accumulator, GroupKeys, GroupSlots, Occupancy};
-use super::kernel::{Control, Generated, Retry, THREADS, items_for};
+use super::kernel::{Control, Generated, Retry, THREADS, items_for, most_shared};
 use super::keys::{KeyLayout, NullKeys};
+use super::spread::Rows;
 use crate::column::Relation;
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{ErrorKind, Result};
@@ -111,8 +111,6 @@ pub(crate) enum Attempt {
 
 /// Most bytes of shared memory for cells of which several blocks share a multiprocessor.
 const CELL_BYTES: u64 = 48 << 10;
-/// Shared memory that kernels take besides what they ask for.
-const RESERVED: u64 = 4096;
 /// Threads of a block with cells, which may have a multiprocessor's shared memory to itself.
 const LARGE_BLOCK: u32 = 1024;
 /// Accumulators of which the registers of such a block hold the arguments.
@@ -128,28 +126,22 @@ const ROOM: u64 = 4;
 #[derive(Clone, Copy)]
 struct Kernel<'a> {
     feeds: &'a [Feed],
-    /// Names of control words, and of each accumulator's array and exponent.
-    control: &'a str,
+    /// Names of each accumulator's array and exponent.
     accumulators: &'a [String],
     exponents: &'a [String],
-    /// Declarations, loads ahead of a thread's rows, and what is done for a row; it breaks where the row goes.
-    head: &'a str,
-    prologue: &'a str,
-    statements: &'a str,
-    /// Rows of a thread per tile.
-    items: u32,
+    rows: Rows<'a>,
 }
 
 impl Kernel<'_> {
     /// Statement that notes why the result does not count.
     fn flag(&self, condition: &str, bit: u32) -> String {
-        format!("if ({condition}) atomicOr((u32*)({} + 1), {bit}u);", self.control)
+        self.rows.flag(condition, bit)
     }
 
     /// Statement that leaves the loop over tiles once a table is full: the result is void, and every further row would
     /// probe in vain.
     fn give_up(&self) -> String {
-        let flag = format!("load_relaxed((u32*)({} + 1))", self.control);
+        let flag = format!("load_relaxed((u32*)({} + 1))", self.rows.control);
         format!("if (__any_sync(FULL_WARP, ({flag} & {}u) != 0)) break;\n", Retry::TABLE_FULL)
     }
 }
@@ -259,7 +251,9 @@ fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expec
             let copies = cells.most_copies(domain, CELL_BYTES);
             return Sink::Cells { cells, copies };
         }
-        if cells.bytes(domain, 1) <= all && rows >= domain.saturating_mul(64) {
+        // Every block writes its cells out; of keys alone, those are bits.
+        let worthwhile = if feeds.is_empty() { 8 } else { 64 };
+        if cells.bytes(domain, 1) <= all && rows >= domain.saturating_mul(worthwhile) {
             return Sink::Cells { cells, copies: 1 };
         }
     } else if let Some(groups) = expected.groups.filter(|_| !text) {
@@ -424,25 +418,21 @@ fn attempt(
     };
     let kernel = Kernel {
         feeds: &shape.feeds,
-        control: &pointer,
         accumulators: &pointers,
         exponents: &exponents,
-        head: &head,
-        prologue: &prologue,
-        statements: &statements,
-        items,
+        rows: Rows { control: &pointer, head: &head, prologue: &prologue, statements: &statements, key: &key, items },
     };
     let mut retry = None;
     if rows > 0 || matches!(sink, Sink::Registers) {
         if let (Sink::Partitioned(plan), Some(names)) = (&sink, &partitions) {
             let target = Target { found: &found, fresh: &fresh };
-            match plan.run(device, &mut prepared, names, &kernel, &control, &key, &target) {
+            match plan.run(device, &mut prepared, names, &kernel, &control, &target) {
                 Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => return Ok(Tried::NoRoom),
                 done => retry = Some(done?),
             }
         } else {
             let launch = |stem: &str, text: String, threads: u32, shared: u64| -> Result<bool> {
-                let tiles = rows.div_ceil(u64::from(kernel.items * threads));
+                let tiles = rows.div_ceil(u64::from(items * threads));
                 let kernel = Generated::with_threads(device, stem, &prepared, &text, threads)?;
                 kernel.fill(device, tiles, shared as u32)?;
                 Ok(text.contains("fail("))
@@ -517,11 +507,6 @@ pub(crate) fn plain_column(flow: &Flow, expr: &Expr) -> Option<usize> {
 /// Whether the flow is nothing but a relation in place.
 fn is_in_place(flow: &Flow) -> bool {
     flow.steps.is_empty() && matches!(&flow.source, Source::Relation(relation) if Relation::is_dense(relation))
-}
-
-/// Dynamic shared memory that a block may ask for.
-fn most_shared(device: &Device) -> u64 {
-    u64::from(device.properties().shared_per_block).saturating_sub(RESERVED)
 }
 
 /// Most rows that a thread of a block of [`THREADS`] sees. There is a block for each multiprocessor at least, and they take

@@ -17,8 +17,9 @@ const INCLUDES: [&str; 8] =
     ["prelude.cuh", "arith.cuh", "decimal.cuh", "text.cuh", "time.cuh", "pipeline.cuh", "keys.cuh", "compact.cuh"];
 
 /// Families that few kernels need, with what the names of their functions begin with.
-const RARE_INCLUDES: [(&str, &str); 8] = [
+const RARE_INCLUDES: [(&str, &str); 9] = [
     ("partition_", "partition.cuh"),
+    ("meet_", "meet.cuh"),
     ("format_", "format.cuh"),
     ("parse_", "parse.cuh"),
     ("parse_", "parse_time.cuh"),
@@ -56,6 +57,8 @@ impl Retry {
     pub(crate) const COLLISION: u32 = 4;
     /// A partition has more rows than a sample promised.
     pub(crate) const PARTITION_FULL: u32 = 8;
+    /// Of a join: a key has several rows.
+    pub(crate) const REPEATED: u32 = 16;
 
     pub(crate) fn has(self, bit: u32) -> bool {
         self.0 & bit != 0
@@ -156,6 +159,14 @@ impl Generated {
         // from the same row counts that bound the kernel's loops.
         unsafe { device.launch(&self.kernel, grid, &self.arguments) }
     }
+}
+
+/// Shared memory that kernels take besides what they ask for.
+const RESERVED: u64 = 4096;
+
+/// Dynamic shared memory that a block may ask for.
+pub(crate) fn most_shared(device: &Device) -> u64 {
+    u64::from(device.properties().shared_per_block).saturating_sub(RESERVED)
 }
 
 /// Rows of a thread per tile, so that the eager loads of one row × rows stay in registers.

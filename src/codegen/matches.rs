@@ -41,7 +41,7 @@ struct Parts {
 
 impl Parts {
     fn new(device: &Device, mut generator: Generator<'_>, values: Vec<Value>, rows: u64) -> Result<Self> {
-        let places: Vec<_> = values.into_iter().map(|value| place(value, Codes::Keep, &mut generator)).collect();
+        let places: Vec<_> = values.into_iter().map(|value| place(value, Codes::Keep, &mut generator.params)).collect();
         let stores = places.iter().map(store).collect();
         let control = Control::new(device)?;
         let pointer = generator.params.pointer("u64", &control.0, 0);

@@ -16,7 +16,7 @@ use super::flow::Flow;
 use super::generator::{Generator, Pass, Prepared};
 use super::kernel::{Control, Generated, THREADS, items_for};
 use super::marks::Marks;
-use super::params::Later;
+use super::params::{Later, Params};
 use super::value::{Value, widen};
 use crate::column::{Column, Encoding, Repr, Stats};
 use crate::device::{Buffer, Device};
@@ -79,7 +79,7 @@ pub(crate) fn materialize(
         generator.stages(Pass::Decide, &mut write)?;
     }
     let values = outputs(&mut generator, &mut write)?;
-    let places: Vec<_> = values.into_iter().map(|value| place(value, codes, &mut generator)).collect();
+    let places: Vec<_> = values.into_iter().map(|value| place(value, codes, &mut generator.params)).collect();
     let mut stores = String::new();
     for place in &places {
         stores.push_str(&store(place));
@@ -256,12 +256,12 @@ fn compacting_body(
     )
 }
 
-pub(super) fn place(value: Value, codes: Codes, generator: &mut Generator<'_>) -> Place {
+pub(super) fn place(value: Value, codes: Codes, params: &mut Params) -> Place {
     let as_codes = codes == Codes::Keep && value.dictionary.is_some();
     let repr = Repr::of(&value.dtype).expect("the planner admits only types with a representation");
     let ctype = if as_codes { "u32" } else { repr.device_type() };
-    let data = generator.params.later(&format!("{ctype}*"));
-    let validity = value.valid.as_ref().map(|_| generator.params.later("u8*"));
+    let data = params.later(&format!("{ctype}*"));
+    let validity = value.valid.as_ref().map(|_| params.later("u8*"));
     Place { value, ctype, data, validity }
 }
 

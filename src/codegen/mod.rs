@@ -17,10 +17,13 @@ mod keys;
 mod marks;
 mod matches;
 mod materialize;
+mod meet;
 mod order;
 mod params;
 mod powers;
+mod record;
 mod selectivity;
+mod spread;
 mod value;
 
 pub(crate) use aggregate::{
@@ -35,6 +38,8 @@ pub(crate) use groups::{Accumulator, GroupOutput, OutputKind, decimal_average};
 pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value};
 pub(crate) use matches::{materialize_marked, materialize_matches};
 pub(crate) use materialize::{Codes, for_each, materialize};
+pub(crate) use meet::{Meeting, Origin, meet};
 pub(crate) use order::{Direction, NullsPlace, emit_words, emit_words_of};
 pub(crate) use selectivity::selectivity;
+pub(crate) use spread::pays_from;
 pub(crate) use value::{Value, repr_bounds, widen};

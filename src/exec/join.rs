@@ -12,7 +12,7 @@
 //! Where a semi, anti or mark join keeps the rows of the far smaller side, that side is built, and the other side's
 //! pipeline marks the rows that it matches.
 //!
-//! Pairs of row numbers are `join_pairs.rs`'s.
+//! Inner joins of two large sides are made by partitions (`join_meet.rs`). Pairs of row numbers are `join_pairs.rs`'s.
 
 use std::sync::Arc;
 
@@ -45,12 +45,12 @@ const SEEN_ALWAYS: u64 = 1 << 22;
 const SEEN_PER_ROW: u64 = 8;
 
 /// The inputs of a join by their part in it.
-struct Sides {
-    build: Flow,
-    build_keys: Vec<Expr>,
-    probe: Flow,
-    probe_keys: Vec<Expr>,
-    place: BuildSide,
+pub(super) struct Sides {
+    pub(super) build: Flow,
+    pub(super) build_keys: Vec<Expr>,
+    pub(super) probe: Flow,
+    pub(super) probe_keys: Vec<Expr>,
+    pub(super) place: BuildSide,
 }
 
 impl Sides {
@@ -135,7 +135,8 @@ fn not_in_some(join: &Join, filter: &Expr) -> Join {
 }
 
 impl Runner {
-    pub(super) fn join(&self, join: &Join) -> Result<Flow> {
+    /// The join's rows. `readers` are all expressions that read them, where that is known.
+    pub(super) fn join(&self, join: &Join, readers: Option<&[Expr]>) -> Result<Flow> {
         use JoinType::*;
         let conditional;
         let join = match &join.filter {
@@ -146,6 +147,9 @@ impl Runner {
             _ => join,
         };
         let sides = Sides::of(join, self.flow(&join.left)?, self.flow(&join.right)?);
+        if let Some(flow) = self.met(join, &sides, readers)? {
+            return Ok(flow);
+        }
         let build_left = sides.place == BuildSide::Left;
         let preserved = match join.join_type {
             Left => Preserved { probe: !build_left, build: build_left },
@@ -352,7 +356,7 @@ fn assumed(flow: &Flow, keys: &[Expr]) -> Result<Assumed> {
 }
 
 /// For each of the build side's columns the key that it is, if the probe side's is a column of the same type.
-fn keys_of(sides: &Sides, layout: &KeyLayout) -> Result<Vec<Option<usize>>> {
+pub(super) fn keys_of(sides: &Sides, layout: &KeyLayout) -> Result<Vec<Option<usize>>> {
     let (build, probe) = (sides.build.schema(), sides.probe.schema());
     let mut keys_of = vec![None; build.fields().len()];
     // Equal hashes are not equal keys, and equal floats may differ in sign.
@@ -379,7 +383,7 @@ fn only_payload(build: &Relation, keys_of: &[Option<usize>]) -> Option<usize> {
     (build.indices[*index].is_none() && column.validity.is_none() && matches!(column.width(), 4 | 8)).then_some(at)
 }
 
-fn null_keys(join: &Join) -> NullKeys {
+pub(super) fn null_keys(join: &Join) -> NullKeys {
     match join.null_equality {
         NullEquality::NullEqualsNothing => NullKeys::Skipped,
         NullEquality::NullEqualsNull => NullKeys::Equal,
@@ -402,7 +406,7 @@ fn emit_key(
 }
 
 /// What has to hold of a pair besides equal keys; a hashed key only says that the keys may be equal.
-fn residual(join: &Join, nulls: NullKeys, exact: bool) -> Result<Option<Residual>> {
+pub(super) fn residual(join: &Join, nulls: NullKeys, exact: bool) -> Result<Option<Residual>> {
     let same = match nulls {
         NullKeys::Skipped => Operator::Eq,
         NullKeys::Equal => Operator::IsNotDistinctFrom,

@@ -3,6 +3,7 @@
 mod aggregate;
 mod grouping;
 mod join;
+mod join_meet;
 mod join_pairs;
 mod regroup;
 mod rows;

@@ -53,12 +53,16 @@ impl Runner {
             }
             LogicalPlan::SubqueryAlias(alias) => Ok(self.flow(&alias.input)?.renamed(alias.schema.clone())),
             LogicalPlan::Projection(project) => {
-                Ok(self.flow(&project.input)?.project(project.expr.clone(), project.schema.clone()))
+                let input = match project.input.as_ref() {
+                    LogicalPlan::Join(join) => self.join(join, Some(&project.expr))?,
+                    other => self.flow(other)?,
+                };
+                Ok(input.project(project.expr.clone(), project.schema.clone()))
             }
             LogicalPlan::Filter(filter) => Ok(self.flow(&filter.input)?.filter(filter.predicate.clone())),
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
             LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input),
-            LogicalPlan::Join(join) => self.join(join),
+            LogicalPlan::Join(join) => self.join(join, None),
             LogicalPlan::Sort(sort) => self.sort(sort),
             LogicalPlan::Window(window) => self.window(window),
             LogicalPlan::Limit(limit) => {

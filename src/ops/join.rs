@@ -98,6 +98,11 @@ pub(crate) struct Payload<'a> {
     pub(crate) width: usize,
 }
 
+/// Whether the table of so many rows has a slot for each key of a domain.
+pub(crate) fn is_direct(domain: u64, rows: u64) -> bool {
+    domain <= DIRECT_ALWAYS.max(rows.saturating_mul(DIRECT_SLOTS_PER_ROW)) && domain < 1 << 31
+}
+
 impl JoinTable {
     /// Builds a table. Waits for the device once, and once more where keys repeat and their rows are wanted.
     pub(crate) fn build(
@@ -112,8 +117,7 @@ impl JoinTable {
         assert!(keys.valid.is_none_or(|v| v.len() as u64 >= rows), "{rows} rows of validity");
         assert!(payload.is_none_or(|p| matches!(p.width, 4 | 8)), "a payload of {payload:?}");
         let build = Build { device, keys, wanted, payload };
-        let most = DIRECT_ALWAYS.max(rows.saturating_mul(DIRECT_SLOTS_PER_ROW));
-        if let Some(domain) = keys.domain.filter(|&domain| domain <= most && domain < 1 << 31)
+        if let Some(domain) = keys.domain.filter(|&domain| is_direct(domain, rows))
             && let Some(table) = build.direct(domain)?
         {
             return Ok(table);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use warpframe::arrow::array::*;
 use warpframe::arrow::compute::take_record_batch;
 use warpframe::arrow::datatypes::{DataType, Float64Type, Int64Type, UInt32Type, UInt64Type};
+use warpframe::device::DeviceKind;
 use warpframe::prelude::*;
 use warpframe::{ErrorKind, Result};
 
@@ -85,13 +86,15 @@ fn columns_from_all_over_the_place_are_brought_two_by_two() -> Result<()> {
         found.extend((0..batch.num_rows()).map(row));
     }
     assert_eq!(found, expected);
-    // Of three columns of 8 bytes without nulls, two; an expression is no column.
-    assert_eq!(brought(), 1);
+    // Of three columns of 8 bytes without nulls, two; an expression is no column. Where the columns fit the second-level cache, as
+    // so few rows do elsewhere than on the simulator, none.
+    let expected = |times: u64| if pair.gpu().kind() == DeviceKind::Sim { times } else { 0 };
+    assert_eq!(brought(), expected(1));
     agree(&pair, "order", |t| t.sort([asc(col("order"))]))?;
-    assert_eq!(brought(), 2);
+    assert_eq!(brought(), expected(2));
     // Neighbours stay neighbours.
     agree(&pair, "a", |t| t.sort([asc(col("a"))]))?;
-    assert_eq!(brought(), 2);
+    assert_eq!(brought(), expected(2));
     Ok(())
 }
 

@@ -44,7 +44,7 @@ pub(super) fn body(kernel: &Kernel<'_>, extra: &Extra<'_>, slot: &str) -> String
         update.push_str(&format!("if ((u32)row < {first}[slot]) atomicMin({first} + slot, (u32)row);\n"));
     }
     // Once the table is full the result is void, and every further row would probe in vain.
-    let flag = format!("load_relaxed((u32*)({} + 1))", kernel.control);
+    let flag = format!("load_relaxed((u32*)({} + 1))", kernel.rows.control);
     let give_up = format!("if (__any_sync(FULL_WARP, ({flag} & {}u) != 0)) break;\n", Retry::TABLE_FULL);
     format!(
         "constexpr int ITEMS = {items};\n{head}\
@@ -58,11 +58,11 @@ pub(super) fn body(kernel: &Kernel<'_>, extra: &Extra<'_>, slot: &str) -> String
          __syncwarp(FULL_WARP);\n\
          if (slot != HASH_NONE) {{\n{update}}}\n\
          if (lost) atomicOr((u32*)({control} + 1), {inexact}u);\n}}\n}}\n",
-        control = kernel.control,
-        items = kernel.items,
-        head = kernel.head,
-        prologue = kernel.prologue,
-        statements = kernel.statements,
+        control = kernel.rows.control,
+        items = kernel.rows.items,
+        head = kernel.rows.head,
+        prologue = kernel.rows.prologue,
+        statements = kernel.rows.statements,
         inexact = Retry::INEXACT,
     )
 }

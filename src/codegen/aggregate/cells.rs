@@ -279,9 +279,9 @@ pub(super) fn direct_body(
         },
     );
     let statements =
-        format!("{}const u32 cell = (u32){key} * COPIES + threadIdx.x % COPIES;\n{update}", kernel.statements);
+        format!("{}const u32 cell = (u32){key} * COPIES + threadIdx.x % COPIES;\n{update}", kernel.rows.statements);
     let declare = cells.declare(kernel, slots, copies);
-    let loop_ = striding_body(kernel.head, kernel.items, kernel.prologue, &statements);
+    let loop_ = striding_body(kernel.rows.head, kernel.rows.items, kernel.rows.prologue, &statements);
     format!(
         "{declare}{loop_}__syncthreads();  // all rows are in\n\
          for (u32 slot = threadIdx.x; slot < slots; slot += THREADS) {{\n\
@@ -317,9 +317,9 @@ pub(super) fn hash_body(
          for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nconst u32 slot = slot_of[k];\nbool lost = false;\n\
          if (slot != CELL_NONE) do {{\n{declare}{statements}{assign}{update}}} while (0);\n{lost}\n}}\n}}\n",
         // Behind the loads, so that the flag comes with them.
-        prologue = kernel.prologue,
+        prologue = kernel.rows.prologue,
         give_up = kernel.give_up(),
-        statements = kernel.statements,
+        statements = kernel.rows.statements,
         slots = hash_slots(kernel, "ITEMS"),
         declare = hoisted.declare,
         assign = hoisted.assign,
@@ -329,8 +329,8 @@ pub(super) fn hash_body(
     format!(
         "constexpr int ITEMS = {};\n{}{}{rows}__syncthreads();  // all rows are in\n\
          for (u32 slot = threadIdx.x; slot <= slots; slot += THREADS) if ({}) {{\n{}{}}}\n",
-        kernel.items,
-        kernel.head,
+        kernel.rows.items,
+        kernel.rows.head,
         cells.declare(kernel, &slots.to_string(), copies),
         cells.present(),
         table.insert(kernel),

@@ -2,11 +2,12 @@
 
 use datafusion::logical_expr::Expr;
 
-use super::{Attempt, FloatSums, Manner, Tried, attempt, partitioned};
+use super::{Attempt, FloatSums, Manner, Tried, attempt};
 use crate::codegen::arena::Arena;
 use crate::codegen::flow::{Flow, Source};
 use crate::codegen::kernel::Retry;
 use crate::codegen::materialize::{Codes, materialize};
+use crate::codegen::spread::pays_from;
 use crate::device::{Device, DeviceKind};
 use crate::error::Result;
 
@@ -14,6 +15,9 @@ use crate::error::Result;
 const SAMPLED_FROM: u64 = 1 << 18;
 /// Groups of a sample from which on half of it is looked at, too.
 const HALVED_FROM: u64 = 256;
+/// Where few groups have most rows, a sample so many times larger tells how many others there are; of at most such a part of all
+/// rows.
+const SKEWED_SAMPLE: u64 = 16;
 /// Capacity of the first hash table tried.
 const FIRST_CAPACITY: u64 = 1 << 20;
 
@@ -55,26 +59,33 @@ pub(super) fn samplable(device: &Device, flow: &Flow) -> bool {
 }
 
 fn sampled_from(device: &Device) -> u64 {
-    SAMPLED_FROM.min(partitioned::from(device.kind() == DeviceKind::Sim))
+    SAMPLED_FROM.min(pays_from(device.kind() == DeviceKind::Sim))
 }
 
 /// Counts the groups of the first rows, and concludes how many there are.
 pub(super) fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
     let mut expected = Expected { sampled: true, ..Expected::nothing(flow) };
     let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
-    let sample = sampled_from(device) / 4;
     let first = |rows: u64| Flow { source: Source::Relation(relation.slice(0, Some(rows))), ..flow.clone() };
-    if let Some(found) = count(device, &first(sample), groups, seed)? {
+    let mut sample = sampled_from(device) / 4;
+    loop {
+        let Some(found) = count(device, &first(sample), groups, seed)? else { return Ok(expected) };
         let half = match found > HALVED_FROM {
             true => count(device, &first(sample / 2), groups, seed)?,
             false => None,
         };
+        let uniform = groups_behind(found, sample);
+        let larger = sample * SKEWED_SAMPLE;
+        if larger <= rows / SKEWED_SAMPLE && half.is_some_and(|half| is_skewed(half, found, sample)) {
+            sample = larger;
+            continue;
+        }
         let skewed = half.map_or(0, |half| groups_beyond(half, found));
-        let groups = groups_behind(found, sample).max(skewed).min(rows);
+        let groups = uniform.max(skewed).min(rows);
         expected.groups = Some(groups);
         expected.capacity = (2 * groups).next_power_of_two().max(FIRST_CAPACITY);
+        return Ok(expected);
     }
-    Ok(expected)
 }
 
 /// How many groups the flow's rows have.
@@ -92,13 +103,19 @@ fn count(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Opt
     Ok(Some(materialize(device, "aggregate", &slots, Codes::Keep, |_, _| Ok(vec![]))?.0))
 }
 
+/// Whether half of a sample, and all of it, show numbers of groups that do not come of equally frequent ones: those would all
+/// have been seen, and yet there are more and more.
+fn is_skewed(half: u64, seen: u64, sample: u64) -> bool {
+    seen < sample / 4 && seen as f64 > 1.05 * half as f64 && groups_behind(half, sample / 2) < seen
+}
+
 /// How many groups there are where a few of them have most rows and the others are equally frequent, if half of a sample
 /// shows `half` of them and all of it `seen`: each half meets half/groups of the other's (Petersen's estimate of a population from
-/// what is caught twice). 0 where next to none is met twice, which says nothing.
+/// what is caught twice), and somewhat more: twice the standard deviation. 0 where next to none is met twice, which says nothing.
 fn groups_beyond(half: u64, seen: u64) -> u64 {
     let twice = (2 * half).saturating_sub(seen) as f64;
-    let least = twice - twice.sqrt();
-    if least < 1.0 { 0 } else { (half as f64 * half as f64 / least) as u64 }
+    let least = twice - 2.0 * twice.sqrt();
+    if least < 1.0 { 0 } else { (1.1 * half as f64 * half as f64 / least) as u64 }
 }
 
 /// How many equally frequent groups show `seen` of them in `sample` rows: the solution of seen = g·(1 − e^(−sample/g)),
@@ -127,15 +144,27 @@ mod tests {
     #[test]
     fn groups_are_estimated_whether_or_not_one_has_most_rows() {
         for groups in [500.0, 1e4, 1e5, 1e6, 4e6] {
-            for hot in [0.0, 0.5, 0.9] {
-                let (half, seen) = (shown(groups, hot, 32_768.0), shown(groups, hot, 65_536.0));
-                let found = groups_behind(seen, 65_536).max(groups_beyond(half, seen)) as f64;
-                // Of rare groups next to none is seen twice.
-                let twice = (2 * half).saturating_sub(seen);
-                assert!(found > 0.9 * groups || twice < 16, "{groups} groups, {hot} hot: {found}");
-                assert!(found < 2.0 * groups + 10.0 || twice < 16, "{groups} groups, {hot} hot: {found}");
+            for hot in [0.0, 0.5, 0.9, 0.99] {
+                let sampled = |sample: u64| {
+                    let (half, seen) = (shown(groups, hot, sample as f64 / 2.0), shown(groups, hot, sample as f64));
+                    (half, seen, sample)
+                };
+                let (half, seen, sample) = match sampled(65_536) {
+                    (half, seen, sample) if is_skewed(half, seen, sample) => sampled(sample * SKEWED_SAMPLE),
+                    small => small,
+                };
+                let found = groups_behind(seen, sample).max(groups_beyond(half, seen)) as f64;
+                assert!(found > groups, "{groups} groups, {hot} hot: {found}");
+                assert!(found < 5.0 * groups, "{groups} groups, {hot} hot: {found}");
+                assert!(hot > 0.5 || found < 1.5 * groups, "{groups} groups, {hot} hot: {found}");
             }
         }
-        assert_eq!((groups_beyond(100, 200), groups_beyond(100, 100)), (0, 111));
+        // Equally frequent groups ask for no second sample.
+        assert!(
+            ![500.0, 1e4, 1e5, 1e6]
+                .map(|g| is_skewed(shown(g, 0.0, 32_768.0), shown(g, 0.0, 65_536.0), 65_536))
+                .contains(&true)
+        );
+        assert_eq!((groups_beyond(100, 200), groups_beyond(100, 100)), (0, 137));
     }
 }

@@ -54,9 +54,14 @@ pub(super) fn body(kernel: &Kernel<'_>, partials: &str, per_thread: u64) -> Stri
         ));
         word += words;
     }
-    let loop_ = striding_body(kernel.head, kernel.items, kernel.prologue, &format!("{}{update}", kernel.statements));
+    let loop_ = striding_body(
+        kernel.rows.head,
+        kernel.rows.items,
+        kernel.rows.prologue,
+        &format!("{}{update}", kernel.rows.statements),
+    );
     format!(
         "u64* const partials = {partials};\n{declare}{loop_}{publish}if (last_block({} + 2)) {{\n{combine}}}\n",
-        kernel.control
+        kernel.rows.control
     )
 }

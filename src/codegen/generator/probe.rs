@@ -336,7 +336,7 @@ impl Generator<'_> {
     }
 
     /// Emits the key, breaking where it is null or out of the layout's range.
-    fn key(&mut self, layout: &KeyLayout, values: &[Value], out: &mut Emitter) -> String {
+    pub(crate) fn key(&mut self, layout: &KeyLayout, values: &[Value], out: &mut Emitter) -> String {
         for (value, field) in values.iter().zip(&layout.fields) {
             if let (Some(valid), false) = (&value.valid, field.nullable) {
                 out.line(format!("if (!({valid})) break;"));

@@ -1,7 +1,6 @@
 //! What travels of a row to its partition: a few 32-bit words, its key first.
 
-use super::feeds::Feed;
-use crate::codegen::value::Value;
+use super::value::Value;
 use crate::column::Repr;
 
 /// Words of a record: more, and a tile holds too few rows.
@@ -61,28 +60,39 @@ fn code_of(value: &Value) -> &str {
 }
 
 impl Record {
-    /// `None`: it would be too wide, or a value has no fixed width.
-    pub(super) fn of(feeds: &[Feed], dense: bool) -> Option<Record> {
+    /// A record of nothing but a key: of one word where it is dense, else mixed, of two.
+    pub(super) fn keyed(dense: bool) -> Record {
         let key = if dense { 1 } else { 2 };
-        let mut record = Record { key, values: vec![], flags: vec![], words: key };
-        for feed in feeds {
-            if let Some(value) = &feed.value {
-                if value.repr == Repr::View && value.dictionary.is_none() {
-                    return None;
-                }
-                let code = code_of(value).to_string();
-                if !record.values.iter().any(|(known, ..)| *known == code) {
-                    let carry = Carry::of(value);
-                    record.values.push((code, carry, record.words));
-                    record.words += carry.words();
-                }
-            }
-            if let Some(valid) = feed.valid.as_ref().filter(|valid| !record.flags.contains(valid)) {
-                record.flags.push(valid.clone());
-            }
+        Record { key, values: vec![], flags: vec![], words: key }
+    }
+
+    /// Takes a value along, without its validity. Not where it has no fixed width.
+    #[must_use]
+    pub(super) fn takes(&mut self, value: &Value) -> bool {
+        if value.repr == Repr::View && value.dictionary.is_none() {
+            return false;
         }
-        record.words += usize::from(!record.flags.is_empty());
-        (record.words <= MOST_WORDS && record.flags.len() <= 32).then_some(record)
+        let code = code_of(value).to_string();
+        if !self.values.iter().any(|(known, ..)| *known == code) {
+            let carry = Carry::of(value);
+            let last = self.values.last().map_or(self.key, |(_, carry, at)| at + carry.words());
+            self.values.push((code, carry, last));
+            self.words += carry.words();
+        }
+        true
+    }
+
+    /// Takes a condition along.
+    pub(super) fn takes_flag(&mut self, condition: &str) {
+        if !self.flags.iter().any(|flag| flag == condition) {
+            self.words += usize::from(self.flags.is_empty());
+            self.flags.push(condition.to_string());
+        }
+    }
+
+    /// Whether it is narrow enough.
+    pub(super) fn fits(&self) -> bool {
+        self.words <= MOST_WORDS && self.flags.len() <= 32
     }
 
     /// Statements that store a row's key to the array `to` of words.
@@ -119,8 +129,8 @@ impl Record {
         text
     }
 
-    /// Statements that give a record's values names again, and the feeds that speak of those.
-    pub(super) fn emit_load(&self, from: &str, feeds: &[Feed]) -> (String, Vec<Feed>) {
+    /// Statements that give the values of the record `from` names again, which begin with `prefix`.
+    pub(super) fn emit_load(&self, from: &str, prefix: &str) -> String {
         let mut text = String::new();
         let wide = |at: usize| format!("((u64){from}[{at}] | (u64){from}[{}] << 32)", at + 1);
         for (i, (_, carry, at)) in self.values.iter().enumerate() {
@@ -132,29 +142,32 @@ impl Record {
                 Carry::Word64 => ("u64", wide(*at)),
                 Carry::Word128 => ("i128", format!("i128(make_u128({}, {}))", wide(at + 2), wide(*at))),
             };
-            text.push_str(&format!("const {ctype} carried{i} = {value};\n"));
+            text.push_str(&format!("const {ctype} {prefix}{i} = {value};\n"));
         }
         for bit in 0..self.flags.len() {
-            text.push_str(&format!("const bool flag{bit} = ({from}[{}] >> {bit} & 1) != 0;\n", self.words - 1));
+            text.push_str(&format!(
+                "const bool {prefix}_flag{bit} = ({from}[{}] >> {bit} & 1) != 0;\n",
+                self.words - 1
+            ));
         }
-        let renamed = |feed: &Feed| {
-            let mut feed = feed.clone();
-            feed.valid = feed.valid.map(|valid| {
-                let bit = self.flags.iter().position(|flag| *flag == valid);
-                format!("flag{}", bit.expect("every condition is in the record"))
-            });
-            feed.value = feed.value.map(|value| {
-                let at = self.values.iter().position(|(code, ..)| *code == code_of(&value));
-                let at = at.expect("every value is in the record");
-                let mut value = value;
-                match &mut value.dictionary {
-                    Some(input) => input.code = format!("carried{at}"),
-                    None => value.code = format!("(({})carried{at})", value.repr.device_type()),
-                }
-                value
-            });
-            feed
-        };
-        (text, feeds.iter().map(renamed).collect())
+        text
+    }
+
+    /// The value as it is called behind [`Record::emit_load`]. Its validity is called as before.
+    pub(super) fn loaded(&self, value: &Value, prefix: &str) -> Value {
+        let at = self.values.iter().position(|(code, ..)| *code == code_of(value));
+        let at = at.expect("every value is in the record");
+        let mut value = value.clone();
+        match &mut value.dictionary {
+            Some(input) => input.code = format!("{prefix}{at}"),
+            None => value.code = format!("(({}){prefix}{at})", value.repr.device_type()),
+        }
+        value
+    }
+
+    /// The same of a condition.
+    pub(super) fn loaded_flag(&self, condition: &str, prefix: &str) -> String {
+        let bit = self.flags.iter().position(|flag| flag == condition);
+        format!("{prefix}_flag{}", bit.expect("every condition is in the record"))
     }
 }

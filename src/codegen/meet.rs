@@ -1,0 +1,491 @@
+//! Inner joins of two large sides: rows of both are spread over partitions by key, with all that is wanted of them, and each
+//! partition's sides meet in shared memory, so that no row costs an access to memory of its own.
+//!
+//! ```text
+//!   build   spread by key (spread.rs)    7 | 3 9 | …
+//!   probe   spread by key                7 7 | 9 | …
+//!   meet    a table of a partition's build records in shared memory; its probe records look for theirs, and rows of
+//!           both are written side by side, a tile's together (kernels/meet.cuh)
+//! ```
+//!
+//! At first it is taken that no key has two build rows; if one has, the sides meet once more, and every probe record counts its
+//! matches before it writes them. The order of the result is not determined.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
+
+use super::emit::Emitter;
+use super::flow::Flow;
+use super::generator::{Generator, Pass, Prepared};
+use super::kernel::{Control, Generated, Retry, items_for, most_shared};
+use super::keys::KeyLayout;
+use super::materialize::{Codes, Place, allocate, finish, place, store};
+use super::params::Params;
+use super::spread::{MOST_PARTS, Records, Rows, SHARED_ON_SIMULATOR, Spread, SpreadNames};
+use super::value::Value;
+use crate::column::Column;
+use crate::device::{Device, DeviceKind};
+use crate::error::{Error, ErrorKind, Result};
+
+const OPERATOR: &str = "join";
+/// Build rows of a partition that are aimed at: 100M probes of 10M rows took 2.95 ms in 1024 partitions, 3.2 in 2048 and 3.6 in 512.
+const PART_ROWS: u64 = 12_000;
+/// Slots for each build row.
+const ROOM: f64 = 2.0;
+/// Share of the slots that may be taken.
+const MOST_LOAD: f64 = 0.85;
+/// `MEET_MOST` of the kernels.
+const MOST_ROWS: u64 = 65_535;
+/// Probe records that a thread looks up together. (With 2 it is 1.68, with 8 it is 2.22 ms.)
+const AHEAD: u32 = 4;
+const THREADS: u32 = 1024;
+const THREADS_ON_SIMULATOR: u32 = 128;
+/// A partition of so many times the mean of probe records is shared by several blocks.
+const SKEWED: u64 = 2;
+
+/// Where a column of the result comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Build(usize),
+    Probe(usize),
+    /// The key's field of this number.
+    Key(usize),
+    /// Nobody reads it.
+    Nowhere,
+}
+
+/// What meets.
+pub(crate) struct Meeting<'a> {
+    pub(crate) build: (&'a Flow, &'a [Expr]),
+    pub(crate) probe: (&'a Flow, &'a [Expr]),
+    pub(crate) layout: &'a KeyLayout,
+    /// The number of keys where they number slots themselves.
+    pub(crate) domain: Option<u64>,
+    pub(crate) columns: &'a [(Origin, DataType)],
+}
+
+/// How partitions are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    dense: bool,
+    parts: u64,
+    /// Slots of a partition's table; of dense keys a power of two.
+    slots: u64,
+}
+
+impl Cut {
+    /// `None` where a partition's table would not fit.
+    fn of(device: &Device, rows: u64, domain: Option<u64>) -> Option<Cut> {
+        let shared = match device.kind() {
+            DeviceKind::Sim => SHARED_ON_SIMULATOR,
+            _ => most_shared(device),
+        };
+        let most = shared / 4;
+        if let Some(domain) = domain {
+            let slots = 1 << most.min(MOST_ROWS).ilog2();
+            let parts = domain.div_ceil(slots).max(2);
+            if parts <= MOST_PARTS {
+                return Some(Cut { dense: true, parts, slots });
+            }
+        }
+        let each = PART_ROWS.min((most as f64 / ROOM) as u64);
+        let parts = rows.div_ceil(each).next_power_of_two().clamp(2, MOST_PARTS);
+        let mean = rows.div_ceil(parts) as f64;
+        let slots = ((mean * ROOM) as u64 + 64).min(most);
+        let fits = mean * 1.05 <= slots as f64 * MOST_LOAD && mean * 1.05 < MOST_ROWS as f64;
+        fits.then_some(Cut { dense: false, parts, slots })
+    }
+
+    fn part(self) -> (usize, u32) {
+        if self.dense { (0, self.slots.ilog2()) } else { (1, 32 - self.parts.ilog2()) }
+    }
+
+    /// Records of a partition that its table holds.
+    fn most(self) -> u64 {
+        if self.dense { MOST_ROWS } else { ((self.slots as f64 * MOST_LOAD) as u64).min(MOST_ROWS) }
+    }
+}
+
+/// A side's kernels, before they ran.
+struct Side {
+    spread: Spread,
+    names: SpreadNames,
+    prepared: Prepared,
+    pointer: String,
+    head: String,
+    statements: String,
+    key: String,
+    /// The columns that travel, by their place in the result.
+    values: Vec<(usize, Value)>,
+    expected: u64,
+}
+
+impl Side {
+    /// `None`: something of a row has no fixed width, or all together is too wide.
+    fn of(
+        device: &Device,
+        stem: &'static str,
+        (flow, keys): (&Flow, &[Expr]),
+        layout: &KeyLayout,
+        cut: Cut,
+        wanted: &[(usize, usize)],
+        control: &Control,
+    ) -> Result<Option<Side>> {
+        let rows = flow.source.rows();
+        let mut generator = Generator::new(flow);
+        let mut out = Emitter::new("v");
+        generator.stages(Pass::Decide, &mut out)?;
+        let keys = keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
+        let key = generator.key(layout, &keys, &mut out);
+        let mut record = super::record::Record::keyed(cut.dense);
+        let mut values = vec![];
+        for (column, at) in wanted {
+            let value = generator.column(*column, &mut out)?;
+            if !record.takes(&value) {
+                return Ok(None);
+            }
+            if let Some(valid) = &value.valid {
+                record.takes_flag(valid);
+            }
+            values.push((*at, value));
+        }
+        if !record.fits() || generator.makes_text() {
+            return Ok(None);
+        }
+        let pointer = generator.params.pointer("u64", &control.0, 0);
+        let row_count = generator.params.word("u64", rows);
+        let head = format!(
+            "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
+        );
+        let spread = Spread { stem, record, parts: cut.parts, part: cut.part(), rows };
+        let names = spread.declare(&mut generator.params);
+        let prepared = generator.finish(device, &pointer)?;
+        let statements = out.take();
+        Ok(Some(Side {
+            spread,
+            names,
+            prepared,
+            pointer,
+            head,
+            statements,
+            key,
+            values,
+            expected: flow.expected_rows(),
+        }))
+    }
+
+    fn spread(&mut self, device: &Device, sampled: bool) -> Result<Records> {
+        let prologue = std::mem::take(&mut self.prepared.prologue);
+        let rows = Rows {
+            control: &self.pointer,
+            head: &self.head,
+            prologue: &prologue,
+            statements: &self.statements,
+            key: &self.key,
+            items: items_for(self.prepared.eager_bytes),
+        };
+        let step = if sampled { self.spread.first_step() } else { 1 };
+        let records = self.spread.run(device, OPERATOR, &mut self.prepared, &self.names, &rows, step);
+        self.prepared.prologue = prologue;
+        records
+    }
+}
+
+/// Joins. `None`: another way has to be taken, because rows are too wide, keys repeat too often, or memory does not suffice.
+pub(crate) fn meet(device: &Device, meeting: &Meeting<'_>) -> Result<Option<(u64, Vec<Option<Column>>)>> {
+    match attempts(device, meeting) {
+        Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => Ok(None),
+        done => done,
+    }
+}
+
+fn attempts(device: &Device, meeting: &Meeting<'_>) -> Result<Option<(u64, Vec<Option<Column>>)>> {
+    let mut domain = meeting.domain;
+    let mut sampled = true;
+    loop {
+        let control = Control::new(device)?;
+        let Some(cut) = Cut::of(device, meeting.build.0.expected_rows(), domain) else { return Ok(None) };
+        let wanted = |of: fn(Origin) -> Option<usize>| -> Vec<(usize, usize)> {
+            let columns = meeting.columns.iter().enumerate();
+            columns.filter_map(|(at, (from, _))| of(*from).map(|column| (column, at))).collect()
+        };
+        let of_build = wanted(|from| if let Origin::Build(column) = from { Some(column) } else { None });
+        let of_probe = wanted(|from| if let Origin::Probe(column) = from { Some(column) } else { None });
+        let layout = meeting.layout;
+        let build = Side::of(device, "meet_build", meeting.build, layout, cut, &of_build, &control)?;
+        let probe = Side::of(device, "meet_probe", meeting.probe, layout, cut, &of_probe, &control)?;
+        let (Some(mut build), Some(mut probe)) = (build, probe) else { return Ok(None) };
+        let records = Both { build: build.spread(device, sampled)?, probe: probe.spread(device, sampled)? };
+        let together = Together { device, meeting, cut, build: &build, probe: &probe, records, control: &control };
+        match together.run()? {
+            Outcome::Done(rows, columns) => return Ok(Some((rows, columns))),
+            Outcome::Again(retry) if retry.has(Retry::PARTITION_FULL) && sampled => sampled = false,
+            Outcome::Again(retry) if retry.has(Retry::PARTITION_FULL) => {
+                return Err(Error::unsupported(OPERATOR, "a histogram does not agree with its rows"));
+            }
+            // A table that keys number has one slot a key.
+            Outcome::Again(retry) if retry.has(Retry::REPEATED) && cut.dense => domain = None,
+            Outcome::Again(_) => return Ok(None),
+        }
+    }
+}
+
+struct Both {
+    build: Records,
+    probe: Records,
+}
+
+enum Outcome {
+    Done(u64, Vec<Option<Column>>),
+    Again(Retry),
+}
+
+/// Both sides, spread.
+struct Together<'a> {
+    device: &'a Device,
+    meeting: &'a Meeting<'a>,
+    cut: Cut,
+    build: &'a Side,
+    probe: &'a Side,
+    records: Both,
+    control: &'a Control,
+}
+
+impl Together<'_> {
+    fn run(&self) -> Result<Outcome> {
+        // Without repeated keys no more rows come out than go in.
+        let mut capacity = self.probe.spread.rows;
+        let mut repeated = false;
+        loop {
+            let (retry, rows, columns) = self.attempt(capacity, repeated)?;
+            if retry.has(Retry::PARTITION_FULL) || retry.has(Retry::TABLE_FULL) {
+                return Ok(Outcome::Again(retry));
+            }
+            if retry.has(Retry::REPEATED) && !repeated {
+                if self.cut.dense {
+                    return Ok(Outcome::Again(retry));
+                }
+                repeated = true;
+            } else if rows > capacity {
+                capacity = rows;
+            } else {
+                return Ok(Outcome::Done(rows, columns));
+            }
+            self.control.reset()?;
+        }
+    }
+
+    /// The result, if no more rows come out than `capacity`.
+    fn attempt(&self, capacity: u64, repeated: bool) -> Result<(Retry, u64, Vec<Option<Column>>)> {
+        let device = self.device;
+        let processors = u64::from(device.properties().multiprocessors);
+        let most =
+            (SKEWED * self.probe.spread.rows / self.cut.parts).max(self.probe.spread.rows / (4 * processors)).max(1);
+        let items = self.records.probe.partitions.items(device, most)?;
+        let mut params = Params::default();
+        let names = Names::declare(&mut params, self, &items, capacity, most);
+        let mut out = Emitter::new("m");
+        let mut loads = self.build.spread.record.emit_load("build", "b");
+        loads.push_str(&self.probe.spread.record.emit_load("record[k]", "c"));
+        let mut places: Vec<Option<Place>> = vec![];
+        for (at, (from, _)) in self.meeting.columns.iter().enumerate() {
+            let of_side = |side: &Side, prefix: &str| {
+                let (_, value) =
+                    side.values.iter().find(|(column, _)| *column == at).expect("every wanted column travels");
+                let mut loaded = side.spread.record.loaded(value, prefix);
+                loaded.valid = value.valid.as_ref().map(|valid| side.spread.record.loaded_flag(valid, prefix));
+                loaded
+            };
+            let value = match from {
+                Origin::Build(_) => of_side(self.build, "b"),
+                Origin::Probe(_) => of_side(self.probe, "c"),
+                Origin::Key(field) => self.meeting.layout.emit_decode("key", *field, &mut params, &mut out),
+                Origin::Nowhere => {
+                    places.push(None);
+                    continue;
+                }
+            };
+            places.push(Some(place(value, Codes::Keep, &mut params)));
+        }
+        let stores: String = places.iter().flatten().map(store).collect();
+        let decoded = out.take();
+        let key = match self.cut.dense {
+            true => "const u64 key = record[k][0];\n",
+            false => "const u64 key = hash_unmix((u64)record[k][1] << 32 | record[k][0]);\n",
+        };
+        let write = format!("{loads}{}{decoded}{stores}", if decoded.is_empty() { "" } else { key });
+        let mut prepared = Prepared {
+            params,
+            prologue: String::new(),
+            rows: self.probe.spread.rows,
+            eager_bytes: 0,
+            characters: vec![],
+            arena: None,
+            made: None,
+        };
+        let mut outputs = vec![];
+        for place in places.iter().flatten() {
+            outputs.push(allocate(device, OPERATOR, place, Codes::Keep, capacity, &mut prepared)?);
+        }
+        let threads = if device.kind() == DeviceKind::Sim { THREADS_ON_SIMULATOR } else { THREADS };
+        let text = self.text(&names, &write, repeated);
+        let stem = if repeated { "meet_all" } else { "meet" };
+        let kernel = Generated::with_threads(device, stem, &prepared, &text, threads)?;
+        kernel.fill(device, self.records.probe.partitions.most_items(most), self.cut.slots as u32 * 4)?;
+        let (retry, rows) = self.control.read()?;
+        let rows = if device.rehearses() { self.probe.expected } else { rows };
+        let (_, columns) = finish(device, OPERATOR, outputs, rows.min(capacity), capacity, &prepared)?;
+        let mut made = columns.into_iter();
+        let columns = places.iter().map(|place| place.as_ref().and_then(|_| made.next())).collect();
+        Ok((retry, rows, columns))
+    }
+
+    fn text(&self, names: &Names, write: &str, repeated: bool) -> String {
+        let control = &names.control;
+        let flag = |condition: &str, bit: u32| format!("if ({condition}) atomicOr((u32*)({control} + 1), {bit}u);\n");
+        let (find, emit) = match repeated {
+            false => (
+                "u32 found[ITEMS];\n\
+                 meet_find<ITEMS, BUILD, PROBE, DENSE>(table, record, wanted, found);\n\
+                 u32 keep = 0;\n\
+                 #pragma unroll\n\
+                 for (int k = 0; k < ITEMS; ++k) keep |= (found[k] != 0 ? 1u : 0u) << k;\n\
+                 u32 rank[ITEMS];\n\
+                 const u32 kept = tile_ranks<THREADS, ITEMS>(keep, rank);\n"
+                    .to_string(),
+                format!(
+                    "#pragma unroll\n\
+                     for (int k = 0; k < ITEMS; ++k) {{\nconst u64 at = start + rank[k];\n\
+                     if (found[k] != 0 && at < capacity) {{\n\
+                     const u32* const build = table.records + (u64)(found[k] - 1) * BUILD;\n{write}}}\n}}\n"
+                ),
+            ),
+            true => (
+                "u32 own = 0;\n\
+                 #pragma unroll\n\
+                 for (int k = 0; k < ITEMS; ++k) if ((wanted >> k & 1) != 0) {\n\
+                 u32 slot = meet_first(table, record[k][0]);\n\
+                 while (meet_walk<BUILD>(table, slot, record[k]) != 0) {\n++own;\nslot = meet_next(table, slot);\n}\n}\n\
+                 __syncwarp(FULL_WARP);\n\
+                 u32 kept;\n\
+                 const u32 before = block_scan<THREADS, u32>(own, kept);\n"
+                    .to_string(),
+                format!(
+                    "u64 at = start + before;\n\
+                     #pragma unroll\n\
+                     for (int k = 0; k < ITEMS; ++k) if ((wanted >> k & 1) != 0) {{\n\
+                     u32 slot = meet_first(table, record[k][0]);\n\
+                     u32 found = meet_walk<BUILD>(table, slot, record[k]);\n\
+                     while (found != 0) {{\n\
+                     if (at < capacity) {{\n\
+                     const u32* const build = table.records + (u64)((found & 0xFFFFu) - 1) * BUILD;\n{write}}}\n\
+                     ++at;\nslot = meet_next(table, slot);\nfound = meet_walk<BUILD>(table, slot, record[k]);\n}}\n}}\n"
+                ),
+            ),
+        };
+        format!(
+            "constexpr u32 BUILD = {build}, PROBE = {probe};\nconstexpr int ITEMS = {AHEAD};\nconstexpr bool DENSE = {dense};\n\
+             const u32 PARTS = (u32){parts};\nconst u64 capacity = {capacity};\n\
+             WF_DYNAMIC_SHARED(dynamic);\nWF_SHARED(u64, begin);\n\
+             bool full = false, repeated = false;\nu32 held = PARTITION_NONE;\n\
+             const u32 items = {items}[PARTS];\n\
+             for (u32 item = blockIdx.x; item < items; item += gridDim.x) {{\n\
+             const u32 part = partition_of_item({items}, PARTS, item);\n\
+             const u64 from = {build_begins}[part];\n\
+             const u64 n = partition_end({build_begins}, {build_cursors}, part) - from;\n\
+             const MeetTable table = {{(u32*)dynamic, (u32){slots}, {build_records} + from * BUILD}};\n\
+             if (n > {most_rows}) {{\nfull = true;\ncontinue;\n}}\n\
+             if (part != held) {{\n\
+             __syncthreads();  // all are done with the table before\n\
+             for (u32 i = threadIdx.x; i < table.count; i += THREADS) table.slots[i] = 0;\n\
+             __syncthreads();  // slots are empty\n\
+             repeated = meet_build<THREADS, BUILD, DENSE>(table, (u32)n) || repeated;\n\
+             __syncthreads();  // the table is there\n\
+             held = part;\n}}\n\
+             const u64 first = {probe_begins}[part] + (u64)(item - {items}[part]) * {most};\n\
+             const u64 end = minimum(first + {most}, partition_end({probe_begins}, {probe_cursors}, part));\n\
+             for (u64 base = first; base < end; base += (u64)THREADS * ITEMS) {{\n\
+             u32 record[ITEMS][PROBE];\nu32 wanted = 0;\n\
+             #pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 at = base + k * THREADS + threadIdx.x;\nrecord[k][0] = 0;\n\
+             if (at < end) {{\npartition_load<PROBE>(record[k], {probe_records} + at * PROBE);\nwanted |= 1u << k;\n}}\n}}\n\
+             {find}\
+             if (threadIdx.x == 0) begin = kept != 0 ? atomicAdd({control} + 3, (u64)kept) : 0;\n\
+             __syncthreads();  // where the tile's rows go is there\n\
+             const u64 start = begin;\n\
+             {emit}}}\n}}\n{full}{again}",
+            build = self.build.spread.record.words,
+            probe = self.probe.spread.record.words,
+            dense = self.cut.dense,
+            parts = names.parts,
+            capacity = names.capacity,
+            items = names.items,
+            build_begins = names.build.begins,
+            build_cursors = names.build.cursors,
+            build_records = names.build.records,
+            probe_begins = names.probe.begins,
+            probe_cursors = names.probe.cursors,
+            probe_records = names.probe.records,
+            slots = names.slots,
+            most_rows = names.most_rows,
+            most = names.most,
+            full = flag("threadIdx.x == 0 && full", Retry::TABLE_FULL),
+            again = flag("repeated", Retry::REPEATED),
+        )
+    }
+}
+
+/// How the kernel calls a side's records.
+struct RecordNames {
+    begins: String,
+    cursors: String,
+    records: String,
+}
+
+/// How it calls its parameters.
+struct Names {
+    control: String,
+    items: String,
+    parts: String,
+    slots: String,
+    most: String,
+    most_rows: String,
+    capacity: String,
+    build: RecordNames,
+    probe: RecordNames,
+}
+
+impl Names {
+    fn declare(
+        params: &mut Params,
+        of: &Together<'_>,
+        items: &crate::device::Buffer,
+        capacity: u64,
+        most: u64,
+    ) -> Names {
+        let mut side = |records: &Records, words: usize| {
+            let (buffer, later) = params.later_of("const u32*", words as u64 * 4);
+            params.set(later, &records.buffer);
+            RecordNames {
+                begins: params.borrowed("const u64", &records.partitions.begins),
+                cursors: params.borrowed("const u64", &records.partitions.cursors),
+                records: buffer,
+            }
+        };
+        let build = side(&of.records.build, of.build.spread.record.words);
+        let probe = side(&of.records.probe, of.probe.spread.record.words);
+        Names {
+            control: params.pointer("u64", &Arc::clone(&of.control.0), 0),
+            items: params.borrowed("const u32", items),
+            parts: params.word("u64", of.cut.parts),
+            slots: params.word("u64", of.cut.slots),
+            most: params.word("u64", most),
+            most_rows: params.word("u64", of.cut.most()),
+            capacity: params.word("u64", capacity),
+            build,
+            probe,
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Rows of a pipeline spread over partitions by bits of their key, as records, so that what belongs together fits shared memory.
+//!
+//! ```text
+//!   sample    counts some rows by partition, for how much room each needs
+//!   spread    writes each row's record to its partition; computes keys first and the other values once all are counted,
+//!             because registers do not hold the records of a tile
+//! ```
+//!
+//! A dense key's high bits are its partition; other keys are mixed, and the high bits of that are.
+
+use super::generator::Prepared;
+use super::kernel::{Generated, Retry, THREADS, most_shared};
+use super::params::{Later, Params};
+use super::record::Record;
+use crate::device::{Buffer, Device};
+use crate::error::Result;
+use crate::ops::partition::Partitions;
+
+/// More partitions make the runs that a tile writes too short.
+pub(super) const MOST_PARTS: u64 = 4096;
+/// Rows for each that a sample looks at.
+const STEPS: [u64; 3] = [32, 8, 1];
+/// Rows of a partition that a sample should see.
+const SEEN: u64 = 256;
+/// Rows from which on partitions pay.
+const FROM: u64 = 1 << 22;
+/// The same on the simulator, whose tests are small, as are its partitions.
+const FROM_ON_SIMULATOR: u64 = 1 << 11;
+/// Shared memory of a partition on the simulator.
+pub(super) const SHARED_ON_SIMULATOR: u64 = 8 << 10;
+
+/// How rows are spread.
+pub(super) struct Spread {
+    /// What the kernels' names begin with.
+    pub(super) stem: &'static str,
+    pub(super) record: Record,
+    pub(super) parts: u64,
+    /// Word of a record that tells its partition, and how far it is to be shifted.
+    pub(super) part: (usize, u32),
+    /// Rows of the pipeline's source.
+    pub(super) rows: u64,
+}
+
+/// The parameters of the kernels, some of which are set between them.
+pub(super) struct SpreadNames {
+    pub(super) histogram: (String, Later),
+    pub(super) step: (String, Later),
+    pub(super) begins: (String, Later),
+    pub(super) cursors: (String, Later),
+    pub(super) records: (String, Later),
+    pub(super) parts: String,
+}
+
+/// A pipeline's rows in C++.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    /// Name of the control words.
+    pub(super) control: &'a str,
+    /// Declarations, loads ahead of a thread's rows, and what is done for a row; it breaks where the row goes.
+    pub(super) head: &'a str,
+    pub(super) prologue: &'a str,
+    pub(super) statements: &'a str,
+    /// A row's key, behind the statements.
+    pub(super) key: &'a str,
+    /// Rows of a thread per tile.
+    pub(super) items: u32,
+}
+
+impl Rows<'_> {
+    /// Statement that notes why the result does not count.
+    pub(super) fn flag(&self, condition: &str, bit: u32) -> String {
+        format!("if ({condition}) atomicOr((u32*)({} + 1), {bit}u);", self.control)
+    }
+}
+
+/// Records by partition.
+pub(super) struct Records {
+    pub(super) partitions: Partitions,
+    pub(super) buffer: Buffer,
+}
+
+impl Spread {
+    /// Declares the kernels' parameters.
+    pub(super) fn declare(&self, params: &mut Params) -> SpreadNames {
+        SpreadNames {
+            histogram: params.later("u32*"),
+            step: params.later("u64"),
+            begins: params.later("const u64*"),
+            cursors: params.later("u64*"),
+            records: params.later_of("u32*", self.record.words as u64 * 4),
+            parts: params.word("u64", self.parts),
+        }
+    }
+
+    /// Of how many rows one is counted at first. A sample may mislead: [`Retry::PARTITION_FULL`] says so, and a step of 1 counts
+    /// all.
+    pub(super) fn first_step(&self) -> u64 {
+        STEPS.into_iter().find(|step| self.rows / (step * self.parts) >= SEEN).unwrap_or(1)
+    }
+
+    /// Runs the two kernels, which count every `step`th row and spread all.
+    pub(super) fn run(
+        &self,
+        device: &Device,
+        operator: &'static str,
+        prepared: &mut Prepared,
+        names: &SpreadNames,
+        rows: &Rows<'_>,
+        step: u64,
+    ) -> Result<Records> {
+        let parts = self.parts as u32;
+        let histogram = device.alloc_zeroed(operator, parts as usize * 4)?;
+        let set = &mut prepared.params;
+        set.set(names.histogram.1, &histogram);
+        set.set(names.step.1, step);
+        for later in [&names.begins, &names.cursors, &names.records] {
+            set.set(later.1, 0u64);
+        }
+        let text = self.sample_text(rows, names);
+        let tiles = self.rows.div_ceil(step).div_ceil(u64::from(rows.items * THREADS));
+        prepared.rows = self.rows.div_ceil(step);
+        let sample = Generated::new(device, &format!("{}_sample", self.stem), prepared, &text)?;
+        prepared.rows = self.rows;
+        sample.fill(device, tiles, parts * 4)?;
+
+        let partitions = Partitions::new(device, &histogram, parts, self.rows, step)?;
+        let bytes = self.record.words * 4;
+        let records = device.alloc(operator, partitions.capacity as usize * bytes)?;
+        prepared.params.set(names.begins.1, &partitions.begins);
+        prepared.params.set(names.cursors.1, &partitions.cursors);
+        prepared.params.set(names.records.1, &records);
+        let (threads, items) = self.tile(device);
+        let turn = turn_of(prepared.eager_bytes + 4 * self.record.key).min(items);
+        let text = self.spread_text(rows, names, items, turn);
+        let tiles = self.rows.div_ceil(u64::from(items * threads));
+        let spread = Generated::with_threads(device, &format!("{}_spread", self.stem), prepared, &text, threads)?;
+        let shared = items * threads * bytes as u32 + parts * 12;
+        spread.fill(device, tiles, shared)?;
+        Ok(Records { partitions, buffer: records })
+    }
+
+    /// Threads of a block that spreads, and rows of each: as many as shared memory holds.
+    fn tile(&self, device: &Device) -> (u32, u32) {
+        let most = most_shared(device);
+        let fits = |threads: u32, items: u32| {
+            u64::from(items * threads) * self.record.words as u64 * 4 + self.parts * 12 <= most
+        };
+        let mut tiles = [(1024, 8), (1024, 4), (1024, 2), (512, 2), (256, 2)].into_iter();
+        tiles.find(|&(threads, items)| fits(threads, items)).unwrap_or((256, 1))
+    }
+
+    fn sample_text(&self, rows: &Rows<'_>, names: &SpreadNames) -> String {
+        let key = rows.key;
+        let (word, shift) = self.part;
+        let key = match self.record.key {
+            1 => format!("const u32 part = (u32){key} >> {shift};\n"),
+            _ => format!("const u32 part = (u32)(hash_mix({key}) >> {}) >> {shift};\n", 32 * word),
+        };
+        format!(
+            "constexpr int ITEMS = {items};\nconst u32 PARTS = (u32){parts};\n{head}\
+             WF_DYNAMIC_SHARED(dynamic);\nu32* const counts = (u32*)dynamic;\n\
+             for (u32 i = threadIdx.x; i < PARTS; i += THREADS) counts[i] = 0;\n\
+             __syncthreads();  // counts are fresh\n\
+             const u32 step = (u32){step};\nconst u64 sampled = (rows + step - 1) / step;\n\
+             const u64 tiles = (sampled + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
+             for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
+             #define ROW(k) partition_sampled(tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x, step)\n\
+             {prologue}\
+             #pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\n\
+             if (row < rows) do {{\n{statements}{key}atomicAdd(counts + part, 1u);\n}} while (0);\n}}\n}}\n\
+             __syncthreads();  // all are counted\n\
+             for (u32 i = threadIdx.x; i < PARTS; i += THREADS) if (counts[i] != 0) atomicAdd({histogram} + i, counts[i]);\n",
+            items = rows.items,
+            parts = names.parts,
+            head = rows.head,
+            step = names.step.0,
+            prologue = rows.prologue,
+            statements = rows.statements,
+            histogram = names.histogram.0,
+        )
+    }
+
+    fn spread_text(&self, rows: &Rows<'_>, names: &SpreadNames, items: u32, turn: u32) -> String {
+        let (word, shift) = self.part;
+        format!(
+            "constexpr int ROWS = {items};\nconst u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\n\
+             constexpr u32 KEY = {key_words};\n{head}\
+             WF_DYNAMIC_SHARED(dynamic);\n\
+             u32* const staged = (u32*)dynamic;\n\
+             u64* const bases = (u64*)(staged + ROWS * THREADS * WORDS);\n\
+             u32* const counts = (u32*)(bases + PARTS);\n\
+             bool full = false;\n\
+             const u64 tiles = (rows + (u64)ROWS * THREADS - 1) / ((u64)ROWS * THREADS);\n\
+             for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
+             for (u32 i = threadIdx.x; i < PARTS; i += THREADS) counts[i] = 0;\n\
+             __syncthreads();  // counts are fresh\n\
+             // A few rows at a time: registers do not hold what all of a thread's rows load.\n\
+             constexpr int ITEMS = {turn};\n\
+             #define ROW(k) (tile * ((u64)ROWS * THREADS) + (u64)(turn + (k)) * THREADS + threadIdx.x)\n\
+             u32 keys[ROWS][KEY];\nu32 place[ROWS];\n\
+             #pragma unroll\n\
+             for (int turn = 0; turn < ROWS; turn += ITEMS) {{\n{prologue}\
+             #pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nplace[turn + k] = PARTITION_NONE;\n\
+             if (row < rows) do {{\n{statements}{key}\
+             const u32 part = keys[turn + k][{word}] >> {shift};\n\
+             place[turn + k] = part << 16 | atomicAdd(counts + part, 1u);\n}} while (0);\n}}\n}}\n\
+             __syncthreads();  // all are counted\n\
+             const u32 total = partition_reserve<THREADS>(counts, bases, PARTS, {cursors}, {begins}, full);\n\
+             #pragma unroll\n\
+             for (int turn = 0; turn < ROWS; turn += ITEMS) {{\n{prologue}\
+             #pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nconst u32 own = place[turn + k];\n\
+             if (own != PARTITION_NONE) do {{\n{statements}u32 record[WORDS];\n\
+             for (u32 w = 0; w < KEY; ++w) record[w] = keys[turn + k][w];\n{values}\
+             partition_copy<WORDS>(staged + (counts[own >> 16] + (own & 0xFFFFu)) * WORDS, record);\n\
+             }} while (0);\n}}\n}}\n\
+             __syncthreads();  // records lie by partition\n\
+             partition_write<THREADS, WORDS, {word}>(staged, total, bases, {shift}, {records});\n}}\n{flag}\n",
+            parts = names.parts,
+            words = self.record.words,
+            head = rows.head,
+            prologue = rows.prologue,
+            statements = rows.statements,
+            key = self.record.emit_key(rows.key, "keys[turn + k]"),
+            values = self.record.emit_values("record"),
+            key_words = self.record.key,
+            cursors = names.cursors.0,
+            begins = names.begins.0,
+            records = names.records.0,
+            flag = rows.flag("full", Retry::PARTITION_FULL),
+        )
+    }
+}
+
+/// Rows of which a block that spreads loads everything at once: registers hold no more, `held` bytes being those of a row's
+/// columns and key.
+fn turn_of(held: usize) -> u32 {
+    match held {
+        ..=20 => 8,
+        21..=32 => 4,
+        _ => 1,
+    }
+}
+
+/// Rows from which on partitions pay; `WARPFRAME_PARTITION_ROWS` says otherwise, for tests.
+pub(crate) fn pays_from(simulated: bool) -> u64 {
+    static ASKED: std::sync::OnceLock<Option<u64>> = std::sync::OnceLock::new();
+    let asked = ASKED.get_or_init(|| std::env::var("WARPFRAME_PARTITION_ROWS").ok()?.parse().ok());
+    asked.unwrap_or(if simulated { FROM_ON_SIMULATOR } else { FROM })
+}

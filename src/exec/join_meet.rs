@@ -1,0 +1,112 @@
+//! Which inner joins are made by partitions ([`meet`]), and how.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{Expr, Join, JoinType};
+
+use super::join::{Sides, keys_of, null_keys, residual};
+use super::run::Runner;
+use crate::codegen::{BuildSide, Flow, Generator, KeyLayout, Meeting, Origin, Source, join_layout, meet, pays_from};
+use crate::column::{Column, Relation};
+use crate::device::DeviceKind;
+use crate::error::Result;
+use crate::ops::join::is_direct;
+
+/// A table that keys number is read at random as fast as partitions are, up to so many times the rows from which partitions
+/// pay elsewhere: one access, of which many find their line in the second-level cache.
+const DIRECT_DOMAIN: u64 = 16;
+const DIRECT_ROWS: f64 = 8.0;
+
+impl Runner {
+    /// The join by partitions, where that pays. `readers` are all expressions that read the result.
+    pub(super) fn met(&self, join: &Join, sides: &Sides, readers: Option<&[Expr]>) -> Result<Option<Flow>> {
+        if join.join_type != JoinType::Inner || join.on.is_empty() || join.null_aware {
+            return Ok(None);
+        }
+        let nulls = null_keys(join);
+        let layout = join_layout(&sides.build, &sides.build_keys, nulls)?;
+        let Some(domain) = self.pays(sides, &layout)? else { return Ok(None) };
+        let residual = residual(join, nulls, layout.is_exact())?;
+        let conjuncts = residual.map_or(vec![], |residual| residual.conjuncts);
+        let wanted = wanted(join, readers, &conjuncts)?;
+        let columns = columns(join, sides, &layout, &wanted)?;
+        let meeting = Meeting {
+            build: (&sides.build, &sides.build_keys),
+            probe: (&sides.probe, &sides.probe_keys),
+            layout: &layout,
+            domain,
+            columns: &columns,
+        };
+        let Some((rows, found)) = meet(&self.device, &meeting)? else { return Ok(None) };
+        let nothing = std::sync::Arc::new(self.device.alloc("join", 0)?);
+        let absent = |dtype: &DataType| Column::plain(dtype.clone(), 0, nothing.clone(), None);
+        let found = found.into_iter().zip(&columns).map(|(column, (_, dtype))| column.unwrap_or_else(|| absent(dtype)));
+        let relation = Relation::dense(rows, found.collect());
+        let mut flow = Flow::new(Source::Relation(relation), join.schema.clone());
+        for predicate in conjuncts {
+            flow = flow.filter(predicate);
+        }
+        Ok(Some(flow))
+    }
+
+    /// Whether partitions pay: the domain of keys that number slots, if these do.
+    fn pays(&self, sides: &Sides, layout: &KeyLayout) -> Result<Option<Option<u64>>> {
+        let from = pays_from(self.device.kind() == DeviceKind::Sim);
+        let (build, probe) = (&sides.build, &sides.probe);
+        let most = build.source.rows().max(probe.source.rows());
+        let large = |flow: &Flow, factor: f64| flow.estimate >= from as f64 * factor;
+        if most >= u64::from(u32::MAX) || !large(build, 0.75) || !large(probe, 1.0) {
+            return Ok(None);
+        }
+        // Where keys follow each other so do the slots of a table, or are the same.
+        if ascends(probe, &sides.probe_keys)? {
+            return Ok(None);
+        }
+        match layout.dense_domain(u64::MAX).filter(|domain| is_direct(*domain, build.expected_rows())) {
+            None => Ok(Some(None)),
+            Some(domain) => {
+                let pays = domain >= from * DIRECT_DOMAIN && large(build, DIRECT_ROWS) && large(probe, DIRECT_ROWS);
+                Ok((pays && !ascends(build, &sides.build_keys)?).then_some(Some(domain)))
+            }
+        }
+    }
+}
+
+/// Whether the flow's rows are known to come in the order of their one key.
+fn ascends(flow: &Flow, keys: &[Expr]) -> Result<bool> {
+    let (Source::Relation(relation), [Expr::Column(name)]) = (&flow.source, keys) else { return Ok(false) };
+    let origin = Generator::origin(flow, flow.schema().index_of_column(name)?);
+    Ok(origin.is_some_and(|(index, column)| relation.indices[index].is_none() && column.stats.ascending))
+}
+
+/// Which of the join's columns are read.
+fn wanted(join: &Join, readers: Option<&[Expr]>, conjuncts: &[Expr]) -> Result<Vec<bool>> {
+    let Some(readers) = readers else { return Ok(vec![true; join.schema.fields().len()]) };
+    let mut wanted = vec![false; join.schema.fields().len()];
+    for name in readers.iter().chain(conjuncts).flat_map(|expr| expr.column_refs()) {
+        wanted[join.schema.index_of_column(name)?] = true;
+    }
+    Ok(wanted)
+}
+
+/// Where the join's columns come from.
+fn columns(join: &Join, sides: &Sides, layout: &KeyLayout, wanted: &[bool]) -> Result<Vec<(Origin, DataType)>> {
+    let keys = keys_of(sides, layout)?;
+    let of_build = sides.build.schema().fields().len();
+    let of_probe = sides.probe.schema().fields().len();
+    let column = |at: usize| {
+        let (before, build_first) = match sides.place {
+            BuildSide::Left => (of_build, true),
+            BuildSide::Right => (of_probe, false),
+        };
+        if !wanted[at] {
+            Origin::Nowhere
+        } else if (at < before) == build_first {
+            let column = if build_first { at } else { at - before };
+            keys[column].map_or(Origin::Build(column), Origin::Key)
+        } else {
+            Origin::Probe(if build_first { at - before } else { at })
+        }
+    };
+    let fields = join.schema.fields().iter().enumerate();
+    Ok(fields.map(|(at, field)| (column(at), field.data_type().clone())).collect())
+}

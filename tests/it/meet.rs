@@ -1,0 +1,173 @@
+//! Inner joins of two large sides, whose rows are spread over partitions by key.
+
+use std::sync::Arc;
+
+use warpframe::arrow::array::{ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use warpframe::device::DeviceKind;
+
+use crate::differential::{Pair, builder};
+use crate::tables::columns;
+
+const BUILD: i64 = 5_000;
+const PROBE: i64 = 12_000;
+
+/// An invertible scatter, so that each number is a key of its own.
+fn scatter(number: i64) -> i64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) ^ (number << 3)
+}
+
+fn ints(rows: i64, of: impl Fn(i64) -> i64) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values((0..rows).map(of)))
+}
+
+/// Rows of `key`, and columns of every width.
+fn side(rows: i64, key: ArrayRef) -> Vec<RecordBatch> {
+    let text = |row: i64| ["low", "middle", "high", "of some length"][(row * row % 4) as usize];
+    columns(vec![
+        ("k", key),
+        ("id", ints(rows, |row| row)),
+        ("x", Arc::new(Float64Array::from_iter_values((0..rows).map(|row| row as f64 / 7.0)))),
+        (
+            "n",
+            Arc::new(Int64Array::from_iter((0..rows).map(|row| (row % 7 != 0).then_some(row.wrapping_mul(1 << 40))))),
+        ),
+        ("i", Arc::new(Int32Array::from_iter_values((0..rows).map(|row| row as i32 - 300)))),
+        ("s", Arc::new(StringArray::from_iter((0..rows).map(|row| (row % 9 != 0).then(|| text(row)))))),
+        ("long", Arc::new(StringArray::from_iter_values((0..rows).map(|row| format!("row {row} of a table"))))),
+        ("b", Arc::new(BooleanArray::from_iter((0..rows).map(|row| (row % 11 != 0).then_some(row % 3 == 0))))),
+    ])
+}
+
+fn launches(pair: &Pair, stem: &str) -> u64 {
+    let all = pair.gpu().launches();
+    all.iter().filter(|(name, _)| name.starts_with(stem)).map(|(_, count)| count).sum()
+}
+
+/// Who decides by rows decides for partitions here only on the simulator, or where tests ask for it.
+fn partitions(pair: &Pair) -> bool {
+    pair.gpu().kind() == DeviceKind::Sim || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some()
+}
+
+/// Runs the queries, of which each is made by partitions.
+fn meet(pair: &Pair, queries: &[&str]) {
+    for sql in queries {
+        let before = launches(pair, "meet_build_spread");
+        pair.check(sql);
+        assert!(!partitions(pair) || launches(pair, "meet_build_spread") > before, "no partitions: {sql}");
+    }
+}
+
+const QUERIES: [&str; 8] = [
+    "SELECT t.x, u.x AS other FROM t JOIN u ON t.k = u.k",
+    "SELECT t.k, u.k AS other, t.id, u.id AS number FROM t JOIN u ON t.k = u.k",
+    "SELECT t.n, u.n AS m, t.i, u.i AS j, t.s, u.s AS r, t.b, u.b AS c FROM u JOIN t ON t.k = u.k",
+    "SELECT u.s, count(*), sum(t.x), sum(u.i) FROM t JOIN u ON t.k = u.k GROUP BY u.s",
+    "SELECT t.id, u.id AS other FROM t JOIN u ON t.k = u.k AND t.x < u.x * 3",
+    "SELECT t.id, u.n + t.i AS sum FROM t JOIN u ON t.k = u.k WHERE t.b AND u.id % 5 <> 2",
+    "SELECT count(*) FROM t JOIN u ON t.k = u.k",
+    "SELECT t.id, v.id AS other FROM t JOIN (SELECT k + 1 - 1 AS k, id FROM u) v ON t.k = v.k ORDER BY t.id, v.id LIMIT 100",
+];
+
+#[test]
+fn scattered_keys_of_which_all_few_and_none_match() {
+    let build = || side(BUILD, ints(BUILD, |row| scatter(row * 7919 % BUILD)));
+    for (what, numbers) in [("all", BUILD), ("few", BUILD * 10), ("edge", -1)] {
+        let key = |row: i64| match numbers {
+            // The key that looks empty, and the one whose hash does.
+            -1 => [-1, 0, scatter(row % BUILD)][(row % 3) as usize],
+            numbers => scatter(row * 31 % numbers),
+        };
+        let pair = Pair::of(side(PROBE, ints(PROBE, key))).and("u", build()).from(what);
+        meet(&pair, &QUERIES);
+    }
+    let none = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row + BUILD)))).and("u", build());
+    meet(&none, &QUERIES[..2]);
+}
+
+#[test]
+fn keys_that_are_null_match_nothing_or_each_other() {
+    let key = |rows: i64, step: i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter((0..rows).map(|row| (row % step != 0).then_some(scatter(row)))))
+    };
+    let pair = Pair::of(side(PROBE, key(PROBE, 5))).and("u", side(BUILD, key(BUILD, 1000)));
+    meet(&pair, &QUERIES);
+    meet(&pair, &["SELECT t.k, u.k AS other, t.id, u.id AS number FROM t JOIN u ON t.k IS NOT DISTINCT FROM u.k"]);
+}
+
+#[test]
+fn keys_that_repeat() {
+    let twice = |row: i64| scatter(row * 7919 % (BUILD / 2));
+    let pair = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % BUILD)))).and("u", side(BUILD, ints(BUILD, twice)));
+    meet(&pair, &QUERIES);
+    assert!(!partitions(&pair) || launches(&pair, "meet_all") > 0, "{:?}", pair.gpu().launches());
+    // More rows than the probe has, and one key with more rows than a table has slots.
+    let many = |row: i64| scatter(row % 40);
+    let pair = Pair::of(side(3_000, ints(3_000, |row| scatter(row % 400)))).and("u", side(2_000, ints(2_000, many)));
+    meet(&pair, &["SELECT count(*), sum(t.id), sum(u.id) FROM t JOIN u ON t.k = u.k", QUERIES[1]]);
+    let hot = |row: i64| if row % 2 == 0 { scatter(0) } else { scatter(row) };
+    let pair =
+        Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % 3000 + 1)))).and("u", side(BUILD, ints(BUILD, hot)));
+    pair.check_all(&QUERIES[..4]);
+}
+
+#[test]
+fn probes_of_one_key() {
+    let key = |row: i64| if row % 10 == 0 { scatter(row % BUILD) } else { scatter(1) };
+    let build = side(BUILD, ints(BUILD, scatter));
+    meet(&Pair::of(side(PROBE, ints(PROBE, key))).and("u", build), &QUERIES);
+}
+
+#[test]
+fn keys_of_several_columns_and_of_other_types() {
+    let build = side(BUILD, ints(BUILD, |row| scatter(row * 7919 % BUILD)));
+    let pair = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % BUILD)))).and("u", build);
+    meet(
+        &pair,
+        &[
+            "SELECT t.id, u.id AS other, u.x FROM t JOIN u ON t.x = u.x AND t.i = u.i",
+            "SELECT t.id, u.id AS other, t.x FROM t JOIN u ON t.x = u.x",
+            "SELECT t.id, u.id AS other, t.s FROM t JOIN u ON t.n = u.n AND t.s = u.s",
+        ],
+    );
+    // What has no fixed width does not travel.
+    let before = launches(&pair, "meet_build_spread");
+    pair.check_all(&[
+        "SELECT t.id, u.long FROM t JOIN u ON t.k = u.k",
+        "SELECT t.id, u.id AS other FROM t JOIN u ON t.long = u.long AND t.k <> u.k",
+    ]);
+    assert_eq!(launches(&pair, "meet_build_spread"), before);
+}
+
+#[test]
+fn keys_that_number_slots() {
+    const ROWS: i64 = 20_000;
+    let domain = 40_000;
+    let key = |row: i64| row * 7919 % domain;
+    for repeats in [false, true] {
+        let build = |row: i64| if repeats && row % 500 == 3 { key(row - 1) } else { key(row) };
+        let pair = Pair::of(side(ROWS, ints(ROWS, |row| key(row * 3 + 1)))).and("u", side(ROWS, ints(ROWS, build)));
+        match pair.gpu().kind() {
+            DeviceKind::Sim => meet(&pair, &QUERIES[..5]),
+            // How many keys pay depends on how many rows do.
+            _ => pair.check_all(&QUERIES[..5]),
+        }
+    }
+}
+
+#[test]
+fn joins_of_many_rows_where_memory_is_short() {
+    let build = side(BUILD, ints(BUILD, |row| scatter(row * 7919 % BUILD)));
+    let probe = side(PROBE, ints(PROBE, |row| scatter(row % BUILD)));
+    let sql = "SELECT t.x, u.x AS other FROM t JOIN u ON t.k = u.k";
+    let tables = |limit: &str| {
+        Pair::with(builder().strict(true).memory_limit(limit.parse().expect("a limit")))
+            .and("t", probe.clone())
+            .and("u", build.clone())
+    };
+    let roomy = tables("1GB");
+    meet(&roomy, &[sql]);
+    // Columns take 0.27 MB, the result 0.2, a table of keys 0.26, and records of all rows 0.4.
+    let short = tables("1200kB");
+    short.check(sql);
+    assert_eq!(launches(&short, "meet_0"), 0);
+}
