@@ -114,4 +114,36 @@ WF_DEVICE void meet_find(const MeetTable& table, const u32 (&records)[COUNT][PRO
     __syncwarp();
 }
 
+// Of a tile of records, those that found something: where each goes, from what this returns on. The tile's places are taken from
+// `cursor` together; a warp's lie together. The whole block calls, with a `turn` that is not that of the call before: so two
+// barriers suffice, since nobody writes what the slowest still reads.
+template <u32 THREADS, u32 COUNT>
+WF_DEVICE u64 meet_places(const u32 (&found)[COUNT], u64* cursor, u32 turn, u32 (&rank)[COUNT]) {
+    constexpr u32 WARPS = THREADS / 32;
+    WF_SHARED_ARRAY(u32, counts, 2 * WARPS);
+    WF_SHARED_ARRAY(u64, begins, 2);
+    u32* const own = counts + (turn & 1) * WARPS;
+    u32 kept = 0;
+#pragma unroll
+    for (u32 j = 0; j < COUNT; ++j) {
+        const u32 votes = __ballot_sync(FULL_WARP, found[j] != 0);
+        rank[j] = kept + u32(__popc(votes & lanes_below()));
+        kept += u32(__popc(votes));
+    }
+    if (lane() == 0) own[warp()] = kept;
+    __syncthreads();  // the warps' counts are there
+    if (warp() == 0) {
+        const u32 count = lane() < WARPS ? own[lane()] : 0;
+        u32 sum = count;
+        for (u32 step = 1; step < 32; step *= 2) {
+            const u32 below = __shfl_up_sync(FULL_WARP, sum, step);
+            if (lane() >= step) sum += below;
+        }
+        if (lane() < WARPS) own[lane()] = sum - count;
+        if (lane() == 31) begins[turn & 1] = sum != 0 ? atomicAdd(cursor, u64(sum)) : 0;
+    }
+    __syncthreads();  // counts are starts, and the tile's begin is there
+    return begins[turn & 1] + own[warp()];
+}
+
 }  // namespace wf

@@ -38,8 +38,6 @@ const ROOM: f64 = 2.0;
 const MOST_LOAD: f64 = 0.85;
 /// `MEET_MOST` of the kernels.
 const MOST_ROWS: u64 = 65_535;
-/// Probe records that a thread looks up together. (With 2 it is 1.68, with 8 it is 2.22 ms.)
-const AHEAD: u32 = 4;
 const THREADS: u32 = 1024;
 const THREADS_ON_SIMULATOR: u32 = 128;
 /// A partition of so many times the mean of probe records is shared by several blocks.
@@ -345,16 +343,13 @@ impl Together<'_> {
     fn text(&self, names: &Names, write: &str, repeated: bool) -> String {
         let control = &names.control;
         let flag = |condition: &str, bit: u32| format!("if ({condition}) atomicOr((u32*)({control} + 1), {bit}u);\n");
-        let (find, emit) = match repeated {
+        let (declare, find, emit) = match repeated {
             false => (
+                "u32 turn = 0;\n",
                 "u32 found[ITEMS];\n\
                  meet_find<ITEMS, BUILD, PROBE, DENSE>(table, record, wanted, found);\n\
-                 u32 keep = 0;\n\
-                 #pragma unroll\n\
-                 for (int k = 0; k < ITEMS; ++k) keep |= (found[k] != 0 ? 1u : 0u) << k;\n\
                  u32 rank[ITEMS];\n\
-                 const u32 kept = tile_ranks<THREADS, ITEMS>(keep, rank);\n"
-                    .to_string(),
+                 const u64 start = meet_places<THREADS, ITEMS>(found, cursor, turn++, rank);\n",
                 format!(
                     "#pragma unroll\n\
                      for (int k = 0; k < ITEMS; ++k) {{\nconst u64 at = start + rank[k];\n\
@@ -363,6 +358,7 @@ impl Together<'_> {
                 ),
             ),
             true => (
+                "WF_SHARED(u64, begin);\n",
                 "u32 own = 0;\n\
                  #pragma unroll\n\
                  for (int k = 0; k < ITEMS; ++k) if ((wanted >> k & 1) != 0) {\n\
@@ -370,8 +366,10 @@ impl Together<'_> {
                  while (meet_walk<BUILD>(table, slot, record[k]) != 0) {\n++own;\nslot = meet_next(table, slot);\n}\n}\n\
                  __syncwarp(FULL_WARP);\n\
                  u32 kept;\n\
-                 const u32 before = block_scan<THREADS, u32>(own, kept);\n"
-                    .to_string(),
+                 const u32 before = block_scan<THREADS, u32>(own, kept);\n\
+                 if (threadIdx.x == 0) begin = kept != 0 ? atomicAdd(cursor, (u64)kept) : 0;\n\
+                 __syncthreads();  // where the tile's rows go is there\n\
+                 const u64 start = begin;\n",
                 format!(
                     "u64 at = start + before;\n\
                      #pragma unroll\n\
@@ -386,9 +384,10 @@ impl Together<'_> {
             ),
         };
         format!(
-            "constexpr u32 BUILD = {build}, PROBE = {probe};\nconstexpr int ITEMS = {AHEAD};\nconstexpr bool DENSE = {dense};\n\
+            "constexpr u32 BUILD = {build}, PROBE = {probe};\nconstexpr int ITEMS = {ahead};\nconstexpr bool DENSE = {dense};\n\
              const u32 PARTS = (u32){parts};\nconst u64 capacity = {capacity};\n\
-             WF_DYNAMIC_SHARED(dynamic);\nWF_SHARED(u64, begin);\n\
+             u64* const cursor = {control} + 3;\n\
+             WF_DYNAMIC_SHARED(dynamic);\n{declare}\
              bool full = false, repeated = false;\nu32 held = PARTITION_NONE;\n\
              const u32 items = {items}[PARTS];\n\
              for (u32 item = blockIdx.x; item < items; item += gridDim.x) {{\n\
@@ -411,13 +410,10 @@ impl Together<'_> {
              #pragma unroll\n\
              for (int k = 0; k < ITEMS; ++k) {{\nconst u64 at = base + k * THREADS + threadIdx.x;\nrecord[k][0] = 0;\n\
              if (at < end) {{\npartition_load<PROBE>(record[k], {probe_records} + at * PROBE);\nwanted |= 1u << k;\n}}\n}}\n\
-             {find}\
-             if (threadIdx.x == 0) begin = kept != 0 ? atomicAdd({control} + 3, (u64)kept) : 0;\n\
-             __syncthreads();  // where the tile's rows go is there\n\
-             const u64 start = begin;\n\
-             {emit}}}\n}}\n{full}{again}",
+             {find}{emit}}}\n}}\n{full}{again}",
             build = self.build.spread.record.words,
             probe = self.probe.spread.record.words,
+            ahead = ahead(self.probe.spread.record.words),
             dense = self.cut.dense,
             parts = names.parts,
             capacity = names.capacity,
@@ -434,6 +430,16 @@ impl Together<'_> {
             full = flag("threadIdx.x == 0 && full", Retry::TABLE_FULL),
             again = flag("repeated", Retry::REPEATED),
         )
+    }
+}
+
+/// Probe records that a thread looks up together, as far as registers hold them. (Of 16 bytes 4: with 2 it took 1.68 instead of 1.40
+/// ms, with 8 it took 2.22.)
+fn ahead(words: usize) -> u32 {
+    match words {
+        ..=4 => 4,
+        5..=8 => 2,
+        _ => 1,
     }
 }
 
