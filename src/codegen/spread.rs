@@ -22,6 +22,10 @@ pub(super) const MOST_PARTS: u64 = 4096;
 const STEPS: [u64; 3] = [32, 8, 1];
 /// Rows of a partition that a sample should see.
 const SEEN: u64 = 256;
+/// What conditions on a row take beside its values, in bytes of registers.
+const CONDITIONS: usize = 8;
+/// Words of a record from which on it is wide.
+const WIDE_WORDS: usize = 8;
 /// Rows from which on partitions pay.
 const FROM: u64 = 1 << 22;
 /// The same on the simulator, whose tests are small, as are its partitions.
@@ -130,7 +134,8 @@ impl Spread {
         prepared.params.set(names.cursors.1, &partitions.cursors);
         prepared.params.set(names.records.1, &records);
         let (threads, items) = self.tile(device);
-        let turn = turn_of(prepared.eager_bytes + 4 * self.record.key).min(items);
+        let conditional = if rows.statements.contains("break") { CONDITIONS } else { 0 };
+        let turn = turn_of(prepared.eager_bytes + 4 * self.record.key + conditional).min(items);
         let text = self.spread_text(rows, names, items, turn);
         let tiles = self.rows.div_ceil(u64::from(items * threads));
         let spread = Generated::with_threads(device, &format!("{}_spread", self.stem), prepared, &text, threads)?;
@@ -145,7 +150,10 @@ impl Spread {
         let fits = |threads: u32, items: u32| {
             u64::from(items * threads) * self.record.words as u64 * 4 + self.parts * 12 <= most
         };
-        let mut tiles = [(1024, 8), (1024, 4), (1024, 2), (512, 2), (256, 2)].into_iter();
+        // Registers of a thread of the largest blocks do not hold what wide records are made of.
+        let most_threads = if self.record.words < WIDE_WORDS { 1024 } else { 512 };
+        let tiles = [(1024, 8), (1024, 4), (1024, 2), (512, 8), (512, 4), (512, 2), (256, 2)];
+        let mut tiles = tiles.into_iter().filter(|(threads, _)| *threads <= most_threads);
         tiles.find(|&(threads, items)| fits(threads, items)).unwrap_or((256, 1))
     }
 
