@@ -117,14 +117,21 @@ impl Bench {
         drop(run()?);
         self.device.synchronize()?;
 
-        let (mut walls, mut sums, mut kernels) = (vec![], vec![], String::new());
+        let (mut walls, mut hosts, mut sums, mut kernels) = (vec![], vec![], vec![], String::new());
         let repeats = self.options.repeats;
         let before = self.device.counters();
         for _ in 0..repeats {
+            if self.options.plan_anew {
+                // Settings that may have changed: the session forgets its plans.
+                self.session.context().state_ref().write().config_mut().options_mut();
+            }
+            let in_driver = self.device.counters().driver_time;
             let start = Instant::now();
             let frame = run()?;
             self.device.synchronize()?;
-            walls.push(start.elapsed().as_secs_f64() * 1e3);
+            let wall = start.elapsed();
+            walls.push(wall.as_secs_f64() * 1e3);
+            hosts.push(wall.saturating_sub(self.device.counters().driver_time - in_driver).as_secs_f64() * 1e6);
             drop(frame);
         }
         let after = self.device.counters();
@@ -140,17 +147,21 @@ impl Bench {
         let (ms, floor) = (median(&mut sums), case.least_bytes as f64 / self.options.copy);
         let sweep = self.sweep.get().map_or(String::new(), |sweep| format!("\"sweep\":{sweep:?},"));
         println!(
-            "{{{sweep}\"bench\":{:?},\"rows\":{},\"device_ms\":{ms:.4},\"wall_ms\":{:.4},\"rows_per_s\":{:.3e},\"gb_s\":{:.0},\
-             \"floor_ms\":{floor:.4},\"share\":{:.3},\"launches\":{},\"syncs\":{}}}",
+            "{{{sweep}\"bench\":{:?},\"rows\":{},\"device_ms\":{ms:.4},\"wall_ms\":{:.4},\"host_us\":{:.1},\"rows_per_s\":{:.3e},\"gb_s\":{:.0},\
+             \"floor_ms\":{floor:.4},\"share\":{:.3},\"launches\":{},\"syncs\":{},\
+             \"allocations\":{},\"plans_made\":{}}}",
             case.name,
             case.rows,
             median(&mut walls),
+            median(&mut hosts),
             case.rows as f64 / ms * 1e3,
             case.least_bytes as f64 / ms / 1e6,
             floor / ms,
             (after.launches - before.launches) / repeats as u64,
             // One of them is ours.
             (after.synchronizations - before.synchronizations) / repeats as u64 - 1,
+            (after.allocations - before.allocations) / repeats as u64,
+            after.plans_made - before.plans_made,
         );
         eprintln!("{} rows={}:{kernels}", case.name, case.rows);
         Ok(())

@@ -18,6 +18,7 @@ mod limit;
 mod modules;
 mod moved;
 mod outer;
+mod plans;
 mod project;
 mod random;
 mod regroup;
