@@ -1,6 +1,7 @@
 //! A session: tables by name, a device, and the way from a plan to a result.
 
 mod builder;
+mod plans;
 mod tables;
 
 use std::future::Future;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
@@ -20,8 +21,8 @@ use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Engine, Outcome};
-use crate::frame::{Data, DataFrame, LazyFrame};
-use crate::plan::may_yield_several_rows;
+use crate::frame::{Data, DataFrame, LazyFrame, Verb};
+use crate::plan::{Prepared, may_yield_several_rows};
 
 /// Tables, a device, and queries over them. Clones share everything.
 ///
@@ -44,6 +45,7 @@ struct Inner {
     /// Taken only when the session is dropped.
     runtime: Option<tokio::runtime::Runtime>,
     engine: Option<Engine>,
+    plans: plans::Plans,
     notice: Option<String>,
 }
 
@@ -183,6 +185,13 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn sql(&self, text: &str) -> Result<LazyFrame> {
+        if self.0.engine.is_some() {
+            let state = self.0.context.state_ref();
+            let known = self.0.plans.text(&state.read(), text)?;
+            if let Some(plan) = known {
+                return Ok(LazyFrame::new(self.clone(), plan));
+            }
+        }
         let plan = self.block_on(self.plan_sql(text))?;
         Ok(LazyFrame::new(self.clone(), plan))
     }
@@ -199,7 +208,12 @@ impl Session {
         }
         let tables = state.resolve_table_references(&statement)?;
         match state.statement_to_plan(statement).await {
-            Ok(plan) => Ok(plan),
+            Ok(plan) => {
+                if self.0.engine.is_some() {
+                    self.0.plans.keep_text(&state, text, tables, &plan);
+                }
+                Ok(plan)
+            }
             Err(error) => {
                 let error = Error::from(error);
                 let missing = tables
@@ -222,31 +236,119 @@ impl Session {
         }
     }
 
-    /// Optimizes a plan and runs it.
+    /// Optimizes a plan, or finds its form optimized, and runs it.
     pub(crate) fn run(&self, plan: &LogicalPlan) -> Result<DataFrame> {
+        let Some(engine) = &self.0.engine else {
+            return self.block_on(async {
+                let state = self.state_for(plan);
+                match run_on_cpu(&state, plan).await {
+                    Ok((schema, data)) => Ok(DataFrame::new(self.clone(), schema, data)),
+                    Err(error) => Err(crate::io::diagnose(error, &state, plan).await),
+                }
+            });
+        };
+        let known = self.0.plans.plan(&self.0.context.state_ref().read(), plan);
+        if let Some((prepared, tables)) = known {
+            engine.device.count_plan(true);
+            return self.run_prepared(engine, &prepared, &tables);
+        }
         self.block_on(async {
             let state = self.state_for(plan);
-            let result = match self.0.engine.as_ref() {
-                Some(engine) => match optimize(&state, plan) {
-                    Ok(plan) => {
-                        let schema: SchemaRef = Arc::new(plan.schema().as_arrow().clone());
-                        exec::execute(&state, engine, plan).await.map(|outcome| match outcome {
-                            Outcome::Device(table) => (table.schema.clone(), Data::Device(table)),
-                            Outcome::Host(batches) => {
-                                let schema = batches.first().map_or(schema, |batch| batch.schema());
-                                (schema, Data::Host(batches.into()))
-                            }
-                        })
-                    }
-                    Err(error) => Err(error),
+            engine.device.count_plan(false);
+            let optimized = (self.0.plans).keep_plan(&self.state(), plan, |plan| optimize(&state, plan)).and_then(
+                |kept| match kept {
+                    Some((prepared, tables)) => prepared.bind(&tables),
+                    None => optimize(&state, plan),
                 },
-                None => run_on_cpu(&state, plan).await,
-            };
-            match result {
-                Ok((schema, data)) => Ok(DataFrame::new(self.clone(), schema, data)),
-                Err(error) => Err(crate::io::diagnose(error, &state, plan).await),
-            }
+            );
+            self.execute(&state, engine, optimized, plan).await
         })
+    }
+
+    /// Runs a verb of eager frames.
+    pub(crate) fn run_verb(&self, verb: Verb, left: &DataFrame, right: Option<&DataFrame>) -> Result<DataFrame> {
+        let frames: Vec<&DataFrame> = std::iter::once(left).chain(right).collect();
+        let here = |frame: &&DataFrame| self.is_resident(frame);
+        let Some(engine) = self.0.engine.as_ref().filter(|_| frames.iter().all(here)) else {
+            let left = self.scan_frame(left)?;
+            let right = right.map(|right| self.scan_frame(right)).transpose()?;
+            return verb.grow(&left, right.as_ref().unwrap_or(&left))?.collect();
+        };
+        let schemas: Vec<SchemaRef> = frames.iter().map(|frame| frame.schema()).collect();
+        let known = self.0.plans.verb(&self.0.context.state_ref().read(), &verb, &schemas);
+        let found = known.is_some();
+        let prepared = match known {
+            Some(prepared) => Some(prepared),
+            None => {
+                let seats = schemas.iter().enumerate().map(|(at, schema)| self.scan_seat(at, schema.clone()));
+                let seats = seats.collect::<Result<Vec<_>>>()?;
+                let grown = verb.grow(&seats[0], seats.last().unwrap_or(&seats[0]))?;
+                let plan = grown.plan();
+                self.block_on(async {
+                    let state = self.state_for(plan);
+                    let schemas = schemas.clone();
+                    (self.0.plans).keep_verb(&self.state(), verb.clone(), schemas, plan, |plan| optimize(&state, plan))
+                })?
+            }
+        };
+        let Some(prepared) = prepared else {
+            let left = self.scan_frame(left)?;
+            let right = right.map(|right| self.scan_frame(right)).transpose()?;
+            return verb.grow(&left, right.as_ref().unwrap_or(&left))?.collect();
+        };
+        engine.device.count_plan(found);
+        let tables = frames.iter().map(|frame| self.source_of(frame)).collect::<Result<Vec<_>>>()?;
+        match found {
+            true => self.run_prepared(engine, &prepared, &tables),
+            false => {
+                let plan = prepared.bind(&tables)?;
+                self.block_on(async { self.execute(&self.state_for(&plan), engine, Ok(plan.clone()), &plan).await })
+            }
+        }
+    }
+
+    /// Runs a plan whose form ran before: on this thread where the device does all of it and the tables lie there.
+    fn run_prepared(&self, engine: &Engine, prepared: &Prepared, tables: &[Arc<dyn TableSource>]) -> Result<DataFrame> {
+        let plan = prepared.bind(tables)?;
+        if prepared.is_direct() {
+            match exec::run_again(engine, &plan) {
+                Ok(Some(table)) => return Ok(DataFrame::new(self.clone(), table.schema.clone(), Data::Device(table))),
+                Ok(None) => {}
+                // The CPU takes over, below, if it may.
+                Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+                    prepared.gave_up()
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.block_on(async { self.execute(&self.state_for(&plan), engine, Ok(plan.clone()), &plan).await })
+    }
+
+    /// Runs an optimized plan; `asked` is what it was made of.
+    async fn execute(
+        &self,
+        state: &SessionState,
+        engine: &Engine,
+        plan: Result<LogicalPlan>,
+        asked: &LogicalPlan,
+    ) -> Result<DataFrame> {
+        let result = match plan {
+            Ok(plan) => {
+                let schema: SchemaRef = Arc::new(plan.schema().as_arrow().clone());
+                exec::execute(state, engine, plan).await.map(|outcome| match outcome {
+                    Outcome::Device(table) => (table.schema.clone(), Data::Device(table)),
+                    Outcome::Host(batches) => {
+                        let schema = batches.first().map_or(schema, |batch| batch.schema());
+                        (schema, Data::Host(batches.into()))
+                    }
+                })
+            }
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok((schema, data)) => Ok(DataFrame::new(self.clone(), schema, data)),
+            Err(error) => Err(crate::io::diagnose(error, state, asked).await),
+        }
     }
 
     /// The row numbers of a sort's input in its order; `None` where the device does not sort it.

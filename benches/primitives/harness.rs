@@ -2,12 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Instant;
 
-use warpframe::arrow::array::{ArrayRef, Float64Array, RecordBatch};
+use warpframe::arrow::array::{ArrayRef, RecordBatch};
 use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
-use warpframe::device::{Device, DeviceKind};
+use warpframe::device::Device;
 use warpframe::prelude::*;
 
 use crate::options::Options;
@@ -17,10 +16,6 @@ pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// Rows of a result that are checked at a time.
 const CHUNK: usize = 1 << 20;
 
-/// Rows that are summed to keep the device awake, and how often: 3 ms on an H200.
-const BUSY_ROWS: usize = 1 << 26;
-const BUSY_TIMES: usize = 10;
-
 /// A session on the device, and what has been run on it.
 pub struct Bench {
     session: Session,
@@ -29,8 +24,6 @@ pub struct Bench {
     done: RefCell<HashSet<(Option<&'static str>, String, usize)>>,
     failed: Cell<bool>,
     sweep: Cell<Option<&'static str>>,
-    /// What keeps the device awake.
-    busy: DataFrame,
 }
 
 /// One benchmark.
@@ -51,28 +44,8 @@ impl Case {
 }
 
 impl Bench {
-    pub fn new(session: Session, device: Device, options: Options) -> Outcome<Bench> {
-        let rows = if device.kind() == DeviceKind::Sim { 1 } else { BUSY_ROWS };
-        let column: ArrayRef = Arc::new(Float64Array::from(vec![1.0; rows]));
-        let busy = session.from_arrow([RecordBatch::try_from_iter([("x", column)])?])?;
-        Ok(Bench {
-            session,
-            device,
-            options,
-            done: RefCell::default(),
-            failed: Cell::new(false),
-            sweep: Cell::new(None),
-            busy,
-        })
-    }
-
-    /// Submits work of a few milliseconds. A device that waits for the host for that long works more slowly at first (a sum of 100M
-    /// values takes 0.193 instead of 0.183 ms after 3 ms of rest, CUB's 0.201 instead of 0.187), and the peers' loops do not let it.
-    fn keep_awake(&self) -> Outcome {
-        for _ in 0..BUSY_TIMES {
-            self.busy.cumulative_sum("x")?;
-        }
-        Ok(())
+    pub fn new(session: Session, device: Device, options: Options) -> Bench {
+        Bench { session, device, options, done: RefCell::default(), failed: Cell::new(false), sweep: Cell::new(None) }
     }
 
     /// Whether any of these benchmarks is to run: where none is, its data need not be made.
@@ -144,19 +117,28 @@ impl Bench {
         drop(run()?);
         self.device.synchronize()?;
 
-        let (mut walls, mut sums, mut kernels) = (vec![], vec![], String::new());
+        let (mut walls, mut hosts, mut sums, mut kernels) = (vec![], vec![], vec![], String::new());
         let repeats = self.options.repeats;
         let before = self.device.counters();
         for _ in 0..repeats {
+            if self.options.plan_anew {
+                // Settings that may have changed: the session forgets its plans.
+                self.session.context().state_ref().write().config_mut().options_mut();
+            }
+            let in_driver = self.device.counters().driver_time;
             let start = Instant::now();
             let frame = run()?;
             self.device.synchronize()?;
-            walls.push(start.elapsed().as_secs_f64() * 1e3);
+            let wall = start.elapsed();
+            walls.push(wall.as_secs_f64() * 1e3);
+            hosts.push(wall.saturating_sub(self.device.counters().driver_time - in_driver).as_secs_f64() * 1e6);
             drop(frame);
         }
         let after = self.device.counters();
         for _ in 0..repeats {
-            self.keep_awake()?;
+            // A device that has waited for the host works more slowly at first: after 3 ms a sum of 100M values takes 0.193 instead
+            // of 0.183 ms, and CUB's 0.201 instead of 0.187. The peers' loops do not let it wait.
+            drop(run()?);
             self.device.start_profile();
             let frame = run()?;
             let profile = self.device.take_profile()?;
@@ -168,17 +150,21 @@ impl Bench {
         let (ms, floor) = (median(&mut sums), case.least_bytes as f64 / self.options.copy);
         let sweep = self.sweep.get().map_or(String::new(), |sweep| format!("\"sweep\":{sweep:?},"));
         println!(
-            "{{{sweep}\"bench\":{:?},\"rows\":{},\"device_ms\":{ms:.4},\"wall_ms\":{:.4},\"rows_per_s\":{:.3e},\"gb_s\":{:.0},\
-             \"floor_ms\":{floor:.4},\"share\":{:.3},\"launches\":{},\"syncs\":{}}}",
+            "{{{sweep}\"bench\":{:?},\"rows\":{},\"device_ms\":{ms:.4},\"wall_ms\":{:.4},\"host_us\":{:.1},\"rows_per_s\":{:.3e},\"gb_s\":{:.0},\
+             \"floor_ms\":{floor:.4},\"share\":{:.3},\"launches\":{},\"syncs\":{},\
+             \"allocations\":{},\"plans_made\":{}}}",
             case.name,
             case.rows,
             median(&mut walls),
+            median(&mut hosts),
             case.rows as f64 / ms * 1e3,
             case.least_bytes as f64 / ms / 1e6,
             floor / ms,
             (after.launches - before.launches) / repeats as u64,
             // One of them is ours.
             (after.synchronizations - before.synchronizations) / repeats as u64 - 1,
+            (after.allocations - before.allocations) / repeats as u64,
+            after.plans_made - before.plans_made,
         );
         eprintln!("{} rows={}:{kernels}", case.name, case.rows);
         Ok(())

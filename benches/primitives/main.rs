@@ -5,13 +5,14 @@
 //! --only TEXT         benchmarks whose names contain the text; may be repeated
 //! --repeats N         runs of each, whose median counts; default 7
 //! --checks N          further runs, before, whose results must have the sums and extrema of the first one's; default 0
+//! --plan-anew         no plan is found from run to run: what it would cost if none were kept
 //! --sweep NAME        instead: how time goes with cardinality, duplicates, skew, width, nulls, payload, scale, or all
 //! --copy GB_S         the device's copy bandwidth, for floors; default 4100
 //! ```
 //!
 //! Tables lie on the device. Every result is compared with what the host computes before it is timed. Standard output has one
-//! JSON line a benchmark: device time (sum over kernels), wall time until the result lies on the device, launches and host
-//! synchronisations of a run, and the least bytes that the operation must move over the copy bandwidth (the floor). Standard
+//! JSON line a benchmark: device time (sum over kernels), wall time until the result lies on the device, what of it the host was
+//! outside of the driver, launches, host synchronisations and allocations of a run, plans made for all of them, and the least bytes that the operation must move over the copy bandwidth (the floor). Standard
 //! error has the times of single kernels. The exit code is 1 where a benchmark failed.
 
 mod data;
@@ -30,6 +31,7 @@ mod segment;
 mod sort;
 mod sweeps;
 mod top;
+mod verbs;
 mod window;
 
 use std::process::ExitCode;
@@ -42,7 +44,8 @@ use harness::{Bench, Outcome};
 use options::Options;
 
 /// All benchmarks of tables of so many rows, by file.
-const OPERATORS: [fn(&Bench, usize) -> Outcome; 12] = [
+const OPERATORS: [fn(&Bench, usize) -> Outcome; 13] = [
+    verbs::all,
     sort::all,
     top::all,
     group::all,
@@ -87,7 +90,7 @@ fn run() -> Outcome<ExitCode> {
         ([], _) => vec![1_000_000],
         (rows, _) => rows.to_vec(),
     };
-    let bench = Bench::new(session, device, options)?;
+    let bench = Bench::new(session, device, options);
     for rows in rows {
         if bench.options.sweeps.is_empty() {
             for operator in OPERATORS {

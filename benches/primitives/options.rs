@@ -11,17 +11,24 @@ pub struct Options {
     /// Runs whose results are compared with the first one's.
     pub checks: usize,
     pub sweeps: Vec<&'static str>,
+    /// Plans are made anew in each run.
+    pub plan_anew: bool,
     /// Bytes a millisecond.
     pub copy: f64,
 }
 
 impl Options {
     pub fn parse(arguments: impl Iterator<Item = String>) -> Outcome<Options> {
-        let mut options = Options { rows: vec![], only: vec![], repeats: 7, checks: 0, sweeps: vec![], copy: 4.1e9 };
+        let (rows, only, sweeps) = Default::default();
+        let mut options = Options { rows, only, repeats: 7, checks: 0, sweeps, plan_anew: false, copy: 4.1e9 };
         let mut arguments = arguments;
         while let Some(name) = arguments.next() {
             // Cargo adds these.
             if name == "--bench" || name == "--test" {
+                continue;
+            }
+            if name == "--plan-anew" {
+                options.plan_anew = true;
                 continue;
             }
             let value = arguments.next().ok_or_else(|| format!("{name} lacks its value"))?;

@@ -106,7 +106,10 @@ impl Emitter {
     /// Declares a constant of type `ctype` and returns its name.
     pub(crate) fn let_(&mut self, ctype: &str, rvalue: impl AsRef<str>) -> String {
         let name = self.fresh();
-        self.line(format!("const {ctype} {name} = {};", rvalue.as_ref()));
+        // Piece by piece: this is most of what generating a kernel costs.
+        for piece in ["const ", ctype, " ", &name, " = ", rvalue.as_ref(), ";\n"] {
+            self.body.push_str(piece);
+        }
         name
     }
 

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::emit::Failure;
 use super::generator::Prepared;
-use crate::device::{Argument, Buffer, Device, Grid, Source};
+use crate::device::{Argument, Buffer, Device, Grid, Parts, Source};
 use crate::error::Result;
 
 /// Threads in each block of a generated kernel.
@@ -139,9 +139,13 @@ impl Generated {
         body: &str,
         threads: u32,
     ) -> Result<Self> {
-        let (source, name) = source_of(stem, prepared, body, threads);
-        let kernel = device.kernel(&source, &name)?;
-        Ok(Generated { kernel, arguments: prepared.params.arguments(body, prepared.rows), threads })
+        let parts = Parts { stem, declarations: prepared.params.declarations(), body, threads };
+        let known = device.kernel_of(parts, || {
+            let (source, name) = source_of(stem, prepared, body, threads);
+            (source, name, prepared.params.named_in(body))
+        })?;
+        let arguments = prepared.params.arguments(&known.named, prepared.rows);
+        Ok(Generated { kernel: known.kernel, arguments, threads })
     }
 
     /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles. Float sums depend on that

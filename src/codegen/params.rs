@@ -78,9 +78,8 @@ impl Params {
         &self.declarations
     }
 
-    /// The words, all of them set, for a kernel of this text that looks at so many rows. It moves what the pointers that it
-    /// names lead to, an element a row at most.
-    pub(crate) fn arguments(&self, text: &str, rows: u64) -> Vec<Argument> {
+    /// Which parameters a text names, by position.
+    pub(crate) fn named_in(&self, text: &str) -> Arc<[bool]> {
         let mut named = vec![false; self.words.len()];
         for part in text.split("p.k").skip(1) {
             let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
@@ -88,6 +87,12 @@ impl Params {
                 *named = true;
             }
         }
+        named.into()
+    }
+
+    /// The words, all of them set, for a kernel that names these parameters and looks at so many rows. It moves what the
+    /// pointers that it names lead to, an element a row at most.
+    pub(crate) fn arguments(&self, named: &[bool], rows: u64) -> Vec<Argument> {
         let moved = |at: usize| if named[at] { rows.saturating_mul(self.strides[at]) } else { 0 };
         let word = |(at, word): (usize, &Option<Argument>)| {
             word.expect("every parameter is set before the launch").moving_at_most(moved(at))

@@ -54,6 +54,13 @@ pub struct Counters {
     pub module_wait: Duration,
     /// Plans that began here and went to the CPU, because the data showed that the device cannot run them.
     pub fallbacks: u64,
+    /// Queries and verbs that were planned: analysed, optimized, and cut into what runs where.
+    pub plans_made: u64,
+    /// Queries and verbs whose plan was found, made for an earlier one of the same form.
+    pub plans_found: u64,
+    /// Time that the host was in the driver: allocating, submitting work, moving bytes, waiting. Of the simulator that is all
+    /// that kernels take.
+    pub driver_time: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -61,12 +68,16 @@ pub(super) struct Counting {
     counters: Mutex<Counters>,
     total: AtomicU64,
     moved: AtomicU64,
+    /// Nanoseconds.
+    in_driver: AtomicU64,
     by_kernel: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Counting {
     pub(super) fn snapshot(&self) -> Counters {
-        Counters { launches: self.total.load(Relaxed), bytes_moved: self.moved.load(Relaxed), ..*self.lock() }
+        let driver_time = Duration::from_nanos(self.in_driver.load(Relaxed));
+        let (launches, bytes_moved) = (self.total.load(Relaxed), self.moved.load(Relaxed));
+        Counters { launches, bytes_moved, driver_time, ..*self.lock() }
     }
 
     pub(super) fn launches(&self) -> BTreeMap<String, u64> {
@@ -113,6 +124,13 @@ impl Counting {
     }
     pub(super) fn fell_back(&self) {
         self.lock().fallbacks += 1;
+    }
+    pub(super) fn in_driver(&self, time: Duration) {
+        self.in_driver.fetch_add(time.as_nanos() as u64, Relaxed);
+    }
+    pub(super) fn planned(&self, found: bool) {
+        let mut counters = self.lock();
+        *if found { &mut counters.plans_found } else { &mut counters.plans_made } += 1;
     }
     pub(super) fn found_in_memory(&self) {
         self.lock().memory_hits += 1;

@@ -7,19 +7,22 @@
 mod ahead;
 mod buffer;
 mod cache;
+mod clock;
 mod counters;
 mod cuda;
 mod driver;
 #[cfg(test)]
 mod fake;
 mod nvrtc;
+mod parts;
 mod pool;
 mod profile;
 mod rehearsal;
 mod sim;
 mod source;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 pub(crate) use buffer::{Buffer, Slice};
 pub use counters::Counters;
@@ -27,6 +30,7 @@ pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
+pub(crate) use parts::Parts;
 pub use pool::{MemoryLimit, MemoryUse};
 pub use profile::KernelTime;
 pub use sim::SimOptions;
@@ -53,8 +57,11 @@ struct Shared {
     kind: DeviceKind,
     pool: pool::Pool,
     cache: Arc<cache::KernelCache>,
+    by_parts: parts::ByParts,
+    /// Answers of the driver: how many blocks of so many threads and bytes of shared memory run at once.
+    resident: Mutex<HashMap<(driver::FunctionHandle, u32, u32), u32>>,
     counters: Arc<counters::Counting>,
-    profile: std::sync::Mutex<Option<Vec<profile::Span>>>,
+    profile: Mutex<Option<Vec<profile::Span>>>,
     /// Of a stand-in: where the kernels that are asked for go.
     rehearsal: Option<Arc<ahead::Queue>>,
 }
@@ -190,8 +197,20 @@ impl Device {
     fn with_driver(driver: Arc<dyn Driver>, kind: DeviceKind, limit: MemoryLimit) -> Result<Self> {
         let pool = pool::Pool::new(limit, driver.properties().memory);
         let cache = Arc::new(cache::KernelCache::new());
-        let (counters, profile) = Default::default();
-        Ok(Device(Arc::new(Shared { driver, kind, pool, cache, counters, profile, rehearsal: None })))
+        let (counters, profile): (Arc<counters::Counting>, _) = Default::default();
+        let (by_parts, resident) = Default::default();
+        let driver = Arc::new(clock::Clocked { driver, counters: counters.clone() });
+        Ok(Device(Arc::new(Shared {
+            driver,
+            kind,
+            pool,
+            cache,
+            by_parts,
+            resident,
+            counters,
+            profile,
+            rehearsal: None,
+        })))
     }
 
     /// Whether both are the same opened device, so that one may read the other's buffers.
@@ -291,6 +310,11 @@ impl Device {
         self.0.counters.fell_back();
     }
 
+    /// Notes that a plan was optimized, or that one was found that had been.
+    pub(crate) fn count_plan(&self, found: bool) {
+        self.0.counters.planned(found);
+    }
+
     /// Launches of each kernel since the device was opened, by name.
     ///
     /// ```
@@ -375,7 +399,17 @@ impl Device {
 
     /// Blocks that fill the device once at this shape: multiprocessors × resident blocks.
     pub(crate) fn full_grid(&self, kernel: &Kernel, threads: u32, shared: u32) -> Result<u32> {
-        let each = self.0.driver.resident_blocks(kernel.function, threads, shared)?;
+        let key = (kernel.function, threads, shared);
+        // Every stand-in's function has the same handle, and the answer is the same.
+        let known = self.0.resident.lock().unwrap_or_else(|e| e.into_inner()).get(&key).copied();
+        let each = match known {
+            Some(known) => known,
+            None => {
+                let each = self.0.driver.resident_blocks(kernel.function, threads, shared)?;
+                self.0.resident.lock().unwrap_or_else(|e| e.into_inner()).insert(key, each);
+                each
+            }
+        };
         Ok((each * self.properties().multiprocessors).max(1))
     }
 

@@ -24,6 +24,8 @@ impl Device {
             kind: self.kind(),
             pool: pool::Pool::new(MemoryLimit::Bytes(u64::MAX), u64::MAX),
             cache: self.0.cache.clone(),
+            by_parts: Default::default(),
+            resident: Default::default(),
             counters: Arc::default(),
             profile: Default::default(),
             rehearsal: Some(queue),

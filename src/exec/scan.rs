@@ -59,6 +59,54 @@ pub(crate) async fn load(
     Ok(loaded)
 }
 
+/// The tables of a supported plan, if all that it reads of them is on the device.
+pub(crate) fn resident(plan: &LogicalPlan) -> Result<Option<HashMap<ScanKey, Relation>>> {
+    let mut found = HashMap::new();
+    Ok(collect_resident(plan, &mut found)?.then_some(found))
+}
+
+fn collect_resident(plan: &LogicalPlan, found: &mut HashMap<ScanKey, Relation>) -> Result<bool> {
+    let LogicalPlan::TableScan(scan) = plan else {
+        for input in plan.inputs() {
+            if !collect_resident(input, found)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    };
+    let key = ScanKey::of(scan);
+    if found.contains_key(&key) {
+        return Ok(true);
+    }
+    let provider = source_as_provider(&scan.source)?;
+    let any: &dyn Any = provider.as_ref();
+    let relation = if let Some(kept) = any.downcast_ref::<DeviceTable>() {
+        Some(kept_relation(kept, &key.columns))
+    } else if let Some(source) = any.downcast_ref::<SourceTable>() {
+        resident_relation(source, &key.columns)
+    } else {
+        None
+    };
+    Ok(relation.is_some_and(|relation| {
+        found.insert(key, relation);
+        true
+    }))
+}
+
+fn kept_relation(kept: &DeviceTable, columns: &[usize]) -> Relation {
+    let table = &kept.table;
+    let columns = columns.iter().map(|at| table.columns[*at].clone()).collect();
+    Relation::dense(table.rows as u64, columns)
+}
+
+/// `None` where a column, or the number of rows, is not known yet.
+fn resident_relation(source: &SourceTable, columns: &[usize]) -> Option<Relation> {
+    let resident = source.resident.columns();
+    let rows = resident.values().next().map(|column| column.len as u64)?;
+    let columns = columns.iter().map(|at| resident.get(at).cloned()).collect::<Option<Vec<_>>>()?;
+    Some(Relation::dense(rows, columns))
+}
+
 async fn load_table(
     state: &SessionState,
     device: &Device,
@@ -68,9 +116,7 @@ async fn load_table(
 ) -> Result<Relation> {
     let any: &dyn Any = provider.as_ref();
     if let Some(kept) = any.downcast_ref::<DeviceTable>() {
-        let table = &kept.table;
-        let columns = columns.iter().map(|at| table.columns[*at].clone()).collect();
-        return Ok(Relation::dense(table.rows as u64, columns));
+        return Ok(kept_relation(kept, columns));
     }
     let Some(source) = any.downcast_ref::<SourceTable>() else {
         return Err(Error::unsupported(format!("table {}", scan.table_name), "it is not one of the session's"));
@@ -88,13 +134,7 @@ async fn load_table(
             resident.insert(at, column);
         }
     }
-    let known = {
-        let resident = source.resident.columns();
-        let columns: Vec<_> = columns.iter().filter_map(|at| resident.get(at).cloned()).collect();
-        let rows = resident.values().next().map(|column| column.len as u64);
-        rows.map(|rows| Relation::dense(rows, columns))
-    };
-    match known {
+    match resident_relation(source, columns) {
         Some(relation) => Ok(relation),
         None => {
             let batches = source.load(state, &[]).await?;

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::util::pretty::pretty_format_batches_with_schema;
 use datafusion::logical_expr::{Expr, JoinType, SortExpr};
 
-use super::{GroupBy, LazyFrame};
+use super::{GroupBy, LazyFrame, Verb};
 use crate::column::Table;
 use crate::error::Result;
 use crate::io::DOWNLOAD_ROWS;
@@ -57,6 +57,11 @@ impl DataFrame {
         DataFrame { session, schema, data }
     }
 
+    /// Does a verb now, by the plan of an earlier one of its form where the session has kept it.
+    pub(super) fn verb(&self, verb: Verb, right: Option<&DataFrame>) -> Result<DataFrame> {
+        self.session.run_verb(verb, self, right)
+    }
+
     pub(crate) fn data(&self) -> &Data {
         &self.data
     }
@@ -84,7 +89,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn select(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<DataFrame> {
-        self.lazy()?.select(exprs)?.collect()
+        self.verb(Verb::Select(exprs.into_iter().collect()), None)
     }
 
     /// [`LazyFrame::with_columns`], now.
@@ -97,7 +102,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn with_columns(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<DataFrame> {
-        self.lazy()?.with_columns(exprs)?.collect()
+        self.verb(Verb::WithColumns(exprs.into_iter().collect()), None)
     }
 
     /// [`LazyFrame::filter`], now.
@@ -110,7 +115,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn filter(&self, predicate: Expr) -> Result<DataFrame> {
-        self.lazy()?.filter(predicate)?.collect()
+        self.verb(Verb::Filter(predicate), None)
     }
 
     /// [`LazyFrame::group_by`]; [`GroupBy::agg`] computes.
@@ -135,7 +140,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn sort(&self, keys: impl IntoIterator<Item = SortExpr>) -> Result<DataFrame> {
-        self.lazy()?.sort(keys)?.collect()
+        self.verb(Verb::Sort(keys.into_iter().collect()), None)
     }
 
     /// [`LazyFrame::join`], now.
@@ -157,8 +162,9 @@ impl DataFrame {
         left_on: impl IntoIterator<Item = L>,
         right_on: impl IntoIterator<Item = R>,
     ) -> Result<DataFrame> {
-        let right = self.session.scan_frame(right)?;
-        self.lazy()?.join(&right, kind, left_on, right_on)?.collect()
+        let left_on = left_on.into_iter().map(|name| name.as_ref().to_string()).collect();
+        let right_on = right_on.into_iter().map(|name| name.as_ref().to_string()).collect();
+        self.verb(Verb::Join { kind, left_on, right_on }, Some(right))
     }
 
     /// [`LazyFrame::limit`], now.
@@ -170,7 +176,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn limit(&self, skip: usize, n: usize) -> Result<DataFrame> {
-        self.lazy()?.limit(skip, n)?.collect()
+        self.verb(Verb::Limit { skip, n }, None)
     }
 
     /// The first `n` rows.
@@ -194,7 +200,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn distinct(&self) -> Result<DataFrame> {
-        self.lazy()?.distinct()?.collect()
+        self.verb(Verb::Distinct, None)
     }
 
     /// [`LazyFrame::union`], now.
@@ -207,8 +213,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn union(&self, other: &DataFrame) -> Result<DataFrame> {
-        let other = self.session.scan_frame(other)?;
-        self.lazy()?.union(&other)?.collect()
+        self.verb(Verb::Union, Some(other))
     }
 
     /// The rows as Arrow batches, copied from the device if they lie there. No rows may be no batches.

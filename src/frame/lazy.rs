@@ -5,7 +5,7 @@ use datafusion::dataframe::DataFrame as Plan;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, SortExpr};
 use std::sync::Arc;
 
-use super::{DataFrame, join};
+use super::{DataFrame, Verb, join};
 use crate::error::Result;
 use crate::session::Session;
 
@@ -298,6 +298,7 @@ impl GroupBy<DataFrame> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn agg(self, aggregates: impl IntoIterator<Item = Expr>) -> Result<DataFrame> {
-        self.frame.lazy()?.group_by(self.keys).agg(aggregates)?.collect()
+        let aggregates = aggregates.into_iter().collect();
+        self.frame.verb(Verb::Aggregate { keys: self.keys, aggregates }, None)
     }
 }

@@ -80,6 +80,11 @@ impl SourceTable {
         SourceTable { inner, files, resident: Resident::default(), push_filters }
     }
 
+    /// Whether its scans take no filters, so that nothing but its schema matters to a plan.
+    pub(crate) fn is_read_whole(&self) -> bool {
+        !self.push_filters
+    }
+
     /// Reads whole columns, in the order of the source's rows. No columns read is still the right number of rows.
     ///
     /// # Errors

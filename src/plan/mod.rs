@@ -8,6 +8,7 @@ mod cut;
 mod estimate;
 mod join_order;
 mod node;
+mod prepared;
 mod subquery;
 mod support;
 mod window;
@@ -16,5 +17,6 @@ pub(crate) use aggregates::{Bits, DeviceAggregate, Regression, RegroupedCall, Re
 pub(crate) use cut::{Cut, cut, explain};
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use node::{DeviceNode, Planner};
+pub(crate) use prepared::{Prepared, Seat, Tables, bind, is_repeatable, is_small, lift, reads_seats};
 pub(crate) use subquery::may_yield_several_rows;
 pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind, device_window};

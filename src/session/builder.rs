@@ -208,7 +208,7 @@ impl SessionBuilder {
             .map_err(|error| Error::io("", error))?;
         let context = SessionContext::new_with_config(config(device.is_some(), self.partitions)?);
         let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));
-        Ok(Session(Arc::new(Inner { context, runtime: Some(runtime), engine, notice })))
+        Ok(Session(Arc::new(Inner { context, runtime: Some(runtime), engine, plans: Default::default(), notice })))
     }
 }
 

@@ -8,12 +8,13 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::datasource::{MemTable, provider_as_source};
-use datafusion::logical_expr::{LogicalPlanBuilder, UNNAMED_TABLE};
+use datafusion::logical_expr::{LogicalPlanBuilder, TableSource, UNNAMED_TABLE};
 
 use super::Session;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{Data, DataFrame, LazyFrame};
 use crate::io::{DOWNLOAD_ROWS, DeviceTable, Files, Format, SourceTable, expand};
+use crate::plan::Seat;
 
 /// How a CSV file is laid out.
 ///
@@ -279,6 +280,21 @@ impl Session {
     /// A lazy frame over an eager one's rows, wherever they lie.
     pub(crate) fn scan_frame(&self, frame: &DataFrame) -> Result<LazyFrame> {
         self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.provider_of(frame)?)
+    }
+
+    /// A lazy frame over nothing but a schema.
+    pub(super) fn scan_seat(&self, number: usize, schema: SchemaRef) -> Result<LazyFrame> {
+        let plan = LogicalPlanBuilder::scan(UNNAMED_TABLE, Seat::source(number, schema), None)?.build()?;
+        Ok(LazyFrame::new(self.clone(), plan))
+    }
+
+    /// Whether a frame's rows lie on this session's device.
+    pub(super) fn is_resident(&self, frame: &DataFrame) -> bool {
+        matches!(frame.data(), Data::Device(table) if self.device().is_some_and(|device| device.same(&table.device)))
+    }
+
+    pub(super) fn source_of(&self, frame: &DataFrame) -> Result<Arc<dyn TableSource>> {
+        Ok(provider_as_source(self.provider_of(frame)?))
     }
 
     fn scan_provider(&self, name: TableReference, provider: Arc<dyn TableProvider>) -> Result<LazyFrame> {

@@ -19,6 +19,7 @@ mod meet;
 mod modules;
 mod moved;
 mod outer;
+mod plans;
 mod project;
 mod random;
 mod regroup;

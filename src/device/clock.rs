@@ -1,0 +1,114 @@
+//! How long the host is inside the driver: what remains of a query's time is ours.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Source;
+use super::counters::Counting;
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle};
+use crate::error::Result;
+
+/// A driver whose calls that submit work, move bytes or wait are timed. Compiling and loading have counters of their own.
+#[derive(Debug)]
+pub(super) struct Clocked {
+    pub(super) driver: Arc<dyn Driver>,
+    pub(super) counters: Arc<Counting>,
+}
+
+impl Clocked {
+    fn timed<T>(&self, call: impl FnOnce(&dyn Driver) -> T) -> T {
+        let start = Instant::now();
+        let result = call(&*self.driver);
+        self.counters.in_driver(start.elapsed());
+        result
+    }
+}
+
+impl Driver for Clocked {
+    fn properties(&self) -> &DeviceProperties {
+        self.driver.properties()
+    }
+
+    fn free_memory(&self) -> Result<u64> {
+        self.timed(|driver| driver.free_memory())
+    }
+
+    fn reserved_memory(&self) -> Option<u64> {
+        self.driver.reserved_memory()
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Option<u64>> {
+        self.timed(|driver| driver.alloc(bytes))
+    }
+
+    unsafe fn free(&self, address: u64, bytes: usize) {
+        // SAFETY: the caller's promise is the driver's demand, here and below.
+        self.timed(|driver| unsafe { driver.free(address, bytes) });
+    }
+
+    fn trim(&self) -> Result<()> {
+        self.timed(|driver| driver.trim())
+    }
+
+    unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
+        // SAFETY: as in `free`.
+        self.timed(|driver| unsafe { driver.upload(to, from) })
+    }
+
+    unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
+        // SAFETY: as in `free`.
+        self.timed(|driver| unsafe { driver.download(to, from) })
+    }
+
+    unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        // SAFETY: as in `free`.
+        self.timed(|driver| unsafe { driver.copy(to, from, bytes) })
+    }
+
+    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()> {
+        // SAFETY: as in `free`.
+        self.timed(|driver| unsafe { driver.fill(to, byte, bytes) })
+    }
+
+    fn compiler_id(&self) -> String {
+        self.driver.compiler_id()
+    }
+
+    fn compile(&self, source: &Source, out: &Path) -> Result<()> {
+        self.driver.compile(source, out)
+    }
+
+    fn load(&self, image: &Path) -> Result<ModuleHandle> {
+        self.driver.load(image)
+    }
+
+    fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
+        self.driver.function(module, name)
+    }
+
+    unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
+        // SAFETY: as in `free`.
+        self.timed(|driver| unsafe { driver.launch(function, kernel, grid, arguments) })
+    }
+
+    fn resident_blocks(&self, function: FunctionHandle, threads: u32, shared: u32) -> Result<u32> {
+        self.driver.resident_blocks(function, threads, shared)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.timed(|driver| driver.synchronize())
+    }
+
+    fn record(&self) -> Result<EventHandle> {
+        self.driver.record()
+    }
+
+    fn elapsed_ms(&self, from: EventHandle, to: EventHandle) -> Result<f32> {
+        self.driver.elapsed_ms(from, to)
+    }
+
+    fn release(&self, event: EventHandle) {
+        self.driver.release(event);
+    }
+}

@@ -1,0 +1,342 @@
+//! Plans that are kept for the next time: of SQL by its text, of lazy frames by their plan, of eager verbs by the verb.
+//!
+//! Planning takes a millisecond or more, running over small tables takes tens of microseconds. What is kept is a plan's form
+//! alone (see `plan/prepared.rs`): it fits any tables of the same schemas, wherever they came from since. A form is forgotten
+//! where the session's settings, rules or functions have changed, and when others were used more recently.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::TableReference;
+use datafusion::common::config::ConfigOptions;
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::planner::{ExprPlanner, RelationPlanner};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
+use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
+use futures::FutureExt;
+
+use crate::error::Result;
+use crate::frame::Verb;
+use crate::plan::{Prepared, Tables, bind, is_repeatable, is_small, lift, reads_seats};
+
+/// Most plans of a kind that are kept.
+const MOST: usize = 256;
+/// Longest SQL text whose plan is kept: longer ones hold lists of values, and hardly come twice.
+const LONGEST: usize = 1 << 16;
+
+/// The plans that a session keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Plans(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// What all of them were made under.
+    environment: Environment,
+    texts: Recent<Text>,
+    plans: Recent<Plan>,
+    verbs: Recent<VerbPlan>,
+}
+
+/// A query as it was typed.
+#[derive(Debug)]
+struct Text {
+    text: String,
+    /// Not optimized, over seats.
+    plan: LogicalPlan,
+    /// What the seats are called, and what their tables look like.
+    tables: Vec<(TableReference, SchemaRef)>,
+}
+
+/// A lazy frame's plan.
+#[derive(Debug)]
+struct Plan {
+    /// Over seats; scans compare equal to those of tables.
+    plan: LogicalPlan,
+    schemas: Vec<SchemaRef>,
+    scans: Vec<usize>,
+    prepared: Arc<Prepared>,
+}
+
+#[derive(Debug)]
+struct VerbPlan {
+    verb: Verb,
+    schemas: Vec<SchemaRef>,
+    prepared: Arc<Prepared>,
+}
+
+/// A plan that was found or made, and the tables for its seats.
+pub(crate) type Found = (Arc<Prepared>, Vec<Arc<dyn TableSource>>);
+
+impl Plans {
+    /// The plan of a text, over the tables that its names stand for now.
+    pub(crate) fn text(&self, state: &SessionState, text: &str) -> Result<Option<LogicalPlan>> {
+        let mut kept = self.kept(state);
+        let Some(found) = kept.texts.get(hash(text), |known| known.text == text) else { return Ok(None) };
+        let mut sources = vec![];
+        for (name, schema) in &found.tables {
+            match source_of(state, name) {
+                Some(source) if source.schema() == *schema => sources.push(source),
+                _ => return Ok(None),
+            }
+        }
+        bind(&found.plan, &sources).map(Some)
+    }
+
+    /// Keeps the plan of a text whose names of tables are `names`, if it is one to be kept.
+    pub(crate) fn keep_text(&self, state: &SessionState, text: &str, names: Vec<TableReference>, plan: &LogicalPlan) {
+        if text.len() > LONGEST || !is_small(plan) {
+            return;
+        }
+        let Some((lifted, tables)) = lift(plan) else { return };
+        // Every name must be one of these tables, and every table have its name: a view's tables have none, say.
+        let mut named = vec![];
+        for source in &tables.sources {
+            let name = names.iter().find(|name| source_of(state, name).is_some_and(|of| same_table(&of, source)));
+            let Some(name) = name else { return };
+            named.push((name.clone(), source.schema()));
+        }
+        let known = |name: &TableReference| {
+            source_of(state, name).is_some_and(|of| tables.sources.iter().any(|source| same_table(&of, source)))
+        };
+        if !names.iter().all(known) {
+            return;
+        }
+        let text = Text { text: text.to_string(), plan: lifted, tables: named };
+        self.kept(state).texts.insert(hash(&text.text), text);
+    }
+
+    /// The form of a lazy frame's plan.
+    pub(crate) fn plan(&self, state: &SessionState, plan: &LogicalPlan) -> Option<Found> {
+        if !is_small(plan) {
+            return None;
+        }
+        let tables = Tables::of(plan)?;
+        let same = |known: &Plan| {
+            known.scans == tables.scans && known.plan == *plan && agree(&known.schemas, tables.sources.iter())
+        };
+        let prepared = self.kept(state).plans.get(hash(plan), same)?.prepared.clone();
+        Some((prepared, tables.sources))
+    }
+
+    /// Makes the form of a plan with `optimize`, and keeps it; `None` where the plan is not one to be kept.
+    pub(crate) fn keep_plan(
+        &self,
+        state: &SessionState,
+        plan: &LogicalPlan,
+        optimize: impl FnOnce(&LogicalPlan) -> Result<LogicalPlan>,
+    ) -> Result<Option<Found>> {
+        if !is_small(plan) {
+            return Ok(None);
+        }
+        let Some((lifted, tables)) = lift(plan) else { return Ok(None) };
+        let prepared = Arc::new(Prepared::new(optimize(&lifted)?)?);
+        let (schemas, scans) = (tables.schemas(), tables.scans);
+        let form = Plan { plan: lifted, schemas, scans, prepared: prepared.clone() };
+        self.kept(state).plans.insert(hash(plan), form);
+        Ok(Some((prepared, tables.sources)))
+    }
+
+    /// The form of a verb over tables of these schemas.
+    pub(crate) fn verb(&self, state: &SessionState, verb: &Verb, schemas: &[SchemaRef]) -> Option<Arc<Prepared>> {
+        let same = |known: &VerbPlan| known.schemas == schemas && known.verb == *verb;
+        Some(self.kept(state).verbs.get(hash(&(verb, schemas)), same)?.prepared.clone())
+    }
+
+    /// Makes the form of a verb from its plan over seats with `optimize`, and keeps it; `None` where it is not one to be kept.
+    pub(crate) fn keep_verb(
+        &self,
+        state: &SessionState,
+        verb: Verb,
+        schemas: Vec<SchemaRef>,
+        plan: &LogicalPlan,
+        optimize: impl FnOnce(&LogicalPlan) -> Result<LogicalPlan>,
+    ) -> Result<Option<Arc<Prepared>>> {
+        if !is_small(plan) || !is_repeatable(plan) || !reads_seats(plan) {
+            return Ok(None);
+        }
+        let prepared = Arc::new(Prepared::new(optimize(plan)?)?);
+        let key = hash(&(&verb, &schemas[..]));
+        self.kept(state).verbs.insert(key, VerbPlan { verb, schemas, prepared: prepared.clone() });
+        Ok(Some(prepared))
+    }
+
+    /// What is kept, as far as it was made under the present settings.
+    fn kept(&self, state: &SessionState) -> MutexGuard<'_, Kept> {
+        // Poisoning is ignored: the maps are valid between statements.
+        let mut kept = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        if !kept.environment.is_that_of(state) {
+            *kept = Kept { environment: Environment::of(state), ..Kept::default() };
+        }
+        kept
+    }
+}
+
+fn agree<'a>(schemas: &[SchemaRef], sources: impl ExactSizeIterator<Item = &'a Arc<dyn TableSource>>) -> bool {
+    schemas.len() == sources.len() && schemas.iter().zip(sources).all(|(schema, source)| *schema == source.schema())
+}
+
+fn hash<T: Hash + ?Sized>(key: &T) -> u64 {
+    let mut hash = DefaultHasher::new();
+    key.hash(&mut hash);
+    hash.finish()
+}
+
+/// The table of a name, where the catalog says so at once.
+fn source_of(state: &SessionState, name: &TableReference) -> Option<Arc<dyn TableSource>> {
+    let schema = state.schema_for_ref(name.clone()).ok()?;
+    let provider = schema.table(name.table()).now_or_never()?.ok()??;
+    Some(provider_as_source(provider))
+}
+
+fn same_table(a: &Arc<dyn TableSource>, b: &Arc<dyn TableSource>) -> bool {
+    matches!((source_as_provider(a), source_as_provider(b)), (Ok(a), Ok(b)) if Arc::ptr_eq(&a, &b))
+}
+
+/// What a session plans with, besides its tables. All of it is held: DataFusion replaces what is shared instead of changing it,
+/// and what is held keeps its address, so that equal addresses mean that nothing has changed.
+#[derive(Default)]
+struct Environment {
+    options: Option<Arc<ConfigOptions>>,
+    analyzer: Vec<Arc<dyn AnalyzerRule + Send + Sync>>,
+    optimizer: Vec<Arc<dyn OptimizerRule + Send + Sync>>,
+    planners: Vec<Arc<dyn ExprPlanner>>,
+    relations: Vec<Arc<dyn RelationPlanner>>,
+    /// What [`registered`] said of the functions, which are held so that no other gets the address of one.
+    registered: u64,
+    _functions: Functions,
+}
+
+#[derive(Default)]
+struct Functions {
+    _scalar: Vec<Arc<ScalarUDF>>,
+    _higher_order: Vec<Arc<HigherOrderUDF>>,
+    _aggregate: Vec<Arc<AggregateUDF>>,
+    _window: Vec<Arc<WindowUDF>>,
+}
+
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Environment({} rules)", self.analyzer.len() + self.optimizer.len())
+    }
+}
+
+impl Environment {
+    fn of(state: &SessionState) -> Environment {
+        Environment {
+            options: Some(state.config().options().clone()),
+            analyzer: state.analyzer().rules.clone(),
+            optimizer: state.optimizers().to_vec(),
+            planners: state.expr_planners().to_vec(),
+            relations: state.relation_planners().to_vec(),
+            registered: registered(state),
+            _functions: Functions {
+                _scalar: state.scalar_functions().values().cloned().collect(),
+                _higher_order: state.higher_order_functions().values().cloned().collect(),
+                _aggregate: state.aggregate_functions().values().cloned().collect(),
+                _window: state.window_functions().values().cloned().collect(),
+            },
+        }
+    }
+
+    fn is_that_of(&self, state: &SessionState) -> bool {
+        let options = |options: &Arc<ConfigOptions>| Arc::ptr_eq(options, state.config().options());
+        self.options.as_ref().is_some_and(options)
+            && same(&self.analyzer, &state.analyzer().rules)
+            && same(&self.optimizer, state.optimizers())
+            && same(&self.planners, state.expr_planners())
+            && same(&self.relations, state.relation_planners())
+            && self.registered == registered(state)
+    }
+}
+
+fn same<T: ?Sized>(a: &[Arc<T>], b: &[Arc<T>]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| address(a) == address(b))
+}
+
+/// A number that another function, or one more or less, makes another; their order in the maps does not matter.
+fn registered(state: &SessionState) -> u64 {
+    fn sum<T>(functions: &HashMap<String, Arc<T>>) -> u64 {
+        let one = |(name, function): (&String, &Arc<T>)| {
+            // Steps of 64-bit multiplicative hashing: the sum of bare addresses would not tell two swapped names apart.
+            let mixed = (address(function) as u64 ^ (name.len() as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            mixed ^ mixed >> 29
+        };
+        functions.iter().map(one).fold(functions.len() as u64, u64::wrapping_add)
+    }
+    sum(state.scalar_functions())
+        .wrapping_add(sum(state.higher_order_functions()).rotate_left(1))
+        .wrapping_add(sum(state.aggregate_functions()).rotate_left(2))
+        .wrapping_add(sum(state.window_functions()).rotate_left(3))
+}
+
+/// Where a shared value lies.
+fn address<T: ?Sized>(value: &Arc<T>) -> usize {
+    Arc::as_ptr(value).cast::<()>() as usize
+}
+
+/// Values by the hash of what they are found by, which they hold; of more than [`MOST`] those used last.
+#[derive(Debug)]
+struct Recent<V> {
+    values: HashMap<u64, (u64, V)>,
+    clock: u64,
+}
+
+impl<V> Default for Recent<V> {
+    fn default() -> Self {
+        Recent { values: HashMap::new(), clock: 0 }
+    }
+}
+
+impl<V> Recent<V> {
+    fn get(&mut self, hash: u64, is_it: impl Fn(&V) -> bool) -> Option<&V> {
+        self.clock += 1;
+        let (used, value) = self.values.get_mut(&hash)?;
+        if !is_it(value) {
+            return None;
+        }
+        *used = self.clock;
+        Some(value)
+    }
+
+    /// Of two with one hash the last stays.
+    fn insert(&mut self, hash: u64, value: V) {
+        self.clock += 1;
+        if self.values.len() >= MOST
+            && !self.values.contains_key(&hash)
+            && let Some(oldest) = self.values.iter().min_by_key(|(_, (used, _))| *used).map(|(hash, _)| *hash)
+        {
+            self.values.remove(&oldest);
+        }
+        self.values.insert(hash, (self.clock, value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_last_stays() {
+        let mut recent = Recent::default();
+        for key in 0..MOST as u64 {
+            recent.insert(key, key);
+        }
+        assert_eq!(recent.get(0, |_| true), Some(&0));
+        recent.insert(MOST as u64, MOST as u64);
+        assert_eq!(recent.get(0, |_| true), Some(&0));
+        assert_eq!(recent.get(1, |_| true), None);
+        assert_eq!(recent.values.len(), MOST);
+    }
+
+    #[test]
+    fn equal_hashes_are_not_equal_keys() {
+        let mut recent = Recent::default();
+        recent.insert(7, "a");
+        assert_eq!(recent.get(7, |value| *value == "b"), None);
+        recent.insert(7, "b");
+        assert_eq!(recent.get(7, |value| *value == "b"), Some(&"b"));
+    }
+}
