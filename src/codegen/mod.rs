@@ -18,6 +18,7 @@ mod marks;
 mod matches;
 mod materialize;
 mod order;
+mod outputs;
 mod params;
 mod powers;
 mod selectivity;
@@ -28,7 +29,7 @@ pub(crate) use aggregate::{
 };
 pub(crate) use collisions::groups_collide;
 pub(crate) use emit::Emitter;
-pub(crate) use expr::unsupported;
+pub(crate) use expr::{element_at, unsupported};
 pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual, Source};
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use groups::{Accumulator, GroupOutput, OutputKind, decimal_average};

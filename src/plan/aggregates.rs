@@ -7,8 +7,9 @@ use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr, lit, when};
 
+use super::support::unsupported_key;
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
-use crate::column::Repr;
+use crate::column::{Repr, is_nested};
 
 /// An aggregate as the device runs it.
 #[derive(Debug, Clone)]
@@ -113,7 +114,7 @@ pub(super) fn unsupported_aggregate(aggregate: &Aggregate) -> Option<String> {
         Ok(keys) => keys,
         Err(error) => return Some(error.strip_backtrace()),
     };
-    let keys = keys.into_iter().find_map(|key| unsupported(key, schema));
+    let keys = keys.into_iter().find_map(|key| unsupported_key(key, schema));
     keys.or_else(|| aggregate.aggr_expr.iter().find_map(|expr| unsupported_call(expr, schema)))
 }
 
@@ -122,8 +123,8 @@ fn unsupported_call(expr: &Expr, schema: &DFSchema) -> Option<String> {
     match device_aggregate(expr, schema) {
         Ok(DeviceAggregate::Fused(call)) => call.arg.iter().chain(&call.filter).find_map(why),
         Ok(DeviceAggregate::Regrouped(call)) => {
-            let order = call.order.iter().map(|key| &key.expr);
-            call.args.iter().chain(&call.filter).chain(order).find_map(why)
+            let order = call.order.iter().find_map(|key| unsupported_key(&key.expr, schema));
+            call.args.iter().chain(&call.filter).find_map(why).or(order)
         }
         Err(why) => Some(why),
     }
@@ -174,9 +175,9 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
         let of = type_of(arg, schema)?;
         let numeric = matches!(of, DataType::Int64 | DataType::UInt64 | DataType::Float64 | DataType::Decimal128(_, _));
         let fits = match kind {
-            AggregateKind::Count => !distinct || Repr::of(&of).is_some(),
+            AggregateKind::Count => !distinct || Repr::of(&of).is_some() && !is_nested(&of),
             AggregateKind::Sum | AggregateKind::Average => numeric && Repr::of(&dtype).is_some(),
-            AggregateKind::Min | AggregateKind::Max => Repr::of(&of).is_some(),
+            AggregateKind::Min | AggregateKind::Max => Repr::of(&of).is_some() && !is_nested(&of),
         };
         if !fits {
             return Err(format!("{name} of {of} is not on the device yet"));
@@ -258,7 +259,8 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         RegroupedKind::Bits(_) => types.len() == 1 && types[0] == dtype && dtype.is_integer(),
         RegroupedKind::Join => matches!(types[0], DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
         RegroupedKind::Median => types.len() == 1 && types[0] == dtype && types[0].is_numeric(),
-        RegroupedKind::Distinct(_) | RegroupedKind::Place { .. } => types.len() == 1,
+        RegroupedKind::Distinct(_) => types.len() == 1 && !is_nested(&types[0]),
+        RegroupedKind::Place { .. } => types.len() == 1,
     };
     if !fits || types.iter().chain([&dtype]).any(|of| Repr::of(of).is_none()) {
         let types: Vec<_> = types.iter().map(DataType::to_string).collect();

@@ -17,6 +17,7 @@ mod join_order;
 mod limit;
 mod modules;
 mod moved;
+mod nested;
 mod outer;
 mod project;
 mod random;
