@@ -67,6 +67,11 @@ pub(crate) enum RegroupedKind {
         skip_nulls: bool,
     },
     Bits(Bits),
+    /// The values as a list.
+    Collect {
+        distinct: bool,
+        skip_nulls: bool,
+    },
     /// Strings, one after the other.
     Join,
     /// The value of the first row, or of the last.
@@ -225,12 +230,13 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         "bit_and" => RegroupedKind::Bits(Bits::And),
         "bit_or" => RegroupedKind::Bits(Bits::Or),
         "bit_xor" => RegroupedKind::Bits(Bits::Xor),
+        "array_agg" => RegroupedKind::Collect { distinct: call.params.distinct, skip_nulls },
         "string_agg" => RegroupedKind::Join,
         "first_value" => RegroupedKind::Place { last: false, skip_nulls },
         "last_value" => RegroupedKind::Place { last: true, skip_nulls },
         _ => return Err(format!("aggregate {name} is not on the device yet")),
     };
-    if call.params.distinct {
+    if call.params.distinct && !matches!(kind, RegroupedKind::Collect { .. }) {
         return Err(format!("{name}(DISTINCT …) is not on the device yet"));
     }
     let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
@@ -259,6 +265,10 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         RegroupedKind::Bits(_) => types.len() == 1 && types[0] == dtype && dtype.is_integer(),
         RegroupedKind::Join => matches!(types[0], DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
         RegroupedKind::Median => types.len() == 1 && types[0] == dtype && types[0].is_numeric(),
+        RegroupedKind::Collect { distinct, .. } => {
+            let ordered_by_others = call.params.order_by.iter().any(|key| key.expr != args[0]);
+            types.len() == 1 && !(distinct && (is_nested(&types[0]) || ordered_by_others))
+        }
         RegroupedKind::Distinct(_) => types.len() == 1 && !is_nested(&types[0]),
         RegroupedKind::Place { .. } => types.len() == 1,
     };
@@ -266,7 +276,10 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         let types: Vec<_> = types.iter().map(DataType::to_string).collect();
         return Err(format!("{name} of {} is not on the device yet", types.join(", ")));
     }
-    let ordered = matches!(kind, RegroupedKind::Place { .. } | RegroupedKind::Nth { .. } | RegroupedKind::Join);
+    let ordered = matches!(
+        kind,
+        RegroupedKind::Place { .. } | RegroupedKind::Nth { .. } | RegroupedKind::Join | RegroupedKind::Collect { .. }
+    );
     let order = if ordered { call.params.order_by.clone() } else { vec![] };
     Ok(RegroupedCall { kind, args, filter: call.params.filter.as_deref().cloned(), order, between, dtype })
 }

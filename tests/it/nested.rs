@@ -297,3 +297,28 @@ fn lists_and_structs_are_unnested() {
     pair.check("SELECT unnest([1, 2, 3]) AS a, unnest(['x', 'y']) AS b");
     pair.check("SELECT * FROM unnest([1, 2, NULL]) AS u(a)");
 }
+
+#[test]
+fn groups_are_collected_into_lists() {
+    for (rows, seed) in [(300, 41), (0, 1), (1, 2), (2100, 3)] {
+        let pair = pair(rows, seed);
+        for name in ["i", "s", "x", "li", "ls", "st", "lp"] {
+            let check = |sql: &str| pair.check(&sql.replace("NAME", name));
+            check("SELECT s, array_agg(NAME ORDER BY id) AS a, count(*) FROM t GROUP BY s");
+            check("SELECT array_agg(NAME ORDER BY id DESC) AS a FROM t");
+            check("SELECT array_agg(NAME ORDER BY id) AS a FROM t WHERE id < 0");
+            check("SELECT i, array_agg(NAME ORDER BY id) FILTER (WHERE x > 0) AS a FROM t GROUP BY i");
+            check("SELECT i, array_agg(NAME ORDER BY s NULLS FIRST, id) IGNORE NULLS AS a, sum(id) FROM t GROUP BY i");
+        }
+        for name in ["i", "s"] {
+            let check = |sql: &str| pair.check(&sql.replace("NAME", name));
+            check("SELECT i, array_agg(DISTINCT NAME ORDER BY NAME) AS a FROM t GROUP BY i");
+            check("SELECT array_agg(DISTINCT NAME ORDER BY NAME DESC NULLS LAST) FILTER (WHERE id > 10) AS a FROM t");
+        }
+        pair.check("SELECT i, cardinality(array_agg(DISTINCT s)) AS n FROM t GROUP BY i");
+        pair.check("SELECT s, array_agg(i ORDER BY id)[2] AS a, array_sum(array_agg(i)) AS b FROM t GROUP BY s");
+        pair.check("SELECT s, unnest(l) AS u FROM (SELECT s, array_agg(id ORDER BY id) AS l FROM t GROUP BY s) g");
+        pair.check("SELECT s, array_agg(i ORDER BY id) AS a FROM t GROUP BY ROLLUP (s)");
+        pair.check("SELECT id, array_sum(array_agg(i) OVER (PARTITION BY s)) AS a FROM t");
+    }
+}
