@@ -112,6 +112,34 @@ struct list_builder {
     }
 };
 
+// ---- parts of a text ----
+
+// How many parts a text has: those that lie between `between`, or, where that is no text, its characters.
+WF_CALLED u64 list_parts(const view& text, const view& between, bool is_text) {
+    if (text.length == 0) return 0;
+    u64 parts = is_text ? 1 : 0;
+    if (!is_text)
+        for (u32 i = 0; i < text.length; i++) parts += !continues(byte_at(text, i));
+    else if (between.length != 0)
+        for (u32 i = find(text, between, 0); i != NOT_FOUND; i = find(text, between, i + between.length)) parts++;
+    return parts;
+}
+
+// Puts them into a list that has room for them; those equal to `null`, if that is a text, as nulls.
+template <typename BUILDER>
+WF_DEVICE void list_split(BUILDER& list, const view& text, const view& between, bool is_text, const view& null,
+                          bool nulls) {
+    u32 begin = 0;
+    for (u32 i = 0; i < list.out.length; i++) {
+        u32 end = is_text && between.length != 0 ? find(text, between, begin) : NOT_FOUND;
+        if (!is_text) end = skip_characters(text, begin, 1);
+        const view part = slice(text, begin, (end == NOT_FOUND ? text.length : end) - begin);
+        const bool valid = !(nulls && views_equal(part, null));
+        list.template put<view>(0, i, valid ? part : view{0, 0, 0}, valid);
+        begin = is_text ? end + between.length : end;
+    }
+}
+
 // ---- all elements, one after the other ----
 
 constexpr u32 LIST_THREADS = 256;

@@ -14,6 +14,7 @@ mod dictionary;
 mod format;
 mod function;
 mod list;
+mod list_make;
 mod literal;
 mod logic;
 mod math;

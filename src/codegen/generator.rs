@@ -81,6 +81,9 @@ enum LevelKind {
     },
 }
 
+/// Fields of a struct up to which all are loaded ahead.
+const EAGER_FIELDS: usize = 2;
+
 struct EagerLoad {
     ctype: &'static str,
     name: String,
@@ -317,6 +320,8 @@ impl<'a> Generator<'a> {
                 value
             }
             Encoding::Plain if column.repr() == Repr::Struct => {
+                // Most fields are not asked for, and what is not costs no registers where it is not loaded ahead.
+                let eager = eager && column.children.len() <= EAGER_FIELDS;
                 let field = |child| self.load_column(child, row, present, eager, out);
                 Value::of_fields(column.dtype.clone(), column.children.iter().map(field).collect(), valid)
             }

@@ -322,3 +322,45 @@ fn groups_are_collected_into_lists() {
         pair.check("SELECT id, array_sum(array_agg(i) OVER (PARTITION BY s)) AS a FROM t");
     }
 }
+
+#[test]
+fn lists_are_made_of_lists() {
+    // Where a list is null DataFusion appends to, and flattens, the elements beneath it.
+    let pair = pair(300, 17);
+    for (name, x) in LISTS {
+        let check = |sql: &str| pair.check(&sql.replace("NAME", name).replace("NEEDLE", x));
+        check(
+            "SELECT id, array_append(NAME, NEEDLE) AS a, array_prepend(NEEDLE, NAME) AS b FROM t WHERE NAME IS NOT NULL",
+        );
+        check("SELECT id, array_append(NAME, NAME[2]) AS a FROM t WHERE NAME IS NOT NULL");
+        check("SELECT a.id, array_concat(a.NAME, b.NAME, a.NAME) AS c FROM t a JOIN t b ON a.id = b.id + 1");
+        check("SELECT id, array_reverse(NAME) AS a FROM t");
+        check("SELECT id, array_remove_all(NAME, NEEDLE) AS a, array_positions(NAME, NEEDLE) AS b FROM t");
+        check(
+            "SELECT a.id, array_has_any(a.NAME, b.NAME) AS c, array_has_all(a.NAME, b.NAME[1:1]) AS d
+            FROM t a JOIN t b ON a.id = b.id + 1",
+        );
+    }
+    pair.check("SELECT id, li || [i] AS a, ls || ls AS b, i || li AS c, li || i AS d FROM t WHERE li IS NOT NULL");
+    pair.check(
+        "SELECT id, flatten([li, [id]]) AS a, flatten([ls, lv, ['z']]) AS b, flatten(li) AS c FROM t WHERE i IS NOT NULL",
+    );
+    pair.check("SELECT id, array_reverse(lp) AS a, array_concat(lp, lp) AS b, array_compact(li) AS c FROM t");
+    pair.check("SELECT id, array_has_all(li, [1, 2]) AS a, li @> [1] AS b, array_has_any(ls, ['b', NULL]) AS c FROM t");
+}
+
+#[test]
+fn texts_are_split_and_put_together() {
+    let pair = pair(300, 19);
+    pair.check(
+        "SELECT id, string_to_array(s, ' ') AS a, string_to_array(s, 'that') AS b, string_to_array(s, '') AS c FROM t",
+    );
+    pair.check("SELECT id, string_to_array(s, NULL) AS a, string_to_array(s || ',' || id, ',', 'b') AS b FROM t");
+    pair.check("SELECT id, string_to_array(s, ls[1]) AS a FROM t WHERE ls[1] IS NOT NULL");
+    pair.check("SELECT id, array_to_string(ls, ', ') AS a, array_to_string(li, '-', '?') AS b FROM t");
+    pair.check("SELECT id, array_to_string(ld, s) AS a, array_to_string(lm, ' ', NULL) AS b, array_to_string(lb, '') AS c FROM t");
+    pair.check("SELECT w, count(*) FROM (SELECT unnest(string_to_array(s, ' ')) AS w FROM t) u GROUP BY w ORDER BY w");
+    pair.check(
+        "SELECT id, array_length(string_to_array(s, ' ')) AS n FROM t WHERE array_has(string_to_array(s, ' '), 'fit')",
+    );
+}

@@ -126,6 +126,18 @@ impl Compiler<'_> {
             ("array_slice", [list, places @ ..]) if places.len() == 2 => {
                 self.array_part(list, places, &dtype, |view, at| format!("list_between({view}, {}, {})", at[0], at[1]))
             }
+            ("array_concat", lists) => self.array_concat(lists, &dtype),
+            ("array_append", [list, value]) => self.array_append(list, value, false, &dtype),
+            ("array_prepend", [value, list]) => self.array_append(list, value, true, &dtype),
+            ("array_reverse", [list]) => self.array_reverse(list, &dtype),
+            ("array_remove_all", [list, needle]) => self.array_remove_all(list, needle, &dtype),
+            ("array_compact", [list]) => self.array_compact(list, &dtype),
+            ("array_positions", [list, needle]) => self.array_positions(list, needle, &dtype),
+            ("array_has_any", [list, other]) => self.array_has_several(list, other, false),
+            ("array_has_all", [list, other]) => self.array_has_several(list, other, true),
+            ("flatten", [list]) => self.flatten(list, &dtype),
+            ("string_to_array", arguments @ ([_, _] | [_, _, _])) => self.split_text(arguments, &dtype),
+            ("array_to_string", arguments @ ([_, _] | [_, _, _])) => self.joined_list(arguments, &dtype),
             ("array_pop_front", [list]) => {
                 self.array_part(list, &[], &dtype, |view, _| format!("list_between({view}, 2, (i64){view}.length)"))
             }
