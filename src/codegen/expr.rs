@@ -35,7 +35,7 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 
-pub(crate) use list::element_at;
+pub(crate) use list::{element_at, element_of};
 
 use super::emit::{Emitter, Failure};
 use super::value::{Inputs, Value, both, type_bounds, within};

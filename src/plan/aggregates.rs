@@ -7,7 +7,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr, lit, when};
 
-use super::support::unsupported_key;
+use super::support::unsupported_order;
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
 use crate::column::{Repr, is_nested};
 
@@ -119,7 +119,7 @@ pub(super) fn unsupported_aggregate(aggregate: &Aggregate) -> Option<String> {
         Ok(keys) => keys,
         Err(error) => return Some(error.strip_backtrace()),
     };
-    let keys = keys.into_iter().find_map(|key| unsupported_key(key, schema));
+    let keys = keys.into_iter().find_map(|key| unsupported(key, schema));
     keys.or_else(|| aggregate.aggr_expr.iter().find_map(|expr| unsupported_call(expr, schema)))
 }
 
@@ -128,7 +128,7 @@ fn unsupported_call(expr: &Expr, schema: &DFSchema) -> Option<String> {
     match device_aggregate(expr, schema) {
         Ok(DeviceAggregate::Fused(call)) => call.arg.iter().chain(&call.filter).find_map(why),
         Ok(DeviceAggregate::Regrouped(call)) => {
-            let order = call.order.iter().find_map(|key| unsupported_key(&key.expr, schema));
+            let order = call.order.iter().find_map(|key| unsupported_order(&key.expr, schema));
             call.args.iter().chain(&call.filter).find_map(why).or(order)
         }
         Err(why) => Some(why),
@@ -180,7 +180,7 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
         let of = type_of(arg, schema)?;
         let numeric = matches!(of, DataType::Int64 | DataType::UInt64 | DataType::Float64 | DataType::Decimal128(_, _));
         let fits = match kind {
-            AggregateKind::Count => !distinct || Repr::of(&of).is_some() && !is_nested(&of),
+            AggregateKind::Count => !distinct || Repr::of(&of).is_some(),
             AggregateKind::Sum | AggregateKind::Average => numeric && Repr::of(&dtype).is_some(),
             AggregateKind::Min | AggregateKind::Max => Repr::of(&of).is_some() && !is_nested(&of),
         };
@@ -267,10 +267,9 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         RegroupedKind::Median => types.len() == 1 && types[0] == dtype && types[0].is_numeric(),
         RegroupedKind::Collect { distinct, .. } => {
             let ordered_by_others = call.params.order_by.iter().any(|key| key.expr != args[0]);
-            types.len() == 1 && !(distinct && (is_nested(&types[0]) || ordered_by_others))
+            types.len() == 1 && !(distinct && ordered_by_others)
         }
-        RegroupedKind::Distinct(_) => types.len() == 1 && !is_nested(&types[0]),
-        RegroupedKind::Place { .. } => types.len() == 1,
+        RegroupedKind::Distinct(_) | RegroupedKind::Place { .. } => types.len() == 1,
     };
     if !fits || types.iter().chain([&dtype]).any(|of| Repr::of(of).is_none()) {
         let types: Vec<_> = types.iter().map(DataType::to_string).collect();

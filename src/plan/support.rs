@@ -2,7 +2,6 @@
 
 use std::any::Any;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{
@@ -24,11 +23,9 @@ pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
         LogicalPlan::Filter(f) => unsupported(&f.predicate, f.input.schema()),
         LogicalPlan::Aggregate(a) => unsupported_aggregate(a),
         LogicalPlan::Window(w) => unsupported_window(w),
-        LogicalPlan::Distinct(Distinct::All(input)) => {
-            input.schema().fields().iter().find_map(|field| no_key(field.data_type()))
-        }
+        LogicalPlan::Distinct(Distinct::All(_)) => None,
         LogicalPlan::Join(j) => join(j),
-        LogicalPlan::Sort(s) => s.expr.iter().find_map(|e| unsupported_key(&e.expr, s.input.schema())),
+        LogicalPlan::Sort(s) => s.expr.iter().find_map(|e| unsupported_order(&e.expr, s.input.schema())),
         LogicalPlan::Limit(limit) => match (limit.get_skip_type(), limit.get_fetch_type()) {
             (Ok(SkipType::Literal(_)), Ok(FetchType::Literal(_))) => None,
             _ => Some("its count is not a constant".into()),
@@ -39,14 +36,11 @@ pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
     own.or_else(|| types(plan.schema()))
 }
 
-/// Why rows cannot be grouped, joined or sorted by an expression.
-pub(super) fn unsupported_key(key: &Expr, schema: &DFSchema) -> Option<String> {
-    unsupported(key, schema).or_else(|| no_key(&key.get_type(schema).ok()?))
-}
-
-/// Keys are bits of a known number; a list has any number of them.
-fn no_key(dtype: &DataType) -> Option<String> {
-    is_nested(dtype).then(|| format!("keys of type {dtype} are not on the device"))
+/// Why rows cannot be sorted by an expression: the keys of a sort are words of bits, of a number known before.
+pub(super) fn unsupported_order(key: &Expr, schema: &DFSchema) -> Option<String> {
+    let nested = || key.get_type(schema).ok().filter(is_nested);
+    unsupported(key, schema)
+        .or_else(|| nested().map(|dtype| format!("an order of values of type {dtype} is not on the device")))
 }
 
 fn types(schema: &DFSchema) -> Option<String> {
@@ -71,7 +65,7 @@ fn join(join: &Join) -> Option<String> {
         return Some("NOT IN among rows that an equality selects is not on the device yet".into());
     }
     let keys = join.on.iter().find_map(|(left, right)| {
-        unsupported_key(left, join.left.schema()).or_else(|| unsupported_key(right, join.right.schema()))
+        unsupported(left, join.left.schema()).or_else(|| unsupported(right, join.right.schema()))
     });
     keys.or_else(|| {
         let filter = join.filter.as_ref()?;

@@ -173,6 +173,12 @@ pub(crate) fn element_at(list: &Value, place: &str, out: &mut Emitter) -> Result
     slot(&view, list.longest, item.data_type(), &mut 0, (place, Some(&inside)), out)
 }
 
+/// The element in a place that is there, of a list whose view has this name. `None` where a value is no list.
+pub(crate) fn element_of(list: &Value, view: &str, place: &str, out: &mut Emitter) -> Option<Value> {
+    let item = item_of(&list.dtype)?;
+    slot(view, list.longest, item.data_type(), &mut 0, (place, None), out).ok()
+}
+
 /// Reads slot `next`, and those behind it that belong to the same value.
 fn slot(
     view: &str,
@@ -210,7 +216,7 @@ pub(super) fn longest_of(value: &Value) -> Option<u32> {
 }
 
 /// Whether values of both types lie in memory the same way, and mean the same.
-fn same_form(one: &DataType, two: &DataType) -> bool {
+pub(super) fn same_form(one: &DataType, two: &DataType) -> bool {
     if one == two || is_string(one) && is_string(two) {
         return true;
     }
