@@ -15,6 +15,7 @@ mod frame;
 mod join;
 mod join_order;
 mod limit;
+mod lists;
 mod modules;
 mod moved;
 mod nested;
