@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::ArrayRef;
+
 use super::params::{Later, Params};
+use crate::column::Column;
 use crate::device::{Buffer, Device};
 use crate::error::Result;
 
@@ -18,6 +21,8 @@ enum Constant {
     /// Views, then the characters of the long ones.
     Strings(Vec<Vec<u8>>),
     Bytes(Vec<u8>),
+    /// An array of one list.
+    List(ArrayRef),
 }
 
 impl Constants {
@@ -32,14 +37,34 @@ impl Constants {
         self.add("const u8*", Constant::Bytes(bytes.to_vec()), params)
     }
 
+    /// A list, an array of one row; yields the C++ name of its view's address.
+    pub(super) fn list(&mut self, list: &ArrayRef, params: &mut Params) -> String {
+        self.add("const view*", Constant::List(list.clone()), params)
+    }
+
     fn add(&mut self, ctype: &str, constant: Constant, params: &mut Params) -> String {
         let (name, later) = params.later(ctype);
         self.0.push((later, constant));
         name
     }
 
-    /// Uploads all constants and fills their parameters; yields the buffer, which views may point into.
-    pub(super) fn upload(self, device: &Device, params: &mut Params) -> Result<Option<Arc<Buffer>>> {
+    /// Uploads all constants and fills their parameters; yields the buffers, which views may point into.
+    pub(super) fn upload(self, device: &Device, params: &mut Params) -> Result<Vec<Arc<Buffer>>> {
+        let (lists, flat): (Vec<_>, Vec<_>) =
+            self.0.into_iter().partition(|(_, constant)| matches!(constant, Constant::List(_)));
+        let mut buffers = vec![];
+        for (later, constant) in lists {
+            let Constant::List(list) = constant else { continue };
+            let column = Column::from_arrays(device, list.data_type(), std::slice::from_ref(&list))?;
+            params.set(later, &*column.data);
+            params.keep(&column.data);
+            buffers.extend(column.characters.iter().cloned());
+        }
+        buffers.extend(Constants(flat).upload_flat(device, params)?);
+        Ok(buffers)
+    }
+
+    fn upload_flat(self, device: &Device, params: &mut Params) -> Result<Option<Arc<Buffer>>> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -51,6 +76,7 @@ impl Constants {
             places.push(bytes.len());
             match constant {
                 Constant::Bytes(raw) => bytes.extend(raw),
+                Constant::List(_) => {}
                 Constant::Strings(texts) => {
                     let views = bytes.len();
                     texts.iter().for_each(|text| bytes.extend(view_of(text)));

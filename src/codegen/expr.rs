@@ -13,10 +13,13 @@ mod compare;
 mod dictionary;
 mod format;
 mod function;
+mod list;
+mod list_make;
 mod literal;
 mod logic;
 mod math;
 mod moment;
+mod nested;
 mod number;
 mod parse;
 mod string;
@@ -27,9 +30,12 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+
+pub(crate) use list::{element_at, element_of};
 
 use super::emit::{Emitter, Failure};
 use super::value::{Inputs, Value, both, type_bounds, within};
@@ -68,9 +74,7 @@ struct Unknown<'a> {
 impl Inputs for Unknown<'_> {
     fn column(&mut self, column: &Column, _out: &mut Emitter) -> Result<Value> {
         let field = self.schema.field_from_column(column)?;
-        let dtype = field.data_type().clone();
-        let repr = repr_of(&dtype)?;
-        Ok(Value::new(dtype, repr, "x", field.is_nullable().then(|| "x_valid".to_string())))
+        unknown(field.data_type(), field.is_nullable())
     }
     fn parameter(&mut self, _bits: u64) -> String {
         "k".into()
@@ -87,7 +91,20 @@ impl Inputs for Unknown<'_> {
     fn strings(&mut self, _texts: &[&str]) -> String {
         "t".into()
     }
+    fn list(&mut self, _list: &ArrayRef) -> String {
+        "l".into()
+    }
     fn arena(&mut self) {}
+}
+
+/// A value of which only the type is known.
+fn unknown(dtype: &DataType, nullable: bool) -> Result<Value> {
+    let mut value = Value::new(dtype.clone(), repr_of(dtype)?, "x", nullable.then(|| "x_valid".to_string()));
+    if let DataType::Struct(fields) = dtype {
+        let field = |field: &FieldRef| unknown(field.data_type(), field.is_nullable());
+        value.fields = fields.iter().map(field).collect::<Result<_>>()?;
+    }
+    Ok(value)
 }
 
 /// The representation of a type, or that it has none.

@@ -9,6 +9,7 @@ mod probe;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column as Name, DFSchemaRef};
 use datafusion::logical_expr::Expr;
@@ -79,6 +80,9 @@ enum LevelKind {
         before: usize,
     },
 }
+
+/// Fields of a struct up to which all are loaded ahead.
+const EAGER_FIELDS: usize = 2;
 
 struct EagerLoad {
     ctype: &'static str,
@@ -284,10 +288,22 @@ impl<'a> Generator<'a> {
                 number
             }
         };
-        let valid = match (&column.validity, &present) {
+        self.load_column(column, &row, &present, eager, out)
+    }
+
+    /// Emits the load of a column's own row, where there is one.
+    fn load_column(
+        &mut self,
+        column: &Column,
+        row: &str,
+        present: &Option<String>,
+        eager: bool,
+        out: &mut Emitter,
+    ) -> Value {
+        let valid = match (&column.validity, present) {
             (Some(validity), _) => {
                 let pointer = self.params.pointer("const u8", validity, column.offset);
-                let byte = self.fetch("u8", 1, guarded(&present, &pointer, &row, "u8{}"), eager, out);
+                let byte = self.fetch("u8", 1, guarded(present, &pointer, row, "u8{}"), eager, out);
                 Some(out.let_("bool", format!("{byte} != 0")))
             }
             (None, Some(present)) => Some(out.let_("bool", present)),
@@ -297,17 +313,23 @@ impl<'a> Generator<'a> {
         match &column.encoding {
             Encoding::Dictionary(dictionary) => {
                 let pointer = self.params.pointer("const u32", &column.data, column.offset * 4);
-                let code = self.fetch("u32", 4, guarded(&present, &pointer, &row, "u32{}"), eager, out);
+                let code = self.fetch("u32", 4, guarded(present, &pointer, row, "u32{}"), eager, out);
                 self.characters.extend(dictionary.characters.iter().cloned());
                 let mut value = dictionary_value(column.dtype.clone(), dictionary, code, valid, &mut self.params);
                 value.longest = column.stats.longest;
                 value
             }
+            Encoding::Plain if column.repr() == Repr::Struct => {
+                // Most fields are not asked for, and what is not costs no registers where it is not loaded ahead.
+                let eager = eager && column.children.len() <= EAGER_FIELDS;
+                let field = |child| self.load_column(child, row, present, eager, out);
+                Value::of_fields(column.dtype.clone(), column.children.iter().map(field).collect(), valid)
+            }
             Encoding::Plain => {
                 let repr = Repr::of(&column.dtype).expect("a column on the device has a representation");
                 let ctype = repr.device_type();
                 let pointer = self.params.pointer(repr.const_device_type(), &column.data, column.offset * repr.width());
-                let address = guarded(&present, &pointer, &row, &format!("{ctype}{{}}"));
+                let address = guarded(present, &pointer, row, &format!("{ctype}{{}}"));
                 let name = self.fetch(ctype, repr.width(), address, eager, out);
                 let mut value = Value::new(column.dtype.clone(), repr, name, valid);
                 value.range = column.stats.range;
@@ -444,6 +466,10 @@ impl Inputs for At<'_, '_> {
     fn strings(&mut self, texts: &[&str]) -> String {
         let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
         self.generator.constants.strings(&texts, &mut self.generator.params)
+    }
+
+    fn list(&mut self, list: &ArrayRef) -> String {
+        format!("(*{})", self.generator.constants.list(list, &mut self.generator.params))
     }
 
     fn arena(&mut self) {

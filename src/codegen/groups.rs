@@ -254,9 +254,7 @@ impl GroupSlots {
             OutputKind::Pick(at, relation, column) => {
                 // One group of no rows: there is nothing that a missing row could stand for.
                 if relation.rows == 0 {
-                    let repr = Repr::of(&dtype).unwrap_or(Repr::I128);
-                    let code = out.let_(repr.device_type(), format!("{}{{}}", repr.device_type()));
-                    return Value::new(dtype, repr, code, Some("false".into()));
+                    return Value::null(&dtype).unwrap_or_else(|| Value::new(dtype, Repr::I128, "i128{}", None));
                 }
                 let word = self.emit_word(*at, 0, generator);
                 // Without a row of its own, a group reads row 0.

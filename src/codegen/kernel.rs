@@ -17,7 +17,8 @@ const INCLUDES: [&str; 8] =
     ["prelude.cuh", "arith.cuh", "decimal.cuh", "text.cuh", "time.cuh", "pipeline.cuh", "keys.cuh", "compact.cuh"];
 
 /// Families that few kernels need, with what the names of their functions begin with.
-const RARE_INCLUDES: [(&str, &str); 9] = [
+const RARE_INCLUDES: [(&str, &str); 10] = [
+    ("list_", "list.cuh"),
     ("partition_", "partition.cuh"),
     ("meet_", "meet.cuh"),
     ("format_", "format.cuh"),

@@ -14,6 +14,7 @@
 use datafusion::arrow::datatypes::DataType;
 
 use super::emit::Emitter;
+use super::expr::element_of;
 use super::params::Params;
 use super::value::{Value, widen};
 use crate::column::Repr;
@@ -52,7 +53,7 @@ pub(crate) enum KeyCode {
     Float,
     /// The dictionary's code.
     Dictionary(std::sync::Arc<crate::column::Dictionary>),
-    /// No code: only hashed.
+    /// No code: only hashed (strings, lists, structs, integers of many bits).
     Hashed,
 }
 
@@ -96,8 +97,8 @@ impl KeyLayout {
         let mut outside = vec![];
         if !self.is_exact() {
             let mut hash = params.word("u64", self.seed);
-            for (field, value) in self.fields.iter().zip(values) {
-                hash = field.emit_hash(value, &hash, out);
+            for value in values {
+                hash = emit_hash(value, &hash, out);
             }
             return (hash, None);
         }
@@ -144,7 +145,7 @@ impl KeyField {
                 let entries = input.dictionary.values.len().max(1) as u128;
                 (KeyCode::Dictionary(input.dictionary.clone()), 0, entries + extra)
             }
-            (_, Repr::View) => (KeyCode::Hashed, 0, 0),
+            (_, Repr::View | Repr::List | Repr::Struct) => (KeyCode::Hashed, 0, 0),
             (_, Repr::F64) => (KeyCode::Float, 0, WHOLE + extra),
             (_, Repr::F32) => (KeyCode::Float, 0, (1 << 32) + extra),
             (_, Repr::Bool) => (KeyCode::Integer, 0, 2 + extra),
@@ -211,20 +212,6 @@ impl KeyField {
         format!("((i128)(((u128){high} << 64) | {low}))")
     }
 
-    fn emit_hash(&self, value: &Value, hash: &str, out: &mut Emitter) -> String {
-        let mixed = match value.repr {
-            Repr::View => format!("hash_view({hash}, {})", value.code),
-            // Narrow and wide representations of one value must agree.
-            Repr::F64 => format!("hash_combine({hash}, order_f64({}))", value.code),
-            Repr::F32 => format!("hash_combine({hash}, order_f32({}))", value.code),
-            _ => format!("hash_i128({hash}, (i128)({}))", value.code),
-        };
-        match &value.valid {
-            Some(valid) => out.let_("u64", format!("{valid} ? {mixed} : hash_combine({hash}, 0x6e756c6cull)")),
-            None => out.let_("u64", mixed),
-        }
-    }
-
     fn emit_value(&self, code: &str, params: &mut Params, out: &mut Emitter) -> Value {
         let valid = self.nullable.then(|| {
             let null = params.word("u64", (self.radix - 1) as u64);
@@ -280,17 +267,70 @@ pub(crate) fn dictionary_value(
     value
 }
 
+/// Emits a hash of a value and what was hashed before.
+fn emit_hash(value: &Value, hash: &str, out: &mut Emitter) -> String {
+    let mixed = match value.repr {
+        Repr::View => format!("hash_view({hash}, {})", value.code),
+        // Narrow and wide representations of one value must agree.
+        Repr::F64 => format!("hash_combine({hash}, order_f64({}))", value.code),
+        Repr::F32 => format!("hash_combine({hash}, order_f32({}))", value.code),
+        // A null struct is as many words as a null field: what tells them apart must not depend on what follows.
+        Repr::Struct => {
+            let there = out.let_("u64", format!("hash_combine({hash}, 1)"));
+            value.fields.iter().fold(there, |hash, field| emit_hash(field, &hash, out))
+        }
+        Repr::List => {
+            let (list, mixed, place) = (out.let_("view", value.stored()), out.fresh(), out.fresh());
+            out.line(format!("u64 {mixed} = hash_combine({hash}, {list}.length);"));
+            out.line(format!("for (u32 {place} = 0; {place} < {list}.length; {place}++) {{"));
+            if let Some(element) = element_of(value, &list, &place, out) {
+                let next = emit_hash(&element, &mixed, out);
+                out.line(format!("{mixed} = {next};"));
+            }
+            out.line("}");
+            mixed
+        }
+        _ => format!("hash_i128({hash}, (i128)({}))", value.code),
+    };
+    match &value.valid {
+        Some(valid) => out.let_("u64", format!("{valid} ? {mixed} : hash_combine({hash}, 0x6e756c6cull)")),
+        None => out.let_("u64", mixed),
+    }
+}
+
 /// C++ `bool`: two values of one type are equal as keys (nulls equal, NaN equal, −0.0 = 0.0).
 pub(crate) fn emit_same(left: &Value, right: &Value, out: &mut Emitter) -> String {
-    let equal = match left.repr {
-        Repr::View => format!("views_equal({}, {})", left.code, right.code),
-        Repr::F64 => format!("(order_f64({}) == order_f64({}))", left.code, right.code),
-        Repr::F32 => format!("(order_f32({}) == order_f32({}))", left.code, right.code),
-        _ => format!("({} == {})", widen(left, Repr::I128), widen(right, Repr::I128)),
-    };
+    let equal = emit_equal(left, right, out);
     if left.valid.is_none() && right.valid.is_none() {
         return out.let_("bool", equal);
     }
     let (a, b) = (left.validity(), right.validity());
     out.let_("bool", format!("({a}) == ({b}) && (!({a}) || {equal})"))
+}
+
+/// The same of values that are not null; nulls within lists and structs are equal.
+pub(super) fn emit_equal(left: &Value, right: &Value, out: &mut Emitter) -> String {
+    match left.repr {
+        Repr::View => format!("views_equal({}, {})", left.code, right.code),
+        Repr::F64 => format!("(order_f64({}) == order_f64({}))", left.code, right.code),
+        Repr::F32 => format!("(order_f32({}) == order_f32({}))", left.code, right.code),
+        Repr::Struct => {
+            let fields = left.fields.iter().zip(&right.fields).map(|(left, right)| emit_same(left, right, out));
+            format!("({})", fields.collect::<Vec<_>>().join(" && "))
+        }
+        Repr::List => {
+            let (one, two) = (out.let_("view", left.stored()), out.let_("view", right.stored()));
+            let (equal, place) = (out.fresh(), out.fresh());
+            out.line(format!("bool {equal} = {one}.length == {two}.length;"));
+            out.line(format!("for (u32 {place} = 0; {equal} && {place} < {one}.length; {place}++) {{"));
+            let elements = [(left, &one), (right, &two)].map(|(of, list)| element_of(of, list, &place, out));
+            if let [Some(a), Some(b)] = elements {
+                let same = emit_same(&a, &b, out);
+                out.line(format!("{equal} = {same};"));
+            }
+            out.line("}");
+            equal
+        }
+        _ => format!("({} == {})", widen(left, Repr::I128), widen(right, Repr::I128)),
+    }
 }

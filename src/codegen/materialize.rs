@@ -8,18 +8,16 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
-
 use super::arena::Arena;
 use super::emit::Emitter;
 use super::flow::Flow;
-use super::generator::{Generator, Pass, Prepared};
+use super::generator::{Generator, Pass};
 use super::kernel::{Control, Generated, THREADS, items_for};
 use super::marks::Marks;
-use super::params::{Later, Params};
-use super::value::{Value, widen};
-use crate::column::{Column, Encoding, Repr, Stats};
-use crate::device::{Buffer, Device};
+use super::outputs::{allocate, finish, place, store};
+use super::value::Value;
+use crate::column::Column;
+use crate::device::Device;
 use crate::error::{Error, Result};
 
 /// Rows a thread of the compacting kernel looks at, given the columns it writes: wide rows take registers. (16 rows were
@@ -35,24 +33,6 @@ pub(crate) enum Codes {
     Keep,
     /// Become views, so that columns with different dictionaries can be put together.
     Decode,
-}
-
-/// An output column before the kernel ran.
-pub(super) struct Output {
-    dtype: DataType,
-    repr: Repr,
-    encoding: Encoding,
-    stats: Stats,
-    data: Buffer,
-    validity: Option<Buffer>,
-}
-
-/// Places where the kernel learns its outputs' addresses.
-pub(super) struct Place {
-    value: Value,
-    ctype: &'static str,
-    data: (String, Later),
-    validity: Option<(String, Later)>,
 }
 
 /// Runs the flow into new columns: those that `outputs` asks for, evaluated for every row that comes out.
@@ -97,12 +77,7 @@ pub(crate) fn materialize(
         );
         let write = format!("{}{stores}", write.take());
         // The outputs are not there yet; marking does not look at them.
-        for place in &places {
-            prepared.params.set(place.data.1, 0u64);
-            if let Some((_, later)) = &place.validity {
-                prepared.params.set(*later, 0u64);
-            }
-        }
+        places.iter().for_each(|place| place.leave_out(&mut prepared));
         let decide = decide.take();
         let marked = marks.run(device, operator, &mut prepared, &head, &decide, rows)?;
         let kept = marked.kept(flow.expected_rows())?;
@@ -254,107 +229,4 @@ fn compacting_body(
          #pragma unroll\n\
          for (int k = 0; k < ITEMS; ++k) {{\nif (keep >> k & 1) do {{\nconst u64 row = ROW(k);\nconst u64 at = start + rank[k];\n{write}{stores}}} while (0);\n}}\n"
     )
-}
-
-pub(super) fn place(value: Value, codes: Codes, params: &mut Params) -> Place {
-    let as_codes = codes == Codes::Keep && value.dictionary.is_some();
-    let repr = Repr::of(&value.dtype).expect("the planner admits only types with a representation");
-    let ctype = if as_codes { "u32" } else { repr.device_type() };
-    let data = params.later(&format!("{ctype}*"));
-    let validity = value.valid.as_ref().map(|_| params.later("u8*"));
-    Place { value, ctype, data, validity }
-}
-
-pub(super) fn store(place: &Place) -> String {
-    let value = &place.value;
-    let repr = Repr::of(&value.dtype).expect("checked by `place`");
-    let code = match (&value.dictionary, place.ctype) {
-        (Some(input), "u32") => match &value.valid {
-            Some(valid) => format!("{valid} ? {} : 0u", input.code),
-            None => input.code.clone(),
-        },
-        // A view under a null is empty, so that nobody follows its address.
-        _ => match (&value.valid, repr) {
-            (Some(valid), Repr::View) => format!("{valid} ? {} : view{{0, 0, 0}}", value.code),
-            _ => widen(value, repr),
-        },
-    };
-    let mut text = format!("{}[at] = {code};\n", place.data.0);
-    if let (Some((target, _)), Some(valid)) = (&place.validity, &value.valid) {
-        text.push_str(&format!("{target}[at] = {valid} ? 1 : 0;\n"));
-    }
-    text
-}
-
-pub(super) fn allocate(
-    device: &Device,
-    operator: &'static str,
-    place: &Place,
-    codes: Codes,
-    rows: u64,
-    prepared: &mut Prepared,
-) -> Result<Output> {
-    let value = &place.value;
-    let repr = Repr::of(&value.dtype).expect("checked by `place`");
-    let dictionary = value.dictionary.as_ref().filter(|_| codes == Codes::Keep);
-    let width = if dictionary.is_some() { 4 } else { repr.width() };
-    let data = device.alloc(operator, rows as usize * width)?;
-    prepared.params.set(place.data.1, &data);
-    let validity = match &place.validity {
-        Some((_, later)) => {
-            let buffer = device.alloc(operator, rows as usize)?;
-            prepared.params.set(*later, &buffer);
-            Some(buffer)
-        }
-        None => None,
-    };
-    let (encoding, range) = match dictionary {
-        Some(input) => {
-            let last = (input.dictionary.values.len() as i128 - 1).max(0);
-            (Encoding::Dictionary(input.dictionary.clone()), Some((0, last)))
-        }
-        None if repr.is_integer() => (Encoding::Plain, Some(value.bounds())),
-        None => (Encoding::Plain, None),
-    };
-    let stats =
-        Stats { range, magnitude: value.magnitude, unit: value.unit, longest: value.longest, ..Stats::default() };
-    Ok(Output { dtype: value.dtype.clone(), repr, encoding, stats, data, validity })
-}
-
-pub(super) fn finish(
-    device: &Device,
-    operator: &'static str,
-    outputs: Vec<Output>,
-    kept: u64,
-    rows: u64,
-    prepared: &Prepared,
-) -> Result<(u64, Vec<Column>)> {
-    let characters: Arc<[Arc<Buffer>]> = prepared.characters.iter().chain(&prepared.made).cloned().collect();
-    let columns = outputs.into_iter().map(|output| {
-        let plain_view = output.repr == Repr::View && matches!(output.encoding, Encoding::Plain);
-        let shrink = |buffer: Buffer| shrunk(device, operator, buffer, kept, rows);
-        Ok(Column {
-            dtype: output.dtype,
-            len: kept as usize,
-            offset: 0,
-            data: Arc::new(shrink(output.data)?),
-            validity: output.validity.map(|v| shrink(v).map(Arc::new)).transpose()?,
-            encoding: output.encoding,
-            characters: if plain_view { characters.clone() } else { Arc::new([]) },
-            stats: output.stats,
-        })
-    });
-    Ok((kept, columns.collect::<Result<Vec<_>>>()?))
-}
-
-/// Copies a buffer that holds far fewer rows than it has room for into one that fits.
-fn shrunk(device: &Device, operator: &'static str, buffer: Buffer, kept: u64, rows: u64) -> Result<Buffer> {
-    const WORTHWHILE: usize = 1 << 20;
-    if buffer.len() < WORTHWHILE || kept > rows / 2 {
-        return Ok(buffer);
-    }
-    let bytes = buffer.len() / rows as usize * kept as usize;
-    let fitting = device.alloc(operator, bytes)?;
-    fitting.copy_from(0, &buffer, 0, bytes)?;
-    Ok(fitting)
 }

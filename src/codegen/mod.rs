@@ -19,6 +19,7 @@ mod matches;
 mod materialize;
 mod meet;
 mod order;
+mod outputs;
 mod params;
 mod powers;
 mod record;
@@ -31,7 +32,7 @@ pub(crate) use aggregate::{
 };
 pub(crate) use collisions::groups_collide;
 pub(crate) use emit::Emitter;
-pub(crate) use expr::unsupported;
+pub(crate) use expr::{element_at, unsupported};
 pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual, Source};
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use groups::{Accumulator, GroupOutput, OutputKind, decimal_average};

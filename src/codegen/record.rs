@@ -69,7 +69,7 @@ impl Record {
     /// Takes a value along, without its validity. Not where it has no fixed width.
     #[must_use]
     pub(super) fn takes(&mut self, value: &Value) -> bool {
-        if value.repr == Repr::View && value.dictionary.is_none() {
+        if matches!(value.repr, Repr::View | Repr::List | Repr::Struct) && value.dictionary.is_none() {
             return false;
         }
         let code = code_of(value).to_string();

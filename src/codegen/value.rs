@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
 
 use super::emit::Emitter;
@@ -29,8 +30,10 @@ pub(crate) struct Value {
     pub(crate) unit: Option<i32>,
     /// Set for a column of dictionary-encoded strings that is untouched.
     pub(crate) dictionary: Option<DictionaryInput>,
-    /// Most bytes in a string, where known.
+    /// Most bytes in a string, where known; of a list, in its strings.
     pub(crate) longest: Option<u32>,
+    /// The fields of a struct, whose `code` is empty. Where the struct is null they are undefined, as any value.
+    pub(crate) fields: Vec<Value>,
 }
 
 /// The code beneath a dictionary-encoded string column. The column's `Value::code` is then an expression that looks the
@@ -58,7 +61,9 @@ pub(crate) trait Inputs {
     fn constant(&mut self, bytes: &[u8]) -> String;
     /// A C++ expression of type `const view*`: a table of constant strings.
     fn strings(&mut self, texts: &[&str]) -> String;
-    /// Says that the expression takes memory for characters from `arena`.
+    /// A C++ expression of type `view`: the list that an array of one row holds.
+    fn list(&mut self, list: &ArrayRef) -> String;
+    /// Says that the expression takes memory for characters or elements from `arena`.
     fn arena(&mut self);
 }
 
@@ -74,7 +79,7 @@ pub(crate) fn repr_bounds(repr: Repr) -> (i128, i128) {
         Repr::U32 => (0, u32::MAX.into()),
         Repr::U64 => (0, u64::MAX.into()),
         Repr::Bool => (0, 1),
-        Repr::I128 | Repr::F32 | Repr::F64 | Repr::View => (i128::MIN, i128::MAX),
+        Repr::I128 | Repr::F32 | Repr::F64 | Repr::View | Repr::List | Repr::Struct => (i128::MIN, i128::MAX),
     }
 }
 
@@ -109,6 +114,43 @@ impl Value {
             unit: None,
             dictionary: None,
             longest: None,
+            fields: vec![],
+        }
+    }
+
+    /// A struct of these fields.
+    pub(crate) fn of_fields(dtype: DataType, fields: Vec<Value>, valid: Option<String>) -> Self {
+        Value { fields, ..Value::new(dtype, Repr::Struct, "", valid) }
+    }
+
+    /// A null of a type; an untyped one poses as a boolean. `None` where the device has no such type.
+    pub(crate) fn null(dtype: &DataType) -> Option<Self> {
+        let repr = if dtype.is_null() { Repr::Bool } else { Repr::of(dtype)? };
+        let mut value = Value::new(dtype.clone(), repr, "", Some("false".into()));
+        match repr {
+            Repr::Bool => value.code = "false".into(),
+            Repr::View | Repr::List => (value.code, value.longest) = ("view{}".into(), Some(0)),
+            Repr::Struct => {}
+            other => value.code = format!("(({})0)", other.device_type()),
+        }
+        match repr {
+            Repr::F32 | Repr::F64 => value.magnitude = Some(0.0),
+            repr if repr.is_integer() => value.range = Some((0, 0)),
+            _ => {}
+        }
+        if let DataType::Struct(fields) = dtype {
+            value.fields = fields.iter().map(|field| Value::null(field.data_type())).collect::<Option<_>>()?;
+        }
+        Some(value)
+    }
+
+    /// The C++ expression that a column of the type stores. A view under a null is empty, so that nobody follows its
+    /// address.
+    pub(crate) fn stored(&self) -> String {
+        let repr = Repr::of(&self.dtype).unwrap_or(self.repr);
+        match &self.valid {
+            Some(valid) if repr.points() => format!("({valid} ? {} : view{{0, 0, 0}})", self.code),
+            _ => widen(self, repr),
         }
     }
 

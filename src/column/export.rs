@@ -20,8 +20,11 @@ impl Column {
         if self.len == 0 {
             return Ok(Vec::new());
         }
-        if self.repr() == Repr::View {
-            return self.export_strings(rows);
+        match self.repr() {
+            Repr::View => return self.export_strings(rows),
+            Repr::List => return self.export_lists(rows),
+            Repr::Struct => return self.export_structs(rows),
+            _ => {}
         }
         let whole = self.export_fixed()?;
         Ok(cut(self.len, rows).map(|(start, len)| whole.slice(start, len)).collect())
@@ -55,7 +58,7 @@ impl Column {
             (Repr::I16 | Repr::U16, _) => self.read_values::<u16>(&validity)?,
             (Repr::I32 | Repr::U32 | Repr::F32, _) => self.read_values::<u32>(&validity)?,
             (Repr::I64 | Repr::U64 | Repr::F64, _) => self.read_values::<u64>(&validity)?,
-            (Repr::I128 | Repr::View, _) => self.read_values::<i128>(&validity)?,
+            (Repr::I128 | Repr::View | Repr::List | Repr::Struct, _) => self.read_values::<i128>(&validity)?,
         };
         let array =
             ArrayData::builder(self.dtype.clone()).len(self.len).nulls(validity.nulls).add_buffer(values.into());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Decimal128Type, IntervalUnit, ToByteSlice};
 
 use super::pieces::{self, Piece};
@@ -25,6 +26,10 @@ impl Column {
     /// where an array is of another type, [`ErrorKind::Arithmetic`] where a decimal does not fit its representation,
     /// [`ErrorKind::OutOfDeviceMemory`].
     pub(crate) fn from_arrays(device: &Device, dtype: &DataType, arrays: &[ArrayRef]) -> Result<Column> {
+        Column::import(device, dtype, arrays, Strings::Encoded)
+    }
+
+    pub(super) fn import(device: &Device, dtype: &DataType, arrays: &[ArrayRef], strings: Strings) -> Result<Column> {
         let repr = repr_of(dtype)?;
         if let Some(other) = arrays.iter().find(|array| array.data_type() != dtype) {
             return Err(ErrorKind::TypeMismatch {
@@ -34,14 +39,22 @@ impl Column {
             }
             .into());
         }
-        let rows =
-            Rows { device, dtype, len: arrays.iter().map(|array| array.len()).sum(), pieces: pieces::cut(arrays) };
+        let len = arrays.iter().map(|array| array.len()).sum();
+        if let (Strings::Plain, DataType::Dictionary(_, _)) = (strings, dtype) {
+            let values = arrays.iter().map(|array| cast(array, &DataType::Utf8View));
+            let values = values.collect::<std::result::Result<Vec<_>, _>>()?;
+            return Rows { device, dtype, len, pieces: pieces::cut(&values) }.import_plain_strings();
+        }
+        let rows = Rows { device, dtype, len, pieces: pieces::cut(arrays) };
         match (repr, dtype) {
+            (Repr::List, _) => rows.import_lists(arrays),
+            (Repr::Struct, _) => rows.import_structs(arrays, strings),
             (Repr::View, DataType::Dictionary(_, _)) => rows.import_dictionary(),
             (
                 Repr::View,
                 DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_),
             ) => rows.import_plain_strings(),
+            (Repr::View, _) if strings == Strings::Plain => rows.import_plain_strings(),
             (Repr::View, _) => rows.import_strings(),
             (_, DataType::Interval(IntervalUnit::DayTime)) => rows.import_packed(interval::packed_day_time),
             (_, DataType::Interval(IntervalUnit::MonthDayNano)) => rows.import_packed(interval::packed_month_day_nano),
@@ -60,6 +73,15 @@ impl Column {
             (Repr::F64, _) => rows.import_floats::<f64>(),
         }
     }
+}
+
+/// How strings are brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strings {
+    /// As codes, where they are few.
+    Encoded,
+    /// As views: elements of lists, which may come together with those of other columns.
+    Plain,
 }
 
 /// What is to be imported: the rows of one column.
@@ -114,7 +136,7 @@ impl Rows<'_> {
 
     /// Imports values of `width` bytes a row: `upload` brings the values of a piece into the column's memory, having
     /// its validity in the scratch memory, and tells what it saw.
-    fn import(
+    pub(super) fn import(
         &self,
         width: usize,
         upload: impl Fn(&mut Scratch, &Piece, &Buffer) -> Result<Seen> + Sync,

@@ -2,7 +2,8 @@
 //!
 //! A value lies in the representation of its type ([`Repr`]), a null is a zero in a byte mask beside the values (values
 //! under nulls are undefined), strings are 16-byte views over shared immutable characters, or codes into a sorted
-//! dictionary where a column has few distinct strings.
+//! dictionary where a column has few distinct strings. Lists are 16-byte views of rows of a shared child column, structs are
+//! columns side by side.
 
 mod dictionary;
 mod export;
@@ -11,6 +12,7 @@ mod facts;
 mod import;
 mod import_strings;
 pub(crate) mod interval;
+mod nested;
 mod pieces;
 mod relation;
 mod repr;
@@ -25,8 +27,9 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 pub(crate) use facts::Facts;
+pub(crate) use nested::widths_of;
 pub(crate) use relation::{Index, NO_ROW, Relation};
-pub(crate) use repr::Repr;
+pub(crate) use repr::{Repr, is_nested, item_of};
 
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
@@ -46,8 +49,11 @@ pub(crate) struct Column {
     pub(crate) validity: Option<Arc<Buffer>>,
     /// How `data` is to be read.
     pub(crate) encoding: Encoding,
-    /// Character buffers that the views in `data` point into; empty for other types.
+    /// Buffers that the views in `data` point into: characters of strings, and of lists the buffers of their elements with all
+    /// that those point into. Empty for other types.
     pub(crate) characters: Arc<[Arc<Buffer>]>,
+    /// A struct's fields, of its rows; empty for other types.
+    pub(crate) children: Arc<[Column]>,
     /// What is known of the values.
     pub(crate) stats: Stats,
 }
@@ -105,13 +111,15 @@ impl Column {
     pub(crate) fn slice(&self, offset: usize, len: usize) -> Self {
         let offset = offset.min(self.len);
         let len = len.min(self.len - offset);
-        Column { offset: self.offset + offset, len, ..self.clone() }
+        let children = self.children.iter().map(|child| child.slice(offset, len)).collect();
+        Column { offset: self.offset + offset, len, children, ..self.clone() }
     }
 
     /// A column whose values lie plainly in the type's representation, with nothing known of them.
     pub(crate) fn plain(dtype: DataType, len: usize, data: Arc<Buffer>, validity: Option<Arc<Buffer>>) -> Self {
         let encoding = Encoding::Plain;
-        Column { dtype, len, offset: 0, data, validity, encoding, characters: Arc::new([]), stats: Stats::default() }
+        let (characters, children) = (Arc::new([]), Arc::new([]));
+        Column { dtype, len, offset: 0, data, validity, encoding, characters, children, stats: Stats::default() }
     }
 
     /// The representation of the logical type; where `encoding` is `Dictionary`, that of the decoded values.

@@ -55,7 +55,7 @@ impl Relation {
             .collect();
         let columns = (self.columns.iter())
             .map(|(at, column)| match self.indices[*at] {
-                None => (*at, Column { offset: column.offset + skip as usize, len: rows as usize, ..column.clone() }),
+                None => (*at, column.slice(skip as usize, rows as usize)),
                 Some(_) => (*at, column.clone()),
             })
             .collect();

@@ -1,6 +1,6 @@
 //! How values of a logical type lie in device memory.
 
-use datafusion::arrow::datatypes::{DataType, IntervalUnit};
+use datafusion::arrow::datatypes::{DataType, FieldRef, IntervalUnit};
 
 /// Physical representation of one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,6 +21,24 @@ pub(crate) enum Repr {
     /// A 16-byte view of characters or bytes, see `kernels/string.cuh`: u32 length, then either up to 12 bytes inline (zero padded), or
     /// the first 4 bytes and a u64 device address of all bytes.
     View,
+    /// A list: 16 bytes as a view has them, u32 length, u32 first element, and the u64 address of the descriptors of the child
+    /// column's buffers, see `kernels/list.cuh`.
+    List,
+    /// Nothing: the values are those of the fields, which are columns themselves.
+    Struct,
+}
+
+/// Whether values of a type are made of others: such columns pass through operators, but are no keys.
+pub(crate) fn is_nested(dtype: &DataType) -> bool {
+    matches!(Repr::of(dtype), Some(Repr::List | Repr::Struct))
+}
+
+/// The field of a list type's elements.
+pub(crate) fn item_of(dtype: &DataType) -> Option<&FieldRef> {
+    match dtype {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => Some(item),
+        _ => None,
+    }
 }
 
 impl Repr {
@@ -52,8 +70,21 @@ impl Repr {
                 DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Repr::View,
                 _ => return None,
             },
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                Repr::of(item.data_type())?;
+                Repr::List
+            }
+            DataType::Struct(fields) if !fields.is_empty() => {
+                fields.iter().try_for_each(|field| Repr::of(field.data_type()).map(|_| ()))?;
+                Repr::Struct
+            }
             _ => return None,
         })
+    }
+
+    /// Whether values hold addresses of memory that has to stay.
+    pub(crate) fn points(self) -> bool {
+        matches!(self, Repr::View | Repr::List)
     }
 
     /// Bytes of one value.
@@ -63,7 +94,8 @@ impl Repr {
             Repr::I16 | Repr::U16 => 2,
             Repr::I32 | Repr::U32 | Repr::F32 => 4,
             Repr::I64 | Repr::U64 | Repr::F64 => 8,
-            Repr::I128 | Repr::View => 16,
+            Repr::I128 | Repr::View | Repr::List => 16,
+            Repr::Struct => 0,
         }
     }
 
@@ -82,7 +114,8 @@ impl Repr {
             Repr::F32 => "f32",
             Repr::F64 => "f64",
             Repr::I128 => "i128",
-            Repr::View => "view",
+            Repr::View | Repr::List => "view",
+            Repr::Struct => "void",
         }
     }
 
@@ -101,12 +134,13 @@ impl Repr {
             Repr::F32 => "const f32",
             Repr::F64 => "const f64",
             Repr::I128 => "const i128",
-            Repr::View => "const view",
+            Repr::View | Repr::List => "const view",
+            Repr::Struct => "const void",
         }
     }
 
     /// Whether arithmetic on it is integer arithmetic (decimals, dates, timestamps and intervals included).
     pub(crate) fn is_integer(self) -> bool {
-        !matches!(self, Repr::Bool | Repr::F32 | Repr::F64 | Repr::View)
+        !matches!(self, Repr::Bool | Repr::F32 | Repr::F64 | Repr::View | Repr::List | Repr::Struct)
     }
 }

@@ -56,7 +56,7 @@ impl Buffer {
         self.len
     }
 
-    #[cfg(test)]
+    /// The device whose memory it is.
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }

@@ -26,6 +26,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("sort_sample.cuh", include_str!("../../kernels/sort_sample.cuh")),
     ("arith.cuh", include_str!("../../kernels/arith.cuh")),
     ("decimal.cuh", include_str!("../../kernels/decimal.cuh")),
+    ("list.cuh", include_str!("../../kernels/list.cuh")),
     ("string.cuh", include_str!("../../kernels/string.cuh")),
     ("text.cuh", include_str!("../../kernels/text.cuh")),
     ("time.cuh", include_str!("../../kernels/time.cuh")),

@@ -88,6 +88,12 @@ impl Runner {
                 Attempt::Done(partial) => {
                     if groups_collide(&self.device, &flow, &partial)? {
                         manner.seed += 1;
+                        if manner.seed > MOST_SEEDS {
+                            return Err(Error::unsupported(
+                                "aggregate",
+                                "of keys whose hashes collide with every seed",
+                            ));
+                        }
                         continue;
                     }
                     self.finish_ordered(&flow, &calls, &partial)?;
@@ -264,6 +270,9 @@ impl Runner {
         Ok(())
     }
 }
+
+/// Seeds of hashed keys that are tried: two in a row that collide by chance are as good as never seen.
+const MOST_SEEDS: u64 = 16;
 
 /// Bits of a slot's number.
 pub(super) fn slot_bits(slots: u64) -> u32 {

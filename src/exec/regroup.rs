@@ -6,11 +6,13 @@
 //!   var(x)                     means by slot, then sum((x − mean)²) by slot
 //!   median(x), first_value(x)  sort by (slot, …), then pick a row of each run of one slot
 //!   bit_and(x)                 sort by slot, then reduce each run of one slot
+//!   array_agg(x)               sort by slot, then the runs are the lists
 //! ```
 //!
 //! Its result has a row for each slot, and the group's accumulator is the number of that row.
 
 mod bits;
+mod collect;
 mod ordered;
 mod regression;
 
@@ -31,7 +33,7 @@ use crate::codegen::{
 use crate::column::{Column, Index, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
-use crate::ops::segment::segments;
+use crate::ops::segment::{Segments, segments};
 use crate::ops::sort::{SortWord, argsort};
 use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind, Share};
 
@@ -51,6 +53,13 @@ impl Grouped {
     fn keys(&self) -> Vec<Expr> {
         if self.keyed { vec![col("slot")] } else { vec![] }
     }
+}
+
+/// Rows sorted by slot: their order, the slot of each row as it lies (`u64`), and where the rows of a slot are in the order.
+struct Runs {
+    order: Arc<Buffer>,
+    slots: Arc<Buffer>,
+    segments: Segments,
 }
 
 /// A result of one row for each slot: columns, the slot (where there are keys) and then the value.
@@ -186,6 +195,7 @@ impl Runner {
             RegroupedKind::Percentile(share) => self.percentile(rows, call, f64::from_bits(share)),
             RegroupedKind::Nth { place, skip_nulls } => self.nth(rows, call, place, skip_nulls),
             RegroupedKind::Bits(bits) => self.bits(rows, call, bits),
+            RegroupedKind::Collect { distinct, skip_nulls } => self.collected(rows, call, distinct, skip_nulls),
             RegroupedKind::Join => self.joined_strings(rows, call, &call.between),
             RegroupedKind::Place { last, skip_nulls } => self.nth(rows, call, if last { -1 } else { 1 }, skip_nulls),
         }
@@ -329,9 +339,21 @@ impl Runner {
         keys: &[(Expr, Direction, NullsPlace)],
         value: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter, &str, [&str; 2]) -> Value,
     ) -> Result<BySlot> {
+        let runs = self.sorted_runs(rows, relation, schema, keys)?;
+        self.of_runs(rows, &runs, value)
+    }
+
+    /// Sorts rows by slot and `keys`, and finds the runs of rows of one slot.
+    fn sorted_runs(
+        &self,
+        rows: &Grouped,
+        relation: &Relation,
+        schema: &DFSchemaRef,
+        keys: &[(Expr, Direction, NullsPlace)],
+    ) -> Result<Runs> {
         let flow = Flow::new(Source::Relation(relation.clone()), schema.clone());
         let mut bits = vec![slot_bits(rows.slots)];
-        let (_, words) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
+        let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
             let mut words = vec![Value::word(out.let_("u64", format!("(u64){slot}")))];
             let keys = (keys.iter())
@@ -344,19 +366,30 @@ impl Runner {
             Ok(words)
         })?;
         let words: Vec<_> =
-            words.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
+            columns.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
         let order = argsort(&self.device, &words, relation.rows)?;
-        let runs = segments(&self.device, &words[..1], &order, relation.rows)?;
-        let each = Flow::new(Source::Relation(Relation::dense(runs.count, vec![])), super::run::anonymous(&[])?);
+        let segments = segments(&self.device, &words[..1], &order, relation.rows)?;
+        Ok(Runs { order: Arc::new(order), slots: columns.swap_remove(0).data, segments })
+    }
+
+    /// Computes a value for each run.
+    fn of_runs(
+        &self,
+        rows: &Grouped,
+        runs: &Runs,
+        value: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter, &str, [&str; 2]) -> Value,
+    ) -> Result<BySlot> {
+        let each = Relation::dense(runs.segments.count, vec![]);
+        let each = Flow::new(Source::Relation(each), super::run::anonymous(&[])?);
         let mut dtype = DataType::Null;
         let (count, columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
-            let offsets = generator.params.borrowed("const u32", &runs.offsets);
-            let order = generator.params.borrowed("const u32", &order);
+            let offsets = generator.params.borrowed("const u32", &runs.segments.offsets);
+            let order = generator.params.borrowed("const u32", &runs.order);
             let begin = out.let_("u32", format!("{offsets}[row]"));
             let end = out.let_("u32", format!("{offsets}[row + 1]"));
             let mut values = vec![];
             if rows.keyed {
-                let slots = generator.params.borrowed("const u64", words[0].keys);
+                let slots = generator.params.borrowed("const u64", &runs.slots);
                 let slot = out.let_("u32", format!("(u32){slots}[{order}[{begin}]]"));
                 values.push(Value::new(DataType::UInt32, Repr::U32, slot, None));
             }

@@ -76,6 +76,7 @@ impl Runner {
                 Ok(Flow::new(Source::Relation(relation), flow.schema().clone()))
             }
             LogicalPlan::Union(union) => self.union(&union.inputs, &union.schema),
+            LogicalPlan::Unnest(unnest) => self.unnest(unnest),
             LogicalPlan::Values(values) => self.values(values),
             LogicalPlan::EmptyRelation(empty) => {
                 let columns = Table::empty(&self.device, Arc::new(empty.schema.as_arrow().clone()))?.columns;
@@ -303,10 +304,20 @@ impl Runner {
             unique: false,
             ascending: false,
         };
+        let children = match dtype {
+            DataType::Struct(fields) => (fields.iter().enumerate())
+                .map(|(at, field)| {
+                    let pieces: Vec<_> = pieces.iter().map(|piece| &piece.children[at]).collect();
+                    self.concatenated(field.data_type(), &pieces, rows)
+                })
+                .collect::<Result<Vec<_>>>()?,
+            _ => vec![],
+        };
         Ok(Column {
             dtype: dtype.clone(),
             len: rows as usize,
             offset: 0,
+            children: children.into(),
             data: Arc::new(data),
             validity: validity.map(Arc::new),
             encoding: Encoding::Plain,
@@ -333,6 +344,7 @@ pub(super) fn u32_column(rows: Arc<Buffer>, offset: u64, len: u64) -> Column {
         validity: None,
         encoding: Encoding::Plain,
         characters: Arc::new([]),
+        children: Arc::new([]),
         stats: Stats::default(),
     }
 }

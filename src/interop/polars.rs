@@ -3,7 +3,7 @@
 //!
 //! A Polars `Series` is a list of chunks, each of them a `Box<dyn polars_arrow::array::Array>`: convert chunk by chunk.
 //! The types are those that the engine's columns have: integers, floats, booleans, dates, timestamps, decimals, strings,
-//! and dictionaries of strings. What Polars alone has, such as 128-bit integers, is an error.
+//! dictionaries of strings, lists and structs. What Polars alone has, such as 128-bit integers, is an error.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::arrow::array::{Array as ArrowArray, RecordBatch, RecordBatchOptions, make_array, new_empty_array};
 use crate::arrow::datatypes::{Field as ArrowField, Schema};
 use crate::arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
-use polars_arrow::array::{Array, DictionaryArray, Utf8Array};
+use polars_arrow::array::{Array, DictionaryArray, FixedSizeListArray, ListArray, StructArray, Utf8Array};
 use polars_arrow::datatypes::{ArrowDataType, Field, Metadata};
 use polars_arrow::offset::{Offset, OffsetsBuffer};
 use polars_arrow::{ffi, match_integer_type};
@@ -154,8 +154,34 @@ fn with_own_offsets(array: Box<dyn Array>) -> Result<Box<dyn Array>> {
         let strings = Utf8Array::try_new(strings.dtype().clone(), offsets, values, validity).map_err(refused)?;
         Ok(Some(strings.boxed()))
     }
+    fn listed<O: Offset>(array: &dyn Array) -> Result<Option<Box<dyn Array>>> {
+        let Some(lists) = array.as_any().downcast_ref::<ListArray<O>>() else { return Ok(None) };
+        let Some(values) = own(&**lists.values())? else { return Ok(None) };
+        let (offsets, validity) = (lists.offsets().clone(), lists.validity().cloned());
+        let lists = ListArray::<O>::try_new(lists.dtype().clone(), offsets, values, validity);
+        Ok(Some(lists.map_err(refused)?.boxed()))
+    }
     fn own(array: &dyn Array) -> Result<Option<Box<dyn Array>>> {
         match array.dtype() {
+            ArrowDataType::List(_) => listed::<i32>(array),
+            ArrowDataType::LargeList(_) => listed::<i64>(array),
+            ArrowDataType::FixedSizeList(_, _) => {
+                let Some(lists) = array.as_any().downcast_ref::<FixedSizeListArray>() else { return Ok(None) };
+                let Some(values) = own(&**lists.values())? else { return Ok(None) };
+                let (dtype, validity) = (lists.dtype().clone(), lists.validity().cloned());
+                let lists = FixedSizeListArray::try_new(dtype, lists.len(), values, validity);
+                Ok(Some(lists.map_err(refused)?.boxed()))
+            }
+            ArrowDataType::Struct(_) => {
+                let Some(structs) = array.as_any().downcast_ref::<StructArray>() else { return Ok(None) };
+                let mut fields = vec![];
+                for field in structs.values() {
+                    fields.push(own(&**field)?.unwrap_or_else(|| field.clone()));
+                }
+                let (dtype, validity) = (structs.dtype().clone(), structs.validity().cloned());
+                let structs = StructArray::try_new(dtype, structs.len(), fields, validity);
+                Ok(Some(structs.map_err(refused)?.boxed()))
+            }
             ArrowDataType::Utf8 => owned::<i32>(array),
             ArrowDataType::LargeUtf8 => owned::<i64>(array),
             ArrowDataType::Dictionary(key, _, _) => match_integer_type!(key, |$K| {
@@ -178,6 +204,8 @@ fn is_supported(dtype: &ArrowDataType) -> bool {
         Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float32 | Float64 => true,
         Boolean | Date32 | Timestamp(_, _) | Decimal(_, _) | Utf8 | LargeUtf8 | Utf8View => true,
         Dictionary(_, values, _) => matches!(**values, Utf8 | LargeUtf8 | Utf8View),
+        List(item) | LargeList(item) | FixedSizeList(item, _) => is_supported(&item.dtype),
+        Struct(fields) => !fields.is_empty() && fields.iter().all(|field| is_supported(&field.dtype)),
         _ => false,
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod gather;
 pub(crate) mod join;
 #[cfg(test)]
 mod large;
+pub(crate) mod list;
 pub(crate) mod partition;
 pub(crate) mod reduce;
 pub(crate) mod scan;
@@ -34,6 +35,7 @@ pub(crate) fn sources() -> Vec<Source> {
         join::source(),
         extent::source(),
         gather::source(),
+        list::source(),
         select::source(),
         top::source(),
         partition::source(),

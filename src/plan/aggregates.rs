@@ -7,8 +7,9 @@ use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr, lit, when};
 
+use super::support::unsupported_order;
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
-use crate::column::Repr;
+use crate::column::{Repr, is_nested};
 
 /// An aggregate as the device runs it.
 #[derive(Debug, Clone)]
@@ -66,6 +67,11 @@ pub(crate) enum RegroupedKind {
         skip_nulls: bool,
     },
     Bits(Bits),
+    /// The values as a list.
+    Collect {
+        distinct: bool,
+        skip_nulls: bool,
+    },
     /// Strings, one after the other.
     Join,
     /// The value of the first row, or of the last.
@@ -122,8 +128,8 @@ fn unsupported_call(expr: &Expr, schema: &DFSchema) -> Option<String> {
     match device_aggregate(expr, schema) {
         Ok(DeviceAggregate::Fused(call)) => call.arg.iter().chain(&call.filter).find_map(why),
         Ok(DeviceAggregate::Regrouped(call)) => {
-            let order = call.order.iter().map(|key| &key.expr);
-            call.args.iter().chain(&call.filter).chain(order).find_map(why)
+            let order = call.order.iter().find_map(|key| unsupported_order(&key.expr, schema));
+            call.args.iter().chain(&call.filter).find_map(why).or(order)
         }
         Err(why) => Some(why),
     }
@@ -176,7 +182,7 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
         let fits = match kind {
             AggregateKind::Count => !distinct || Repr::of(&of).is_some(),
             AggregateKind::Sum | AggregateKind::Average => numeric && Repr::of(&dtype).is_some(),
-            AggregateKind::Min | AggregateKind::Max => Repr::of(&of).is_some(),
+            AggregateKind::Min | AggregateKind::Max => Repr::of(&of).is_some() && !is_nested(&of),
         };
         if !fits {
             return Err(format!("{name} of {of} is not on the device yet"));
@@ -224,12 +230,13 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         "bit_and" => RegroupedKind::Bits(Bits::And),
         "bit_or" => RegroupedKind::Bits(Bits::Or),
         "bit_xor" => RegroupedKind::Bits(Bits::Xor),
+        "array_agg" => RegroupedKind::Collect { distinct: call.params.distinct, skip_nulls },
         "string_agg" => RegroupedKind::Join,
         "first_value" => RegroupedKind::Place { last: false, skip_nulls },
         "last_value" => RegroupedKind::Place { last: true, skip_nulls },
         _ => return Err(format!("aggregate {name} is not on the device yet")),
     };
-    if call.params.distinct {
+    if call.params.distinct && !matches!(kind, RegroupedKind::Collect { .. }) {
         return Err(format!("{name}(DISTINCT …) is not on the device yet"));
     }
     let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
@@ -258,13 +265,20 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         RegroupedKind::Bits(_) => types.len() == 1 && types[0] == dtype && dtype.is_integer(),
         RegroupedKind::Join => matches!(types[0], DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
         RegroupedKind::Median => types.len() == 1 && types[0] == dtype && types[0].is_numeric(),
+        RegroupedKind::Collect { distinct, .. } => {
+            let ordered_by_others = call.params.order_by.iter().any(|key| key.expr != args[0]);
+            types.len() == 1 && !(distinct && ordered_by_others)
+        }
         RegroupedKind::Distinct(_) | RegroupedKind::Place { .. } => types.len() == 1,
     };
     if !fits || types.iter().chain([&dtype]).any(|of| Repr::of(of).is_none()) {
         let types: Vec<_> = types.iter().map(DataType::to_string).collect();
         return Err(format!("{name} of {} is not on the device yet", types.join(", ")));
     }
-    let ordered = matches!(kind, RegroupedKind::Place { .. } | RegroupedKind::Nth { .. } | RegroupedKind::Join);
+    let ordered = matches!(
+        kind,
+        RegroupedKind::Place { .. } | RegroupedKind::Nth { .. } | RegroupedKind::Join | RegroupedKind::Collect { .. }
+    );
     let order = if ordered { call.params.order_by.clone() } else { vec![] };
     Ok(RegroupedCall { kind, args, filter: call.params.filter.as_deref().cloned(), order, between, dtype })
 }

@@ -9,6 +9,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_planner::is_window_frame_bound_valid;
 
 use super::aggregates::{DeviceAggregate, RegroupedCall, RegroupedKind, Share, device_aggregate};
+use super::support::unsupported_order;
 use crate::codegen::{AggregateCall, unsupported};
 
 /// A window expression as the device computes it.
@@ -143,7 +144,11 @@ pub(super) fn unsupported_window(window: &Window) -> Option<String> {
     window.window_expr.iter().find_map(|expr| match device_window(expr, schema) {
         Ok(call) => {
             let order = call.keys.order.iter().map(|key| &key.expr);
-            let exprs = call.keys.partition.iter().chain(order).chain(call.function.exprs());
+            let mut keys = call.keys.partition.iter().chain(order);
+            if let Some(why) = keys.find_map(|key| unsupported_order(key, schema)) {
+                return Some(why);
+            }
+            let exprs = call.function.exprs().into_iter();
             let targets = call.frame.targets(&call.keys);
             let default = match &call.function {
                 WindowKind::Shift { default, .. } => Some(Expr::Literal(default.clone(), None)),

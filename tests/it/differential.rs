@@ -8,6 +8,7 @@ use warpframe::arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
+use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::device::Device;
 use warpframe::{DataFrame, DeviceChoice, ErrorKind, Session, SessionBuilder};
 
@@ -157,6 +158,12 @@ fn cells(array: &dyn Array) -> Vec<Cell> {
         }
         DataType::Utf8 => {
             array.as_string::<i32>().iter().map(|v| v.map_or(Cell::Null, |v| Cell::Text(v.into()))).collect()
+        }
+        dtype if dtype.is_nested() => {
+            let options = FormatOptions::new().with_null("NULL");
+            let printed = ArrayFormatter::try_new(array, &options).expect("a type that prints");
+            let text = |row| if array.is_null(row) { Cell::Null } else { Cell::Text(printed.value(row).to_string()) };
+            (0..array.len()).map(text).collect()
         }
         _ => cells(&cast(array, &DataType::Utf8).expect("a type that prints")),
     }

@@ -134,6 +134,7 @@ fn keys_of_several_columns_and_of_other_types() {
     pair.check_all(&[
         "SELECT t.id, u.long FROM t JOIN u ON t.k = u.k",
         "SELECT t.id, u.id AS other FROM t JOIN u ON t.long = u.long AND t.k <> u.k",
+        "SELECT t.id, v.l, v.r FROM t JOIN (SELECT k, [id, i] AS l, named_struct('a', s) AS r FROM u) v ON t.k = v.k",
     ]);
     assert_eq!(launches(&pair, "meet_build_spread"), before);
 }

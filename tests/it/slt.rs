@@ -116,7 +116,7 @@ macro_rules! files {
     };
 }
 
-files!(aggregates casts filters joins nulls patterns sorts strings subqueries windows);
+files!(aggregates casts filters joins nested nulls patterns sorts strings subqueries windows);
 
 #[test]
 fn wrong_rows_are_seen() {

@@ -25,6 +25,11 @@ impl Compiler<'_> {
         if from.is_null() {
             return self.null(target);
         }
+        match value.repr {
+            Repr::List => return self.cast_list(value, target, on_error),
+            Repr::Struct => return self.cast_fields(value, target, on_error),
+            _ => {}
+        }
         if is_string(&from) && is_string(target) {
             return Ok(Value { dtype: target.clone(), ..value });
         }

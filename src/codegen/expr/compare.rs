@@ -6,7 +6,9 @@
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, expr_fn};
 
+use super::list::same_form;
 use super::*;
+use crate::codegen::keys::emit_equal;
 use crate::codegen::value::repr_bounds;
 
 /// Literals in an IN list from which on it is searched, not tested one by one.
@@ -93,6 +95,12 @@ impl Compiler<'_> {
                 let repr = common(&[left, right]);
                 let ctype = repr.device_type();
                 format!("(({ctype}){l} {sign} ({ctype}){r})")
+            }
+            (Repr::List, Repr::List) | (Repr::Struct, Repr::Struct)
+                if matches!(op, Operator::Eq | Operator::NotEq) && same_form(&left.dtype, &right.dtype) =>
+            {
+                let equal = emit_equal(left, right, self.out);
+                if op == Operator::Eq { equal } else { format!("!{equal}") }
             }
             _ => return Err(not_yet(format!("{} {op} {}", left.dtype, right.dtype))),
         })

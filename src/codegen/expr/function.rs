@@ -2,6 +2,7 @@
 
 use datafusion::logical_expr::expr::ScalarFunction;
 
+use super::nested::Fold;
 use super::string::LengthUnit;
 use super::*;
 
@@ -101,6 +102,48 @@ impl Compiler<'_> {
             ("lpad", arguments @ ([_, _] | [_, _, _])) => self.padded(true, arguments, &dtype),
             ("rpad", arguments @ ([_, _] | [_, _, _])) => self.padded(false, arguments, &dtype),
             ("ascii", [value]) => self.first_character(value, &dtype),
+
+            ("named_struct", arguments) => self.structure(arguments, true, &dtype),
+            ("struct", arguments) => self.structure(arguments, false, &dtype),
+            ("get_field", [of, path @ ..]) => self.field_of(of, path),
+            ("make_array", arguments) => self.array(arguments, &dtype),
+            ("array_element", [list, index]) => self.array_element(list, index, &dtype),
+            ("array_length", [list]) => self.array_length(list, None, &dtype),
+            ("array_length", [list, dimension]) => self.array_length(list, Some(dimension), &dtype),
+            ("cardinality", [list]) => self.cardinality(list, &dtype),
+            ("empty", [list]) => self.is_empty_list(list),
+            ("array_min", [list]) => self.array_extreme(list, true, &dtype),
+            ("array_max", [list]) => self.array_extreme(list, false, &dtype),
+            ("array_sum", [list]) => self.array_fold(list, Fold::Sum, &dtype),
+            ("array_avg", [list]) => self.array_fold(list, Fold::Average, &dtype),
+            ("array_product", [list]) => self.array_fold(list, Fold::Product, &dtype),
+            ("array_has", [list, needle]) => self.array_has(list, needle),
+            ("array_position", [list, needle]) => self.array_position(list, needle, &dtype),
+            ("array_slice", [list, from, to, step]) if as_literal(step).and_then(literal::integer) == Some(1) => {
+                let places = [from.clone(), to.clone()];
+                self.array_part(list, &places, &dtype, |view, at| format!("list_between({view}, {}, {})", at[0], at[1]))
+            }
+            ("array_slice", [list, places @ ..]) if places.len() == 2 => {
+                self.array_part(list, places, &dtype, |view, at| format!("list_between({view}, {}, {})", at[0], at[1]))
+            }
+            ("array_concat", lists) => self.array_concat(lists, &dtype),
+            ("array_append", [list, value]) => self.array_append(list, value, false, &dtype),
+            ("array_prepend", [value, list]) => self.array_append(list, value, true, &dtype),
+            ("array_reverse", [list]) => self.array_reverse(list, &dtype),
+            ("array_remove_all", [list, needle]) => self.array_remove_all(list, needle, &dtype),
+            ("array_compact", [list]) => self.array_compact(list, &dtype),
+            ("array_positions", [list, needle]) => self.array_positions(list, needle, &dtype),
+            ("array_has_any", [list, other]) => self.array_has_several(list, other, false),
+            ("array_has_all", [list, other]) => self.array_has_several(list, other, true),
+            ("flatten", [list]) => self.flatten(list, &dtype),
+            ("string_to_array", arguments @ ([_, _] | [_, _, _])) => self.split_text(arguments, &dtype),
+            ("array_to_string", arguments @ ([_, _] | [_, _, _])) => self.joined_list(arguments, &dtype),
+            ("array_pop_front", [list]) => {
+                self.array_part(list, &[], &dtype, |view, _| format!("list_between({view}, 2, (i64){view}.length)"))
+            }
+            ("array_pop_back", [list]) => self.array_part(list, &[], &dtype, |view, _| {
+                format!("list_part({view}, 0, {view}.length - ({view}.length != 0))")
+            }),
             (name, _) => Err(not_yet(format!("function {name}"))),
         }
     }

@@ -100,6 +100,14 @@ impl Compiler<'_> {
                 result.longest = u32::try_from(bytes.len()).ok();
                 result
             }
+            ScalarValue::List(_) | ScalarValue::LargeList(_) | ScalarValue::FixedSizeList(_) => {
+                let code = self.inputs.list(&literal.to_array()?);
+                self.result(dtype, repr, code, None)
+            }
+            ScalarValue::Struct(array) => {
+                let field = |column: &ArrayRef| self.literal(&ScalarValue::try_from_array(column, 0)?);
+                Value::of_fields(dtype, array.columns().iter().map(field).collect::<Result<_>>()?, None)
+            }
             other => match text(other) {
                 Some(text) => {
                     let view = self.inputs.string(text);
@@ -114,20 +122,7 @@ impl Compiler<'_> {
 
     /// A null of a type; an untyped one poses as a boolean.
     pub(super) fn null(&mut self, dtype: &DataType) -> Result<Value> {
-        let repr = if dtype.is_null() { Repr::Bool } else { repr_of(dtype)? };
-        let code = match repr {
-            Repr::Bool => "false".to_string(),
-            Repr::View => "view{}".to_string(),
-            other => format!("(({})0)", other.device_type()),
-        };
-        let mut value = Value::new(dtype.clone(), repr, code, Some("false".into()));
-        match repr {
-            Repr::F32 | Repr::F64 => value.magnitude = Some(0.0),
-            Repr::View => value.longest = Some(0),
-            Repr::Bool => {}
-            _ => value.range = Some((0, 0)),
-        }
-        Ok(value)
+        Value::null(dtype).ok_or_else(|| not_yet(format!("type {dtype}")))
     }
 
     /// An integer constant as a kernel parameter.

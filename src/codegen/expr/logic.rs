@@ -1,5 +1,6 @@
 //! Three-valued logic and choices: AND, OR, NOT, IS …, CASE, coalesce, nullif.
 
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::logical_expr::Case;
 
 use super::*;
@@ -156,8 +157,11 @@ impl Compiler<'_> {
                 Ok((condition, value))
             })
             .collect::<Result<_>>()?;
-        let values: Vec<&Value> = choices.iter().map(|(_, value)| value).collect();
         let target = repr_of(dtype)?;
+        if let DataType::Struct(fields) = dtype {
+            return self.choose_fields(choices, dtype, fields);
+        }
+        let values: Vec<&Value> = choices.iter().map(|(_, value)| value).collect();
         let same_class = |repr: Repr| repr == target || (repr.is_integer() && target.is_integer());
         if let Some(other) = values.iter().find(|v| !same_class(v.repr)) {
             return Err(not_yet(format!("a choice between {dtype} and {}", other.dtype)));
@@ -173,7 +177,7 @@ impl Compiler<'_> {
         let nullable = values.iter().any(|v| v.valid.is_some());
         let Some((_, last)) = choices.pop() else { return Err(not_yet("an empty choice")) };
         let cast = |value: &Value| match repr {
-            Repr::View => value.code.clone(),
+            Repr::View | Repr::List => value.code.clone(),
             Repr::Bool => format!("(bool){}", value.code),
             other => format!("({}){}", other.device_type(), value.code),
         };
@@ -188,6 +192,33 @@ impl Compiler<'_> {
         result.magnitude = magnitude;
         result.longest = longest;
         Ok(result)
+    }
+
+    /// The same of structs: of each field.
+    fn choose_fields(
+        &mut self,
+        choices: Vec<(Option<String>, Value)>,
+        dtype: &DataType,
+        fields: &[FieldRef],
+    ) -> Result<Value> {
+        if let Some((_, other)) = choices.iter().find(|(_, value)| value.fields.len() != fields.len()) {
+            return Err(not_yet(format!("a choice between {dtype} and {}", other.dtype)));
+        }
+        let mut chosen = vec![];
+        for (at, field) in fields.iter().enumerate() {
+            let of = choices.iter().map(|(condition, value)| (condition.clone(), value.fields[at].clone())).collect();
+            chosen.push(self.choose(of, field.data_type())?);
+        }
+        let nullable = choices.iter().any(|(_, value)| value.valid.is_some());
+        let valid = nullable.then(|| {
+            let mut choices = choices.iter().rev();
+            let last = choices.next().map_or("true", |(_, value)| value.validity()).to_string();
+            let valid = choices.fold(last, |others, (condition, value)| {
+                format!("{} ? {} : ({others})", condition.as_deref().unwrap_or("true"), value.validity())
+            });
+            self.out.let_("bool", valid)
+        });
+        Ok(Value::of_fields(dtype.clone(), chosen, valid))
     }
 
     /// The first argument that is not null.

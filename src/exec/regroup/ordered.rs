@@ -101,7 +101,7 @@ impl Runner {
     }
 
     /// Rows that `keep` lets pass, with the call's argument as `x0`, and what to sort them by.
-    fn in_order(&self, rows: &Grouped, call: &RegroupedCall, keep: Expr) -> Result<Ordered> {
+    pub(super) fn in_order(&self, rows: &Grouped, call: &RegroupedCall, keep: Expr) -> Result<Ordered> {
         let mut columns = vec![call.args[0].clone()];
         columns.extend(call.order.iter().map(|key| key.expr.clone()));
         let (relation, schema) = self.slots_and(rows, call, keep, &columns)?;
@@ -111,10 +111,10 @@ impl Runner {
 }
 
 /// Rows, and what to sort them by within their slot.
-struct Ordered {
-    relation: Relation,
-    schema: DFSchemaRef,
-    order: Vec<(Expr, Direction, NullsPlace)>,
+pub(super) struct Ordered {
+    pub(super) relation: Relation,
+    pub(super) schema: DFSchemaRef,
+    pub(super) order: Vec<(Expr, Direction, NullsPlace)>,
 }
 
 /// The key that the column behind the argument's holds.

@@ -2,8 +2,9 @@
 
 use crate::arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int32Array, ListArray,
-    StringArray, StringViewArray, TimestampMicrosecondArray, UInt8Array,
+    StringArray, StringViewArray, StructArray, Time32SecondArray, TimestampMicrosecondArray, UInt8Array,
 };
+use crate::arrow::buffer::OffsetBuffer;
 use crate::arrow::compute::cast;
 use crate::arrow::datatypes::{DataType, Int32Type};
 use polars_arrow::array::{PrimitiveArray, Utf8ViewArray};
@@ -40,10 +41,30 @@ fn batch() -> RecordBatch {
         ("views", Arc::new(strings().collect::<StringViewArray>()), true),
         ("short views", Arc::new(StringViewArray::from_iter_values((0..100).map(|row| format!("{row}")))), true),
         ("dictionary", Arc::new(dictionary), true),
+        ("lists", Arc::new(lists()), true),
+        ("nested", Arc::new(nested(100)), true),
         ("nulls", Arc::new(Int32Array::new_null(100)), true),
         ("zero\0byte", Arc::new(Int32Array::from_iter_values(0..100)), true),
     ])
     .unwrap()
+}
+
+fn lists() -> ListArray {
+    let list =
+        |row: i32| (row % 6 != 2).then(|| (0..row % 4).map(|at| (at != 1).then_some(row + at)).collect::<Vec<_>>());
+    ListArray::from_iter_primitive::<Int32Type, _, _>((0..100).map(list))
+}
+
+/// Structs of numbers and of lists of strings.
+fn nested(rows: usize) -> StructArray {
+    let words: ArrayRef =
+        Arc::new((0..3 * rows).map(|at| (at % 5 != 0).then(|| format!("word number {at}"))).collect::<StringArray>());
+    let item = Arc::new(ArrowField::new("item", DataType::Utf8, true));
+    let lists: ArrayRef = Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(vec![3; rows]), words, None));
+    let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(0..rows as i32));
+    let fields =
+        vec![ArrowField::new("n", DataType::Int32, true), ArrowField::new("l", lists.data_type().clone(), true)];
+    StructArray::new(fields.into(), vec![numbers, lists], Some((0..rows).map(|row| row % 9 != 4).collect()))
 }
 
 #[test]
@@ -118,9 +139,15 @@ fn types_without_a_counterpart_are_errors() {
     let error = from_polars_arrow(vec![(Field::new("x".into(), ArrowDataType::Int128, true), wide)]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
 
-    let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)])]);
-    let batch = RecordBatch::try_from_iter([("x", Arc::new(list) as ArrayRef)]).unwrap();
-    assert!(matches!(to_polars_arrow(&batch).unwrap_err().kind(), ErrorKind::Unsupported { .. }));
+    let seconds = Time32SecondArray::from(vec![1]);
+    let list = ListArray::new(
+        Arc::new(ArrowField::new("item", seconds.data_type().clone(), true)),
+        OffsetBuffer::from_lengths([1]),
+        Arc::new(seconds),
+        None,
+    );
+    let columns = to_polars_arrow(&RecordBatch::try_from_iter([("x", Arc::new(list) as ArrayRef)]).unwrap()).unwrap();
+    assert!(matches!(from_polars_arrow(columns).unwrap_err().kind(), ErrorKind::Unsupported { .. }));
 
     let scale = Decimal128Array::from(vec![1]).with_data_type(DataType::Decimal128(5, -2));
     let batch = RecordBatch::try_from_iter([("x", Arc::new(scale) as ArrayRef)]).unwrap();

@@ -1,0 +1,258 @@
+//! Functions that make lists of lists' elements or of parts of strings, and strings of elements.
+
+use super::list::{List, longest_of};
+use super::*;
+use crate::column::item_of;
+
+/// A part of a list under construction.
+enum Part<'a> {
+    /// All elements; none where it is null.
+    All(&'a List),
+    One(&'a Value),
+}
+
+impl Compiler<'_> {
+    /// `array_concat(list, …)`: null only where all are, `array_append(list, value)` and `array_prepend(value, list)`.
+    pub(super) fn array_concat(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
+        let mut lists = vec![];
+        for argument in arguments {
+            if !argument.get_type(self.schema)?.is_null() {
+                lists.push(self.list(argument)?);
+            }
+        }
+        let valid: Option<Vec<&str>> = lists.iter().map(|list| list.valid.as_deref()).collect();
+        let valid = valid.filter(|valid| !valid.is_empty()).map(|valid| self.out.let_("bool", valid.join(" || ")));
+        self.put_together(lists.iter().map(Part::All).collect(), dtype, valid)
+    }
+
+    pub(super) fn array_append(&mut self, list: &Expr, value: &Expr, before: bool, dtype: &DataType) -> Result<Value> {
+        let (list, value) = (self.list(list)?, self.value(value)?);
+        let mut parts = vec![Part::All(&list), Part::One(&value)];
+        if before {
+            parts.swap(0, 1);
+        }
+        self.put_together(parts, dtype, None)
+    }
+
+    fn put_together(&mut self, parts: Vec<Part<'_>>, dtype: &DataType, valid: Option<String>) -> Result<Value> {
+        let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
+        let lengths = parts.iter().map(|part| match part {
+            Part::All(list) => format!("(u64){}.length", list.view),
+            Part::One(_) => "1".into(),
+        });
+        let room = lengths.collect::<Vec<_>>().join(" + ");
+        let builder = self.build(item.data_type(), &room)?;
+        let next = self.out.fresh();
+        self.out.line(format!("u32 {next} = 0;"));
+        let mut longest = Some(0);
+        let mut longer = |value: &Value| longest = longest.zip(longest_of(value)).map(|(a, b)| a.max(b));
+        for part in parts {
+            match part {
+                Part::All(list) => self.each(list, |this, element, _| {
+                    longer(element);
+                    this.put(&builder, &next, element.clone())?;
+                    this.out.line(format!("{next}++;"));
+                    Ok(())
+                })?,
+                Part::One(value) => {
+                    longer(value);
+                    self.put(&builder, &next, value.clone())?;
+                    self.out.line(format!("{next}++;"));
+                }
+            }
+        }
+        Ok(self.built(&builder, dtype, valid, longest))
+    }
+
+    /// `array_reverse(list)`.
+    pub(super) fn array_reverse(&mut self, list: &Expr, dtype: &DataType) -> Result<Value> {
+        let list = self.list(list)?;
+        let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
+        let builder = self.build(item.data_type(), &format!("{}.length", list.view))?;
+        let mut longest = None;
+        self.each(&list, |this, element, place| {
+            longest = longest_of(element);
+            this.put(&builder, &format!("{}.length - 1 - {place}", list.view), element.clone())
+        })?;
+        Ok(self.built(&builder, dtype, list.valid, longest))
+    }
+
+    /// The elements that are not the same as `needle`, null being a value like another. Null where `needle` is.
+    pub(super) fn array_remove_all(&mut self, list: &Expr, needle: &Expr, dtype: &DataType) -> Result<Value> {
+        let (list, needle) = (self.list(list)?, self.value(needle)?);
+        let valid = both(&list.valid, &needle.valid, self.out);
+        self.kept(&list, dtype, valid, |this, element| {
+            let same = this.compare_with(Operator::IsDistinctFrom, element, &needle, compare::Zeros::Apart)?;
+            Ok(same.code)
+        })
+    }
+
+    /// `array_compact(list)`: the elements that are not null.
+    pub(super) fn array_compact(&mut self, list: &Expr, dtype: &DataType) -> Result<Value> {
+        let list = self.list(list)?;
+        let valid = list.valid.clone();
+        self.kept(&list, dtype, valid, |_, element| Ok(element.validity().to_string()))
+    }
+
+    /// The elements for which `keep`, a C++ `bool`, holds.
+    fn kept(
+        &mut self,
+        list: &List,
+        dtype: &DataType,
+        valid: Option<String>,
+        keep: impl FnOnce(&mut Self, &Value) -> Result<String>,
+    ) -> Result<Value> {
+        let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
+        let builder = self.build(item.data_type(), &format!("{}.length", list.view))?;
+        let next = self.out.fresh();
+        self.out.line(format!("u32 {next} = 0;"));
+        let mut longest = None;
+        self.each(list, |this, element, _| {
+            longest = longest_of(element);
+            let keep = keep(this, element)?;
+            this.out.line(format!("if ({keep}) {{"));
+            this.put(&builder, &next, element.clone())?;
+            this.out.line(format!("{next}++;\n}}"));
+            Ok(())
+        })?;
+        self.out.line(format!("{}.shorten({next});", builder.name));
+        Ok(self.built(&builder, dtype, valid, longest))
+    }
+
+    /// `array_positions(list, needle)`: all places from 1 on, null being a value like another.
+    pub(super) fn array_positions(&mut self, list: &Expr, needle: &Expr, dtype: &DataType) -> Result<Value> {
+        let (list, needle) = (self.list(list)?, self.value(needle)?);
+        let builder = self.build(&DataType::UInt64, &format!("{}.length", list.view))?;
+        let next = self.out.fresh();
+        self.out.line(format!("u32 {next} = 0;"));
+        self.each(&list, |this, element, place| {
+            let same = this.compare_with(Operator::IsNotDistinctFrom, element, &needle, compare::Zeros::Apart)?;
+            this.out.line(format!("if ({}) {{", same.code));
+            let place = Value::new(DataType::UInt64, Repr::U64, format!("((u64){place} + 1)"), None);
+            this.put(&builder, &next, place)?;
+            this.out.line(format!("{next}++;\n}}"));
+            Ok(())
+        })?;
+        self.out.line(format!("{}.shorten({next});", builder.name));
+        Ok(self.built(&builder, dtype, list.valid, None))
+    }
+
+    /// `array_has_any(list, other)` and `array_has_all(list, other)`: whether some of the other's elements, or all, are in
+    /// the list, null being a value like another.
+    pub(super) fn array_has_several(&mut self, list: &Expr, other: &Expr, all: bool) -> Result<Value> {
+        let (list, other) = (self.list(list)?, self.list(other)?);
+        let answer = self.out.fresh();
+        self.out.line(format!("bool {answer} = {all};"));
+        self.each(&other, |this, needle, _| {
+            let found = this.out.fresh();
+            this.out.line(format!("bool {found} = false;"));
+            this.each(&list, |this, element, _| {
+                let same = this.compare_with(Operator::IsNotDistinctFrom, element, needle, compare::Zeros::Apart)?;
+                this.out.line(format!("if ({}) {{\n{found} = true;\nbreak;\n}}", same.code));
+                Ok(())
+            })?;
+            this.out.line(format!("if ({found} != {all}) {{\n{answer} = {};\nbreak;\n}}", !all));
+            Ok(())
+        })?;
+        let valid = both(&list.valid, &other.valid, self.out);
+        Ok(Value::new(DataType::Boolean, Repr::Bool, answer, valid))
+    }
+
+    /// `flatten(list)`: the elements of the lists in a list. A list of anything else is left as it is.
+    pub(super) fn flatten(&mut self, expr: &Expr, dtype: &DataType) -> Result<Value> {
+        let list = self.list(expr)?;
+        if item_of(list.item()).is_none() {
+            let value = self.value(expr)?;
+            return self.cast(value, dtype, cast::OnError::Fail);
+        }
+        let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
+        let (room, next) = (self.out.fresh(), self.out.fresh());
+        self.out.line(format!("u64 {room} = 0;\nu32 {next} = 0;"));
+        self.each(&list, |this, inner, _| {
+            let inner = this.list_of(inner)?;
+            this.out.line(format!("{room} += {}.length;", inner.view));
+            Ok(())
+        })?;
+        let builder = self.build(item.data_type(), &room)?;
+        let mut longest = None;
+        self.each(&list, |this, inner, _| {
+            let inner = this.list_of(inner)?;
+            this.each(&inner, |this, element, _| {
+                longest = longest_of(element);
+                this.put(&builder, &next, element.clone())?;
+                this.out.line(format!("{next}++;"));
+                Ok(())
+            })
+        })?;
+        Ok(self.built(&builder, dtype, list.valid, longest))
+    }
+
+    /// `string_to_array(text, between[, null])`: parts of a text, those equal to `null` as nulls. An empty text has no parts;
+    /// between nulls lies nothing, so that the parts are characters.
+    pub(super) fn split_text(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
+        let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
+        let text = self.text_of(&arguments[0])?;
+        let between = self.text_or_null(&arguments[1])?;
+        let null = match arguments.get(2) {
+            Some(null) => self.text_or_null(null)?,
+            None => ("view{0, 0, 0}".into(), "false".into()),
+        };
+        let rule = format!("{}, {}", between.0, between.1);
+        let room = self.out.let_("u64", format!("list_parts({}, {rule})", text.view));
+        let builder = self.build(item.data_type(), &room)?;
+        self.out.line(format!("list_split({}, {}, {rule}, {}, {});", builder.name, text.view, null.0, null.1));
+        let longest = text.value.longest;
+        Ok(self.built(&builder, dtype, text.value.valid, longest))
+    }
+
+    /// C++ names of a text and of whether it is one.
+    fn text_or_null(&mut self, expr: &Expr) -> Result<(String, String)> {
+        let value = self.value(expr)?;
+        if value.dtype.is_null() {
+            return Ok(("view{0, 0, 0}".into(), "false".into()));
+        }
+        Ok((self.text(&value)?, value.validity().to_string()))
+    }
+
+    /// `array_to_string(list, between[, null])`: nulls are left out, or as `null` says.
+    pub(super) fn joined_list(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
+        let list = self.list(&arguments[0])?;
+        if is_float(list.item()) {
+            return Err(not_yet(format!("array_to_string of {}", list.item())));
+        }
+        let between = self.text_of(&arguments[1])?;
+        let null = match arguments.get(2) {
+            Some(null) => self.text_or_null(null)?,
+            None => ("view{0, 0, 0}".into(), "false".into()),
+        };
+        let (length, parts, whole) = (self.out.fresh(), self.out.fresh(), self.out.fresh());
+        self.out.line(format!("u64 {length} = 0;\nu32 {parts} = 0;"));
+        self.each(&list, |this, element, _| {
+            let (text, there) = this.part_of(element, &null)?;
+            this.out.line(format!("if ({there}) {{\n{length} += {text}.length;\n{parts}++;\n}}"));
+            Ok(())
+        })?;
+        let view = &between.view;
+        self.out.line(format!("if ({parts} != 0) {length} += (u64)({parts} - 1) * {view}.length;\n{parts} = 0;"));
+        self.inputs.arena();
+        self.out.line(format!("text_writer {whole}(arena, {length});"));
+        self.each(&list, |this, element, _| {
+            let (text, there) = this.part_of(element, &null)?;
+            this.out.line(format!("if ({there}) {{\nif ({parts}++ != 0) {whole}.put({view}, 0, {view}.length);"));
+            this.out.line(format!("{whole}.put({text}, 0, {text}.length);\n}}"));
+            Ok(())
+        })?;
+        let valid = both(&list.valid, &between.value.valid, self.out);
+        self.made(dtype, format!("{whole}.out"), valid, None)
+    }
+
+    /// C++ names of an element's text, and of whether there is one.
+    fn part_of(&mut self, element: &Value, null: &(String, String)) -> Result<(String, String)> {
+        let text = self.cast(element.clone(), &DataType::Utf8, cast::OnError::Fail)?;
+        let view = self.text(&text)?;
+        let valid = text.validity();
+        let view = self.out.let_("view", format!("{valid} ? {view} : {}", null.0));
+        let there = self.out.let_("bool", format!("{valid} || {}", null.1));
+        Ok((view, there))
+    }
+}

@@ -1,0 +1,163 @@
+//! Columns that a kernel writes: their places in the kernel, their memory, and what is known of them afterwards. A struct has the
+//! places of its fields, and one for its validity.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+
+use super::generator::Prepared;
+use super::materialize::Codes;
+use super::params::{Later, Params};
+use super::value::Value;
+use crate::column::{Column, Encoding, Repr, Stats};
+use crate::device::{Buffer, Device};
+use crate::error::Result;
+
+/// An output column before the kernel ran.
+pub(super) struct Output {
+    dtype: DataType,
+    repr: Repr,
+    encoding: Encoding,
+    stats: Stats,
+    data: Buffer,
+    validity: Option<Buffer>,
+    fields: Vec<Output>,
+}
+
+/// Places where the kernel learns its outputs' addresses.
+pub(super) struct Place {
+    value: Value,
+    ctype: &'static str,
+    /// Of a struct there are no values.
+    data: Option<(String, Later)>,
+    validity: Option<(String, Later)>,
+    fields: Vec<Place>,
+}
+
+impl Place {
+    /// No memory, for a kernel that does not store.
+    pub(super) fn leave_out(&self, prepared: &mut Prepared) {
+        for (_, later) in self.data.iter().chain(&self.validity) {
+            prepared.params.set(*later, 0u64);
+        }
+        self.fields.iter().for_each(|field| field.leave_out(prepared));
+    }
+}
+
+pub(super) fn place(value: Value, codes: Codes, params: &mut Params) -> Place {
+    let as_codes = codes == Codes::Keep && value.dictionary.is_some();
+    let repr = Repr::of(&value.dtype).expect("the planner admits only types with a representation");
+    let ctype = if as_codes { "u32" } else { repr.device_type() };
+    let data = (repr != Repr::Struct).then(|| params.later(&format!("{ctype}*")));
+    let validity = value.valid.as_ref().map(|_| params.later("u8*"));
+    let fields = value.fields.iter().map(|field| place(field.clone(), codes, params)).collect();
+    Place { value, ctype, data, validity, fields }
+}
+
+pub(super) fn store(place: &Place) -> String {
+    let value = &place.value;
+    let mut text = String::new();
+    if let Some((target, _)) = &place.data {
+        let code = match (&value.dictionary, place.ctype) {
+            (Some(input), "u32") => match &value.valid {
+                Some(valid) => format!("{valid} ? {} : 0u", input.code),
+                None => input.code.clone(),
+            },
+            _ => value.stored(),
+        };
+        text.push_str(&format!("{target}[at] = {code};\n"));
+    }
+    if let (Some((target, _)), Some(valid)) = (&place.validity, &value.valid) {
+        text.push_str(&format!("{target}[at] = {valid} ? 1 : 0;\n"));
+    }
+    text.extend(place.fields.iter().map(store));
+    text
+}
+
+pub(super) fn allocate(
+    device: &Device,
+    operator: &'static str,
+    place: &Place,
+    codes: Codes,
+    rows: u64,
+    prepared: &mut Prepared,
+) -> Result<Output> {
+    let value = &place.value;
+    let repr = Repr::of(&value.dtype).expect("checked by `place`");
+    let dictionary = value.dictionary.as_ref().filter(|_| codes == Codes::Keep);
+    let width = if dictionary.is_some() { 4 } else { repr.width() };
+    let data = device.alloc(operator, rows as usize * width)?;
+    if let Some((_, later)) = &place.data {
+        prepared.params.set(*later, &data);
+    }
+    let validity = match &place.validity {
+        Some((_, later)) => {
+            let buffer = device.alloc(operator, rows as usize)?;
+            prepared.params.set(*later, &buffer);
+            Some(buffer)
+        }
+        None => None,
+    };
+    let (encoding, range) = match dictionary {
+        Some(input) => {
+            let last = (input.dictionary.values.len() as i128 - 1).max(0);
+            (Encoding::Dictionary(input.dictionary.clone()), Some((0, last)))
+        }
+        None if repr.is_integer() => (Encoding::Plain, Some(value.bounds())),
+        None => (Encoding::Plain, None),
+    };
+    let stats =
+        Stats { range, magnitude: value.magnitude, unit: value.unit, longest: value.longest, ..Stats::default() };
+    let fields = place.fields.iter().map(|field| allocate(device, operator, field, codes, rows, prepared));
+    let fields = fields.collect::<Result<_>>()?;
+    Ok(Output { dtype: value.dtype.clone(), repr, encoding, stats, data, validity, fields })
+}
+
+pub(super) fn finish(
+    device: &Device,
+    operator: &'static str,
+    outputs: Vec<Output>,
+    kept: u64,
+    rows: u64,
+    prepared: &Prepared,
+) -> Result<(u64, Vec<Column>)> {
+    let characters: Arc<[Arc<Buffer>]> = prepared.characters.iter().chain(&prepared.made).cloned().collect();
+    let columns = outputs.into_iter().map(|output| finished(device, operator, output, kept, rows, &characters));
+    Ok((kept, columns.collect::<Result<Vec<_>>>()?))
+}
+
+fn finished(
+    device: &Device,
+    operator: &'static str,
+    output: Output,
+    kept: u64,
+    rows: u64,
+    characters: &Arc<[Arc<Buffer>]>,
+) -> Result<Column> {
+    let points = output.repr.points() && matches!(output.encoding, Encoding::Plain);
+    let shrink = |buffer: Buffer| shrunk(device, operator, buffer, kept, rows);
+    let fields = output.fields.into_iter().map(|field| finished(device, operator, field, kept, rows, characters));
+    Ok(Column {
+        dtype: output.dtype,
+        len: kept as usize,
+        offset: 0,
+        children: fields.collect::<Result<Vec<_>>>()?.into(),
+        data: Arc::new(shrink(output.data)?),
+        validity: output.validity.map(|v| shrink(v).map(Arc::new)).transpose()?,
+        encoding: output.encoding,
+        characters: if points { characters.clone() } else { Arc::new([]) },
+        stats: output.stats,
+    })
+}
+
+/// Copies a buffer that holds far fewer rows than it has room for into one that fits.
+fn shrunk(device: &Device, operator: &'static str, buffer: Buffer, kept: u64, rows: u64) -> Result<Buffer> {
+    const WORTHWHILE: usize = 1 << 20;
+    if buffer.len() < WORTHWHILE || kept > rows / 2 {
+        return Ok(buffer);
+    }
+    let bytes = buffer.len() / rows as usize * kept as usize;
+    let fitting = device.alloc(operator, bytes)?;
+    fitting.copy_from(0, &buffer, 0, bytes)?;
+    Ok(fitting)
+}
