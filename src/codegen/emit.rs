@@ -87,7 +87,7 @@ pub(crate) struct Emitter {
 impl Emitter {
     /// Names made here begin with `prefix`: give two emitters whose statements share a scope different ones.
     pub(crate) fn new(prefix: &'static str) -> Self {
-        Emitter { prefix, ..Emitter::default() }
+        Emitter { prefix, body: String::with_capacity(1024), ..Emitter::default() }
     }
 
     /// A name not used before.

@@ -1,6 +1,5 @@
 //! The parameters of a generated kernel: one 8-byte word each, declared and filled in step.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -14,7 +13,8 @@ pub(crate) struct Params {
     /// Bytes of an element behind each pointer; of a number 0.
     strides: Vec<u64>,
     keep: Vec<Arc<Buffer>>,
-    pointers: HashMap<(u64, &'static str), String>,
+    /// Names by address and type; few enough to look through.
+    pointers: Vec<((u64, &'static str), String)>,
 }
 
 /// A parameter whose value is known only after generation.
@@ -25,23 +25,23 @@ impl Params {
     /// A pointer to byte `offset` of `buffer`; asking again gives the same parameter.
     pub(crate) fn pointer(&mut self, ctype: &'static str, buffer: &Arc<Buffer>, offset: usize) -> String {
         let key = (buffer.slice(offset).address(), ctype);
-        if let Some(known) = self.pointers.get(&key) {
+        if let Some((_, known)) = self.pointers.iter().find(|(of, _)| *of == key) {
             return known.clone();
         }
         let name = self.declare(&format!("{ctype}*"), Some(buffer.slice(offset).into()));
         self.keep.push(buffer.clone());
-        self.pointers.insert(key, name.clone());
+        self.pointers.push((key, name.clone()));
         name
     }
 
     /// A pointer to a buffer that the caller keeps alive until the kernel is submitted.
     pub(crate) fn borrowed(&mut self, ctype: &'static str, buffer: &Buffer) -> String {
         let key = (buffer.address(), ctype);
-        if let Some(known) = self.pointers.get(&key) {
+        if let Some((_, known)) = self.pointers.iter().find(|(of, _)| *of == key) {
             return known.clone();
         }
         let name = self.declare(&format!("{ctype}*"), Some(buffer.into()));
-        self.pointers.insert(key, name.clone());
+        self.pointers.push((key, name.clone()));
         name
     }
 
@@ -101,11 +101,17 @@ impl Params {
     }
 
     fn declare(&mut self, ctype: &str, value: Option<Argument>) -> String {
-        let name = format!("k{}", self.words.len());
-        let _ = writeln!(self.declarations, "    {ctype} {name};");
+        if self.words.is_empty() {
+            self.declarations.reserve(1024);
+        }
+        let mut name = String::with_capacity(8);
+        let _ = write!(name, "p.k{}", self.words.len());
+        for piece in ["    ", ctype, " ", &name[2..], ";\n"] {
+            self.declarations.push_str(piece);
+        }
         self.words.push(value);
         self.strides.push(stride_of(ctype));
-        format!("p.{name}")
+        name
     }
 }
 

@@ -149,14 +149,20 @@ async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan
 pub(crate) fn run_again(engine: &Engine, plan: &LogicalPlan) -> Result<Option<Table>> {
     let Some(scans) = scan::resident(plan)? else { return Ok(None) };
     let runner = run::Runner { device: engine.device.clone(), scans };
-    match engine.orders_joins() && joins(plan) {
+    // One join has no other order.
+    match engine.orders_joins() && count_joins(plan) > 1 {
         true => runner.table(&order_joins(plan.clone())?.plan).map(Some),
         false => runner.table(plan).map(Some),
     }
 }
 
 fn joins(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Join(_)) || plan.inputs().into_iter().any(joins)
+    count_joins(plan) > 0
+}
+
+fn count_joins(plan: &LogicalPlan) -> usize {
+    let own = usize::from(matches!(plan, LogicalPlan::Join(_)));
+    own + plan.inputs().into_iter().map(count_joins).sum::<usize>()
 }
 
 /// Plans, by hash, whose kernels were asked for.

@@ -16,6 +16,10 @@ use crate::session::Session;
 
 /// Rows that were computed, in device memory where the session has a device. Clones share them.
 ///
+/// A verb is planned when it comes for the first time, with these expressions and over columns of these names and types; the
+/// session keeps the plan, and the next time takes tens of microseconds of the host, whatever the rows are. Other expressions,
+/// be it other literals, are planned anew, and so is what calls functions of time or chance.
+///
 /// ```
 /// use warpframe::prelude::*;
 ///

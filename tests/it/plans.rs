@@ -8,7 +8,7 @@ use warpframe::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schem
 use warpframe::prelude::*;
 use warpframe::{ErrorKind, Result};
 
-use crate::differential::{Cell, Pair, Rows, builder, run, scalar};
+use crate::differential::{Cell, Pair, Rows, builder, data, run, scalar};
 use crate::tables::Shape;
 
 /// Plans made, and found, since the session began.
@@ -411,4 +411,16 @@ fn deep_expressions_run_on_a_small_stack() -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[test]
+fn whole_queries_are_found_and_answer_as_the_cpu() {
+    let pair = Pair::new().samples();
+    for query in ["q3", "q13", "q16", "q22"] {
+        let sql = std::fs::read_to_string(data(&format!("queries/{query}.sql"))).expect("the query is there");
+        for counts in [MADE, FOUND, FOUND] {
+            let (_, counted) = counted(&pair.device, || Ok(pair.check(&sql)));
+            assert_eq!(counted, counts, "{query}");
+        }
+    }
 }
