@@ -112,6 +112,30 @@ struct list_builder {
     }
 };
 
+// A hash table of places in a list, in an arena; 0 is empty, and place `i` is `i + 1`. Where the arena is full there is none.
+struct list_table {
+    u32* slots;
+    u64 mask;
+
+    WF_DEVICE list_table(const text_arena& arena, u32 length) : slots(nullptr), mask(0) {
+        u64 size = 2;
+        while (size < 2 * (u64)length) size *= 2;
+        const u64 begin = atomicAdd(arena.used, size * sizeof(u32) + 16);
+        if (begin + size * sizeof(u32) + 16 > arena.capacity) return;
+        slots = (u32*)(((u64)arena.bytes + begin + 15) / 16 * 16);
+        mask = size - 1;
+        for (u64 i = 0; i < size; i++) slots[i] = 0;
+    }
+};
+
+// How many steps a series has from `start` to before `stop`, or to it.
+WF_DEVICE u64 list_steps(i64 start, i64 stop, i64 step, bool inclusive) {
+    const i128 span = step > 0 ? (i128)stop - start : (i128)start - stop;
+    const i128 by = step > 0 ? (i128)step : -(i128)step;
+    if (step == 0 || span < 0 || (span == 0 && !inclusive)) return 0;
+    return (u64)((inclusive ? span : span - 1) / by + 1);
+}
+
 // ---- parts of a text ----
 
 // How many parts a text has: those that lie between `between`, or, where that is no text, its characters.

@@ -15,6 +15,7 @@ mod format;
 mod function;
 mod list;
 mod list_make;
+mod list_order;
 mod literal;
 mod logic;
 mod math;

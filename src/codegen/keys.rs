@@ -268,7 +268,7 @@ pub(crate) fn dictionary_value(
 }
 
 /// Emits a hash of a value and what was hashed before.
-fn emit_hash(value: &Value, hash: &str, out: &mut Emitter) -> String {
+pub(super) fn emit_hash(value: &Value, hash: &str, out: &mut Emitter) -> String {
     let mixed = match value.repr {
         Repr::View => format!("hash_view({hash}, {})", value.code),
         // Narrow and wide representations of one value must agree.

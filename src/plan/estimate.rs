@@ -14,6 +14,9 @@ use crate::io::{DeviceTable, SourceTable};
 /// Rows per row of a side that a semi or anti join is taken to keep.
 const SEMI: f64 = 0.5;
 
+/// Elements that a list is taken to have.
+const ELEMENTS: f64 = 4.0;
+
 /// What is expected of a plan.
 #[derive(Debug, Clone)]
 pub(crate) struct Estimate {
@@ -85,6 +88,10 @@ pub(crate) fn estimate(plan: &LogicalPlan) -> Option<Estimate> {
             let parts = union.inputs.iter().map(|input| Some(estimate(input)?.rows)).collect::<Option<Vec<_>>>()?;
             let rows = parts.into_iter().sum();
             Estimate { rows, columns: vec![Facts::unknown(rows); union.schema.fields().len()] }
+        }
+        LogicalPlan::Unnest(unnest) => {
+            let rows = estimate(&unnest.input)?.rows * ELEMENTS;
+            Estimate { rows, columns: vec![Facts::unknown(rows); unnest.schema.fields().len()] }
         }
         LogicalPlan::EmptyRelation(empty) => {
             let rows = if empty.produce_one_row { 1.0 } else { 0.0 };

@@ -173,3 +173,33 @@ fn texts_are_split_and_put_together() {
         "SELECT id, array_length(string_to_array(s, ' ')) AS n FROM t WHERE array_has(string_to_array(s, ' '), 'fit')",
     );
 }
+
+#[test]
+fn lists_are_sorted_and_made_distinct() {
+    for (rows, seed) in [(300, 43), (1, 2)] {
+        let pair = pair(rows, seed);
+        for (name, _) in LISTS {
+            let check = |sql: &str| pair.check(&sql.replace("NAME", name));
+            check("SELECT id, array_sort(NAME) AS a, array_sort(NAME, 'DESC') AS b FROM t");
+            check("SELECT id, array_sort(NAME, 'ASC', 'NULLS LAST') AS a, array_distinct(NAME) AS b FROM t");
+            check("SELECT id, array_any_value(NAME) AS a, array_repeat(NAME[1], i) AS b FROM t");
+        }
+        pair.check("SELECT id, array_distinct(lp) AS a, array_distinct(ll) AS b, array_any_value(lp) AS c FROM t");
+        pair.check("SELECT id, array_repeat(li, 2) AS a, array_repeat(st, i) AS b, array_repeat(s, 3) AS c FROM t WHERE li IS NOT NULL");
+        pair.check("SELECT s, array_sort(array_agg(i)) AS a, array_sort(array_agg(DISTINCT s)) AS b FROM t GROUP BY s");
+        pair.check("SELECT s, array_length(array_distinct(array_agg(id % 97))) AS n FROM t GROUP BY s");
+    }
+}
+
+#[test]
+fn series_of_numbers_are_lists() {
+    let pair = pair(200, 47);
+    pair.check(
+        "SELECT id, range(i) AS a, range(i, 3) AS b, range(3, i, -2) AS c, generate_series(i, id % 5) AS d FROM t",
+    );
+    pair.check("SELECT id, unnest(generate_series(id, id + 3, 2)) AS n FROM t WHERE i > 0");
+    pair.check(
+        "SELECT id, generate_series(9223372036854775800 + id, 9223372036854775807, 5)[1] AS a FROM t WHERE id < 8",
+    );
+    pair.check_error("SELECT range(1, 5, i) AS a FROM t");
+}

@@ -241,7 +241,7 @@ fn what_the_device_has_no_types_for_is_left_to_the_cpu() -> warpframe::Result<()
     for sql in [
         "SELECT id, [] AS a, [NULL] AS b FROM t ORDER BY id",
         "SELECT id, MAP {'k': i} AS m FROM t ORDER BY id",
-        "SELECT id, array_sort(li) AS a, array_distinct(ls) AS b FROM t ORDER BY id",
+        "SELECT id, array_union(li, [1]) AS a, array_replace(ls, 'b', 'c') AS b FROM t ORDER BY id",
         "SELECT id, array_length(ll, 2) FROM t WHERE array_length(ll) > 0 AND ll[1] IS NOT NULL ORDER BY id",
         "SELECT max(li) FROM t",
     ] {

@@ -565,6 +565,19 @@ impl Maker {
                 false => format!("coalesce({a}, {b})"),
             };
         }
+        if class != Class::Bool && self.chance(0.1) {
+            let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
+            return match self.rng.random_range(0..5) {
+                0 => format!("[{a}, {b}][{}]", self.rng.random_range(-2..4)),
+                1 => format!("array_max([{a}, {b}])"),
+                2 => format!("array_append([{a}], {b})[2]"),
+                3 => format!("array_reverse([{a}, NULL, {b}])[2:3][2]"),
+                _ => {
+                    let taken = self.expr(Class::Bool, from, depth);
+                    format!("(CASE WHEN {taken} THEN {{'v': {a}, 'l': [{b}]}} END)['l'][1]")
+                }
+            };
+        }
         match class {
             Class::Int => {
                 let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));

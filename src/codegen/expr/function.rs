@@ -126,6 +126,13 @@ impl Compiler<'_> {
             ("array_slice", [list, places @ ..]) if places.len() == 2 => {
                 self.array_part(list, places, &dtype, |view, at| format!("list_between({view}, {}, {})", at[0], at[1]))
             }
+            ("array_sort", [list, order @ ..]) => self.array_sort(list, order, &dtype),
+            ("array_distinct", [list]) => self.array_distinct(list, &dtype),
+            ("array_repeat", [value, count]) => self.array_repeat(value, count, &dtype),
+            (name @ ("range" | "generate_series"), arguments @ ([_] | [_, _] | [_, _, _])) => {
+                self.series(arguments, name == "generate_series", &dtype)
+            }
+            ("array_any_value", [list]) => self.array_any_value(list, &dtype),
             ("array_concat", lists) => self.array_concat(lists, &dtype),
             ("array_append", [list, value]) => self.array_append(list, value, false, &dtype),
             ("array_prepend", [value, list]) => self.array_append(list, value, true, &dtype),

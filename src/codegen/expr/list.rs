@@ -35,6 +35,13 @@ pub(super) struct Builder {
     item: DataType,
 }
 
+impl Builder {
+    /// What was put so far, to be read.
+    pub(super) fn as_list(&self, longest: Option<u32>) -> List {
+        List { view: format!("{}.out", self.name), valid: None, item: self.item.clone(), casts: vec![], longest }
+    }
+}
+
 impl Compiler<'_> {
     /// The list that an expression yields.
     pub(super) fn list(&mut self, expr: &Expr) -> Result<List> {

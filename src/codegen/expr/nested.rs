@@ -65,7 +65,7 @@ impl Compiler<'_> {
         Ok(Value { dtype: dtype.clone(), ..value })
     }
 
-    fn integer_of(&mut self, expr: &Expr) -> Result<Value> {
+    pub(super) fn integer_of(&mut self, expr: &Expr) -> Result<Value> {
         let value = self.value(expr)?;
         match value.dtype.is_integer() {
             true => Ok(value),
