@@ -424,3 +424,17 @@ fn whole_queries_are_found_and_answer_as_the_cpu() {
         }
     }
 }
+
+#[test]
+fn deep_queries_are_found_on_a_small_stack() {
+    let session = strict();
+    session.register_batches("t", [integers("x", 0..10)]).expect("batches");
+    for depth in [5, 12, 20] {
+        // Limits keep the filters apart.
+        let nested = |sql: String, level| format!("SELECT x FROM ({sql}) WHERE x + {level} > 3 LIMIT 100");
+        let sql = (0..depth).fold("SELECT x FROM t".to_string(), nested);
+        for _ in 0..3 {
+            assert_eq!(run(&session, &sql).expect("a query that runs").num_rows(), 6, "{depth} levels");
+        }
+    }
+}
