@@ -143,7 +143,7 @@ pub fn sum_of(bench: &Bench, data: &Groups) {
 pub fn named_sum(bench: &Bench, data: &Groups, name: String) {
     let rows = data.shape.rows;
     let case = Case::new(name, rows, 16 * rows + 16 * data.present());
-    let run = || data.frame.lazy()?.group_by([col("k")]).agg([sum(col("v"))])?.collect();
+    let run = || data.frame.group_by([col("k")]).agg([sum(col("v"))]);
     bench.time(case, run, |result| {
         data.check(result, |batch, row, group| match group.count {
             0 => batch.column(1).is_null(row),

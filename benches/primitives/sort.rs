@@ -69,7 +69,7 @@ fn sort<T: Copy + PartialOrd + Send + Sync>(
     let rows = frame.num_rows();
     let width = frame.schema().field(0).data_type().primitive_width().unwrap_or(8);
     let case = Case::new(format!("sort {kind}"), rows, 2 * width * rows);
-    let run = || frame.lazy()?.sort([asc(col("k"))])?.collect();
+    let run = || frame.sort([asc(col("k"))]);
     bench.time(case, run, |result| {
         let (mut last, mut sum) = (None, 0u64);
         each_chunk(result, |_, batch| {
@@ -131,7 +131,7 @@ pub fn with_payload(bench: &Bench, rows: usize, columns: usize, name: &str) -> O
             .chain((0..columns).map(|at| (PAYLOAD[at], f64s(fill(rows, |row| payload(row, at)))))),
     )?;
     let case = Case::new(name, rows, 16 * (1 + columns) * rows);
-    let run = || frame.lazy()?.sort([asc(col("k"))])?.collect();
+    let run = || frame.sort([asc(col("k"))]);
     bench.time(case, run, |result| {
         let (mut last, mut sum) = (i64::MIN, 0u64);
         each_chunk(result, |_, batch| {
