@@ -143,7 +143,7 @@ impl Bench {
             let frame = run()?;
             let profile = self.device.take_profile()?;
             drop(frame);
-            sums.push(profile.iter().map(|kernel| f64::from(kernel.ms)).sum::<f64>());
+            sums.push(profile.iter().fold(0.0, |sum, kernel| sum + f64::from(kernel.ms)));
             kernels = profile.iter().map(|kernel| format!(" {}={:.3}", kernel.name, kernel.ms)).collect();
         }
 
@@ -157,9 +157,9 @@ impl Bench {
             case.rows,
             median(&mut walls),
             median(&mut hosts),
-            case.rows as f64 / ms * 1e3,
-            case.least_bytes as f64 / ms / 1e6,
-            floor / ms,
+            per(case.rows as f64 * 1e3, ms),
+            per(case.least_bytes as f64 / 1e6, ms),
+            per(floor, ms),
             (after.launches - before.launches) / repeats as u64,
             // One of them is ours.
             (after.synchronizations - before.synchronizations) / repeats as u64 - 1,
@@ -240,4 +240,9 @@ pub fn each_chunk(frame: &DataFrame, mut look: impl FnMut(usize, &RecordBatch) -
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// A quotient; 0 where nothing ran on the device, which JSON has no other number for.
+fn per(amount: f64, ms: f64) -> f64 {
+    if ms > 0.0 { amount / ms } else { 0.0 }
 }
