@@ -10,7 +10,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{LogicalPlan, TableSource};
+use datafusion::logical_expr::{LogicalPlan, SortExpr, TableSource};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
@@ -351,14 +351,44 @@ impl Session {
         }
     }
 
-    /// The row numbers of a sort's input in its order; `None` where the device does not sort it.
-    pub(crate) fn order(&self, sort: &LogicalPlan) -> Result<Option<Table>> {
+    /// The row numbers of a frame in the order of these keys; `None` where the device does not sort it.
+    pub(crate) fn order(&self, frame: &DataFrame, keys: &[SortExpr]) -> Result<Option<Table>> {
         let Some(engine) = &self.0.engine else { return Ok(None) };
+        let verb = Verb::ArgSort(keys.to_vec());
+        if self.is_resident(frame) {
+            let schemas = [frame.schema()];
+            let known = self.0.plans.verb(&self.0.context.state_ref().read(), &verb, &schemas);
+            engine.device.count_plan(known.is_some());
+            match known {
+                Some(prepared) if prepared.is_direct() => {
+                    match exec::order_again(engine, &prepared.bind(&[self.source_of(frame)?])?) {
+                        Ok(Some(table)) => return Ok(Some(table)),
+                        Ok(None) => {}
+                        // The CPU takes over, below, if it may.
+                        Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+                            prepared.gave_up()
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                Some(_) => {}
+                None => {
+                    let seat = self.scan_seat(0, frame.schema())?;
+                    let sorted = verb.grow(&seat, &seat)?;
+                    self.block_on(async {
+                        let state = self.state();
+                        let schemas = schemas.to_vec();
+                        let analyze = |plan: &LogicalPlan| analyzed(&state, plan);
+                        self.0.plans.keep_verb(&state, verb.clone(), schemas, sorted.plan(), analyze)
+                    })?;
+                }
+            }
+        }
+        let frame = self.scan_frame(frame)?;
+        let sorted = verb.grow(&frame, &frame)?;
         self.block_on(async {
             let state = self.state();
-            // Not optimized, which could turn the sort into something else.
-            let sort = state.analyzer().execute_and_check(sort.clone(), state.config_options(), |_, _| {})?;
-            exec::order(&state, engine, &sort).await
+            exec::order(&state, engine, &analyzed(&state, sorted.plan())?).await
         })
     }
 
@@ -456,4 +486,9 @@ fn place_of(text: &str, name: &str) -> Option<(u64, u64)> {
         _ => None,
     });
     places.next().filter(|_| places.next().is_none())
+}
+
+/// The plan with its types made to agree, but not optimized, which could turn a sort into something else.
+fn analyzed(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
+    Ok(state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?)
 }

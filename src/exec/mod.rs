@@ -108,6 +108,13 @@ pub(crate) async fn order(state: &SessionState, engine: &Engine, plan: &LogicalP
     }
 }
 
+/// The same of a plan that [`order`] ran before.
+pub(crate) fn order_again(engine: &Engine, plan: &LogicalPlan) -> Result<Option<Table>> {
+    let LogicalPlan::Sort(sort) = plan else { return Ok(None) };
+    let Some(scans) = scan::resident(plan)? else { return Ok(None) };
+    rows::order(&run::Runner { device: engine.device.clone(), scans }, sort).map(Some)
+}
+
 /// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too long to sort, say), the
 /// CPU does, unless the engine is strict; `Counters::fallbacks` tells.
 pub(crate) async fn run_subtree(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Outcome> {

@@ -80,9 +80,8 @@ impl DataFrame {
     /// ```
     pub fn arg_sort(&self, keys: impl IntoIterator<Item = SortExpr>) -> Result<DataFrame> {
         let mut keys: Vec<SortExpr> = keys.into_iter().collect();
-        let sorted = self.lazy()?.sort(keys.clone())?;
         if self.is_on_device()
-            && let Some(table) = self.session.order(sorted.plan())?
+            && let Some(table) = self.session.order(self, &keys)?
         {
             return Ok(self.of_table(table));
         }

@@ -11,10 +11,22 @@ pub(crate) enum Verb {
     Select(Vec<Expr>),
     WithColumns(Vec<Expr>),
     Filter(Expr),
-    Aggregate { keys: Vec<Expr>, aggregates: Vec<Expr> },
+    Aggregate {
+        keys: Vec<Expr>,
+        aggregates: Vec<Expr>,
+    },
     Sort(Vec<SortExpr>),
-    Join { kind: JoinType, left_on: Vec<String>, right_on: Vec<String> },
-    Limit { skip: usize, n: usize },
+    /// The same, of which only the row numbers are wanted.
+    ArgSort(Vec<SortExpr>),
+    Join {
+        kind: JoinType,
+        left_on: Vec<String>,
+        right_on: Vec<String>,
+    },
+    Limit {
+        skip: usize,
+        n: usize,
+    },
     Distinct,
     Union,
 }
@@ -27,7 +39,7 @@ impl Verb {
             Verb::WithColumns(exprs) => left.with_columns(exprs),
             Verb::Filter(predicate) => left.filter(predicate),
             Verb::Aggregate { keys, aggregates } => left.group_by(keys).agg(aggregates),
-            Verb::Sort(keys) => left.sort(keys),
+            Verb::Sort(keys) | Verb::ArgSort(keys) => left.sort(keys),
             Verb::Join { kind, left_on, right_on } => left.join(right, kind, left_on, right_on),
             Verb::Limit { skip, n } => left.limit(skip, n),
             Verb::Distinct => left.distinct(),
