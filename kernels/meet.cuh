@@ -15,7 +15,10 @@
 
 namespace wf {
 
-constexpr u32 MEET_MOST = 65535;  // records of a partition that a slot can number
+constexpr u32 MEET_MOST = 65535;   // records of a partition that a slot can number
+constexpr u32 MEET_COPIES = 32;    // records of a key: each walks past those before it, so that the time grows with their square
+constexpr u32 MEET_REPEATED = 1;   // what a build saw: a key has several records
+constexpr u32 MEET_TOO_MANY = 2;   // one has so many that they belong into a list, and are not all there
 
 struct MeetTable {
     u32* slots;          // 0: empty; else tag << 16 | record + 1, of a dense key record + 1
@@ -39,29 +42,31 @@ WF_DEVICE bool meet_same(const MeetTable& table, u32 slot, const u32* key) {
     }
 }
 
-// Puts the partition's `n` records into the table, which the whole block calls; all slots are empty and n < count. Whether two
-// of them have one key, of those that this thread saw.
+// Puts the partition's `n` records into the table, which the whole block calls; all slots are empty and n < count. What this
+// thread saw of repeated keys.
 template <u32 THREADS, u32 WORDS, bool DENSE>
-WF_DEVICE bool meet_build(const MeetTable& table, u32 n) {
-    bool repeated = false;
+WF_DEVICE u32 meet_build(const MeetTable& table, u32 n) {
+    u32 saw = 0;
     for (u32 i = threadIdx.x; i < n; i += THREADS) {
         const u32* key = table.records + u64(i) * WORDS;
         if constexpr (DENSE) {
-            repeated = repeated || atomicExch(table.slots + (key[0] & (table.count - 1)), i + 1) != 0;
+            if (atomicExch(table.slots + (key[0] & (table.count - 1)), i + 1) != 0) saw |= MEET_REPEATED;
         } else {
             const u32 entry = (key[0] & 0xFFFFu) << 16 | (i + 1);
             u32 at = meet_first(table, key[0]);
             u32 left = table.count;
+            u32 copies = 0;
             // One exit and no `continue` after the atomicCAS, as in hash_insert.
             while (left != 0) {
                 const u32 seen = atomicCAS(table.slots + at, 0u, entry);
-                repeated = repeated || (seen != 0 && meet_tagged(seen, key[0]) && meet_same<WORDS>(table, seen, key));
-                left = seen == 0 ? 0 : left - 1;
+                if (seen != 0 && meet_tagged(seen, key[0]) && meet_same<WORDS>(table, seen, key)) ++copies;
+                left = seen == 0 || copies > MEET_COPIES ? 0 : left - 1;
                 at = meet_next(table, at);
             }
+            if (copies != 0) saw |= copies > MEET_COPIES ? MEET_TOO_MANY | MEET_REPEATED : MEET_REPEATED;
         }
     }
-    return repeated;
+    return saw;
 }
 
 // The first slot from `at` on that is empty or holds the key; what it holds.

@@ -389,7 +389,7 @@ impl Together<'_> {
              const u32 PARTS = (u32){parts};\nconst u64 capacity = {capacity};\n\
              u64* const cursor = {control} + 3;\n\
              WF_DYNAMIC_SHARED(dynamic);\n{declare}\
-             bool full = false, repeated = false;\nu32 held = PARTITION_NONE;\n\
+             bool full = false;\nu32 saw = 0;\nu32 held = PARTITION_NONE;\n\
              const u32 items = {items}[PARTS];\n\
              for (u32 item = blockIdx.x; item < items; item += gridDim.x) {{\n\
              const u32 part = partition_of_item({items}, PARTS, item);\n\
@@ -401,7 +401,7 @@ impl Together<'_> {
              __syncthreads();  // all are done with the table before\n\
              for (u32 i = threadIdx.x; i < table.count; i += THREADS) table.slots[i] = 0;\n\
              __syncthreads();  // slots are empty\n\
-             repeated = meet_build<THREADS, BUILD, DENSE>(table, (u32)n) || repeated;\n\
+             saw |= meet_build<THREADS, BUILD, DENSE>(table, (u32)n);\n\
              __syncthreads();  // the table is there\n\
              held = part;\n}}\n\
              const u64 first = {probe_begins}[part] + (u64)(item - {items}[part]) * {most};\n\
@@ -428,8 +428,8 @@ impl Together<'_> {
             slots = names.slots,
             most_rows = names.most_rows,
             most = names.most,
-            full = flag("threadIdx.x == 0 && full", Retry::TABLE_FULL),
-            again = flag("repeated", Retry::REPEATED),
+            full = flag("full || (saw & MEET_TOO_MANY) != 0", Retry::TABLE_FULL),
+            again = flag("(saw & MEET_REPEATED) != 0", Retry::REPEATED),
         )
     }
 }

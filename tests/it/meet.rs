@@ -100,10 +100,14 @@ fn keys_that_repeat() {
     let pair = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % BUILD)))).and("u", side(BUILD, ints(BUILD, twice)));
     meet(&pair, &QUERIES);
     assert!(!partitions(&pair) || launches(&pair, "meet_all") > 0, "{:?}", pair.gpu().launches());
-    // More rows than the probe has, and one key with more rows than a table has slots.
-    let many = |row: i64| scatter(row % 40);
-    let pair = Pair::of(side(3_000, ints(3_000, |row| scatter(row % 400)))).and("u", side(2_000, ints(2_000, many)));
-    meet(&pair, &["SELECT count(*), sum(t.id), sum(u.id) FROM t JOIN u ON t.k = u.k", QUERIES[1]]);
+    // More rows than the probe has; so many copies that they are listed instead; and one key with more rows than a table has slots.
+    for keys in [100, 40] {
+        let many = |row: i64| scatter(row % keys);
+        let pair =
+            Pair::of(side(3_000, ints(3_000, |row| scatter(row % 400)))).and("u", side(2_000, ints(2_000, many)));
+        meet(&pair, &["SELECT count(*), sum(t.id), sum(u.id) FROM t JOIN u ON t.k = u.k", QUERIES[1]]);
+        assert_eq!(partitions(&pair) && keys == 100, launches(&pair, "meet_all") > 0, "{keys} keys");
+    }
     let hot = |row: i64| if row % 2 == 0 { scatter(0) } else { scatter(row) };
     let pair =
         Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % 3000 + 1)))).and("u", side(BUILD, ints(BUILD, hot)));
