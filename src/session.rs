@@ -310,16 +310,10 @@ impl Session {
     /// Runs a plan whose form ran before: on this thread where the device does all of it and the tables lie there.
     fn run_prepared(&self, engine: &Engine, prepared: &Prepared, tables: &[Arc<dyn TableSource>]) -> Result<DataFrame> {
         let plan = prepared.bind(tables)?;
-        if prepared.is_direct() {
-            match exec::run_again(engine, &plan) {
-                Ok(Some(table)) => return Ok(DataFrame::new(self.clone(), table.schema.clone(), Data::Device(table))),
-                Ok(None) => {}
-                // The CPU takes over, below, if it may.
-                Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
-                    prepared.gave_up()
-                }
-                Err(error) => return Err(error),
-            }
+        if prepared.is_direct()
+            && let Some(table) = or_give_up(engine, prepared, exec::run_again(engine, &plan))?
+        {
+            return Ok(DataFrame::new(self.clone(), table.schema.clone(), Data::Device(table)));
         }
         self.block_on(async { self.execute(&self.state_for(&plan), engine, Ok(plan.clone()), &plan).await })
     }
@@ -361,14 +355,10 @@ impl Session {
             engine.device.count_plan(known.is_some());
             match known {
                 Some(prepared) if prepared.is_direct() => {
-                    match exec::order_again(engine, &prepared.bind(&[self.source_of(frame)?])?) {
-                        Ok(Some(table)) => return Ok(Some(table)),
-                        Ok(None) => {}
-                        // The CPU takes over, below, if it may.
-                        Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
-                            prepared.gave_up()
-                        }
-                        Err(error) => return Err(error),
+                    let plan = prepared.bind(&[self.source_of(frame)?])?;
+                    let order = or_give_up(engine, &prepared, exec::order_again(engine, &plan))?;
+                    if order.is_some() {
+                        return Ok(order);
                     }
                 }
                 Some(_) => {}
@@ -491,4 +481,15 @@ fn place_of(text: &str, name: &str) -> Option<(u64, u64)> {
 /// The plan with its types made to agree, but not optimized, which could turn a sort into something else.
 fn analyzed(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
     Ok(state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?)
+}
+
+/// What a kept plan yielded; `None` where it has to be run in the usual way: tables are not there yet, or the CPU takes over.
+fn or_give_up<T>(engine: &Engine, prepared: &Prepared, ran: Result<Option<T>>) -> Result<Option<T>> {
+    match ran {
+        Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+            prepared.gave_up();
+            Ok(None)
+        }
+        ran => ran,
+    }
 }
