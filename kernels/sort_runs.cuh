@@ -31,6 +31,7 @@ struct SortRuns {
     u64 shift;               // lowest bit that is sorted, in the words as they are
     u64 index_bits;          // of packed words, else 0
     u64 whole;               // 1: packed words hold the whole key
+    u64 longest;             // run that is mended, at most SORT_RUNS_MARGIN
     const u64* const* more;  // further words of a packed key: `more_words` pointers to rows of u64
     u64 more_words;
     void* out;               // rows: of packed words their row numbers, u32; else the memory of `key`, mended in place
@@ -44,7 +45,6 @@ template <typename Value, bool PACKED>
 struct SortRunsTile {
     const SortRuns& p;
     u64* words;  // held
-    u64* keys;   // held: the whole keys of packed words that agree with a neighbour in all bits that travelled
     u64 first;   // held place h is row first + h − MARGIN
 
     WF_DEVICE u64 row_at(u32 h) const { return first + h - SORT_RUNS_MARGIN; }
@@ -74,6 +74,19 @@ struct SortRunsTile {
             if (sort_key_is_half(p.key)) static_cast<u32*>(p.out)[row_at(h)] = u32(raw);
             else static_cast<u64*>(p.out)[row_at(h)] = raw;
         }
+    }
+
+    // Exchanges a place and the next, with the values beside them.
+    WF_DEVICE void swap(u32 at) const {
+        if constexpr (!is_same<Value, SortNoValue>::value) {
+            Value* values = static_cast<Value*>(p.values);
+            const Value value = values[row_at(at)];
+            values[row_at(at)] = values[row_at(at + 1)];
+            values[row_at(at + 1)] = value;
+        }
+        const u64 word = words[at];
+        put(at, words[at + 1]);
+        put(at + 1, word);
     }
 
     // Sorts held places [begin, end) by insertion, with the values beside them.
@@ -106,16 +119,19 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     constexpr u32 MARGIN = SORT_RUNS_MARGIN;
     constexpr u32 TILE_END = MARGIN + SORT_RUNS_TILE;
     WF_SHARED_ARRAY(u64, words, SORT_RUNS_HELD);
-    WF_SHARED_ARRAY(u64, keys, (PACKED ? SORT_RUNS_HELD : 1));
-    WF_SHARED_ARRAY(u16, listed, SORT_RUNS_TILE / 2);  // first places of runs of two rows or more
+    // First places of pairs that tie, then of runs of two rows or more.
+    WF_SHARED_ARRAY(u16, listed, (PACKED ? SORT_RUNS_HELD : SORT_RUNS_TILE / 2));
+    // A bit for each place: it ties with the next, and belongs behind it.
+    WF_SHARED_ARRAY(u32, late, (PACKED ? SORT_RUNS_HELD / 32 : 1));
     WF_SHARED(u32, runs);
+    WF_SHARED(u32, tied);
 
     const u64 first = u64(blockIdx.x) * SORT_RUNS_TILE;
     const u32 low = first == 0 ? MARGIN : 0;
     const u64 end = p.rows + MARGIN - first;
     const u32 high = end < SORT_RUNS_HELD ? u32(end) : SORT_RUNS_HELD;
-    const SortRunsTile<Value, PACKED> tile{p, words, keys, first};
-    if (threadIdx.x == 0) runs = 0;
+    const SortRunsTile<Value, PACKED> tile{p, words, first};
+    if (threadIdx.x == 0) runs = tied = 0;
     if constexpr (PACKED) {
 #pragma unroll
         for (u32 i = 0; i < SORT_RUNS_EACH; ++i) {
@@ -133,21 +149,29 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 
     if constexpr (PACKED) {
         if (p.whole == 0) {
-            for (u32 h = low + threadIdx.x; h < high; h += SORT_RUNS_THREADS) {
-                const u64 word = words[h];
-                if ((h > low && tile.tied(words[h - 1], word)) || (h + 1 < high && tile.tied(word, words[h + 1]))) {
-                    keys[h] = tile.whole_key(word);
-                }
+            // Listed first: their keys lie anywhere, and each thread then waits for one pair's instead of one's a round.
+            if (threadIdx.x < SORT_RUNS_HELD / 32) late[threadIdx.x] = 0;
+            for (u32 h = low + threadIdx.x; h + 1 < high; h += SORT_RUNS_THREADS) {
+                if (tile.tied(words[h], words[h + 1])) listed[atomicAdd(&tied, 1u)] = u16(h);
             }
-            __syncthreads();  // the keys of neighbours that tie are there
+            __syncthreads();  // the list of pairs that tie is complete, no bit is set
+            for (u32 at = threadIdx.x; at < tied; at += SORT_RUNS_THREADS) {
+                const u32 h = listed[at];
+                const u64 x = words[h], y = words[h + 1];
+                if (tile.later(x, y, tile.whole_key(x), tile.whole_key(y))) atomicOr(late + h / 32, 1u << (h % 32));
+            }
+            __syncthreads();  // the bits are set, the list is free
         }
     }
 
     // Pairs out of order; a run is listed by the first of them, by the tile where the run begins.
     const auto disordered = [&](u32 h) {
         const u64 x = words[h], y = words[h + 1];
-        const bool tie = tile.tied(x, y);
-        return (x ^ y) >> u32(p.shift) == 0 && tile.later(x, y, tie ? keys[h] : 0, tie ? keys[h + 1] : 0);
+        if ((x ^ y) >> u32(p.shift) != 0) return false;
+        if constexpr (PACKED) {
+            if (tile.tied(x, y)) return (late[h / 32] >> (h % 32) & 1) != 0;
+        }
+        return x > y;
     };
     bool failed = false;
     for (u32 h = low + threadIdx.x; h + 1 < high; h += SORT_RUNS_THREADS) {
@@ -167,7 +191,8 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         const u32 begin = listed[at];
         u32 stop = begin + 2;
         while (stop < high && stop - begin <= MARGIN && tile.together(stop, begin)) stop += 1;
-        if (stop - begin > MARGIN) failed = true;
+        if (stop - begin > p.longest) failed = true;
+        else if (stop - begin == 2) tile.swap(begin);  // listed, so out of order
         else tile.insert(begin, stop);
     }
     if (failed) atomicMax(p.failed, u64(1));

@@ -49,23 +49,23 @@ WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
     }
 }
 
+// Block b works at level b mod SORT_SAMPLE_LEVELS: the levels' tables are apart, and so are their accesses' latencies.
 WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
-    const u64 at = u64(global_thread());
+    const u32 l = blockIdx.x % SORT_SAMPLE_LEVELS;
+    const u64 at = u64(blockIdx.x / SORT_SAMPLE_LEVELS) * SORT_SAMPLE_THREADS + threadIdx.x;
     const u64 least = p.found[0], span = ~p.found[1] - least;
     const u32 bits = 64 - u32(leading_zeros(span));
-    for (u32 l = 0; l < SORT_SAMPLE_LEVELS; ++l) {
-        const u32 compared = l + 1 == SORT_SAMPLE_LEVELS ? 64 : SORT_SAMPLE_FIRST_BITS + 8 * l;
-        u64 slot = HASH_NONE;
-        if (at < p.samples) {
-            const u64 key = p.keys[at] - least;
-            bool fresh;
-            slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, compared < bits ? key >> (bits - compared) : key, fresh);
-        }
-        __syncwarp(FULL_WARP);  // the lanes probed for different lengths
-        u64 pairs = slot != HASH_NONE ? atomicAdd(p.counts + l * (p.slots + 1) + slot, 1u) : 0u;
-        for (u32 step = 16; step != 0; step /= 2) pairs += __shfl_xor_sync(FULL_WARP, pairs, step);
-        if (lane() == 0 && pairs != 0) atomicAdd(p.found + 2 + l, pairs);
+    const u32 compared = l + 1 == SORT_SAMPLE_LEVELS ? 64 : SORT_SAMPLE_FIRST_BITS + 8 * l;
+    u64 slot = HASH_NONE;
+    if (at < p.samples) {
+        const u64 key = p.keys[at] - least;
+        bool fresh;
+        slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, compared < bits ? key >> (bits - compared) : key, fresh);
     }
+    __syncwarp(FULL_WARP);  // the lanes probed for different lengths
+    u64 pairs = slot != HASH_NONE ? atomicAdd(p.counts + l * (p.slots + 1) + slot, 1u) : 0u;
+    for (u32 step = 16; step != 0; step /= 2) pairs += __shfl_xor_sync(FULL_WARP, pairs, step);
+    if (lane() == 0 && pairs != 0) atomicAdd(p.found + 2 + l, pairs);
 }
 
 }  // namespace wf

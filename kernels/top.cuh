@@ -213,30 +213,22 @@ struct TopRank {
 
 WF_DEVICE u64 top_listed(const TopRank& p, u64 at) { return p.listed != nullptr ? p.listed[at] : at; }
 
-// Every thread places one candidate; a block stages them all, a tile at a time.
+// Every warp places one candidate; its lanes share the others.
 WF_DEVICE void top_rank_body(const TopRank& p) {
-    WF_SHARED_ARRAY(u64, keys, TOP_RANK_THREADS);
-    WF_SHARED_ARRAY(u32, numbers, TOP_RANK_THREADS);
-    const u64 own = u64(global_thread());
-    const bool mine = own < p.count;
-    const u64 my_place = mine ? top_listed(p, own) : 0;
-    const u64 key = mine ? p.keys[my_place] : 0;
-    const u32 number = mine ? p.numbers[my_place] : 0;
-    u32 place = 0;
-    for (u64 first = 0; first < p.count; first += TOP_RANK_THREADS) {
-        const u64 at = first + threadIdx.x;
-        if (at < p.count) {
-            keys[threadIdx.x] = p.keys[top_listed(p, at)];
-            numbers[threadIdx.x] = p.numbers[top_listed(p, at)];
-        }
-        __syncthreads();  // the tile is staged
-        const u32 here = u32(minimum(p.count - first, u64(TOP_RANK_THREADS)));
-        for (u32 i = 0; i < here; ++i) {
-            place += keys[i] < key || (keys[i] == key && numbers[i] < number) ? 1 : 0;
-        }
-        __syncthreads();  // all have looked at it
+    const u64 own = u64(global_thread()) / 32;
+    if (own >= p.count) return;
+    const u64 my_place = top_listed(p, own);
+    const u64 key = p.keys[my_place];
+    const u32 number = p.numbers[my_place];
+    u32 before = 0;
+#pragma unroll 4
+    for (u64 at = lane(); at < p.count; at += 32) {
+        const u64 place = top_listed(p, at);
+        const u64 other = p.keys[place];
+        before += other < key || (other == key && p.numbers[place] < number) ? 1 : 0;
     }
-    if (mine && place < p.k) p.out[place] = number;
+    for (u32 step = 16; step != 0; step /= 2) before += __shfl_xor_sync(FULL_WARP, before, step);
+    if (lane() == 0 && before < p.k) p.out[before] = number;
 }
 
 }  // namespace wf

@@ -82,8 +82,9 @@ pub(crate) struct Probe {
 /// Which build rows come into question for a row.
 #[derive(Debug)]
 pub(crate) enum Candidates {
-    /// Those of the same key. Key expressions are over the schema before the probe.
-    Keyed { table: Box<JoinTable>, layout: KeyLayout, keys: Vec<Expr> },
+    /// Those of the same key. Key expressions are over the schema before the probe. Row `r` of the build side is element
+    /// `r · stride` of its columns.
+    Keyed { table: Box<JoinTable>, layout: KeyLayout, keys: Vec<Expr>, stride: u32 },
     /// Any of the same key, where only existence counts: a byte for each of the layout's keys.
     Seen { seen: Arc<Buffer>, domain: u64, layout: KeyLayout, keys: Vec<Expr> },
     /// All of them.

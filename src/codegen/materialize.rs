@@ -17,7 +17,7 @@ use super::marks::Marks;
 use super::outputs::{allocate, finish, place, store};
 use super::value::Value;
 use crate::column::Column;
-use crate::device::Device;
+use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 
 /// Rows a thread of the compacting kernel looks at, given the columns it writes: wide rows take registers. (16 rows were
@@ -151,10 +151,12 @@ pub(crate) fn materialize(
     finish(device, operator, columns, kept, rows, &prepared)
 }
 
-/// Runs statements for every row that comes out of the flow, in any order and place; they store where they like.
+/// Runs statements for every row that comes out of the flow, in any order and place; they store into `targets`, which are
+/// zero, and are made so again before a run that repeats them.
 pub(crate) fn for_each(
     device: &Device,
     flow: &Flow,
+    targets: &[&Arc<Buffer>],
     body: impl FnOnce(&mut Generator<'_>, &mut Emitter) -> Result<()>,
 ) -> Result<()> {
     let rows = flow.source.rows();
@@ -169,8 +171,6 @@ pub(crate) fn for_each(
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
     let mut prepared = generator.finish(device, &pointer)?;
-    let arena = Arena::guess(rows);
-    prepared.set_arena(device, "join", arena)?;
     let items = items_for(prepared.eager_bytes);
     let head = format!(
         "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
@@ -178,10 +178,18 @@ pub(crate) fn for_each(
     let statements = out.take();
     let text = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));
-    Generated::new(device, "each", &prepared, &text)?.fill(device, tiles, 0)?;
-    // What was stored by a run that ran out of characters cannot be taken back.
-    if prepared.arena.is_some() && control.characters()? > arena {
-        return Err(Error::unsupported("join", "its conditions make more characters than were reserved"));
+    let mut arena = Arena::guess(rows);
+    loop {
+        prepared.set_arena(device, "join", arena)?;
+        Generated::new(device, "each", &prepared, &text)?.fill(device, tiles, 0)?;
+        let asked = if prepared.arena.is_some() { control.characters()? } else { 0 };
+        if asked <= arena {
+            break;
+        }
+        // What was stored for want of characters is not so.
+        targets.iter().try_for_each(|target| target.fill(0))?;
+        control.reset()?;
+        arena = Arena::larger(arena, asked);
     }
     if statements.contains("fail(") {
         control.read()?;

@@ -220,7 +220,7 @@ impl Runner {
         let most = SEEN_ALWAYS.max(flow.source.rows().saturating_mul(SEEN_PER_ROW));
         let Some(domain) = layout.dense_domain(most) else { return Ok(None) };
         let seen = Arc::new(self.device.alloc_zeroed("join build", domain as usize)?);
-        for_each(&self.device, flow, |generator, out| {
+        for_each(&self.device, flow, &[&seen], |generator, out| {
             let (key, valid) = emit_key(&layout, &sides.build_keys, generator, out)?;
             let seen = generator.params.pointer("u8", &seen, 0);
             let valid = valid.map_or(String::new(), |valid| format!("if ({valid}) "));
@@ -238,7 +238,9 @@ impl Runner {
         let lookup = Arc::new(self.lookup(join, sides, Keep::Matched, Numbers::Wanted)?);
         let mut kept = lookup.build.clone();
         let matched = Arc::new(self.device.alloc_zeroed("join", kept.rows as usize)?);
-        for_each(&self.device, &sides.probe, |generator, out| generator.mark_matches(&lookup, &matched, out))?;
+        for_each(&self.device, &sides.probe, &[&matched], |generator, out| {
+            generator.mark_matches(&lookup, &matched, out)
+        })?;
         kept.indices.push(None);
         let column = Column::plain(DataType::Boolean, kept.rows as usize, matched, None);
         kept.columns.push((kept.indices.len() - 1, column));
@@ -313,11 +315,26 @@ impl Runner {
             build.columns[at] = (build.indices.len() - 1, column);
         }
         let much_smaller = rows.saturating_mul(ORDERED_BUILD) <= sides.probe.source.rows();
-        if let (true, true, Slots::Direct(order)) = (full && numbers == Numbers::Free, much_smaller, &table.slots) {
-            build = self.in_key_order(build, &keys_of, order)?;
-            table.slots = Slots::Ordered;
+        let mut stride = 1;
+        if numbers == Numbers::Free && much_smaller {
+            match &table.slots {
+                Slots::Direct(order) if full => {
+                    (build, stride) = match self.in_records(&build, &keys_of, Some(order))? {
+                        Some(records) => records,
+                        None => (self.in_key_order(build, &keys_of, order)?, 1),
+                    };
+                    table.slots = Slots::Ordered;
+                }
+                Slots::Hash(_) | Slots::Ordered if table.unique && table.payload.is_none() => {
+                    if let Some(records) = self.in_records(&build, &keys_of, None)? {
+                        (build, stride) = records;
+                    }
+                }
+                _ => {}
+            }
         }
-        let candidates = Candidates::Keyed { table: Box::new(table), layout, keys: sides.probe_keys.clone() };
+        let keys = sides.probe_keys.clone();
+        let candidates = Candidates::Keyed { table: Box::new(table), layout, keys, stride };
         Ok(Probe { candidates, build, place, keep, residual, total: inside, keys_of })
     }
 

@@ -137,7 +137,8 @@ impl Runner {
     /// Notes which rows of the sides occur in the pairs.
     fn mark(&self, pairs: &Pairs, matched: &Matched) -> Result<()> {
         let flow = Flow::new(Source::Relation(Relation::dense(pairs.rows, vec![])), anonymous(&[])?);
-        for_each(&self.device, &flow, |generator, out| {
+        let marks: Vec<_> = matched.probe.iter().chain(&matched.build).collect();
+        for_each(&self.device, &flow, &marks, |generator, out| {
             emit_pair(pairs, matched, generator, out);
             Ok(())
         })

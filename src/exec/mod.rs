@@ -5,6 +5,7 @@ mod grouping;
 mod join;
 mod join_meet;
 mod join_pairs;
+mod join_records;
 mod regroup;
 mod rows;
 mod run;

@@ -3,14 +3,16 @@
 //! A sort of many rows first looks at a sample of its keys (`prefix.rs`): where their high bits tell rows apart, only those
 //! are sorted, and the few rows that agree in them are put in order at the end. The keys are read once for the histograms
 //! of the digits (digits that are the same in every key cost nothing afterwards), and a pass is made for each digit left.
+//! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer.
 //!
-//! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix.
+//! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix; of
+//! few rows only the last.
 
 mod key;
 mod pass;
 mod prefix;
 
-use self::pass::{Digits, Ends, Pass, PassRun, Sorter};
+use self::pass::{Counts, Digits, Ends, Pass, PassRun, Sorter};
 use self::prefix::{Sorted, Spread, mend};
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Slice, Source};
@@ -21,6 +23,8 @@ pub(crate) use self::key::{KeyKind, SortKey, SortWord};
 const OPERATOR: &str = "sort";
 /// Rows from which on a sample is worth its launches.
 const SAMPLED_ROWS: u64 = 1 << 17;
+/// Rows up to which the sorted bits are guessed instead: sample and histogram, and waiting for both, are a third of a sort.
+const GUESSED_ROWS: u64 = 1 << 21;
 /// Most rows in a sample, and rows of the whole for one of the sample.
 const SAMPLES: u64 = 1 << 16;
 const ROWS_A_SAMPLE: u64 = 32;
@@ -38,11 +42,13 @@ pub(super) fn sources() -> Vec<Source> {
 struct Tuning {
     /// Rows from which on a sample is taken.
     sampled_rows: u64,
+    /// Rows up to which nothing is looked at before the passes.
+    guessed_rows: u64,
     /// Words of the look-back have 64 bits.
     wide: bool,
 }
 
-const TUNED: Tuning = Tuning { sampled_rows: SAMPLED_ROWS, wide: false };
+const TUNED: Tuning = Tuning { sampled_rows: SAMPLED_ROWS, guessed_rows: GUESSED_ROWS, wide: false };
 
 /// The rows' numbers in the order of their keys, `u32 × rows`; equal keys stay in the order of their rows.
 ///
@@ -81,17 +87,26 @@ fn argsort_tuned(
         return identity(device, rows);
     }
     let key = *key;
+    if key.bits > 0 && rows <= tuning.guessed_rows {
+        let spread = Spread::guessed(&key, rows);
+        if spread.prefix.is_some() {
+            if let Some(order) = argsort_prefix(device, &key, &spread, more, rows, tuning)? {
+                return Ok(order);
+            }
+        } else if more.is_empty() {
+            let digits = Digits::count(device, &key, rows, 0, key.bits, Counts::Unread)?;
+            return argsort_word(device, &key, rows, None, &digits, tuning)?.map_or_else(|| identity(device, rows), Ok);
+        }
+    }
     if key.bits > 0 && rows >= tuning.sampled_rows && prefix_pays(&key, rows) {
         let spread = spread(device, &key, more.is_empty(), rows)?;
-        if let Some(sorted) = spread.prefix.filter(|sorted| sorted + index_bits(rows) <= 64)
-            && let Some(order) = argsort_prefix(device, &key, &spread, sorted, more, rows, tuning)?
-        {
+        if let Some(order) = argsort_prefix(device, &key, &spread, more, rows, tuning)? {
             return Ok(order);
         }
         if more.is_empty() {
             // The histogram tells if the sample missed something.
             let narrow = SortKey { base: spread.base, bits: spread.bits, ..key };
-            let digits = Digits::count(device, &narrow, rows, 0, narrow.bits.div_ceil(8))?;
+            let digits = Digits::count(device, &narrow, rows, 0, narrow.bits, Counts::Read)?;
             if fits(&digits, narrow.bits) {
                 return argsort_word(device, &narrow, rows, None, &digits, tuning)?
                     .map_or_else(|| identity(device, rows), Ok);
@@ -100,7 +115,7 @@ fn argsort_tuned(
     }
     let mut order = None;
     for word in more.iter().rev().map(|word| SortKey::from(*word)).chain([key]) {
-        let digits = Digits::count(device, &word, rows, 0, word.bits.div_ceil(8))?;
+        let digits = Digits::count(device, &word, rows, 0, word.bits, Counts::Read)?;
         order = argsort_word(device, &word, rows, order, &digits, tuning)?;
     }
     order.map_or_else(|| identity(device, rows), Ok)
@@ -125,26 +140,26 @@ fn fits(digits: &Digits, bits: u32) -> bool {
     bits >= 64 || digits.greatest >> bits == 0
 }
 
-/// Sorts by the highest `sorted` bits, packed with row numbers. `None`: the sample misled.
+/// Sorts by the bits of the prefix, packed with row numbers. `None`: there is none, or it misled.
 fn argsort_prefix(
     device: &Device,
     key: &SortKey<'_>,
     spread: &Spread,
-    sorted: u32,
     more: &[SortWord<'_>],
     rows: u64,
     tuning: Tuning,
 ) -> Result<Option<Buffer>> {
     let key = SortKey { base: spread.base, bits: spread.bits, ..*key };
     let index_bits = index_bits(rows);
-    let digits = Digits::count(device, &key, rows, key.bits - sorted, sorted.div_ceil(8))?;
+    let Some(sorted) = spread.prefix.filter(|sorted| sorted + index_bits <= 64) else { return Ok(None) };
+    let digits = Digits::count(device, &key, rows, key.bits - sorted, sorted, spread.counts())?;
     if !fits(&digits, key.bits) || digits.live.is_empty() {
         return Ok(None);
     }
     // What travels of a key, and where the sorted bits begin in it.
     let travels = key.bits.min(64 - index_bits);
     let shift = index_bits + travels - sorted;
-    let mut sorter = Sorter::new(device, Pass::U64, rows, tuning.wide)?;
+    let mut sorter = Sorter::new(device, Pass::U64, rows, tuning.wide, digits.live.len())?;
     let mut from: Option<Buffer> = None;
     let mut spare: Option<Buffer> = None;
     for &digit in &digits.live {
@@ -168,7 +183,7 @@ fn argsort_prefix(
     let numbers = numbers.map_or_else(|| device.alloc(OPERATOR, rows as usize * 4), Ok)?;
     let whole = travels == key.bits && more.is_empty();
     let packed = Sorted::Packed { words: &words, index_bits, whole, more, numbers: &numbers };
-    Ok(mend(device, &key, shift, rows, packed)?.then_some(numbers))
+    Ok(mend(device, &key, shift, rows, packed, spread.longest())?.then_some(numbers))
 }
 
 /// Refines `order` (`None`: the rows as they come) by one key; gives it back where all keys are equal.
@@ -189,7 +204,7 @@ fn argsort_word(
     };
     let Some(last) = digits.live.len().checked_sub(1) else { return Ok(order) };
 
-    let mut sorter = Sorter::new(device, pass, rows, tuning.wide)?;
+    let mut sorter = Sorter::new(device, pass, rows, tuning.wide, digits.live.len())?;
     let indices = device.alloc(OPERATOR, rows as usize * 4)?;
     // What the pass before wrote, and (swapped in turn) what this one may write over.
     let mut from: Option<Pair> = None;
@@ -249,25 +264,44 @@ fn sort_by_key(
 ) -> Result<(Buffer, Option<Buffer>)> {
     numbered(OPERATOR, rows)?;
     let pass = Pass::of(key.kind.width(), payload.map_or(0, |(_, width)| width));
-    if rows > 1 && rows >= tuning.sampled_rows && prefix_pays(key, rows) {
-        let spread = spread(device, key, true, rows)?;
-        let narrow = SortKey { base: spread.base, bits: spread.bits, ..*key };
-        let sorted = spread.prefix.unwrap_or(narrow.bits);
-        let shift = narrow.bits - sorted;
-        let digits = Digits::count(device, &narrow, rows, shift, sorted.div_ceil(8))?;
-        if fits(&digits, narrow.bits) {
-            let (keys, values) = passes(device, &narrow, pass, payload, rows, shift, &digits, tuning)?;
-            if shift == 0 {
-                return Ok((keys, values));
-            }
-            let payload = values.as_ref().map(|values| (values, pass.value_width()));
-            if mend(device, &narrow, shift, rows, Sorted::Values { keys: &keys, payload })? {
-                return Ok((keys, values));
-            }
+    if rows > 1 && rows <= tuning.guessed_rows {
+        let guess = Spread::guessed(key, rows);
+        if let Some(sorted) = by_spread(device, key, pass, payload, rows, &guess, tuning)? {
+            return Ok(sorted);
         }
     }
-    let digits = Digits::count(device, key, rows, 0, if rows > 1 { key.bits.div_ceil(8) } else { 0 })?;
+    if rows > 1 && rows >= tuning.sampled_rows && prefix_pays(key, rows) {
+        let spread = spread(device, key, true, rows)?;
+        if let Some(sorted) = by_spread(device, key, pass, payload, rows, &spread, tuning)? {
+            return Ok(sorted);
+        }
+    }
+    let digits = Digits::count(device, key, rows, 0, if rows > 1 { key.bits } else { 0 }, Counts::Read)?;
     passes(device, key, pass, payload, rows, 0, &digits, tuning)
+}
+
+/// Sorts by as many bits as are thought to do. `None`: they did not.
+fn by_spread(
+    device: &Device,
+    key: &SortKey<'_>,
+    pass: Pass,
+    payload: Option<(Slice<'_>, usize)>,
+    rows: u64,
+    spread: &Spread,
+    tuning: Tuning,
+) -> Result<Option<(Buffer, Option<Buffer>)>> {
+    let key = SortKey { base: spread.base, bits: spread.bits, ..*key };
+    let sorted = spread.prefix.unwrap_or(key.bits);
+    let shift = key.bits - sorted;
+    let digits = Digits::count(device, &key, rows, shift, sorted, spread.counts())?;
+    if !fits(&digits, key.bits) {
+        return Ok(None);
+    }
+    let (keys, values) = passes(device, &key, pass, payload, rows, shift, &digits, tuning)?;
+    let payload = values.as_ref().map(|values| (values, pass.value_width()));
+    let done =
+        shift == 0 || mend(device, &key, shift, rows, Sorted::Values { keys: &keys, payload }, spread.longest())?;
+    Ok(done.then_some((keys, values)))
 }
 
 /// The passes over the digits that were counted from bit `shift` on; the values come out as the column has them.
@@ -284,7 +318,7 @@ fn passes(
 ) -> Result<(Buffer, Option<Buffer>)> {
     let mut from: Option<Pair> = None;
     let mut spare: Option<Pair> = None;
-    let mut sorter = Sorter::new(device, pass, rows, tuning.wide)?;
+    let mut sorter = Sorter::new(device, pass, rows, tuning.wide, digits.live.len())?;
     for (at, &digit) in digits.live.iter().enumerate() {
         let to = spare.take().map_or_else(|| Pair::new(device, pass, rows), Ok)?;
         let run = PassRun {

@@ -142,7 +142,7 @@ fn ranked(device: &Device, few: &Few, listed: Option<&Buffer>, count: u64, k: u6
     ];
     // SAFETY: TopRank { keys and numbers: `few.count`; listed: count u32 below that, or null: all; k ≤ count, since `sampled`
     // keeps k at least; out: k u32 }.
-    unsafe { device.launch(&kernel, grid(tiles(count, u64::from(RANK_THREADS)), RANK_THREADS), &arguments)? };
+    unsafe { device.launch(&kernel, grid(tiles(count * 32, u64::from(RANK_THREADS)), RANK_THREADS), &arguments)? };
     Ok(out)
 }
 

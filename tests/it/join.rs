@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use warpframe::arrow::array::{ArrayRef, Int32Array, Int64Array, StringArray};
+use warpframe::arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, StringArray};
+use warpframe::device::DeviceKind;
 
 use crate::differential::Pair;
 use crate::tables::{Batches, Shape, Values, columns};
@@ -158,6 +159,47 @@ fn joins_with_a_row_for_every_key() {
             &format!("SELECT b.v FROM {probe} p JOIN (SELECT * FROM {build} WHERE w > 0) b ON p.k = b.k"),
             &format!("SELECT p.k FROM {probe} p WHERE EXISTS (SELECT 1 FROM {build} b WHERE p.k = b.k AND b.w < p.w)"),
             &format!("SELECT p.v, b.v, c.w FROM {probe} p JOIN {build} b ON p.k = b.k JOIN {build} c ON b.k = c.k"),
+        ]);
+    }
+}
+
+#[test]
+fn joins_that_fetch_several_columns_of_a_match() {
+    let ints = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    let side = |order: &dyn Fn(i64) -> i64, rows: i64, scatter: i64| {
+        let own: Vec<i64> = (0..rows).map(|row| order(row) * scatter + 10).collect();
+        columns(vec![
+            ("a", Arc::new(Float64Array::from_iter_values(own.iter().map(|k| *k as f64 / 3.0))) as ArrayRef),
+            ("k", ints(own.clone())),
+            ("b", ints(own.iter().map(|k| k ^ 0x55).collect())),
+            ("c", ints(own.iter().map(|k| -k).collect())),
+            ("s", Arc::new(StringArray::from_iter_values(own.iter().map(|k| format!("{}", k % 17))))),
+        ])
+    };
+    let pair = Pair::new()
+        .and("ascending", side(&|row| row, 700, 1))
+        .and("shuffled", side(&|row| row * 37 % 700, 700, 1))
+        .and("scattered", side(&|row| row * 37 % 700, 700, 1 << 40))
+        .and("probe", side(&|row| row * row % 700, 9000, 1))
+        .and("wide", side(&|row| row * row % 900, 9000, 1))
+        .and("far", side(&|row| row * row % 900, 9000, 1 << 40));
+    let each = || {
+        let all = pair.gpu().launches();
+        all.iter().filter(|(name, _)| name.starts_with("each")).map(|(_, count)| count).sum::<u64>()
+    };
+    for (probe, build) in [("probe", "ascending"), ("probe", "shuffled"), ("wide", "shuffled"), ("far", "scattered")] {
+        let before = each();
+        pair.check(&format!("SELECT p.s, b.a, b.b, b.c, b.k FROM {probe} p LEFT JOIN {build} b ON p.k = b.k"));
+        // On a GPU the caches hold so small a table.
+        assert!(pair.gpu().kind() != DeviceKind::Sim || each() > before, "no records: {build}");
+        pair.check_all(&[
+            &format!("SELECT p.a, b.a, b.c FROM {probe} p JOIN {build} b ON p.k = b.k"),
+            &format!("SELECT p.k, b.c FROM {probe} p JOIN {build} b ON p.k = b.k WHERE b.b + b.c > p.b AND b.a < 200"),
+            &format!("SELECT p.s, sum(b.a), min(b.b), max(b.c) FROM {probe} p JOIN {build} b ON p.k = b.k GROUP BY p.s"),
+            &format!("SELECT b.a, b.b, c.b, c.c FROM {probe} p JOIN {build} b ON p.k = b.k JOIN {build} c ON b.k = c.k"),
+            // The build side is seen through row numbers itself, and columns differ in width.
+            &format!("SELECT p.b, q.b, q.c FROM {probe} p JOIN (SELECT * FROM {build} ORDER BY s, k LIMIT 200) q ON p.k = q.k"),
+            &format!("SELECT p.b, b.b, b.c, b.s FROM {probe} p JOIN {build} b ON p.k = b.k AND b.a > p.b"),
         ]);
     }
 }

@@ -85,6 +85,8 @@ fn semi_joins_that_keep_few_rows_mark_them() {
         "u.f64 = t.f64 AND u.b",
         "u.i32 = t.i32",
         "u.i64 IS NOT DISTINCT FROM t.i64",
+        // More characters than are reserved at first.
+        "u.k = t.k AND repeat(u.sl, 40) < repeat(t.sl, 40)",
     ] {
         pair.check_all(&[
             &format!("SELECT t.id, t.sv FROM t WHERE EXISTS (SELECT 1 FROM u WHERE {condition})"),

@@ -227,7 +227,7 @@ impl Generator<'_> {
                 out.line(format!("const u32 {candidate} = 0;"));
                 false
             }
-            Candidates::Keyed { table, layout, .. } => {
+            Candidates::Keyed { table, layout, stride, .. } => {
                 let slot = self.slot(table, layout, values, out);
                 match &table.rows {
                     // A key is in a hash table only if a row has it.
@@ -237,7 +237,8 @@ impl Generator<'_> {
                     }
                     None => {
                         let row = self.candidate_of(table, &slot);
-                        out.line(format!("const u32 {candidate} = {row};"));
+                        let times = if *stride > 1 { format!(" * {stride}") } else { String::new() };
+                        out.line(format!("const u32 {candidate} = {row}{times};"));
                         if matches!(table.slots, Slots::Direct(_)) {
                             out.line(format!("if ({candidate} == {NO_ROW}) break;"));
                         }

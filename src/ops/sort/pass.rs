@@ -162,20 +162,35 @@ pub(super) fn sources() -> Vec<Source> {
     sources
 }
 
+/// Whether the host waits for what a histogram counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counts {
+    Read,
+    Unread,
+}
+
 /// Where the rows of each digit begin, and which digits matter.
 pub(super) struct Digits {
     /// `u32 × 256` for each digit.
     offsets: Buffer,
-    /// Digits that are not the same in every key, least significant first.
+    /// Digits that are not the same in every key, least significant first; all, where the counts were not read.
     pub(super) live: Vec<u32>,
-    /// The greatest key.
+    /// The greatest key; 0 where it was not read.
     pub(super) greatest: u64,
 }
 
 impl Digits {
-    /// Counts `digits` digits of every key from bit `shift` on. Waits for the counts.
-    pub(super) fn count(device: &Device, key: &SortKey<'_>, rows: u64, shift: u32, digits: u32) -> Result<Digits> {
-        assert!(digits <= 8, "{digits} digits of 64 bits");
+    /// Counts the digits of `bits` bits of every key from bit `shift` on.
+    pub(super) fn count(
+        device: &Device,
+        key: &SortKey<'_>,
+        rows: u64,
+        shift: u32,
+        bits: u32,
+        counts_are: Counts,
+    ) -> Result<Digits> {
+        assert!(bits <= 64, "{bits} bits of 64");
+        let digits = bits.div_ceil(8);
         let cells = digits as usize * DIGITS;
         let counts = device.alloc_zeroed(OPERATOR, (cells + 1) * 8)?;
         let offsets = device.alloc(OPERATOR, cells * 4)?;
@@ -199,6 +214,9 @@ impl Digits {
         let arguments: [Argument; 2] = [(&counts).into(), (&offsets).into()];
         // SAFETY: SortOffsets { counts: digits × 256 u64, offsets: digits × 256 u32 }, one block of 256 for each digit.
         unsafe { device.launch(&kernel, grid(u64::from(digits), DIGITS as u32), &arguments)? };
+        if counts_are == Counts::Unread {
+            return Ok(Digits { offsets, live: (0..digits).collect(), greatest: 0 });
+        }
         let mut counts = counts.read_words(0, cells + 1)?;
         let greatest = counts.pop().unwrap_or(0);
         let live = counts.chunks_exact(DIGITS).zip(0..).filter(|(digit, _)| !digit.contains(&rows)).map(|(_, at)| at);
@@ -228,14 +246,18 @@ pub(super) struct Sorter<'a> {
     pass: Pass,
     rows: u64,
     wide: bool,
-    /// The ticket in the first 16 bytes, then 256 words for each tile.
+    /// For each pass the ticket in the first 16 bytes, then 256 words for each tile; zero.
     state: Buffer,
+    /// Bytes of one pass, and where the next one's begin.
+    stride: usize,
+    next: usize,
 }
 
 const TICKET_BYTES: usize = 16;
 
 impl<'a> Sorter<'a> {
-    pub(super) fn new(device: &'a Device, pass: Pass, rows: u64, wide: bool) -> Result<Self> {
+    /// For so many passes.
+    pub(super) fn new(device: &'a Device, pass: Pass, rows: u64, wide: bool, passes: usize) -> Result<Self> {
         let wide = wide || rows >= WIDE_ROWS;
         let word = if wide { 8 } else { 4 };
         let least = [false, true].map(|loose| {
@@ -243,15 +265,18 @@ impl<'a> Sorter<'a> {
             u64::from(threads * items)
         });
         let tiles = tiles(rows, least[0].min(least[1])) as usize;
-        let state = device.alloc(OPERATOR, TICKET_BYTES + tiles * DIGITS * word)?;
-        Ok(Sorter { device, pass, rows, wide, state })
+        let stride = TICKET_BYTES + tiles * DIGITS * word;
+        let state = device.alloc_zeroed(OPERATOR, stride * passes)?;
+        Ok(Sorter { device, pass, rows, wide, state, stride, next: 0 })
     }
 
     pub(super) fn run(&mut self, key: &SortKey<'_>, digits: &Digits, run: PassRun<'_>) -> Result<()> {
         let (threads, items) = self.pass.tile(run.ends);
         let source = self.pass.source(self.wide, run.ends);
         let kernel = self.device.kernel(&source, &source.name)?;
-        self.state.fill(0)?;
+        let state = self.next;
+        self.next += self.stride;
+        assert!(self.next <= self.state.len(), "more passes than were announced");
         let null = Argument::from(0u64);
         let rows = self.rows as usize;
         let numbers = run.ends.last && run.index_bits != 0;
@@ -275,14 +300,14 @@ impl<'a> Sorter<'a> {
             u64::from(run.drop).into(),
             u64::from(run.index_bits).into(),
             digits.offsets.slice(run.digit as usize * DIGITS * 4).into(),
-            self.state.slice(TICKET_BYTES).into(),
-            (&self.state).into(),
+            self.state.slice(state + TICKET_BYTES).into(),
+            self.state.slice(state).into(),
         ];
         let blocks = tiles(self.rows, u64::from(threads * items));
         let grid = Grid { shared: self.pass.shared(run.ends), ..grid(blocks, threads) };
         // SAFETY: SortPass, in order: what is written has the widths checked above or is null where the kernel allows it
         // (values: numbers the rows; keys_out: not wanted); what is read was written by the pass before, or is the
-        // caller's; offsets: 256 u32 of this digit; state: tiles × 256 words and the ticket, zeroed above.
+        // caller's; offsets: 256 u32 of this digit; state: tiles × 256 words and the ticket, zero, of no other pass.
         unsafe { self.device.launch(&kernel, grid, &arguments) }
     }
 }

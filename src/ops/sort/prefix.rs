@@ -1,10 +1,12 @@
 //! Sorting by high bits only: a sample tells how many passes leave next to nothing to do, and `sort_runs` does it.
 //!
 //! 100M random keys of 64 bits differ almost always in their highest 32: four passes instead of eight, then one that puts
-//! runs of equal prefixes in order. Keys that crowd together are sorted by all their bits.
+//! runs of equal prefixes in order. Keys that crowd together are sorted by all their bits. Of few rows nothing is sampled:
+//! they are taken to be spread evenly, and where that was wrong, runs are too long, the sort begins anew.
 
 use super::OPERATOR;
-use super::key::{SortKey, SortWord};
+use super::key::{KeyKind, SortKey, SortWord};
+use super::pass::Counts;
 use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
@@ -16,6 +18,13 @@ const SAMPLE_THREADS: u32 = 256;
 /// `SORT_RUNS_THREADS` and `SORT_RUNS_TILE` of the kernels.
 const RUNS_THREADS: u32 = 256;
 const RUNS_TILE: u64 = 2048;
+
+/// Bits of the prefix beyond those of a row's number, where it is guessed, and more for the exponents of floats.
+const GUESSED_MORE: u32 = 4;
+const GUESSED_EXPONENT: u32 = 8;
+/// Longest runs that are mended: inserting a row takes a step for each before it, so a guess is given up soon.
+const SAMPLED_RUN: u64 = 128;
+const GUESSED_RUN: u64 = 32;
 
 /// How many rows a row may meet, on average, that agree with it in the sorted bits only.
 const MOST_MET: f64 = 1.0;
@@ -48,9 +57,35 @@ pub(super) struct Spread {
     pub(super) bits: u32,
     /// The bits to sort by, where fewer than all will do.
     pub(super) prefix: Option<u32>,
+    pub(super) basis: Basis,
+}
+
+/// What a [`Spread`] is known from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Basis {
+    Sample,
+    Guess,
 }
 
 impl Spread {
+    /// That of keys spread evenly over the range that they are known to have.
+    pub(super) fn guessed(key: &SortKey<'_>, rows: u64) -> Spread {
+        let exponent = if matches!(key.kind, KeyKind::F32 | KeyKind::F64) { GUESSED_EXPONENT } else { 0 };
+        let sorted = (super::index_bits(rows) + GUESSED_MORE + exponent).next_multiple_of(8);
+        let prefix = (sorted + 8 <= key.bits).then_some(sorted);
+        Spread { base: key.base, bits: key.bits, prefix, basis: Basis::Guess }
+    }
+
+    /// Whether the histogram has to be looked at: a sample may have missed the least or the greatest key.
+    pub(super) fn counts(&self) -> Counts {
+        if self.basis == Basis::Sample { Counts::Read } else { Counts::Unread }
+    }
+
+    /// The longest run that [`mend`] is to put in order.
+    pub(super) fn longest(&self) -> u64 {
+        if self.basis == Basis::Sample { SAMPLED_RUN } else { GUESSED_RUN }
+    }
+
     /// Draws `samples` of `rows` keys. Waits for the device.
     pub(super) fn sampled(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64, samples: u64) -> Result<Spread> {
         let slots = (2 * samples).next_power_of_two();
@@ -73,9 +108,9 @@ impl Spread {
             (&tables).into(),
             (&counts).into(),
         ];
-        for name in ["sort_sample_draw", "sort_sample_pairs"] {
+        for (name, levels) in [("sort_sample_draw", 1), ("sort_sample_pairs", LEVELS as u64)] {
             let kernel = device.kernel(&sources()[0], name)?;
-            let grid = grid(tiles(samples, u64::from(SAMPLE_THREADS)), SAMPLE_THREADS);
+            let grid = grid(tiles(samples, u64::from(SAMPLE_THREADS)) * levels, SAMPLE_THREADS);
             // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 2 + LEVELS words as
             // the kernel wants them; tables and counts: LEVELS × (slots + 1), all ones and zero }.
             unsafe { device.launch(&kernel, grid, &arguments)? };
@@ -110,7 +145,7 @@ impl Spread {
             let met = **pairs as f64 * rate - if alone { equal } else { 0.0 };
             met <= MOST_MET && equal <= MOST_EQUAL
         });
-        Spread { base: key.base.wrapping_add(base), bits, prefix: prefix.map(|(bits, _)| bits) }
+        Spread { base: key.base.wrapping_add(base), bits, prefix: prefix.map(|(bits, _)| bits), basis: Basis::Sample }
     }
 }
 
@@ -124,7 +159,14 @@ pub(super) enum Sorted<'a> {
 
 /// Puts runs of keys that agree from bit `shift` upwards in order. Waits for the device; `false`: a run was too long, and
 /// what was written is worth nothing.
-pub(super) fn mend(device: &Device, key: &SortKey<'_>, shift: u32, rows: u64, sorted: Sorted<'_>) -> Result<bool> {
+pub(super) fn mend(
+    device: &Device,
+    key: &SortKey<'_>,
+    shift: u32,
+    rows: u64,
+    sorted: Sorted<'_>,
+    longest: u64,
+) -> Result<bool> {
     let failed = device.alloc_zeroed(OPERATOR, 8)?;
     let null = Argument::from(0u64);
     let pointers;
@@ -143,7 +185,7 @@ pub(super) fn mend(device: &Device, key: &SortKey<'_>, shift: u32, rows: u64, so
         }
     };
     let [data, kind, flip, base] = key.arguments_of(data);
-    let arguments: [Argument; 14] = [
+    let arguments: [Argument; 15] = [
         words,
         data,
         kind,
@@ -153,6 +195,7 @@ pub(super) fn mend(device: &Device, key: &SortKey<'_>, shift: u32, rows: u64, so
         u64::from(shift).into(),
         u64::from(index_bits).into(),
         u64::from(whole).into(),
+        longest.into(),
         more,
         (more_words as u64).into(),
         out,
@@ -170,7 +213,6 @@ pub(super) fn mend(device: &Device, key: &SortKey<'_>, shift: u32, rows: u64, so
 
 #[cfg(test)]
 mod tests {
-    use super::super::KeyKind;
     use super::*;
     use crate::ops::testing::*;
 
@@ -185,7 +227,7 @@ mod tests {
         let device = device(3);
         let rows = 8192;
         let random: Vec<u64> = random(1, rows).collect();
-        assert_eq!(spread(&device, &random), Spread { base: 0, bits: 64, prefix: Some(16) });
+        assert_eq!(spread(&device, &random), Spread { base: 0, bits: 64, prefix: Some(16), basis: Basis::Sample });
         // All but the lowest 30 bits are the same, and 20 of those tell 8192 rows apart.
         let narrow: Vec<u64> = random.iter().map(|x| 77 << 40 | x >> 34).collect();
         let found = spread(&device, &narrow);

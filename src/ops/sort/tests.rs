@@ -1,6 +1,13 @@
 use super::*;
 use crate::ops::testing::*;
 
+/// By a guess, by a sample, by all bits.
+const WAYS: [Tuning; 3] = [
+    Tuning { guessed_rows: u64::MAX, sampled_rows: u64::MAX, ..TUNED },
+    Tuning { guessed_rows: 0, sampled_rows: 0, ..TUNED },
+    Tuning { guessed_rows: 0, sampled_rows: u64::MAX, ..TUNED },
+];
+
 const SIZES: [usize; 9] = [0, 1, 31, 32, 33, 5759, 5760, 5761, 12_000];
 
 fn expected_order<K: Ord>(key: impl Fn(u32) -> K, rows: usize) -> Vec<u32> {
@@ -14,10 +21,12 @@ fn check(device: &Device, words: &[(Vec<u64>, u32)], rows: usize, wide: bool) {
     let sort_words: Vec<SortWord<'_>> =
         buffers.iter().zip(words).map(|(keys, &(_, bits))| SortWord { keys, bits }).collect();
     let (first, more) = sort_words.split_first().unwrap();
-    let tuning = Tuning { wide, ..TUNED };
-    let found = argsort_tuned(device, &(*first).into(), more, rows as u64, tuning).unwrap();
     let key = |row: u32| words.iter().map(|(keys, _)| keys[row as usize]).collect::<Vec<_>>();
-    assert_eq!(read::<u32>(&found, rows), expected_order(key, rows), "{rows} rows, bits {:?}", words[0].1);
+    for tuning in [WAYS[0], WAYS[2]] {
+        let tuning = Tuning { wide, ..tuning };
+        let found = argsort_tuned(device, &(*first).into(), more, rows as u64, tuning).unwrap();
+        assert_eq!(read::<u32>(&found, rows), expected_order(key, rows), "{rows} rows, bits {:?}", words[0].1);
+    }
 }
 
 #[test]
@@ -76,8 +85,7 @@ fn sort_values_sorts_copies_of_every_kind() {
             let buffer = upload($device, &values);
             for descending in [false, true] {
                 let key = SortKey::new(buffer.slice(0), KeyKind::$kind, descending);
-                for sampled_rows in [0, u64::MAX] {
-                    let tuning = Tuning { sampled_rows, ..TUNED };
+                for tuning in WAYS {
                     let (found, _) = sort_by_key($device, &key, None, $rows as u64, tuning).unwrap();
                     let mut expected = values.clone();
                     expected.sort_by($cmp);
@@ -86,7 +94,7 @@ fn sort_values_sorts_copies_of_every_kind() {
                     }
                     let found = read::<$t>(&found, $rows);
                     let same = found.iter().zip(&expected).all(|(a, b)| a.to_le_bytes() == b.to_le_bytes());
-                    assert!(same, "{} {} {descending} {sampled_rows}", $rows, stringify!($kind));
+                    assert!(same, "{} {} {descending} {tuning:?}", $rows, stringify!($kind));
                 }
             }
         }};
@@ -111,14 +119,13 @@ fn sort_values_counts_digits_of_many_rows_in_copies() {
     let rows = 70_000;
     let words: Vec<u64> = random(21, rows).map(|x| if x % 5 == 0 { 7 << 40 } else { x }).collect();
     let halves: Vec<u32> = words.iter().map(|x| (x >> 20) as u32).collect();
-    for sampled_rows in [0, u64::MAX] {
-        let tuning = Tuning { sampled_rows, ..TUNED };
+    for tuning in WAYS {
         let buffer = upload(&device, &words);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
         let (found, _) = sort_by_key(&device, &key, None, rows as u64, tuning).unwrap();
         let mut expected = words.clone();
         expected.sort_unstable();
-        assert!(read::<u64>(&found, rows) == expected, "{sampled_rows}");
+        assert!(read::<u64>(&found, rows) == expected, "{tuning:?}");
     }
     let buffer = upload(&device, &halves);
     let key = SortKey::new(buffer.slice(0), KeyKind::U32, false);
@@ -139,8 +146,7 @@ fn sort_pairs_carries_payloads_in_their_order() {
             let narrow: Vec<u32> = (0..rows as u32).collect();
             let buffer = upload(&device, &keys);
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            for sampled_rows in [0, u64::MAX] {
-                let tuning = Tuning { sampled_rows, ..TUNED };
+            for tuning in WAYS {
                 let payload = upload(&device, &wide);
                 let (k, v) = sort_by_key(&device, &key, Some((payload.slice(0), 8)), rows as u64, tuning).unwrap();
                 assert_eq!(read::<u64>(&k, rows), sorted);
@@ -155,7 +161,7 @@ fn sort_pairs_carries_payloads_in_their_order() {
     }
 }
 
-/// Sorted by a sample's advice, whatever the keys: by prefix where that serves, else by all bits.
+/// Sorted by a guess or a sample's advice, whatever the keys: by prefix where that serves, else by all bits.
 #[test]
 fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
     for device in devices() {
@@ -181,14 +187,16 @@ fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
         for (name, keys) in shapes {
             let (buffer, low) = (upload(&device, &keys), random(7, rows).map(|x| x % 5).collect::<Vec<_>>());
             let more = upload(&device, &low);
-            let tuning = Tuning { sampled_rows: 0, ..TUNED };
-            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            let found = argsort_tuned(&device, &key, &[], rows as u64, tuning).unwrap();
-            assert_eq!(read::<u32>(&found, rows), expected_order(|row| keys[row as usize], rows), "{name}");
-            let words = [SortWord { keys: &more, bits: 3 }];
-            let found = argsort_tuned(&device, &key, &words, rows as u64, tuning).unwrap();
-            let expected = expected_order(|row| (keys[row as usize], low[row as usize]), rows);
-            assert_eq!(read::<u32>(&found, rows), expected, "{name}, two words");
+            for tuning in WAYS {
+                let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+                let found = argsort_tuned(&device, &key, &[], rows as u64, tuning).unwrap();
+                let expected = expected_order(|row| keys[row as usize], rows);
+                assert_eq!(read::<u32>(&found, rows), expected, "{name}, {tuning:?}");
+                let words = [SortWord { keys: &more, bits: 3 }];
+                let found = argsort_tuned(&device, &key, &words, rows as u64, tuning).unwrap();
+                let expected = expected_order(|row| (keys[row as usize], low[row as usize]), rows);
+                assert_eq!(read::<u32>(&found, rows), expected, "{name}, two words, {tuning:?}");
+            }
         }
         assert!(device.launches().contains_key("sort_runs_packed"));
     }
