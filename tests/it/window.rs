@@ -313,6 +313,26 @@ fn infinities_and_nan_stay_in_their_frames() {
     pair.check("SELECT id, sum(x) OVER (ORDER BY id) AS s, avg(x) OVER (ORDER BY id) AS a FROM t");
 }
 
+/// DataFusion may count the nulls of the first piece of rows only, where a window lies over another.
+#[test]
+fn frames_of_values_before_a_null_hold_all_nulls() {
+    let pair = Pair::new();
+    let rows = columns(vec![
+        ("id", Arc::new(Int64Array::from_iter_values(0..6)) as ArrayRef),
+        ("x", Arc::new(Float64Array::from(vec![None, Some(2.0), None, Some(1.0), None, Some(3.0)]))),
+    ]);
+    let pair = pair.and("t", rows);
+    for order in ["x DESC NULLS LAST", "x DESC", "x NULLS FIRST", "x"] {
+        let sql = format!(
+            "SELECT count(*) OVER (ORDER BY {order} RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING) FROM t WHERE x IS NULL OR id > 0"
+        );
+        let rows = Rows::of(&run(&pair.device, &sql).unwrap()).rows;
+        let mut found: Vec<_> = rows.into_iter().map(|row| row[0].clone()).collect();
+        found.sort_by_key(|cell| format!("{cell:?}"));
+        assert_eq!(found, [0, 1, 1, 3, 3, 3].map(Cell::Int), "{sql}");
+    }
+}
+
 #[test]
 fn variances() {
     let pair = Pair::of(Shape::random(1500, 20).batches());
