@@ -82,13 +82,21 @@ pub(crate) struct Probe {
 /// Which build rows come into question for a row.
 #[derive(Debug)]
 pub(crate) enum Candidates {
-    /// Those of the same key. Key expressions are over the schema before the probe. Row `r` of the build side is element
-    /// `r · stride` of its columns.
-    Keyed { table: Box<JoinTable>, layout: KeyLayout, keys: Vec<Expr>, stride: u32 },
+    /// Those of the same key. Key expressions are over the schema before the probe.
+    Keyed { table: Box<JoinTable>, layout: KeyLayout, keys: Vec<Expr>, records: Option<Records> },
     /// Any of the same key, where only existence counts: a byte for each of the layout's keys.
     Seen { seen: Arc<Buffer>, domain: u64, layout: KeyLayout, keys: Vec<Expr> },
     /// All of them.
     Every,
+}
+
+/// Columns of a build side that lie side by side, row by row.
+#[derive(Debug, Clone)]
+pub(crate) struct Records {
+    /// Bytes from one row to the next, a multiple of each column's width.
+    pub(crate) bytes: usize,
+    /// Which of the build side's columns these are.
+    pub(crate) held: Vec<bool>,
 }
 
 /// Conditions of a join over the columns of both sides, left before right.

@@ -236,7 +236,10 @@ impl<'a> Generator<'a> {
                         value.valid = both(&value.valid, &present, out);
                         value
                     }
-                    None => self.load_if(&probe.build, column, &row, present, false, out),
+                    None => {
+                        let row = probe.element(column, &row);
+                        self.load_if(&probe.build, column, &row, present, false, out)
+                    }
                 },
                 SideColumn::Probe(below) => self.value(level - 1, below, out)?,
             },

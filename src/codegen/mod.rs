@@ -33,7 +33,7 @@ pub(crate) use aggregate::{
 pub(crate) use collisions::groups_collide;
 pub(crate) use emit::Emitter;
 pub(crate) use expr::{element_at, unsupported};
-pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual, Source};
+pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Records, Residual, Source};
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use groups::{Accumulator, GroupOutput, OutputKind, decimal_average};
 pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value};

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 
@@ -210,8 +210,13 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).collect()
 }
 
-fn options(architecture: &str) -> [String; 6] {
-    [
+fn options(architecture: &str) -> Vec<String> {
+    /// What the user adds, for experiments with the compiler.
+    static FURTHER: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let text = std::env::var("WARPFRAME_NVRTC_OPTIONS").unwrap_or_default();
+        text.split_whitespace().map(String::from).collect()
+    });
+    let ours = [
         "--std=c++17".into(),
         "--device-int128".into(),
         // Functions without an execution space are device functions.
@@ -221,7 +226,8 @@ fn options(architecture: &str) -> [String; 6] {
         // Registers and spills, into the log.
         "--ptxas-options=-v".into(),
         format!("--gpu-architecture={architecture}"),
-    ]
+    ];
+    ours.into_iter().chain(FURTHER.iter().cloned()).collect()
 }
 
 /// Where to look, in order. A file the user names is the only one.

@@ -315,26 +315,22 @@ impl Runner {
             build.columns[at] = (build.indices.len() - 1, column);
         }
         let much_smaller = rows.saturating_mul(ORDERED_BUILD) <= sides.probe.source.rows();
-        let mut stride = 1;
+        let mut records = None;
         if numbers == Numbers::Free && much_smaller {
             match &table.slots {
                 Slots::Direct(order) if full => {
-                    (build, stride) = match self.in_records(&build, &keys_of, Some(order))? {
-                        Some(records) => records,
-                        None => (self.in_key_order(build, &keys_of, order)?, 1),
-                    };
+                    build = self.in_key_order(build, &keys_of, order)?;
                     table.slots = Slots::Ordered;
+                    records = self.in_records(&mut build, &keys_of)?;
                 }
                 Slots::Hash(_) | Slots::Ordered if table.unique && table.payload.is_none() => {
-                    if let Some(records) = self.in_records(&build, &keys_of, None)? {
-                        (build, stride) = records;
-                    }
+                    records = self.in_records(&mut build, &keys_of)?;
                 }
                 _ => {}
             }
         }
         let keys = sides.probe_keys.clone();
-        let candidates = Candidates::Keyed { table: Box::new(table), layout, keys, stride };
+        let candidates = Candidates::Keyed { table: Box::new(table), layout, keys, records };
         Ok(Probe { candidates, build, place, keep, residual, total: inside, keys_of })
     }
 

@@ -173,6 +173,8 @@ fn joins_that_fetch_several_columns_of_a_match() {
             ("k", ints(own.clone())),
             ("b", ints(own.iter().map(|k| k ^ 0x55).collect())),
             ("c", ints(own.iter().map(|k| -k).collect())),
+            ("w", Arc::new(Int32Array::from_iter_values(own.iter().map(|k| (k % 1000) as i32 - 500)))),
+            ("n", Arc::new(Int64Array::from_iter(own.iter().map(|k| (k % 5 != 0).then_some(k * 3))))),
             ("s", Arc::new(StringArray::from_iter_values(own.iter().map(|k| format!("{}", k % 17))))),
         ])
     };
@@ -199,6 +201,8 @@ fn joins_that_fetch_several_columns_of_a_match() {
             &format!("SELECT b.a, b.b, c.b, c.c FROM {probe} p JOIN {build} b ON p.k = b.k JOIN {build} c ON b.k = c.k"),
             // The build side is seen through row numbers itself, and columns differ in width.
             &format!("SELECT p.b, q.b, q.c FROM {probe} p JOIN (SELECT * FROM {build} ORDER BY s, k LIMIT 200) q ON p.k = q.k"),
+            &format!("SELECT b.w, b.s, b.n, b.a FROM {probe} p JOIN {build} b ON p.k = b.k WHERE p.w > -300"),
+            &format!("SELECT b.s, b.w, b.n, b.k FROM {probe} p LEFT JOIN {build} b ON p.k = b.k"),
             &format!("SELECT p.b, b.b, b.c, b.s FROM {probe} p JOIN {build} b ON p.k = b.k AND b.a > p.b"),
         ]);
     }

@@ -44,6 +44,18 @@ impl Probe {
     }
 }
 
+impl Probe {
+    /// C++ expression of the element that row `row` of the build side is of its column `at`.
+    pub(super) fn element(&self, at: usize, row: &str) -> String {
+        match &self.candidates {
+            Candidates::Keyed { records: Some(records), .. } if records.held[at] => {
+                format!("({row} * {})", records.bytes / self.build.columns[at].1.width())
+            }
+            _ => row.to_string(),
+        }
+    }
+}
+
 /// What to do with a match.
 #[derive(Clone, Copy)]
 enum Hit<'a> {
@@ -227,7 +239,7 @@ impl Generator<'_> {
                 out.line(format!("const u32 {candidate} = 0;"));
                 false
             }
-            Candidates::Keyed { table, layout, stride, .. } => {
+            Candidates::Keyed { table, layout, .. } => {
                 let slot = self.slot(table, layout, values, out);
                 match &table.rows {
                     // A key is in a hash table only if a row has it.
@@ -237,8 +249,7 @@ impl Generator<'_> {
                     }
                     None => {
                         let row = self.candidate_of(table, &slot);
-                        let times = if *stride > 1 { format!(" * {stride}") } else { String::new() };
-                        out.line(format!("const u32 {candidate} = {row}{times};"));
+                        out.line(format!("const u32 {candidate} = {row};"));
                         if matches!(table.slots, Slots::Direct(_)) {
                             out.line(format!("if ({candidate} == {NO_ROW}) break;"));
                         }
