@@ -15,6 +15,7 @@ mod bits;
 mod collect;
 mod ordered;
 mod regression;
+mod slots;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -111,34 +112,9 @@ impl Runner {
         Ok(Flow::new(Source::Groups(Arc::new(partial.slots)), schema))
     }
 
-    /// For each row the aggregate of the rows that have its slot, of `count` slots.
-    pub(super) fn beside_groups(
-        &self,
-        flow: &Flow,
-        slots: &Arc<Buffer>,
-        count: u64,
-        call: &RegroupedCall,
-    ) -> Result<Column> {
-        let (flow, _, calls) = self.in_place(flow, &[], &[DeviceAggregate::Regrouped(call.clone())])?;
-        let [DeviceAggregate::Regrouped(call)] = calls.as_slice() else {
-            return Err(Error::unsupported(OPERATOR, "an aggregate that became another"));
-        };
-        let rows = Grouped { flow: with_slots(&flow, slots, count)?, slots: count, keyed: true };
-        let by_slot = self.by_slots(&rows, call)?;
-        let (relation, numbers) = self.numbered(&rows, &by_slot)?;
-        let (_, mut columns) = materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
-            let slots = generator.params.pointer("const u32", slots, 0);
-            let numbers = generator.params.pointer("const u64", &numbers, 0);
-            let number = out.let_("u64", format!("{numbers}[{slots}[row]]"));
-            let present = out.let_("bool", format!("{number} != ~0ull"));
-            Ok(vec![generator.load_if(&relation, 1, &number, Some(present), false, out)])
-        })?;
-        Ok(columns.remove(0))
-    }
-
     /// Runs the flow into columns `c0`, `c1`, … of what keys, arguments, filters and orders say, in whose terms they are
     /// then stated.
-    fn in_place(
+    pub(super) fn in_place(
         &self,
         flow: &Flow,
         groups: &[Expr],

@@ -7,12 +7,15 @@
 //!   reductions  sums and counts are differences of running ones; extrema and sums of floats are running where a frame
 //!               begins or ends with the partition, else from a tree
 //!   results     one kernel for all functions
+//!   pairs       what needs the rows of a frame more than once, or in an order, by itself: of each row and each of its frame
 //! ```
 //!
 //! The rows stay in the order of the last sort; their other columns are fetched by the pipeline that reads them.
 
 mod arguments;
+mod frames;
 mod functions;
+mod pairs;
 mod places;
 mod whole;
 
@@ -111,7 +114,7 @@ impl Runner {
             }
             Sorting::Rows(mut sorted) => {
                 sorted.ranges = self.value_bounds(&sorted, keys, calls)?;
-                let of_rows = |call: &&&WindowCall| !matches!(call.function, WindowKind::Whole(_));
+                let of_rows = |call: &&&WindowCall| !matches!(call.function, WindowKind::Regrouped(_));
                 let framed: Vec<&WindowCall> = calls.iter().filter(of_rows).copied().collect();
                 let mut framed = match framed.is_empty() {
                     true => vec![],
@@ -119,7 +122,7 @@ impl Runner {
                 }
                 .into_iter();
                 let column = |call: &&WindowCall| match &call.function {
-                    WindowKind::Whole(aggregate) => self.of_partition(&sorted, aggregate),
+                    WindowKind::Regrouped(aggregate) => self.of_frames(&sorted, &call.frame, aggregate),
                     _ => Ok(framed.next().expect("a column for each call over frames")),
                 };
                 let columns = calls.iter().map(column).collect::<Result<Vec<_>>>()?;

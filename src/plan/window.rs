@@ -61,8 +61,8 @@ pub(crate) enum WindowKind {
         of: Share,
         root: bool,
     },
-    /// Over whole partitions, what needs their rows more than once or in an order.
-    Whole(RegroupedCall),
+    /// What needs the rows of its frame more than once, or in an order.
+    Regrouped(RegroupedCall),
 }
 
 /// The rows of the partition that a function looks at.
@@ -132,7 +132,7 @@ impl WindowKind {
             WindowKind::Shift { arg, .. } | WindowKind::Place { arg, .. } => vec![arg],
             WindowKind::Aggregate(call) => call.arg.iter().chain(&call.filter).collect(),
             WindowKind::Variance { arg, filter, .. } => std::iter::once(arg).chain(filter).collect(),
-            WindowKind::Whole(call) => call.args.iter().chain(&call.filter).collect(),
+            WindowKind::Regrouped(call) => call.args.iter().chain(&call.filter).collect(),
             _ => vec![],
         }
     }
@@ -181,17 +181,11 @@ pub(crate) fn device_window(expr: &Expr, schema: &DFSchema) -> Result<WindowCall
     };
     let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
     let frame = match &function {
-        WindowKind::Whole(_) => {
-            let frame = frame(&params.window_frame, &keys.order, schema)?;
-            if [frame.start, frame.end] != [Bound::Unbounded; 2] {
-                return Err(format!("{} over less than a partition is not on the device yet", call.fun.name()));
-            }
-            frame
-        }
+        WindowKind::Aggregate(_)
+        | WindowKind::Variance { .. }
+        | WindowKind::Regrouped(_)
+        | WindowKind::Place { .. } => frame(&params.window_frame, &keys.order, schema)?,
         // They do not look at the frame, which may then be of any kind.
-        WindowKind::Aggregate(_) | WindowKind::Variance { .. } | WindowKind::Place { .. } => {
-            frame(&params.window_frame, &keys.order, schema)?
-        }
         _ => Frame { start: Bound::Unbounded, end: Bound::Unbounded },
     };
     Ok(WindowCall { function, keys, frame, dtype })
@@ -201,11 +195,8 @@ pub(crate) fn device_window(expr: &Expr, schema: &DFSchema) -> Result<WindowCall
 fn aggregate(call: &WindowFunction, schema: &DFSchema) -> Result<WindowKind, String> {
     let WindowFunctionDefinition::AggregateUDF(function) = &call.fun else { return Err("no aggregate".into()) };
     let params = &call.params;
-    if params.null_treatment == Some(NullTreatment::IgnoreNulls) {
-        return Err(format!("{} with IGNORE NULLS is not on the device yet", function.name()));
-    }
-    let (args, filter) = (params.args.clone(), params.filter.clone());
-    let over_group = AggregateFunction::new_udf(function.clone(), args, params.distinct, filter, vec![], None);
+    let (args, filter, nulls) = (params.args.clone(), params.filter.clone(), params.null_treatment);
+    let over_group = AggregateFunction::new_udf(function.clone(), args, params.distinct, filter, vec![], nulls);
     match device_aggregate(&Expr::AggregateFunction(over_group), schema)? {
         DeviceAggregate::Fused(call) => Ok(WindowKind::Aggregate(call)),
         DeviceAggregate::Regrouped(RegroupedCall {
@@ -214,7 +205,7 @@ fn aggregate(call: &WindowFunction, schema: &DFSchema) -> Result<WindowKind, Str
             let [arg] = <[Expr; 1]>::try_from(args).map_err(|_| "a variance has one argument")?;
             Ok(WindowKind::Variance { arg, filter, of, root })
         }
-        DeviceAggregate::Regrouped(call) => Ok(WindowKind::Whole(call)),
+        DeviceAggregate::Regrouped(call) => Ok(WindowKind::Regrouped(call)),
     }
 }
 

@@ -12,6 +12,7 @@ mod edges;
 mod examples;
 mod filter;
 mod frame;
+mod frames;
 mod join;
 mod join_order;
 mod limit;

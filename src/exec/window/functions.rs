@@ -92,7 +92,7 @@ impl Results<'_> {
             }
             WindowKind::Aggregate(aggregate) => self.aggregate(call, aggregate, generator, out)?,
             WindowKind::Variance { of, root, .. } => self.variance(call, *of, *root, generator, out),
-            WindowKind::Whole(_) => return Err(Error::unsupported("window", "of whole partitions, by frames")),
+            WindowKind::Regrouped(_) => return Err(Error::unsupported(OPERATOR, "of rows in an order, by one kernel")),
         })
     }
 

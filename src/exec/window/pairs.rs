@@ -1,0 +1,179 @@
+//! An aggregate of each frame by itself: pairs of a frame and a place in it are written, as by a join that expands, and
+//! aggregated by frame, as groups are.
+//!
+//! ```text
+//!   frames   low 0 0 1   high 2 2 3      pairs   frame  0 0 1 1 2 2
+//!                                                place  0 1 0 1 1 2
+//! ```
+//!
+//! There may be far more pairs than rows. They are made and aggregated slice by slice, some frames at a time.
+
+use std::sync::{Arc, OnceLock};
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::DFSchema;
+
+use super::frames::Frames;
+use super::{OPERATOR, positions};
+use crate::codegen::{AggregateKind, Codes, Flow, Source, Value, materialize};
+use crate::column::{Column, Index, Relation, Repr, Stats};
+use crate::device::{Buffer, DeviceKind};
+use crate::error::{Error, Result};
+use crate::exec::run::{Runner, u32_column};
+use crate::ops::join::expand;
+use crate::ops::scan::exclusive_scan_u32;
+use crate::plan::{RegroupedCall, RegroupedKind};
+
+/// Pairs beyond which a query is left to the CPU: minutes of a device.
+const MOST_PAIRS: u64 = 1 << 34;
+/// Pairs of a slice, at most, and on the simulator, where slices are to be seen in tests.
+const SLICE_PAIRS: u64 = 1 << 26;
+const SLICE_PAIRS_ON_SIMULATOR: u64 = 1 << 12;
+/// Bytes that a pair takes while it is aggregated, roughly: keys and values, those sorted or in a table, and row numbers.
+const PAIR_BYTES: u64 = 96;
+
+/// Frames from `first` up to `end`, of so many pairs.
+struct Slice {
+    first: u64,
+    end: u64,
+    pairs: u64,
+}
+
+impl Runner {
+    /// The aggregate of each frame.
+    pub(super) fn of_pairs(&self, flow: &Flow, frames: &Frames, call: &RegroupedCall) -> Result<Column> {
+        let slices = self.slices(frames)?;
+        let codes = if slices.len() > 1 { Codes::Decode } else { Codes::Keep };
+        let pieces = (slices.iter())
+            .map(|slice| self.of_each_slot(self.frame_rows(flow, frames, slice)?, slice.end - slice.first, call, codes))
+            .collect::<Result<Vec<_>>>()?;
+        let mut column = match <[Column; 1]>::try_from(pieces) {
+            Ok([column]) => column,
+            Err(pieces) => self.concatenated(&call.dtype, &pieces.iter().collect::<Vec<_>>(), frames.count)?,
+        };
+        if call.kind == RegroupedKind::Distinct(AggregateKind::Count)
+            && let Some(valid) = column.validity.take()
+        {
+            column.data = self.zero_where_null(&column, &valid)?;
+            column.stats = Stats::default();
+        }
+        Ok(column)
+    }
+
+    /// How many pairs there are up to each frame (`u64 × (count + 1)`), and altogether.
+    pub(super) fn counted(&self, frames: &Frames) -> Result<(Buffer, u64)> {
+        let lengths = self.lengths(frames, 0, frames.count)?;
+        let offsets = exclusive_scan_u32(&self.device, &lengths, frames.count)?;
+        let total = offsets.read_word_or(frames.count as usize * 8, frames.count)?;
+        if total > MOST_PAIRS {
+            let why =
+                format!("they have {total} rows together, and an aggregate that takes each by itself stops at 2^34");
+            return Err(Error::unsupported(format!("{} frames of a window", frames.count), why));
+        }
+        Ok((offsets, total))
+    }
+
+    /// Puts the frames into slices.
+    fn slices(&self, frames: &Frames) -> Result<Vec<Slice>> {
+        let (offsets, total) = self.counted(frames)?;
+        let most = self.slice_pairs();
+        if total <= most || self.device.rehearses() {
+            return Ok(vec![Slice { first: 0, end: frames.count, pairs: total }]);
+        }
+        // Slice `i` begins with the first frame before which there are `i × most` pairs or more.
+        let count = total.div_ceil(most);
+        let (_, begins) = materialize(&self.device, OPERATOR, &positions(count)?, Codes::Keep, |generator, out| {
+            let offsets = generator.params.borrowed("const u64", &offsets);
+            let most = generator.params.word("u64", most);
+            let end = generator.params.word("u64", frames.count);
+            let [low, high] = [out.fresh(), out.fresh()];
+            out.line(format!("u64 {low} = 0, {high} = {end};"));
+            out.line(format!(
+                "while ({low} < {high}) {{\nconst u64 middle = {low} + ({high} - {low}) / 2;\n\
+                 if ({offsets}[middle] < row * {most}) {low} = middle + 1; else {high} = middle;\n}}"
+            ));
+            let before = out.let_("u64", format!("{offsets}[{low}]"));
+            Ok(vec![Value::word(low), Value::word(before)])
+        })?;
+        let mut words = begins.iter().map(|column| column.data.read_words(0, count as usize));
+        let (Some(first), Some(before)) = (words.next().transpose()?, words.next().transpose()?) else {
+            return Err(Error::unsupported(OPERATOR, "no slices were found"));
+        };
+        let mut begins: Vec<_> = first.into_iter().zip(before).collect();
+        begins.push((frames.count, total));
+        let slices =
+            begins.windows(2).map(|pair| Slice { first: pair[0].0, end: pair[1].0, pairs: pair[1].1 - pair[0].1 });
+        // A frame of more pairs than a slice leaves the slices behind it without any.
+        Ok(slices.filter(|slice| slice.end > slice.first).collect())
+    }
+
+    fn slice_pairs(&self) -> u64 {
+        static ASKED: OnceLock<Option<u64>> = OnceLock::new();
+        let asked = ASKED.get_or_init(|| std::env::var("WARPFRAME_FRAME_PAIRS").ok()?.parse().ok());
+        let most = asked.unwrap_or(match self.device.kind() {
+            DeviceKind::Sim => SLICE_PAIRS_ON_SIMULATOR,
+            _ => SLICE_PAIRS,
+        });
+        let memory = self.device.memory();
+        most.min(memory.limit.saturating_sub(memory.used) / PAIR_BYTES).max(1)
+    }
+
+    /// Lengths of the frames (`u32`) from one up to another.
+    fn lengths(&self, frames: &Frames, first: u64, end: u64) -> Result<Arc<Buffer>> {
+        let (_, lengths) =
+            materialize(&self.device, OPERATOR, &positions(end - first)?, Codes::Keep, |generator, out| {
+                let first = generator.params.word("u64", first);
+                let low = generator.params.borrowed("const u32", &frames.low);
+                let high = generator.params.borrowed("const u32", &frames.high);
+                let length = out.let_("u32", format!("{high}[{first} + row] - {low}[{first} + row]"));
+                Ok(vec![Value::new(DataType::UInt32, Repr::U32, length, None)])
+            })?;
+        Ok(lengths[0].data.clone())
+    }
+
+    /// The flow's rows in the frames of a slice, and as column `slot` which frame of the slice it is.
+    fn frame_rows(&self, flow: &Flow, frames: &Frames, slice: &Slice) -> Result<Flow> {
+        let Source::Relation(relation) = &flow.source else {
+            return Err(Error::unsupported(OPERATOR, "rows that are not in place"));
+        };
+        if slice.pairs >= u64::from(u32::MAX) {
+            return Err(Error::unsupported(format!("frames of {} rows", slice.pairs), "row numbers have 32 bits"));
+        }
+        let count = slice.end - slice.first;
+        let offsets = exclusive_scan_u32(&self.device, &*self.lengths(frames, slice.first, slice.end)?, count)?;
+        let frame_of = Arc::new(expand(&self.device, &offsets, count, slice.pairs)?);
+        let rows = positions(slice.pairs)?;
+        let (_, places) = materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
+            let frame_of = generator.params.pointer("const u32", &frame_of, 0);
+            let offsets = generator.params.borrowed("const u64", &offsets);
+            let low = generator.params.borrowed("const u32", &frames.low);
+            let first = generator.params.word("u64", slice.first);
+            let frame = out.let_("u32", format!("{frame_of}[row]"));
+            let place = out.let_("u32", format!("{low}[{first} + {frame}] + (u32)(row - {offsets}[{frame}])"));
+            Ok(vec![Value::new(DataType::UInt32, Repr::U32, place, None)])
+        })?;
+        let mut slot = u32_column(frame_of, 0, slice.pairs);
+        slot.stats = Stats { range: Some((0, i128::from(count) - 1)), ascending: true, ..Stats::default() };
+        let index = Index { rows: places[0].data.clone(), offset: 0, gaps: false };
+        let mut columns: Vec<_> = relation.columns.iter().map(|(_, column)| (0, column.clone())).collect();
+        columns.push((1, slot));
+        let fields = flow.schema().fields().iter().cloned();
+        let fields = fields.chain([Arc::new(Field::new("slot", DataType::UInt32, true))]).collect();
+        let schema = Arc::new(DFSchema::from_unqualified_fields(fields, Default::default())?);
+        let relation = Relation { rows: slice.pairs, indices: vec![Some(index), None], columns };
+        Ok(Flow::new(Source::Relation(relation), schema))
+    }
+
+    /// Counts (`i64`), of which those of no rows are null.
+    fn zero_where_null(&self, counts: &Column, valid: &Arc<Buffer>) -> Result<Arc<Buffer>> {
+        let rows = positions(counts.len as u64)?;
+        let (_, made) = materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
+            let repr = counts.repr();
+            let counted = generator.params.pointer(repr.const_device_type(), &counts.data, 0);
+            let valid = generator.params.pointer("const u8", valid, 0);
+            let count = out.let_(repr.device_type(), format!("{valid}[row] != 0 ? {counted}[row] : 0"));
+            Ok(vec![Value::new(counts.dtype.clone(), repr, count, None)])
+        })?;
+        Ok(made[0].data.clone())
+    }
+}
