@@ -121,6 +121,45 @@ struct ReduceMoments {
     static WF_DEVICE Result leave(Sum sum) { return sum.squares; }
 };
 
+struct WindowPoint {
+    f64 x;
+    f64 y;
+};
+
+struct WindowProducts {
+    f64 count;
+    f64 mean_x;
+    f64 mean_y;
+    f64 xx;  // sums of products of deviations from the means
+    f64 xy;
+    f64 yy;
+};
+
+// The same of points.
+struct ReduceProducts {
+    typedef WindowPoint Value;
+    typedef WindowProducts Sum;
+    typedef WindowProducts Result;
+    static WF_DEVICE Sum none() { return Sum{0, 0, 0, 0, 0, 0}; }
+    static WF_DEVICE Sum enter(Value value) { return Sum{1, value.x, value.y, 0, 0, 0}; }
+    static WF_DEVICE Sum join(Sum a, Sum b) {
+        if (a.count == 0) return b;
+        if (b.count == 0) return a;
+        const f64 count = a.count + b.count;
+        const f64 x = b.mean_x - a.mean_x;
+        const f64 y = b.mean_y - a.mean_y;
+        const f64 share = b.count / count;
+        const f64 weight = a.count * share;
+        return Sum{count,
+                   a.mean_x + x * share,
+                   a.mean_y + y * share,
+                   a.xx + b.xx + x * x * weight,
+                   a.xy + b.xy + x * y * weight,
+                   a.yy + b.yy + y * y * weight};
+    }
+    static WF_DEVICE Result leave(Sum sum) { return sum; }
+};
+
 // ---- running reductions ----
 
 struct WindowRun {

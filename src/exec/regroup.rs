@@ -13,8 +13,9 @@
 
 mod bits;
 mod collect;
+mod middle;
 mod ordered;
-mod regression;
+mod points;
 mod slots;
 
 use std::collections::HashMap;
@@ -23,8 +24,12 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, SortExpr, cast, lit, when};
-use datafusion::prelude::{col, isnan, sqrt};
+use datafusion::prelude::{col, sqrt};
 
+pub(super) use self::middle::Middle;
+pub(super) use self::ordered::Strings;
+pub(super) use self::points::of_points;
+use self::points::share;
 use super::aggregate::slot_bits;
 use super::run::{Runner, u32_column};
 use crate::codegen::{
@@ -36,7 +41,7 @@ use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::segment::{Segments, segments};
 use crate::ops::sort::{SortWord, argsort};
-use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind, Share};
+use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind};
 
 const OPERATOR: &str = "aggregate";
 
@@ -164,11 +169,9 @@ impl Runner {
                 let variance = share(col("xx"), of);
                 self.of_deviations(rows, call, if root { sqrt(variance) } else { variance })
             }
-            RegroupedKind::Covariance(of) => self.of_deviations(rows, call, share(col("xy"), of)),
-            RegroupedKind::Correlation => self.of_deviations(rows, call, correlation()?),
-            RegroupedKind::Regression(of) => self.of_deviations(rows, call, regression::regression(of)),
-            RegroupedKind::Median => self.median(rows, call),
-            RegroupedKind::Percentile(share) => self.percentile(rows, call, f64::from_bits(share)),
+            RegroupedKind::Points(of) => self.of_deviations(rows, call, of_points(of)?),
+            RegroupedKind::Median => self.middle(rows, call, Middle::Median),
+            RegroupedKind::Percentile(share) => self.middle(rows, call, Middle::Percentile(f64::from_bits(share))),
             RegroupedKind::Nth { place, skip_nulls } => self.nth(rows, call, place, skip_nulls),
             RegroupedKind::Bits(bits) => self.bits(rows, call, bits),
             RegroupedKind::Collect { distinct, skip_nulls } => self.collected(rows, call, distinct, skip_nulls),
@@ -251,34 +254,6 @@ impl Runner {
         let mut exprs = rows.keys();
         exprs.push(value);
         Ok(products.project(exprs, rows.schema_of(&[("value", F64)])?))
-    }
-
-    /// The middle row, or between the two middle rows, of each slot's rows sorted by value.
-    fn median(&self, rows: &Grouped, call: &RegroupedCall) -> Result<BySlot> {
-        let arg = &call.args[0];
-        let (relation, schema) = self.slots_and(rows, call, arg.clone().is_not_null(), std::slice::from_ref(arg))?;
-        let at = usize::from(rows.keyed);
-        let order = [(col("x0"), Direction::Ascending, NullsPlace::Last)];
-        self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
-            let low = out.let_("u32", format!("{order}[{begin} + ({end} - {begin} - 1) / 2]"));
-            let high = out.let_("u32", format!("{order}[{begin} + ({end} - {begin}) / 2]"));
-            let below = generator.load(&relation, at, &low, false, out);
-            let above = generator.load(&relation, at, &high, false, out);
-            let ctype = below.repr.device_type();
-            let (a, b) = (&below.code, &above.code);
-            let middle = match below.repr {
-                Repr::F32 | Repr::F64 => format!("({ctype})(({a} + {b}) / 2)"),
-                // Two of one sign may have a sum that does not fit, and two of different signs a half that is lost.
-                Repr::I128 => {
-                    format!("(({a} < 0) == ({b} < 0) ? {a} / 2 + {b} / 2 + ({a} % 2 + {b} % 2) / 2 : ({a} + {b}) / 2)")
-                }
-                _ => format!("({ctype})(((i128){a} + (i128){b}) / 2)"),
-            };
-            let code = out.let_(ctype, format!("{low} == {high} ? {a} : {middle}"));
-            let mut value = Value::new(call.dtype.clone(), below.repr, code, None);
-            value.range = below.range;
-            value
-        })
     }
 
     /// The rows that the call's filter and `keep` let pass, as columns `slot` (where there are keys), `x0`, `x1`, ….
@@ -445,7 +420,7 @@ fn with_slots(flow: &Flow, slots: &Arc<Buffer>, count: u64) -> Result<Flow> {
 }
 
 /// A schema of nullable columns.
-fn named(columns: Vec<(String, DataType)>) -> Result<DFSchemaRef> {
+pub(super) fn named(columns: Vec<(String, DataType)>) -> Result<DFSchemaRef> {
     let fields: Vec<_> = columns.into_iter().map(|(name, dtype)| Field::new(name, dtype, true)).collect();
     Ok(Arc::new(DFSchema::from_unqualified_fields(fields.into(), HashMap::new())?))
 }
@@ -476,33 +451,4 @@ fn bounded(source: Source, count: usize, bound: Option<f64>) -> Source {
         column.stats.magnitude = bound.map(|bound| bound * (1.0 + 1e-6)).filter(|bound| bound.is_finite());
     }
     Source::Relation(relation)
-}
-
-/// A sum of products of deviations as a variance or covariance; null where there are too few rows.
-fn share(sum: Expr, of: Share) -> Expr {
-    let (least, divisor) = match of {
-        Share::Population => (1.0, col("n")),
-        Share::Sample => (2.0, col("n") - lit(1.0)),
-    };
-    nothing_unless(col("n").gt_eq(lit(least)), sum / divisor)
-}
-
-fn nothing_unless(condition: Expr, value: Expr) -> Expr {
-    Expr::Case(datafusion::logical_expr::Case::new(
-        None,
-        vec![(Box::new(condition), Box::new(value))],
-        Some(Box::new(Expr::Literal(ScalarValue::Float64(None), None))),
-    ))
-}
-
-/// The correlation of `n` rows: NaN where both means are, null where it is not defined.
-fn correlation() -> Result<Expr> {
-    let unknown = isnan(col("mx")).or(isnan(col("my"))).or(col("n").lt(lit(2.0)));
-    let constant = col("xx").eq(lit(0.0)).or(col("yy").eq(lit(0.0)));
-    let null = Expr::Literal(ScalarValue::Float64(None), None);
-    let value = col("xy") / sqrt(col("xx")) / sqrt(col("yy"));
-    Ok(when(isnan(col("mx")).and(isnan(col("my"))), lit(f64::NAN))
-        .when(unknown, null.clone())
-        .when(constant, null)
-        .otherwise(value)?)
 }

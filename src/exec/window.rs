@@ -15,8 +15,10 @@
 mod arguments;
 mod frames;
 mod functions;
+mod lists;
 mod pairs;
 mod places;
+mod points;
 mod whole;
 
 use std::collections::HashMap;

@@ -43,6 +43,10 @@ pub(crate) enum Fold {
     Reduce(Reduction),
     /// `f64` → `f64`: the sum of squared deviations from the mean.
     Deviations,
+    /// Points of two `f64` → six: how many, the means of the first and of the second, and the sums of products of deviations from
+    /// them, first with first, first with second, second with second. Over frames only: partial ones of a tile, in the width of
+    /// six, do not fit the shared memory of a running reduction.
+    Products,
 }
 
 /// Which way a running reduction goes.
@@ -96,6 +100,7 @@ impl Fold {
         match self {
             Fold::Reduce(kind) => kind.entry(),
             Fold::Deviations => ("deviations", "wf::ReduceMoments"),
+            Fold::Products => ("products", "wf::ReduceProducts"),
         }
     }
 
@@ -103,6 +108,7 @@ impl Fold {
         match self {
             Fold::Reduce(kind) => kind.value_width(),
             Fold::Deviations => 8,
+            Fold::Products => 16,
         }
     }
 
@@ -110,6 +116,7 @@ impl Fold {
         match self {
             Fold::Reduce(kind) => kind.result_width(),
             Fold::Deviations => 24,
+            Fold::Products => 48,
         }
     }
 
@@ -117,6 +124,7 @@ impl Fold {
         match self {
             Fold::Reduce(kind) => kind.result_width(),
             Fold::Deviations => 8,
+            Fold::Products => 48,
         }
     }
 }
@@ -137,7 +145,8 @@ fn tree_source(fold: Fold) -> Source {
 
 pub(super) fn sources() -> Vec<Source> {
     let folds = Reduction::ALL.into_iter().map(Fold::Reduce).chain([Fold::Deviations]);
-    std::iter::once(source()).chain(folds.flat_map(|fold| [run_source(fold), tree_source(fold)])).collect()
+    let of_folds = folds.flat_map(|fold| [run_source(fold), tree_source(fold)]);
+    std::iter::once(source()).chain(of_folds).chain([tree_source(Fold::Products)]).collect()
 }
 
 /// The partitions and peers of `rows` rows, at least one, in `order` (`u32 × rows`) of the words.
@@ -187,6 +196,7 @@ pub(crate) fn running(
     bounds: &Bounds,
 ) -> Result<Buffer> {
     let rows = bounds.rows;
+    assert!(fold != Fold::Products, "products are of frames");
     check(fold, values, valid, rows);
     let tiles = tiles(rows, TILE);
     let carries = device.alloc(OPERATOR, tiles as usize * fold.partial_width())?;

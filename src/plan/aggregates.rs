@@ -56,9 +56,8 @@ pub(crate) enum RegroupedKind {
         of: Share,
         root: bool,
     },
-    Covariance(Share),
-    Correlation,
-    Regression(Regression),
+    /// Of the points that two arguments are.
+    Points(Points),
     Median,
     /// The value at a share (the bits of a float from 0 to 1) of the way through the sorted values.
     Percentile(u64),
@@ -82,9 +81,12 @@ pub(crate) enum RegroupedKind {
     },
 }
 
-/// What is asked of the line through points: of the second argument, which explains, and the first, which is explained.
+/// What is asked of points, and of the line through them: of the second argument, which explains, and the first, which is
+/// explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Regression {
+pub(crate) enum Points {
+    Covariance(Share),
+    Correlation,
     Slope,
     Intercept,
     /// The square of the correlation.
@@ -213,17 +215,17 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         "var_pop" => RegroupedKind::Variance { of: Share::Population, root: false },
         "stddev" => RegroupedKind::Variance { of: Share::Sample, root: true },
         "stddev_pop" => RegroupedKind::Variance { of: Share::Population, root: true },
-        "covar_samp" => RegroupedKind::Covariance(Share::Sample),
-        "covar_pop" => RegroupedKind::Covariance(Share::Population),
-        "corr" => RegroupedKind::Correlation,
-        "regr_slope" => RegroupedKind::Regression(Regression::Slope),
-        "regr_intercept" => RegroupedKind::Regression(Regression::Intercept),
-        "regr_r2" => RegroupedKind::Regression(Regression::Determination),
-        "regr_avgx" => RegroupedKind::Regression(Regression::MeanExplaining),
-        "regr_avgy" => RegroupedKind::Regression(Regression::MeanExplained),
-        "regr_sxx" => RegroupedKind::Regression(Regression::SquaresExplaining),
-        "regr_syy" => RegroupedKind::Regression(Regression::SquaresExplained),
-        "regr_sxy" => RegroupedKind::Regression(Regression::Products),
+        "covar_samp" => RegroupedKind::Points(Points::Covariance(Share::Sample)),
+        "covar_pop" => RegroupedKind::Points(Points::Covariance(Share::Population)),
+        "corr" => RegroupedKind::Points(Points::Correlation),
+        "regr_slope" => RegroupedKind::Points(Points::Slope),
+        "regr_intercept" => RegroupedKind::Points(Points::Intercept),
+        "regr_r2" => RegroupedKind::Points(Points::Determination),
+        "regr_avgx" => RegroupedKind::Points(Points::MeanExplaining),
+        "regr_avgy" => RegroupedKind::Points(Points::MeanExplained),
+        "regr_sxx" => RegroupedKind::Points(Points::SquaresExplaining),
+        "regr_syy" => RegroupedKind::Points(Points::SquaresExplained),
+        "regr_sxy" => RegroupedKind::Points(Points::Products),
         "median" => RegroupedKind::Median,
         "approx_median" => RegroupedKind::Percentile(0.5f64.to_bits()),
         "percentile_cont" | "approx_percentile_cont" => RegroupedKind::Percentile(share(call)?.to_bits()),
@@ -242,7 +244,7 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
     }
     let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
     // Behind the argument stand constants that the kind has taken, but for a pair of arguments.
-    let pair = matches!(kind, RegroupedKind::Covariance(_) | RegroupedKind::Correlation | RegroupedKind::Regression(_));
+    let pair = matches!(kind, RegroupedKind::Points(_));
     let constants = !pair && call.params.args.len() > 1;
     let args = if constants { call.params.args[..1].to_vec() } else { call.params.args.clone() };
     let between = match (kind, call.params.args.get(1)) {
@@ -258,9 +260,7 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
     }
     let fits = match kind {
         RegroupedKind::Variance { .. } => types == [DataType::Float64],
-        RegroupedKind::Covariance(_) | RegroupedKind::Correlation | RegroupedKind::Regression(_) => {
-            types == [DataType::Float64, DataType::Float64]
-        }
+        RegroupedKind::Points(_) => types == [DataType::Float64, DataType::Float64],
         RegroupedKind::Percentile(_) => types[0] == dtype && types[0].is_numeric() && !types[0].is_decimal(),
         RegroupedKind::Nth { .. } => types.len() == 1,
         RegroupedKind::Bits(_) => types.len() == 1 && types[0] == dtype && dtype.is_integer(),

@@ -13,7 +13,7 @@ mod subquery;
 mod support;
 mod window;
 
-pub(crate) use aggregates::{Bits, DeviceAggregate, Regression, RegroupedCall, RegroupedKind, Share, device_aggregate};
+pub(crate) use aggregates::{Bits, DeviceAggregate, Points, RegroupedCall, RegroupedKind, Share, device_aggregate};
 pub(crate) use cut::{Cut, cut, explain};
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use node::{DeviceNode, Planner};

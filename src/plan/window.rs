@@ -8,7 +8,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_planner::is_window_frame_bound_valid;
 
-use super::aggregates::{DeviceAggregate, RegroupedCall, RegroupedKind, Share, device_aggregate};
+use super::aggregates::{Bits, DeviceAggregate, RegroupedCall, RegroupedKind, Share, device_aggregate};
 use super::support::unsupported_order;
 use crate::codegen::{AggregateCall, unsupported};
 
@@ -60,6 +60,12 @@ pub(crate) enum WindowKind {
         filter: Option<Expr>,
         of: Share,
         root: bool,
+    },
+    /// The bits of integers.
+    Bits {
+        arg: Expr,
+        filter: Option<Expr>,
+        bits: Bits,
     },
     /// What needs the rows of its frame more than once, or in an order.
     Regrouped(RegroupedCall),
@@ -131,7 +137,9 @@ impl WindowKind {
         match self {
             WindowKind::Shift { arg, .. } | WindowKind::Place { arg, .. } => vec![arg],
             WindowKind::Aggregate(call) => call.arg.iter().chain(&call.filter).collect(),
-            WindowKind::Variance { arg, filter, .. } => std::iter::once(arg).chain(filter).collect(),
+            WindowKind::Variance { arg, filter, .. } | WindowKind::Bits { arg, filter, .. } => {
+                std::iter::once(arg).chain(filter).collect()
+            }
             WindowKind::Regrouped(call) => call.args.iter().chain(&call.filter).collect(),
             _ => vec![],
         }
@@ -183,6 +191,7 @@ pub(crate) fn device_window(expr: &Expr, schema: &DFSchema) -> Result<WindowCall
     let frame = match &function {
         WindowKind::Aggregate(_)
         | WindowKind::Variance { .. }
+        | WindowKind::Bits { .. }
         | WindowKind::Regrouped(_)
         | WindowKind::Place { .. } => frame(&params.window_frame, &keys.order, schema)?,
         // They do not look at the frame, which may then be of any kind.
@@ -199,13 +208,21 @@ fn aggregate(call: &WindowFunction, schema: &DFSchema) -> Result<WindowKind, Str
     let over_group = AggregateFunction::new_udf(function.clone(), args, params.distinct, filter, vec![], nulls);
     match device_aggregate(&Expr::AggregateFunction(over_group), schema)? {
         DeviceAggregate::Fused(call) => Ok(WindowKind::Aggregate(call)),
-        DeviceAggregate::Regrouped(RegroupedCall {
-            kind: RegroupedKind::Variance { of, root }, args, filter, ..
-        }) => {
-            let [arg] = <[Expr; 1]>::try_from(args).map_err(|_| "a variance has one argument")?;
-            Ok(WindowKind::Variance { arg, filter, of, root })
+        DeviceAggregate::Regrouped(call) => {
+            let RegroupedCall { kind, args, filter, .. } = &call;
+            let (arg, filter) = (args[0].clone(), filter.clone());
+            Ok(match *kind {
+                RegroupedKind::Variance { of, root } => WindowKind::Variance { arg, filter, of, root },
+                RegroupedKind::Bits(bits) => WindowKind::Bits { arg, filter, bits },
+                RegroupedKind::Place { last, skip_nulls } if filter.is_none() => {
+                    WindowKind::Place { arg, at: if last { -1 } else { 1 }, skip_nulls }
+                }
+                RegroupedKind::Nth { place, skip_nulls } if filter.is_none() => {
+                    WindowKind::Place { arg, at: place, skip_nulls }
+                }
+                _ => WindowKind::Regrouped(call),
+            })
         }
-        DeviceAggregate::Regrouped(call) => Ok(WindowKind::Regrouped(call)),
     }
 }
 

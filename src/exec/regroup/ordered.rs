@@ -1,45 +1,18 @@
-//! Aggregates that read a group's rows in an order: percentiles, the value in some place, strings one after the other.
+//! Aggregates that read a group's rows in an order: the value in some place, strings one after the other.
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchemaRef;
 use datafusion::logical_expr::{Expr, SortExpr, lit};
 use datafusion::prelude::col;
 
 use super::{BySlot, Grouped};
-use crate::codegen::{Direction, Emitter, NullsPlace, Value};
+use crate::codegen::{Direction, Emitter, Generator, NullsPlace, Value};
 use crate::column::{Relation, Repr};
 use crate::error::Result;
 use crate::exec::run::Runner;
 use crate::plan::RegroupedCall;
 
-/// Parts of the distance of two values that a percentile may lie at between them, as DataFusion has it.
-const PARTS: f64 = 1_000_000.0;
-
 impl Runner {
-    /// The value at a share of the way through each slot's rows sorted by value, or between two.
-    pub(super) fn percentile(&self, rows: &Grouped, call: &RegroupedCall, share: f64) -> Result<BySlot> {
-        let arg = &call.args[0];
-        let (relation, schema) = self.slots_and(rows, call, arg.clone().is_not_null(), std::slice::from_ref(arg))?;
-        let at = usize::from(rows.keyed);
-        let order = [(col("x0"), Direction::Ascending, NullsPlace::Last)];
-        self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
-            let share = generator.params.word("u64", share.to_bits());
-            let place = out.let_("f64", format!("fmul(double_of_bits({share}), (f64)({end} - {begin} - 1))"));
-            let low = out.let_("u32", format!("{order}[{begin} + (u32)floor({place})]"));
-            let high = out.let_("u32", format!("{order}[{begin} + (u32)ceil({place})]"));
-            let below = generator.load(&relation, at, &low, false, out);
-            let above = generator.load(&relation, at, &high, false, out);
-            let ctype = below.repr.device_type();
-            let (a, b) = (&below.code, &above.code);
-            let weight = format!("fdiv((f64)(u64)fmul(fsub({place}, floor({place})), {PARTS:?}), {PARTS:?})");
-            let weight = out.let_("f64", weight);
-            let between = format!("fadd((f64){a}, fmul(fsub((f64){b}, (f64){a}), {weight}))");
-            let code = out.let_(ctype, format!("{low} == {high} || {weight} == 0 ? {a} : ({ctype}){between}"));
-            let mut value = Value::new(call.dtype.clone(), below.repr, code, None);
-            value.range = below.range;
-            value
-        })
-    }
-
     /// The value of the row `place` from the first (1) or the last (−1) of each slot, in the order asked for.
     pub(super) fn nth(&self, rows: &Grouped, call: &RegroupedCall, place: i64, skip_nulls: bool) -> Result<BySlot> {
         let arg = &call.args[0];
@@ -65,34 +38,13 @@ impl Runner {
     /// The strings of each slot one after the other, in the order asked for, with `between` between them.
     pub(super) fn joined_strings(&self, rows: &Grouped, call: &RegroupedCall, between: &Expr) -> Result<BySlot> {
         let Ordered { relation, schema, order } = self.in_order(rows, call, call.args[0].clone().is_not_null())?;
-        let at = usize::from(rows.keyed);
+        let strings = Strings { relation: &relation, at: usize::from(rows.keyed), between, dtype: &call.dtype };
         let mut failed = None;
-        let joined = self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
-            let between = generator.expr(between, out).map(|value| out.let_("view", value.code));
-            let between = between.unwrap_or_else(|error| {
+        let joined = self.runs(rows, &relation, &schema, &order, |generator, out, order, run| {
+            strings.joined(run, |place| format!("{order}[{place}]"), generator, out).unwrap_or_else(|error| {
                 failed = Some(error);
-                "view{0, 0, 0}".into()
-            });
-            generator.make_text();
-            let length = out.fresh();
-            out.line(format!("u64 {length} = (u64)({end} - {begin} - 1) * {between}.length;"));
-            let mut each = |out: &mut Emitter, body: &dyn Fn(&str) -> String| {
-                out.line(format!("for (u32 i = {begin}; i < {end}; i++) {{"));
-                let row = out.let_("u32", format!("{order}[i]"));
-                let value = generator.load(&relation, at, &row, false, out);
-                let text = out.let_("view", value.code);
-                out.line(body(&text));
-                out.line("}");
-            };
-            each(out, &|text| format!("{length} += {text}.length;"));
-            let whole = out.fresh();
-            out.line(format!("text_writer {whole}(arena, {length});"));
-            each(out, &|text| {
-                format!(
-                    "if (i != {begin}) {whole}.put({between}, 0, {between}.length);\n{whole}.put({text}, 0, {text}.length);"
-                )
-            });
-            Value::new(call.dtype.clone(), Repr::View, format!("{whole}.out"), None)
+                Value::new(call.dtype.clone(), Repr::View, "view{0, 0, 0}", None)
+            })
         });
         match failed {
             Some(error) => Err(error),
@@ -115,6 +67,50 @@ pub(super) struct Ordered {
     pub(super) relation: Relation,
     pub(super) schema: DFSchemaRef,
     pub(super) order: Vec<(Expr, Direction, NullsPlace)>,
+}
+
+/// A column of strings, to be put one after the other.
+pub(in crate::exec) struct Strings<'a> {
+    pub(in crate::exec) relation: &'a Relation,
+    /// Where the column is in the relation.
+    pub(in crate::exec) at: usize,
+    /// What stands between them, a constant.
+    pub(in crate::exec) between: &'a Expr,
+    pub(in crate::exec) dtype: &'a DataType,
+}
+
+impl Strings<'_> {
+    /// Those of the places from `begin` up to `end` (names of `u32`), which are rows as `row_at` says. Of no place it is empty.
+    pub(in crate::exec) fn joined(
+        &self,
+        [begin, end]: [&str; 2],
+        row_at: impl Fn(&str) -> String,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> Result<Value> {
+        let between = generator.expr(self.between, out)?;
+        let between = out.let_("view", between.code);
+        generator.make_text();
+        let length = out.fresh();
+        out.line(format!("u64 {length} = {begin} < {end} ? (u64)({end} - {begin} - 1) * {between}.length : 0;"));
+        let mut each = |out: &mut Emitter, body: &dyn Fn(&str) -> String| {
+            out.line(format!("for (u32 i = {begin}; i < {end}; i++) {{"));
+            let row = out.let_("u32", row_at("i"));
+            let value = generator.load(self.relation, self.at, &row, false, out);
+            let text = out.let_("view", value.code);
+            out.line(body(&text));
+            out.line("}");
+        };
+        each(out, &|text| format!("{length} += {text}.length;"));
+        let whole = out.fresh();
+        out.line(format!("text_writer {whole}(arena, {length});"));
+        each(out, &|text| {
+            format!(
+                "if (i != {begin}) {whole}.put({between}, 0, {between}.length);\n{whole}.put({text}, 0, {text}.length);"
+            )
+        });
+        Ok(Value::new(self.dtype.clone(), Repr::View, format!("{whole}.out"), None))
+    }
 }
 
 /// The key that the column behind the argument's holds.

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::exec::run::Runner;
 use crate::ops::sort::{SortWord, argsort};
 use crate::ops::window::{Fold, Reduction, Toward, over_frames, running};
-use crate::plan::{Bound, Frame, WindowCall, WindowKind};
+use crate::plan::{Bits, Bound, Frame, WindowCall, WindowKind};
 
 /// An argument in the order of the sorted rows, in a type that a reduction takes; null where the call's filter does not hold.
 pub(super) struct Feed {
@@ -41,6 +41,7 @@ enum Purpose {
     Sum,
     Extremum,
     Variance,
+    Bits,
 }
 
 /// What a feed's values are.
@@ -51,6 +52,8 @@ pub(super) enum FeedKind {
     Sum(Reduction),
     /// Floats.
     Real,
+    /// Words of bits.
+    Bits,
     /// Reduced thus to the least and the greatest, whose value is then found thus.
     Extremum(Reduction, Reduction, Origin),
 }
@@ -88,10 +91,12 @@ pub(super) enum Way {
 
 impl Way {
     fn of(frame: &Frame, fold: Fold) -> Way {
-        // Wrapping sums are exact; of floats a difference would lose what a large value hid, and infinities.
+        // Wrapping sums are exact, and what is added bit by bit is taken away so; of floats a difference would lose what a large value hid, and infinities.
         let exact = matches!(
             fold,
-            Fold::Reduce(Reduction::SumI64 | Reduction::SumI64Wide | Reduction::SumI128 | Reduction::Count)
+            Fold::Reduce(
+                Reduction::SumI64 | Reduction::SumI64Wide | Reduction::SumI128 | Reduction::XorU64 | Reduction::Count
+            )
         );
         match (frame.start, frame.end) {
             (Bound::Unbounded, _) => Way::AtEnd,
@@ -134,6 +139,9 @@ fn wanted(call: &WindowCall) -> Option<Wanted> {
         WindowKind::Variance { arg, filter, .. } => {
             Wanted { arg: Some(arg.clone()), filter: filter.clone(), purpose: Purpose::Variance }
         }
+        WindowKind::Bits { arg, filter, .. } => {
+            Wanted { arg: Some(arg.clone()), filter: filter.clone(), purpose: Purpose::Bits }
+        }
         WindowKind::Shift { arg, skip_nulls: true, .. } | WindowKind::Place { arg, skip_nulls: true, .. } => {
             Wanted { arg: Some(arg.clone()), filter: None, purpose: Purpose::Presence }
         }
@@ -162,6 +170,11 @@ pub(super) fn fold_of(call: &WindowCall, feed: &Feed) -> Option<Fold> {
             Some(Fold::Reduce(*sum))
         }
         (WindowKind::Variance { .. }, _) => Some(Fold::Deviations),
+        (WindowKind::Bits { bits, .. }, _) => Some(Fold::Reduce(match bits {
+            Bits::And => Reduction::AndU64,
+            Bits::Or => Reduction::OrU64,
+            Bits::Xor => Reduction::XorU64,
+        })),
         _ => None,
     }
 }
@@ -246,7 +259,10 @@ impl Runner {
         for call in calls {
             let Some(at) = feed_of(feeds, call) else { continue };
             let feed = &feeds[at];
-            let reduces = matches!(call.function, WindowKind::Aggregate(_) | WindowKind::Variance { .. });
+            let reduces = matches!(
+                call.function,
+                WindowKind::Aggregate(_) | WindowKind::Variance { .. } | WindowKind::Bits { .. }
+            );
             let counted = if reduces { call.frame } else { UP_TO_ROW };
             let count = feed.valid.as_ref().map(|_| (COUNT, counted));
             let reduction = fold_of(call, feed).map(|fold| (fold, call.frame));
@@ -320,6 +336,11 @@ fn shaped(
     let is_float = matches!(value.repr, Repr::F32 | Repr::F64);
     let (kind, made) = match purpose {
         Purpose::Variance => (FeedKind::Real, real()),
+        Purpose::Bits => {
+            let signed = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
+            let bits = out.let_("u64", format!("(u64)({signed}){}", value.code));
+            (FeedKind::Bits, Value::new(DataType::UInt64, Repr::U64, bits, valid.clone()))
+        }
         Purpose::Sum if is_float => (FeedKind::Sum(Reduction::SumF64), real()),
         Purpose::Sum => {
             let most = low.unsigned_abs().max(high.unsigned_abs());

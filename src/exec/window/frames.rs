@@ -39,9 +39,16 @@ impl Runner {
         if [frame.start, frame.end] == [Bound::Unbounded; 2] {
             return self.of_partition(sorted, call);
         }
+        if let RegroupedKind::Points(of) = call.kind {
+            return self.points_of_frames(sorted, frame, call, of);
+        }
         let frames = self.frames(sorted, frame)?;
         let (flow, call) = self.kept(sorted, call, &frames)?;
-        let column = self.of_pairs(&flow, &frames, &call)?;
+        let column = match call.kind {
+            RegroupedKind::Collect { distinct: false, .. } => self.lists_of_frames(&flow, &frames, &call)?,
+            RegroupedKind::Join => self.strings_of_frames(&flow, &frames, &call)?,
+            _ => self.of_pairs(&flow, &frames, &call)?,
+        };
         self.beside_frames(frames, column, sorted.rows())
     }
 

@@ -92,6 +92,7 @@ impl Results<'_> {
             }
             WindowKind::Aggregate(aggregate) => self.aggregate(call, aggregate, generator, out)?,
             WindowKind::Variance { of, root, .. } => self.variance(call, *of, *root, generator, out),
+            WindowKind::Bits { .. } => self.bits(call, generator, out)?,
             WindowKind::Regrouped(_) => return Err(Error::unsupported(OPERATOR, "of rows in an order, by one kernel")),
         })
     }
@@ -302,6 +303,19 @@ impl Results<'_> {
         Value::new(call.dtype.clone(), Repr::F64, code, Some(valid))
     }
 
+    fn bits(&mut self, call: &WindowCall, generator: &mut Generator<'_>, out: &mut Emitter) -> Result<Value> {
+        let feeds = self.feeds;
+        let at = feed_of(feeds, call).ok_or_else(|| Error::unsupported(OPERATOR, "bits of nothing"))?;
+        let fold = fold_of(call, &feeds[at]).ok_or_else(|| Error::unsupported(OPERATOR, "bits of another type"))?;
+        let repr =
+            Repr::of(&call.dtype).ok_or_else(|| Error::unsupported(OPERATOR, format!("bits of {}", call.dtype)))?;
+        let count = self.count(call, generator, out);
+        let reduced = self.reduced(at, fold, &call.frame, "u64", generator, out);
+        let valid = (!is_never_empty(&feeds[at], &call.frame)).then(|| out.let_("bool", format!("{count} != 0")));
+        let code = out.let_(repr.device_type(), format!("({}){reduced}", repr.device_type()));
+        Ok(Value::new(call.dtype.clone(), repr, code, valid))
+    }
+
     /// How many rows of the frame count (`i64`).
     fn count(&mut self, call: &WindowCall, generator: &mut Generator<'_>, out: &mut Emitter) -> String {
         if let Some(feed) = feed_of(self.feeds, call)
@@ -334,6 +348,9 @@ impl Results<'_> {
             Way::AtEnd => format!("{results}[{high} - 1]"),
             Way::AtStart => format!("{results}[{low}]"),
             Way::OfFrame(_) => format!("{results}[row]"),
+            Way::Difference if fold == Fold::Reduce(Reduction::XorU64) => {
+                format!("({results}[{high} - 1] ^ ({low} > {begin} ? {results}[{low} - 1] : 0ull))")
+            }
             Way::Difference => {
                 format!("wrap_sub<{ctype}>({results}[{high} - 1], {low} > {begin} ? {results}[{low} - 1] : ({ctype})0)")
             }
@@ -360,7 +377,9 @@ fn search(counts: &str, [low, high]: [&str; 2], number: &str, out: &mut Emitter)
 /// The type of a reduction's results.
 fn result_type(fold: Fold) -> (&'static str, Repr) {
     let repr = match fold {
-        Fold::Deviations | Fold::Reduce(Reduction::SumF64 | Reduction::MinF64 | Reduction::MaxF64) => Repr::F64,
+        Fold::Deviations | Fold::Products | Fold::Reduce(Reduction::SumF64 | Reduction::MinF64 | Reduction::MaxF64) => {
+            Repr::F64
+        }
         Fold::Reduce(
             Reduction::MinU64 | Reduction::MaxU64 | Reduction::AndU64 | Reduction::OrU64 | Reduction::XorU64,
         ) => Repr::U64,

@@ -1,0 +1,88 @@
+//! Medians and percentiles: a value of the sorted ones, or between two that stand next to each other.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::prelude::col;
+
+use super::{BySlot, Grouped};
+use crate::codegen::{Direction, Emitter, Generator, NullsPlace, Value};
+use crate::column::Repr;
+use crate::error::Result;
+use crate::exec::run::Runner;
+use crate::plan::RegroupedCall;
+
+/// Parts of the distance of two values that a percentile may lie at between them, as DataFusion has it.
+const PARTS: f64 = 1_000_000.0;
+
+/// Which value of sorted ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::exec) enum Middle {
+    Median,
+    /// At a share of the way from the first to the last.
+    Percentile(f64),
+}
+
+/// Places among sorted values, as names: those that the value lies between, and for percentiles how near to the upper one.
+pub(in crate::exec) struct Between {
+    pub(in crate::exec) low: String,
+    pub(in crate::exec) high: String,
+    weight: Option<String>,
+}
+
+impl Middle {
+    /// The places (`u32`) among `count` values, the name of a number that is not 0.
+    pub(in crate::exec) fn places(self, count: &str, generator: &mut Generator<'_>, out: &mut Emitter) -> Between {
+        let Middle::Percentile(share) = self else {
+            let low = out.let_("u32", format!("({count} - 1) / 2"));
+            return Between { low, high: out.let_("u32", format!("{count} / 2")), weight: None };
+        };
+        let share = generator.params.word("u64", share.to_bits());
+        let place = out.let_("f64", format!("fmul(double_of_bits({share}), (f64)({count} - 1))"));
+        let low = out.let_("u32", format!("(u32)floor({place})"));
+        let high = out.let_("u32", format!("(u32)ceil({place})"));
+        let weight = format!("fdiv((f64)(u64)fmul(fsub({place}, floor({place})), {PARTS:?}), {PARTS:?})");
+        Between { low, high, weight: Some(out.let_("f64", weight)) }
+    }
+}
+
+impl Between {
+    /// What lies there, between the values at the two places.
+    pub(in crate::exec) fn value(&self, dtype: &DataType, below: &Value, above: &Value, out: &mut Emitter) -> Value {
+        let ctype = below.repr.device_type();
+        let (a, b) = (&below.code, &above.code);
+        let between = match (&self.weight, below.repr) {
+            (Some(weight), _) => {
+                let between = format!("fadd((f64){a}, fmul(fsub((f64){b}, (f64){a}), {weight}))");
+                format!("({weight} == 0 ? {a} : ({ctype}){between})")
+            }
+            (None, Repr::F32 | Repr::F64) => format!("({ctype})(({a} + {b}) / 2)"),
+            // Two of one sign may have a sum that does not fit, and two of different signs a half that is lost.
+            (None, Repr::I128) => {
+                format!("(({a} < 0) == ({b} < 0) ? {a} / 2 + {b} / 2 + ({a} % 2 + {b} % 2) / 2 : ({a} + {b}) / 2)")
+            }
+            (None, _) => format!("({ctype})(((i128){a} + (i128){b}) / 2)"),
+        };
+        let code = out.let_(ctype, format!("{} == {} ? {a} : {between}", self.low, self.high));
+        let mut value = Value::new(dtype.clone(), below.repr, code, None);
+        value.range = below.range;
+        value
+    }
+}
+
+impl Runner {
+    /// The value in the middle of each slot's rows sorted by value.
+    pub(super) fn middle(&self, rows: &Grouped, call: &RegroupedCall, middle: Middle) -> Result<BySlot> {
+        let arg = &call.args[0];
+        let (relation, schema) = self.slots_and(rows, call, arg.clone().is_not_null(), std::slice::from_ref(arg))?;
+        let at = usize::from(rows.keyed);
+        let order = [(col("x0"), Direction::Ascending, NullsPlace::Last)];
+        self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
+            let count = out.let_("u32", format!("{end} - {begin}"));
+            let between = middle.places(&count, generator, out);
+            let [below, above] = [&between.low, &between.high].map(|place| {
+                let row = out.let_("u32", format!("{order}[{begin} + {place}]"));
+                generator.load(&relation, at, &row, false, out)
+            });
+            between.value(&call.dtype, &below, &above, out)
+        })
+    }
+}
