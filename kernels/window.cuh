@@ -141,7 +141,11 @@ struct ReduceProducts {
     typedef WindowProducts Sum;
     typedef WindowProducts Result;
     static WF_DEVICE Sum none() { return Sum{0, 0, 0, 0, 0, 0}; }
-    static WF_DEVICE Sum enter(Value value) { return Sum{1, value.x, value.y, 0, 0, 0}; }
+    // NaN and infinities deviate by NaN, even alone, and whatever is joined with what.
+    static WF_DEVICE Sum enter(Value value) {
+        const f64 x = value.x - value.x, y = value.y - value.y;
+        return Sum{1, value.x, value.y, x, x + y, y};
+    }
     static WF_DEVICE Sum join(Sum a, Sum b) {
         if (a.count == 0) return b;
         if (b.count == 0) return a;

@@ -7,7 +7,8 @@
 //!   reductions  sums and counts are differences of running ones; extrema and sums of floats are running where a frame
 //!               begins or ends with the partition, else from a tree
 //!   results     one kernel for all functions
-//!   pairs       what needs the rows of a frame more than once, or in an order, by itself: of each row and each of its frame
+//!   the rest    what needs a frame's rows more than once, or in an order (`frames.rs`): lists are views of the sorted rows; medians
+//!               and numbers of distinct values descend through the bits of ranks; else from pairs of a frame and its rows
 //! ```
 //!
 //! The rows stay in the order of the last sort; their other columns are fetched by the pipeline that reads them.
@@ -19,6 +20,7 @@ mod lists;
 mod pairs;
 mod places;
 mod points;
+mod ranks;
 mod whole;
 
 use std::collections::HashMap;

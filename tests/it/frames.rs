@@ -1,7 +1,14 @@
 //! Aggregates over frames that need the rows of a frame more than once, or in an order.
 
-use crate::differential::{Pair, run};
-use crate::tables::{Shape, Values};
+use std::sync::Arc;
+
+use datafusion::functions_aggregate::expr_fn as aggregates;
+use warpframe::ErrorKind;
+use warpframe::arrow::array::*;
+use warpframe::prelude::*;
+
+use crate::differential::{Cell, Pair, Rows, builder, run};
+use crate::tables::{Shape, Values, columns};
 
 /// Frames that the CPU engine can shrink, for aggregates from which it can take rows away.
 const SLIDING: [&str; 6] = [
@@ -104,7 +111,7 @@ fn check_joined(calls: &[&str]) {
                     .collect::<Vec<_>>()
                     .join(", ")
             };
-            let over = list(&|call| format!("{} OVER w", call.replace('#', "").replace('@', "")));
+            let over = list(&|call| format!("{} OVER w", call.replace(['#', '@'], "")));
             let found = format!(
                 "SELECT id, {over} FROM t WINDOW w AS (PARTITION BY {partition} ORDER BY id ROWS BETWEEN {} AND {})",
                 bound(low),
@@ -122,4 +129,108 @@ fn check_joined(calls: &[&str]) {
             pair.rows_agree(&expected, &result, &found);
         }
     }
+}
+
+#[test]
+fn frames_of_more_rows_than_a_slice() {
+    let pair = Pair::of(Shape::random(6000, 90).batches());
+    pair.check_all(&[
+        "SELECT id, sum(DISTINCT w) OVER w AS a, array_sort(array_agg(DISTINCT k2) OVER w) AS l, median(x) OVER w AS m FROM t WINDOW w AS (ORDER BY b)",
+        "SELECT id, sum(DISTINCT k2) OVER w AS a, count(DISTINCT w) OVER w AS c FROM t WINDOW w AS (ORDER BY b GROUPS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)",
+    ]);
+}
+
+/// A column of each name, one row for each value of the first.
+fn table(floats: &[f64]) -> Pair {
+    Pair::of(columns(vec![
+        ("id", Arc::new(Int64Array::from_iter_values(0..floats.len() as i64)) as ArrayRef),
+        ("x", Arc::new(Float64Array::from(floats.to_vec()))),
+        ("y", Arc::new(Float64Array::from_iter_values((0..floats.len()).map(|i| i as f64 * 2.0)))),
+        (
+            "s",
+            Arc::new(StringArray::from_iter_values(
+                (0..floats.len()).map(|i| ["é", "", "a long word, and more of it"][i % 3]),
+            )),
+        ),
+    ]))
+}
+
+fn cells(pair: &Pair, sql: &str) -> Vec<Cell> {
+    let rows = Rows::of(&run(&pair.device, sql).unwrap_or_else(|error| panic!("{error}\n  {sql}"))).rows;
+    rows.into_iter().map(|mut row| row.remove(0)).collect()
+}
+
+#[test]
+fn nan_and_zeros_of_frames() {
+    let pair = table(&[f64::NAN, 1.0, -0.0, 0.0, f64::INFINITY, 2.0, f64::NAN]);
+    let over = "OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t ORDER BY id";
+    let counts = [1, 2, 2, 1, 2, 2, 2].map(Cell::Int);
+    assert_eq!(cells(&pair, &format!("SELECT count(DISTINCT x) {over}")), counts);
+    let inside = |call: &str| format!("{:?}", cells(&pair, &format!("SELECT {call} {over}")));
+    let nan = f64::NAN;
+    // NaN is the greatest.
+    let floats = |of: [f64; 7]| format!("{:?}", of.map(Cell::Float));
+    let highest = [nan, nan, 1.0, 0.0, f64::INFINITY, f64::INFINITY, nan];
+    assert_eq!(inside("percentile_cont(x, 1.0)"), floats(highest));
+    // Where a NaN leaves a frame nothing of it stays.
+    let expected = [nan, nan, -0.5, 0.0, nan, nan, nan];
+    let agree = |(found, expected): (&Cell, f64)| match found {
+        Cell::Float(found) => *found == expected || found.is_nan() && expected.is_nan(),
+        _ => false,
+    };
+    let found = cells(&pair, &format!("SELECT covar_pop(x, y) {over}"));
+    assert!(found.iter().zip(expected).all(agree), "{found:?}");
+}
+
+#[test]
+fn lists_of_frames_are_columns_like_others() {
+    let pair = Pair::of(Shape::random(1500, 91).batches());
+    let lists = "SELECT id, k, array_agg(s) OVER (PARTITION BY k ORDER BY id ROWS 3 PRECEDING) AS l FROM t";
+    pair.check_all(&[
+        &format!("SELECT id, array_length(l), l[1], l[-1] FROM ({lists})"),
+        &format!("SELECT id, unnest(l) AS e FROM ({lists})"),
+        &format!("SELECT l, count(*) FROM ({lists}) GROUP BY l"),
+        "SELECT id, array_agg(l) OVER (ORDER BY id ROWS 1 PRECEDING) AS ll FROM (SELECT id, [k, k2] AS l FROM t)",
+        "SELECT id, array_agg(l) OVER (PARTITION BY k ORDER BY id) AS ll FROM (SELECT id, k, {'a': s, 'b': [x]} AS l FROM t)",
+        "SELECT id, array_agg(DISTINCT k2 % 3) FILTER (WHERE false) OVER (ORDER BY id) AS l FROM t",
+        "SELECT id, array_agg(sv) IGNORE NULLS OVER (PARTITION BY b ORDER BY id ROWS 2 PRECEDING) AS l FROM t",
+    ]);
+}
+
+#[test]
+fn frames_of_verbs() {
+    let pair = Pair::of(Shape::random(900, 92).batches());
+    pair.check_frame("windows", |session| {
+        let distinct = over(count_distinct(col("s")), [col("k")], [asc(col("id"))]);
+        let last = over(aggregates::last_value(col("x"), vec![]), [col("k")], [asc(col("id"))]);
+        let second = aggregates::nth_value(col("s"), 2, vec![]).filter(col("b")).build()?;
+        let second = over(second, [col("k")], [asc(col("id"))]);
+        let list = over(aggregates::array_agg(col("k2")), [col("b")], [desc(col("id"))]);
+        let middle = over(median(col("m")), [], [desc(col("id"))]);
+        let columns = [distinct.alias("distinct"), last.alias("last"), second.alias("second")];
+        let columns = columns.into_iter().chain([list.alias("list"), middle.alias("middle")]);
+        session.table("t")?.select([col("id"), col("k")].into_iter().chain(columns))
+    });
+}
+
+#[test]
+fn frames_of_very_many_rows_together_are_the_cpus() {
+    let table = |session: &Session| {
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..186_000));
+        let values: ArrayRef = Arc::new(Int64Array::from_iter_values((0..186_000).map(|i| i % 7)));
+        session.register_batches("t", columns(vec![("id", ids), ("v", values)])).expect("a table");
+    };
+    let sql = "SELECT id, sum(DISTINCT v) OVER (ORDER BY id) AS s FROM t ORDER BY id";
+    let pair = Pair::with(builder().strict(true));
+    table(&pair.device);
+    let error = run(&pair.device, sql).expect_err("it is strict");
+    assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }) && error.to_string().contains("2^34"), "{error}");
+    let pair = Pair::with(builder());
+    table(&pair.cpu);
+    table(&pair.device);
+    let found = run(&pair.device, sql).expect("the CPU runs it");
+    assert_eq!(pair.gpu().counters().fallbacks, 1);
+    pair.rows_agree(&run(&pair.cpu, sql).expect("it runs"), &found, sql);
+    // These do not look at each frame by itself.
+    pair.check("SELECT id, count(DISTINCT v) OVER (ORDER BY id) AS c, bit_or(v) OVER (ORDER BY id) AS b FROM t");
 }

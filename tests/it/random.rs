@@ -406,7 +406,7 @@ impl Maker {
 
     fn window_call(&mut self, from: &From, total: bool) -> String {
         let class = self.pick(&CLASSES);
-        let looks_at_places = if total { 11 } else { 7 };
+        let looks_at_places = if total { 15 } else { 10 };
         match self.rng.random_range(0..looks_at_places) {
             0 => self.pick(&["rank()", "dense_rank()", "percent_rank()", "cume_dist()"]).into(),
             1 => "count(*)".into(),
@@ -428,12 +428,35 @@ impl Maker {
                 let class = self.pick(&[Class::Int, Class::Decimal, Class::Text, Class::Bool, Class::Date]);
                 format!("{}({})", self.pick(&["min", "max"]), self.expr(class, from, 1))
             }
-            7 => self.pick(&["row_number()", "ntile(3)", "ntile(40)"]).into(),
+            7 => {
+                let column = self.pick(&["k", "s", "m", "d", "sv", "i8"]);
+                format!("count(DISTINCT {})", self.column(from, column))
+            }
             8 => {
+                // What the CPU engine takes rows away from.
+                let (call, column) = self.pick(&[
+                    ("sum(DISTINCT #)", "k"),
+                    ("sum(DISTINCT #)", "w"),
+                    ("median(#)", "k"),
+                    ("median(#)", "m"),
+                ]);
+                call.replace('#', &self.column(from, column))
+            }
+            9 => {
+                let column = self.pick(&["x", "spread"]);
+                let call = self.pick(&["median(#)", "percentile_cont(#, 0.25)", "percentile_cont(#, 1.0)"]);
+                call.replace('#', &self.column(from, column))
+            }
+            10 => {
+                let column = self.pick(&["k", "x", "s", "m", "b", "ts"]);
+                format!("array_agg({})", self.column(from, column))
+            }
+            11 => self.pick(&["row_number()", "ntile(3)", "ntile(40)"]).into(),
+            12 => {
                 let (function, by) = (self.pick(&["lag", "lead"]), self.rng.random_range(-1..5));
                 format!("{function}({}, {by})", self.expr(class, from, 1))
             }
-            9 => {
+            13 => {
                 let nulls = self.pick(&["", " IGNORE NULLS"]);
                 format!("{}({}){nulls}", self.pick(&["first_value", "last_value"]), self.expr(class, from, 1))
             }

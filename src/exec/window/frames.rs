@@ -15,10 +15,13 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::{OPERATOR, Sorted, positions};
-use crate::codegen::{Codes, Flow, Source, Value, for_each, materialize, plain_column};
+use crate::codegen::{
+    AggregateKind, Codes, Emitter, Flow, Generator, Source, Value, for_each, materialize, plain_column,
+};
 use crate::column::{Column, Index, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
+use crate::exec::regroup::Middle;
 use crate::exec::run::Runner;
 use crate::ops::scan::{exclusive_scan_u32, exclusive_scan_u32_narrow};
 use crate::plan::{Bound, DeviceAggregate, Frame, RegroupedCall, RegroupedKind};
@@ -31,6 +34,16 @@ pub(super) struct Frames {
     pub(super) high: Buffer,
     /// Each row's frame (`u32`), where there are fewer than rows.
     of_row: Option<Arc<Buffer>>,
+}
+
+impl Frames {
+    /// The names of the first place of a frame, and of the one after its last.
+    pub(super) fn places(&self, generator: &mut Generator<'_>, out: &mut Emitter) -> [String; 2] {
+        [&self.low, &self.high].map(|places| {
+            let places = generator.params.borrowed("const u32", places);
+            out.let_("u32", format!("{places}[row]"))
+        })
+    }
 }
 
 impl Runner {
@@ -47,6 +60,11 @@ impl Runner {
         let column = match call.kind {
             RegroupedKind::Collect { distinct: false, .. } => self.lists_of_frames(&flow, &frames, &call)?,
             RegroupedKind::Join => self.strings_of_frames(&flow, &frames, &call)?,
+            RegroupedKind::Median => self.middles_of_frames(&flow, &frames, &call, Middle::Median)?,
+            RegroupedKind::Percentile(share) => {
+                self.middles_of_frames(&flow, &frames, &call, Middle::Percentile(f64::from_bits(share)))?
+            }
+            RegroupedKind::Distinct(AggregateKind::Count) => self.distinct_of_frames(&flow, &frames, &call)?,
             _ => self.of_pairs(&flow, &frames, &call)?,
         };
         self.beside_frames(frames, column, sorted.rows())

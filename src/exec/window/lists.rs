@@ -51,10 +51,7 @@ impl Runner {
     ) -> Result<Column> {
         let (_, mut columns) =
             materialize(&self.device, OPERATOR, &positions(frames.count)?, Codes::Keep, |generator, out| {
-                let [low, high] = [&frames.low, &frames.high].map(|places| {
-                    let places = generator.params.borrowed("const u32", places);
-                    out.let_("u32", format!("{places}[row]"))
-                });
+                let [low, high] = frames.places(generator, out);
                 let mut value = value(generator, out, [&low, &high])?;
                 value.valid = Some(out.let_("bool", format!("{low} < {high}")));
                 Ok(vec![value])

@@ -15,14 +15,14 @@ use datafusion::common::DFSchema;
 
 use super::frames::Frames;
 use super::{OPERATOR, positions};
-use crate::codegen::{AggregateKind, Codes, Flow, Source, Value, materialize};
+use crate::codegen::{Codes, Flow, Source, Value, materialize};
 use crate::column::{Column, Index, Relation, Repr, Stats};
 use crate::device::{Buffer, DeviceKind};
 use crate::error::{Error, Result};
 use crate::exec::run::{Runner, u32_column};
 use crate::ops::join::expand;
 use crate::ops::scan::exclusive_scan_u32;
-use crate::plan::{RegroupedCall, RegroupedKind};
+use crate::plan::RegroupedCall;
 
 /// Pairs beyond which a query is left to the CPU: minutes of a device.
 const MOST_PAIRS: u64 = 1 << 34;
@@ -40,24 +40,17 @@ struct Slice {
 }
 
 impl Runner {
-    /// The aggregate of each frame.
+    /// The aggregate of each frame, null of no rows.
     pub(super) fn of_pairs(&self, flow: &Flow, frames: &Frames, call: &RegroupedCall) -> Result<Column> {
         let slices = self.slices(frames)?;
         let codes = if slices.len() > 1 { Codes::Decode } else { Codes::Keep };
         let pieces = (slices.iter())
             .map(|slice| self.of_each_slot(self.frame_rows(flow, frames, slice)?, slice.end - slice.first, call, codes))
             .collect::<Result<Vec<_>>>()?;
-        let mut column = match <[Column; 1]>::try_from(pieces) {
-            Ok([column]) => column,
-            Err(pieces) => self.concatenated(&call.dtype, &pieces.iter().collect::<Vec<_>>(), frames.count)?,
-        };
-        if call.kind == RegroupedKind::Distinct(AggregateKind::Count)
-            && let Some(valid) = column.validity.take()
-        {
-            column.data = self.zero_where_null(&column, &valid)?;
-            column.stats = Stats::default();
+        match <[Column; 1]>::try_from(pieces) {
+            Ok([column]) => Ok(column),
+            Err(pieces) => self.concatenated(&call.dtype, &pieces.iter().collect::<Vec<_>>(), frames.count),
         }
-        Ok(column)
     }
 
     /// How many pairs there are up to each frame (`u64 × (count + 1)`), and altogether.
@@ -162,18 +155,5 @@ impl Runner {
         let schema = Arc::new(DFSchema::from_unqualified_fields(fields, Default::default())?);
         let relation = Relation { rows: slice.pairs, indices: vec![Some(index), None], columns };
         Ok(Flow::new(Source::Relation(relation), schema))
-    }
-
-    /// Counts (`i64`), of which those of no rows are null.
-    fn zero_where_null(&self, counts: &Column, valid: &Arc<Buffer>) -> Result<Arc<Buffer>> {
-        let rows = positions(counts.len as u64)?;
-        let (_, made) = materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
-            let repr = counts.repr();
-            let counted = generator.params.pointer(repr.const_device_type(), &counts.data, 0);
-            let valid = generator.params.pointer("const u8", valid, 0);
-            let count = out.let_(repr.device_type(), format!("{valid}[row] != 0 ? {counted}[row] : 0"));
-            Ok(vec![Value::new(counts.dtype.clone(), repr, count, None)])
-        })?;
-        Ok(made[0].data.clone())
     }
 }
