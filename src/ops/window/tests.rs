@@ -171,6 +171,8 @@ fn frames_may_be_any_positions() {
             let greatest = read::<i64>(&over(Fold::Reduce(Reduction::MaxI64), &integers), rows);
             let counts = read::<i64>(&over(Fold::Reduce(Reduction::Count), &integers), rows);
             let sums = read::<f64>(&over(Fold::Reduce(Reduction::SumF64), &float_values), rows);
+            let points: Vec<f64> = (0..rows).flat_map(|at| [floats[at], (at % 7) as f64]).collect();
+            let products = read::<f64>(&over(Fold::Products, &upload(&device, &points)), rows * 6);
             for (row, &(low, high)) in frames.iter().enumerate() {
                 let taken: Vec<usize> = (low as usize..high as usize).filter(|&at| valid[at] != 0).collect();
                 assert_eq!(counts[row], taken.len() as i64, "row {row} of {rows}");
@@ -180,6 +182,20 @@ fn frames_may_be_any_positions() {
                 let scale: f64 = taken.iter().map(|&at| floats[at].abs()).sum();
                 let sum: f64 = taken.iter().map(|&at| floats[at]).sum();
                 assert!((sums[row] - sum).abs() <= 1e-12 * scale, "{} for {sum}", sums[row]);
+                let count = taken.len().max(1) as f64;
+                let means = [0, 1].map(|axis| taken.iter().map(|&at| points[2 * at + axis]).sum::<f64>() / count);
+                // Products of many rows take the host long.
+                let expected = [(0, 0), (0, 1), (1, 1)].map(|(a, b)| {
+                    let product = |&at: &usize| (points[2 * at + a] - means[a]) * (points[2 * at + b] - means[b]);
+                    if row % 13 == 0 { taken.iter().map(product).sum::<f64>() } else { 0.0 }
+                });
+                let found = &products[6 * row..6 * row + 6];
+                assert_eq!(found[0], taken.len() as f64, "row {row} of {rows}");
+                let close = |found: f64, expected: f64, scale: f64| (found - expected).abs() <= 1e-9 * (1.0 + scale);
+                assert!(close(found[1], means[0], scale) && close(found[2], means[1], 7.0), "{found:?}: {means:?}");
+                let scales = [found[3], (found[3] * found[5]).sqrt(), found[5]];
+                let agree = (0..3).all(|at| close(found[3 + at], expected[at], scales[at]));
+                assert!(row % 13 != 0 || agree, "{found:?}: {expected:?}");
             }
         }
     }
