@@ -15,6 +15,7 @@ mod frame;
 mod join;
 mod join_order;
 mod limit;
+mod list_sets;
 mod lists;
 mod meet;
 mod modules;
