@@ -27,6 +27,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("arith.cuh", include_str!("../../kernels/arith.cuh")),
     ("decimal.cuh", include_str!("../../kernels/decimal.cuh")),
     ("list.cuh", include_str!("../../kernels/list.cuh")),
+    ("order_bytes.cuh", include_str!("../../kernels/order_bytes.cuh")),
     ("string.cuh", include_str!("../../kernels/string.cuh")),
     ("text.cuh", include_str!("../../kernels/text.cuh")),
     ("time.cuh", include_str!("../../kernels/time.cuh")),

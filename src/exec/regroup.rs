@@ -352,6 +352,7 @@ impl Runner {
         keys: &[(Expr, Direction, NullsPlace)],
     ) -> Result<Runs> {
         let flow = Flow::new(Source::Relation(relation.clone()), schema.clone());
+        let (flow, keys) = self.sortable(OPERATOR, &flow, keys.to_vec())?;
         let mut bits = vec![slot_bits(rows.slots)];
         let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };

@@ -8,7 +8,6 @@ use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr, lit, when};
 
-use super::support::unsupported_order;
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
 use crate::column::{Repr, is_nested};
 
@@ -129,7 +128,7 @@ fn unsupported_call(expr: &Expr, schema: &DFSchema) -> Option<String> {
     match device_aggregate(expr, schema) {
         Ok(DeviceAggregate::Fused(call)) => call.arg.iter().chain(&call.filter).find_map(why),
         Ok(DeviceAggregate::Regrouped(call)) => {
-            let order = call.order.iter().find_map(|key| unsupported_order(&key.expr, schema));
+            let order = call.order.iter().find_map(|key| unsupported(&key.expr, schema));
             call.args.iter().chain(&call.filter).find_map(why).or(order)
         }
         Err(why) => Some(why),
@@ -183,10 +182,13 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
         let fits = match kind {
             AggregateKind::Count => !distinct || Repr::of(&of).is_some(),
             AggregateKind::Sum | AggregateKind::Average => numeric && Repr::of(&dtype).is_some(),
-            AggregateKind::Min | AggregateKind::Max => Repr::of(&of).is_some() && !is_nested(&of),
+            AggregateKind::Min | AggregateKind::Max => Repr::of(&of).is_some(),
         };
         if !fits {
             return Err(format!("{name} of {of} is not on the device yet"));
+        }
+        if extremum && is_nested(&of) {
+            return Ok(DeviceAggregate::Regrouped(nested_extremum(kind, arg, call, dtype)));
         }
     }
     let filter = call.params.filter.as_deref().cloned();
@@ -202,6 +204,19 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
         }));
     }
     Ok(DeviceAggregate::Fused(AggregateCall { kind, arg, filter, dtype }))
+}
+
+/// The least or greatest list or struct: the first in an order in which a null within is the greatest.
+fn nested_extremum(kind: AggregateKind, arg: &Expr, call: &AggregateFunction, dtype: DataType) -> RegroupedCall {
+    let asc = kind == AggregateKind::Min;
+    RegroupedCall {
+        kind: RegroupedKind::Place { last: false, skip_nulls: true },
+        args: vec![arg.clone()],
+        filter: call.params.filter.as_deref().cloned(),
+        order: vec![SortExpr { expr: arg.clone(), asc, nulls_first: !asc }],
+        between: lit(""),
+        dtype,
+    }
 }
 
 fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result<RegroupedCall, String> {

@@ -9,7 +9,6 @@ use datafusion::logical_expr::{
 use datafusion::physical_planner::is_window_frame_bound_valid;
 
 use super::aggregates::{DeviceAggregate, RegroupedCall, RegroupedKind, Share, device_aggregate};
-use super::support::unsupported_order;
 use crate::codegen::{AggregateCall, unsupported};
 
 /// A window expression as the device computes it.
@@ -145,7 +144,7 @@ pub(super) fn unsupported_window(window: &Window) -> Option<String> {
         Ok(call) => {
             let order = call.keys.order.iter().map(|key| &key.expr);
             let mut keys = call.keys.partition.iter().chain(order);
-            if let Some(why) = keys.find_map(|key| unsupported_order(key, schema)) {
+            if let Some(why) = keys.find_map(|key| unsupported(key, schema)) {
                 return Some(why);
             }
             let exprs = call.function.exprs().into_iter();

@@ -21,6 +21,7 @@ mod meet;
 mod modules;
 mod moved;
 mod nested;
+mod nested_order;
 mod outer;
 mod plans;
 mod project;

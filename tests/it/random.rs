@@ -682,7 +682,12 @@ impl Maker {
 
     fn condition(&mut self, from: &From, depth: u32) -> String {
         let junction = self.pick(&["AND", "OR"]);
-        match self.rng.random_range(0..8) {
+        match self.rng.random_range(0..9) {
+            7 => {
+                let class = self.pick(&[Class::Int, Class::Text, Class::Date]);
+                let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
+                format!("([{a}, {b}] {} [{b}, NULL])", self.pick(&["<", "<=", ">", ">="]))
+            }
             0 | 1 => {
                 format!("({} {junction} {})", self.expr(Class::Bool, from, depth), self.expr(Class::Bool, from, depth))
             }

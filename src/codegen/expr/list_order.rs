@@ -2,6 +2,8 @@
 
 use super::list::{Builder, List, longest_of};
 use super::*;
+use crate::codegen::NullsPlace;
+use crate::codegen::order_compare::{Comparing, emit_compare};
 use crate::column::item_of;
 
 /// The order of a sorted list.
@@ -66,11 +68,21 @@ impl Compiler<'_> {
     /// C++ `bool`: the element in one place comes before that in another.
     fn before(&mut self, list: &List, one: &str, two: &str, order: Order) -> Result<String> {
         let (a, b) = (self.element(list, one, None)?, self.element(list, two, None)?);
-        let op = if order.descending { Operator::Gt } else { Operator::Lt };
-        let before = self.compare_with(op, &a, &b, compare::Zeros::Apart)?;
+        let before = if is_nested(&a.dtype) {
+            // A descending order is an ascending one backwards, with nulls on the other side.
+            let first = order.nulls_first != order.descending;
+            let nulls = if first { NullsPlace::First } else { NullsPlace::Last };
+            let [one, two] = [&a, &b].map(|value| Value { valid: None, ..value.clone() });
+            let sign = if order.descending { ">" } else { "<" };
+            let ahead = emit_compare(&one, &two, Comparing { nulls, one_zero: false }, self.out);
+            format!("({ahead} {sign} 0)")
+        } else {
+            let op = if order.descending { Operator::Gt } else { Operator::Lt };
+            self.compare_with(op, &a, &b, compare::Zeros::Apart)?.code
+        };
         let (v, w) = (a.validity(), b.validity());
         let null = if order.nulls_first { format!("!{v}") } else { v.to_string() };
-        Ok(self.out.let_("bool", format!("{v} && {w} ? {} : {v} != {w} && {null}", before.code)))
+        Ok(self.out.let_("bool", format!("{v} && {w} ? {before} : {v} != {w} && {null}")))
     }
 
     /// `array_repeat(value, count)`.

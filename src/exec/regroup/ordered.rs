@@ -9,6 +9,8 @@ use crate::codegen::{Direction, Emitter, NullsPlace, Value};
 use crate::column::{Relation, Repr};
 use crate::error::Result;
 use crate::exec::run::Runner;
+use crate::exec::sort::order_key;
+use crate::exec::sort_bytes::OrderKey;
 use crate::plan::RegroupedCall;
 
 /// Parts of the distance of two values that a percentile may lie at between them, as DataFusion has it.
@@ -114,12 +116,11 @@ impl Runner {
 pub(super) struct Ordered {
     pub(super) relation: Relation,
     pub(super) schema: DFSchemaRef,
-    pub(super) order: Vec<(Expr, Direction, NullsPlace)>,
+    pub(super) order: Vec<OrderKey>,
 }
 
 /// The key that the column behind the argument's holds.
-fn sort_key(at: usize, key: &SortExpr) -> (Expr, Direction, NullsPlace) {
-    let direction = if key.asc { Direction::Ascending } else { Direction::Descending };
-    let nulls = if key.nulls_first { NullsPlace::First } else { NullsPlace::Last };
+fn sort_key(at: usize, key: &SortExpr) -> OrderKey {
+    let (_, direction, nulls) = order_key(key);
     (col(format!("x{}", at + 1)), direction, nulls)
 }
