@@ -8,6 +8,7 @@
 
 mod arithmetic;
 mod automaton;
+mod captures;
 mod cast;
 mod compare;
 mod dictionary;

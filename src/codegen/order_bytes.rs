@@ -4,19 +4,48 @@
 //! order element by element, and then the shorter comes first.
 
 use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::emit::Emitter;
 use super::expr::element_of;
-use super::generator::Generator;
-use super::order::{Direction, NullsPlace};
+use super::flow::Flow;
+use super::generator::{Generator, Pass};
+use super::order::{Direction, LONGEST_SORTED, NullsPlace};
 use super::value::Value;
-use crate::column::{Repr, item_of};
+use crate::column::Repr;
+use crate::error::Result;
 
-/// Whether a sort by values of a type needs their bytes: they have a list somewhere.
-pub(crate) fn needs_bytes(dtype: &DataType) -> bool {
-    match dtype {
-        DataType::Struct(fields) => fields.iter().any(|field| needs_bytes(field.data_type())),
-        other => item_of(other).is_some(),
+/// What has to happen to a key before words of a sort can be made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Preparation {
+    /// It is a string of which nobody knows how long it may be.
+    Measure,
+    /// It has lists, or such strings, somewhere: it becomes bytes, which are measured.
+    Bytes,
+}
+
+/// How a key of the flow's rows has to be prepared, if it has to.
+pub(crate) fn preparation(key: &Expr, flow: &Flow) -> Result<Option<Preparation>> {
+    let dtype = key.get_type(&**flow.schema())?;
+    if Repr::of(&dtype).is_some_and(|repr| !repr.points() && repr != Repr::Struct) {
+        return Ok(None);
+    }
+    // What is known of a value its code knows, which costs the host little.
+    let (mut generator, mut out) = (Generator::new(flow), Emitter::new("m"));
+    generator.stages(Pass::Decide, &mut out)?;
+    let value = generator.expr(key, &mut out)?;
+    Ok(match value.repr {
+        Repr::View => is_unmeasured(&value).then_some(Preparation::Measure),
+        _ => is_unmeasured(&value).then_some(Preparation::Bytes),
+    })
+}
+
+fn is_unmeasured(value: &Value) -> bool {
+    match value.repr {
+        Repr::List => true,
+        Repr::Struct => value.fields.iter().any(is_unmeasured),
+        Repr::View => value.dictionary.is_none() && value.longest.is_none_or(|longest| longest > LONGEST_SORTED),
+        _ => false,
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("text.cuh", include_str!("../../kernels/text.cuh")),
     ("time.cuh", include_str!("../../kernels/time.cuh")),
     ("automaton.cuh", include_str!("../../kernels/automaton.cuh")),
+    ("captures.cuh", include_str!("../../kernels/captures.cuh")),
     ("interval.cuh", include_str!("../../kernels/interval.cuh")),
     ("math.cuh", include_str!("../../kernels/math.cuh")),
     ("words.cuh", include_str!("../../kernels/words.cuh")),

@@ -3,6 +3,7 @@
 
 mod aggregate;
 mod builder;
+mod captures;
 mod casts;
 mod data;
 mod differential;

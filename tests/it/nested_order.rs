@@ -102,3 +102,12 @@ fn keys_that_are_too_long_are_left_to_the_cpu() {
         [&fallback.cpu, &fallback.device].map(|session| run(session, sql).expect("the CPU sorts them"));
     fallback.rows_agree(&expected, &found, sql);
 }
+
+#[test]
+fn strings_of_unknown_length_are_measured() {
+    let pair = pair(700, 79);
+    pair.check("SELECT id FROM t ORDER BY repeat(s, abs(i)), id");
+    pair.check("SELECT id FROM t ORDER BY {'a': repeat(s, abs(i)), 'b': i} DESC, id LIMIT 40");
+    pair.check("SELECT id, row_number() OVER (PARTITION BY array_to_string(ls, '-') ORDER BY id) AS r FROM t");
+    pair.check("SELECT s, array_agg(id ORDER BY array_to_string(li, ' '), id) AS a FROM t WHERE i > -3 GROUP BY s");
+}

@@ -97,6 +97,7 @@ impl Compiler<'_> {
             ("regexp_like", arguments @ ([_, _] | [_, _, _])) => self.regexp_like(arguments),
             ("regexp_count", arguments @ ([_, _] | [_, _, _] | [_, _, _, _])) => self.regexp_count(arguments, &dtype),
             ("regexp_instr", [text, pattern]) => self.regexp_position(text, pattern, &dtype),
+            ("regexp_match", arguments @ ([_, _] | [_, _, _])) => self.regexp_match(arguments, &dtype),
             ("regexp_replace", arguments @ ([_, _, _] | [_, _, _, _])) => self.regexp_replace(arguments, &dtype),
             ("reverse", [value]) => self.reversed(value, &dtype),
             ("repeat", [value, count]) => self.repeated(value, count, &dtype),
