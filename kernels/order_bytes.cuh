@@ -13,23 +13,8 @@
 
 namespace wf {
 
-// Counts bytes first; after `begin` it writes as many.
-struct order_writer {
-    text_writer text;
-    u64 length;
-    bool writes;
-
-    WF_DEVICE explicit order_writer(const text_arena& arena) : text(arena, 0), length(0), writes(false) {}
-
-    WF_DEVICE void begin(const text_arena& arena) {
-        text = text_writer(arena, length);
-        writes = true;
-    }
-
-    WF_DEVICE void put(u8 byte) {
-        if (writes) text.put(byte);
-        else length++;
-    }
+struct order_writer : counting_writer {
+    WF_DEVICE explicit order_writer(const text_arena& arena) : counting_writer(arena) {}
 
     // The low `bytes` of a word, the highest first.
     WF_DEVICE void word(u64 word, u32 bytes) {

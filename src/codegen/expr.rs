@@ -23,6 +23,7 @@ mod literal;
 mod logic;
 mod math;
 mod moment;
+mod moment_text;
 mod nested;
 mod number;
 mod parse;

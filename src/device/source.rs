@@ -31,6 +31,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("string.cuh", include_str!("../../kernels/string.cuh")),
     ("text.cuh", include_str!("../../kernels/text.cuh")),
     ("time.cuh", include_str!("../../kernels/time.cuh")),
+    ("moment.cuh", include_str!("../../kernels/moment.cuh")),
     ("automaton.cuh", include_str!("../../kernels/automaton.cuh")),
     ("captures.cuh", include_str!("../../kernels/captures.cuh")),
     ("interval.cuh", include_str!("../../kernels/interval.cuh")),

@@ -36,6 +36,7 @@ mod slt;
 mod sort;
 mod tables;
 mod text;
+mod to_char;
 mod tpch;
 mod types;
 mod union;

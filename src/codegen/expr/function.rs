@@ -51,6 +51,7 @@ impl Compiler<'_> {
             ("date_trunc", [part, value]) => self.date_trunc(part, value, &dtype),
 
             ("date_bin", arguments @ ([_, _] | [_, _, _])) => self.binned(arguments, &dtype),
+            ("to_char", [value, pattern]) => self.moment_text(value, pattern, &dtype),
             ("make_date", [year, month, day]) => self.date_of(year, month, day, &dtype),
             (
                 name @ ("to_timestamp"
