@@ -1,4 +1,4 @@
-//! Dates and times as text, by patterns.
+//! Dates and times as text, by patterns; times in bins.
 
 use std::sync::Arc;
 
@@ -68,6 +68,19 @@ fn moments_are_written_by_patterns() {
         pair.check("SELECT id, to_char(n, '%c %s') AS a, date_format(u, '%Y%m%dT%H%M%S%.3f') AS b FROM t");
         pair.check("SELECT to_char(d, '%Y-%m') AS a, count(*) FROM t GROUP BY 1 ORDER BY a");
         pair.check("SELECT id FROM t WHERE to_char(s, '%a') = 'Mon' OR to_char(t, '%H') < '03'");
+    }
+}
+
+#[test]
+fn times_are_put_into_bins() {
+    for rows in [900, 0] {
+        let pair = pair(rows);
+        pair.check("SELECT id, date_bin(INTERVAL '7 minutes', t) AS a, date_bin(INTERVAL '90 seconds', h) AS b FROM t");
+        // Bins before the first are times before midnight, which nobody can print.
+        pair.check(
+            "SELECT id, date_bin(INTERVAL '5 hours', t, TIME '13:01:02') AS a FROM t WHERE t >= TIME '13:01:02'",
+        );
+        pair.check("SELECT date_bin(INTERVAL '1 hour', t) AS a, count(*) FROM t GROUP BY 1 ORDER BY a");
     }
 }
 
