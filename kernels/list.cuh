@@ -55,6 +55,21 @@ WF_DEVICE view list_between(const view& list, i64 from, i64 to) {
     return from > to ? view{0, 0, 0} : list_part(list, (u32)(from - 1), (u32)(to - from + 1));
 }
 
+// How many elements lie `step` apart between two places as SQL counts them, both of which belong to the part, and where the first
+// is. Nothing lies between places of which one is outside; a step of 0 goes on for ever, and counts as one.
+WF_DEVICE u32 list_stride(const view& list, i64 from, i64 to, i64 step, u32* first) {
+    const i64 length = list.length;
+    if (from < 0) from = from < -length ? 0 : length + from;
+    else if (from > 0) from--;
+    if (to < 0) to += length;
+    else to = (to < length ? to : length) - 1;
+    if (from >= length || to < 0) return 0;
+    *first = (u32)from;
+    if (step == 0) return 1;
+    if (step > 0) return from > to ? 0 : (u32)((to - from) / step) + 1;
+    return from < to ? 0 : (u32)((u64)(from - to) / (0 - (u64)step)) + 1;
+}
+
 // ---- making ----
 
 // A list that is made of elements of known width, in an arena. Its slots come first, then the values of each slot, and then the

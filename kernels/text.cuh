@@ -62,6 +62,25 @@ struct text_writer {
     }
 };
 
+// Writes a string twice: counts its bytes first, and after `begin` writes as many.
+struct counting_writer {
+    text_writer text;
+    u64 length;
+    bool writes;
+
+    WF_DEVICE explicit counting_writer(const text_arena& arena) : text(arena, 0), length(0), writes(false) {}
+
+    WF_DEVICE void begin(const text_arena& arena) {
+        text = text_writer(arena, length);
+        writes = true;
+    }
+
+    WF_DEVICE void put(u8 byte) {
+        if (writes) text.put(byte);
+        else length++;
+    }
+};
+
 WF_DEVICE view concatenated(const text_arena& arena, const view& a, const view& b) {
     if (b.length == 0) return a;
     if (a.length == 0) return b;

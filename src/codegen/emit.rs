@@ -57,7 +57,7 @@ impl Failure {
             }
             Failure::Beyond => {
                 return Some(Error::unsupported(
-                    "a value that only the CPU can read (the name of a time zone, a float of more than 19 digits, a word beyond ASCII)",
+                    "a value that only the CPU can read (the name of a time zone, a float of more than 19 digits, a word beyond ASCII, more ways to match than a thread follows)",
                     "is not on the device",
                 ));
             }

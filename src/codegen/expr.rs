@@ -8,18 +8,22 @@
 
 mod arithmetic;
 mod automaton;
+mod captures;
 mod cast;
 mod compare;
 mod dictionary;
 mod format;
 mod function;
 mod list;
+mod list_edit;
 mod list_make;
 mod list_order;
+mod list_set;
 mod literal;
 mod logic;
 mod math;
 mod moment;
+mod moment_text;
 mod nested;
 mod number;
 mod parse;
@@ -40,7 +44,7 @@ pub(crate) use list::{element_at, element_of};
 
 use super::emit::{Emitter, Failure};
 use super::value::{Inputs, Value, both, type_bounds, within};
-use crate::column::Repr;
+use crate::column::{Repr, is_nested};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Emits the statements that compute `expr` for a row and returns what they compute.

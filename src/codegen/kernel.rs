@@ -17,8 +17,9 @@ const INCLUDES: [&str; 8] =
     ["prelude.cuh", "arith.cuh", "decimal.cuh", "text.cuh", "time.cuh", "pipeline.cuh", "keys.cuh", "compact.cuh"];
 
 /// Families that few kernels need, with what the names of their functions begin with.
-const RARE_INCLUDES: [(&str, &str); 10] = [
+const RARE_INCLUDES: [(&str, &str); 13] = [
     ("list_", "list.cuh"),
+    ("order_writer", "order_bytes.cuh"),
     ("partition_", "partition.cuh"),
     ("meet_", "meet.cuh"),
     ("format_", "format.cuh"),
@@ -28,6 +29,8 @@ const RARE_INCLUDES: [(&str, &str); 10] = [
     ("interval_", "interval.cuh"),
     ("words_", "words.cuh"),
     ("automaton_", "automaton.cuh"),
+    ("captures_", "captures.cuh"),
+    ("moment_", "moment.cuh"),
 ];
 
 /// The directives that bring what `body` calls.

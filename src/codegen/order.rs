@@ -7,9 +7,11 @@
 //!   words   [piece 0, 62 bits of piece 1] [2 bits of piece 1]
 //! ```
 
+use datafusion::arrow::datatypes::DataType;
+
 use super::emit::Emitter;
 use super::params::Params;
-use super::value::Value;
+use super::value::{Value, both};
 use crate::column::Repr;
 use crate::error::{Error, Result};
 
@@ -29,6 +31,9 @@ pub(crate) enum NullsPlace {
 
 /// Longest strings, in bytes, that are sorted by their characters in place.
 pub(crate) const LONGEST_SORTED: u32 = 256;
+
+/// The same of bytes, which lists become ([`super::order_bytes`]): some 64 elements of 8 bytes.
+pub(crate) const LONGEST_BYTES: u32 = 640;
 
 struct Piece {
     code: String,
@@ -96,6 +101,18 @@ fn emit_pieces(
     out: &mut Emitter,
     pieces: &mut Vec<Piece>,
 ) -> Result<()> {
+    if value.repr == Repr::Struct {
+        if let Some(valid) = &value.valid {
+            let code = if nulls == NullsPlace::First { "1ull : 0ull" } else { "0ull : 1ull" };
+            pieces.push(Piece { code: out.let_("u64", format!("{valid} ? {code}")), bits: 1 });
+        }
+        for field in &value.fields {
+            // Structs that are null are equal, whatever lies beneath.
+            let field = Value { valid: both(&value.valid, &field.valid, out), ..field.clone() };
+            emit_pieces(&field, direction, nulls, params, out, pieces)?;
+        }
+        return Ok(());
+    }
     let descending = direction == Direction::Descending;
     if let Some((code, low, high)) = integer(value) {
         let span = high.checked_sub(low).map(|span| span as u128);
@@ -137,9 +154,11 @@ fn emit_pieces(
         Repr::F64 => piece(format!("sort_f64({code})"), 64, out),
         Repr::F32 => piece(format!("sort_f32({code})"), 32, out),
         Repr::View => {
-            let longest = value.longest.filter(|l| *l <= LONGEST_SORTED).ok_or_else(|| {
-                Error::unsupported("ORDER BY of strings", format!("longer than {LONGEST_SORTED} bytes"))
-            })?;
+            let most = if value.dtype == DataType::Binary { LONGEST_BYTES } else { LONGEST_SORTED };
+            let longest = value
+                .longest
+                .filter(|longest| *longest <= most)
+                .ok_or_else(|| Error::unsupported("ORDER BY of strings", format!("longer than {most} bytes")))?;
             let whole = out.let_("view", code);
             for at in (0..longest).step_by(8) {
                 let bits = 8 * (longest - at).min(8);
@@ -154,6 +173,7 @@ fn emit_pieces(
             piece(format!("(u64)(u128){code}"), 64, out);
         }
         Repr::U64 => piece(format!("(u64){code}"), 64, out),
+        Repr::List | Repr::Struct => return Err(Error::unsupported("ORDER BY", format!("{} in place", value.dtype))),
         _ => piece(format!("((u64)(i64){code} ^ (1ull << 63))"), 64, out),
     }
     Ok(())
@@ -166,7 +186,7 @@ fn integer(value: &Value) -> Option<(String, i128, i128)> {
     }
     match value.repr {
         Repr::Bool => Some((format!("({} ? 1 : 0)", value.code), 0, 1)),
-        Repr::F32 | Repr::F64 | Repr::View => None,
+        Repr::F32 | Repr::F64 | Repr::View | Repr::List | Repr::Struct => None,
         _ => {
             let (low, high) = value.bounds();
             Some((format!("({})", value.code), low, high))

@@ -12,6 +12,7 @@ mod run;
 mod runs;
 mod scan;
 mod sort;
+mod sort_bytes;
 mod unnest;
 mod values;
 mod window;

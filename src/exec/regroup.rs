@@ -163,6 +163,10 @@ impl Runner {
 
     /// The aggregate's value for each slot.
     fn by_slots(&self, rows: &Grouped, call: &RegroupedCall) -> Result<BySlot> {
+        if call.distinct {
+            let (rows, call) = self.once(rows, call)?;
+            return self.by_slots(&rows, &call);
+        }
         match call.kind {
             RegroupedKind::Distinct(kind) => self.of_distinct(rows, kind, call),
             RegroupedKind::Variance { of, root } => {
@@ -174,10 +178,32 @@ impl Runner {
             RegroupedKind::Percentile(share) => self.middle(rows, call, Middle::Percentile(f64::from_bits(share))),
             RegroupedKind::Nth { place, skip_nulls } => self.nth(rows, call, place, skip_nulls),
             RegroupedKind::Bits(bits) => self.bits(rows, call, bits),
-            RegroupedKind::Collect { distinct, skip_nulls } => self.collected(rows, call, distinct, skip_nulls),
+            RegroupedKind::Collect { skip_nulls } => self.collected(rows, call, skip_nulls),
             RegroupedKind::Join => self.joined_strings(rows, call, &call.between),
             RegroupedKind::Place { last, skip_nulls } => self.nth(rows, call, if last { -1 } else { 1 }, skip_nulls),
         }
+    }
+
+    /// Each slot's values, each once, for a call that then is one of all values.
+    fn once(&self, rows: &Grouped, call: &RegroupedCall) -> Result<(Grouped, RegroupedCall)> {
+        if call.order.iter().any(|key| key.expr != call.args[0]) {
+            return Err(Error::unsupported(OPERATOR, "of DISTINCT values in the order of others"));
+        }
+        let mut flow = rows.flow.clone();
+        if let Some(filter) = &call.filter {
+            flow = flow.filter(filter.clone());
+        }
+        let mut keys = rows.keys();
+        keys.push(call.args[0].clone());
+        let item = call.args[0].get_type(&**flow.schema())?;
+        let pairs = self.grouped(flow, &keys, &[], rows.schema_of(&[("x", item)])?)?;
+        let relation = self.relation(OPERATOR, &pairs)?;
+        let schema = pairs.schema().clone();
+        let once =
+            Grouped { flow: Flow::new(Source::Relation(relation), schema), slots: rows.slots, keyed: rows.keyed };
+        let order = call.order.iter().map(|key| SortExpr { expr: col("x"), ..key.clone() }).collect();
+        let call = RegroupedCall { args: vec![col("x")], distinct: false, filter: None, order, ..call.clone() };
+        Ok((once, call))
     }
 
     /// Groups by slot and value, then aggregates those groups by slot.
@@ -303,6 +329,7 @@ impl Runner {
         keys: &[(Expr, Direction, NullsPlace)],
     ) -> Result<Runs> {
         let flow = Flow::new(Source::Relation(relation.clone()), schema.clone());
+        let (flow, keys) = self.sortable(OPERATOR, &flow, keys.to_vec())?;
         let mut bits = vec![slot_bits(rows.slots)];
         let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };

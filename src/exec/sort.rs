@@ -8,6 +8,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::{Expr, Sort, SortExpr};
 
 use super::run::Runner;
+use super::sort_bytes::OrderKey;
 use crate::codegen::{Direction, Flow, Generator, NullsPlace, Source, Value, emit_words};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
@@ -65,19 +66,18 @@ impl Runner {
 
     /// The flow's columns, and its sort keys as words of order-preserving bits.
     fn sort_words(&self, flow: &Flow, keys: &[SortExpr]) -> Result<(Relation, Words)> {
+        let width = flow.schema().fields().len();
+        let (flow, keys) = self.sortable("sort", flow, keys.iter().map(order_key).collect())?;
         let mut bits = vec![];
-        let (relation, columns) = self.relation_with("sort", flow, |generator, out| {
+        let (mut relation, columns) = self.relation_with("sort", &flow, |generator, out| {
             let keys = (keys.iter())
-                .map(|SortExpr { expr, asc, nulls_first }| {
-                    let direction = if *asc { Direction::Ascending } else { Direction::Descending };
-                    let nulls = if *nulls_first { NullsPlace::First } else { NullsPlace::Last };
-                    Ok((generator.expr(expr, out)?, direction, nulls))
-                })
+                .map(|(key, direction, nulls)| Ok((generator.expr(key, out)?, *direction, *nulls)))
                 .collect::<Result<Vec<_>>>()?;
             let words = emit_words(&keys, &mut generator.params, out)?;
             bits = words.iter().map(|word| word.bits).collect();
             Ok(words.into_iter().map(|word| Value::word(word.name)).collect())
         })?;
+        relation.columns.truncate(width);
         Ok((relation, Words { columns, bits }))
     }
 
@@ -123,6 +123,12 @@ impl Runner {
         let numbers = argsort_key(&self.device, &key, rows)?;
         self.reindexed(relation, rows, Arc::new(numbers))
     }
+}
+
+pub(super) fn order_key(key: &SortExpr) -> OrderKey {
+    let direction = if key.asc { Direction::Ascending } else { Direction::Descending };
+    let nulls = if key.nulls_first { NullsPlace::First } else { NullsPlace::Last };
+    (key.expr.clone(), direction, nulls)
 }
 
 /// The column of the flow's result that is the only key, where it lies in memory as a sort can read it; whether it descends.

@@ -32,6 +32,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Window};
 use self::functions::Results;
 use self::places::Places;
 use super::run::{Runner, anonymous};
+use super::sort::order_key;
 use crate::codegen::{AggregateKind, Codes, Direction, Flow, NullsPlace, Source, Value, emit_words_of, materialize};
 use crate::column::{Column, Relation, Table};
 use crate::device::Buffer;
@@ -140,22 +141,21 @@ impl Runner {
     }
 
     fn sorted_by(&self, flow: &Flow, keys: &WindowKeys, is_sorted: bool) -> Result<Sorting> {
+        let schema = flow.schema().clone();
+        let partition = keys.partition.iter().map(|expr| (expr.clone(), Direction::Ascending, NullsPlace::First));
+        let by = partition.chain(keys.order.iter().map(order_key)).collect();
+        let (flow, by) = self.sortable(OPERATOR, flow, by)?;
         let (mut bits, mut partition_bits) = (vec![], 0);
-        let (relation, words) = self.relation_with(OPERATOR, flow, |generator, out| {
-            let partition = keys.partition.iter().map(|expr| (expr, Direction::Ascending, NullsPlace::First));
-            let order = keys.order.iter().map(|key| {
-                let direction = if key.asc { Direction::Ascending } else { Direction::Descending };
-                let nulls = if key.nulls_first { NullsPlace::First } else { NullsPlace::Last };
-                (&key.expr, direction, nulls)
-            });
-            let values = (partition.chain(order))
-                .map(|(expr, direction, nulls)| Ok((generator.expr(expr, out)?, direction, nulls)))
+        let (mut relation, words) = self.relation_with(OPERATOR, &flow, |generator, out| {
+            let values = (by.iter())
+                .map(|(expr, direction, nulls)| Ok((generator.expr(expr, out)?, *direction, *nulls)))
                 .collect::<Result<Vec<_>>>()?;
             let (words, leading) = emit_words_of(&values, keys.partition.len(), &mut generator.params, out)?;
             partition_bits = leading;
             bits = words.iter().map(|word| word.bits).collect();
             Ok(words.into_iter().map(|word| Value::word(word.name)).collect())
         })?;
+        relation.columns.truncate(schema.fields().len());
         let rows = relation.rows;
         if rows == 0 {
             return Ok(Sorting::Empty(relation));
@@ -183,7 +183,7 @@ impl Runner {
             Some(order) => self.reindexed(relation, rows, order)?,
             None => relation,
         };
-        Ok(Sorting::Rows(Sorted { relation, schema: flow.schema().clone(), bounds, ranges: vec![] }))
+        Ok(Sorting::Rows(Sorted { relation, schema, bounds, ranges: vec![] }))
     }
 
     /// The calls' columns, in the order of the sorted rows.

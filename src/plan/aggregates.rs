@@ -8,7 +8,6 @@ use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, SortExpr, lit, when};
 
-use super::support::unsupported_order;
 use crate::codegen::{AggregateCall, AggregateKind, unsupported};
 use crate::column::{Repr, is_nested};
 
@@ -36,6 +35,8 @@ impl DeviceAggregate {
 pub(crate) struct RegroupedCall {
     pub(crate) kind: RegroupedKind,
     pub(crate) args: Vec<Expr>,
+    /// Of each group's distinct values, each once. [`RegroupedKind::Distinct`] says it by itself.
+    pub(crate) distinct: bool,
     /// FILTER (WHERE …).
     pub(crate) filter: Option<Expr>,
     /// ORDER BY inside of the call.
@@ -69,7 +70,6 @@ pub(crate) enum RegroupedKind {
     Bits(Bits),
     /// The values as a list.
     Collect {
-        distinct: bool,
         skip_nulls: bool,
     },
     /// Strings, one after the other.
@@ -131,7 +131,7 @@ fn unsupported_call(expr: &Expr, schema: &DFSchema) -> Option<String> {
     match device_aggregate(expr, schema) {
         Ok(DeviceAggregate::Fused(call)) => call.arg.iter().chain(&call.filter).find_map(why),
         Ok(DeviceAggregate::Regrouped(call)) => {
-            let order = call.order.iter().find_map(|key| unsupported_order(&key.expr, schema));
+            let order = call.order.iter().find_map(|key| unsupported(&key.expr, schema));
             call.args.iter().chain(&call.filter).find_map(why).or(order)
         }
         Err(why) => Some(why),
@@ -185,10 +185,13 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
         let fits = match kind {
             AggregateKind::Count => !distinct || Repr::of(&of).is_some(),
             AggregateKind::Sum | AggregateKind::Average => numeric && Repr::of(&dtype).is_some(),
-            AggregateKind::Min | AggregateKind::Max => Repr::of(&of).is_some() && !is_nested(&of),
+            AggregateKind::Min | AggregateKind::Max => Repr::of(&of).is_some(),
         };
         if !fits {
             return Err(format!("{name} of {of} is not on the device yet"));
+        }
+        if extremum && is_nested(&of) {
+            return Ok(DeviceAggregate::Regrouped(nested_extremum(kind, arg, call, dtype)));
         }
     }
     let filter = call.params.filter.as_deref().cloned();
@@ -197,6 +200,7 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
         return Ok(DeviceAggregate::Regrouped(RegroupedCall {
             kind,
             args,
+            distinct: false,
             filter,
             order: vec![],
             between: lit(""),
@@ -204,6 +208,20 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
         }));
     }
     Ok(DeviceAggregate::Fused(AggregateCall { kind, arg, filter, dtype }))
+}
+
+/// The least or greatest list or struct: the first in an order in which a null within is the greatest.
+fn nested_extremum(kind: AggregateKind, arg: &Expr, call: &AggregateFunction, dtype: DataType) -> RegroupedCall {
+    let asc = kind == AggregateKind::Min;
+    RegroupedCall {
+        kind: RegroupedKind::Place { last: false, skip_nulls: true },
+        args: vec![arg.clone()],
+        distinct: false,
+        filter: call.params.filter.as_deref().cloned(),
+        order: vec![SortExpr { expr: arg.clone(), asc, nulls_first: !asc }],
+        between: lit(""),
+        dtype,
+    }
 }
 
 fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result<RegroupedCall, String> {
@@ -233,13 +251,14 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         "bit_and" => RegroupedKind::Bits(Bits::And),
         "bit_or" => RegroupedKind::Bits(Bits::Or),
         "bit_xor" => RegroupedKind::Bits(Bits::Xor),
-        "array_agg" => RegroupedKind::Collect { distinct: call.params.distinct, skip_nulls },
+        "array_agg" => RegroupedKind::Collect { skip_nulls },
         "string_agg" => RegroupedKind::Join,
         "first_value" => RegroupedKind::Place { last: false, skip_nulls },
         "last_value" => RegroupedKind::Place { last: true, skip_nulls },
         _ => return Err(format!("aggregate {name} is not on the device yet")),
     };
-    if call.params.distinct && !matches!(kind, RegroupedKind::Collect { .. }) {
+    let distinct = call.params.distinct;
+    if distinct && !matches!(name, "array_agg" | "string_agg" | "median" | "bit_and" | "bit_or" | "bit_xor") {
         return Err(format!("{name}(DISTINCT …) is not on the device yet"));
     }
     let dtype = expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
@@ -266,12 +285,11 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         RegroupedKind::Bits(_) => types.len() == 1 && types[0] == dtype && dtype.is_integer(),
         RegroupedKind::Join => matches!(types[0], DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
         RegroupedKind::Median => types.len() == 1 && types[0] == dtype && types[0].is_numeric(),
-        RegroupedKind::Collect { distinct, .. } => {
-            let ordered_by_others = call.params.order_by.iter().any(|key| key.expr != args[0]);
-            types.len() == 1 && !(distinct && ordered_by_others)
-        }
-        RegroupedKind::Distinct(_) | RegroupedKind::Place { .. } => types.len() == 1,
+        RegroupedKind::Distinct(_) | RegroupedKind::Collect { .. } | RegroupedKind::Place { .. } => types.len() == 1,
     };
+    if distinct && call.params.order_by.iter().any(|key| key.expr != args[0]) {
+        return Err(format!("{name} of DISTINCT values in the order of others is not on the device"));
+    }
     if !fits || types.iter().chain([&dtype]).any(|of| Repr::of(of).is_none()) {
         let types: Vec<_> = types.iter().map(DataType::to_string).collect();
         return Err(format!("{name} of {} is not on the device yet", types.join(", ")));
@@ -281,7 +299,7 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         RegroupedKind::Place { .. } | RegroupedKind::Nth { .. } | RegroupedKind::Join | RegroupedKind::Collect { .. }
     );
     let order = if ordered { call.params.order_by.clone() } else { vec![] };
-    Ok(RegroupedCall { kind, args, filter: call.params.filter.as_deref().cloned(), order, between, dtype })
+    Ok(RegroupedCall { kind, args, distinct, filter: call.params.filter.as_deref().cloned(), order, between, dtype })
 }
 
 /// The share of a percentile, a constant; where the order descends, from the other end.

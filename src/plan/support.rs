@@ -4,15 +4,13 @@ use std::any::Any;
 
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{
-    Distinct, Expr, ExprSchemable, FetchType, Join, LogicalPlan, SkipType, TableScan, build_join_schema,
-};
+use datafusion::logical_expr::{Distinct, FetchType, Join, LogicalPlan, SkipType, TableScan, build_join_schema};
 
 use super::aggregates::unsupported_aggregate;
 use super::prepared::is_seat;
 use super::window::unsupported_window;
 use crate::codegen::unsupported;
-use crate::column::{Repr, is_nested};
+use crate::column::Repr;
 use crate::io::{DeviceTable, SourceTable};
 
 /// Why this operator, its inputs aside, does not run on the device.
@@ -26,7 +24,7 @@ pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
         LogicalPlan::Window(w) => unsupported_window(w),
         LogicalPlan::Distinct(Distinct::All(_)) => None,
         LogicalPlan::Join(j) => join(j),
-        LogicalPlan::Sort(s) => s.expr.iter().find_map(|e| unsupported_order(&e.expr, s.input.schema())),
+        LogicalPlan::Sort(s) => s.expr.iter().find_map(|e| unsupported(&e.expr, s.input.schema())),
         LogicalPlan::Limit(limit) => match (limit.get_skip_type(), limit.get_fetch_type()) {
             (Ok(SkipType::Literal(_)), Ok(FetchType::Literal(_))) => None,
             _ => Some("its count is not a constant".into()),
@@ -35,13 +33,6 @@ pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
         _ => Some("the operator is not on the device yet".into()),
     };
     own.or_else(|| types(plan.schema()))
-}
-
-/// Why rows cannot be sorted by an expression: the keys of a sort are words of bits, of a number known before.
-pub(super) fn unsupported_order(key: &Expr, schema: &DFSchema) -> Option<String> {
-    let nested = || key.get_type(schema).ok().filter(is_nested);
-    unsupported(key, schema)
-        .or_else(|| nested().map(|dtype| format!("an order of values of type {dtype} is not on the device")))
 }
 
 fn types(schema: &DFSchema) -> Option<String> {

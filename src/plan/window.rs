@@ -9,7 +9,6 @@ use datafusion::logical_expr::{
 use datafusion::physical_planner::is_window_frame_bound_valid;
 
 use super::aggregates::{Bits, DeviceAggregate, RegroupedCall, RegroupedKind, Share, device_aggregate};
-use super::support::unsupported_order;
 use crate::codegen::{AggregateCall, unsupported};
 
 /// A window expression as the device computes it.
@@ -153,7 +152,7 @@ pub(super) fn unsupported_window(window: &Window) -> Option<String> {
         Ok(call) => {
             let order = call.keys.order.iter().map(|key| &key.expr);
             let mut keys = call.keys.partition.iter().chain(order);
-            if let Some(why) = keys.find_map(|key| unsupported_order(key, schema)) {
+            if let Some(why) = keys.find_map(|key| unsupported(key, schema)) {
                 return Some(why);
             }
             let exprs = call.function.exprs().into_iter();
@@ -213,7 +212,7 @@ fn aggregate(call: &WindowFunction, schema: &DFSchema) -> Result<WindowKind, Str
             let (arg, filter) = (args[0].clone(), filter.clone());
             Ok(match *kind {
                 RegroupedKind::Variance { of, root } => WindowKind::Variance { arg, filter, of, root },
-                RegroupedKind::Bits(bits) => WindowKind::Bits { arg, filter, bits },
+                RegroupedKind::Bits(bits) if !call.distinct => WindowKind::Bits { arg, filter, bits },
                 RegroupedKind::Place { last, skip_nulls } if filter.is_none() => {
                     WindowKind::Place { arg, at: if last { -1 } else { 1 }, skip_nulls }
                 }

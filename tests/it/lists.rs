@@ -5,7 +5,7 @@ use warpframe::arrow::datatypes::DataType;
 use crate::nested::{pair, types};
 
 /// The columns of lists, in each of which `x` is a literal of an element's type.
-const LISTS: [(&str, &str); 10] = [
+pub const LISTS: [(&str, &str); 10] = [
     ("li", "3"),
     ("ls", "'thirteen byte'"),
     ("lv", "'é'"),

@@ -597,7 +597,12 @@ impl Maker {
                 _ => self.expr(class, from, depth),
             };
             let (a, b) = (element(), element());
-            return match self.rng.random_range(0..5) {
+            return match self.rng.random_range(0..10) {
+                4 => format!("array_union([{a}, {b}], [{b}, {a}, NULL])[{}]", self.rng.random_range(1..4)),
+                5 => format!("array_except([{a}, {b}], [{b}])[1]"),
+                6 => format!("array_intersect([{a}, {b}], [{b}, {a}])[-1]"),
+                7 => format!("array_replace([{a}, {b}], {b}, {a})[2]"),
+                8 => format!("array_resize(array_remove([{a}, {b}, {a}], {b}), 3, {b})[1:3:2][2]"),
                 0 => format!("[{a}, {b}][{}]", self.rng.random_range(-2..4)),
                 1 => format!("array_max([{a}, {b}])"),
                 2 => format!("array_append([{a}], {b})[2]"),
@@ -702,7 +707,12 @@ impl Maker {
 
     fn condition(&mut self, from: &From, depth: u32) -> String {
         let junction = self.pick(&["AND", "OR"]);
-        match self.rng.random_range(0..8) {
+        match self.rng.random_range(0..9) {
+            7 => {
+                let class = self.pick(&[Class::Int, Class::Text, Class::Date]);
+                let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
+                format!("([{a}, {b}] {} [{b}, NULL])", self.pick(&["<", "<=", ">", ">="]))
+            }
             0 | 1 => {
                 format!("({} {junction} {})", self.expr(Class::Bool, from, depth), self.expr(Class::Bool, from, depth))
             }

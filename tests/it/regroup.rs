@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use warpframe::arrow::array::*;
 
-use crate::differential::Pair;
+use crate::differential::{Pair, run};
 use crate::tables::{Batches, Shape, Values, columns};
 
 /// Shapes of one tile and several, empty and degenerate ones.
@@ -56,6 +56,7 @@ fn bits_percentiles_places_and_lines() {
             let check = |calls: &str| pair.check(&format!("SELECT {calls} FROM t{group}"));
             check("bit_and(k2), bit_or(i64), bit_xor(u64), bit_and(u8), bit_xor(i32), count(*)");
             check("bit_or(k) FILTER (WHERE b), bit_xor(i16) FILTER (WHERE k2 > 100)");
+            check("bit_and(DISTINCT i16), bit_or(DISTINCT u8), bit_or(DISTINCT k) FILTER (WHERE b)");
             check("percentile_cont(0.25) WITHIN GROUP (ORDER BY x), percentile_cont(0.9) WITHIN GROUP (ORDER BY f32)");
             check(
                 "percentile_cont(x, 0.0), percentile_cont(x, 1.0), percentile_cont(0.3) WITHIN GROUP (ORDER BY x DESC)",
@@ -69,6 +70,20 @@ fn bits_percentiles_places_and_lines() {
 }
 
 #[test]
+fn bits_of_distinct_values() {
+    for shape in shapes() {
+        let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
+        pair.check("SELECT bit_xor(DISTINCT k), bit_xor(DISTINCT u64) FILTER (WHERE b) FROM t");
+        // By group the CPU takes all values.
+        let sql = "SELECT k, bit_xor(DISTINCT k2) AS a FROM t GROUP BY k";
+        let once = "SELECT k, bit_xor(k2) AS a FROM (SELECT DISTINCT k, k2 FROM t) GROUP BY k";
+        let [expected, found] =
+            [(&pair.cpu, once), (&pair.device, sql)].map(|(session, sql)| run(session, sql).expect("it runs"));
+        pair.rows_agree(&expected, &found, sql);
+    }
+}
+
+#[test]
 fn strings_are_joined_in_an_order() {
     for shape in shapes() {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));
@@ -78,6 +93,9 @@ fn strings_are_joined_in_an_order() {
             check("string_agg(sl, '' ORDER BY id DESC)");
             check("string_agg(sv, 'é-' ORDER BY s, id) FILTER (WHERE k > 2)");
             check("string_agg(k::varchar, ',' ORDER BY id), min(s)");
+            check("string_agg(DISTINCT sv, ', ' ORDER BY sv), count(*)");
+            check("string_agg(DISTINCT s, '' ORDER BY s DESC) FILTER (WHERE k > 2)");
+            check("median(DISTINCT k), median(DISTINCT m), count(*)");
         }
     }
 }

@@ -20,7 +20,7 @@ const QUIT: u32 = 1 << 29;
 
 /// Which way the automaton reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// From any place on, to the first match's end.
     Ahead,
     /// From a match's end back to its beginning.
@@ -203,19 +203,19 @@ impl Compiler<'_> {
         Ok(Value::new(dtype.clone(), Repr::I64, place, value.valid).with_range(Some((0, i32::MAX.into()))))
     }
 
-    /// `regexp_replace(text, pattern, replacement[, flags])`, of a replacement without references to groups.
+    /// `regexp_replace(text, pattern, replacement[, flags])`.
     pub(super) fn regexp_replace(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
         let constants: Option<Vec<&str>> =
             arguments[1..].iter().map(|e| as_literal(e).and_then(literal::text)).collect();
         let Some(constants) = constants else { return Err(not_yet("regexp_replace with computed arguments")) };
         let (pattern, to, flags) = (constants[0], constants[1], constants.get(2).copied().unwrap_or(""));
-        if to.contains(['$', '\\']) {
-            return Err(not_yet("regexp_replace with references to groups"));
-        }
         let value = self.value(&arguments[0])?;
-        let view = self.text(&value)?;
         let all = flags.contains('g');
         let pattern = with_flags(pattern, &flags.replace('g', ""));
+        if to.contains(['$', '\\']) {
+            return self.regex_expanded(value, &pattern, to, all, dtype);
+        }
+        let view = self.text(&value)?;
         let (ahead, back) = (self.automaton(&pattern, Way::Ahead)?, self.automaton(&pattern, Way::Back)?);
         let replacement = self.inputs.string(to);
         self.inputs.arena();
@@ -227,20 +227,20 @@ impl Compiler<'_> {
     }
 
     /// Flags of an expression, which the pattern begins with; those that only `regexp_replace` knows are an error elsewhere.
-    fn regex_flags(&mut self, flags: Option<&Expr>) -> Result<String> {
+    pub(super) fn regex_flags(&mut self, flags: Option<&Expr>) -> Result<String> {
         let Some(flags) = flags else { return Ok(String::new()) };
         let text = as_literal(flags).and_then(literal::text).filter(|flags| !flags.contains('g'));
         text.map(String::from).ok_or_else(|| not_yet("a regular expression with such flags"))
     }
 
     /// C++ `const u32*`: the table of a pattern.
-    fn automaton(&mut self, pattern: &str, way: Way) -> Result<String> {
+    pub(super) fn automaton(&mut self, pattern: &str, way: Way) -> Result<String> {
         let table = table(pattern, way)?;
         Ok(format!("(const u32*)({})", self.inputs.constant(&table)))
     }
 
     /// A value of type `ctype` by a call that is told where to say that only the host knows.
-    fn unless_lost(
+    pub(super) fn unless_lost(
         &mut self,
         ctype: &str,
         valid: &Option<String>,
@@ -254,7 +254,7 @@ impl Compiler<'_> {
     }
 }
 
-fn with_flags(pattern: &str, flags: &str) -> String {
+pub(super) fn with_flags(pattern: &str, flags: &str) -> String {
     if flags.is_empty() { pattern.to_string() } else { format!("(?{flags}){pattern}") }
 }
 

@@ -8,7 +8,9 @@ use datafusion::logical_expr::{Between, expr_fn};
 
 use super::list::same_form;
 use super::*;
+use crate::codegen::NullsPlace;
 use crate::codegen::keys::emit_equal;
+use crate::codegen::order_compare::{Comparing, emit_compare};
 use crate::codegen::value::repr_bounds;
 
 /// Literals in an IN list from which on it is searched, not tested one by one.
@@ -101,6 +103,11 @@ impl Compiler<'_> {
             {
                 let equal = emit_equal(left, right, self.out);
                 if op == Operator::Eq { equal } else { format!("!{equal}") }
+            }
+            (Repr::List, Repr::List) | (Repr::Struct, Repr::Struct) if same_form(&left.dtype, &right.dtype) => {
+                // Nulls within are the least.
+                let by = Comparing { nulls: NullsPlace::First, one_zero: zeros == Zeros::Equal };
+                format!("({} {sign} 0)", emit_compare(left, right, by, self.out))
             }
             _ => return Err(not_yet(format!("{} {op} {}", left.dtype, right.dtype))),
         })

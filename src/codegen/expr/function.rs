@@ -2,6 +2,8 @@
 
 use datafusion::logical_expr::expr::ScalarFunction;
 
+use super::list_edit::Most;
+use super::list_set::SetOperation;
 use super::nested::Fold;
 use super::string::LengthUnit;
 use super::*;
@@ -49,6 +51,7 @@ impl Compiler<'_> {
             ("date_trunc", [part, value]) => self.date_trunc(part, value, &dtype),
 
             ("date_bin", arguments @ ([_, _] | [_, _, _])) => self.binned(arguments, &dtype),
+            ("to_char", [value, pattern]) => self.moment_text(value, pattern, &dtype),
             ("make_date", [year, month, day]) => self.date_of(year, month, day, &dtype),
             (
                 name @ ("to_timestamp"
@@ -95,6 +98,7 @@ impl Compiler<'_> {
             ("regexp_like", arguments @ ([_, _] | [_, _, _])) => self.regexp_like(arguments),
             ("regexp_count", arguments @ ([_, _] | [_, _, _] | [_, _, _, _])) => self.regexp_count(arguments, &dtype),
             ("regexp_instr", [text, pattern]) => self.regexp_position(text, pattern, &dtype),
+            ("regexp_match", arguments @ ([_, _] | [_, _, _])) => self.regexp_match(arguments, &dtype),
             ("regexp_replace", arguments @ ([_, _, _] | [_, _, _, _])) => self.regexp_replace(arguments, &dtype),
             ("reverse", [value]) => self.reversed(value, &dtype),
             ("repeat", [value, count]) => self.repeated(value, count, &dtype),
@@ -123,6 +127,7 @@ impl Compiler<'_> {
                 let places = [from.clone(), to.clone()];
                 self.array_part(list, &places, &dtype, |view, at| format!("list_between({view}, {}, {})", at[0], at[1]))
             }
+            ("array_slice", [list, from, to, step]) => self.array_stride(list, [from, to, step], &dtype),
             ("array_slice", [list, places @ ..]) if places.len() == 2 => {
                 self.array_part(list, places, &dtype, |view, at| format!("list_between({view}, {}, {})", at[0], at[1]))
             }
@@ -137,7 +142,17 @@ impl Compiler<'_> {
             ("array_append", [list, value]) => self.array_append(list, value, false, &dtype),
             ("array_prepend", [value, list]) => self.array_append(list, value, true, &dtype),
             ("array_reverse", [list]) => self.array_reverse(list, &dtype),
-            ("array_remove_all", [list, needle]) => self.array_remove_all(list, needle, &dtype),
+            ("array_remove", [list, needle]) => self.array_remove(list, needle, Most::First, &dtype),
+            ("array_remove_n", [list, needle, most]) => self.array_remove(list, needle, Most::Of(most), &dtype),
+            ("array_remove_all", [list, needle]) => self.array_remove(list, needle, Most::All, &dtype),
+            ("array_replace", [list, from, to]) => self.array_replace([list, from, to], Most::First, &dtype),
+            ("array_replace_n", [list, from, to, most]) => self.array_replace([list, from, to], Most::Of(most), &dtype),
+            ("array_replace_all", [list, from, to]) => self.array_replace([list, from, to], Most::All, &dtype),
+            ("array_resize", [list, length]) => self.array_resize(list, length, None, &dtype),
+            ("array_resize", [list, length, fill]) => self.array_resize(list, length, Some(fill), &dtype),
+            ("array_union", [one, two]) => self.array_set(SetOperation::Union, one, two, &dtype),
+            ("array_except", [one, two]) => self.array_set(SetOperation::Except, one, two, &dtype),
+            ("array_intersect", [one, two]) => self.array_set(SetOperation::Intersect, one, two, &dtype),
             ("array_compact", [list]) => self.array_compact(list, &dtype),
             ("array_positions", [list, needle]) => self.array_positions(list, needle, &dtype),
             ("array_has_any", [list, other]) => self.array_has_several(list, other, false),

@@ -18,10 +18,15 @@ pub(super) struct List {
     item: DataType,
     /// Types that elements become, one after the other.
     casts: Vec<DataType>,
-    longest: Option<u32>,
+    pub(super) longest: Option<u32>,
 }
 
 impl List {
+    /// A list of such elements by another view, which is never null.
+    pub(super) fn seen_as(&self, view: String, longest: Option<u32>) -> List {
+        List { view, valid: None, item: self.item.clone(), casts: self.casts.clone(), longest }
+    }
+
     /// Type of the elements.
     pub(super) fn item(&self) -> &DataType {
         self.casts.last().unwrap_or(&self.item)

@@ -77,16 +77,6 @@ impl Compiler<'_> {
         Ok(self.built(&builder, dtype, list.valid, longest))
     }
 
-    /// The elements that are not the same as `needle`, null being a value like another. Null where `needle` is.
-    pub(super) fn array_remove_all(&mut self, list: &Expr, needle: &Expr, dtype: &DataType) -> Result<Value> {
-        let (list, needle) = (self.list(list)?, self.value(needle)?);
-        let valid = both(&list.valid, &needle.valid, self.out);
-        self.kept(&list, dtype, valid, |this, element| {
-            let same = this.compare_with(Operator::IsDistinctFrom, element, &needle, compare::Zeros::Apart)?;
-            Ok(same.code)
-        })
-    }
-
     /// `array_compact(list)`: the elements that are not null.
     pub(super) fn array_compact(&mut self, list: &Expr, dtype: &DataType) -> Result<Value> {
         let list = self.list(list)?;
@@ -95,7 +85,7 @@ impl Compiler<'_> {
     }
 
     /// The elements for which `keep`, a C++ `bool`, holds.
-    fn kept(
+    pub(super) fn kept(
         &mut self,
         list: &List,
         dtype: &DataType,

@@ -1,8 +1,9 @@
-//! Lists in order, lists of distinct elements, and lists of numbers.
+//! Lists in order, lists of one value, and lists of numbers.
 
 use super::list::{Builder, List, longest_of};
 use super::*;
-use crate::codegen::keys::{emit_hash, emit_same};
+use crate::codegen::NullsPlace;
+use crate::codegen::order_compare::{Comparing, emit_compare};
 use crate::column::item_of;
 
 /// The order of a sorted list.
@@ -67,44 +68,21 @@ impl Compiler<'_> {
     /// C++ `bool`: the element in one place comes before that in another.
     fn before(&mut self, list: &List, one: &str, two: &str, order: Order) -> Result<String> {
         let (a, b) = (self.element(list, one, None)?, self.element(list, two, None)?);
-        let op = if order.descending { Operator::Gt } else { Operator::Lt };
-        let before = self.compare_with(op, &a, &b, compare::Zeros::Apart)?;
+        let before = if is_nested(&a.dtype) {
+            // A descending order is an ascending one backwards, with nulls on the other side.
+            let first = order.nulls_first != order.descending;
+            let nulls = if first { NullsPlace::First } else { NullsPlace::Last };
+            let [one, two] = [&a, &b].map(|value| Value { valid: None, ..value.clone() });
+            let sign = if order.descending { ">" } else { "<" };
+            let ahead = emit_compare(&one, &two, Comparing { nulls, one_zero: false }, self.out);
+            format!("({ahead} {sign} 0)")
+        } else {
+            let op = if order.descending { Operator::Gt } else { Operator::Lt };
+            self.compare_with(op, &a, &b, compare::Zeros::Apart)?.code
+        };
         let (v, w) = (a.validity(), b.validity());
         let null = if order.nulls_first { format!("!{v}") } else { v.to_string() };
-        Ok(self.out.let_("bool", format!("{v} && {w} ? {} : {v} != {w} && {null}", before.code)))
-    }
-
-    /// `array_distinct(list)`: each value where it is first, null being a value like another, and −0.0 being 0.0. Found by
-    /// a hash table of places beside the list.
-    pub(super) fn array_distinct(&mut self, list: &Expr, dtype: &DataType) -> Result<Value> {
-        let list = self.list(list)?;
-        let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
-        let builder = self.build(item.data_type(), &format!("{}.length", list.view))?;
-        let [next, table, known, at, other] = std::array::from_fn(|_| self.out.fresh());
-        self.out.line(format!("u32 {next} = 0;\nlist_table {table}(arena, {}.length);", list.view));
-        let mut longest = None;
-        self.each(&list, |this, element, place| {
-            longest = longest_of(element);
-            let mut element = element.clone();
-            if is_float(&element.dtype) {
-                let ctype = element.repr.device_type();
-                element.code = this.out.let_(ctype, format!("{0} == 0 ? ({ctype})0 : {0}", element.code));
-            }
-            let hash = emit_hash(&element, "0ull", this.out);
-            this.out.line(format!("bool {known} = {table}.slots == nullptr;"));
-            this.out
-                .line(format!("for (u64 {at} = {hash} & {table}.mask; !{known}; {at} = ({at} + 1) & {table}.mask) {{"));
-            this.out.line(format!("const u32 {other} = {table}.slots[{at}];"));
-            this.out.line(format!("if ({other} == 0) {{\n{table}.slots[{at}] = {place} + 1;\nbreak;\n}}"));
-            let before = this.element(&list, &format!("({other} - 1)"), None)?;
-            let same = emit_same(&element, &before, this.out);
-            this.out.line(format!("{known} = {same};\n}}\nif (!{known}) {{"));
-            this.put(&builder, &next, element)?;
-            this.out.line(format!("{next}++;\n}}"));
-            Ok(())
-        })?;
-        self.out.line(format!("{}.shorten({next});", builder.name));
-        Ok(self.built(&builder, dtype, list.valid, longest))
+        Ok(self.out.let_("bool", format!("{v} && {w} ? {before} : {v} != {w} && {null}")))
     }
 
     /// `array_repeat(value, count)`.

@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::TimeUnit;
 
 use super::cast::{OnError, per_second};
-use super::time::Interval;
+use super::time::{Interval, NANOS_PER_DAY};
 use super::*;
 
 impl Compiler<'_> {
@@ -13,6 +13,10 @@ impl Compiler<'_> {
         let origin = match arguments.get(2).map(as_literal) {
             None => Some(0),
             Some(Some(ScalarValue::TimestampNanosecond(Some(origin), _))) => Some(*origin),
+            Some(Some(ScalarValue::Time64Nanosecond(Some(origin)))) => Some(*origin),
+            Some(Some(ScalarValue::Time64Microsecond(Some(origin)))) => origin.checked_mul(1_000),
+            Some(Some(ScalarValue::Time32Millisecond(Some(origin)))) => Some(i64::from(*origin) * 1_000_000),
+            Some(Some(ScalarValue::Time32Second(Some(origin)))) => Some(i64::from(*origin) * 1_000_000_000),
             Some(_) => None,
         };
         let (Some(stride), Some(origin)) = (stride, origin) else {
@@ -21,8 +25,15 @@ impl Compiler<'_> {
         let value = self.value(&arguments[1])?;
         let scale = match &value.dtype {
             DataType::Timestamp(unit, _) if value.dtype == *dtype => 1_000_000_000 / per_second(unit),
+            DataType::Time32(unit) | DataType::Time64(unit) if value.dtype == *dtype => {
+                1_000_000_000 / per_second(unit)
+            }
             other => return Err(not_yet(format!("date_bin of {other}"))),
         };
+        let of_time = !matches!(value.dtype, DataType::Timestamp(_, _));
+        if of_time && (stride.months != 0 || stride.total_nanos() >= NANOS_PER_DAY) {
+            return Err(not_yet("date_bin of a time by a day or more"));
+        }
         let (function, length) = match (stride.months, stride.total_nanos()) {
             (0, nanos) => ("interval_bin", nanos),
             (months, 0) => ("interval_bin_months", months),
@@ -34,9 +45,19 @@ impl Compiler<'_> {
         let name = self.out.fresh();
         self.out.line(format!("i64 {name};"));
         let (length, origin) = (self.inputs.parameter(length as u64), self.inputs.parameter(origin as u64));
-        let call = format!("{function}((i64){}, {scale}, (i64){length}, (i64){origin}, &{name})", value.code);
+        // Times go round the day in nanoseconds.
+        let (ticks, bin_scale) = match of_time {
+            true => (format!("wrap_mul<i64>((i64){}, {scale}ll)", value.code), 1),
+            false => (format!("(i64){}", value.code), scale),
+        };
+        let call = format!("{function}({ticks}, {bin_scale}, (i64){length}, (i64){origin}, &{name})");
         let found = self.out.let_("bool", call);
         let valid = both(&value.valid, &Some(found), self.out);
+        if of_time {
+            let repr = repr_of(dtype)?;
+            let ticks = format!("({})({name} % {NANOS_PER_DAY}ll / {scale}ll)", repr.device_type());
+            return Ok(self.result(dtype.clone(), repr, ticks, valid));
+        }
         Ok(Value::new(dtype.clone(), Repr::I64, name, valid))
     }
 

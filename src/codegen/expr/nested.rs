@@ -114,6 +114,9 @@ impl Compiler<'_> {
     /// `array_min(list)`, `array_max(list)`: of the elements that are not null.
     pub(super) fn array_extreme(&mut self, list: &Expr, least: bool, dtype: &DataType) -> Result<Value> {
         let list = self.list(list)?;
+        if is_nested(list.item()) {
+            return Err(not_yet(format!("the extremum of elements of type {}", list.item())));
+        }
         let repr = repr_of(dtype)?;
         let (best, any) = (self.out.fresh(), self.out.fresh());
         self.out.line(format!("{0} {best} = {0}{{}};\nbool {any} = false;", repr.device_type()));

@@ -12,7 +12,7 @@ use super::*;
 
 /// First and last day of Arrow's calendar.
 const CALENDAR: (i128, i128) = (-96_465_292, 95_026_236);
-const NANOS_PER_DAY: i128 = 86_400_000_000_000;
+pub(super) const NANOS_PER_DAY: i128 = 86_400_000_000_000;
 
 /// A constant interval, sign included.
 pub(super) struct Interval {

@@ -6,10 +6,12 @@ use datafusion::logical_expr::{Expr, SortExpr, lit};
 use datafusion::prelude::col;
 
 use super::{BySlot, Grouped};
-use crate::codegen::{Direction, Emitter, Generator, NullsPlace, Value};
+use crate::codegen::{Emitter, Generator, Value};
 use crate::column::{Relation, Repr};
 use crate::error::Result;
 use crate::exec::run::Runner;
+use crate::exec::sort::order_key;
+use crate::exec::sort_bytes::OrderKey;
 use crate::plan::RegroupedCall;
 
 impl Runner {
@@ -66,7 +68,7 @@ impl Runner {
 pub(super) struct Ordered {
     pub(super) relation: Relation,
     pub(super) schema: DFSchemaRef,
-    pub(super) order: Vec<(Expr, Direction, NullsPlace)>,
+    pub(super) order: Vec<OrderKey>,
 }
 
 /// A column of strings, to be put one after the other.
@@ -114,8 +116,7 @@ impl Strings<'_> {
 }
 
 /// The key that the column behind the argument's holds.
-fn sort_key(at: usize, key: &SortExpr) -> (Expr, Direction, NullsPlace) {
-    let direction = if key.asc { Direction::Ascending } else { Direction::Descending };
-    let nulls = if key.nulls_first { NullsPlace::First } else { NullsPlace::Last };
+fn sort_key(at: usize, key: &SortExpr) -> OrderKey {
+    let (_, direction, nulls) = order_key(key);
     (col(format!("x{}", at + 1)), direction, nulls)
 }

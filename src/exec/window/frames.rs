@@ -58,7 +58,9 @@ impl Runner {
         let frames = self.frames(sorted, frame)?;
         let (flow, call) = self.kept(sorted, call, &frames)?;
         let column = match call.kind {
-            RegroupedKind::Collect { distinct: false, .. } => self.lists_of_frames(&flow, &frames, &call)?,
+            // Of distinct values each frame has its own.
+            _ if call.distinct => self.of_pairs(&flow, &frames, &call)?,
+            RegroupedKind::Collect { .. } => self.lists_of_frames(&flow, &frames, &call)?,
             RegroupedKind::Join => self.strings_of_frames(&flow, &frames, &call)?,
             RegroupedKind::Median => self.middles_of_frames(&flow, &frames, &call, Middle::Median)?,
             RegroupedKind::Percentile(share) => {

@@ -1,0 +1,114 @@
+//! Sort keys of any number of parts: lists, and what holds lists, become bytes that order as they do (`kernels/order_bytes.cuh`).
+//!
+//! What comes of it is a string, whose length the host has to measure before the words of a sort can be made of it. Lists
+//! order element by element, and then the shorter comes first.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+
+use super::emit::Emitter;
+use super::expr::element_of;
+use super::flow::Flow;
+use super::generator::{Generator, Pass};
+use super::order::{Direction, LONGEST_SORTED, NullsPlace};
+use super::value::Value;
+use crate::column::Repr;
+use crate::error::Result;
+
+/// What has to happen to a key before words of a sort can be made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Preparation {
+    /// It is a string of which nobody knows how long it may be.
+    Measure,
+    /// It has lists, or such strings, somewhere: it becomes bytes, which are measured.
+    Bytes,
+}
+
+/// How a key of the flow's rows has to be prepared, if it has to.
+pub(crate) fn preparation(key: &Expr, flow: &Flow) -> Result<Option<Preparation>> {
+    let dtype = key.get_type(&**flow.schema())?;
+    if Repr::of(&dtype).is_some_and(|repr| !repr.points() && repr != Repr::Struct) {
+        return Ok(None);
+    }
+    // What is known of a value its code knows, which costs the host little.
+    let (mut generator, mut out) = (Generator::new(flow), Emitter::new("m"));
+    generator.stages(Pass::Decide, &mut out)?;
+    let value = generator.expr(key, &mut out)?;
+    Ok(match value.repr {
+        Repr::View => is_unmeasured(&value).then_some(Preparation::Measure),
+        _ => is_unmeasured(&value).then_some(Preparation::Bytes),
+    })
+}
+
+fn is_unmeasured(value: &Value) -> bool {
+    match value.repr {
+        Repr::List => true,
+        Repr::Struct => value.fields.iter().any(is_unmeasured),
+        Repr::View => value.dictionary.is_none() && value.longest.is_none_or(|longest| longest > LONGEST_SORTED),
+        _ => false,
+    }
+}
+
+/// The bytes of a value, null where it is, for a sort in this direction: all bits flipped where that descends, so that nulls
+/// within the value come where `nulls` says.
+pub(crate) fn emit_order_bytes(
+    value: &Value,
+    direction: Direction,
+    nulls: NullsPlace,
+    generator: &mut Generator<'_>,
+    out: &mut Emitter,
+) -> Value {
+    generator.make_text();
+    let (writer, pass) = (out.fresh(), out.fresh());
+    let first = (nulls == NullsPlace::First) != (direction == Direction::Descending);
+    out.line(format!("order_writer {writer}(arena);\nfor (u32 {pass} = 0; {pass} < 2; {pass}++) {{"));
+    out.line(format!("if ({}) {{", value.validity()));
+    let bytes = Bytes { writer: &writer, null: if first { 1 } else { 3 } };
+    bytes.of(value, out);
+    out.line(format!("}}\nif ({pass} == 0) {writer}.begin(arena);\n}}"));
+    Value::new(DataType::Binary, Repr::View, format!("{writer}.text.out"), value.valid.clone())
+}
+
+struct Bytes<'a> {
+    writer: &'a str,
+    /// What stands for a null part.
+    null: u8,
+}
+
+impl Bytes<'_> {
+    /// Of a value that is not null.
+    fn of(&self, value: &Value, out: &mut Emitter) {
+        let (writer, code) = (self.writer, &value.code);
+        let width = value.repr.width();
+        match value.repr {
+            Repr::Struct => value.fields.iter().for_each(|field| self.of_part(field, out)),
+            Repr::List => {
+                let (list, place) = (out.let_("view", value.stored()), out.fresh());
+                out.line(format!("for (u32 {place} = 0; {place} < {list}.length; {place}++) {{"));
+                if let Some(element) = element_of(value, &list, &place, out) {
+                    self.of_part(&element, out);
+                }
+                out.line(format!("}}\n{writer}.put(0);"));
+            }
+            Repr::View => out.line(format!("{writer}.string({code});")),
+            Repr::F64 => out.line(format!("{writer}.word(sort_f64({code}), 8);")),
+            Repr::F32 => out.line(format!("{writer}.word(sort_f32({code}), 4);")),
+            Repr::Bool => out.line(format!("{writer}.put({code} ? 1 : 0);")),
+            Repr::I128 => {
+                out.line(format!("{writer}.word((u64)((u128){code} >> 64) ^ (1ull << 63), 8);"));
+                out.line(format!("{writer}.word((u64)(u128){code}, 8);"));
+            }
+            Repr::U8 | Repr::U16 | Repr::U32 | Repr::U64 => out.line(format!("{writer}.word((u64){code}, {width});")),
+            Repr::I8 | Repr::I16 | Repr::I32 | Repr::I64 => {
+                let sign = 8 * width - 1;
+                out.line(format!("{writer}.word((u64)(i64){code} ^ (1ull << {sign}), {width});"));
+            }
+        }
+    }
+
+    fn of_part(&self, value: &Value, out: &mut Emitter) {
+        out.line(format!("if ({}) {{\n{}.put(2);", value.validity(), self.writer));
+        self.of(value, out);
+        out.line(format!("}} else {}.put({});", self.writer, self.null));
+    }
+}
