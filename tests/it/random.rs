@@ -604,8 +604,9 @@ impl Maker {
                 7 => format!("array_replace([{a}, {b}], {b}, {a})[2]"),
                 8 => format!("array_resize(array_remove([{a}, {b}, {a}], {b}), 3, {b})[1:3:2][2]"),
                 0 => format!("[{a}, {b}][{}]", self.rng.random_range(-2..4)),
-                1 => format!("array_max([{a}, {b}])"),
-                2 => format!("array_append([{a}], {b})[2]"),
+                // On the CPU array_max of strings fails where a batch has no rows.
+                1 if class != Class::Text => format!("array_max([{a}, {b}])"),
+                1 | 2 => format!("array_append([{a}], {b})[2]"),
                 3 => format!("array_reverse([{a}, NULL, {b}])[2:3][2]"),
                 _ => {
                     let taken = self.expr(Class::Bool, from, depth);
