@@ -17,6 +17,7 @@ constexpr u32 FAIL_CAST = 4;
 constexpr u32 FAIL_DOMAIN = 8;
 constexpr u32 FAIL_NOT_ASCII = 16;
 constexpr u32 FAIL_BEYOND = 32;
+constexpr u32 FAIL_ROWS = 64;
 
 // Reports that a row failed. Rare, so contention does not matter.
 WF_DEVICE void fail(u32* status, u32 failure) { atomicOr(status, failure); }

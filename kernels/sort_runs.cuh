@@ -119,8 +119,8 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     constexpr u32 MARGIN = SORT_RUNS_MARGIN;
     constexpr u32 TILE_END = MARGIN + SORT_RUNS_TILE;
     WF_SHARED_ARRAY(u64, words, SORT_RUNS_HELD);
-    // First places of pairs that tie, then of runs of two rows or more.
-    WF_SHARED_ARRAY(u16, listed, (PACKED ? SORT_RUNS_HELD : SORT_RUNS_TILE / 2));
+    // First places of pairs that tie, then of runs of two rows or more, with the places behind those above.
+    WF_SHARED_ARRAY(u32, listed, (PACKED ? SORT_RUNS_HELD : SORT_RUNS_TILE / 2));
     // A bit for each place: it ties with the next, and belongs behind it.
     WF_SHARED_ARRAY(u32, late, (PACKED ? SORT_RUNS_HELD / 32 : 1));
     WF_SHARED(u32, runs);
@@ -152,7 +152,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
             // Listed first: their keys lie anywhere, and each thread then waits for one pair's instead of one's a round.
             if (threadIdx.x < SORT_RUNS_HELD / 32) late[threadIdx.x] = 0;
             for (u32 h = low + threadIdx.x; h + 1 < high; h += SORT_RUNS_THREADS) {
-                if (tile.tied(words[h], words[h + 1])) listed[atomicAdd(&tied, 1u)] = u16(h);
+                if (tile.tied(words[h], words[h + 1])) listed[atomicAdd(&tied, 1u)] = h;
             }
             __syncthreads();  // the list of pairs that tie is complete, no bit is set
             for (u32 at = threadIdx.x; at < tied; at += SORT_RUNS_THREADS) {
@@ -183,16 +183,19 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
             leads = leads && !disordered(begin);
         }
         // So far from its first row that the run's owner may not see the pair.
-        if (h - begin + 2 > MARGIN) failed = true;
-        else if (leads && begin >= MARGIN && begin < TILE_END) listed[atomicAdd(&runs, 1u)] = u16(begin);
+        if (h - begin + 2 > MARGIN) {
+            failed = true;
+        } else if (leads && begin >= MARGIN && begin < TILE_END) {
+            u32 stop = h + 2;
+            while (stop < high && stop - begin <= MARGIN && tile.together(stop, begin)) stop += 1;
+            if (stop - begin > p.longest) failed = true;
+            else listed[atomicAdd(&runs, 1u)] = begin | stop << 16;
+        }
     }
     __syncthreads();  // the list is complete, and the words may change
     for (u32 at = threadIdx.x; at < runs; at += SORT_RUNS_THREADS) {
-        const u32 begin = listed[at];
-        u32 stop = begin + 2;
-        while (stop < high && stop - begin <= MARGIN && tile.together(stop, begin)) stop += 1;
-        if (stop - begin > p.longest) failed = true;
-        else if (stop - begin == 2) tile.swap(begin);  // listed, so out of order
+        const u32 begin = listed[at] & 0xFFFFu, stop = listed[at] >> 16;
+        if (stop - begin == 2) tile.swap(begin);  // listed, so out of order
         else tile.insert(begin, stop);
     }
     if (failed) atomicMax(p.failed, u64(1));

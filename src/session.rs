@@ -22,7 +22,7 @@ use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Engine, Outcome};
 use crate::frame::{Data, DataFrame, LazyFrame, Verb};
-use crate::plan::{Prepared, may_yield_several_rows};
+use crate::plan::{Prepared, with_one_row};
 
 /// Tables, a device, and queries over them. Clones share everything.
 ///
@@ -240,7 +240,7 @@ impl Session {
     pub(crate) fn run(&self, plan: &LogicalPlan) -> Result<DataFrame> {
         let Some(engine) = &self.0.engine else {
             return self.block_on(async {
-                let state = self.state_for(plan);
+                let state = self.state();
                 match run_on_cpu(&state, plan).await {
                     Ok((schema, data)) => Ok(DataFrame::new(self.clone(), schema, data)),
                     Err(error) => Err(crate::io::diagnose(error, &state, plan).await),
@@ -253,7 +253,7 @@ impl Session {
             return self.run_prepared(engine, &prepared, &tables);
         }
         self.block_on(async {
-            let state = self.state_for(plan);
+            let state = self.state();
             engine.device.count_plan(false);
             let optimized = (self.0.plans).keep_plan(&self.state(), plan, |plan| optimize(&state, plan)).and_then(
                 |kept| match kept {
@@ -285,7 +285,7 @@ impl Session {
                 let grown = verb.grow(&seats[0], seats.last().unwrap_or(&seats[0]))?;
                 let plan = grown.plan();
                 self.block_on(async {
-                    let state = self.state_for(plan);
+                    let state = self.state();
                     let schemas = schemas.clone();
                     (self.0.plans).keep_verb(&self.state(), verb.clone(), schemas, plan, |plan| optimize(&state, plan))
                 })?
@@ -302,7 +302,7 @@ impl Session {
             true => self.run_prepared(engine, &prepared, &tables),
             false => {
                 let plan = prepared.bind(&tables)?;
-                self.block_on(async { self.execute(&self.state_for(&plan), engine, Ok(plan.clone()), &plan).await })
+                self.block_on(async { self.execute(&self.state(), engine, Ok(plan.clone()), &plan).await })
             }
         }
     }
@@ -315,7 +315,7 @@ impl Session {
         {
             return Ok(DataFrame::new(self.clone(), table.schema.clone(), Data::Device(table)));
         }
-        self.block_on(async { self.execute(&self.state_for(&plan), engine, Ok(plan.clone()), &plan).await })
+        self.block_on(async { self.execute(&self.state(), engine, Ok(plan.clone()), &plan).await })
     }
 
     /// Runs an optimized plan; `asked` is what it was made of.
@@ -385,7 +385,7 @@ impl Session {
     /// The optimized plan, and what of it runs where.
     pub(crate) fn explain(&self, plan: &LogicalPlan) -> Result<String> {
         self.block_on(async {
-            let state = self.state_for(plan);
+            let state = self.state();
             let optimized = optimize(&state, plan)?;
             match &self.0.engine {
                 Some(engine) => exec::explain(engine, &optimized),
@@ -400,15 +400,6 @@ impl Session {
 
     pub(crate) fn state(&self) -> SessionState {
         self.0.context.state()
-    }
-
-    /// The state that plans this query.
-    fn state_for(&self, plan: &LogicalPlan) -> SessionState {
-        let mut state = self.state();
-        if may_yield_several_rows(plan) {
-            state.config_mut().options_mut().optimizer.enable_physical_uncorrelated_scalar_subquery = true;
-        }
-        state
     }
 
     pub(crate) fn table_not_found(&self, name: &str) -> Error {
@@ -431,7 +422,11 @@ impl Session {
 }
 
 fn optimize(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
-    Ok(state.optimize(plan)?)
+    // Where scalar subqueries do not become joins, DataFusion counts their rows.
+    match state.config_options().optimizer.enable_physical_uncorrelated_scalar_subquery {
+        true => Ok(state.optimize(plan)?),
+        false => Ok(state.optimize(&with_one_row(plan)?)?),
+    }
 }
 
 async fn run_on_cpu(state: &SessionState, plan: &LogicalPlan) -> Result<(SchemaRef, Data)> {

@@ -14,12 +14,21 @@ pub(crate) enum Failure {
     NotAscii,
     /// A text that only the host can judge, likewise: a time zone's name, more digits than 64 bits hold, words in Unicode.
     Beyond,
+    /// A subquery of one value has several rows.
+    Rows,
 }
 
 impl Failure {
     /// First what is no error: the CPU will find those.
-    const ALL: [Failure; 6] =
-        [Failure::NotAscii, Failure::Beyond, Failure::DivideByZero, Failure::Overflow, Failure::Cast, Failure::Domain];
+    const ALL: [Failure; 7] = [
+        Failure::NotAscii,
+        Failure::Beyond,
+        Failure::DivideByZero,
+        Failure::Overflow,
+        Failure::Cast,
+        Failure::Domain,
+        Failure::Rows,
+    ];
 
     /// The bit of the status word.
     pub(crate) fn bit(self) -> u32 {
@@ -30,6 +39,7 @@ impl Failure {
             Failure::Domain => 8,
             Failure::NotAscii => 16,
             Failure::Beyond => 32,
+            Failure::Rows => 64,
         }
     }
 
@@ -41,6 +51,7 @@ impl Failure {
             Failure::Domain => "FAIL_DOMAIN",
             Failure::NotAscii => "FAIL_NOT_ASCII",
             Failure::Beyond => "FAIL_BEYOND",
+            Failure::Rows => "FAIL_ROWS",
         }
     }
 
@@ -68,6 +79,7 @@ impl Failure {
                 return Some(ErrorKind::Arithmetic { what }.into());
             }
             Failure::Cast => "Cast error: a value is outside of the range of the type it is cast to",
+            Failure::Rows => "a scalar subquery yields more than one row",
             Failure::Domain => "a function was called with a value outside of its domain",
         };
         Some(ErrorKind::Arithmetic { what: what.into() }.into())

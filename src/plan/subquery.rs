@@ -1,25 +1,96 @@
-//! Scalar subqueries that a join may stand for.
+//! Scalar subqueries that might have several rows, which is an error when they run.
+//!
+//! The optimizer makes joins of scalar subqueries, and a join with several rows would only yield more. So such a subquery is
+//! made to have one row, and to fail where it had more:
+//!
+//! ```text
+//!   (SELECT p FROM t WHERE i = 1)
+//!   (SELECT one_row_value(first_value(p), count(*)) AS p FROM (SELECT p FROM t WHERE i = 1 LIMIT 2))
+//! ```
+//!
+//! Of correlated ones, DataFusion's planner only admits those that have one row by their form.
 
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
+use std::sync::{Arc, LazyLock};
 
-/// Whether some uncorrelated scalar subquery might yield several rows, which is an error when it runs. A join would yield
-/// several rows instead, so such a query keeps its subqueries, for DataFusion to run and count. (Of correlated ones,
-/// DataFusion's planner only admits those that yield one row by their form.)
-pub(crate) fn may_yield_several_rows(plan: &LogicalPlan) -> bool {
-    let mut found = false;
-    let visited = plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            expr.apply(|expr| {
-                if let Expr::ScalarSubquery(Subquery { subquery, outer_ref_columns, .. }) = expr
-                    && outer_ref_columns.is_empty()
-                    && subquery.max_rows().is_none_or(|rows| rows > 1)
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, exec_err};
+use datafusion::error::Result;
+use datafusion::functions_aggregate::expr_fn::{count, first_value};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Subquery, Volatility, lit,
+};
+use datafusion::prelude::col;
+
+/// The function's name, as `codegen/expr/function.rs` has it.
+const ONE_ROW_VALUE: &str = "one_row_value";
+
+/// The plan, in which no uncorrelated scalar subquery can have several rows without failing.
+pub(crate) fn with_one_row(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    let whole = plan.clone().transform_up_with_subqueries(|node| {
+        node.map_expressions(|expr| {
+            expr.transform_up(|expr| match expr {
+                Expr::ScalarSubquery(subquery)
+                    if subquery.outer_ref_columns.is_empty()
+                        && subquery.subquery.max_rows().is_none_or(|rows| rows > 1) =>
                 {
-                    found = true;
+                    Ok(Transformed::yes(Expr::ScalarSubquery(one_row(subquery)?)))
                 }
-                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+                other => Ok(Transformed::no(other)),
             })
         })
-    });
-    found || visited.is_err()
+    })?;
+    Ok(whole.data)
+}
+
+fn one_row(subquery: Subquery) -> Result<Subquery> {
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(OneRowValue::new())));
+    let (qualifier, field) = subquery.subquery.schema().qualified_field(0);
+    let value = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+    let name = field.name().clone();
+    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
+        .limit(0, Some(2))?
+        .aggregate(
+            Vec::<Expr>::new(),
+            [first_value(value, vec![]).alias("only value"), count(lit(1i64)).alias("rows of it")],
+        )?
+        .project([FUNCTION.call(vec![col("\"only value\""), col("\"rows of it\"")]).alias(name)])?
+        .build()?;
+    Ok(Subquery { subquery: Arc::new(plan), ..subquery })
+}
+
+/// `one_row_value(value, rows)`: the value of the one row, null where there is none.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OneRowValue {
+    signature: Signature,
+}
+
+impl OneRowValue {
+    fn new() -> Self {
+        OneRowValue { signature: Signature::any(2, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for OneRowValue {
+    fn name(&self) -> &str {
+        ONE_ROW_VALUE
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types[0].clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.args[1].to_array(args.number_rows)?;
+        if rows.as_primitive::<Int64Type>().iter().flatten().any(|rows| rows > 1) {
+            return exec_err!("a scalar subquery yields more than one row");
+        }
+        Ok(args.args[0].clone())
+    }
 }

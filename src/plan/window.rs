@@ -208,15 +208,15 @@ fn aggregate(call: &WindowFunction, schema: &DFSchema) -> Result<WindowKind, Str
     match device_aggregate(&Expr::AggregateFunction(over_group), schema)? {
         DeviceAggregate::Fused(call) => Ok(WindowKind::Aggregate(call)),
         DeviceAggregate::Regrouped(call) => {
-            let RegroupedCall { kind, args, filter, .. } = &call;
-            let (arg, filter) = (args[0].clone(), filter.clone());
+            let RegroupedCall { kind, args, filter, order, .. } = &call;
+            let (arg, filter, as_they_come) = (args[0].clone(), filter.clone(), order.is_empty());
             Ok(match *kind {
                 RegroupedKind::Variance { of, root } => WindowKind::Variance { arg, filter, of, root },
                 RegroupedKind::Bits(bits) if !call.distinct => WindowKind::Bits { arg, filter, bits },
-                RegroupedKind::Place { last, skip_nulls } if filter.is_none() => {
+                RegroupedKind::Place { last, skip_nulls } if filter.is_none() && as_they_come => {
                     WindowKind::Place { arg, at: if last { -1 } else { 1 }, skip_nulls }
                 }
-                RegroupedKind::Nth { place, skip_nulls } if filter.is_none() => {
+                RegroupedKind::Nth { place, skip_nulls } if filter.is_none() && as_they_come => {
                     WindowKind::Place { arg, at: place, skip_nulls }
                 }
                 _ => WindowKind::Regrouped(call),

@@ -439,7 +439,6 @@ fn windows_without_keys() {
 fn what_is_left_to_the_cpu_says_why() {
     let pair = Pair::of(Shape::random(300, 27).batches());
     for (call, why) in [
-        ("median(DISTINCT x) OVER (ORDER BY id)", "median"),
         ("count(*) OVER (ORDER BY b RANGE 1 PRECEDING)", "RANGE"),
         ("rank() IGNORE NULLS OVER (ORDER BY id)", "IGNORE NULLS"),
         ("lag(x, NULL) OVER (ORDER BY id)", "no constant"),

@@ -166,6 +166,12 @@ impl Compiler<'_> {
             ("array_pop_back", [list]) => self.array_part(list, &[], &dtype, |view, _| {
                 format!("list_part({view}, 0, {view}.length - ({view}.length != 0))")
             }),
+            // What `plan/subquery.rs` puts around scalar subqueries.
+            ("one_row_value", [value, rows]) => {
+                let (value, rows) = (self.value(value)?, self.value(rows)?);
+                self.fail_if(&None, &format!("{} > 1", rows.code), Failure::Rows);
+                Ok(value)
+            }
             (name, _) => Err(not_yet(format!("function {name}"))),
         }
     }
