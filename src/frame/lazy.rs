@@ -2,8 +2,9 @@
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::dataframe::DataFrame as Plan;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, SortExpr};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::{DataFrame, Verb, join};
 use crate::error::Result;
@@ -37,6 +38,13 @@ impl std::fmt::Debug for LazyFrame {
     }
 }
 
+/// The plan in the hands of DataFusion's builder, whose verbs look at nothing of a session: its state would be copied for each,
+/// with hundreds of functions.
+fn with_builder(plan: &LogicalPlan) -> Plan {
+    static EMPTY: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new().build());
+    Plan::new(EMPTY.clone(), plan.clone())
+}
+
 impl LazyFrame {
     pub(crate) fn new(session: Session, plan: LogicalPlan) -> Self {
         LazyFrame { session, plan }
@@ -48,7 +56,7 @@ impl LazyFrame {
 
     /// Goes on with the plan that DataFusion's builder makes of this one.
     fn grow(&self, verb: impl FnOnce(Plan) -> datafusion::error::Result<Plan>) -> Result<LazyFrame> {
-        let plan = verb(Plan::new(self.session.state(), self.plan.clone()))?.into_unoptimized_plan();
+        let plan = verb(with_builder(&self.plan))?.into_unoptimized_plan();
         Ok(LazyFrame { session: self.session.clone(), plan })
     }
 
@@ -204,7 +212,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn union(&self, other: &LazyFrame) -> Result<LazyFrame> {
-        self.grow(|plan| plan.union(Plan::new(self.session.state(), other.plan.clone())))
+        self.grow(|plan| plan.union(with_builder(&other.plan)))
     }
 
     /// Runs the query.
