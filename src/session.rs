@@ -255,12 +255,11 @@ impl Session {
         self.block_on(async {
             let state = self.state();
             engine.device.count_plan(false);
-            let optimized = (self.0.plans).keep_plan(&self.state(), plan, |plan| optimize(&state, plan)).and_then(
-                |kept| match kept {
+            let optimized =
+                (self.0.plans).keep_plan(&state, plan, |plan| optimize(&state, plan)).and_then(|kept| match kept {
                     Some((prepared, tables)) => prepared.bind(&tables),
                     None => optimize(&state, plan),
-                },
-            );
+                });
             self.execute(&state, engine, optimized, plan).await
         })
     }
@@ -287,7 +286,7 @@ impl Session {
                 self.block_on(async {
                     let state = self.state();
                     let schemas = schemas.clone();
-                    (self.0.plans).keep_verb(&self.state(), verb.clone(), schemas, plan, |plan| optimize(&state, plan))
+                    (self.0.plans).keep_verb(&state, verb.clone(), schemas, plan, |plan| optimize(&state, plan))
                 })?
             }
         };

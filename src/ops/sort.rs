@@ -23,7 +23,7 @@ pub(crate) use self::key::{KeyKind, SortKey, SortWord};
 const OPERATOR: &str = "sort";
 /// Rows from which on a sample is worth its launches.
 const SAMPLED_ROWS: u64 = 1 << 17;
-/// Rows up to which the sorted bits are guessed instead: sample and histogram, and waiting for both, are a third of a sort.
+/// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
 /// Most rows in a sample, and rows of the whole for one of the sample.
 const SAMPLES: u64 = 1 << 16;
