@@ -143,7 +143,9 @@ impl Maker {
             7 => {
                 let class = self.pick(&[Class::Int, Class::Text, Class::Date]);
                 let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
-                format!("([{a}, {b}] {} [{b}, NULL])", self.pick(&["<", "<=", ">", ">="]))
+                // In a literal, [a, b], DataFusion finds no columns of the query around a subquery.
+                let comparison = self.pick(&["<", "<=", ">", ">="]);
+                format!("(make_array({a}, {b}) {comparison} make_array({b}, NULL))")
             }
             0 | 1 => {
                 format!("({} {junction} {})", self.expr(Class::Bool, from, depth), self.expr(Class::Bool, from, depth))
