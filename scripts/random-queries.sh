@@ -1,6 +1,7 @@
 #!/bin/sh
-# Random queries on a GPU for some time, in as many processes: NVRTC compiles under a lock, so that threads of one process wait
-# for each other. What each chunk of queries found is written down when the chunk ends, and counts even if the rest is cut off.
+# Random queries on GPUs for some time, in as many processes: NVRTC compiles under a lock, so that threads of one process wait
+# for each other. Each process keeps to one core: it would start a compiler a core otherwise. What each chunk of queries found
+# is written down when the chunk ends, and counts even if the rest is cut off.
 #
 #   scripts/random-queries.sh PROGRAM OUT PROCESSES QUERIES SEED SECONDS
 #
@@ -10,12 +11,13 @@
 # QUERIES    of a chunk; process p takes those from SEED + 1000000 p on
 # SECONDS    after which no chunk begins; one takes as long as its queries do
 set -eu
-[ $# -eq 6 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -eq 6 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 program=$1 out=$2 processes=$3 queries=$4 seed=$5 seconds=$6
 mkdir -p "$out"
 export WARPFRAME_DEVICE="${WARPFRAME_DEVICE:-cuda}" WARPFRAME_REQUIRE_GPU=1
 export WARPFRAME_CACHE_DIR="${WARPFRAME_CACHE_DIR:-$out/cache}"
 gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
+cores=$(nproc)
 begin=$(date +%s)
 : >"$out/tally.txt"
 : >"$out/failed.txt"
@@ -26,8 +28,11 @@ process() {
     [ "$gpus" -gt 1 ] && export CUDA_VISIBLE_DEVICES=$(($1 % gpus))
     while [ $(($(date +%s) - begin)) -lt "$seconds" ]; do
         WARPFRAME_RANDOM_SEED=$first WARPFRAME_RANDOM_QUERIES=$queries WARPFRAME_RANDOM_THREADS=1 \
-            "$program" random_queries_agree --nocapture >"$log" 2>&1 || cat "$log" >>"$out/failed.txt"
-        echo "seed $first, $(grep -h ' queries, ' "$log" || echo 'cut off'), $(($(date +%s) - begin)) s" >>"$out/tally.txt"
+            taskset -c $(($1 % cores)) "$program" random_queries_agree --nocapture >"$log" 2>&1 || cat "$log" >>"$out/failed.txt"
+        found=$(grep -h ' queries, ' "$log" || true)
+        echo "seed $first, ${found:-cut off}, $(($(date +%s) - begin)) s" >>"$out/tally.txt"
+        # What cannot even begin would do so again and again.
+        [ -n "$found" ] || break
         first=$((first + queries))
     done
     rm -f "$log"

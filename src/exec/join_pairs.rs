@@ -16,9 +16,7 @@ use datafusion::common::DFSchemaRef;
 use datafusion::prelude::{col, not};
 
 use super::run::{Runner, anonymous, u32_column};
-use crate::codegen::{
-    BuildSide, Codes, Emitter, Flow, Generator, Probe, Residual, Source, Value, for_each, materialize,
-};
+use crate::codegen::{BuildSide, Codes, Flow, Probe, Residual, Source, Value, for_each, materialize};
 use crate::column::{Column, Index, NO_ROW, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -68,10 +66,11 @@ impl Runner {
         match residual {
             Some(residual) => {
                 let joined = self.joined(&probe, &lookup, &pairs, Preserved { probe: false, build: false })?;
-                pairs = self.confirmed(joined, &pairs, residual, &matched)?;
+                pairs = self.confirmed(joined, &pairs, residual)?;
+                // Not while the condition is looked at, which is done again where its strings and lists need more room.
+                self.mark(&pairs, &matched)?;
             }
-            None if preserved.build => self.mark(&pairs, &matched)?,
-            None => {}
+            None => self.mark(&pairs, &matched)?,
         }
         let lone_probe = self.unmatched(matched.probe, probe.rows)?;
         let lone_build = self.unmatched(matched.build, lookup.build.rows)?;
@@ -122,24 +121,37 @@ impl Runner {
     }
 
     /// The pairs for which the condition holds; `joined` is what they look at.
-    fn confirmed(&self, joined: Relation, pairs: &Pairs, residual: &Residual, matched: &Matched) -> Result<Pairs> {
+    fn confirmed(&self, joined: Relation, pairs: &Pairs, residual: &Residual) -> Result<Pairs> {
         let mut flow = Flow::new(Source::Relation(joined), residual.schema.clone());
         for conjunct in &residual.conjuncts {
             flow = flow.filter(conjunct.clone());
         }
         let (rows, kept) = materialize(&self.device, "join condition", &flow, Codes::Keep, |generator, out| {
-            let (probe, build) = emit_pair(pairs, matched, generator, out);
-            Ok(vec![number(probe), number(build)])
+            let mut side = |numbers: &Arc<Buffer>| {
+                let numbers = generator.params.pointer("const u32", numbers, 0);
+                number(out.let_("u32", format!("{numbers}[row]")))
+            };
+            Ok(vec![side(&pairs.probe), side(&pairs.build)])
         })?;
         Ok(Pairs { rows, probe: kept[0].data.clone(), build: kept[1].data.clone() })
     }
 
     /// Notes which rows of the sides occur in the pairs.
     fn mark(&self, pairs: &Pairs, matched: &Matched) -> Result<()> {
+        let sides = [(&pairs.probe, &matched.probe), (&pairs.build, &matched.build)];
+        let sides: Vec<_> = sides.into_iter().filter_map(|(rows, marks)| Some((rows, marks.as_ref()?))).collect();
+        if sides.is_empty() {
+            return Ok(());
+        }
         let flow = Flow::new(Source::Relation(Relation::dense(pairs.rows, vec![])), anonymous(&[])?);
-        let marks: Vec<_> = matched.probe.iter().chain(&matched.build).collect();
+        let marks: Vec<_> = sides.iter().map(|(_, marks)| *marks).collect();
         for_each(&self.device, &flow, &marks, |generator, out| {
-            emit_pair(pairs, matched, generator, out);
+            for (rows, marks) in &sides {
+                let rows = generator.params.pointer("const u32", rows, 0);
+                let marks = generator.params.pointer("u8", marks, 0);
+                let row = out.let_("u32", format!("{rows}[row]"));
+                out.line(format!("if ({row} != {NO_ROW}) {marks}[{row}] = 1;"));
+            }
             Ok(())
         })
     }
@@ -176,20 +188,6 @@ impl Runner {
             BuildSide::Right => zipped(probe, build),
         })
     }
-}
-
-/// Emits a pair's two numbers, and notes that they matched.
-fn emit_pair(pairs: &Pairs, matched: &Matched, generator: &mut Generator<'_>, out: &mut Emitter) -> (String, String) {
-    let mut side = |numbers: &Arc<Buffer>, matched: &Option<Arc<Buffer>>| {
-        let numbers = generator.params.pointer("const u32", numbers, 0);
-        let number = out.let_("u32", format!("{numbers}[row]"));
-        if let Some(matched) = matched {
-            let matched = generator.params.pointer("u8", matched, 0);
-            out.line(format!("if ({number} != {NO_ROW}) {matched}[{number}] = 1;"));
-        }
-        number
-    };
-    (side(&pairs.probe, &matched.probe), side(&pairs.build, &matched.build))
 }
 
 /// A row number of this name.

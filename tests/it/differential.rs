@@ -195,6 +195,8 @@ pub enum Agreement {
     Errors,
     /// The device says that it does not run such a query.
     Unsupported,
+    /// Only the CPU failed, by an error that DataFusion calls its own.
+    Undecided,
 }
 
 /// The same tables in a session on the CPU and in one on the device.
@@ -213,6 +215,9 @@ impl Pair {
     /// The device session as this builder makes it.
     pub fn with(builder: SessionBuilder) -> Pair {
         let cpu = Session::builder().device(DeviceChoice::Cpu).cpu_partitions(1).build().expect("a CPU session");
+        // What a join passes down to a scan tells -0.0 from 0.0, which are equal, and loses rows.
+        let state = cpu.context().state_ref();
+        state.write().config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
         let device = builder.cpu_partitions(1).build().expect("the device under test opens");
         Pair { cpu, device, origin: String::new() }
     }
@@ -258,6 +263,7 @@ impl Pair {
                 rows
             }
             Agreement::Unsupported => panic!("not supported\n  {sql}"),
+            Agreement::Undecided => panic!("the CPU failed\n  {sql}"),
             Agreement::Errors => {
                 panic!("both failed\n  {sql}\n  {}\n  {:?}", self.origin, run(&self.device, sql).err())
             }
@@ -298,6 +304,10 @@ impl Pair {
                 Agreement::Errors
             }
             (Ok(_), Err(error)) => panic!("only the device failed: {error}\n  {sql}\n  {origin}"),
+            (Err(error), Ok(_)) if error.to_string().contains("bug in DataFusion's code") => {
+                eprintln!("{error}\n  {sql}");
+                Agreement::Undecided
+            }
             (Err(error), Ok(_)) => panic!("only the CPU failed: {error}\n  {sql}\n  {origin}"),
         }
     }

@@ -154,6 +154,20 @@ fn cross_joins_and_joins_without_an_equality() {
 }
 
 #[test]
+fn outer_joins_whose_conditions_make_lists_note_no_match_twice() {
+    // The lists of all pairs outgrow what was set aside for them, so that conditions are looked at again.
+    let shape = Shape { nulls: 0.6, ..Shape::random(70, 193) };
+    let pair = Pair::of(shape.batches()).and("u", Shape { seed: 194, rows: 150, ..shape }.batches());
+    for kind in KINDS {
+        for condition in
+            ["make_array(t.w, -5) < make_array(-5, NULL)", "concat(t.s, u.s, 'and so on') < repeat(u.s, 9)"]
+        {
+            pair.check(&format!("SELECT t.id, u.id AS other FROM t {kind} JOIN u ON {condition}"));
+        }
+    }
+}
+
+#[test]
 fn scalar_subqueries_are_joins_with_one_row() {
     let shape = Shape::random(800, 195);
     let pair = Pair::of(shape.batches())

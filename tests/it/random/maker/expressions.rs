@@ -15,19 +15,14 @@ impl Maker {
         }
         let depth = depth - 1;
         if class != Class::Bool && self.chance(0.15) {
-            let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
+            let (a, b) = (self.one_type(class, from, depth), self.one_type(class, from, depth));
             return match self.chance(0.5) {
                 true => format!("CASE WHEN {} THEN {a} ELSE {b} END", self.expr(Class::Bool, from, depth)),
                 false => format!("coalesce({a}, {b})"),
             };
         }
         if class != Class::Bool && self.chance(0.1) {
-            // On the CPU make_array panics where decimals are of several types.
-            let mut element = || match class {
-                Class::Decimal => format!("CAST({} AS decimal(30, 4))", self.expr(class, from, depth)),
-                _ => self.expr(class, from, depth),
-            };
-            let (a, b) = (element(), element());
+            let (a, b) = (self.one_type(class, from, depth), self.one_type(class, from, depth));
             return match self.rng.random_range(0..10) {
                 4 => format!("array_union([{a}, {b}], [{b}, {a}, NULL])[{}]", self.rng.random_range(1..4)),
                 5 => format!("array_except([{a}, {b}], [{b}])[1]"),
@@ -134,6 +129,14 @@ impl Maker {
                 let unit = self.pick(&["year", "month", "week", "day", "hour", "second"]);
                 format!("date_trunc('{unit}', {})", self.column(from, "ts"))
             }
+        }
+    }
+
+    /// An expression of the class's one type: on the CPU make_array panics where decimals are of several, and coalesce fails.
+    fn one_type(&mut self, class: Class, from: &From, depth: u32) -> String {
+        match class {
+            Class::Decimal => format!("CAST({} AS decimal(30, 4))", self.expr(class, from, depth)),
+            _ => self.expr(class, from, depth),
         }
     }
 
