@@ -87,8 +87,7 @@ fn q3(session: &Session) -> warpframe::Result<LazyFrame> {
         .group_by([col("l_orderkey"), col("o_orderdate"), col("o_shippriority")])
         .agg([sum(col("l_extendedprice") * (lit(1) - col("l_discount"))).alias("revenue")])?
         .select([col("l_orderkey"), col("revenue"), col("o_orderdate"), col("o_shippriority")])?
-        .sort([desc(col("revenue")), asc(col("o_orderdate"))])?
-        .limit(0, 10)
+        .top_k(10, [desc(col("revenue")), asc(col("o_orderdate"))])
 }
 
 /// Forecasting revenue change.

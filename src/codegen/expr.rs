@@ -210,9 +210,7 @@ impl Compiler<'_> {
                 let (left, right) = (self.value(left)?, self.value(right)?);
                 self.compare(binary.op, &left, &right)
             }
-            Plus | Minus | Multiply | Divide | Modulo => {
-                self.arithmetic(binary.op, left, right, &expr.get_type(self.schema)?)
-            }
+            Plus | Minus | Multiply | Divide | Modulo => self.arithmetic(expr, binary.op, left, right),
             BitwiseAnd | BitwiseOr | BitwiseXor | BitwiseShiftLeft | BitwiseShiftRight => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
                 self.bitwise(binary.op, &left, &right)

@@ -147,6 +147,19 @@ impl DataFrame {
         self.verb(Verb::Sort(keys.into_iter().collect()), None)
     }
 
+    /// [`LazyFrame::top_k`], now.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (2), (3), (1)")?.collect()?;
+    /// assert_eq!(frame.top_k(2, [asc(col("column1"))])?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn top_k(&self, k: usize, by: impl IntoIterator<Item = SortExpr>) -> Result<DataFrame> {
+        self.verb(Verb::TopK { k, by: by.into_iter().collect() }, None)
+    }
+
     /// [`LazyFrame::join`], now.
     ///
     /// ```

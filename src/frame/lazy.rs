@@ -145,6 +145,20 @@ impl LazyFrame {
         self.grow(|plan| plan.sort(keys))
     }
 
+    /// The first `k` rows in the order of these keys, as [`LazyFrame::sort`] puts them; the others are not sorted.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (2), (3), (1)")?.top_k(2, [desc(col("column1"))])?;
+    /// assert_eq!(frame.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn top_k(&self, k: usize, by: impl IntoIterator<Item = SortExpr>) -> Result<LazyFrame> {
+        let by: Vec<SortExpr> = by.into_iter().collect();
+        self.grow(|plan| plan.sort(by)?.limit(0, Some(k)))
+    }
+
     /// Pairs of rows, one of each frame, whose columns `left_on` and `right_on` are equal, in order of the lists; null
     /// equals nothing. What becomes of rows without a partner, `kind` says.
     ///

@@ -18,6 +18,10 @@ pub(crate) enum Verb {
     Sort(Vec<SortExpr>),
     /// The same, of which only the row numbers are wanted.
     ArgSort(Vec<SortExpr>),
+    TopK {
+        k: usize,
+        by: Vec<SortExpr>,
+    },
     Join {
         kind: JoinType,
         left_on: Vec<String>,
@@ -40,6 +44,7 @@ impl Verb {
             Verb::Filter(predicate) => left.filter(predicate),
             Verb::Aggregate { keys, aggregates } => left.group_by(keys).agg(aggregates),
             Verb::Sort(keys) | Verb::ArgSort(keys) => left.sort(keys),
+            Verb::TopK { k, by } => left.top_k(k, by),
             Verb::Join { kind, left_on, right_on } => left.join(right, kind, left_on, right_on),
             Verb::Limit { skip, n } => left.limit(skip, n),
             Verb::Distinct => left.distinct(),

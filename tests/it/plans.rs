@@ -42,7 +42,7 @@ fn strict() -> Session {
 
 type EagerVerb = fn(&DataFrame, &DataFrame) -> Result<DataFrame>;
 
-const VERBS: [(&str, EagerVerb); 13] = [
+const VERBS: [(&str, EagerVerb); 14] = [
     ("select", |t, _| t.select([col("id"), (col("k") * lit(2)).alias("twice"), col("s")])),
     ("with_columns", |t, _| t.with_columns([(col("k") + lit(1)).alias("k"), col("s").alias("copy")])),
     ("filter", |t, _| t.filter(col("k").gt(lit(2)))),
@@ -51,6 +51,7 @@ const VERBS: [(&str, EagerVerb); 13] = [
     ("group_by nothing", |t, _| t.group_by([]).agg([sum(col("k")), min(col("s"))])),
     ("sort ORDER BY", |t, _| t.sort([desc(col("k")), asc(col("id"))])),
     ("arg_sort ORDER BY", |t, _| t.arg_sort([desc(col("s")), asc(col("k")), asc(col("id"))])),
+    ("top_k ORDER BY", |t, _| t.top_k(20, [desc(col("k")), asc(col("id"))])),
     ("join", |t, u| t.join(u, JoinType::Inner, ["k"], ["k"])),
     ("left join", |t, u| t.join(u, JoinType::Left, ["id"], ["id"])),
     ("limit ORDER BY", |t, _| t.limit(3, 20)),
