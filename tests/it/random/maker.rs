@@ -46,8 +46,9 @@ impl Maker {
     }
 
     pub fn query(&mut self) -> String {
-        match self.rng.random_range(0..14) {
+        match self.rng.random_range(0..15) {
             12 | 13 => self.windows(),
+            14 => self.unnested(),
             0..4 => self.aggregation(),
             4..6 => self.ordered(),
             6 => self.distinct(),
@@ -253,6 +254,24 @@ impl Maker {
         sql
     }
 
+    /// Elements of lists as rows.
+    fn unnested(&mut self) -> String {
+        let from = self.from(false);
+        let class = self.pick(&[Class::Int, Class::Text, Class::Date]);
+        let (a, b) = (self.expr(class, &from, 1), self.expr(class, &from, 1));
+        let list = match self.rng.random_range(0..4) {
+            0 => format!("array_remove(make_array({a}, {b}), {b})"),
+            1 => format!("CASE WHEN {} THEN make_array({a}, {b}, {a}) END", self.expr(Class::Bool, &from, 1)),
+            _ => format!("make_array({a}, {b})"),
+        };
+        let rows = format!("SELECT t.id AS id, unnest({list}) AS e FROM {}{}", from.text, self.filter(&from));
+        match self.rng.random_range(0..3) {
+            0 => format!("SELECT e, count(*) AS n, min(id) AS id FROM ({rows}) GROUP BY e"),
+            1 => format!("SELECT count(e) AS n, max(e) AS e FROM ({rows}) WHERE e IS NOT NULL"),
+            _ => rows,
+        }
+    }
+
     /// Window functions over one or two sorts. The ids make the order of what looks at places of rows total. Keys are columns:
     /// expressions that the optimizer pulls out of some windows and not of others trip an assertion of the CPU engine.
     fn windows(&mut self) -> String {
@@ -403,6 +422,10 @@ impl Maker {
             let class = self.pick(&[Class::Int, Class::Decimal, Class::Text, Class::Bool, Class::Date, Class::Time]);
             return self.expr(class, from, 1);
         }
+        if self.chance(0.05) {
+            let (a, b) = (self.key_column(from), self.column(from, "k"));
+            return format!("named_struct('a', {a}, 'b', make_array({b}))");
+        }
         self.key_column(from)
     }
 
@@ -416,7 +439,38 @@ impl Maker {
     }
 
     fn aggregate(&mut self, from: &From) -> String {
-        match self.rng.random_range(0..15) {
+        match self.rng.random_range(0..20) {
+            15 => {
+                let column = self.pick(&["k", "i8", "u16", "w", "u64"]);
+                format!("{}({})", self.pick(&["bit_and", "bit_or", "bit_xor"]), self.column(from, column))
+            }
+            16 => {
+                // Equal values may come in any order.
+                let column = self.pick(&["s", "sl", "sv"]);
+                let text = self.column(from, column);
+                match self.chance(0.5) {
+                    true => format!("string_agg({text}, ',' ORDER BY {text})"),
+                    false => format!("string_agg(DISTINCT {text}, '' ORDER BY {text})"),
+                }
+            }
+            17 => {
+                let column = self.pick(&["k", "s", "d", "m", "x", "b"]);
+                let column = self.column(from, column);
+                let way = self.pick(&["", " DESC", " NULLS FIRST"]);
+                format!("{}({column} ORDER BY {column}{way})", self.pick(&["array_agg", "first_value", "last_value"]))
+            }
+            18 => {
+                let column = self.pick(&["k", "i16", "x"]);
+                let share = self.pick(&["0.5", "0.25", "1.0"]);
+                format!("percentile_cont({share}) WITHIN GROUP (ORDER BY {})", self.column(from, column))
+            }
+            19 => {
+                let (a, b) = (self.column(from, "k"), self.column(from, "s"));
+                match self.chance(0.5) {
+                    true => format!("max(make_array({a}, {}))", self.column(from, "k2")),
+                    false => format!("min(make_array({b}, {b}))"),
+                }
+            }
             9 => {
                 let class = self.pick(&[Class::Int, Class::Text, Class::Bool, Class::Date, Class::Decimal]);
                 format!("count(DISTINCT {})", self.expr(class, from, 1))

@@ -43,7 +43,23 @@ impl Maker {
         match class {
             Class::Int => {
                 let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
-                match self.rng.random_range(0..9) {
+                match self.rng.random_range(0..16) {
+                    9 => format!("{}({a}, {b})", self.pick(&["greatest", "least"])),
+                    10 => format!("({a} {} {b})", self.pick(&["&", "|", "#"])),
+                    11 => format!("abs({a})"),
+                    12 => format!("CAST({} AS int)", self.counted(from, depth)),
+                    13 => {
+                        let sought = self.leaf(class, from);
+                        let of =
+                            self.pick(&["array_position", "array_length", "cardinality", "array_max", "array_min"]);
+                        match of {
+                            "array_position" => format!("CAST(array_position([{a}, {b}, {sought}], {sought}) AS int)"),
+                            "array_max" | "array_min" => format!("{of}([{a}, {b}, {sought}])"),
+                            _ => format!("CAST({of}(array_distinct([{a}, {b}, {sought}])) AS int)"),
+                        }
+                    }
+                    14 => format!("named_struct('one', {a}, 'two', {b})['{}']", self.pick(&["one", "two"])),
+                    15 => format!("CAST(floor({}) AS int)", self.column(from, "x")),
                     6 => format!(
                         "CAST({}({}) AS int)",
                         self.pick(&["octet_length", "bit_length", "ascii"]),
@@ -68,8 +84,12 @@ impl Maker {
             }
             Class::Float => {
                 let (a, b) = (self.column(from, "x"), self.expr(Class::Int, from, depth));
-                let op = self.pick(&["+", "-", "*"]);
-                format!("({a} {op} {b})")
+                match self.rng.random_range(0..6) {
+                    0 => format!("{}({a})", self.pick(&["floor", "ceil", "abs", "trunc", "round", "signum"])),
+                    1 => format!("sqrt(abs({a}))"),
+                    2 => format!("{}({a}, {})", self.pick(&["greatest", "least"]), self.column(from, "x")),
+                    _ => format!("({a} {} {b})", self.pick(&["+", "-", "*"])),
+                }
             }
             Class::Decimal => {
                 let a = self.column(from, "m");
@@ -83,7 +103,32 @@ impl Maker {
             }
             Class::Text => {
                 let a = self.expr(class, from, depth);
-                match self.rng.random_range(0..12) {
+                match self.rng.random_range(0..19) {
+                    12 => {
+                        let pattern = self.pick(&["[aeiou]+", "e(.)", "^.", "é|ü", "[0-9]$", "(t|w)+e?"]);
+                        let with = self.pick(&["", "-", "<\\1>"]);
+                        let with = if pattern.contains('(') { with } else { with.trim_start_matches("<\\1>") };
+                        format!("regexp_replace({a}, '{pattern}', '{with}'{})", self.pick(&["", ", 'g'"]))
+                    }
+                    13 => format!("translate({a}, '{}', '{}')", self.pick(&["aeé", "t "]), self.pick(&["x", "üyz"])),
+                    14 => format!("concat_ws('{}', {a}, {}, 'z')", self.pick(&["", ", "]), self.leaf(class, from)),
+                    15 => {
+                        let class = self.pick(&[Class::Int, Class::Decimal, Class::Bool, Class::Date, Class::Time]);
+                        format!("CAST({} AS varchar)", self.expr(class, from, depth))
+                    }
+                    16 => {
+                        format!("to_char({}, '{}')", self.column(from, "d"), self.pick(&["%Y-%m", "%d.%m.%y", "%A %j"]))
+                    }
+                    17 => format!(
+                        "overlay({a} placing 'ö' from {} for {})",
+                        self.rng.random_range(1..6),
+                        self.rng.random_range(0..4)
+                    ),
+                    18 => format!(
+                        "array_to_string([{a}, {}], '+', {})",
+                        self.leaf(class, from),
+                        self.pick(&["'?'", "''"])
+                    ),
                     7 => format!("({a} || {})", self.leaf(class, from)),
                     8 => format!("concat({a}, '-', {})", self.leaf(class, from)),
                     9 => {
@@ -120,14 +165,27 @@ impl Maker {
             Class::Bool => self.condition(from, depth),
             Class::Date => {
                 let a = self.column(from, "d");
-                match self.chance(0.5) {
-                    true => format!("({a} + INTERVAL '{}' DAY)", self.rng.random_range(-40..40)),
-                    false => format!("({a} - INTERVAL '{}' MONTH)", self.rng.random_range(0..30)),
+                match self.rng.random_range(0..8) {
+                    0 => format!("{}({a}, {})", self.pick(&["greatest", "least"]), self.literal(class)),
+                    1 => format!("CAST({} AS date)", self.column(from, "ts")),
+                    2 => {
+                        let (year, month) = (self.column(from, "u8"), self.column(from, "u16"));
+                        format!("make_date(CAST(1900 + {year} AS int), CAST(1 + {month} % 12 AS int), 17)")
+                    }
+                    3..6 => format!("({a} + INTERVAL '{}' DAY)", self.rng.random_range(-40..40)),
+                    _ => format!("({a} - INTERVAL '{}' MONTH)", self.rng.random_range(0..30)),
                 }
             }
             Class::Time => {
-                let unit = self.pick(&["year", "month", "week", "day", "hour", "second"]);
-                format!("date_trunc('{unit}', {})", self.column(from, "ts"))
+                let ts = self.column(from, "ts");
+                match self.rng.random_range(0..6) {
+                    0 => format!("date_bin(INTERVAL '{}', {ts})", self.pick(&["15 minutes", "1 day", "7 hours"])),
+                    1 => format!("({ts} + INTERVAL '{} hours')", self.rng.random_range(-50..50)),
+                    _ => {
+                        let unit = self.pick(&["year", "month", "week", "day", "hour", "second"]);
+                        format!("date_trunc('{unit}', {ts})")
+                    }
+                }
             }
         }
     }
@@ -140,9 +198,33 @@ impl Maker {
         }
     }
 
+    /// How many, or where, or how far, of text.
+    fn counted(&mut self, from: &From, depth: u32) -> String {
+        let (a, b) = (self.expr(Class::Text, from, depth), self.leaf(Class::Text, from));
+        match self.rng.random_range(0..4) {
+            0 => format!("levenshtein({a}, {b})"),
+            1 => format!("regexp_count({a}, '{}')", self.pick(&["e", "[aeiou]", "t?w"])),
+            2 => format!("find_in_set({a}, 'one,{}')", self.pick(&["twelve bytes", "é,two,", ""])),
+            _ => format!("regexp_instr({a}, '{}')", self.pick(&["e", "[0-9]", "é"])),
+        }
+    }
+
     fn condition(&mut self, from: &From, depth: u32) -> String {
         let junction = self.pick(&["AND", "OR"]);
-        match self.rng.random_range(0..9) {
+        match self.rng.random_range(0..12) {
+            9 => {
+                let (a, b) = (self.expr(Class::Text, from, depth), self.leaf(Class::Text, from));
+                format!("{}({a}, {b})", self.pick(&["starts_with", "ends_with", "contains"]))
+            }
+            10 => {
+                let patterns = ["^a", "e.*e", "[0-9]+$", "(one|two|é)", "^$", "t{1,2}w?"];
+                let (text, pattern) = (self.expr(Class::Text, from, depth), self.pick(&patterns));
+                format!("({text} {} '{pattern}')", self.pick(&["~", "!~", "~*"]))
+            }
+            11 => {
+                let test = self.pick(&["TRUE", "FALSE", "UNKNOWN", "NOT TRUE"]);
+                format!("({} IS {test})", self.expr(Class::Bool, from, depth))
+            }
             7 => {
                 let class = self.pick(&[Class::Int, Class::Text, Class::Date]);
                 let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
