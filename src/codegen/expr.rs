@@ -44,7 +44,7 @@ pub(crate) use list::{element_at, element_of};
 
 use super::emit::{Emitter, Failure};
 use super::value::{Inputs, Value, both, type_bounds, within};
-use crate::column::{Repr, is_nested};
+use crate::column::{Repr, coded_numbers, is_nested};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Emits the statements that compute `expr` for a row and returns what they compute.
@@ -122,6 +122,11 @@ fn not_yet(what: impl Into<String>) -> Error {
     Error::unsupported(what, "is not on the device yet")
 }
 
+/// The type of an expression's values in a kernel.
+fn value_type(dtype: &DataType) -> &DataType {
+    coded_numbers(dtype).unwrap_or(dtype)
+}
+
 /// The type of values, where a dictionary wraps them.
 fn plain_type(dtype: &DataType) -> &DataType {
     match dtype {
@@ -176,7 +181,7 @@ impl Compiler<'_> {
             Expr::Between(between) => self.between(between),
             Expr::InList(list) => self.in_list(list),
             Expr::Like(like) => self.like(like),
-            Expr::Case(case) => self.case(case, &expr.get_type(self.schema)?),
+            Expr::Case(case) => self.case(case, value_type(&expr.get_type(self.schema)?)),
             Expr::Cast(cast) => {
                 let value = self.value(&cast.expr)?;
                 self.cast(value, cast.field.data_type(), cast::OnError::Fail)

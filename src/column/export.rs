@@ -6,7 +6,7 @@ use datafusion::arrow::array::{ArrayData, ArrayRef, BooleanArray, make_array};
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer as ArrowBuffer, MutableBuffer, NullBuffer};
 use datafusion::arrow::datatypes::{ArrowNativeType, DataType, IntervalUnit};
 
-use super::{Column, Encoding, Repr, interval};
+use super::{Column, Encoding, Repr, coded_numbers, interval};
 use crate::error::Result;
 
 impl Column {
@@ -33,7 +33,8 @@ impl Column {
     fn export_fixed(&self) -> Result<ArrayRef> {
         debug_assert!(matches!(self.encoding, Encoding::Plain), "dictionaries are of strings");
         let validity = self.read_validity()?;
-        let values = match (self.repr(), &self.dtype) {
+        let dtype = coded_numbers(&self.dtype).unwrap_or(&self.dtype);
+        let values = match (self.repr(), dtype) {
             (Repr::Bool, _) => {
                 let bytes = self.read_values::<u8>(&validity)?;
                 let bits = BooleanBuffer::collect_bool(self.len, |row| bytes[row] != 0);
@@ -60,8 +61,7 @@ impl Column {
             (Repr::I64 | Repr::U64 | Repr::F64, _) => self.read_values::<u64>(&validity)?,
             (Repr::I128 | Repr::View | Repr::List | Repr::Struct, _) => self.read_values::<i128>(&validity)?,
         };
-        let array =
-            ArrayData::builder(self.dtype.clone()).len(self.len).nulls(validity.nulls).add_buffer(values.into());
+        let array = ArrayData::builder(dtype.clone()).len(self.len).nulls(validity.nulls).add_buffer(values.into());
         Ok(make_array(array.build()?))
     }
 

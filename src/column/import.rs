@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Decimal128Type, In
 
 use super::pieces::{self, Piece};
 use super::stats::{Integer, Seen};
-use super::{Column, Repr, Stats, interval, repr_of};
+use super::{Column, Repr, Stats, coded_numbers, interval, repr_of};
 use crate::device::{Buffer, Device};
 use crate::error::{ErrorKind, Result};
 
@@ -38,6 +38,10 @@ impl Column {
                 found: other.data_type().to_string(),
             }
             .into());
+        }
+        if let Some(values) = coded_numbers(dtype) {
+            let arrays = arrays.iter().map(|array| cast(array, values)).collect::<std::result::Result<Vec<_>, _>>()?;
+            return Column::import(device, values, &arrays, strings);
         }
         let len = arrays.iter().map(|array| array.len()).sum();
         if let (Strings::Plain, DataType::Dictionary(_, _)) = (strings, dtype) {

@@ -33,6 +33,15 @@ pub(crate) fn is_nested(dtype: &DataType) -> bool {
     matches!(Repr::of(dtype), Some(Repr::List | Repr::Struct))
 }
 
+/// The type of the values where an Arrow dictionary codes numbers, which the device does not: it has the values themselves. Only
+/// columns can be so, no elements or fields.
+pub(crate) fn coded_numbers(dtype: &DataType) -> Option<&DataType> {
+    match dtype {
+        DataType::Dictionary(_, values) if values.is_numeric() || values.is_temporal() => Some(values),
+        _ => None,
+    }
+}
+
 /// The field of a list type's elements.
 pub(crate) fn item_of(dtype: &DataType) -> Option<&FieldRef> {
     match dtype {
@@ -68,18 +77,22 @@ impl Repr {
             }
             DataType::Dictionary(_, values) => match values.as_ref() {
                 DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Repr::View,
-                _ => return None,
+                _ => Repr::of(coded_numbers(dtype)?)?,
             },
             DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-                Repr::of(item.data_type())?;
+                Repr::inside(item)?;
                 Repr::List
             }
             DataType::Struct(fields) if !fields.is_empty() => {
-                fields.iter().try_for_each(|field| Repr::of(field.data_type()).map(|_| ()))?;
+                fields.iter().try_for_each(|field| Repr::inside(field).map(|_| ()))?;
                 Repr::Struct
             }
             _ => return None,
         })
+    }
+
+    fn inside(field: &FieldRef) -> Option<Repr> {
+        Repr::of(field.data_type()).filter(|_| coded_numbers(field.data_type()).is_none())
     }
 
     /// Whether values hold addresses of memory that has to stay.

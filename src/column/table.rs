@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 
-use super::{Column, Table};
+use super::{Column, Table, coded_numbers};
 use crate::device::Device;
 use crate::error::{ErrorKind, Result};
 
@@ -19,7 +20,8 @@ impl Table {
             return Err(mismatch("table", schema.fields().len(), columns.len(), "columns"));
         }
         for (field, column) in schema.fields().iter().zip(&columns) {
-            if *field.data_type() != column.dtype {
+            let dtype = coded_numbers(field.data_type()).unwrap_or(field.data_type());
+            if *dtype != column.dtype {
                 return Err(ErrorKind::TypeMismatch {
                     what: format!("column {:?}", field.name()),
                     expected: field.data_type().to_string(),
@@ -72,8 +74,13 @@ impl Table {
     pub(crate) fn to_batches(&self, batch_rows: usize) -> Result<Vec<RecordBatch>> {
         let batch_rows = batch_rows.max(1);
         let mut columns = Vec::with_capacity(self.columns.len());
-        for column in &self.columns {
-            columns.push(column.to_arrays(batch_rows)?.into_iter());
+        for (column, field) in self.columns.iter().zip(self.schema.fields()) {
+            let mut arrays = column.to_arrays(batch_rows)?;
+            if coded_numbers(field.data_type()).is_some() {
+                arrays =
+                    arrays.iter().map(|array| cast(array, field.data_type())).collect::<std::result::Result<_, _>>()?;
+            }
+            columns.push(arrays.into_iter());
         }
         let mut batches = Vec::with_capacity(self.rows.div_ceil(batch_rows));
         for start in (0..self.rows).step_by(batch_rows) {

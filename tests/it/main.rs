@@ -5,6 +5,7 @@ mod aggregate;
 mod builder;
 mod captures;
 mod casts;
+mod coded;
 mod data;
 mod differential;
 mod distinct;

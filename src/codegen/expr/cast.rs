@@ -18,6 +18,7 @@ pub(super) enum OnError {
 impl Compiler<'_> {
     pub(super) fn cast(&mut self, value: Value, target: &DataType, on_error: OnError) -> Result<Value> {
         use DataType::*;
+        let target = value_type(target);
         let from = value.dtype.clone();
         if from == *target {
             return Ok(value);

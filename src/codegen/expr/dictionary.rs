@@ -64,7 +64,7 @@ impl Compiler<'_> {
 
     /// An integer of each entry, from a table. `None` where some entry has none, or null has one.
     fn measure(&mut self, answers: &ArrayRef, value: &Value, input: &DictionaryInput) -> Option<Value> {
-        let dtype = answers.data_type().clone();
+        let dtype = value_type(answers.data_type()).clone();
         let repr = Repr::of(&dtype)?;
         let wide = cast(answers, &DataType::Int64).ok()?;
         let wide = wide.as_primitive::<Int64Type>();
@@ -125,7 +125,8 @@ impl Compiler<'_> {
         let mut columns = columns.into_iter();
         let (Some(column), None) = (columns.next(), columns.next()) else { return Ok(None) };
         let dtype = expr.get_type(self.schema)?;
-        let wanted = dtype == DataType::Boolean || dtype.is_integer() || is_string(&dtype) && makes_text(expr);
+        let wanted =
+            dtype == DataType::Boolean || value_type(&dtype).is_integer() || is_string(&dtype) && makes_text(expr);
         if !is_string(self.schema.data_type(column)?) || !wanted {
             return Ok(None);
         }

@@ -10,11 +10,8 @@ use super::*;
 
 impl Compiler<'_> {
     pub(super) fn function(&mut self, expr: &Expr, call: &ScalarFunction) -> Result<Value> {
-        let mut dtype = expr.get_type(self.schema)?;
-        // Measures of an Arrow dictionary of strings are a dictionary of integers, which only a cast can take.
-        if matches!(dtype, DataType::Dictionary(_, _)) && !is_string(&dtype) {
-            dtype = plain_type(&dtype).clone();
-        }
+        // Measures of an Arrow dictionary of strings are a dictionary of integers.
+        let dtype = value_type(&expr.get_type(self.schema)?).clone();
         match (call.name(), call.args.as_slice()) {
             ("coalesce", arguments) => self.coalesce(arguments, &dtype),
             ("nvl", arguments @ [_, _]) => self.coalesce(arguments, &dtype),

@@ -69,6 +69,11 @@ pub(super) fn baked(value: i128, dtype: DataType) -> Value {
 
 impl Compiler<'_> {
     pub(super) fn literal(&mut self, literal: &ScalarValue) -> Result<Value> {
+        if let ScalarValue::Dictionary(_, value) = literal
+            && coded_numbers(&literal.data_type()).is_some()
+        {
+            return self.literal(value);
+        }
         let dtype = literal.data_type();
         if literal.is_null() {
             return self.null(&dtype);

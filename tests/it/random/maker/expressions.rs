@@ -45,7 +45,7 @@ impl Maker {
                 let (a, b) = (self.expr(class, from, depth), self.expr(class, from, depth));
                 match self.rng.random_range(0..16) {
                     9 => format!("{}({a}, {b})", self.pick(&["greatest", "least"])),
-                    10 => format!("({a} {} {b})", self.pick(&["&", "|", "#"])),
+                    10 => format!("({a} {} {b})", self.pick(&["&", "|", "^"])),
                     11 => format!("abs({a})"),
                     12 => format!("CAST({} AS int)", self.counted(from, depth)),
                     13 => {
