@@ -31,6 +31,7 @@ mod string;
 mod text;
 mod time;
 mod words;
+mod zone;
 
 #[cfg(test)]
 mod tests;

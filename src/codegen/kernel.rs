@@ -17,7 +17,7 @@ const INCLUDES: [&str; 8] =
     ["prelude.cuh", "arith.cuh", "decimal.cuh", "text.cuh", "time.cuh", "pipeline.cuh", "keys.cuh", "compact.cuh"];
 
 /// Families that few kernels need, with what the names of their functions begin with.
-const RARE_INCLUDES: [(&str, &str); 13] = [
+const RARE_INCLUDES: [(&str, &str); 14] = [
     ("list_", "list.cuh"),
     ("order_writer", "order_bytes.cuh"),
     ("partition_", "partition.cuh"),
@@ -31,6 +31,7 @@ const RARE_INCLUDES: [(&str, &str); 13] = [
     ("automaton_", "automaton.cuh"),
     ("captures_", "captures.cuh"),
     ("moment_", "moment.cuh"),
+    ("zone_", "zone.cuh"),
 ];
 
 /// The directives that bring what `body` calls.

@@ -37,6 +37,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("interval.cuh", include_str!("../../kernels/interval.cuh")),
     ("math.cuh", include_str!("../../kernels/math.cuh")),
     ("words.cuh", include_str!("../../kernels/words.cuh")),
+    ("zone.cuh", include_str!("../../kernels/zone.cuh")),
     ("format.cuh", include_str!("../../kernels/format.cuh")),
     ("parse.cuh", include_str!("../../kernels/parse.cuh")),
     ("parse_time.cuh", include_str!("../../kernels/parse_time.cuh")),

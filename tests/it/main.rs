@@ -43,3 +43,4 @@ mod tpch;
 mod types;
 mod union;
 mod window;
+mod zones;

@@ -117,7 +117,11 @@ impl Compiler<'_> {
                 let rvalue = format!("interval_packed(0, 0, (i64){})", nanos.code);
                 Ok(self.result(target.clone(), Repr::I128, rvalue, nanos.valid))
             }
-            (Timestamp(unit, zone), Time32(to) | Time64(to)) if zone.as_deref().is_none_or(is_utc) => {
+            (Timestamp(_, Some(zone)), Time32(_) | Time64(_) | Date32) if !is_utc(zone) => {
+                let local = self.local_time(value)?;
+                self.cast(local, target, on_error)
+            }
+            (Timestamp(unit, _), Time32(to) | Time64(to)) => {
                 let clock = self.clock(&value, *unit)?;
                 self.between_units(clock, *unit, *to, target, on_error)
             }
@@ -141,7 +145,8 @@ impl Compiler<'_> {
             }
             (Timestamp(from_unit, from_zone), Timestamp(to_unit, to_zone)) => {
                 if from_zone.is_none() && to_zone.as_deref().is_some_and(|zone| !is_utc(zone)) {
-                    return Err(not_yet(format!("a cast from {from} to {to}", to = target)));
+                    let local = self.cast(value, &Timestamp(*to_unit, None), on_error)?;
+                    return self.instant(local, target, on_error);
                 }
                 let (from, to) = (per_second(from_unit), per_second(to_unit));
                 let mut result = if from > to {
@@ -160,7 +165,11 @@ impl Compiler<'_> {
                 let product = self.exact(Step::Mul, &value, &factor)?;
                 self.fit(product, target, type_bounds(target), on_error)
             }
-            (Timestamp(unit, zone), Date32) if zone.as_deref().is_none_or(is_utc) => {
+            (Date32, Timestamp(unit, Some(_))) => {
+                let midnight = self.cast(value, &Timestamp(*unit, None), on_error)?;
+                self.instant(midnight, target, on_error)
+            }
+            (Timestamp(unit, _), Date32) => {
                 let (days, valid) = (self.floor_days(&value, *unit), value.valid.clone());
                 // The calendar ends before 32 bits of days do; such a value fails even under TRY_CAST.
                 self.within_calendar(&days, &valid);
@@ -224,7 +233,7 @@ impl Compiler<'_> {
     }
 
     /// Validity after a conversion that is impossible where `outside` holds.
-    fn outcome(&mut self, valid: &Option<String>, outside: &str, on_error: OnError) -> Option<String> {
+    pub(super) fn outcome(&mut self, valid: &Option<String>, outside: &str, on_error: OnError) -> Option<String> {
         match on_error {
             OnError::Fail => {
                 self.fail_if(valid, outside, Failure::Cast);

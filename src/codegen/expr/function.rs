@@ -45,6 +45,10 @@ impl Compiler<'_> {
             ("iszero", [x]) => self.float_test(x, "x == 0"),
 
             ("date_part", [part, value]) => self.date_part(part, value, &dtype),
+            ("to_local_time", [value]) => {
+                let value = self.value(value)?;
+                self.local_time(value)
+            }
             ("date_trunc", [part, value]) => self.date_trunc(part, value, &dtype),
 
             ("date_bin", arguments @ ([_, _] | [_, _, _])) => self.binned(arguments, &dtype),

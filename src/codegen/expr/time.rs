@@ -252,12 +252,13 @@ impl Compiler<'_> {
         let value = self.value(value)?;
         let unit = match &value.dtype {
             DataType::Date32 => None,
-            DataType::Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => Some(*unit),
+            DataType::Timestamp(unit, _) => Some(*unit),
             other => return Err(not_yet(format!("date_part of {other}"))),
         };
         if part == "epoch" {
             return self.epoch(&value, unit, dtype);
         }
+        let value = self.local_time(value)?;
         let calendar = match part.as_str() {
             "year" | "years" | "y" | "yr" | "yrs" => Some(("year_of", CALENDAR_YEARS)),
             "isoyear" => Some(("iso_year", CALENDAR_YEARS)),
@@ -330,12 +331,26 @@ impl Compiler<'_> {
         };
         let part = part.to_lowercase();
         let value = self.value(value)?;
-        let unit = match &value.dtype {
-            DataType::Timestamp(unit, None) if value.dtype == *dtype => *unit,
+        let (unit, zone) = match &value.dtype {
+            DataType::Timestamp(unit, zone) if value.dtype == *dtype => (*unit, zone.clone()),
             other => return Err(not_yet(format!("date_trunc of {other}"))),
         };
+        // Hours, too, begin at other moments than in UTC.
+        if zone.is_some() && !["microsecond", "millisecond", "second", "minute"].contains(&part.as_str()) {
+            let limits = through_nanos(unit);
+            let value = self.fit(value, dtype, limits, OnError::Fail)?;
+            let local = self.local_time(value.clone())?;
+            let local_type = local.dtype.clone();
+            let cut = self.truncated_to(&part, local, unit, &local_type)?;
+            return self.truncated_instant(&value, cut);
+        }
+        self.truncated_to(&part, value, unit, dtype)
+    }
+
+    /// A timestamp cut down to a part, as if it had no zone.
+    fn truncated_to(&mut self, part: &str, value: Value, unit: TimeUnit, dtype: &DataType) -> Result<Value> {
         let per_second = i128::from(per_second(&unit));
-        let ticks = match part.as_str() {
+        let ticks = match part {
             "microsecond" => Some(per_second / 1_000_000),
             "millisecond" => Some(per_second / 1_000),
             "second" => Some(per_second),
@@ -353,16 +368,14 @@ impl Compiler<'_> {
             let rvalue = format!("wrap_sub<i64>((i64){0}, floor_remainder<i64>((i64){0}, {ticks}ll))", value.code);
             return Ok(self.result(dtype.clone(), Repr::I64, rvalue, value.valid.clone()).with_range(Some(range)));
         }
-        let function = match part.as_str() {
+        let function = match part {
             "week" => "start_of_week",
             "month" => "start_of_month",
             "quarter" => "start_of_quarter",
             "year" => "start_of_year",
             _ => return Err(not_yet(format!("date_trunc to '{part}'"))),
         };
-        // DataFusion goes through nanoseconds, which end some centuries from now.
-        let nanos = 1_000_000_000 / per_second;
-        let limits = (i128::from(i64::MIN) / nanos, i128::from(i64::MAX) / nanos);
+        let limits = through_nanos(unit);
         let value = self.fit(value, dtype, limits, OnError::Fail)?;
         let days = self.floor_days(&value, unit);
         let (low, high) = days.bounds();
@@ -372,6 +385,12 @@ impl Compiler<'_> {
         let ticks = self.step(Step::Mul, &start, 86_400 * per_second)?;
         self.fit(ticks, dtype, limits, OnError::Fail)
     }
+}
+
+/// What DataFusion truncates: it goes through nanoseconds, which end some centuries from now.
+fn through_nanos(unit: TimeUnit) -> (i128, i128) {
+    let nanos = 1_000_000_000 / i128::from(per_second(&unit));
+    (i128::from(i64::MIN) / nanos, i128::from(i64::MAX) / nanos)
 }
 
 const CALENDAR_YEARS: (i128, i128) = (-262_144, 262_143);

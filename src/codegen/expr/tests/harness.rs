@@ -233,6 +233,7 @@ impl Context {
 #include "math.cuh"
 #include "interval.cuh"
 #include "words.cuh"
+#include "zone.cuh"
 #include "automaton.cuh"
 namespace wf {{
 struct Params {{ const u64* a; const u64* k; u8* out; bool8* valid; u32* status; i64 rows; u8* bytes; u64* used; }};

@@ -1,0 +1,109 @@
+//! Timestamps of time zones: what clocks show there, in every unit, over a century of changes and close to them.
+
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use warpframe::arrow::array::*;
+use warpframe::arrow::compute::cast;
+use warpframe::arrow::datatypes::{DataType, TimeUnit};
+
+use crate::differential::Pair;
+
+const ZONES: [&str; 8] = [
+    "America/New_York",
+    "America/Sao_Paulo",
+    "Europe/London",
+    "Asia/Kolkata",
+    "Australia/Lord_Howe",
+    "Africa/Casablanca",
+    "+05:45",
+    "UTC",
+];
+
+/// Seconds of 1850 to 2100, and every ten minutes about changes of clocks in 2024 and before; every ninth is null.
+fn instants(seed: u64) -> Vec<Option<i64>> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let anytime = (0..700).map(|_| rng.random_range(-3_786_825_600..4_102_444_800i64));
+    // New York, London, Lord Howe and São Paulo (where midnight was left out).
+    let changes = [1_710_054_000, 1_730_613_600, 1_711_846_800, 1_712_415_600, 1_541_300_400, 1_713_662_000];
+    let about = changes.iter().flat_map(|at| (-30..30).map(move |step| at + step * 600));
+    anytime.chain(about).enumerate().map(|(row, second)| (row % 9 != 4).then_some(second)).collect()
+}
+
+fn pair(zone: &str, seed: u64) -> Pair {
+    let seconds = TimestampSecondArray::from(instants(seed));
+    let ids = Int64Array::from_iter_values(0..seconds.len() as i64);
+    let of = |unit| {
+        let ticks = cast(&seconds, &DataType::Timestamp(unit, None)).expect("nanoseconds hold these years");
+        // The same instants, not the same times of day.
+        let ticks =
+            cast(&cast(&ticks, &DataType::Int64).expect("ticks"), &DataType::Timestamp(unit, Some(zone.into())));
+        ticks.expect("ticks of a zone")
+    };
+    let units = [
+        ("s", TimeUnit::Second),
+        ("ms", TimeUnit::Millisecond),
+        ("us", TimeUnit::Microsecond),
+        ("ns", TimeUnit::Nanosecond),
+    ];
+    let mut columns = vec![("id", Arc::new(ids) as ArrayRef), ("naive", Arc::new(seconds.clone()) as ArrayRef)];
+    columns.extend(units.map(|(name, unit)| (name, of(unit))));
+    Pair::of(vec![RecordBatch::try_from_iter(columns).expect("columns of one length")]).from(zone)
+}
+
+#[test]
+fn parts_of_instants_are_those_that_clocks_show() {
+    for (at, zone) in ZONES.iter().enumerate() {
+        let pair = pair(zone, at as u64);
+        for unit in ["s", "ms", "us", "ns"] {
+            let check = |sql: &str| pair.check(&sql.replace("UNIT", unit));
+            check(
+                "SELECT id, date_part('year', UNIT) AS a, date_part('month', UNIT) AS b, date_part('day', UNIT) AS c,
+                date_part('hour', UNIT) AS d, date_part('minute', UNIT) AS e, date_part('second', UNIT) AS f,
+                date_part('dow', UNIT) AS g, date_part('doy', UNIT) AS h, date_part('week', UNIT) AS i,
+                date_part('epoch', UNIT) AS j, date_part('millisecond', UNIT) AS k FROM t",
+            );
+            check("SELECT id, to_local_time(UNIT) AS a, CAST(UNIT AS date) AS b, CAST(UNIT AS time) AS c FROM t");
+        }
+        pair.check("SELECT extract(hour FROM us) AS h, count(*) AS n FROM t GROUP BY extract(hour FROM us)");
+        pair.check("SELECT id FROM t WHERE extract(year FROM ms) = 2024 AND extract(dow FROM ms) = 0 ORDER BY ns, id");
+    }
+}
+
+#[test]
+fn instants_are_cut_down_to_what_begins_by_the_clocks_of_their_zone() {
+    for (at, zone) in ZONES.iter().enumerate() {
+        let pair = pair(zone, 100 + at as u64);
+        for part in ["second", "minute", "hour", "day", "week", "month", "quarter", "year"] {
+            for unit in ["s", "ms", "us", "ns"] {
+                pair.check(&format!("SELECT id, date_trunc('{part}', {unit}) AS a FROM t"));
+            }
+        }
+        pair.check("SELECT date_trunc('month', us) AS m, count(*) AS n FROM t GROUP BY date_trunc('month', us)");
+    }
+}
+
+#[test]
+fn times_become_instants_where_clocks_show_them_once() {
+    for zone in ZONES {
+        let pair = pair(zone, 5);
+        // Not within a day of any change since 1970 that the rows come close to.
+        let calm = "SELECT id, naive, CAST(naive AS date) AS d FROM t WHERE extract(month FROM naive) IN (1, 7) AND id < 700 \
+            AND extract(year FROM naive) BETWEEN 1975 AND 2037 AND extract(day FROM naive) BETWEEN 8 AND 24";
+        pair.check(&format!("SELECT id, naive AT TIME ZONE '{zone}' AS a FROM ({calm})"));
+        pair.check(&format!("SELECT id, d::timestamp AT TIME ZONE '{zone}' AS a FROM ({calm})"));
+        pair.check(&format!("SELECT id, arrow_cast(d, 'Timestamp(Millisecond, Some(\"{zone}\"))') AS a FROM ({calm})"));
+        pair.check(&format!(
+            "SELECT id, arrow_try_cast(naive, 'Timestamp(Microsecond, Some(\"{zone}\"))') AS a FROM t"
+        ));
+    }
+    // 2024-03-10 02:30 is left out, and 2024-11-03 01:30 comes twice.
+    let pair = pair("America/New_York", 5);
+    for time in ["2024-03-10T02:30:00", "2024-11-03T01:30:00"] {
+        pair.check_error(&format!(
+            "SELECT (CASE WHEN id = 3 THEN TIMESTAMP '{time}' ELSE TIMESTAMP '2024-06-01T00:00:00' END) \
+             AT TIME ZONE 'America/New_York' AS a FROM t"
+        ));
+    }
+}
