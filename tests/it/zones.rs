@@ -85,6 +85,32 @@ fn instants_are_cut_down_to_what_begins_by_the_clocks_of_their_zone() {
 }
 
 #[test]
+fn intervals_move_instants_by_the_clocks_of_their_zone() {
+    for (at, zone) in ZONES.iter().enumerate() {
+        let pair = pair(zone, 200 + at as u64);
+        // Summer nights and winter nights, and none that is left out or comes twice.
+        let calm = "SELECT * FROM t WHERE extract(month FROM us) IN (1, 7) AND extract(year FROM us) BETWEEN 1975 AND 2037 \
+            AND extract(day FROM us) BETWEEN 8 AND 20";
+        for interval in
+            ["1 month", "-7 months", "3 days", "13 days 5 hours", "1 year 2 days 250 milliseconds", "-90 minutes"]
+        {
+            for unit in ["s", "ms", "us", "ns"] {
+                pair.check(&format!("SELECT id, {unit} + INTERVAL '{interval}' AS a FROM ({calm}) WHERE id < 700"));
+            }
+        }
+        pair.check("SELECT id, us - INTERVAL '36 hours' AS a, us - ms AS b FROM t");
+    }
+    // To 2024-03-10 02:30, which is left out.
+    let pair = pair("America/New_York", 5);
+    for (from, interval) in [("2024-02-10T02:30:00", "1 month"), ("2024-03-09T02:30:00", "1 day")] {
+        pair.check_error(&format!(
+            "SELECT (CASE WHEN id = 3 THEN TIMESTAMP '{from}' ELSE TIMESTAMP '2024-06-01T00:00:00' END) \
+             AT TIME ZONE 'America/New_York' + INTERVAL '{interval}' AS a FROM t"
+        ));
+    }
+}
+
+#[test]
 fn times_become_instants_where_clocks_show_them_once() {
     for zone in ZONES {
         let pair = pair(zone, 5);

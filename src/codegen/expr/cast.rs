@@ -6,6 +6,7 @@
 use datafusion::arrow::datatypes::{IntervalUnit, TimeUnit};
 
 use super::arithmetic::{Overflow, Step, wide};
+use super::zone::Missing;
 use super::*;
 
 /// What becomes of a value that the target type cannot hold.
@@ -146,7 +147,7 @@ impl Compiler<'_> {
             (Timestamp(from_unit, from_zone), Timestamp(to_unit, to_zone)) => {
                 if from_zone.is_none() && to_zone.as_deref().is_some_and(|zone| !is_utc(zone)) {
                     let local = self.cast(value, &Timestamp(*to_unit, None), on_error)?;
-                    return self.instant(local, target, on_error);
+                    return self.instant(local, target, Missing::Fails(on_error));
                 }
                 let (from, to) = (per_second(from_unit), per_second(to_unit));
                 let mut result = if from > to {
@@ -167,7 +168,7 @@ impl Compiler<'_> {
             }
             (Date32, Timestamp(unit, Some(_))) => {
                 let midnight = self.cast(value, &Timestamp(*unit, None), on_error)?;
-                self.instant(midnight, target, on_error)
+                self.instant(midnight, target, Missing::Fails(on_error))
             }
             (Timestamp(unit, _), Date32) => {
                 let (days, valid) = (self.floor_days(&value, *unit), value.valid.clone());

@@ -8,6 +8,7 @@ use datafusion::common::ScalarValue::{IntervalDayTime, IntervalMonthDayNano, Int
 
 use super::arithmetic::{Overflow, Step, wide};
 use super::cast::{OnError, is_utc, per_second};
+use super::zone::Missing;
 use super::*;
 
 /// First and last day of Arrow's calendar.
@@ -117,8 +118,43 @@ impl Compiler<'_> {
                 let sum = Value { dtype: wide(), ..sum };
                 self.fit(sum, dtype, limits, OnError::Fail).map(Some)
             }
+            Timestamp(unit, Some(_)) => {
+                let months = self.moved_by_clock(point, *unit, dtype, interval.months, 0)?;
+                let days = self.moved_by_clock(months, *unit, dtype, 0, interval.days)?;
+                let tick = 1_000_000_000 / i128::from(per_second(unit));
+                let sum = self.step(Step::Add, &days, interval.nanos.div_euclid(tick))?;
+                self.fit(Value { dtype: wide(), ..sum }, dtype, type_bounds(dtype), OnError::Fail).map(Some)
+            }
             _ => Err(refuse()),
         }
+    }
+
+    /// An instant moved by months or days on the calendar of its zone, to the time of day that it has there.
+    fn moved_by_clock(
+        &mut self,
+        point: Value,
+        unit: TimeUnit,
+        dtype: &DataType,
+        months: i128,
+        days: i128,
+    ) -> Result<Value> {
+        if months == 0 && days == 0 {
+            return Ok(point);
+        }
+        let per_day = i128::from(per_second(&unit)) * 86_400;
+        let local = self.local_time(point)?;
+        let date = self.floor_days(&local, unit);
+        let ticks = self.ticks_of_day(&local, &date, per_day)?;
+        let date = self.shifted_days(&date, months, days)?;
+        let midnight = self.step(Step::Mul, &date, per_day)?;
+        let moved = self.integer(Step::Add, &midnight, &ticks, &wide(), Overflow::Fail)?;
+        let moved = self.fit(
+            Value { dtype: wide(), ..moved },
+            &DataType::Timestamp(unit, None),
+            type_bounds(dtype),
+            OnError::Fail,
+        )?;
+        self.instant(moved, dtype, Missing::Overflows)
     }
 
     /// Counts of ticks added or subtracted: what does not fit fails.

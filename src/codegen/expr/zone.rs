@@ -10,6 +10,15 @@ use datafusion::arrow::array::timezone::Tz;
 use super::cast::{OnError, is_utc, per_second};
 use super::*;
 
+/// What becomes of a time that clocks skip, or show twice.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Missing {
+    /// That of a cast.
+    Fails(OnError),
+    /// That of arithmetic.
+    Overflows,
+}
+
 impl Compiler<'_> {
     /// What clocks show at a timestamp, as a timestamp without a zone.
     pub(super) fn local_time(&mut self, value: Value) -> Result<Value> {
@@ -27,12 +36,18 @@ impl Compiler<'_> {
         Ok(Value::new(dtype, Repr::I64, local, value.valid).with_range(Some(range)))
     }
 
-    /// When clocks of the target's zone show a timestamp without one: just once, or the cast fails.
-    pub(super) fn instant(&mut self, local: Value, target: &DataType, on_error: OnError) -> Result<Value> {
+    /// When clocks of the target's zone show a timestamp without one, if they do so just once.
+    pub(super) fn instant(&mut self, local: Value, target: &DataType, missing: Missing) -> Result<Value> {
         let DataType::Timestamp(unit, Some(zone)) = target else { return Err(not_yet(format!("a cast to {target}"))) };
         let (zone, ticks) = (self.zone(zone)?, per_second(unit));
         let (instant, fits) = self.by_zone(&format!("zone_instant({zone}, (i64){}, {ticks}ll", local.code));
-        let valid = self.outcome(&local.valid, &format!("!{fits}"), on_error);
+        let valid = match missing {
+            Missing::Fails(on_error) => self.outcome(&local.valid, &format!("!{fits}"), on_error),
+            Missing::Overflows => {
+                self.fail_if(&local.valid, &format!("!{fits}"), Failure::Overflow);
+                local.valid
+            }
+        };
         Ok(Value::new(target.clone(), Repr::I64, instant, valid))
     }
 
