@@ -145,18 +145,29 @@ WF_DEVICE void put_clock(text_writer& text, u32 at, u32 seconds, u32 nanos) {
     put_digits(text, at + 9, fraction, (u64)(fraction == 3 ? nanos / 1000000 : fraction == 6 ? nanos / 1000 : nanos));
 }
 
-// Ticks, of which a second has `per_second`, since 1970; `zulu` marks universal time.
-WF_CALLED view format_timestamp(const text_arena& arena, i64 ticks, i64 per_second, bool zulu) {
+constexpr i64 NO_ZONE = I64_MIN;
+
+// Local ticks, of which a second has `per_second`, since 1970; local time is `ahead` of UTC by so many seconds, whose minutes are
+// rounded, or NO_ZONE.
+WF_CALLED view format_timestamp(const text_arena& arena, i64 ticks, i64 per_second, i64 ahead) {
     i64 seconds = floor_quotient<i64>(ticks, per_second);
     u32 nanos = (u32)(floor_remainder<i64>(ticks, per_second) * (1000000000 / per_second));
     i64 days = floor_quotient<i64>(seconds, 86400);
     civil date = civil_of((i32)days);
     u32 length = date_length(date), fraction = fraction_digits(nanos);
-    text_writer text(arena, length + 9 + (fraction ? fraction + 1 : 0) + (zulu ? 1 : 0));
+    u32 zone = ahead == NO_ZONE ? 0 : ahead == 0 ? 1 : 6;
+    text_writer text(arena, length + 9 + (fraction ? fraction + 1 : 0) + zone);
     put_date(text, date, length);
     text.set(length, 'T');
     put_clock(text, length + 1, (u32)(seconds - days * 86400), nanos);
-    if (zulu) text.set(text.out.length - 1, 'Z');
+    if (zone == 1) text.set(text.out.length - 1, 'Z');
+    if (zone == 6) {
+        u32 begin = text.out.length - 6, minutes = (u32)(((ahead < 0 ? -ahead : ahead) + 30) / 60);
+        text.set(begin, ahead < 0 ? '-' : '+');
+        put_digits(text, begin + 1, 2, (u64)(minutes / 60));
+        text.set(begin + 3, ':');
+        put_digits(text, begin + 4, 2, (u64)(minutes % 60));
+    }
     return text.out;
 }
 

@@ -1,6 +1,6 @@
 //! Values as text: CAST to a string type (`kernels/format.cuh`).
 
-use super::cast::{is_utc, per_second};
+use super::cast::per_second;
 use super::*;
 use crate::codegen::powers;
 
@@ -25,11 +25,17 @@ impl Compiler<'_> {
                 self.within_calendar(&value, &value.valid.clone());
                 (format!("format_date(arena, {code})"), 14)
             }
-            Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => {
-                let days = self.floor_days(&value, *unit);
+            Timestamp(unit, zone) => {
+                let (ticks, has_zone) = (per_second(unit), zone.is_some());
+                let local = self.local_time(value.clone())?;
+                let days = self.floor_days(&local, *unit);
                 self.within_calendar(&days, &value.valid.clone());
-                let zulu = zone.is_some();
-                (format!("format_timestamp(arena, (i64){code}, {}, {zulu})", per_second(unit)), 36)
+                let local = &local.code;
+                let ahead = match has_zone {
+                    true => format!("wrap_sub<i64>((i64){local}, (i64){code}) / {ticks}ll"),
+                    false => "NO_ZONE".into(),
+                };
+                (format!("format_timestamp(arena, (i64){local}, {ticks}, {ahead})"), 41)
             }
             Time32(unit) | Time64(unit) => {
                 let ticks = per_second(unit);
