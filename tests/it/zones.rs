@@ -65,6 +65,8 @@ fn parts_of_instants_are_those_that_clocks_show() {
                 date_part('epoch', UNIT) AS j, date_part('millisecond', UNIT) AS k FROM t",
             );
             check("SELECT id, CAST(UNIT AS varchar) AS a FROM t");
+            check("SELECT id, to_char(UNIT, '%A, %-d. %B %Y, %H:%M:%S%.f') AS a FROM t");
+            check("SELECT id, date_bin(INTERVAL '5 hours', UNIT) AS a, date_bin(INTERVAL '1 month', UNIT) AS b FROM t");
             check("SELECT id, to_local_time(UNIT) AS a, CAST(UNIT AS date) AS b, CAST(UNIT AS time) AS c FROM t");
         }
         pair.check("SELECT extract(hour FROM us) AS h, count(*) AS n FROM t GROUP BY extract(hour FROM us)");

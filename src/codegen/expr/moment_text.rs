@@ -3,7 +3,7 @@
 use chrono::format::{Fixed, Item, Numeric, Pad, StrftimeItems};
 use datafusion::arrow::datatypes::TimeUnit;
 
-use super::cast::{is_utc, per_second};
+use super::cast::per_second;
 use super::*;
 
 const MONTHS: [&str; 12] = [
@@ -166,10 +166,11 @@ impl Compiler<'_> {
                 self.within_calendar(&value, &value.valid.clone());
                 format!("moment{{{code}, 0, 0}}")
             }
-            DataType::Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => {
-                let days = self.floor_days(&value, *unit);
+            DataType::Timestamp(unit, _) => {
+                let local = self.local_time(value.clone())?;
+                let days = self.floor_days(&local, *unit);
                 self.within_calendar(&days, &value.valid.clone());
-                let clock = self.clock(&value, *unit)?;
+                let clock = self.clock(&local, *unit)?;
                 format!("moment{{(i32){}, {}}}", days.code, seconds_and_nanos(&clock.code, unit))
             }
             DataType::Time32(unit) | DataType::Time64(unit) if !made.day => {
