@@ -52,11 +52,16 @@ fn pair(zone: &str, seed: u64) -> Pair {
     Pair::of(vec![RecordBatch::try_from_iter(columns).expect("columns of one length")]).from(zone)
 }
 
+/// Two of the units, by turns.
+fn units(zone: usize) -> [&'static str; 2] {
+    [["s", "us"], ["ms", "ns"]][zone % 2]
+}
+
 #[test]
 fn parts_of_instants_are_those_that_clocks_show() {
     for (at, zone) in ZONES.iter().enumerate() {
         let pair = pair(zone, at as u64);
-        for unit in ["s", "ms", "us", "ns"] {
+        for unit in units(at) {
             let check = |sql: &str| pair.check(&sql.replace("UNIT", unit));
             check(
                 "SELECT id, date_part('year', UNIT) AS a, date_part('month', UNIT) AS b, date_part('day', UNIT) AS c,
@@ -79,9 +84,8 @@ fn instants_are_cut_down_to_what_begins_by_the_clocks_of_their_zone() {
     for (at, zone) in ZONES.iter().enumerate() {
         let pair = pair(zone, 100 + at as u64);
         for part in ["second", "minute", "hour", "day", "week", "month", "quarter", "year"] {
-            for unit in ["s", "ms", "us", "ns"] {
-                pair.check(&format!("SELECT id, date_trunc('{part}', {unit}) AS a FROM t"));
-            }
+            let cut = ["s", "ms", "us", "ns"].map(|unit| format!("date_trunc('{part}', {unit}) AS {unit}"));
+            pair.check(&format!("SELECT id, {} FROM t", cut.join(", ")));
         }
         pair.check("SELECT date_trunc('month', us) AS m, count(*) AS n FROM t GROUP BY date_trunc('month', us)");
     }
@@ -97,9 +101,8 @@ fn intervals_move_instants_by_the_clocks_of_their_zone() {
         for interval in
             ["1 month", "-7 months", "3 days", "13 days 5 hours", "1 year 2 days 250 milliseconds", "-90 minutes"]
         {
-            for unit in ["s", "ms", "us", "ns"] {
-                pair.check(&format!("SELECT id, {unit} + INTERVAL '{interval}' AS a FROM ({calm}) WHERE id < 700"));
-            }
+            let moved = ["s", "ms", "us", "ns"].map(|unit| format!("{unit} + INTERVAL '{interval}' AS {unit}"));
+            pair.check(&format!("SELECT id, {} FROM ({calm}) WHERE id < 700", moved.join(", ")));
         }
         pair.check("SELECT id, us - INTERVAL '36 hours' AS a, us - ms AS b FROM t");
     }
