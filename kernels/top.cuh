@@ -9,7 +9,7 @@
 // Reads the keys once for each refinement and once to select; for most keys that is twice. Of many rows a sample comes
 // first, and usually does:
 //
-//   1. top_threshold   the r-th least of 16384 sampled keys (of few rows 4096), r a little more than the k rows' share of the sample
+//   1. top_threshold   the r-th least of 16384 sampled keys, r a little more than the k rows' share of the sample
 //   2. top_append      the rows whose keys are not greater, in any order; the caller checks that there are k, and not many
 //
 // which reads the keys once. Of what is left the same two make a few hundred rows, and where the key is all there is to the
@@ -99,30 +99,28 @@ WF_DEVICE void top_select_body(const TopSelect& p) {
 
 // ---- by a sample ----
 
-// A sample of few rows takes half the time, and leaves three times the candidates.
 constexpr u32 TOP_SAMPLE_THREADS = 1024;
 constexpr u32 TOP_SAMPLE_ITEMS = 16;
-constexpr u32 TOP_FEW_ITEMS = 4;
+constexpr u32 TOP_SAMPLES = TOP_SAMPLE_THREADS * TOP_SAMPLE_ITEMS;
 
 struct TopThreshold {
-    SortKey key;      // rows, at least as many as are sampled
+    SortKey key;      // rows, at least TOP_SAMPLES
     u64 rows;
-    u64 rank;         // r, from 1 to those
+    u64 rank;         // r, from 1 to TOP_SAMPLES
     u64* threshold;   // the r-th least sampled key
 };
 
 // One block. The keys stay in registers; rounds narrow them down by a digit of 8 bits each, until one key is left or all
 // bits are decided: of keys that differ that is after two or three.
-template <u32 ITEMS>
 WF_DEVICE void top_threshold_body(const TopThreshold& p) {
     WF_SHARED_ARRAY(u32, counts, 256);
     WF_SHARED(u64, prefix);
     WF_SHARED(u64, rank);
     WF_SHARED(bool, alone);
-    u64 keys[ITEMS];
-    const u64 stretch = p.rows / (TOP_SAMPLE_THREADS * ITEMS);
+    u64 keys[TOP_SAMPLE_ITEMS];
+    const u64 stretch = p.rows / TOP_SAMPLES;
 #pragma unroll
-    for (u32 i = 0; i < ITEMS; ++i) {
+    for (u32 i = 0; i < TOP_SAMPLE_ITEMS; ++i) {
         const u64 at = u64(i) * TOP_SAMPLE_THREADS + threadIdx.x;
         keys[i] = sort_key(p.key, at * stretch + hash_mix(at) % stretch);
     }
@@ -138,7 +136,7 @@ WF_DEVICE void top_threshold_body(const TopThreshold& p) {
         const u64 above = prefix;
         const u32 wanted = u32(rank);
 #pragma unroll
-        for (u32 i = 0; i < ITEMS; ++i) {
+        for (u32 i = 0; i < TOP_SAMPLE_ITEMS; ++i) {
             if (round == 0 || keys[i] >> shift >> 8 == above) atomicAdd(counts + u32(keys[i] >> shift & 255), 1u);
         }
         __syncthreads();  // the digit is counted
@@ -154,7 +152,7 @@ WF_DEVICE void top_threshold_body(const TopThreshold& p) {
         if (alone) {
             const u64 decided = prefix;
 #pragma unroll
-            for (u32 i = 0; i < ITEMS; ++i) {
+            for (u32 i = 0; i < TOP_SAMPLE_ITEMS; ++i) {
                 if (keys[i] >> shift == decided) *p.threshold = keys[i];
             }
             return;
@@ -237,12 +235,7 @@ WF_DEVICE void top_rank_body(const TopRank& p) {
 
 #define WF_TOP_ENTRIES                                                                                          \
     WF_KERNEL_BOUNDS(wf::TOP_THREADS, 1, top_histogram, wf::TopHistogram) { wf::top_histogram_body(p); }        \
-    WF_KERNEL_BOUNDS(wf::TOP_SAMPLE_THREADS, 1, top_threshold, wf::TopThreshold) {                              \
-        wf::top_threshold_body<wf::TOP_SAMPLE_ITEMS>(p);                                                        \
-    }                                                                                                           \
-    WF_KERNEL_BOUNDS(wf::TOP_SAMPLE_THREADS, 1, top_threshold_few, wf::TopThreshold) {                          \
-        wf::top_threshold_body<wf::TOP_FEW_ITEMS>(p);                                                           \
-    }                                                                                                           \
+    WF_KERNEL_BOUNDS(wf::TOP_SAMPLE_THREADS, 1, top_threshold, wf::TopThreshold) { wf::top_threshold_body(p); } \
     WF_KERNEL_BOUNDS(wf::TOP_APPEND_THREADS, 1, top_append, wf::TopAppend) { wf::top_append_body(p); }          \
     WF_KERNEL_BOUNDS(wf::TOP_RANK_THREADS, 1, top_rank, wf::TopRank) { wf::top_rank_body(p); }                  \
     WF_KERNEL_BOUNDS(wf::TOP_SELECT_THREADS, 1, top_select, wf::TopSelect) { wf::top_select_body(p); }

@@ -45,7 +45,7 @@ pub(crate) use list::{element_at, element_of};
 
 use super::emit::{Emitter, Failure};
 use super::value::{Inputs, Value, both, type_bounds, within};
-use crate::column::{Repr, coded_numbers, is_nested};
+use crate::column::{Repr, coded_numbers, is_nested, value_type};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Emits the statements that compute `expr` for a row and returns what they compute.
@@ -121,11 +121,6 @@ fn repr_of(dtype: &DataType) -> Result<Repr> {
 /// `what is not on the device yet`.
 fn not_yet(what: impl Into<String>) -> Error {
     Error::unsupported(what, "is not on the device yet")
-}
-
-/// The type of an expression's values in a kernel.
-fn value_type(dtype: &DataType) -> &DataType {
-    coded_numbers(dtype).unwrap_or(dtype)
 }
 
 /// The type of values, where a dictionary wraps them.

@@ -6,7 +6,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
 
 use super::emit::Emitter;
-use crate::column::{Dictionary, Repr, coded_numbers};
+use crate::column::{Dictionary, Repr, value_type};
 use crate::error::Result;
 
 /// A value in generated code.
@@ -105,7 +105,7 @@ impl Value {
     /// A value of which nothing but type, representation and validity is known.
     pub(crate) fn new(dtype: DataType, repr: Repr, code: impl Into<String>, valid: Option<String>) -> Self {
         Value {
-            dtype: coded_numbers(&dtype).cloned().unwrap_or(dtype),
+            dtype: value_type(&dtype).clone(),
             repr,
             code: code.into(),
             valid,

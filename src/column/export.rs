@@ -6,7 +6,7 @@ use datafusion::arrow::array::{ArrayData, ArrayRef, BooleanArray, make_array};
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer as ArrowBuffer, MutableBuffer, NullBuffer};
 use datafusion::arrow::datatypes::{ArrowNativeType, DataType, IntervalUnit};
 
-use super::{Column, Encoding, Repr, coded_numbers, interval};
+use super::{Column, Encoding, Repr, interval, value_type};
 use crate::error::Result;
 
 impl Column {
@@ -33,7 +33,7 @@ impl Column {
     fn export_fixed(&self) -> Result<ArrayRef> {
         debug_assert!(matches!(self.encoding, Encoding::Plain), "dictionaries are of strings");
         let validity = self.read_validity()?;
-        let dtype = coded_numbers(&self.dtype).unwrap_or(&self.dtype);
+        let dtype = value_type(&self.dtype);
         let values = match (self.repr(), dtype) {
             (Repr::Bool, _) => {
                 let bytes = self.read_values::<u8>(&validity)?;

@@ -50,6 +50,11 @@ pub(crate) fn item_of(dtype: &DataType) -> Option<&FieldRef> {
     }
 }
 
+/// The type of the values that the device has for a column of this type.
+pub(crate) fn value_type(dtype: &DataType) -> &DataType {
+    coded_numbers(dtype).unwrap_or(dtype)
+}
+
 impl Repr {
     /// The representation of a logical type, or `None` where the device has none. Dictionary types answer for their values.
     pub(crate) fn of(dtype: &DataType) -> Option<Repr> {

@@ -6,7 +6,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 
-use super::{Column, Table, coded_numbers};
+use super::{Column, Table, coded_numbers, value_type};
 use crate::device::Device;
 use crate::error::{ErrorKind, Result};
 
@@ -20,8 +20,7 @@ impl Table {
             return Err(mismatch("table", schema.fields().len(), columns.len(), "columns"));
         }
         for (field, column) in schema.fields().iter().zip(&columns) {
-            let dtype = coded_numbers(field.data_type()).unwrap_or(field.data_type());
-            if *dtype != column.dtype {
+            if *value_type(field.data_type()) != column.dtype {
                 return Err(ErrorKind::TypeMismatch {
                     what: format!("column {:?}", field.name()),
                     expected: field.data_type().to_string(),

@@ -12,18 +12,14 @@ const THREADS: u32 = 512;
 const BITS: u32 = 11;
 const SELECT_THREADS: u32 = 256;
 const SELECT_TILE: u64 = 4096;
-/// `TOP_SAMPLE_THREADS`, the samples of `TOP_SAMPLE_ITEMS` and `TOP_FEW_ITEMS`, `TOP_APPEND_THREADS` and the rows of a tile of the
-/// kernels.
-const SAMPLE_THREADS: u32 = 1024;
+/// `TOP_SAMPLES`, `TOP_SAMPLE_THREADS`, `TOP_APPEND_THREADS` and the rows of a tile of the kernels.
 const SAMPLES: u64 = 16384;
-const FEW_SAMPLES: u64 = 4096;
-/// Rows up to which few are sampled.
-const FEW_ROWS: u64 = 1 << 21;
+const SAMPLE_THREADS: u32 = 1024;
 const APPEND_THREADS: u32 = 256;
 const APPEND_TILE: u64 = 2048;
 /// `TOP_RANK_THREADS` of the kernels, and candidates that are ranked by counting.
 const RANK_THREADS: u32 = 256;
-const RANKED: u64 = 8192;
+const RANKED: u64 = 4096;
 /// Candidates that are always few enough to be sorted: launches cost more than their rows.
 const FEW: u64 = 1 << 16;
 /// Otherwise candidates may be this part of the rows; beyond, sorting everything costs about as much.
@@ -94,25 +90,21 @@ impl Few {
 /// At least the `k` first rows by `key` and all that equal the last of them, found through a sample; `None` where the rows
 /// are few or the sample misled. Waits for the device.
 fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<Few>> {
-    let (threshold, samples) = match rows <= FEW_ROWS {
-        true => ("top_threshold_few", FEW_SAMPLES),
-        false => ("top_threshold", SAMPLES),
-    };
     if rows < SAMPLES * 2 || k > rows / 64 {
         return Ok(None);
     }
     // Five deviations above the number of sampled rows expected among the k first.
-    let expected = k as f64 * samples as f64 / rows as f64;
+    let expected = k as f64 * SAMPLES as f64 / rows as f64;
     let rank = (expected + 5.0 * expected.sqrt() + 8.0).ceil() as u64;
-    let capacity = (rank * (rows / samples) * 4).max(FEW).min(rows);
+    let capacity = (rank * (rows / SAMPLES) * 4).max(FEW).min(rows);
     // The threshold, then the number of rows kept.
     let words = device.alloc_zeroed(OPERATOR, 16)?;
     let numbers = device.alloc(OPERATOR, capacity as usize * 4)?;
     let keys = device.alloc(OPERATOR, capacity as usize * 8)?;
     let [data, kind, flip, base] = key.arguments();
-    let kernel = device.kernel(&source(), threshold)?;
+    let kernel = device.kernel(&source(), "top_threshold")?;
     let arguments: [Argument; 7] = [data, kind, flip, base, rows.into(), rank.into(), (&words).into()];
-    // SAFETY: TopThreshold { key: rows of its kind, at least the samples; rank ≤ the samples, since k ≤ rows / 64; one word }.
+    // SAFETY: TopThreshold { key: rows of its kind, at least SAMPLES; rank ≤ SAMPLES, since k ≤ rows / 64; one word }.
     unsafe { device.launch(&kernel, grid(1, SAMPLE_THREADS), &arguments)? };
     let kernel = device.kernel(&source(), "top_append")?;
     let full = u64::from(device.full_grid(&kernel, APPEND_THREADS, 0)?);
@@ -132,7 +124,7 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     // SAFETY: TopAppend { key as above; threshold and kept: a word each, the latter zero; out: capacity u32; keys: capacity
     // u64 }.
     unsafe { device.launch(&kernel, grid(tiles(rows, APPEND_TILE).min(full), APPEND_THREADS), &arguments)? };
-    let count = words.read_word_or(8, k.max(rank * (rows / samples)))?;
+    let count = words.read_word_or(8, k.max(rank * (rows / SAMPLES)))?;
     Ok((count >= k && count <= capacity).then_some(Few { keys, numbers, count }))
 }
 

@@ -130,6 +130,11 @@ fn times_become_instants_where_clocks_show_them_once() {
             "SELECT id, arrow_try_cast(naive, 'Timestamp(Microsecond, Some(\"{zone}\"))') AS a FROM t"
         ));
     }
+    // Years beyond the calendar are shown by no clock.
+    pair("Europe/London", 6).check(
+        "SELECT id, arrow_try_cast(arrow_cast((id - 500) * 30000000000000, 'Timestamp(Second, None)'), \
+         'Timestamp(Second, Some(\"Europe/London\"))') AS a FROM t",
+    );
     // 2024-03-10 02:30 is left out, and 2024-11-03 01:30 comes twice.
     let pair = pair("America/New_York", 5);
     for time in ["2024-03-10T02:30:00", "2024-11-03T01:30:00"] {

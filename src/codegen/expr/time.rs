@@ -432,6 +432,6 @@ fn through_nanos(unit: TimeUnit) -> (i128, i128) {
 const CALENDAR_YEARS: (i128, i128) = (-262_144, 262_143);
 
 /// C++ `bool`: a day lies outside of the calendar; `None` where none does.
-fn outside_calendar(days: &Value) -> Option<String> {
+pub(super) fn outside_calendar(days: &Value) -> Option<String> {
     (!within(days.bounds(), CALENDAR)).then(|| format!("({0} < {1} || {0} > {2})", days.code, CALENDAR.0, CALENDAR.1))
 }

@@ -8,6 +8,7 @@ use chrono::{DateTime, Offset, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
 
 use super::cast::{OnError, is_utc, per_second};
+use super::time::outside_calendar;
 use super::*;
 
 /// What becomes of a time that clocks skip, or show twice.
@@ -40,7 +41,14 @@ impl Compiler<'_> {
     pub(super) fn instant(&mut self, local: Value, target: &DataType, missing: Missing) -> Result<Value> {
         let DataType::Timestamp(unit, Some(zone)) = target else { return Err(not_yet(format!("a cast to {target}"))) };
         let (zone, ticks) = (self.zone(zone)?, per_second(unit));
-        let (instant, fits) = self.by_zone(&format!("zone_instant({zone}, (i64){}, {ticks}ll", local.code));
+        // Beyond the calendar no clock shows anything.
+        let outside = outside_calendar(&self.floor_days(&local, *unit));
+        let code = match &outside {
+            Some(outside) => format!("({outside} ? 0ll : (i64){})", local.code),
+            None => format!("(i64){}", local.code),
+        };
+        let (instant, shown) = self.by_zone(&format!("zone_instant({zone}, {code}, {ticks}ll"));
+        let fits = outside.map_or(shown.clone(), |outside| format!("({shown} && !{outside})"));
         let valid = match missing {
             Missing::Fails(on_error) => self.outcome(&local.valid, &format!("!{fits}"), on_error),
             Missing::Overflows => {
