@@ -124,20 +124,31 @@ WF_DEVICE void join_lists_body(const JoinLists& p) {
 
 // ---- expand: from the number of matches of each probe row to one row for each match ----
 //
-//   offsets 0 2 2 5   →   0 0 2 2 2
+//   offsets 0 2 2 5   →   rows      0 0 2 2 2
+//   begins  4 . 1     →   of pairs  4 5 1 2 3, or what `rows` has there
 //
-// Every output finds its row by itself, in the part of the offsets that its tile spans, so that neither a row with
-// millions of matches nor a long run of rows without any is one thread's work.
+// A tile of outputs finds its first and last row by a search, each a warp's. Rows that lie between them leave their number
+// where their outputs begin, and a running maximum carries it on:
+//
+//   starts  0 . 2 . .     0 0 2 2 2
+//
+// Where most rows have no output, a tile may span millions: there every output searches for itself, so that neither a row with
+// millions of matches nor a long run of rows without any is one block's work.
 
 constexpr u32 JOIN_EXPAND_THREADS = 256;
 constexpr u32 JOIN_EXPAND_ITEMS = 8;
 constexpr u32 JOIN_EXPAND_TILE = JOIN_EXPAND_THREADS * JOIN_EXPAND_ITEMS;
+constexpr u64 JOIN_EXPAND_SPAN = 8 * JOIN_EXPAND_TILE;  // most rows between a tile's first and last that are looked at
 
 struct JoinExpand {
     const u64* offsets;  // n + 1, ascending from 0
     u64 n;
     u64 total;           // offsets[n]
     u32* row_of;         // total
+    // Of pairs only.
+    const u32* begins;   // n: where a row's candidates begin, or JOIN_NO_ROW
+    const u32* rows;     // the candidates by place, or null: their places are their numbers
+    u32* candidate_of;   // total
 };
 
 // The greatest row in low..high whose offset is at most `at`; offsets[low] <= at.
@@ -153,14 +164,101 @@ WF_DEVICE u64 join_row_at(const u64* offsets, u64 low, u64 high, u64 at) {
     return low;
 }
 
-WF_DEVICE void join_expand_body(const JoinExpand& p) {
+// The same in 0..n by a warp, which looks at 32 places at once.
+WF_DEVICE u64 join_row_by_warp(const u64* offsets, u64 n, u64 at) {
+    u64 low = 0, high = n;
+    while (high - low > 1) {
+        const u64 step = divide_up(high - low, u64(32));
+        const u64 place = low + step * (lane() + 1);
+        const bool before = place < high && offsets[place] <= at;
+        low += step * u64(__popc(__ballot_sync(FULL_WARP, before)));
+        high = minimum(high, low + step);
+    }
+    return low;
+}
+
+// A word of padding behind each thread's outputs.
+WF_DEVICE u32 join_expand_padded(u32 at) { return at + at / JOIN_EXPAND_ITEMS; }
+
+template <bool PAIRS>
+__device__ void join_expand_body(const JoinExpand& p) {
+    constexpr u32 WARPS = JOIN_EXPAND_THREADS / 32;
     WF_SHARED_ARRAY(u64, span, 2);
+    WF_SHARED_ARRAY(u32, starts, JOIN_EXPAND_TILE + JOIN_EXPAND_THREADS);
+    WF_SHARED_ARRAY(u32, greatest, WARPS);
     const u64 first = u64(blockIdx.x) * JOIN_EXPAND_TILE;
     const u64 end = minimum(first + JOIN_EXPAND_TILE, p.total);
-    if (threadIdx.x < 2) span[threadIdx.x] = join_row_at(p.offsets, 0, p.n, threadIdx.x == 0 ? first : end - 1);
-    __syncthreads();  // the tile's first and last row are there
-    for (u64 at = first + threadIdx.x; at < end; at += JOIN_EXPAND_THREADS) {
-        p.row_of[at] = u32(join_row_at(p.offsets, span[0], span[1] + 1, at));
+    if (warp() < 2) {
+        const u64 row = join_row_by_warp(p.offsets, p.n, warp() == 0 ? first : end - 1);
+        if (lane() == 0) span[warp()] = row;
+    }
+#pragma unroll
+    for (u32 j = 0; j < JOIN_EXPAND_ITEMS; ++j) {
+        starts[join_expand_padded(threadIdx.x + j * JOIN_EXPAND_THREADS)] = 0;
+    }
+    __syncthreads();  // the tile's first and last row are there, and no starts
+    const u64 low = span[0], last = span[1];
+    const bool near = last - low <= JOIN_EXPAND_SPAN;
+    if (near) {
+        // Of rows that begin at one place only the last has outputs.
+        for (u64 row = low + 1 + threadIdx.x; row <= last; row += JOIN_EXPAND_THREADS) {
+            const u64 begin = p.offsets[row];
+            if (begin < p.offsets[row + 1]) starts[join_expand_padded(u32(begin - first))] = u32(row - low);
+        }
+        __syncthreads();  // the starts are there
+        u32* const mine = starts + threadIdx.x * (JOIN_EXPAND_ITEMS + 1);
+        u32 inclusive = 0;
+#pragma unroll
+        for (u32 j = 0; j < JOIN_EXPAND_ITEMS; ++j) inclusive = maximum(inclusive, mine[j]);
+#pragma unroll
+        for (u32 step = 1; step < 32; step *= 2) {
+            const u32 below = __shfl_up_sync(FULL_WARP, inclusive, step);
+            if (lane() >= step) inclusive = maximum(inclusive, below);
+        }
+        u32 before = __shfl_up_sync(FULL_WARP, inclusive, 1);
+        if (lane() == 0) before = 0;
+        if (lane() == 31) greatest[warp()] = inclusive;
+        __syncthreads();  // the warps' greatest are there
+#pragma unroll
+        for (u32 w = 0; w < WARPS; ++w) {
+            if (w < warp()) before = maximum(before, greatest[w]);
+        }
+#pragma unroll
+        for (u32 j = 0; j < JOIN_EXPAND_ITEMS; ++j) mine[j] = before = maximum(before, mine[j]);
+        __syncthreads();  // every output has its row
+    }
+    u64 row[JOIN_EXPAND_ITEMS];
+#pragma unroll
+    for (u32 j = 0; j < JOIN_EXPAND_ITEMS; ++j) {
+        const u32 local = threadIdx.x + j * JOIN_EXPAND_THREADS;
+        row[j] = low;
+        if (first + local < end) {
+            row[j] = near ? low + starts[join_expand_padded(local)] : join_row_at(p.offsets, low, last + 1, first + local);
+        }
+    }
+    u32 candidate[JOIN_EXPAND_ITEMS];
+    if (PAIRS) {
+#pragma unroll
+        for (u32 j = 0; j < JOIN_EXPAND_ITEMS; ++j) {
+            const u64 at = first + threadIdx.x + j * JOIN_EXPAND_THREADS;
+            const u32 begin = p.begins[row[j]];
+            candidate[j] = begin == JOIN_NO_ROW ? begin : begin + u32(at - p.offsets[row[j]]);
+        }
+        if (p.rows != nullptr) {
+#pragma unroll
+            for (u32 j = 0; j < JOIN_EXPAND_ITEMS; ++j) {
+                const u64 at = first + threadIdx.x + j * JOIN_EXPAND_THREADS;
+                if (at < end && candidate[j] != JOIN_NO_ROW) candidate[j] = p.rows[candidate[j]];
+            }
+        }
+    }
+#pragma unroll
+    for (u32 j = 0; j < JOIN_EXPAND_ITEMS; ++j) {
+        const u64 at = first + threadIdx.x + j * JOIN_EXPAND_THREADS;
+        if (at < end) {
+            p.row_of[at] = u32(row[j]);
+            if (PAIRS) p.candidate_of[at] = candidate[j];
+        }
     }
 }
 
@@ -172,4 +270,9 @@ WF_DEVICE void join_expand_body(const JoinExpand& p) {
     WF_KERNEL(join_slots_hash, wf::JoinSlots) { wf::join_slots_body<false>(p); }                       \
     WF_KERNEL(join_slots_direct, wf::JoinSlots) { wf::join_slots_body<true>(p); }                      \
     WF_KERNEL(join_lists, wf::JoinLists) { wf::join_lists_body(p); }                                   \
-    WF_KERNEL_BOUNDS(wf::JOIN_EXPAND_THREADS, 1, join_expand, wf::JoinExpand) { wf::join_expand_body(p); }
+    WF_KERNEL_BOUNDS(wf::JOIN_EXPAND_THREADS, 1, join_expand, wf::JoinExpand) {                        \
+        wf::join_expand_body<false>(p);                                                                \
+    }                                                                                                  \
+    WF_KERNEL_BOUNDS(wf::JOIN_EXPAND_THREADS, 1, join_expand_pairs, wf::JoinExpand) {                  \
+        wf::join_expand_body<true>(p);                                                                 \
+    }

@@ -35,7 +35,7 @@ WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
     u64 key = 0;
     if (at < p.samples) {
         const u64 stretch = p.rows / p.samples;
-        key = sort_key(p.key, at * stretch + hash_mix(at) % stretch);
+        key = sort_key(p.key, at * stretch + mul_high(hash_mix(at), stretch));
         p.keys[at] = key;
     }
     u64 least = at < p.samples ? key : ~u64(0), most = at < p.samples ? ~key : ~u64(0);

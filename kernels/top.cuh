@@ -102,6 +102,7 @@ WF_DEVICE void top_select_body(const TopSelect& p) {
 constexpr u32 TOP_SAMPLE_THREADS = 1024;
 constexpr u32 TOP_SAMPLE_ITEMS = 16;
 constexpr u32 TOP_SAMPLES = TOP_SAMPLE_THREADS * TOP_SAMPLE_ITEMS;
+constexpr u32 TOP_NEIGHBOURS = 4;
 
 struct TopThreshold {
     SortKey key;      // rows, at least TOP_SAMPLES
@@ -110,19 +111,22 @@ struct TopThreshold {
     u64* threshold;   // the r-th least sampled key
 };
 
-// One block. The keys stay in registers; rounds narrow them down by a digit of 8 bits each, until one key is left or all
-// bits are decided: of keys that differ that is after two or three.
+// One block. A multiprocessor fetches one sector at a time, so that samples are four neighbours each (0.026 ms with one each).
+// The keys stay in registers; rounds narrow them down by a digit of 8 bits each, until one key is left or all bits are
+// decided: of keys that differ that is after two or three.
 WF_DEVICE void top_threshold_body(const TopThreshold& p) {
     WF_SHARED_ARRAY(u32, counts, 256);
     WF_SHARED(u64, prefix);
     WF_SHARED(u64, rank);
     WF_SHARED(bool, alone);
     u64 keys[TOP_SAMPLE_ITEMS];
-    const u64 stretch = p.rows / TOP_SAMPLES;
+    const u64 stretch = p.rows / TOP_SAMPLES * TOP_NEIGHBOURS;
 #pragma unroll
     for (u32 i = 0; i < TOP_SAMPLE_ITEMS; ++i) {
-        const u64 at = u64(i) * TOP_SAMPLE_THREADS + threadIdx.x;
-        keys[i] = sort_key(p.key, at * stretch + hash_mix(at) % stretch);
+        const u32 at = i * TOP_SAMPLE_THREADS + threadIdx.x;
+        const u64 four = at / TOP_NEIGHBOURS;
+        const u64 begin = mul_high(hash_mix(four), stretch - (TOP_NEIGHBOURS - 1)) / TOP_NEIGHBOURS * TOP_NEIGHBOURS;
+        keys[i] = sort_key(p.key, four * stretch + begin + at % TOP_NEIGHBOURS);
     }
     if (threadIdx.x == 0) {
         prefix = 0;
@@ -201,6 +205,7 @@ WF_DEVICE void top_append_body(const TopAppend& p) {
 // ---- the order of few ----
 
 constexpr u32 TOP_RANK_THREADS = 256;
+constexpr u32 TOP_RANK_TILE = 2048;
 
 struct TopRank {
     const u64* keys;     // candidates
@@ -213,22 +218,36 @@ struct TopRank {
 
 WF_DEVICE u64 top_listed(const TopRank& p, u64 at) { return p.listed != nullptr ? p.listed[at] : at; }
 
-// Every warp places one candidate; its lanes share the others.
+// Every warp places one candidate; its lanes share the others, which lie in shared memory (0.014 ms when each warp read them
+// for itself).
 WF_DEVICE void top_rank_body(const TopRank& p) {
+    WF_SHARED_ARRAY(u64, keys, TOP_RANK_TILE);
+    WF_SHARED_ARRAY(u32, numbers, TOP_RANK_TILE);
     const u64 own = u64(global_thread()) / 32;
-    if (own >= p.count) return;
-    const u64 my_place = top_listed(p, own);
+    const u64 my_place = own < p.count ? top_listed(p, own) : 0;
     const u64 key = p.keys[my_place];
     const u32 number = p.numbers[my_place];
     u32 before = 0;
-#pragma unroll 4
-    for (u64 at = lane(); at < p.count; at += 32) {
-        const u64 place = top_listed(p, at);
-        const u64 other = p.keys[place];
-        before += other < key || (other == key && p.numbers[place] < number) ? 1 : 0;
+    for (u64 first = 0; first < p.count; first += TOP_RANK_TILE) {
+        const u32 there = u32(minimum(u64(TOP_RANK_TILE), p.count - first));
+#pragma unroll
+        for (u32 j = 0; j < TOP_RANK_TILE / TOP_RANK_THREADS; ++j) {
+            const u32 at = j * TOP_RANK_THREADS + threadIdx.x;
+            if (at < there) {
+                const u64 place = top_listed(p, first + at);
+                keys[at] = p.keys[place];
+                numbers[at] = p.numbers[place];
+            }
+        }
+        __syncthreads();  // the tile is there
+#pragma unroll 8
+        for (u32 at = lane(); at < there; at += 32) {
+            before += keys[at] < key || (keys[at] == key && numbers[at] < number) ? 1 : 0;
+        }
+        __syncthreads();  // all have looked at the tile
     }
     for (u32 step = 16; step != 0; step /= 2) before += __shfl_xor_sync(FULL_WARP, before, step);
-    if (lane() == 0 && before < p.k) p.out[before] = number;
+    if (own < p.count && lane() == 0 && before < p.k) p.out[before] = number;
 }
 
 }  // namespace wf

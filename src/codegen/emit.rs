@@ -94,6 +94,7 @@ pub(crate) struct Emitter {
     next: usize,
     prefix: &'static str,
     guards: Vec<String>,
+    may_fail: bool,
 }
 
 impl Emitter {
@@ -143,6 +144,7 @@ impl Emitter {
 
     /// Reports `failure` for this row where `condition` and all guards hold.
     pub(crate) fn fail_if(&mut self, condition: impl AsRef<str>, failure: Failure) {
+        self.may_fail = true;
         let mut all = self.guards.clone();
         all.push(format!("({})", condition.as_ref()));
         let all = all.join(" && ");
@@ -151,9 +153,15 @@ impl Emitter {
 
     /// Reports that `text` cannot be read as the type that the view `target` names, where `condition` and all guards hold.
     pub(crate) fn refuse_if(&mut self, condition: impl AsRef<str>, text: &str, target: &str) {
+        self.may_fail = true;
         let mut all = self.guards.clone();
         all.push(format!("({})", condition.as_ref()));
         self.line(format!("if ({}) cast_fail(status, culprit, {text}, {target});", all.join(" && ")));
+    }
+
+    /// Whether a row may have failed. What it computes from there on may lie outside of the range stated for it.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.may_fail
     }
 
     /// The statements so far; the emitter goes on with fresh names.

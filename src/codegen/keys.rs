@@ -186,8 +186,14 @@ impl KeyField {
                         let last = params.word("u64", (self.values() - 1) as u64);
                         outside.push(format!("({valid}{code} > {last})"));
                     }
+                    code
+                } else if out.may_fail() && self.values() < WHOLE {
+                    // Codes are places in memory, also of a row that failed.
+                    let last = params.word("u64", self.values().saturating_sub(1) as u64);
+                    out.let_("u64", format!("minimum<u64>({code}, {last})"))
+                } else {
+                    code
                 }
-                code
             }
             KeyCode::Float if value.repr == Repr::F32 => format!("(u64)order_f32({})", value.code),
             KeyCode::Float => format!("order_f64({})", value.code),

@@ -6,6 +6,7 @@
 mod calls;
 mod staging;
 
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_int};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,13 +27,12 @@ const OLDEST_CAPABILITY: (i32, i32) = (8, 0);
 pub(super) struct CudaDriver {
     properties: DeviceProperties,
     nvrtc: &'static Nvrtc,
-    // Dropped in this order, after `drop` has waited: what lives in the context goes before it.
+    // Dropped in this order, after `drop` has waited: what the stream uses goes before it.
     staging: Staging,
     memory: Memory,
     modules: Mutex<Vec<Module>>,
     functions: Mutex<Vec<Function>>,
     queue: Queue,
-    _context: Primary,
 }
 
 impl CudaDriver {
@@ -53,12 +53,12 @@ impl CudaDriver {
         let properties = properties(device, capability)?;
         nvrtc.supports(&properties.architecture)?;
         check_versions(ordinal, nvrtc)?;
-        let context = Primary::retain(device)?;
-        // SAFETY: the context was just bound, and is a field dropped after the queue.
-        let queue = unsafe { Queue::new(context.context) }?;
+        let context = primary(device)?;
+        // SAFETY: the context was just bound, and outlives the process's drivers.
+        let queue = unsafe { Queue::new(context) }?;
         let memory = Memory::new(device)?;
         let (staging, modules, functions) = (Staging::new(), Mutex::default(), Mutex::default());
-        Ok(CudaDriver { properties, nvrtc, staging, memory, modules, functions, queue, _context: context })
+        Ok(CudaDriver { properties, nvrtc, staging, memory, modules, functions, queue })
     }
 
     fn find_function(&self, handle: FunctionHandle) -> Function {
@@ -68,7 +68,7 @@ impl CudaDriver {
 
 impl Drop for CudaDriver {
     fn drop(&mut self) {
-        // Errors cannot be reported here; the driver frees what is left with the context.
+        // Errors cannot be reported here.
         let _ = self.queue.bind();
         let _ = self.queue.wait();
         self.staging.clear();
@@ -149,36 +149,32 @@ fn check_versions(ordinal: usize, nvrtc: &Nvrtc) -> Result<()> {
     Err(unavailable(ordinal, why))
 }
 
-/// The device's primary context, bound to the thread that retained it.
-#[derive(Debug)]
-struct Primary {
-    device: sys::CUdevice,
-    context: sys::CUcontext,
+/// The device's primary context, bound to the calling thread.
+///
+/// Retained once for the life of the process, as by the CUDA runtime: making another takes a fifth of a second, and a
+/// release that ends the context while other threads still have it bound is a path that few programs take.
+fn primary(device: sys::CUdevice) -> Result<sys::CUcontext> {
+    static RETAINED: Mutex<BTreeMap<sys::CUdevice, Context>> = Mutex::new(BTreeMap::new());
+    let mut retained = lock(&RETAINED);
+    let context = match retained.get(&device) {
+        Some(context) => context.0,
+        None => {
+            let mut context = std::ptr::null_mut();
+            // SAFETY: a device of this driver; writes the handle only.
+            unsafe { call!(cuDevicePrimaryCtxRetain(&mut context, device))? };
+            retained.insert(device, Context(context));
+            context
+        }
+    };
+    // SAFETY: retained, and never released.
+    unsafe { call!(cuCtxSetCurrent(context))? };
+    Ok(context)
 }
+
+struct Context(sys::CUcontext);
 
 // SAFETY: driver handles may be used from any thread.
-unsafe impl Send for Primary {}
-// SAFETY: as above.
-unsafe impl Sync for Primary {}
-
-impl Primary {
-    fn retain(device: sys::CUdevice) -> Result<Self> {
-        let mut context = std::ptr::null_mut();
-        // SAFETY: a device of this driver; writes the handle only.
-        unsafe { call!(cuDevicePrimaryCtxRetain(&mut context, device))? };
-        let primary = Primary { device, context };
-        // SAFETY: just retained.
-        unsafe { call!(cuCtxSetCurrent(context))? };
-        Ok(primary)
-    }
-}
-
-impl Drop for Primary {
-    fn drop(&mut self) {
-        // SAFETY: retained once, released once, after everything in it.
-        let _ = unsafe { call!(cuDevicePrimaryCtxRelease_v2(self.device)) };
-    }
-}
+unsafe impl Send for Context {}
 
 /// The pool of this driver's own: what it keeps for reuse is not taken from others who use the default pool.
 #[derive(Debug)]

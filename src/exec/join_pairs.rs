@@ -15,12 +15,12 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchemaRef;
 use datafusion::prelude::{col, not};
 
-use super::run::{Runner, anonymous, u32_column};
+use super::run::{Runner, anonymous};
 use crate::codegen::{BuildSide, Codes, Flow, Probe, Residual, Source, Value, for_each, materialize};
 use crate::column::{Column, Index, NO_ROW, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
-use crate::ops::join::expand;
+use crate::ops::join::{CandidateLists, expand_pairs};
 use crate::ops::scan::exclusive_scan_u32;
 
 /// The sides of a join whose rows come out even without a match.
@@ -103,21 +103,13 @@ impl Runner {
     }
 
     fn pairs(&self, probe_rows: u64, begins: &Column, counts: &Column, lookup: &Probe) -> Result<Pairs> {
-        let offsets = Arc::new(exclusive_scan_u32(&self.device, &counts.data, probe_rows)?);
+        let offsets = exclusive_scan_u32(&self.device, &counts.data, probe_rows)?;
         let total = offsets.read_word_or(probe_rows as usize * 8, probe_rows)?;
         numbered(total)?;
-        let probe = Arc::new(expand(&self.device, &offsets, probe_rows, total)?);
-        let numbers = Relation::dense(total, vec![u32_column(probe.clone(), 0, total)]);
-        let flow = Flow::new(Source::Relation(numbers), anonymous(&[DataType::UInt32])?);
-        let (_, build) = materialize(&self.device, "join pairs", &flow, Codes::Keep, |generator, out| {
-            let from = generator.column(0, out)?.code;
-            let begins = generator.params.pointer("const u32", &begins.data, begins.offset * 4);
-            let offsets = generator.params.pointer("const u64", &offsets, 0);
-            let begin = out.let_("u32", format!("{begins}[{from}]"));
-            let candidate = lookup.candidate(generator, &begin, &format!("(u32)(row - {offsets}[{from}])"));
-            Ok(vec![number(out.let_("u32", format!("{begin} == {NO_ROW} ? {NO_ROW} : {candidate}")))])
-        })?;
-        Ok(Pairs { rows: total, probe, build: build[0].data.clone() })
+        let begins = begins.data.slice(begins.offset * 4);
+        let lists = CandidateLists { begins, rows: lookup.candidates_by_place() };
+        let (probe, build) = expand_pairs(&self.device, &offsets, lists, probe_rows, total)?;
+        Ok(Pairs { rows: total, probe: Arc::new(probe), build: Arc::new(build) })
     }
 
     /// The pairs for which the condition holds; `joined` is what they look at.

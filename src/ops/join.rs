@@ -277,14 +277,53 @@ impl Build<'_> {
 /// For each of `total` outputs the probe row it belongs to, `u32 × total`: row `r` stands at
 /// `offsets[r]..offsets[r + 1]`. `offsets` is `u64 × (n + 1)`, ascending from 0 to `total`.
 pub(crate) fn expand(device: &Device, offsets: &Buffer, n: u64, total: u64) -> Result<Buffer> {
+    let rows = device.alloc(OPERATOR, total as usize * 4)?;
+    let null = || Argument::from(0u64);
+    launch_expand(device, "join_expand", offsets, (n, total), &rows, [null(), null(), null()])?;
+    Ok(rows)
+}
+
+/// Where the candidates of each probe row lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CandidateLists<'a> {
+    /// Where a row's candidates begin, `u32 × n`; all ones instead of one candidate that is no row.
+    pub(crate) begins: Slice<'a>,
+    /// The candidates by place, `u32`; without them places are their numbers.
+    pub(crate) rows: Option<&'a Buffer>,
+}
+
+/// The same rows, and the candidate of each output.
+pub(crate) fn expand_pairs(
+    device: &Device,
+    offsets: &Buffer,
+    lists: CandidateLists<'_>,
+    n: u64,
+    total: u64,
+) -> Result<(Buffer, Buffer)> {
+    assert!(lists.begins.len() as u64 >= n * 4, "{n} begins");
+    let rows = device.alloc(OPERATOR, total as usize * 4)?;
+    let candidates = device.alloc(OPERATOR, total as usize * 4)?;
+    let by_place = lists.rows.map_or(Argument::from(0u64), Argument::from);
+    let of_pairs = [lists.begins.into(), by_place, (&candidates).into()];
+    launch_expand(device, "join_expand_pairs", offsets, (n, total), &rows, of_pairs)?;
+    Ok((rows, candidates))
+}
+
+fn launch_expand(
+    device: &Device,
+    kernel: &str,
+    offsets: &Buffer,
+    (n, total): (u64, u64),
+    rows: &Buffer,
+    [begins, by_place, candidates]: [Argument; 3],
+) -> Result<()> {
     numbered(OPERATOR, n)?;
     assert!(offsets.len() as u64 >= (n + 1) * 8, "{n} rows");
-    let row_of = device.alloc(OPERATOR, total as usize * 4)?;
-    let kernel = device.kernel(&source(), "join_expand")?;
-    let arguments: [Argument; 4] = [offsets.into(), n.into(), total.into(), (&row_of).into()];
-    // SAFETY: JoinExpand { offsets: n + 1 u64, checked; n; total; row_of: total u32 }.
-    unsafe { device.launch(&kernel, grid(tiles(total, EXPAND_TILE), EXPAND_THREADS), &arguments)? };
-    Ok(row_of)
+    let kernel = device.kernel(&source(), kernel)?;
+    let arguments: [Argument; 7] = [offsets.into(), n.into(), total.into(), rows.into(), begins, by_place, candidates];
+    // SAFETY: JoinExpand { offsets: n + 1 u64, checked; n; total; row_of: total u32; of pairs, begins: n u32; rows: as many as
+    // begins and counts speak of, by the caller's promise, or null; candidate_of: total u32 }.
+    unsafe { device.launch(&kernel, grid(tiles(total, EXPAND_TILE), EXPAND_THREADS), &arguments) }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use warpframe::ErrorKind;
 use warpframe::arrow::array::{
-    ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray, UInt64Array,
+    ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int8Array, Int32Array, Int64Array, StringArray, UInt64Array,
 };
 use warpframe::device::DeviceKind;
 
@@ -207,6 +208,39 @@ fn a_key_of_one_value_before_a_key_of_64_bits() {
         "SELECT c, x, count(*) FROM t GROUP BY c, x",
         "SELECT x, c, count(*) FROM t GROUP BY x, c",
         "SELECT c, sum(DISTINCT x) FROM t GROUP BY c",
+    ]);
+}
+
+/// A row that fails has a key outside of the range that its group's place is computed from.
+#[test]
+fn keys_of_rows_that_fail_stay_within_their_memory() {
+    let small = |row: i32| if row % 1000 == 999 { i8::MIN } else { (row % 100) as i8 };
+    let large = |row: i32| if row % 1000 == 998 { i64::MIN + 7 } else { i64::from(row % 300) };
+    let table: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(Int32Array::from_iter_values(0..20_000))),
+        ("i8", Arc::new(Int8Array::from_iter_values((0..20_000).map(small)))),
+        ("n8", Arc::new(Int8Array::from_iter((0..20_000).map(|row| (row % 7 > 0).then(|| small(row)))))),
+        ("i64", Arc::new(Int64Array::from_iter_values((0..20_000).map(large)))),
+    ];
+    let pair = Pair::of(columns(table));
+    for sql in [
+        "SELECT DISTINCT abs(i8) FROM t",
+        "SELECT abs(i8), count(*), sum(id), max(id) FROM t GROUP BY abs(i8)",
+        "SELECT abs(n8), count(*), sum(id) FROM t GROUP BY abs(n8)",
+        "SELECT abs(i8), id % 5000, sum(id) FROM t GROUP BY abs(i8), id % 5000",
+        "SELECT CAST(i64 AS smallint), avg(id) FROM t GROUP BY CAST(i64 AS smallint)",
+        "SELECT abs(i8), count(DISTINCT id) FROM t GROUP BY abs(i8)",
+        "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM t u WHERE abs(u.i8) = t.i8)",
+        "SELECT count(*) FROM t WHERE NOT EXISTS (SELECT 1 FROM t u WHERE abs(u.n8) = t.i8)",
+        "SELECT count(*) FROM t JOIN (SELECT abs(i8) AS a FROM t WHERE id >= 900 AND id < 1000) u ON t.i8 = u.a",
+        "SELECT q.a, count(*), sum(q.c) FROM (SELECT abs(i8) AS a, count(*) AS c FROM t GROUP BY abs(i8)) q GROUP BY q.a",
+    ] {
+        let error = pair.check_error(sql);
+        assert!(matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{sql}: {error:?}");
+    }
+    pair.check_all(&[
+        "SELECT abs(i8), count(*), sum(id) FROM t WHERE i8 >= 0 GROUP BY abs(i8)",
+        "SELECT CASE WHEN i8 > -128 THEN abs(i8) END AS a, count(*) FROM t GROUP BY a",
     ]);
 }
 

@@ -67,26 +67,18 @@ enum Hit<'a> {
 
 /// The candidates of a row as a range, for pairs that are written out.
 pub(crate) struct CandidateRange {
-    /// C++ name of where the range begins, see [`Probe::candidate`].
+    /// C++ name of where the range begins, see [`Probe::candidates_by_place`].
     pub(crate) begin: String,
     /// C++ name of its length.
     pub(crate) count: String,
 }
 
 impl Probe {
-    /// C++ expression of a range's candidate: of the one that begins at `begin`, number `at`.
-    pub(crate) fn candidate(&self, generator: &mut Generator<'_>, begin: &str, at: &str) -> String {
+    /// The candidates by place, where places are not their numbers.
+    pub(crate) fn candidates_by_place(&self) -> Option<&Buffer> {
         match &self.candidates {
-            Candidates::Keyed { table, .. } => match &table.rows {
-                Some(rows) => {
-                    let rows = generator.params.borrowed("const u32", rows);
-                    format!("{rows}[{begin} + {at}]")
-                }
-                None => begin.to_string(),
-            },
-            // Nobody asks for the candidates of a join that only wants to know whether there are any.
-            Candidates::Seen { .. } => NO_ROW.to_string(),
-            Candidates::Every => format!("{begin} + {at}"),
+            Candidates::Keyed { table, .. } => table.rows.as_ref(),
+            Candidates::Seen { .. } | Candidates::Every => None,
         }
     }
 }

@@ -229,15 +229,18 @@ fn join_survives_a_domain_that_does_not_hold() {
 }
 
 #[test]
-fn expand_repeats_rows_by_their_counts() {
+fn expand_repeats_rows_by_their_counts_with_their_candidates() {
     for device in devices() {
-        let shapes: [Vec<u64>; 6] = [
+        let shapes: [Vec<u64>; 8] = [
             vec![],
             vec![0; 100],
             vec![1; 5000],
             random(1, 5000).map(|x| x % 4).collect(),
             (0..3000).map(|row| if row == 1500 { 10_000 } else { 0 }).collect(),
             (0..3000).map(|row| if row % 500 == 0 { 2047 } else { (row % 2) as u64 }).collect(),
+            // More rows than a tile looks at, between its first and its last.
+            (0..40_000).map(|row| u64::from(row == 3 || row == 39_990)).collect(),
+            (0..40_000).map(|row| if row % 9000 == 17 { 700 } else { 0 }).collect(),
         ];
         for counts in shapes {
             let mut offsets = vec![0u64];
@@ -247,9 +250,32 @@ fn expand_repeats_rows_by_their_counts() {
             let expected: Vec<u32> =
                 counts.iter().zip(0u32..).flat_map(|(&c, row)| std::iter::repeat_n(row, c as usize)).collect();
             assert_eq!(read::<u32>(&found, total as usize), expected);
+
+            // Lists lie the other way round, some rows' candidate is none.
+            let begins: Vec<u32> = (offsets.iter().zip(&counts))
+                .map(|(at, &count)| if count == 1 { NONE } else { total as u32 - *at as u32 - count as u32 })
+                .collect();
+            let by_place: Vec<u32> = (0..total as u32).map(|place| place * 3).collect();
+            for (by_place, times) in [(Some(upload(&device, &by_place)), 3), (None, 1)] {
+                let begins_there = upload(&device, &begins);
+                let lists = CandidateLists { begins: begins_there.slice(0), rows: by_place.as_ref() };
+                let n = counts.len() as u64;
+                let (rows, candidates) = expand_pairs(&device, &upload(&device, &offsets), lists, n, total).unwrap();
+                assert_eq!(read::<u32>(&rows, total as usize), expected);
+                let expected: Vec<u32> = (expected.iter().enumerate())
+                    .map(|(at, &row)| match begins[row as usize] {
+                        NONE => NONE,
+                        begin => (begin + at as u32 - offsets[row as usize] as u32) * times,
+                    })
+                    .collect();
+                assert_eq!(read::<u32>(&candidates, total as usize), expected);
+            }
         }
     }
 }
+
+/// No candidate.
+const NONE: u32 = u32::MAX;
 
 /// Scatters small numbers over all 64 bits.
 fn hash(x: u64) -> u64 {
