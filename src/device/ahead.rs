@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 
 /// Most threads that compile for one query.
 const MOST_COMPILERS: usize = 32;
-/// Bytes of the stacks of a rehearsal, whose plan recurses as deep as it is, and of a compiler.
+/// Bytes of a rehearsal's stack: plans recurse as deep as they are.
 const STACK: usize = 64 << 20;
 
 /// Compilation for one query. Dropping it drops what is still queued, and waits for what is under way, so that nothing of
@@ -118,7 +118,7 @@ impl Queue {
         state.waiting.push_back(source.clone());
         if state.idle < state.waiting.len() && state.compilers.len() < self.most {
             let queue = self.clone();
-            let thread = std::thread::Builder::new().name("warpframe-compiler".into()).stack_size(STACK);
+            let thread = std::thread::Builder::new().name("warpframe-compiler".into());
             // Without a thread the query compiles for itself.
             state.compilers.extend(thread.spawn(move || queue.compile()));
         }

@@ -4,6 +4,7 @@
 //! `elapsed_ms` — and, where memory is short, `alloc`, which lets freed memory arrive before it gives up.
 
 mod calls;
+mod memory;
 mod staging;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cudarc::driver::sys;
 
-use self::calls::{Failed, Queue, call, unavailable};
+use self::calls::{Queue, call, unavailable};
+use self::memory::Memory;
 use self::staging::Staging;
 use super::Source;
 use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle};
@@ -56,7 +58,7 @@ impl CudaDriver {
         let context = primary(device)?;
         // SAFETY: the context was just bound, and outlives the process's drivers.
         let queue = unsafe { Queue::new(context) }?;
-        let memory = Memory::new(device)?;
+        let memory = Memory::new(device, properties.memory)?;
         let (staging, modules, functions) = (Staging::new(), Mutex::default(), Mutex::default());
         Ok(CudaDriver { properties, nvrtc, staging, memory, modules, functions, queue })
     }
@@ -71,6 +73,7 @@ impl Drop for CudaDriver {
         // Errors cannot be reported here.
         let _ = self.queue.bind();
         let _ = self.queue.wait();
+        let _ = self.memory.release(self.queue.stream());
         self.staging.clear();
         // SAFETY: no work is under way, and handles to modules live no longer than their driver.
         unsafe {
@@ -176,78 +179,6 @@ struct Context(sys::CUcontext);
 // SAFETY: driver handles may be used from any thread.
 unsafe impl Send for Context {}
 
-/// The pool of this driver's own: what it keeps for reuse is not taken from others who use the default pool.
-#[derive(Debug)]
-struct Memory {
-    pool: sys::CUmemoryPool,
-}
-
-// SAFETY: driver handles may be used from any thread.
-unsafe impl Send for Memory {}
-// SAFETY: as above.
-unsafe impl Sync for Memory {}
-
-impl Memory {
-    fn new(device: sys::CUdevice) -> Result<Self> {
-        // SAFETY: a plain C structure, for which the driver demands that what is not set be zero. Zero is a value
-        // of each of its enumerations, or they are set below.
-        let mut wanted: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
-        wanted.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-        wanted.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-        wanted.location.id = device;
-        let mut pool = std::ptr::null_mut();
-        // SAFETY: reads the properties, writes the handle.
-        unsafe { call!(cuMemPoolCreate(&mut pool, &wanted))? };
-        let memory = Memory { pool };
-        // Never give memory back unasked: at the default of 0, an allocation of 1 GiB costs 31 ms instead of 1.3 µs.
-        let mut threshold = u64::MAX;
-        let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-        // SAFETY: this attribute is a u64.
-        unsafe { call!(cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()))? };
-        Ok(memory)
-    }
-
-    fn attribute(&self, attribute: sys::CUmemPool_attribute) -> Result<u64, Failed> {
-        let mut value = 0u64;
-        // SAFETY: the two attributes asked for below are u64.
-        unsafe { call!(cuMemPoolGetAttribute(self.pool, attribute, (&raw mut value).cast()))? };
-        Ok(value)
-    }
-
-    /// Bytes taken from the device, in use or kept.
-    fn reserved(&self) -> Result<u64, Failed> {
-        self.attribute(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
-    }
-
-    /// Bytes of live allocations.
-    fn used(&self) -> Result<u64, Failed> {
-        self.attribute(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
-    }
-
-    /// `Ok(None)` where memory is exhausted.
-    fn alloc(&self, stream: sys::CUstream, bytes: usize) -> Result<Option<u64>, Failed> {
-        let mut address = 0;
-        // SAFETY: live pool and stream; writes the address only.
-        match unsafe { call!(cuMemAllocFromPoolAsync(&mut address, bytes, self.pool, stream)) } {
-            Ok(()) => Ok(Some(address)),
-            Err(failed) if failed.code == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Ok(None),
-            Err(failed) => Err(failed),
-        }
-    }
-
-    fn trim(&self) -> Result<(), Failed> {
-        // SAFETY: a live pool; keeps what is in use.
-        unsafe { call!(cuMemPoolTrimTo(self.pool, 0)) }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: the owner's end; the driver keeps what is still in use until its release.
-        let _ = unsafe { call!(cuMemPoolDestroy(self.pool)) };
-    }
-}
-
 #[derive(Debug)]
 struct Module(sys::CUmodule);
 
@@ -275,8 +206,7 @@ impl Driver for CudaDriver {
         let (mut free, mut total) = (0, 0);
         // SAFETY: writes both numbers only.
         self.queue.check(unsafe { call!(cuMemGetInfo_v2(&mut free, &mut total)) })?;
-        let kept = self.memory.reserved().and_then(|reserved| Ok(reserved.saturating_sub(self.memory.used()?)));
-        Ok(free as u64 + self.queue.check(kept)?)
+        Ok(free as u64 + self.queue.check(self.memory.idle())?)
     }
 
     fn reserved_memory(&self) -> Option<u64> {
@@ -292,21 +222,21 @@ impl Driver for CudaDriver {
         }
         // What was freed comes back to the pool as the stream passes it, in pieces of the sizes it was taken in:
         // wait for it, return it to the device, and ask once more.
-        self.queue.wait()?;
-        self.queue.check(self.memory.trim())?;
+        self.trim()?;
         self.queue.check(self.memory.alloc(stream, bytes))
     }
 
-    unsafe fn free(&self, address: u64, _bytes: usize) {
+    unsafe fn free(&self, address: u64, bytes: usize) {
         // An error here is of earlier work: the next call that can report it does.
         if self.queue.bind().is_ok() {
-            // SAFETY: the caller's promise: an allocation of this pool, not used by later work of the stream.
-            let _ = unsafe { call!(cuMemFreeAsync(address, self.queue.stream())) };
+            // SAFETY: the caller's promise: an allocation of this memory, not used by later work of its one stream.
+            let _ = unsafe { self.memory.free(self.queue.stream(), address, bytes) };
         }
     }
 
     fn trim(&self) -> Result<()> {
         self.queue.bind()?;
+        self.queue.check(self.memory.release(self.queue.stream()))?;
         // Freed memory is the pool's only when the stream has passed its release.
         self.queue.wait()?;
         self.queue.check(self.memory.trim())
