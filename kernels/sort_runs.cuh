@@ -9,8 +9,8 @@
 //   a run's first row owns it, up to the end of the margin. A longer run that is out of order raises `failed`: the caller
 //   sorts by all bits instead. (The caller estimates the runs' length from a sample first: sort_sample.cuh.)
 //
-// Keys alone are mended where they lie: each is read once, and of those written whole lines at a time, since memory writes a
-// part of a sector by reading it first. Packed words are read once and leave as row numbers.
+// Keys alone are mended where they lie: each is read once, and few are written. Packed words are read once and leave as
+// row numbers.
 #pragma once
 #include "compact.cuh"
 #include "sort_key.cuh"
@@ -22,8 +22,6 @@ constexpr u32 SORT_RUNS_TILE = 2048;
 constexpr u32 SORT_RUNS_MARGIN = 128;  // rows; longest run that is mended
 constexpr u32 SORT_RUNS_HELD = SORT_RUNS_TILE + 2 * SORT_RUNS_MARGIN;
 constexpr u32 SORT_RUNS_EACH = SORT_RUNS_HELD / SORT_RUNS_THREADS;
-constexpr u32 SORT_RUNS_LINE = 16;  // rows of a line of 128 bytes
-constexpr u32 SORT_RUNS_LINES = SORT_RUNS_HELD / SORT_RUNS_LINE;
 static_assert(SORT_RUNS_HELD % SORT_RUNS_THREADS == 0, "each thread loads as many");
 
 struct SortRuns {
@@ -46,9 +44,8 @@ struct SortNoValue {};
 template <typename Value, bool PACKED>
 struct SortRunsTile {
     const SortRuns& p;
-    u64* words;    // held
-    u32* changed;  // of keys, a bit for each line held
-    u64 first;     // held place h is row first + h − MARGIN
+    u64* words;  // held
+    u64 first;   // held place h is row first + h − MARGIN
 
     WF_DEVICE u64 row_at(u32 h) const { return first + h - SORT_RUNS_MARGIN; }
     WF_DEVICE bool together(u32 a, u32 b) const { return (words[a] ^ words[b]) >> u32(p.shift) == 0; }
@@ -73,17 +70,10 @@ struct SortRunsTile {
     WF_DEVICE void put(u32 h, u64 word) const {
         words[h] = word;
         if constexpr (!PACKED) {
-            const u32 line = h / SORT_RUNS_LINE;
-            atomicOr(changed + line / 32, 1u << (line % 32));
+            const u64 raw = sort_key_raw(p.key, word);
+            if (sort_key_is_half(p.key)) static_cast<u32*>(p.out)[row_at(h)] = u32(raw);
+            else static_cast<u64*>(p.out)[row_at(h)] = raw;
         }
-    }
-
-    // Whether the row at a held place, from the margin on, is this tile's to write: rows of a run that began in an earlier
-    // tile are that tile's, as far as its margin reaches.
-    WF_DEVICE bool owns(u32 h) const {
-        constexpr u32 MARGIN = SORT_RUNS_MARGIN, TILE_END = MARGIN + SORT_RUNS_TILE;
-        if (h >= TILE_END) return together(h, TILE_END - 1);
-        return first == 0 || h >= 2 * MARGIN || !together(h, MARGIN - 1);
     }
 
     // Exchanges a place and the next, with the values beside them.
@@ -133,7 +123,6 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     WF_SHARED_ARRAY(u32, listed, (PACKED ? SORT_RUNS_HELD : SORT_RUNS_TILE / 2));
     // A bit for each place: it ties with the next, and belongs behind it.
     WF_SHARED_ARRAY(u32, late, (PACKED ? SORT_RUNS_HELD / 32 : 1));
-    WF_SHARED_ARRAY(u32, changed, divide_up(SORT_RUNS_LINES, 32u));
     WF_SHARED(u32, runs);
     WF_SHARED(u32, tied);
 
@@ -141,9 +130,8 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     const u32 low = first == 0 ? MARGIN : 0;
     const u64 end = p.rows + MARGIN - first;
     const u32 high = end < SORT_RUNS_HELD ? u32(end) : SORT_RUNS_HELD;
-    const SortRunsTile<Value, PACKED> tile{p, words, changed, first};
+    const SortRunsTile<Value, PACKED> tile{p, words, first};
     if (threadIdx.x == 0) runs = tied = 0;
-    if (threadIdx.x < divide_up(SORT_RUNS_LINES, 32u)) changed[threadIdx.x] = 0;
     if constexpr (PACKED) {
 #pragma unroll
         for (u32 i = 0; i < SORT_RUNS_EACH; ++i) {
@@ -212,16 +200,14 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     }
     if (failed) atomicMax(p.failed, u64(1));
 
-    __syncthreads();  // the runs are in order
-    for (u32 h = MARGIN + threadIdx.x; h < high; h += SORT_RUNS_THREADS) {
-        if constexpr (PACKED) {
-            if (tile.owns(h)) static_cast<u32*>(p.out)[tile.row_at(h)] = u32(tile.number(words[h]));
-        } else {
-            const u32 line = h / SORT_RUNS_LINE;
-            if ((changed[line / 32] >> (line % 32) & 1) == 0 || !tile.owns(h)) continue;
-            const u64 raw = sort_key_raw(p.key, words[h]);
-            if (sort_key_is_half(p.key)) static_cast<u32*>(p.out)[tile.row_at(h)] = u32(raw);
-            else static_cast<u64*>(p.out)[tile.row_at(h)] = raw;
+    if constexpr (PACKED) {
+        __syncthreads();  // the runs are in order
+        // Rows of a run that began in an earlier tile are that tile's to write, as far as its margin reaches.
+        for (u32 h = MARGIN + threadIdx.x; h < high; h += SORT_RUNS_THREADS) {
+            bool mine = h < TILE_END;
+            if (low == 0 && h < 2 * MARGIN && tile.together(h, MARGIN - 1)) mine = false;
+            if (h >= TILE_END && tile.together(h, TILE_END - 1)) mine = true;
+            if (mine) static_cast<u32*>(p.out)[tile.row_at(h)] = u32(tile.number(words[h]));
         }
     }
 }
