@@ -6,6 +6,7 @@
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, expr_fn};
 
+use super::arithmetic::wide;
 use super::list::same_form;
 use super::*;
 use crate::codegen::NullsPlace;
@@ -73,6 +74,14 @@ impl Compiler<'_> {
             && std::sync::Arc::ptr_eq(&one.dictionary, &two.dictionary)
         {
             return Ok(format!("({} {sign} {})", one.code, two.code));
+        }
+        if let (DataType::Decimal128(_, one), DataType::Decimal128(_, two)) = (&left.dtype, &right.dtype)
+            && one != two
+        {
+            let digits = |to: &i8, from: &i8| (i32::from(*to) - i32::from(*from)).max(0).unsigned_abs();
+            let left = Value { dtype: wide(), ..self.scale_up(left, digits(two, one))? };
+            let right = Value { dtype: wide(), ..self.scale_up(right, digits(one, two))? };
+            return self.comparison(op, &left, &right, zeros);
         }
         let (l, r) = (&left.code, &right.code);
         Ok(match (left.repr, right.repr) {
