@@ -20,6 +20,10 @@ use warpframe::arrow::error::ArrowError;
 use warpframe::arrow::record_batch::RecordBatch;
 use warpframe::prelude::*;
 
+/// As the command's: a query's text and plan are many small allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 const RUNS: usize = 9;

@@ -60,6 +60,10 @@ const OPERATORS: [fn(&Bench, usize) -> Outcome; 13] = [
     jets::all,
 ];
 
+/// As the command's: a query's text and plan are many small allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match run() {
         Ok(code) => code,

@@ -33,8 +33,8 @@ pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) ->
     let table = generator.params.pointer("const u64", table, 0);
     let mask = generator.params.word("u64", partial.slots.slots - 2);
     let first = generator.params.pointer("const u32", first, 0);
-    let slot = out.let_("u64", format!("hash_find({table}, {mask}, {key})"));
-    let row = out.let_("u32", format!("{first}[{slot}]"));
+    let slot = out.let_("u64", format_args!("hash_find({table}, {mask}, {key})"));
+    let row = out.let_("u32", format_args!("{first}[{slot}]"));
     let mut same = vec![];
     for (value, at) in mine.iter().zip(columns) {
         let other = generator.load(relation, *at, &row, false, &mut out);
@@ -42,7 +42,7 @@ pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) ->
     }
     let control = Control::new(device)?;
     let pointer = generator.params.pointer("u64", &control.0, 0);
-    out.line(format!("if (!({})) atomicOr((u32*)({pointer} + 1), {}u);", same.join(" && "), Retry::COLLISION));
+    out.line(format_args!("if (!({})) atomicOr((u32*)({pointer} + 1), {}u);", same.join(" && "), Retry::COLLISION));
     let row_count = generator.params.word("u64", rows);
     let prepared = generator.finish(device, &pointer)?;
     let items = items_for(prepared.eager_bytes);

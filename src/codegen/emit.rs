@@ -1,5 +1,7 @@
 //! Statements of generated code, fresh names, and how generated code reports a failed row.
 
+use std::fmt::{Display, Write};
+
 use crate::error::{Error, ErrorKind};
 
 /// Why a row failed; a bit of the kernel's `status` word (the constants of `kernels/arith.cuh`).
@@ -111,18 +113,15 @@ impl Emitter {
     }
 
     /// Appends one statement as it is.
-    pub(crate) fn line(&mut self, statement: impl AsRef<str>) {
-        self.body.push_str(statement.as_ref());
-        self.body.push('\n');
+    pub(crate) fn line(&mut self, statement: impl Display) {
+        // Without a string of its own: allocations are most of what generating a kernel costs.
+        let _ = writeln!(self.body, "{statement}");
     }
 
     /// Declares a constant of type `ctype` and returns its name.
-    pub(crate) fn let_(&mut self, ctype: &str, rvalue: impl AsRef<str>) -> String {
+    pub(crate) fn let_(&mut self, ctype: &str, rvalue: impl Display) -> String {
         let name = self.fresh();
-        // Piece by piece: this is most of what generating a kernel costs.
-        for piece in ["const ", ctype, " ", &name, " = ", rvalue.as_ref(), ";\n"] {
-            self.body.push_str(piece);
-        }
+        let _ = writeln!(self.body, "const {ctype} {name} = {rvalue};");
         name
     }
 
@@ -143,20 +142,27 @@ impl Emitter {
     }
 
     /// Reports `failure` for this row where `condition` and all guards hold.
-    pub(crate) fn fail_if(&mut self, condition: impl AsRef<str>, failure: Failure) {
+    pub(crate) fn fail_if(&mut self, condition: impl Display, failure: Failure) {
         self.may_fail = true;
-        let mut all = self.guards.clone();
-        all.push(format!("({})", condition.as_ref()));
-        let all = all.join(" && ");
-        self.line(format!("if ({all}) fail(status, {});", failure.device_name()));
+        self.begin_test(condition);
+        self.line(format_args!("fail(status, {});", failure.device_name()));
     }
 
     /// Reports that `text` cannot be read as the type that the view `target` names, where `condition` and all guards hold.
-    pub(crate) fn refuse_if(&mut self, condition: impl AsRef<str>, text: &str, target: &str) {
+    pub(crate) fn refuse_if(&mut self, condition: impl Display, text: &str, target: &str) {
         self.may_fail = true;
-        let mut all = self.guards.clone();
-        all.push(format!("({})", condition.as_ref()));
-        self.line(format!("if ({}) cast_fail(status, culprit, {text}, {target});", all.join(" && ")));
+        self.begin_test(condition);
+        self.line(format_args!("cast_fail(status, culprit, {text}, {target});"));
+    }
+
+    /// `if (guards and condition) `.
+    fn begin_test(&mut self, condition: impl Display) {
+        self.body.push_str("if (");
+        for guard in &self.guards {
+            self.body.push_str(guard);
+            self.body.push_str(" && ");
+        }
+        let _ = write!(self.body, "({condition})) ");
     }
 
     /// Whether a row may have failed. What it computes from there on may lie outside of the range stated for it.

@@ -144,7 +144,7 @@ impl<'a> Generator<'a> {
                     if pass != Pass::Carried {
                         for conjunct in split_conjunction(predicate) {
                             let keep = self.expr(conjunct, out)?;
-                            out.line(format!("if (!({})) break;", keep.truth()));
+                            out.line(format_args!("if (!({})) break;", keep.truth()));
                         }
                     }
                     if let Some(level) = self.levels.last_mut() {
@@ -307,7 +307,7 @@ impl<'a> Generator<'a> {
             (Some(validity), _) => {
                 let pointer = self.params.pointer("const u8", validity, column.offset);
                 let byte = self.fetch("u8", 1, guarded(present, &pointer, row, "u8{}"), eager, out);
-                Some(out.let_("bool", format!("{byte} != 0")))
+                Some(out.let_("bool", format_args!("{byte} != 0")))
             }
             (None, Some(present)) => Some(out.let_("bool", present)),
             (None, None) => None,

@@ -156,11 +156,11 @@ impl GroupSlots {
             Occupancy::All => {}
             Occupancy::Hashed(keys) => {
                 let keys = params.pointer("const u64", keys, 0);
-                out.line(format!("if ({keys}[row] == HASH_EMPTY) break;"));
+                out.line(format_args!("if ({keys}[row] == HASH_EMPTY) break;"));
             }
             Occupancy::Seen(seen) => {
                 let seen = params.pointer("const u8", seen, 0);
-                out.line(format!("if ({seen}[row] == 0) break;"));
+                out.line(format_args!("if ({seen}[row] == 0) break;"));
             }
         }
     }
@@ -191,12 +191,12 @@ impl GroupSlots {
             }
             GroupKeys::Mixed(layout, table) => {
                 let mixed = self.emit_table_key(table, &mut generator.params, out);
-                let key = out.let_("u64", format!("hash_unmix({mixed})"));
+                let key = out.let_("u64", format_args!("hash_unmix({mixed})"));
                 layout.emit_decode(&key, at, &mut generator.params, out)
             }
             GroupKeys::Row(relation, columns, rows) => {
                 let rows = generator.params.pointer("const u32", rows, 0);
-                let row = out.let_("u32", format!("{rows}[row]"));
+                let row = out.let_("u32", format_args!("{rows}[row]"));
                 generator.load(relation, columns[at], &row, false, out)
             }
         })
@@ -206,20 +206,20 @@ impl GroupSlots {
     fn emit_table_key(&self, table: &Arc<Buffer>, params: &mut Params, out: &mut Emitter) -> String {
         let table = params.pointer("const u64", table, 0);
         let last = params.word("u64", self.slots - 1);
-        out.let_("u64", format!("row == {last} ? HASH_EMPTY : {table}[row]"))
+        out.let_("u64", format_args!("row == {last} ? HASH_EMPTY : {table}[row]"))
     }
 
     fn emit_aggregate(&self, output: &GroupOutput, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
         let valid = output.count.map(|count| {
             let count = self.emit_word(count, 0, generator);
-            out.let_("bool", format!("{count} != 0"))
+            out.let_("bool", format_args!("{count} != 0"))
         });
         let dtype = output.dtype.clone();
         match &output.value {
             OutputKind::Plain(at) => {
                 let (repr, code) = self.emit_plain(*at, &dtype, generator);
                 let ctype = repr.device_type();
-                let code = out.let_(ctype, format!("({ctype})({code})"));
+                let code = out.let_(ctype, format_args!("({ctype})({code})"));
                 let range =
                     matches!(self.accumulators[*at].0, Accumulator::Count).then_some((0, i128::from(self.rows)));
                 Value::new(dtype, repr, code, valid).with_range(range)
@@ -227,7 +227,7 @@ impl GroupSlots {
             OutputKind::Unordered(at, repr, dictionary) => {
                 let word = self.emit_word(*at, 0, generator);
                 if let Some(dictionary) = dictionary {
-                    let code = out.let_("u32", format!("(u32){word}"));
+                    let code = out.let_("u32", format_args!("(u32){word}"));
                     return dictionary_value(dtype, dictionary, code, valid, &mut generator.params);
                 }
                 let code = match repr {
@@ -242,7 +242,7 @@ impl GroupSlots {
             OutputKind::FloatAverage(sum, count) => {
                 let (_, sum) = self.emit_plain(*sum, &DataType::Float64, generator);
                 let count = self.emit_word(*count, 0, generator);
-                let code = out.let_("f64", format!("{sum} / (f64){count}"));
+                let code = out.let_("f64", format_args!("{sum} / (f64){count}"));
                 Value::new(dtype, Repr::F64, code, valid)
             }
             OutputKind::DecimalAverage(sum, count, power) => {
@@ -258,8 +258,8 @@ impl GroupSlots {
                 }
                 let word = self.emit_word(*at, 0, generator);
                 // Without a row of its own, a group reads row 0.
-                let row = out.let_("u64", format!("{word} == ~0ull ? 0ull : {word}"));
-                let has = out.let_("bool", format!("{word} != ~0ull"));
+                let row = out.let_("u64", format_args!("{word} == ~0ull ? 0ull : {word}"));
+                let has = out.let_("bool", format_args!("{word} != ~0ull"));
                 let mut value = generator.load(relation, *column, &row, false, out);
                 value.valid = both(&Some(has), &value.valid, out);
                 value.dtype = dtype;
@@ -299,11 +299,11 @@ impl GroupSlots {
 pub(crate) fn decimal_average(sum: &str, count: &str, power: u32, out: &mut Emitter) -> String {
     let factor = 10i128.pow(power);
     let scale = format!("((i128)((u128){:#x}ull << 64 | {:#x}ull))", (factor >> 64) as u64, factor as u64);
-    let sum = out.let_("i128", format!("(i128)({sum})"));
-    let scaled = out.let_("i128", format!("(i128)((u128){sum} * (u128){scale})"));
-    let some = out.let_("bool", format!("{count} != 0"));
+    let sum = out.let_("i128", format_args!("(i128)({sum})"));
+    let scaled = out.let_("i128", format_args!("(i128)((u128){sum} * (u128){scale})"));
+    let some = out.let_("bool", format_args!("{count} != 0"));
     if power > 0 {
         out.fail_if(format!("{some} && {scaled} / {scale} != {sum}"), Failure::Overflow);
     }
-    out.let_("i128", format!("{some} ? {scaled} / (i128){count} : (i128)0"))
+    out.let_("i128", format_args!("{some} ? {scaled} / (i128){count} : (i128)0"))
 }

@@ -108,7 +108,7 @@ impl KeyLayout {
                 None => code,
                 Some(high) => {
                     let radix = params.word("u64", field.radix as u64);
-                    out.let_("u64", format!("{high} * {radix} + {code}"))
+                    out.let_("u64", format_args!("{high} * {radix} + {code}"))
                 }
             });
         }
@@ -125,12 +125,12 @@ impl KeyLayout {
             code = "0ull".into();
         } else if behind > 1 {
             let divisor = params.word("u64", behind as u64);
-            code = out.let_("u64", format!("{code} / {divisor}"));
+            code = out.let_("u64", format_args!("{code} / {divisor}"));
         }
         let this = &self.fields[field];
         if field > 0 && this.radix < WHOLE {
             let radix = params.word("u64", this.radix as u64);
-            code = out.let_("u64", format!("{code} % {radix}"));
+            code = out.let_("u64", format_args!("{code} % {radix}"));
         }
         this.emit_value(&code, params, out)
     }
@@ -172,7 +172,7 @@ impl KeyField {
             KeyCode::Integer if value.repr == Repr::Bool => format!("(u64)({} ? 1 : 0)", value.code),
             KeyCode::Integer => {
                 let least = params.word("u64", self.least as u64);
-                let code = out.let_("u64", format!("(u64)({}) - {least}", value.code));
+                let code = out.let_("u64", format_args!("(u64)({}) - {least}", value.code));
                 let (low, high) = value.bounds();
                 let greatest = self.least + (self.values() - 1) as i128;
                 if low < self.least || high > greatest {
@@ -190,7 +190,7 @@ impl KeyField {
                 } else if out.may_fail() && self.values() < WHOLE {
                     // Codes are places in memory, also of a row that failed.
                     let last = params.word("u64", self.values().saturating_sub(1) as u64);
-                    out.let_("u64", format!("minimum<u64>({code}, {last})"))
+                    out.let_("u64", format_args!("minimum<u64>({code}, {last})"))
                 } else {
                     code
                 }
@@ -206,7 +206,7 @@ impl KeyField {
         match (&value.valid, self.nullable) {
             (Some(valid), true) => {
                 let null = params.word("u64", (self.radix - 1) as u64);
-                out.let_("u64", format!("{valid} ? {plain} : {null}"))
+                out.let_("u64", format_args!("{valid} ? {plain} : {null}"))
             }
             _ => out.let_("u64", plain),
         }
@@ -221,7 +221,7 @@ impl KeyField {
     fn emit_value(&self, code: &str, params: &mut Params, out: &mut Emitter) -> Value {
         let valid = self.nullable.then(|| {
             let null = params.word("u64", (self.radix - 1) as u64);
-            out.let_("bool", format!("{code} != {null}"))
+            out.let_("bool", format_args!("{code} != {null}"))
         });
         let mut value = Value::new(self.dtype.clone(), self.repr, String::new(), valid);
         let ctype = self.repr.device_type();
@@ -231,18 +231,18 @@ impl KeyField {
                 value.code = match self.repr {
                     Repr::I128 => {
                         let least = self.emit_wide(self.least, params);
-                        out.let_(ctype, format!("{least} + (i128)(u128){code}"))
+                        out.let_(ctype, format_args!("{least} + (i128)(u128){code}"))
                     }
-                    _ => out.let_(ctype, format!("({ctype})({code} + {least})")),
+                    _ => out.let_(ctype, format_args!("({ctype})({code} + {least})")),
                 };
                 value.range = Some((self.least, self.least + (self.values().max(1) - 1) as i128));
             }
             KeyCode::Float => {
                 let narrow = if self.repr == Repr::F32 { "(u32)" } else { "" };
-                value.code = out.let_(ctype, format!("unorder_{ctype}({narrow}{code})"));
+                value.code = out.let_(ctype, format_args!("unorder_{ctype}({narrow}{code})"));
             }
             KeyCode::Dictionary(dictionary) => {
-                let name = out.let_("u32", format!("(u32)({code})"));
+                let name = out.let_("u32", format_args!("(u32)({code})"));
                 value = dictionary_value(self.dtype.clone(), dictionary, name, value.valid, params);
             }
             KeyCode::Hashed => unreachable!("a hashed field has no code to decode"),
@@ -282,16 +282,16 @@ pub(super) fn emit_hash(value: &Value, hash: &str, out: &mut Emitter) -> String 
         Repr::F32 => format!("hash_combine({hash}, order_f32({}))", value.code),
         // A null struct is as many words as a null field: what tells them apart must not depend on what follows.
         Repr::Struct => {
-            let there = out.let_("u64", format!("hash_combine({hash}, 1)"));
+            let there = out.let_("u64", format_args!("hash_combine({hash}, 1)"));
             value.fields.iter().fold(there, |hash, field| emit_hash(field, &hash, out))
         }
         Repr::List => {
             let (list, mixed, place) = (out.let_("view", value.stored()), out.fresh(), out.fresh());
-            out.line(format!("u64 {mixed} = hash_combine({hash}, {list}.length);"));
-            out.line(format!("for (u32 {place} = 0; {place} < {list}.length; {place}++) {{"));
+            out.line(format_args!("u64 {mixed} = hash_combine({hash}, {list}.length);"));
+            out.line(format_args!("for (u32 {place} = 0; {place} < {list}.length; {place}++) {{"));
             if let Some(element) = element_of(value, &list, &place, out) {
                 let next = emit_hash(&element, &mixed, out);
-                out.line(format!("{mixed} = {next};"));
+                out.line(format_args!("{mixed} = {next};"));
             }
             out.line("}");
             mixed
@@ -299,7 +299,7 @@ pub(super) fn emit_hash(value: &Value, hash: &str, out: &mut Emitter) -> String 
         _ => format!("hash_i128({hash}, (i128)({}))", value.code),
     };
     match &value.valid {
-        Some(valid) => out.let_("u64", format!("{valid} ? {mixed} : hash_combine({hash}, 0x6e756c6cull)")),
+        Some(valid) => out.let_("u64", format_args!("{valid} ? {mixed} : hash_combine({hash}, 0x6e756c6cull)")),
         None => out.let_("u64", mixed),
     }
 }
@@ -311,7 +311,7 @@ pub(crate) fn emit_same(left: &Value, right: &Value, out: &mut Emitter) -> Strin
         return out.let_("bool", equal);
     }
     let (a, b) = (left.validity(), right.validity());
-    out.let_("bool", format!("({a}) == ({b}) && (!({a}) || {equal})"))
+    out.let_("bool", format_args!("({a}) == ({b}) && (!({a}) || {equal})"))
 }
 
 /// The same of values that are not null; nulls within lists and structs are equal.
@@ -327,12 +327,12 @@ pub(super) fn emit_equal(left: &Value, right: &Value, out: &mut Emitter) -> Stri
         Repr::List => {
             let (one, two) = (out.let_("view", left.stored()), out.let_("view", right.stored()));
             let (equal, place) = (out.fresh(), out.fresh());
-            out.line(format!("bool {equal} = {one}.length == {two}.length;"));
-            out.line(format!("for (u32 {place} = 0; {equal} && {place} < {one}.length; {place}++) {{"));
+            out.line(format_args!("bool {equal} = {one}.length == {two}.length;"));
+            out.line(format_args!("for (u32 {place} = 0; {equal} && {place} < {one}.length; {place}++) {{"));
             let elements = [(left, &one), (right, &two)].map(|(of, list)| element_of(of, list, &place, out));
             if let [Some(a), Some(b)] = elements {
                 let same = emit_same(&a, &b, out);
-                out.line(format!("{equal} = {same};"));
+                out.line(format_args!("{equal} = {same};"));
             }
             out.line("}");
             equal

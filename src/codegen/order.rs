@@ -75,16 +75,16 @@ pub(crate) fn emit_words_of(
     for piece in pieces.into_iter().filter(|p| p.bits > 0) {
         match words.last_mut() {
             Some(word) if word.bits + piece.bits <= 64 => {
-                word.name = out.let_("u64", format!("{} << {} | {}", word.name, piece.bits, piece.code));
+                word.name = out.let_("u64", format_args!("{} << {} | {}", word.name, piece.bits, piece.code));
                 word.bits += piece.bits;
             }
             // The first word is filled: a sort looks at its high bits first, and often needs no more.
             Some(word) if word.bits < 64 => {
                 let room = 64 - word.bits;
                 let rest = piece.bits - room;
-                word.name = out.let_("u64", format!("{} << {room} | {} >> {rest}", word.name, piece.code));
+                word.name = out.let_("u64", format_args!("{} << {room} | {} >> {rest}", word.name, piece.code));
                 word.bits = 64;
-                let low = out.let_("u64", format!("{} & {:#x}ull", piece.code, (1u64 << rest) - 1));
+                let low = out.let_("u64", format_args!("{} & {:#x}ull", piece.code, (1u64 << rest) - 1));
                 words.push(Word { name: low, bits: rest });
             }
             _ => words.push(Word { name: piece.code, bits: piece.bits }),
@@ -104,7 +104,7 @@ fn emit_pieces(
     if value.repr == Repr::Struct {
         if let Some(valid) = &value.valid {
             let code = if nulls == NullsPlace::First { "1ull : 0ull" } else { "0ull : 1ull" };
-            pieces.push(Piece { code: out.let_("u64", format!("{valid} ? {code}")), bits: 1 });
+            pieces.push(Piece { code: out.let_("u64", format_args!("{valid} ? {code}")), bits: 1 });
         }
         for field in &value.fields {
             // Structs that are null are equal, whatever lies beneath.
@@ -122,10 +122,10 @@ fn emit_pieces(
             let plain = if descending { format!("{base} - (u64){code}") } else { format!("(u64){code} - {base}") };
             let code = match (&value.valid, nulls) {
                 (None, _) => out.let_("u64", plain),
-                (Some(valid), NullsPlace::First) => out.let_("u64", format!("{valid} ? {plain} + 1 : 0ull")),
+                (Some(valid), NullsPlace::First) => out.let_("u64", format_args!("{valid} ? {plain} + 1 : 0ull")),
                 (Some(valid), NullsPlace::Last) => {
                     let null = params.word("u64", span + 1);
-                    out.let_("u64", format!("{valid} ? {plain} : {null}"))
+                    out.let_("u64", format_args!("{valid} ? {plain} : {null}"))
                 }
             };
             let greatest = span + u64::from(value.valid.is_some());

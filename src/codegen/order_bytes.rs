@@ -61,11 +61,11 @@ pub(crate) fn emit_order_bytes(
     generator.make_text();
     let (writer, pass) = (out.fresh(), out.fresh());
     let first = (nulls == NullsPlace::First) != (direction == Direction::Descending);
-    out.line(format!("order_writer {writer}(arena);\nfor (u32 {pass} = 0; {pass} < 2; {pass}++) {{"));
-    out.line(format!("if ({}) {{", value.validity()));
+    out.line(format_args!("order_writer {writer}(arena);\nfor (u32 {pass} = 0; {pass} < 2; {pass}++) {{"));
+    out.line(format_args!("if ({}) {{", value.validity()));
     let bytes = Bytes { writer: &writer, null: if first { 1 } else { 3 } };
     bytes.of(value, out);
-    out.line(format!("}}\nif ({pass} == 0) {writer}.begin(arena);\n}}"));
+    out.line(format_args!("}}\nif ({pass} == 0) {writer}.begin(arena);\n}}"));
     Value::new(DataType::Binary, Repr::View, format!("{writer}.text.out"), value.valid.clone())
 }
 
@@ -84,31 +84,33 @@ impl Bytes<'_> {
             Repr::Struct => value.fields.iter().for_each(|field| self.of_part(field, out)),
             Repr::List => {
                 let (list, place) = (out.let_("view", value.stored()), out.fresh());
-                out.line(format!("for (u32 {place} = 0; {place} < {list}.length; {place}++) {{"));
+                out.line(format_args!("for (u32 {place} = 0; {place} < {list}.length; {place}++) {{"));
                 if let Some(element) = element_of(value, &list, &place, out) {
                     self.of_part(&element, out);
                 }
-                out.line(format!("}}\n{writer}.put(0);"));
+                out.line(format_args!("}}\n{writer}.put(0);"));
             }
-            Repr::View => out.line(format!("{writer}.string({code});")),
-            Repr::F64 => out.line(format!("{writer}.word(sort_f64({code}), 8);")),
-            Repr::F32 => out.line(format!("{writer}.word(sort_f32({code}), 4);")),
-            Repr::Bool => out.line(format!("{writer}.put({code} ? 1 : 0);")),
+            Repr::View => out.line(format_args!("{writer}.string({code});")),
+            Repr::F64 => out.line(format_args!("{writer}.word(sort_f64({code}), 8);")),
+            Repr::F32 => out.line(format_args!("{writer}.word(sort_f32({code}), 4);")),
+            Repr::Bool => out.line(format_args!("{writer}.put({code} ? 1 : 0);")),
             Repr::I128 => {
-                out.line(format!("{writer}.word((u64)((u128){code} >> 64) ^ (1ull << 63), 8);"));
-                out.line(format!("{writer}.word((u64)(u128){code}, 8);"));
+                out.line(format_args!("{writer}.word((u64)((u128){code} >> 64) ^ (1ull << 63), 8);"));
+                out.line(format_args!("{writer}.word((u64)(u128){code}, 8);"));
             }
-            Repr::U8 | Repr::U16 | Repr::U32 | Repr::U64 => out.line(format!("{writer}.word((u64){code}, {width});")),
+            Repr::U8 | Repr::U16 | Repr::U32 | Repr::U64 => {
+                out.line(format_args!("{writer}.word((u64){code}, {width});"))
+            }
             Repr::I8 | Repr::I16 | Repr::I32 | Repr::I64 => {
                 let sign = 8 * width - 1;
-                out.line(format!("{writer}.word((u64)(i64){code} ^ (1ull << {sign}), {width});"));
+                out.line(format_args!("{writer}.word((u64)(i64){code} ^ (1ull << {sign}), {width});"));
             }
         }
     }
 
     fn of_part(&self, value: &Value, out: &mut Emitter) {
-        out.line(format!("if ({}) {{\n{}.put(2);", value.validity(), self.writer));
+        out.line(format_args!("if ({}) {{\n{}.put(2);", value.validity(), self.writer));
         self.of(value, out);
-        out.line(format!("}} else {}.put({});", self.writer, self.null));
+        out.line(format_args!("}} else {}.put({});", self.writer, self.null));
     }
 }

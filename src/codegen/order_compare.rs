@@ -18,7 +18,7 @@ pub(crate) struct Comparing {
 /// C++ name of an `i32`, negative where `left` comes first, and 0 where neither does. Of values of one type.
 pub(crate) fn emit_compare(left: &Value, right: &Value, by: Comparing, out: &mut Emitter) -> String {
     let order = out.fresh();
-    out.line(format!("i32 {order} = 0;"));
+    out.line(format_args!("i32 {order} = 0;"));
     compare(left, right, by, &order, out);
     order
 }
@@ -30,7 +30,7 @@ fn compare(left: &Value, right: &Value, by: Comparing, order: &str, out: &mut Em
     if (v, w) == ("true", "true") {
         return compare_valid(left, right, by, order, out);
     }
-    out.line(format!("if ({v} != {w}) {order} = {v} ? {} : {null};\nelse if ({v}) {{", -null));
+    out.line(format_args!("if ({v} != {w}) {order} = {v} ? {} : {null};\nelse if ({v}) {{", -null));
     compare_valid(left, right, by, order, out);
     out.line("}");
 }
@@ -46,7 +46,7 @@ fn compare_valid(left: &Value, right: &Value, by: Comparing, order: &str, out: &
         Repr::Bool => words(format!("(u32)(bool){a}"), format!("(u32)(bool){b}")),
         Repr::Struct => {
             for (left, right) in left.fields.iter().zip(&right.fields) {
-                out.line(format!("if ({order} == 0) {{"));
+                out.line(format_args!("if ({order} == 0) {{"));
                 compare(left, right, by, order, out);
                 out.line("}");
             }
@@ -55,8 +55,8 @@ fn compare_valid(left: &Value, right: &Value, by: Comparing, order: &str, out: &
         Repr::List => {
             let (one, two) = (out.let_("view", left.stored()), out.let_("view", right.stored()));
             let (place, shorter) = (out.fresh(), out.fresh());
-            out.line(format!("const u32 {shorter} = {one}.length < {two}.length ? {one}.length : {two}.length;"));
-            out.line(format!("for (u32 {place} = 0; {order} == 0 && {place} < {shorter}; {place}++) {{"));
+            out.line(format_args!("const u32 {shorter} = {one}.length < {two}.length ? {one}.length : {two}.length;"));
+            out.line(format_args!("for (u32 {place} = 0; {order} == 0 && {place} < {shorter}; {place}++) {{"));
             let elements = [(left, &one), (right, &two)].map(|(of, list)| element_of(of, list, &place, out));
             if let [Some(left), Some(right)] = elements {
                 compare(&left, &right, by, order, out);

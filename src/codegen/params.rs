@@ -28,7 +28,7 @@ impl Params {
         if let Some((_, known)) = self.pointers.iter().find(|(of, _)| *of == key) {
             return known.clone();
         }
-        let name = self.declare(&format!("{ctype}*"), Some(buffer.slice(offset).into()));
+        let name = self.declare(ctype, "*", Some(buffer.slice(offset).into()));
         self.keep.push(buffer.clone());
         self.pointers.push((key, name.clone()));
         name
@@ -40,19 +40,19 @@ impl Params {
         if let Some((_, known)) = self.pointers.iter().find(|(of, _)| *of == key) {
             return known.clone();
         }
-        let name = self.declare(&format!("{ctype}*"), Some(buffer.into()));
+        let name = self.declare(ctype, "*", Some(buffer.into()));
         self.pointers.push((key, name.clone()));
         name
     }
 
     /// A number.
     pub(crate) fn word(&mut self, ctype: &str, value: impl Into<Argument>) -> String {
-        self.declare(ctype, Some(value.into()))
+        self.declare(ctype, "", Some(value.into()))
     }
 
     /// A word to be set by [`Params::set`] before the launch.
     pub(crate) fn later(&mut self, ctype: &str) -> (String, Later) {
-        let name = self.declare(ctype, None);
+        let name = self.declare(ctype, "", None);
         (name, Later(self.words.len() - 1))
     }
 
@@ -100,24 +100,28 @@ impl Params {
         self.words.iter().enumerate().map(word).collect()
     }
 
-    fn declare(&mut self, ctype: &str, value: Option<Argument>) -> String {
+    /// `star`: behind the type, of a pointer.
+    fn declare(&mut self, ctype: &str, star: &str, value: Option<Argument>) -> String {
         if self.words.is_empty() {
             self.declarations.reserve(1024);
         }
         let mut name = String::with_capacity(8);
         let _ = write!(name, "p.k{}", self.words.len());
-        for piece in ["    ", ctype, " ", &name[2..], ";\n"] {
+        for piece in ["    ", ctype, star, " ", &name[2..], ";\n"] {
             self.declarations.push_str(piece);
         }
         self.words.push(value);
-        self.strides.push(stride_of(ctype));
+        self.strides.push(match ctype.strip_suffix('*') {
+            Some(element) => stride_of(element),
+            None if star.is_empty() => 0,
+            None => stride_of(ctype),
+        });
         name
     }
 }
 
-/// Bytes of what a pointer of this type leads to; of anything else 0.
-fn stride_of(ctype: &str) -> u64 {
-    let Some(element) = ctype.strip_suffix('*') else { return 0 };
+/// Bytes of an element of this type.
+fn stride_of(element: &str) -> u64 {
     match element.trim_start_matches("const ").trim_end() {
         "bool8" | "u8" | "i8" => 1,
         "u16" | "i16" => 2,
@@ -133,7 +137,12 @@ mod tests {
 
     #[test]
     fn strides_follow_the_type() {
-        let strides = ["const bool8*", "u16*", "const u32*", "f64*", "const view*", "i128*", "u64"].map(stride_of);
-        assert_eq!(strides, [1, 2, 4, 8, 16, 16, 0]);
+        let mut params = Params::default();
+        for ctype in ["const bool8*", "u16*", "const u32*", "f64*", "const view*", "i128*", "u64"] {
+            params.later(ctype);
+        }
+        params.declare("const u32", "*", None);
+        assert_eq!(params.strides, [1, 2, 4, 8, 16, 16, 0, 4]);
+        assert!(params.declarations().ends_with("    u64 k6;\n    const u32* k7;\n"), "{}", params.declarations());
     }
 }

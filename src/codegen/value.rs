@@ -200,6 +200,6 @@ pub(super) fn both(left: &Option<String>, right: &Option<String>, out: &mut Emit
         (None, None) => None,
         (Some(one), None) | (None, Some(one)) => Some(one.clone()),
         (Some(left), Some(right)) if left == right => Some(left.clone()),
-        (Some(left), Some(right)) => Some(out.let_("bool", format!("{left} && {right}"))),
+        (Some(left), Some(right)) => Some(out.let_("bool", format_args!("{left} && {right}"))),
     }
 }

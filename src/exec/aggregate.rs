@@ -169,7 +169,7 @@ impl Runner {
     fn by_slot(&self, flow: &Flow, partial: &Partial, row_slots: &Arc<Buffer>) -> Result<(Arc<Buffer>, Buffer)> {
         let (_, words) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
             let slots = generator.params.pointer("const u32", row_slots, 0);
-            Ok(vec![Value::word(out.let_("u64", format!("(u64){slots}[row]")))])
+            Ok(vec![Value::word(out.let_("u64", format_args!("(u64){slots}[row]")))])
         })?;
         let word = SortWord { keys: &words[0].data, bits: slot_bits(partial.slots.slots) };
         let order = argsort(&self.device, &[word], flow.source.rows())?;
@@ -188,7 +188,7 @@ impl Runner {
         let rows = flow.source.rows();
         let (_, values) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
             let value = generator.column(column, out)?;
-            let code = out.let_("f64", format!("(f64){}", value.code));
+            let code = out.let_("f64", format_args!("(f64){}", value.code));
             Ok(vec![Value::new(DataType::Float64, crate::column::Repr::F64, code, value.valid)])
         })?;
         let word = SortWord { keys: words, bits: slot_bits(partial.slots.slots) };
@@ -208,7 +208,7 @@ impl Runner {
             let words = generator.params.pointer("const u64", words, 0);
             let sums = generator.params.borrowed("const u64", &sums);
             let target = generator.params.pointer("u64", &partial.slots.accumulators[feed.accumulator].1, 0);
-            out.line(format!("{target}[{words}[{order}[{offsets}[row]]]] = {sums}[row];"));
+            out.line(format_args!("{target}[{words}[{order}[{offsets}[row]]]] = {sums}[row];"));
         })
     }
 
@@ -226,7 +226,7 @@ impl Runner {
         let mut bits = vec![slot_bits(partial.slots.slots)];
         let (_, words) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
             let slots = generator.params.pointer("const u32", row_slots, 0);
-            let mut values = vec![Value::word(out.let_("u64", format!("(u64){slots}[row]")))];
+            let mut values = vec![Value::word(out.let_("u64", format_args!("(u64){slots}[row]")))];
             let key = (generator.column(column, out)?, direction, NullsPlace::Last);
             for word in emit_words(&[key], &mut generator.params, out)? {
                 bits.push(word.bits);
@@ -244,7 +244,7 @@ impl Runner {
             let order = generator.params.borrowed("const u32", &order);
             let slots = generator.params.borrowed("const u64", words[0].keys);
             let target = generator.params.pointer("u64", &partial.slots.accumulators[feed.accumulator].1, 0);
-            let first = out.let_("u32", format!("{order}[{offsets}[row]]"));
+            let first = out.let_("u32", format_args!("{order}[{offsets}[row]]"));
             let column = &relation.columns[column].1;
             let valid = match &column.validity {
                 Some(validity) => {
@@ -252,7 +252,7 @@ impl Runner {
                 }
                 None => "true".into(),
             };
-            out.line(format!("if ({valid}) {target}[{slots}[{first}]] = {first};"));
+            out.line(format_args!("if ({valid}) {target}[{slots}[{first}]] = {first};"));
         })
     }
 

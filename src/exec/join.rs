@@ -224,7 +224,7 @@ impl Runner {
             let (key, valid) = emit_key(&layout, &sides.build_keys, generator, out)?;
             let seen = generator.params.pointer("u8", &seen, 0);
             let valid = valid.map_or(String::new(), |valid| format!("if ({valid}) "));
-            out.line(format!("{valid}{seen}[{key}] = 1;"));
+            out.line(format_args!("{valid}{seen}[{key}] = 1;"));
             Ok(())
         })?;
         let candidates = Candidates::Seen { seen, domain, layout, keys: sides.probe_keys.clone() };
@@ -278,7 +278,7 @@ impl Runner {
             if let (Keep::NotIn { null_seen }, Some(valid)) = (&mut keep, &valid) {
                 let seen: &Arc<Buffer> = null_seen.insert(Arc::new(self.device.alloc_zeroed("join build", 4)?));
                 let seen = generator.params.pointer("u32", seen, 0);
-                out.line(format!("if (!{valid}) *{seen} = 1;"));
+                out.line(format_args!("if (!{valid}) *{seen} = 1;"));
             }
             Ok(vec![Value { valid, ..Value::word(key) }])
         };

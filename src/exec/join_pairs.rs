@@ -92,7 +92,7 @@ impl Runner {
         let (relation, mut found) = self.relation_with("join probe", probe, |generator, out| {
             let range = generator.candidates(lookup, out)?;
             if padded {
-                out.line(format!("if ({0} == 0) {{\n{0} = 1;\n{1} = {NO_ROW};\n}}", range.count, range.begin));
+                out.line(format_args!("if ({0} == 0) {{\n{0} = 1;\n{1} = {NO_ROW};\n}}", range.count, range.begin));
             }
             Ok(vec![number(range.begin), number(range.count)])
         })?;
@@ -121,7 +121,7 @@ impl Runner {
         let (rows, kept) = materialize(&self.device, "join condition", &flow, Codes::Keep, |generator, out| {
             let mut side = |numbers: &Arc<Buffer>| {
                 let numbers = generator.params.pointer("const u32", numbers, 0);
-                number(out.let_("u32", format!("{numbers}[row]")))
+                number(out.let_("u32", format_args!("{numbers}[row]")))
             };
             Ok(vec![side(&pairs.probe), side(&pairs.build)])
         })?;
@@ -141,8 +141,8 @@ impl Runner {
             for (rows, marks) in &sides {
                 let rows = generator.params.pointer("const u32", rows, 0);
                 let marks = generator.params.pointer("u8", marks, 0);
-                let row = out.let_("u32", format!("{rows}[row]"));
-                out.line(format!("if ({row} != {NO_ROW}) {marks}[{row}] = 1;"));
+                let row = out.let_("u32", format_args!("{rows}[row]"));
+                out.line(format_args!("if ({row} != {NO_ROW}) {marks}[{row}] = 1;"));
             }
             Ok(())
         })

@@ -65,7 +65,7 @@ impl Runner {
                 let value = generator.column(at, out)?;
                 let code = value.dictionary.as_ref().map_or_else(|| value.stored(), |input| input.code.clone());
                 let element = format!("row * {} + {}", bytes / width, begin / width);
-                out.line(format!("{target}[{element}] = bit_cast<{ctype}>({code});"));
+                out.line(format_args!("{target}[{element}] = bit_cast<{ctype}>({code});"));
             }
             Ok(())
         })?;

@@ -333,7 +333,7 @@ impl Runner {
         let mut bits = vec![slot_bits(rows.slots)];
         let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
-            let mut words = vec![Value::word(out.let_("u64", format!("(u64){slot}")))];
+            let mut words = vec![Value::word(out.let_("u64", format_args!("(u64){slot}")))];
             let keys = (keys.iter())
                 .map(|(key, direction, nulls)| Ok((generator.expr(key, out)?, *direction, *nulls)))
                 .collect::<Result<Vec<_>>>()?;
@@ -363,12 +363,12 @@ impl Runner {
         let (count, columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
             let offsets = generator.params.borrowed("const u32", &runs.segments.offsets);
             let order = generator.params.borrowed("const u32", &runs.order);
-            let begin = out.let_("u32", format!("{offsets}[row]"));
-            let end = out.let_("u32", format!("{offsets}[row + 1]"));
+            let begin = out.let_("u32", format_args!("{offsets}[row]"));
+            let end = out.let_("u32", format_args!("{offsets}[row + 1]"));
             let mut values = vec![];
             if rows.keyed {
                 let slots = generator.params.borrowed("const u64", &runs.slots);
-                let slot = out.let_("u32", format!("(u32){slots}[{order}[{begin}]]"));
+                let slot = out.let_("u32", format_args!("(u32){slots}[{order}[{begin}]]"));
                 values.push(Value::new(DataType::UInt32, Repr::U32, slot, None));
             }
             let value = value(generator, out, &order, [&begin, &end]);
@@ -388,7 +388,7 @@ impl Runner {
         materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
             let numbers = generator.params.pointer("u64", &numbers, 0);
-            out.line(format!("{numbers}[{slot}] = row;"));
+            out.line(format_args!("{numbers}[{slot}] = row;"));
             Ok(vec![])
         })?;
         Ok((relation, numbers))
@@ -405,7 +405,7 @@ impl Runner {
         let (_, own) = materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.expr(&col("slot"), out)?.code } else { "0".into() };
             let numbers = generator.params.pointer("const u64", numbers, 0);
-            let row = out.let_("u32", format!("(u32){numbers}[{slot}]"));
+            let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
             Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])
         })?;
         let (result_rows, result) = self.dense(OPERATOR, result, &rows.schema_of(names)?)?;

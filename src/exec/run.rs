@@ -247,7 +247,7 @@ impl Runner {
             let (_, columns) = materialize(&self.device, "row numbers", &flow, Codes::Keep, |generator, out| {
                 let mut number = generator.column(0, out)?;
                 if let Some(valid) = number.valid.take() {
-                    number.code = out.let_("u32", format!("{valid} ? {} : {NO_ROW}", number.code));
+                    number.code = out.let_("u32", format_args!("{valid} ? {} : {NO_ROW}", number.code));
                 }
                 Ok(vec![number])
             })?;

@@ -113,7 +113,7 @@ fn first_of_run(key: &Column, segments: &Segments, generator: &mut Generator<'_>
     let ctype = key.repr().device_type();
     let offsets = generator.params.borrowed("const u32", &segments.offsets);
     let bytes = generator.params.pointer("const u8", &key.data, key.offset * key.width());
-    let code = out.let_(ctype, format!("((const {ctype}*){bytes})[{offsets}[row]]"));
+    let code = out.let_(ctype, format_args!("((const {ctype}*){bytes})[{offsets}[row]]"));
     Value::new(key.dtype.clone(), key.repr(), code, None).with_range(key.stats.range)
 }
 
@@ -130,7 +130,7 @@ fn value(
     let float = |code: String, out: &mut Emitter| Value::new(DataType::Float64, Repr::F64, out.let_("f64", code), None);
     match aggregate {
         RunAggregate::Rows => {
-            let code = out.let_("i64", format!("(i64){rows}"));
+            let code = out.let_("i64", format_args!("(i64){rows}"));
             Value::new(DataType::Int64, Repr::I64, code, None).with_range(Some((1, i128::from(segments.rows))))
         }
         RunAggregate::Reduced(at) => float(result(*at), out),

@@ -84,7 +84,7 @@ impl Runner {
                 if room.empty {
                     length = format!("maximum<u32>({length}, 1u)");
                 }
-                most = out.let_("u32", format!("maximum<u32>({most}, {length})"));
+                most = out.let_("u32", format_args!("maximum<u32>({most}, {length})"));
             }
             Ok(vec![Value::new(DataType::UInt32, Repr::U32, most, None)])
         })?;
@@ -100,7 +100,7 @@ impl Runner {
         let (_, elements) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let row_of = generator.params.pointer("const u32", &row_of, 0);
             let offsets = generator.params.pointer("const u64", &offsets, 0);
-            let place = out.let_("u32", format!("(u32)(row - {offsets}[{row_of}[row]])"));
+            let place = out.let_("u32", format_args!("(u32)(row - {offsets}[{row_of}[row]])"));
             columns.iter().map(|at| element_at(&generator.column(*at, out)?, &place, out)).collect()
         })?;
         Ok((expanded, elements))

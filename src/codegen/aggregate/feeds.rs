@@ -21,8 +21,8 @@ pub(super) struct Feed {
     pub(super) value: Option<Value>,
     /// C++ condition that the row counts.
     pub(super) valid: Option<String>,
-    /// Sort key by which the executor finds this accumulator's rows (`Row`), or the order in which it sums (`Float`).
-    pub(super) identity: String,
+    /// C++ expression of what is accumulated: the argument, or its dictionary's code; empty for a count of rows.
+    pub(super) code: String,
     /// Position of the call's argument among the calls, for the executor.
     pub(super) call: usize,
     pub(super) greatest: bool,
@@ -55,17 +55,18 @@ pub(super) fn shape(
         let valid = match (value.as_ref().and_then(|v| v.valid.clone()), filter) {
             (None, None) => None,
             (Some(one), None) | (None, Some(one)) => Some(one),
-            (Some(a), Some(b)) => Some(out.let_("bool", format!("{a} && {b}"))),
+            (Some(a), Some(b)) => Some(out.let_("bool", format_args!("{a} && {b}"))),
         };
         let mut feed = |accumulator: Accumulator, value: Option<&Value>, greatest: bool| {
             let code = value.map_or(String::new(), |v| match (&v.dictionary, &accumulator) {
                 (Some(d), Accumulator::Least | Accumulator::Greatest) => d.code.clone(),
                 _ => v.code.clone(),
             });
-            let identity = format!("{accumulator:?} {code} {valid:?} {greatest}");
-            feeds.iter().position(|f| f.identity == identity).unwrap_or_else(|| {
+            let same =
+                |f: &Feed| f.code == code && f.greatest == greatest && f.valid == valid && f.accumulator == accumulator;
+            feeds.iter().position(same).unwrap_or_else(|| {
                 let (value, valid) = (value.cloned(), valid.clone());
-                feeds.push(Feed { accumulator, value, valid, identity, call: position, greatest });
+                feeds.push(Feed { accumulator, value, valid, code, call: position, greatest });
                 feeds.len() - 1
             })
         };

@@ -167,9 +167,10 @@ impl Compiler<'_> {
             }
             Overflow::Fail => {
                 let name = self.out.fresh();
-                self.out.line(format!("i128 {name};"));
-                let flag =
-                    self.out.let_("bool", format!("{}((i128){}, (i128){}, &{name})", step.checked(), a.code, b.code));
+                self.out.line(format_args!("i128 {name};"));
+                let flag = self
+                    .out
+                    .let_("bool", format_args!("{}((i128){}, (i128){}, &{name})", step.checked(), a.code, b.code));
                 self.fail_if(&valid, &flag, Failure::Overflow);
                 Ok(Value::new(dtype.clone(), Repr::I128, name, valid).with_range(exact))
             }

@@ -183,7 +183,7 @@ impl Compiler<'_> {
         let view = self.text(&value)?;
         // The text begins at its start.
         let view =
-            if start == 1 { view } else { self.out.let_("view", format!("substring({view}, {start}, I64_MAX)")) };
+            if start == 1 { view } else { self.out.let_("view", format_args!("substring({view}, {start}, I64_MAX)")) };
         let pattern = with_flags(pattern, &flags);
         let (ahead, back) = (self.automaton(&pattern, Way::Ahead)?, self.automaton(&pattern, Way::Back)?);
         let (count, _) = self
@@ -247,7 +247,7 @@ impl Compiler<'_> {
         call: impl FnOnce(&str) -> String,
     ) -> (String, String) {
         let lost = self.out.fresh();
-        self.out.line(format!("bool {lost} = false;"));
+        self.out.line(format_args!("bool {lost} = false;"));
         let value = self.out.let_(ctype, call(&format!("&{lost}")));
         self.fail_if(valid, &lost, Failure::Beyond);
         (value, lost)

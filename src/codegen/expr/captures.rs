@@ -264,7 +264,7 @@ impl Compiler<'_> {
         let (ahead, back) = (self.automaton(&pattern, Way::Ahead)?, self.automaton(&pattern, Way::Back)?);
         let words = self.inputs.constant(&program.bytes());
         let (slots, count) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format!("u32 {slots}[{}];", 2 * program.groups.len()));
+        self.out.line(format_args!("u32 {slots}[{}];", 2 * program.groups.len()));
         let call = |lost: &str| {
             format!(
                 "captures_first<{}>({view}, {ahead}, {back}, (const u32*)({words}), {slots}, {lost})",
@@ -272,16 +272,16 @@ impl Compiler<'_> {
             )
         };
         let (found, _) = self.unless_lost("bool", &value.valid, call);
-        let valid = self.out.let_("bool", format!("{} && {found}", value.validity()));
-        self.out.line(format!("u32 {count} = 0;\nfor (u32 k = 0; {valid} && k < {}; k++)", program.groups.len()));
-        self.out.line(format!("    {count} += {slots}[2 * k] != CAPTURES_NONE;"));
+        let valid = self.out.let_("bool", format_args!("{} && {found}", value.validity()));
+        self.out.line(format_args!("u32 {count} = 0;\nfor (u32 k = 0; {valid} && k < {}; k++)", program.groups.len()));
+        self.out.line(format_args!("    {count} += {slots}[2 * k] != CAPTURES_NONE;"));
         let builder = self.build(item.data_type(), &count)?;
-        self.out.line(format!("{count} = 0;\nfor (u32 k = 0; {valid} && k < {}; k++) {{", program.groups.len()));
-        self.out.line(format!("if ({slots}[2 * k] == CAPTURES_NONE) continue;"));
+        self.out.line(format_args!("{count} = 0;\nfor (u32 k = 0; {valid} && k < {}; k++) {{", program.groups.len()));
+        self.out.line(format_args!("if ({slots}[2 * k] == CAPTURES_NONE) continue;"));
         let part = format!("slice({view}, {slots}[2 * k], {slots}[2 * k + 1] - {slots}[2 * k])");
         let part = Value::new(item.data_type().clone(), Repr::View, self.out.let_("view", part), None);
         self.put(&builder, &count, part)?;
-        self.out.line(format!("{count}++;\n}}"));
+        self.out.line(format_args!("{count}++;\n}}"));
         Ok(self.built(&builder, dtype, Some(valid), value.longest))
     }
 

@@ -256,7 +256,7 @@ impl Compiler<'_> {
         let (low, high) = type_bounds(to);
         let float = value.repr.device_type();
         let truncate = if value.repr == Repr::F32 { "truncf" } else { "trunc" };
-        let whole = self.out.let_(float, format!("{truncate}({})", value.code));
+        let whole = self.out.let_(float, format_args!("{truncate}({})", value.code));
         // Both ends are powers of two (or zero) and so exact in either float type.
         let inside = format!("({whole} >= ({float}){:?} && {whole} < ({float}){:?})", low as f64, (high + 1) as f64);
         let inside = self.out.let_("bool", inside);
@@ -296,7 +296,7 @@ impl Compiler<'_> {
         // Powers of ten up to 22 are exact floats; beyond, 128 bits are tested exactly.
         let (repr, limit) =
             if precision <= 18 { (Repr::I64, 10f64.powi(i32::from(precision))) } else { (Repr::I128, 2f64.powi(127)) };
-        let inside = self.out.let_("bool", format!("fabs({scaled}) < {limit:?}"));
+        let inside = self.out.let_("bool", format_args!("fabs({scaled}) < {limit:?}"));
         let valid = self.outcome(&value.valid, &format!("!{inside}"), on_error);
         let rvalue = format!("{inside} ? ({0}){scaled} : ({0})0", repr.device_type());
         let result = self.result(wide(), repr, rvalue, valid);

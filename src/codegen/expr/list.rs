@@ -92,7 +92,7 @@ impl Compiler<'_> {
     /// A loop over the elements: `body` gets each and its place, and may end the loop with `break`.
     pub(super) fn each(&mut self, list: &List, body: impl FnOnce(&mut Self, &Value, &str) -> Result<()>) -> Result<()> {
         let place = self.out.fresh();
-        self.out.line(format!("for (u32 {place} = 0; {place} < {}.length; {place}++) {{", list.view));
+        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.length; {place}++) {{", list.view));
         let element = self.element(list, &place, None)?;
         body(self, &element, &place)?;
         self.out.line("}");
@@ -107,7 +107,7 @@ impl Compiler<'_> {
         let widths: Vec<String> = widths.iter().map(usize::to_string).collect();
         self.inputs.arena();
         let name = self.out.fresh();
-        self.out.line(format!("list_builder<{}> {name}(arena, {room});", widths.join(", ")));
+        self.out.line(format_args!("list_builder<{}> {name}(arena, {room});", widths.join(", ")));
         Ok(Builder { name, item: item.clone() })
     }
 
@@ -122,12 +122,12 @@ impl Compiler<'_> {
         let (slot, valid) = (*next, value.validity());
         *next += 1;
         if value.repr == Repr::Struct {
-            self.out.line(format!("{builder}.put_valid({slot}, {place}, {valid});"));
+            self.out.line(format_args!("{builder}.put_valid({slot}, {place}, {valid});"));
             value.fields.iter().for_each(|field| self.put_slot(builder, next, place, field));
             return;
         }
         let ctype = Repr::of(&value.dtype).unwrap_or(value.repr).device_type();
-        self.out.line(format!("{builder}.put<{ctype}>({slot}, {place}, {}, {valid});", value.stored()));
+        self.out.line(format_args!("{builder}.put<{ctype}>({slot}, {place}, {}, {valid});", value.stored()));
     }
 
     /// The list that was built.
@@ -181,7 +181,7 @@ impl Compiler<'_> {
 pub(crate) fn element_at(list: &Value, place: &str, out: &mut Emitter) -> Result<Value> {
     let Some(item) = item_of(&list.dtype) else { return Err(not_yet(format!("{} as a list", list.dtype))) };
     let view = out.let_("view", list.stored());
-    let inside = out.let_("bool", format!("{place} < {view}.length"));
+    let inside = out.let_("bool", format_args!("{place} < {view}.length"));
     slot(&view, list.longest, item.data_type(), &mut 0, (place, Some(&inside)), out)
 }
 
@@ -203,7 +203,7 @@ fn slot(
     let number = *next;
     *next += 1;
     let guard = inside.map_or(String::new(), |inside| format!("{inside} && "));
-    let valid = out.let_("bool", format!("{guard}list_valid({view}, {number}, {place})"));
+    let valid = out.let_("bool", format_args!("{guard}list_valid({view}, {number}, {place})"));
     if let DataType::Struct(fields) = dtype {
         let field = |field: &FieldRef| slot(view, longest, field.data_type(), next, (place, inside), out);
         let fields = fields.iter().map(field).collect::<Result<_>>()?;

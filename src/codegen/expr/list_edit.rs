@@ -48,7 +48,7 @@ impl Compiler<'_> {
         self.each(&list, |this, element, place| {
             longest = longest_of(element).zip(longest_of(&to)).map(|(a, b)| a.max(b));
             let same = this.compare_with(Operator::IsNotDistinctFrom, element, &from, compare::Zeros::Apart)?;
-            this.out.line(format!("if ({} && {left}-- > 0) {{", same.code));
+            this.out.line(format_args!("if ({} && {left}-- > 0) {{", same.code));
             this.put(&builder, place, to.clone())?;
             this.out.line("} else {");
             this.put(&builder, place, element.clone())?;
@@ -70,7 +70,7 @@ impl Compiler<'_> {
             }
         };
         let left = self.out.fresh();
-        self.out.line(format!("i64 {left} = {code};"));
+        self.out.line(format_args!("i64 {left} = {code};"));
         Ok((left, valid))
     }
 
@@ -100,11 +100,11 @@ impl Compiler<'_> {
         let room = self.out.let_("u64", room);
         let builder = self.build(item.data_type(), &room)?;
         let (place, inside) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
-        self.out.line(format!("const bool {inside} = {place} < {}.length;", list.view));
+        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
+        self.out.line(format_args!("const bool {inside} = {place} < {}.length;", list.view));
         let element = self.element(&list, &place, Some(&inside))?;
         let longest = longest_of(&element).zip(longest_of(&fill)).map(|(a, b)| a.max(b));
-        self.out.line(format!("if ({inside}) {{"));
+        self.out.line(format_args!("if ({inside}) {{"));
         self.put(&builder, &place, element)?;
         self.out.line("} else {");
         self.put(&builder, &place, fill)?;
@@ -124,7 +124,7 @@ impl Compiler<'_> {
             codes.push(format!("(i64){}", place.code));
         }
         let (first, step) = (self.out.fresh(), self.out.let_("i64", &codes[2]));
-        self.out.line(format!("u32 {first} = 0;"));
+        self.out.line(format_args!("u32 {first} = 0;"));
         let count = format!("list_stride({}, {}, {}, {step}, &{first})", list.view, codes[0], codes[1]);
         let count = self.out.let_("u32", count);
         self.fail_if(&valid, &format!("{count} != 0 && {step} == 0"), Failure::Domain);
@@ -134,8 +134,8 @@ impl Compiler<'_> {
         };
         let builder = self.build(item.data_type(), &room)?;
         let place = self.out.fresh();
-        self.out.line(format!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
-        let at = self.out.let_("u32", format!("(u32)((i64){first} + (i64){place} * {step})"));
+        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
+        let at = self.out.let_("u32", format_args!("(u32)((i64){first} + (i64){place} * {step})"));
         let element = self.element(&list, &at, None)?;
         let longest = longest_of(&element);
         self.put(&builder, &place, element)?;

@@ -43,7 +43,7 @@ impl Compiler<'_> {
         let room = lengths.collect::<Vec<_>>().join(" + ");
         let builder = self.build(item.data_type(), &room)?;
         let next = self.out.fresh();
-        self.out.line(format!("u32 {next} = 0;"));
+        self.out.line(format_args!("u32 {next} = 0;"));
         let mut longest = Some(0);
         let mut longer = |value: &Value| longest = longest.zip(longest_of(value)).map(|(a, b)| a.max(b));
         for part in parts {
@@ -51,13 +51,13 @@ impl Compiler<'_> {
                 Part::All(list) => self.each(list, |this, element, _| {
                     longer(element);
                     this.put(&builder, &next, element.clone())?;
-                    this.out.line(format!("{next}++;"));
+                    this.out.line(format_args!("{next}++;"));
                     Ok(())
                 })?,
                 Part::One(value) => {
                     longer(value);
                     self.put(&builder, &next, value.clone())?;
-                    self.out.line(format!("{next}++;"));
+                    self.out.line(format_args!("{next}++;"));
                 }
             }
         }
@@ -95,17 +95,17 @@ impl Compiler<'_> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let builder = self.build(item.data_type(), &format!("{}.length", list.view))?;
         let next = self.out.fresh();
-        self.out.line(format!("u32 {next} = 0;"));
+        self.out.line(format_args!("u32 {next} = 0;"));
         let mut longest = None;
         self.each(list, |this, element, _| {
             longest = longest_of(element);
             let keep = keep(this, element)?;
-            this.out.line(format!("if ({keep}) {{"));
+            this.out.line(format_args!("if ({keep}) {{"));
             this.put(&builder, &next, element.clone())?;
-            this.out.line(format!("{next}++;\n}}"));
+            this.out.line(format_args!("{next}++;\n}}"));
             Ok(())
         })?;
-        self.out.line(format!("{}.shorten({next});", builder.name));
+        self.out.line(format_args!("{}.shorten({next});", builder.name));
         Ok(self.built(&builder, dtype, valid, longest))
     }
 
@@ -114,16 +114,16 @@ impl Compiler<'_> {
         let (list, needle) = (self.list(list)?, self.value(needle)?);
         let builder = self.build(&DataType::UInt64, &format!("{}.length", list.view))?;
         let next = self.out.fresh();
-        self.out.line(format!("u32 {next} = 0;"));
+        self.out.line(format_args!("u32 {next} = 0;"));
         self.each(&list, |this, element, place| {
             let same = this.compare_with(Operator::IsNotDistinctFrom, element, &needle, compare::Zeros::Apart)?;
-            this.out.line(format!("if ({}) {{", same.code));
+            this.out.line(format_args!("if ({}) {{", same.code));
             let place = Value::new(DataType::UInt64, Repr::U64, format!("((u64){place} + 1)"), None);
             this.put(&builder, &next, place)?;
-            this.out.line(format!("{next}++;\n}}"));
+            this.out.line(format_args!("{next}++;\n}}"));
             Ok(())
         })?;
-        self.out.line(format!("{}.shorten({next});", builder.name));
+        self.out.line(format_args!("{}.shorten({next});", builder.name));
         Ok(self.built(&builder, dtype, list.valid, None))
     }
 
@@ -132,16 +132,16 @@ impl Compiler<'_> {
     pub(super) fn array_has_several(&mut self, list: &Expr, other: &Expr, all: bool) -> Result<Value> {
         let (list, other) = (self.list(list)?, self.list(other)?);
         let answer = self.out.fresh();
-        self.out.line(format!("bool {answer} = {all};"));
+        self.out.line(format_args!("bool {answer} = {all};"));
         self.each(&other, |this, needle, _| {
             let found = this.out.fresh();
-            this.out.line(format!("bool {found} = false;"));
+            this.out.line(format_args!("bool {found} = false;"));
             this.each(&list, |this, element, _| {
                 let same = this.compare_with(Operator::IsNotDistinctFrom, element, needle, compare::Zeros::Apart)?;
-                this.out.line(format!("if ({}) {{\n{found} = true;\nbreak;\n}}", same.code));
+                this.out.line(format_args!("if ({}) {{\n{found} = true;\nbreak;\n}}", same.code));
                 Ok(())
             })?;
-            this.out.line(format!("if ({found} != {all}) {{\n{answer} = {};\nbreak;\n}}", !all));
+            this.out.line(format_args!("if ({found} != {all}) {{\n{answer} = {};\nbreak;\n}}", !all));
             Ok(())
         })?;
         let valid = both(&list.valid, &other.valid, self.out);
@@ -157,10 +157,10 @@ impl Compiler<'_> {
         }
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let (room, next) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format!("u64 {room} = 0;\nu32 {next} = 0;"));
+        self.out.line(format_args!("u64 {room} = 0;\nu32 {next} = 0;"));
         self.each(&list, |this, inner, _| {
             let inner = this.list_of(inner)?;
-            this.out.line(format!("{room} += {}.length;", inner.view));
+            this.out.line(format_args!("{room} += {}.length;", inner.view));
             Ok(())
         })?;
         let builder = self.build(item.data_type(), &room)?;
@@ -170,7 +170,7 @@ impl Compiler<'_> {
             this.each(&inner, |this, element, _| {
                 longest = longest_of(element);
                 this.put(&builder, &next, element.clone())?;
-                this.out.line(format!("{next}++;"));
+                this.out.line(format_args!("{next}++;"));
                 Ok(())
             })
         })?;
@@ -188,9 +188,9 @@ impl Compiler<'_> {
             None => ("view{0, 0, 0}".into(), "false".into()),
         };
         let rule = format!("{}, {}", between.0, between.1);
-        let room = self.out.let_("u64", format!("list_parts({}, {rule})", text.view));
+        let room = self.out.let_("u64", format_args!("list_parts({}, {rule})", text.view));
         let builder = self.build(item.data_type(), &room)?;
-        self.out.line(format!("list_split({}, {}, {rule}, {}, {});", builder.name, text.view, null.0, null.1));
+        self.out.line(format_args!("list_split({}, {}, {rule}, {}, {});", builder.name, text.view, null.0, null.1));
         let longest = text.value.longest;
         Ok(self.built(&builder, dtype, text.value.valid, longest))
     }
@@ -216,20 +216,20 @@ impl Compiler<'_> {
             None => ("view{0, 0, 0}".into(), "false".into()),
         };
         let (length, parts, whole) = (self.out.fresh(), self.out.fresh(), self.out.fresh());
-        self.out.line(format!("u64 {length} = 0;\nu32 {parts} = 0;"));
+        self.out.line(format_args!("u64 {length} = 0;\nu32 {parts} = 0;"));
         self.each(&list, |this, element, _| {
             let (text, there) = this.part_of(element, &null)?;
-            this.out.line(format!("if ({there}) {{\n{length} += {text}.length;\n{parts}++;\n}}"));
+            this.out.line(format_args!("if ({there}) {{\n{length} += {text}.length;\n{parts}++;\n}}"));
             Ok(())
         })?;
         let view = &between.view;
-        self.out.line(format!("if ({parts} != 0) {length} += (u64)({parts} - 1) * {view}.length;\n{parts} = 0;"));
+        self.out.line(format_args!("if ({parts} != 0) {length} += (u64)({parts} - 1) * {view}.length;\n{parts} = 0;"));
         self.inputs.arena();
-        self.out.line(format!("text_writer {whole}(arena, {length});"));
+        self.out.line(format_args!("text_writer {whole}(arena, {length});"));
         self.each(&list, |this, element, _| {
             let (text, there) = this.part_of(element, &null)?;
-            this.out.line(format!("if ({there}) {{\nif ({parts}++ != 0) {whole}.put({view}, 0, {view}.length);"));
-            this.out.line(format!("{whole}.put({text}, 0, {text}.length);\n}}"));
+            this.out.line(format_args!("if ({there}) {{\nif ({parts}++ != 0) {whole}.put({view}, 0, {view}.length);"));
+            this.out.line(format_args!("{whole}.put({text}, 0, {text}.length);\n}}"));
             Ok(())
         })?;
         let valid = both(&list.valid, &between.value.valid, self.out);
@@ -241,8 +241,8 @@ impl Compiler<'_> {
         let text = self.cast(element.clone(), &DataType::Utf8, cast::OnError::Fail)?;
         let view = self.text(&text)?;
         let valid = text.validity();
-        let view = self.out.let_("view", format!("{valid} ? {view} : {}", null.0));
-        let there = self.out.let_("bool", format!("{valid} || {}", null.1));
+        let view = self.out.let_("view", format_args!("{valid} ? {view} : {}", null.0));
+        let there = self.out.let_("bool", format_args!("{valid} || {}", null.1));
         Ok((view, there))
     }
 }

@@ -45,17 +45,17 @@ impl Compiler<'_> {
         })?;
         let heap = builder.as_list(longest);
         let [end, start, root, child] = std::array::from_fn(|_| self.out.fresh());
-        self.out.line(format!("for (u32 {end} = {0}.length, {start} = {end} / 2; {end} > 1;) {{", heap.view));
-        self.out.line(format!("if ({start} > 0) {start}--;\nelse {{\n{end}--;"));
+        self.out.line(format_args!("for (u32 {end} = {0}.length, {start} = {end} / 2; {end} > 1;) {{", heap.view));
+        self.out.line(format_args!("if ({start} > 0) {start}--;\nelse {{\n{end}--;"));
         self.swapped(&builder, &heap, &end, "0")?;
-        self.out.line(format!("}}\nu32 {root} = {start};\nwhile (2 * {root} + 1 < {end}) {{"));
-        self.out.line(format!("u32 {child} = 2 * {root} + 1;\nif ({child} + 1 < {end}) {{"));
+        self.out.line(format_args!("}}\nu32 {root} = {start};\nwhile (2 * {root} + 1 < {end}) {{"));
+        self.out.line(format_args!("u32 {child} = 2 * {root} + 1;\nif ({child} + 1 < {end}) {{"));
         let less = self.before(&heap, &child, &format!("({child} + 1)"), order)?;
-        self.out.line(format!("if ({less}) {child}++;\n}}"));
+        self.out.line(format_args!("if ({less}) {child}++;\n}}"));
         let less = self.before(&heap, &root, &child, order)?;
-        self.out.line(format!("if (!{less}) break;"));
+        self.out.line(format_args!("if (!{less}) break;"));
         self.swapped(&builder, &heap, &root, &child)?;
-        self.out.line(format!("{root} = {child};\n}}\n}}"));
+        self.out.line(format_args!("{root} = {child};\n}}\n}}"));
         Ok(self.built(&builder, dtype, list.valid, longest))
     }
 
@@ -82,7 +82,7 @@ impl Compiler<'_> {
         };
         let (v, w) = (a.validity(), b.validity());
         let null = if order.nulls_first { format!("!{v}") } else { v.to_string() };
-        Ok(self.out.let_("bool", format!("{v} && {w} ? {before} : {v} != {w} && {null}")))
+        Ok(self.out.let_("bool", format_args!("{v} && {w} ? {before} : {v} != {w} && {null}")))
     }
 
     /// `array_repeat(value, count)`.
@@ -93,7 +93,7 @@ impl Compiler<'_> {
         let room = self.out.let_("u64", room);
         let builder = self.build(item.data_type(), &room)?;
         let place = self.out.fresh();
-        self.out.line(format!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
+        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
         let longest = longest_of(&value);
         self.put(&builder, &place, value)?;
         self.out.line("}");
@@ -115,10 +115,11 @@ impl Compiler<'_> {
         self.fail_if(&valid, &format!("{step} == 0"), Failure::Domain);
         let asked: Vec<String> = valid.iter().cloned().chain(self.out.guarded()).collect();
         let asked = if asked.is_empty() { "true".into() } else { asked.join(" && ") };
-        let room = self.out.let_("u64", format!("{asked} ? list_steps({start}, {stop}, {step}, {inclusive}) : 0ull"));
+        let room =
+            self.out.let_("u64", format_args!("{asked} ? list_steps({start}, {stop}, {step}, {inclusive}) : 0ull"));
         let builder = self.build(&DataType::Int64, &room)?;
         let place = self.out.fresh();
-        self.out.line(format!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
+        self.out.line(format_args!("for (u32 {place} = 0; {place} < {}.out.length; {place}++) {{", builder.name));
         let value = Value::new(DataType::Int64, Repr::I64, format!("({start} + (i64){place} * {step})"), None);
         self.put(&builder, &place, value)?;
         self.out.line("}");
@@ -129,12 +130,12 @@ impl Compiler<'_> {
     pub(super) fn array_any_value(&mut self, list: &Expr, dtype: &DataType) -> Result<Value> {
         let list = self.list(list)?;
         let found = self.out.fresh();
-        self.out.line(format!("u32 {found} = {}.length;", list.view));
+        self.out.line(format_args!("u32 {found} = {}.length;", list.view));
         self.each(&list, |this, element, place| {
-            this.out.line(format!("if ({}) {{\n{found} = {place};\nbreak;\n}}", element.validity()));
+            this.out.line(format_args!("if ({}) {{\n{found} = {place};\nbreak;\n}}", element.validity()));
             Ok(())
         })?;
-        let inside = self.out.let_("bool", format!("{found} < {}.length", list.view));
+        let inside = self.out.let_("bool", format_args!("{found} < {}.length", list.view));
         let value = self.element(&list, &found, Some(&inside))?;
         Ok(Value { dtype: dtype.clone(), ..value })
     }

@@ -35,7 +35,7 @@ impl Compiler<'_> {
         let list = self.list(list)?;
         let mut set = self.set(dtype, &format!("{}.length", list.view))?;
         self.insert_all(&mut set, &list)?;
-        self.out.line(format!("{}.shorten({});", set.builder.name, set.next));
+        self.out.line(format_args!("{}.shorten({});", set.builder.name, set.next));
         Ok(self.built(&set.builder, dtype, list.valid, set.longest))
     }
 
@@ -54,13 +54,13 @@ impl Compiler<'_> {
         if operation == SetOperation::Union {
             self.insert_all(&mut set, &one)?;
             self.insert_all(&mut set, &two)?;
-            self.out.line(format!("{}.shorten({});", set.builder.name, set.next));
+            self.out.line(format_args!("{}.shorten({});", set.builder.name, set.next));
             return Ok(self.built(&set.builder, dtype, valid, set.longest));
         }
         let (known, other) = match operation {
             SetOperation::Intersect => {
                 // The order is that of the longer list, and of the first where both are as long.
-                let swap = self.out.let_("bool", format!("{}.length < {}.length", one.view, two.view));
+                let swap = self.out.let_("bool", format_args!("{}.length < {}.length", one.view, two.view));
                 let chosen = |yes: &List, no: &List| format!("{swap} ? {} : {}", yes.view, no.view);
                 let views = [chosen(&one, &two), chosen(&two, &one)].map(|view| self.out.let_("view", view));
                 let longest = one.longest.zip(two.longest).map(|(a, b)| a.max(b));
@@ -87,7 +87,7 @@ impl Compiler<'_> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let builder = self.build(item.data_type(), room)?;
         let (next, table) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format!("u32 {next} = 0;\nlist_table {table}(arena, {}.out.length);", builder.name));
+        self.out.line(format_args!("u32 {next} = 0;\nlist_table {table}(arena, {}.out.length);", builder.name));
         Ok(Set { builder, next, table, longest: Some(0) })
     }
 
@@ -99,16 +99,17 @@ impl Compiler<'_> {
             set.longest = set.longest.zip(longest_of(element)).map(|(a, b)| a.max(b));
             let element = this.with_one_zero(element);
             let hash = emit_hash(&element, "0ull", this.out);
-            this.out.line(format!("bool {known} = {table}.slots == nullptr;"));
-            this.out
-                .line(format!("for (u64 {at} = {hash} & {table}.mask; !{known}; {at} = ({at} + 1) & {table}.mask) {{"));
-            this.out.line(format!("const u32 {other} = {table}.slots[{at}];"));
-            this.out.line(format!("if ({other} == 0) {{\n{table}.slots[{at}] = {next} + 1;\nbreak;\n}}"));
+            this.out.line(format_args!("bool {known} = {table}.slots == nullptr;"));
+            this.out.line(format_args!(
+                "for (u64 {at} = {hash} & {table}.mask; !{known}; {at} = ({at} + 1) & {table}.mask) {{"
+            ));
+            this.out.line(format_args!("const u32 {other} = {table}.slots[{at}];"));
+            this.out.line(format_args!("if ({other} == 0) {{\n{table}.slots[{at}] = {next} + 1;\nbreak;\n}}"));
             let before = this.element(&set.builder.as_list(set.longest), &format!("({other} - 1)"), None)?;
             let same = emit_same(&element, &before, this.out);
-            this.out.line(format!("{known} = {same};\n}}\nif (!{known}) {{"));
+            this.out.line(format_args!("{known} = {same};\n}}\nif (!{known}) {{"));
             this.put(&set.builder, next, element)?;
-            this.out.line(format!("{next}++;\n}}"));
+            this.out.line(format_args!("{next}++;\n}}"));
             Ok(())
         })
     }
@@ -120,18 +121,18 @@ impl Compiler<'_> {
         self.each(list, |this, element, _| {
             let element = this.with_one_zero(element);
             let hash = emit_hash(&element, "0ull", this.out);
-            this.out.line(format!("bool {found} = false;"));
-            this.out.line(format!(
+            this.out.line(format_args!("bool {found} = false;"));
+            this.out.line(format_args!(
                 "for (u64 {at} = {hash} & {table}.mask; {table}.slots != nullptr; {at} = ({at} + 1) & {table}.mask) {{"
             ));
-            this.out.line(format!("const u32 {other} = {table}.slots[{at}];\nif ({other} == 0) break;"));
+            this.out.line(format_args!("const u32 {other} = {table}.slots[{at}];\nif ({other} == 0) break;"));
             let place = format!("(({other} & 0x7fffffffu) - 1)");
             let before = this.element(&set.builder.as_list(set.longest), &place, None)?;
             let same = emit_same(&element, &before, this.out);
-            this.out.line(format!("if ({same}) {{\n{found} = {other} >> 31 == 0;"));
-            this.out.line(format!("{table}.slots[{at}] = {other} | 1u << 31;\nbreak;\n}}\n}}\nif ({found}) {{"));
+            this.out.line(format_args!("if ({same}) {{\n{found} = {other} >> 31 == 0;"));
+            this.out.line(format_args!("{table}.slots[{at}] = {other} | 1u << 31;\nbreak;\n}}\n}}\nif ({found}) {{"));
             this.put(&set.builder, next, element)?;
-            this.out.line(format!("{next}++;\n}}"));
+            this.out.line(format_args!("{next}++;\n}}"));
             Ok(())
         })
     }
@@ -140,7 +141,7 @@ impl Compiler<'_> {
         let mut element = element.clone();
         if is_float(&element.dtype) {
             let ctype = element.repr.device_type();
-            element.code = self.out.let_(ctype, format!("{0} == 0 ? ({ctype})0 : {0}", element.code));
+            element.code = self.out.let_(ctype, format_args!("{0} == 0 ? ({ctype})0 : {0}", element.code));
         }
         element
     }

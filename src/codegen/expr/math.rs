@@ -216,7 +216,7 @@ impl Compiler<'_> {
             let stays = format!("{} && (!{} || {})", current.validity(), value.validity(), ahead.code);
             let stays = self.out.let_("bool", stays);
             let valid = match (&current.valid, &value.valid) {
-                (Some(v), Some(w)) => Some(self.out.let_("bool", format!("{v} || {w}"))),
+                (Some(v), Some(w)) => Some(self.out.let_("bool", format_args!("{v} || {w}"))),
                 _ => None,
             };
             let mut chosen = self.choose(vec![(Some(stays), current), (None, value)], dtype)?;

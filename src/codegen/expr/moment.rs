@@ -43,7 +43,7 @@ impl Compiler<'_> {
             return Err(not_yet("date_bin by such a stride"));
         };
         let name = self.out.fresh();
-        self.out.line(format!("i64 {name};"));
+        self.out.line(format_args!("i64 {name};"));
         let (length, origin) = (self.inputs.parameter(length as u64), self.inputs.parameter(origin as u64));
         // Times go round the day in nanoseconds.
         let (ticks, bin_scale) = match of_time {
@@ -70,7 +70,7 @@ impl Compiler<'_> {
         let valid = both(&year.valid, &month.valid, self.out);
         let valid = both(&valid, &day.valid, self.out);
         let name = self.out.fresh();
-        self.out.line(format!("i32 {name};"));
+        self.out.line(format_args!("i32 {name};"));
         let call = format!("interval_date((i32){}, (i32){}, (i32){}, &{name})", year.code, month.code, day.code);
         let made = self.out.let_("bool", call);
         self.fail_if(&valid, &format!("!{made}"), Failure::Domain);

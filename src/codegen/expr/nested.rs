@@ -59,8 +59,8 @@ impl Compiler<'_> {
     /// `array_element(list, index)`: null where there is no such element.
     pub(super) fn array_element(&mut self, list: &Expr, index: &Expr, dtype: &DataType) -> Result<Value> {
         let (list, index) = (self.list(list)?, self.integer_of(index)?);
-        let place = self.out.let_("u32", format!("list_place({}, (i64){})", list.view, index.code));
-        let inside = self.out.let_("bool", format!("{} && {place} < {}.length", index.validity(), list.view));
+        let place = self.out.let_("u32", format_args!("list_place({}, (i64){})", list.view, index.code));
+        let inside = self.out.let_("bool", format_args!("{} && {place} < {}.length", index.validity(), list.view));
         let value = self.element(&list, &place, Some(&inside))?;
         Ok(Value { dtype: dtype.clone(), ..value })
     }
@@ -89,14 +89,14 @@ impl Compiler<'_> {
     pub(super) fn cardinality(&mut self, list: &Expr, dtype: &DataType) -> Result<Value> {
         let list = self.list(list)?;
         let count = self.out.fresh();
-        self.out.line(format!("u64 {count} = 0;"));
+        self.out.line(format_args!("u64 {count} = 0;"));
         self.count_elements(&list, &count)?;
         Ok(Value::new(dtype.clone(), Repr::U64, count, list.valid))
     }
 
     fn count_elements(&mut self, list: &list::List, count: &str) -> Result<()> {
         if item_of(list.item()).is_none() {
-            self.out.line(format!("{count} += {}.length;", list.view));
+            self.out.line(format_args!("{count} += {}.length;", list.view));
             return Ok(());
         }
         self.each(list, |this, element, _| {
@@ -119,7 +119,7 @@ impl Compiler<'_> {
         }
         let repr = repr_of(dtype)?;
         let (best, any) = (self.out.fresh(), self.out.fresh());
-        self.out.line(format!("{0} {best} = {0}{{}};\nbool {any} = false;", repr.device_type()));
+        self.out.line(format_args!("{0} {best} = {0}{{}};\nbool {any} = false;", repr.device_type()));
         let so_far = Value::new(dtype.clone(), repr, &best, None);
         let op = if least { Operator::Lt } else { Operator::Gt };
         let mut longest = None;
@@ -127,8 +127,8 @@ impl Compiler<'_> {
             longest = element.longest;
             let better = this.compare_with(op, element, &so_far, compare::Zeros::Apart)?;
             let code = element.stored();
-            this.out.line(format!("if ({} && (!{any} || {})) {{", element.validity(), better.code));
-            this.out.line(format!("{best} = {code};\n{any} = true;\n}}"));
+            this.out.line(format_args!("if ({} && (!{any} || {})) {{", element.validity(), better.code));
+            this.out.line(format_args!("{best} = {code};\n{any} = true;\n}}"));
             Ok(())
         })?;
         let mut result = Value::new(dtype.clone(), repr, best, Some(any));
@@ -144,14 +144,14 @@ impl Compiler<'_> {
         }
         let (all, count) = (self.out.fresh(), self.out.fresh());
         let (start, step) = if fold == Fold::Product { ("1.0", "fmul") } else { ("0.0", "fadd") };
-        self.out.line(format!("f64 {all} = {start};\nu32 {count} = 0;"));
+        self.out.line(format_args!("f64 {all} = {start};\nu32 {count} = 0;"));
         self.each(&list, |this, element, _| {
             let code = &element.code;
-            this.out.line(format!("if ({}) {{\n{all} = {step}({all}, {code});", element.validity()));
-            this.out.line(format!("{count}++;\n}}"));
+            this.out.line(format_args!("if ({}) {{\n{all} = {step}({all}, {code});", element.validity()));
+            this.out.line(format_args!("{count}++;\n}}"));
             Ok(())
         })?;
-        let valid = self.out.let_("bool", format!("{count} != 0"));
+        let valid = self.out.let_("bool", format_args!("{count} != 0"));
         let code = match fold {
             Fold::Average => format!("fdiv({all}, (f64){count})"),
             _ => all,
@@ -163,10 +163,10 @@ impl Compiler<'_> {
     pub(super) fn array_has(&mut self, list: &Expr, needle: &Expr) -> Result<Value> {
         let (list, needle) = (self.list(list)?, self.value(needle)?);
         let found = self.out.fresh();
-        self.out.line(format!("bool {found} = false;"));
+        self.out.line(format_args!("bool {found} = false;"));
         self.each(&list, |this, element, _| {
             let equal = this.compare_with(Operator::Eq, element, &needle, compare::Zeros::Apart)?;
-            this.out.line(format!("if ({}) {{\n{found} = true;\nbreak;\n}}", equal.truth()));
+            this.out.line(format_args!("if ({}) {{\n{found} = true;\nbreak;\n}}", equal.truth()));
             Ok(())
         })?;
         let valid = both(&list.valid, &needle.valid, self.out);
@@ -177,13 +177,13 @@ impl Compiler<'_> {
     pub(super) fn array_position(&mut self, list: &Expr, needle: &Expr, dtype: &DataType) -> Result<Value> {
         let (list, needle) = (self.list(list)?, self.value(needle)?);
         let found = self.out.fresh();
-        self.out.line(format!("u64 {found} = 0;"));
+        self.out.line(format_args!("u64 {found} = 0;"));
         self.each(&list, |this, element, place| {
             let same = this.compare_with(Operator::IsNotDistinctFrom, element, &needle, compare::Zeros::Apart)?;
-            this.out.line(format!("if ({}) {{\n{found} = (u64){place} + 1;\nbreak;\n}}", same.code));
+            this.out.line(format_args!("if ({}) {{\n{found} = (u64){place} + 1;\nbreak;\n}}", same.code));
             Ok(())
         })?;
-        let valid = self.out.let_("bool", format!("{found} != 0"));
+        let valid = self.out.let_("bool", format_args!("{found} != 0"));
         Ok(Value::new(dtype.clone(), Repr::U64, found, Some(valid)))
     }
 

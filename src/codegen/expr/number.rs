@@ -11,7 +11,7 @@ impl Compiler<'_> {
         }
         let valid = both(&a.valid, &b.valid, self.out);
         let name = self.out.fresh();
-        self.out.line(format!("i64 {name};"));
+        self.out.line(format_args!("i64 {name};"));
         let call = format!("math_{function}_overflows((i64){}, (i64){}, &{name})", a.code, b.code);
         let overflows = self.out.let_("bool", call);
         self.fail_if(&valid, &overflows, Failure::Overflow);

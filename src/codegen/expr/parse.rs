@@ -18,14 +18,14 @@ impl Compiler<'_> {
         let reader = self.reader(&value.dtype, to)?;
         let text = self.text(&value)?;
         let name = self.out.fresh();
-        self.out.line(format!("{} {name};", reader.repr.device_type()));
+        self.out.line(format_args!("{} {name};", reader.repr.device_type()));
         let call = reader.call.replace("{}", &text);
         let read = if reader.leaves {
-            let outcome = self.out.let_("u32", format!("{call}, &{name})"));
+            let outcome = self.out.let_("u32", format_args!("{call}, &{name})"));
             self.fail_if(&value.valid, &format!("{outcome} == LEFT"), Failure::Beyond);
-            self.out.let_("bool", format!("{outcome} != REFUSED"))
+            self.out.let_("bool", format_args!("{outcome} != REFUSED"))
         } else {
-            self.out.let_("bool", format!("{call}, &{name})"))
+            self.out.let_("bool", format_args!("{call}, &{name})"))
         };
         let mut result = Value::new(to.clone(), reader.repr, name, value.valid.clone());
         if reader.repr == Repr::Bool {
@@ -52,7 +52,7 @@ impl Compiler<'_> {
     /// Bytes as characters, if they are UTF-8.
     pub(super) fn validated(&mut self, value: Value, to: &DataType, on_error: OnError) -> Result<Value> {
         let text = self.text(&value)?;
-        let failed = self.out.let_("bool", format!("!parse_utf8({text})"));
+        let failed = self.out.let_("bool", format_args!("!parse_utf8({text})"));
         let valid = self.refused(&value.valid, &failed, &text, to, on_error);
         Ok(Value { dtype: to.clone(), code: text, valid, ..value })
     }

@@ -57,7 +57,7 @@ impl Compiler<'_> {
             (None, Some(guards)) => guards,
             (Some(valid), Some(guards)) => format!("{valid} && {guards}"),
         };
-        Ok(self.out.let_("view", format!("masked({}, {asked})", value.code)))
+        Ok(self.out.let_("view", format_args!("masked({}, {asked})", value.code)))
     }
 
     pub(super) fn like(&mut self, like: &Like) -> Result<Value> {
@@ -151,7 +151,7 @@ impl Compiler<'_> {
                 None => possible.clone(),
                 Some(last) => format!("{last} != NOT_FOUND"),
             };
-            let place = self.out.let_("u32", format!("{asked} ? {place} : NOT_FOUND"));
+            let place = self.out.let_("u32", format_args!("{asked} ? {place} : NOT_FOUND"));
             begin = format!("({place} + {}u)", pieces[i].len());
             last = Some(place);
         }

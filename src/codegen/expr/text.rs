@@ -58,7 +58,7 @@ impl Compiler<'_> {
             longest = longest.zip(part.longest).map(|(whole, part)| whole + u64::from(part));
             whole = match at {
                 0 => view,
-                _ => self.out.let_("view", format!("concatenated(arena, {whole}, {view})")),
+                _ => self.out.let_("view", format_args!("concatenated(arena, {whole}, {view})")),
             };
         }
         self.made(dtype, whole, None, longest)
@@ -127,8 +127,8 @@ impl Compiler<'_> {
         let valid = both(valid, &count.valid, self.out);
         let asked = [valid.clone(), self.out.guarded()].into_iter().flatten().collect::<Vec<_>>().join(" && ");
         let name = match asked.is_empty() {
-            true => self.out.let_("i64", format!("(i64){}", count.code)),
-            false => self.out.let_("i64", format!("{asked} ? (i64){} : (i64)0", count.code)),
+            true => self.out.let_("i64", format_args!("(i64){}", count.code)),
+            false => self.out.let_("i64", format_args!("{asked} ? (i64){} : (i64)0", count.code)),
         };
         Ok((name, u64::try_from(count.bounds().1.max(0)).ok(), valid))
     }

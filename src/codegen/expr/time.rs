@@ -215,8 +215,8 @@ impl Compiler<'_> {
     /// The result of a function that says whether there is one; where there is none the row fails.
     fn by_interval(&mut self, call: String, dtype: &DataType, repr: Repr, valid: Option<String>) -> Result<Value> {
         let name = self.out.fresh();
-        self.out.line(format!("{} {name};", repr.device_type()));
-        let made = self.out.let_("bool", format!("{call}, &{name})"));
+        self.out.line(format_args!("{} {name};", repr.device_type()));
+        let made = self.out.let_("bool", format_args!("{call}, &{name})"));
         self.fail_if(&valid, &format!("!{made}"), Failure::Overflow);
         Ok(Value::new(dtype.clone(), repr, name, valid))
     }

@@ -23,8 +23,8 @@ impl Compiler<'_> {
             (whole, begun) = match &part.valid {
                 None => (self.out.let_("view", joined), "true".to_string()),
                 Some(valid) => {
-                    let next = self.out.let_("view", format!("{valid} ? {joined} : {whole}"));
-                    (next, self.out.let_("bool", format!("{begun} || {valid}")))
+                    let next = self.out.let_("view", format_args!("{valid} ? {joined} : {whole}"));
+                    (next, self.out.let_("bool", format_args!("{begun} || {valid}")))
                 }
             };
         }
@@ -61,7 +61,7 @@ impl Compiler<'_> {
         let before = format!("{} < 1", start.code);
         self.fail_if(&valid, &before, Failure::Domain);
         // Where it fails nobody looks at what is made.
-        let first = self.out.let_("i64", format!("maximum<i64>((i64){}, 1)", start.code));
+        let first = self.out.let_("i64", format_args!("maximum<i64>((i64){}, 1)", start.code));
         let longest = text.value.longest.zip(part.value.longest).map(|(l, p)| 2 * u64::from(l) + u64::from(p));
         self.made(
             dtype,
@@ -101,8 +101,8 @@ impl Compiler<'_> {
         repr_of(dtype)?;
         let valid = self.all_valid(&[&one, &two]);
         let lost = self.out.fresh();
-        self.out.line(format!("bool {lost};"));
-        let distance = self.out.let_("i32", format!("words_distance({}, {}, &{lost})", one.view, two.view));
+        self.out.line(format_args!("bool {lost};"));
+        let distance = self.out.let_("i32", format_args!("words_distance({}, {}, &{lost})", one.view, two.view));
         self.fail_if(&valid, &lost, Failure::Beyond);
         Ok(Value::new(dtype.clone(), Repr::I32, distance, valid).with_range(Some((0, i32::MAX.into()))))
     }

@@ -76,8 +76,8 @@ impl Compiler<'_> {
     /// Names of what a function of zones yields, and of whether it does; the call lacks its last argument.
     fn by_zone(&mut self, call: &str) -> (String, String) {
         let name = self.out.fresh();
-        self.out.line(format!("i64 {name};"));
-        let fits = self.out.let_("bool", format!("{call}, &{name})"));
+        self.out.line(format_args!("i64 {name};"));
+        let fits = self.out.let_("bool", format_args!("{call}, &{name})"));
         (name, fits)
     }
 

@@ -124,11 +124,11 @@ impl Generator<'_> {
                     Keep::All | Keep::Mark => None,
                 };
                 if let Some(test) = leave {
-                    out.line(format!("if ({found} {test} {NO_ROW}) break;"));
+                    out.line(format_args!("if ({found} {test} {NO_ROW}) break;"));
                 }
                 if pass == Pass::DecideAndCarry && matches!(probe.keep, Keep::Matched | Keep::All | Keep::Mark) {
                     self.carried.push(carried.clone());
-                    out.line(format!("{carried}[k] = {found};"));
+                    out.line(format_args!("{carried}[k] = {found};"));
                 }
                 found
             }
@@ -155,10 +155,10 @@ impl Generator<'_> {
         if let (Keep::NotIn { null_seen }, true) = (&probe.keep, probe.build.rows > 0) {
             if let Some(seen) = null_seen {
                 let seen = self.params.pointer("const u32", seen, 0);
-                out.line(format!("if (*{seen} != 0) break;"));
+                out.line(format_args!("if (*{seen} != 0) break;"));
             }
             for valid in values.iter().filter_map(|value| value.valid.as_ref()) {
-                out.line(format!("if (!({valid})) break;"));
+                out.line(format_args!("if (!({valid})) break;"));
             }
         }
         // What follows is loaded only for rows that match.
@@ -172,7 +172,7 @@ impl Generator<'_> {
             self.load_ahead(probe, residual, out)?;
         }
         let found = out.fresh();
-        out.line(format!("u32 {found} = {NO_ROW};\ndo {{"));
+        out.line(format_args!("u32 {found} = {NO_ROW};\ndo {{"));
         // What is computed in there is out of scope afterwards.
         let known: Vec<_> = self.levels.iter().map(|level| level.known.clone()).collect();
         self.search(probe, &values, Hit::First(&found), out)?;
@@ -215,20 +215,20 @@ impl Generator<'_> {
                 return Ok(());
             }
             Candidates::Every if probe.build.rows == 1 || (only_existence && probe.residual.is_none()) => {
-                out.line(format!("const u32 {candidate} = 0;"));
+                out.line(format_args!("const u32 {candidate} = 0;"));
                 false
             }
             Candidates::Every => {
                 let rows = self.params.word("u64", probe.build.rows);
-                out.line(format!("for (u32 {candidate} = 0; {candidate} < {rows}; ++{candidate}) {{"));
+                out.line(format_args!("for (u32 {candidate} = 0; {candidate} < {rows}; ++{candidate}) {{"));
                 true
             }
             Candidates::Seen { seen, domain, layout, .. } => {
                 let key = self.key(layout, values, out);
                 let domain = self.params.word("u64", *domain);
                 let seen = self.params.pointer("const u8", seen, 0);
-                out.line(format!("if ({key} >= {domain} || {seen}[{key}] == 0) break;"));
-                out.line(format!("const u32 {candidate} = 0;"));
+                out.line(format_args!("if ({key} >= {domain} || {seen}[{key}] == 0) break;"));
+                out.line(format_args!("const u32 {candidate} = 0;"));
                 false
             }
             Candidates::Keyed { table, layout, .. } => {
@@ -236,14 +236,14 @@ impl Generator<'_> {
                 match &table.rows {
                     // A key is in a hash table only if a row has it.
                     None if only_existence && probe.residual.is_none() && matches!(table.slots, Slots::Hash(_)) => {
-                        out.line(format!("const u32 {candidate} = 0;"));
+                        out.line(format_args!("const u32 {candidate} = 0;"));
                         false
                     }
                     None => {
                         let row = self.candidate_of(table, &slot);
-                        out.line(format!("const u32 {candidate} = {row};"));
+                        out.line(format_args!("const u32 {candidate} = {row};"));
                         if matches!(table.slots, Slots::Direct(_)) {
-                            out.line(format!("if ({candidate} == {NO_ROW}) break;"));
+                            out.line(format_args!("if ({candidate} == {NO_ROW}) break;"));
                         }
                         false
                     }
@@ -251,7 +251,7 @@ impl Generator<'_> {
                         let rows = self.params.borrowed("const u32", rows);
                         let (begin, end) = self.bounds_of(table, &slot, out);
                         let at = out.fresh();
-                        out.line(format!(
+                        out.line(format_args!(
                             "for (u32 {at} = {begin}; {at} < {end}; ++{at}) {{\nconst u32 {candidate} = {rows}[{at}];"
                         ));
                         true
@@ -261,19 +261,19 @@ impl Generator<'_> {
         };
         let leave = if loops { "continue" } else { "break" };
         if let Hit::Each(matched) = hit {
-            out.line(format!("if ({matched}[{candidate}] != 0) {leave};"));
+            out.line(format_args!("if ({matched}[{candidate}] != 0) {leave};"));
         }
         if let Some(residual) = &probe.residual {
             self.test(probe, residual, &candidate, leave, out)?;
         }
         match hit {
             Hit::First(found) => {
-                out.line(format!("{found} = {candidate};"));
+                out.line(format_args!("{found} = {candidate};"));
                 if loops {
                     out.line("break;");
                 }
             }
-            Hit::Each(matched) => out.line(format!("{matched}[{candidate}] = 1;")),
+            Hit::Each(matched) => out.line(format_args!("{matched}[{candidate}] = 1;")),
         }
         if loops {
             out.line("}");
@@ -295,7 +295,7 @@ impl Generator<'_> {
         self.levels.push(Level { schema: residual.schema.clone(), kind, known: Default::default() });
         for conjunct in &residual.conjuncts {
             let holds = self.expr(conjunct, out)?;
-            out.line(format!("if (!({})) {leave};", holds.truth()));
+            out.line(format_args!("if (!({})) {leave};", holds.truth()));
         }
         self.levels.pop();
         Ok(())
@@ -314,11 +314,11 @@ impl Generator<'_> {
     pub(crate) fn candidates(&mut self, probe: &Probe, out: &mut Emitter) -> Result<CandidateRange> {
         let values = self.probe_keys(probe, out)?;
         let (begin, count) = (out.fresh(), out.fresh());
-        out.line(format!("u32 {begin} = 0, {count} = 0;\ndo {{"));
+        out.line(format_args!("u32 {begin} = 0, {count} = 0;\ndo {{"));
         match &probe.candidates {
             Candidates::Every => {
                 let rows = self.params.word("u64", probe.build.rows);
-                out.line(format!("{count} = (u32){rows};"));
+                out.line(format_args!("{count} = (u32){rows};"));
             }
             Candidates::Seen { .. } => {}
             Candidates::Keyed { table, layout, .. } => {
@@ -326,11 +326,11 @@ impl Generator<'_> {
                 match table.rows {
                     Some(_) => {
                         let (first, end) = self.bounds_of(table, &slot, out);
-                        out.line(format!("{begin} = {first};\n{count} = {end} - {begin};"));
+                        out.line(format_args!("{begin} = {first};\n{count} = {end} - {begin};"));
                     }
                     None => {
                         let row = self.candidate_of(table, &slot);
-                        out.line(format!("{begin} = {row};\n{count} = {begin} != {NO_ROW} ? 1 : 0;"));
+                        out.line(format_args!("{begin} = {row};\n{count} = {begin} != {NO_ROW} ? 1 : 0;"));
                     }
                 }
             }
@@ -343,12 +343,12 @@ impl Generator<'_> {
     pub(crate) fn key(&mut self, layout: &KeyLayout, values: &[Value], out: &mut Emitter) -> String {
         for (value, field) in values.iter().zip(&layout.fields) {
             if let (Some(valid), false) = (&value.valid, field.nullable) {
-                out.line(format!("if (!({valid})) break;"));
+                out.line(format_args!("if (!({valid})) break;"));
             }
         }
         let (key, outside) = layout.emit(values, &mut self.params, out);
         if let Some(outside) = outside {
-            out.line(format!("if ({outside}) break;"));
+            out.line(format_args!("if ({outside}) break;"));
         }
         key
     }
@@ -360,13 +360,13 @@ impl Generator<'_> {
             Slots::Hash(slots) => {
                 let slots = self.params.pointer("const u64", slots, 0);
                 let mask = self.params.word("u64", table.mask_or_domain);
-                let slot = out.let_("u64", format!("pair_find({slots}, {mask}, {key})"));
-                out.line(format!("if ({slot} == HASH_NONE) break;"));
+                let slot = out.let_("u64", format_args!("pair_find({slots}, {mask}, {key})"));
+                out.line(format_args!("if ({slot} == HASH_NONE) break;"));
                 slot
             }
             Slots::Direct(_) | Slots::Ordered => {
                 let domain = self.params.word("u64", table.mask_or_domain);
-                out.line(format!("if ({key} >= {domain}) break;"));
+                out.line(format_args!("if ({key} >= {domain}) break;"));
                 key
             }
         }
@@ -390,7 +390,7 @@ impl Generator<'_> {
         match &table.slots {
             Slots::Hash(slots) => {
                 let slots = self.params.pointer("const u64", slots, 0);
-                let bounds = out.let_("u64", format!("pair_value({slots}, {slot})"));
+                let bounds = out.let_("u64", format_args!("pair_value({slots}, {slot})"));
                 (format!("(u32){bounds}"), format!("(u32)({bounds} >> 32)"))
             }
             Slots::Direct(starts) => {

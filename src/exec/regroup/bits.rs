@@ -21,10 +21,10 @@ impl Runner {
         let flow = Flow::new(Source::Relation(relation.clone()), schema);
         let (_, words) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
-            let slot = out.let_("u64", format!("(u64){slot}"));
+            let slot = out.let_("u64", format_args!("(u64){slot}"));
             let value = generator.expr(&col("x0"), out)?;
             let signed = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
-            let value = out.let_("u64", format!("(u64)({signed}){}", value.code));
+            let value = out.let_("u64", format_args!("(u64)({signed}){}", value.code));
             Ok(vec![Value::word(slot), Value::word(value)])
         })?;
         let slots = SortWord { keys: &words[0].data, bits: slot_bits(rows.slots) };
@@ -44,7 +44,7 @@ impl Runner {
                 let offsets = generator.params.borrowed("const u32", &runs.offsets);
                 let order = generator.params.borrowed("const u32", &order);
                 let slots = generator.params.borrowed("const u64", slots.keys);
-                let slot = out.let_("u32", format!("(u32){slots}[{order}[{offsets}[row]]]"));
+                let slot = out.let_("u32", format_args!("(u32){slots}[{order}[{offsets}[row]]]"));
                 values.push(Value::new(DataType::UInt32, Repr::U32, slot, None));
             }
             let repr = Repr::of(&call.dtype).expect("an integer has a representation");

@@ -36,7 +36,7 @@ impl Runner {
         self.of_runs(rows, &runs, |generator, out, _, [begin, end]| {
             let slots = generator.params.pointer("const u64", &slots, 0);
             generator.point_into(&behind);
-            let view = out.let_("view", format!("view{{{end} - {begin}, {begin}, (u64){slots}}}"));
+            let view = out.let_("view", format_args!("view{{{end} - {begin}, {begin}, (u64){slots}}}"));
             let mut list = Value::new(call.dtype.clone(), Repr::List, view, None);
             list.longest = child[0].longest_inside();
             list

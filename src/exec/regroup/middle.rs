@@ -32,13 +32,13 @@ impl Middle {
     /// The places (`u32`) among `count` values, the name of a number that is not 0.
     pub(in crate::exec) fn places(self, count: &str, generator: &mut Generator<'_>, out: &mut Emitter) -> Between {
         let Middle::Percentile(share) = self else {
-            let low = out.let_("u32", format!("({count} - 1) / 2"));
-            return Between { low, high: out.let_("u32", format!("{count} / 2")), weight: None };
+            let low = out.let_("u32", format_args!("({count} - 1) / 2"));
+            return Between { low, high: out.let_("u32", format_args!("{count} / 2")), weight: None };
         };
         let share = generator.params.word("u64", share.to_bits());
-        let place = out.let_("f64", format!("fmul(double_of_bits({share}), (f64)({count} - 1))"));
-        let low = out.let_("u32", format!("(u32)floor({place})"));
-        let high = out.let_("u32", format!("(u32)ceil({place})"));
+        let place = out.let_("f64", format_args!("fmul(double_of_bits({share}), (f64)({count} - 1))"));
+        let low = out.let_("u32", format_args!("(u32)floor({place})"));
+        let high = out.let_("u32", format_args!("(u32)ceil({place})"));
         let weight = format!("fdiv((f64)(u64)fmul(fsub({place}, floor({place})), {PARTS:?}), {PARTS:?})");
         Between { low, high, weight: Some(out.let_("f64", weight)) }
     }
@@ -61,7 +61,7 @@ impl Between {
             }
             (None, _) => format!("({ctype})(((i128){a} + (i128){b}) / 2)"),
         };
-        let code = out.let_(ctype, format!("{} == {} ? {a} : {between}", self.low, self.high));
+        let code = out.let_(ctype, format_args!("{} == {} ? {a} : {between}", self.low, self.high));
         let mut value = Value::new(dtype.clone(), below.repr, code, None);
         value.range = below.range;
         value
@@ -76,10 +76,10 @@ impl Runner {
         let at = usize::from(rows.keyed);
         let order = [(col("x0"), Direction::Ascending, NullsPlace::Last)];
         self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
-            let count = out.let_("u32", format!("{end} - {begin}"));
+            let count = out.let_("u32", format_args!("{end} - {begin}"));
             let between = middle.places(&count, generator, out);
             let [below, above] = [&between.low, &between.high].map(|place| {
-                let row = out.let_("u32", format!("{order}[{begin} + {place}]"));
+                let row = out.let_("u32", format_args!("{order}[{begin} + {place}]"));
                 generator.load(&relation, at, &row, false, out)
             });
             between.value(&call.dtype, &below, &above, out)

@@ -23,14 +23,14 @@ impl Runner {
         let at = usize::from(rows.keyed);
         self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
             let steps = generator.params.word("u64", place.unsigned_abs());
-            let inside = out.let_("bool", format!("{steps} <= (u64)({end} - {begin})"));
+            let inside = out.let_("bool", format_args!("{steps} <= (u64)({end} - {begin})"));
             // Where there is no such row any will do: nobody looks at it.
             let at_row =
                 if place > 0 { format!("{begin} + (u32){steps} - 1") } else { format!("{end} - (u32){steps}") };
-            let row = out.let_("u32", format!("{order}[{inside} ? {at_row} : {begin}]"));
+            let row = out.let_("u32", format_args!("{order}[{inside} ? {at_row} : {begin}]"));
             let mut value = generator.load(&relation, at, &row, false, out);
             value.valid = Some(match &value.valid {
-                Some(valid) => out.let_("bool", format!("{inside} && {valid}")),
+                Some(valid) => out.let_("bool", format_args!("{inside} && {valid}")),
                 None => inside,
             });
             value
@@ -94,9 +94,9 @@ impl Strings<'_> {
         let between = out.let_("view", between.code);
         generator.make_text();
         let length = out.fresh();
-        out.line(format!("u64 {length} = {begin} < {end} ? (u64)({end} - {begin} - 1) * {between}.length : 0;"));
+        out.line(format_args!("u64 {length} = {begin} < {end} ? (u64)({end} - {begin} - 1) * {between}.length : 0;"));
         let mut each = |out: &mut Emitter, body: &dyn Fn(&str) -> String| {
-            out.line(format!("for (u32 i = {begin}; i < {end}; i++) {{"));
+            out.line(format_args!("for (u32 i = {begin}; i < {end}; i++) {{"));
             let row = out.let_("u32", row_at("i"));
             let value = generator.load(self.relation, self.at, &row, false, out);
             let text = out.let_("view", value.code);
@@ -105,7 +105,7 @@ impl Strings<'_> {
         };
         each(out, &|text| format!("{length} += {text}.length;"));
         let whole = out.fresh();
-        out.line(format!("text_writer {whole}(arena, {length});"));
+        out.line(format_args!("text_writer {whole}(arena, {length});"));
         each(out, &|text| {
             format!(
                 "if (i != {begin}) {whole}.put({between}, 0, {between}.length);\n{whole}.put({text}, 0, {text}.length);"

@@ -29,8 +29,8 @@ impl Runner {
         let (_, mut columns) = materialize(&self.device, OPERATOR, &rows.flow, Codes::Keep, |generator, out| {
             let slots = generator.params.pointer("const u32", slots, 0);
             let numbers = generator.params.pointer("const u64", &numbers, 0);
-            let number = out.let_("u64", format!("{numbers}[{slots}[row]]"));
-            let present = out.let_("bool", format!("{number} != ~0ull"));
+            let number = out.let_("u64", format_args!("{numbers}[{slots}[row]]"));
+            let present = out.let_("bool", format_args!("{number} != ~0ull"));
             Ok(vec![generator.load_if(&relation, 1, &number, Some(present), false, out)])
         })?;
         Ok(columns.remove(0))
@@ -51,8 +51,8 @@ impl Runner {
         let slots = Flow::new(Source::Relation(Relation::dense(count, vec![])), anonymous(&[])?);
         let (_, mut columns) = materialize(&self.device, OPERATOR, &slots, codes, |generator, out| {
             let numbers = generator.params.pointer("const u64", &numbers, 0);
-            let number = out.let_("u64", format!("{numbers}[row]"));
-            let present = out.let_("bool", format!("{number} != ~0ull"));
+            let number = out.let_("u64", format_args!("{numbers}[row]"));
+            let present = out.let_("bool", format_args!("{number} != ~0ull"));
             Ok(vec![generator.load_if(&relation, 1, &number, Some(present), false, out)])
         })?;
         Ok(columns.remove(0))

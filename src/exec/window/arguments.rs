@@ -246,7 +246,7 @@ impl Runner {
         materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
             let order = generator.params.borrowed("const u32", &order);
             let ranks = generator.params.pointer("u64", &ranks, 0);
-            out.line(format!("{ranks}[{order}[row]] = row;"));
+            out.line(format_args!("{ranks}[{order}[row]] = row;"));
             Ok(vec![])
         })?;
         Ok((ranks, order))
@@ -310,7 +310,7 @@ fn argument(
     let valid = match (value.as_ref().and_then(|value| value.valid.clone()), filter.map(|filter| filter.truth())) {
         (None, None) => None,
         (Some(one), None) | (None, Some(one)) => Some(one),
-        (Some(one), Some(other)) => Some(out.let_("bool", format!("{one} && {other}"))),
+        (Some(one), Some(other)) => Some(out.let_("bool", format_args!("{one} && {other}"))),
     };
     Ok((value, valid))
 }
@@ -338,7 +338,7 @@ fn shaped(
         Purpose::Variance => (FeedKind::Real, real()),
         Purpose::Bits => {
             let signed = if value.dtype.is_signed_integer() { "i64" } else { "u64" };
-            let bits = out.let_("u64", format!("(u64)({signed}){}", value.code));
+            let bits = out.let_("u64", format_args!("(u64)({signed}){}", value.code));
             (FeedKind::Bits, Value::new(DataType::UInt64, Repr::U64, bits, valid.clone()))
         }
         Purpose::Sum if is_float => (FeedKind::Sum(Reduction::SumF64), real()),

@@ -41,7 +41,7 @@ impl Frames {
     pub(super) fn places(&self, generator: &mut Generator<'_>, out: &mut Emitter) -> [String; 2] {
         [&self.low, &self.high].map(|places| {
             let places = generator.params.borrowed("const u32", places);
-            out.let_("u32", format!("{places}[row]"))
+            out.let_("u32", format_args!("{places}[row]"))
         })
     }
 }
@@ -87,7 +87,7 @@ impl Runner {
             let high = generator.params.borrowed("const u32", &frames.high);
             let before = out.let_("u64", "row == 0 ? 0 : row - 1");
             let other = format!("{low}[row] != {low}[{before}] || {high}[row] != {high}[{before}]");
-            let begins = out.let_("u32", format!("row == 0 || {other} ? 1u : 0u"));
+            let begins = out.let_("u32", format_args!("row == 0 || {other} ? 1u : 0u"));
             Ok(vec![Value::new(DataType::UInt32, Repr::U32, begins, None)])
         })?;
         let numbers = exclusive_scan_u32(&self.device, &begins[0].data, rows)?;
@@ -96,14 +96,14 @@ impl Runner {
         let (first, end, of_row) = (first?, end?, of_row?);
         for_each(&self.device, &positions(rows)?, &[], |generator, out| {
             let numbers = generator.params.borrowed("const u64", &numbers);
-            let number = out.let_("u64", format!("{numbers}[row + 1] - 1"));
+            let number = out.let_("u64", format_args!("{numbers}[row + 1] - 1"));
             let of_row = generator.params.borrowed("u32", &of_row);
-            out.line(format!("{of_row}[row] = (u32){number};"));
+            out.line(format_args!("{of_row}[row] = (u32){number};"));
             // All rows of a frame write the same.
             for (from, to) in [(&frames.low, &first), (&frames.high, &end)] {
                 let from = generator.params.borrowed("const u32", from);
                 let to = generator.params.borrowed("u32", to);
-                out.line(format!("if ({numbers}[row] == {number}) {to}[{number}] = {from}[row];"));
+                out.line(format_args!("if ({numbers}[row] == {number}) {to}[{number}] = {from}[row];"));
             }
             Ok(())
         })?;
@@ -116,14 +116,14 @@ impl Runner {
             let places = places.map(|places| generator.params.borrowed("const u32", places));
             let names = [&frames.low, &frames.high].map(|buffer| generator.params.borrowed("u32", buffer));
             let [low, high] = names.each_ref().map(|name| {
-                let place = out.let_("u32", format!("{name}[row]"));
+                let place = out.let_("u32", format_args!("{name}[row]"));
                 match &places {
-                    Some(places) => out.let_("u32", format!("{places}[{place}]")),
+                    Some(places) => out.let_("u32", format_args!("{places}[{place}]")),
                     None => place,
                 }
             });
-            out.line(format!("{}[row] = {low} < {high} ? {low} : 0;", names[0]));
-            out.line(format!("{}[row] = {low} < {high} ? {high} : 0;", names[1]));
+            out.line(format_args!("{}[row] = {low} < {high} ? {low} : 0;", names[0]));
+            out.line(format_args!("{}[row] = {low} < {high} ? {high} : 0;", names[1]));
             Ok(())
         })
     }
@@ -140,7 +140,7 @@ impl Runner {
         let Some(keep) = conditions.reduce(Expr::and) else { return Ok((flow, call)) };
         let (_, kept) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let keep = generator.expr(&keep, out)?.truth();
-            let keep = out.let_("u32", format!("{keep} ? 1u : 0u"));
+            let keep = out.let_("u32", format_args!("{keep} ? 1u : 0u"));
             Ok(vec![Value::new(DataType::UInt32, Repr::U32, keep, None)])
         })?;
         let before = exclusive_scan_u32_narrow(&self.device, &kept[0].data, sorted.rows())?;

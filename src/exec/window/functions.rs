@@ -70,10 +70,10 @@ impl Results<'_> {
             WindowKind::Tile(tiles) => {
                 // The first tiles have a row more than the others, as many as are left over.
                 let tiles = generator.params.word("u64", *tiles);
-                let row = out.let_("u64", format!("row - {begin}"));
-                let least = out.let_("u64", format!("({end} - {begin}) / {tiles}"));
-                let over = out.let_("u64", format!("({end} - {begin}) % {tiles}"));
-                let larger = out.let_("u64", format!("{over} * ({least} + 1)"));
+                let row = out.let_("u64", format_args!("row - {begin}"));
+                let least = out.let_("u64", format_args!("({end} - {begin}) / {tiles}"));
+                let over = out.let_("u64", format_args!("({end} - {begin}) % {tiles}"));
+                let larger = out.let_("u64", format_args!("{over} * ({least} + 1)"));
                 number(
                     format!(
                         "(u32)({row} < {larger} ? {row} / ({least} + 1) + 1 : \
@@ -110,17 +110,17 @@ impl Results<'_> {
         let by = generator.params.word("i64", rows);
         let counts = if skip_nulls && rows != 0 { self.running_counts(call, generator) } else { None };
         let Some(counts) = counts else {
-            let at = out.let_("i64", format!("(i64)row - {by}"));
-            let exists = out.let_("bool", format!("{at} >= (i64){begin} && {at} < (i64){end}"));
+            let at = out.let_("i64", format_args!("(i64)row - {by}"));
+            let exists = out.let_("bool", format_args!("{at} >= (i64){begin} && {at} < (i64){end}"));
             return Place { at, exists };
         };
         // The number, among the valid rows of the partition, of the one that is looked for.
         let number = if rows > 0 {
-            out.let_("i64", format!("(row > {begin} ? {counts}[row - 1] : 0) - {by} + 1"))
+            out.let_("i64", format_args!("(row > {begin} ? {counts}[row - 1] : 0) - {by} + 1"))
         } else {
-            out.let_("i64", format!("{counts}[row] - {by}"))
+            out.let_("i64", format_args!("{counts}[row] - {by}"))
         };
-        let exists = out.let_("bool", format!("{number} >= 1 && {number} <= {counts}[{end} - 1]"));
+        let exists = out.let_("bool", format_args!("{number} >= 1 && {number} <= {counts}[{end} - 1]"));
         Place { at: search(&counts, [&begin, &end], &number, out), exists }
     }
 
@@ -139,16 +139,16 @@ impl Results<'_> {
         let counts = if skip_nulls { self.running_counts(call, generator) } else { None };
         let Some(counts) = counts else {
             let from = if place > 0 { format!("(i64){low} - 1") } else { format!("(i64){high}") };
-            let at = out.let_("i64", format!("{from} + {place_word}"));
+            let at = out.let_("i64", format_args!("{from} + {place_word}"));
             let some = if place == 0 { "false" } else { "true" };
-            let exists = out.let_("bool", format!("{some} && {at} >= (i64){low} && {at} < (i64){high}"));
+            let exists = out.let_("bool", format_args!("{some} && {at} >= (i64){low} && {at} < (i64){high}"));
             return Place { at, exists };
         };
-        let before = out.let_("i64", format!("{low} > {begin} ? {counts}[{low} - 1] : 0"));
-        let all = out.let_("i64", format!("{low} < {high} ? {counts}[{high} - 1] : {before}"));
+        let before = out.let_("i64", format_args!("{low} > {begin} ? {counts}[{low} - 1] : 0"));
+        let all = out.let_("i64", format_args!("{low} < {high} ? {counts}[{high} - 1] : {before}"));
         let number = if place > 0 { format!("{before} + {place_word}") } else { format!("{all} + 1 + {place_word}") };
         let number = out.let_("i64", number);
-        let exists = out.let_("bool", format!("{number} > {before} && {number} <= {all}"));
+        let exists = out.let_("bool", format_args!("{number} > {before} && {number} <= {all}"));
         Place { at: search(&counts, [&low, &high], &number, out), exists }
     }
 
@@ -171,12 +171,12 @@ impl Results<'_> {
         out: &mut Emitter,
     ) -> Result<Value> {
         let Place { at, exists } = place;
-        let at = out.let_("u32", format!("{exists} ? (u32){at} : (u32)row"));
+        let at = out.let_("u32", format_args!("{exists} ? (u32){at} : (u32)row"));
         let mut value = self.argument_at(arg, &at, generator, out);
         value.dtype = dtype.clone();
         if default.is_null() {
             value.valid = Some(match &value.valid {
-                Some(valid) => out.let_("bool", format!("{exists} && {valid}")),
+                Some(valid) => out.let_("bool", format_args!("{exists} && {valid}")),
                 None => exists,
             });
             return Ok(value);
@@ -184,8 +184,8 @@ impl Results<'_> {
         let default = generator.expr(&Expr::Literal(default.clone(), None), out)?;
         let repr = Repr::of(dtype).ok_or_else(|| Error::unsupported(OPERATOR, format!("of {dtype}")))?;
         let ctype = if repr == Repr::Bool { "bool" } else { repr.device_type() };
-        let code = out.let_(ctype, format!("{exists} ? {} : {}", widen(&value, repr), widen(&default, repr)));
-        let valid = value.valid.as_ref().map(|valid| out.let_("bool", format!("!{exists} || {valid}")));
+        let code = out.let_(ctype, format_args!("{exists} ? {} : {}", widen(&value, repr), widen(&default, repr)));
+        let valid = value.valid.as_ref().map(|valid| out.let_("bool", format_args!("!{exists} || {valid}")));
         let mut either = Value::new(dtype.clone(), repr, code, valid);
         let bounds = [&value, &default].map(Value::bounds);
         if repr.is_integer() {
@@ -221,7 +221,7 @@ impl Results<'_> {
         let fold = fold_of(call, feed).ok_or_else(|| Error::unsupported(OPERATOR, "an aggregate of another type"))?;
         let (ctype, repr) = result_type(fold);
         let reduced = self.reduced(at, fold, &call.frame, ctype, generator, out);
-        let valid = (!is_never_empty(feed, &call.frame)).then(|| out.let_("bool", format!("{count} != 0")));
+        let valid = (!is_never_empty(feed, &call.frame)).then(|| out.let_("bool", format_args!("{count} != 0")));
         if let FeedKind::Extremum(_, _, origin) = &feed.kind {
             return Ok(self.extremum(aggregate, origin, &reduced, valid, dtype, generator, out));
         }
@@ -238,7 +238,7 @@ impl Results<'_> {
                 let code = decimal_average(&reduced, &count, power, out);
                 Value::new(dtype, Repr::I128, code, valid)
             }
-            _ => Value::new(dtype, Repr::F64, out.let_("f64", format!("{reduced} / (f64){count}")), valid),
+            _ => Value::new(dtype, Repr::F64, out.let_("f64", format_args!("{reduced} / (f64){count}")), valid),
         })
     }
 
@@ -257,7 +257,7 @@ impl Results<'_> {
         match origin {
             Origin::Number { repr, range, magnitude } => {
                 let code = match repr {
-                    Repr::Bool => out.let_("bool", format!("{reduced} != 0")),
+                    Repr::Bool => out.let_("bool", format_args!("{reduced} != 0")),
                     repr => out.let_(repr.device_type(), format!("({}){reduced}", repr.device_type())),
                 };
                 let mut value = Value::new(dtype, *repr, code, valid).with_range(*range);
@@ -266,13 +266,14 @@ impl Results<'_> {
             }
             Origin::Code(dictionary) => {
                 // The code of no value is none.
-                let code = out.let_("u32", format!("{} ? (u32){reduced} : 0u", valid.as_deref().unwrap_or("true")));
+                let code =
+                    out.let_("u32", format_args!("{} ? (u32){reduced} : 0u", valid.as_deref().unwrap_or("true")));
                 dictionary_value(dtype, dictionary, code, valid, &mut generator.params)
             }
             Origin::Place(order) => {
                 let order = generator.params.borrowed("const u32", order);
                 let some = valid.as_deref().unwrap_or("true");
-                let at = out.let_("u32", format!("{some} ? {order}[{reduced}] : (u32)row"));
+                let at = out.let_("u32", format_args!("{some} ? {order}[{reduced}] : (u32)row"));
                 let arg = aggregate.arg.as_ref().expect("an extremum has an argument");
                 let mut value = self.argument_at(arg, &at, generator, out);
                 value.dtype = dtype;
@@ -297,7 +298,7 @@ impl Results<'_> {
             Share::Population => (1, format!("(f64){count}")),
             Share::Sample => (2, format!("(f64)({count} - 1)")),
         };
-        let valid = out.let_("bool", format!("{count} >= {least}"));
+        let valid = out.let_("bool", format_args!("{count} >= {least}"));
         let share = format!("fdiv({squares}, {divisor})");
         let code = out.let_("f64", if root { format!("sqrt({share})") } else { share });
         Value::new(call.dtype.clone(), Repr::F64, code, Some(valid))
@@ -311,7 +312,7 @@ impl Results<'_> {
             Repr::of(&call.dtype).ok_or_else(|| Error::unsupported(OPERATOR, format!("bits of {}", call.dtype)))?;
         let count = self.count(call, generator, out);
         let reduced = self.reduced(at, fold, &call.frame, "u64", generator, out);
-        let valid = (!is_never_empty(&feeds[at], &call.frame)).then(|| out.let_("bool", format!("{count} != 0")));
+        let valid = (!is_never_empty(&feeds[at], &call.frame)).then(|| out.let_("bool", format_args!("{count} != 0")));
         let code = out.let_(repr.device_type(), format!("({}){reduced}", repr.device_type()));
         Ok(Value::new(call.dtype.clone(), repr, code, valid))
     }
@@ -325,9 +326,9 @@ impl Results<'_> {
         }
         let [low, high] = self.places.frame(&call.frame, generator, out);
         if holds_row(&call.frame) {
-            return out.let_("i64", format!("(i64)({high} - {low})"));
+            return out.let_("i64", format_args!("(i64)({high} - {low})"));
         }
-        out.let_("i64", format!("{low} < {high} ? (i64)({high} - {low}) : 0"))
+        out.let_("i64", format_args!("{low} < {high} ? (i64)({high} - {low}) : 0"))
     }
 
     /// A reduction over the row's frame; 0 where that is empty.
@@ -357,7 +358,7 @@ impl Results<'_> {
         };
         match frame {
             Frame { start: Bound::Unbounded, end: Bound::Unbounded } => out.let_(ctype, code),
-            _ => out.let_(ctype, format!("{low} < {high} ? {code} : ({ctype})0")),
+            _ => out.let_(ctype, format_args!("{low} < {high} ? {code} : ({ctype})0")),
         }
     }
 }
@@ -366,8 +367,8 @@ impl Results<'_> {
 /// Somewhere in the frame, or at its end, where there is none.
 fn search(counts: &str, [low, high]: [&str; 2], number: &str, out: &mut Emitter) -> String {
     let (first, last) = (out.fresh(), out.fresh());
-    out.line(format!("u32 {first} = {low}, {last} = {high};"));
-    out.line(format!(
+    out.line(format_args!("u32 {first} = {low}, {last} = {high};"));
+    out.line(format_args!(
         "while ({first} < {last}) {{\nconst u32 middle = {first} + ({last} - {first}) / 2;\n\
          if ({counts}[middle] < {number}) {first} = middle + 1; else {last} = middle;\n}}"
     ));

@@ -18,7 +18,7 @@ impl Runner {
         self.each_frame(frames, |generator, out, [low, high]| {
             let slots = generator.params.pointer("const u64", &slots, 0);
             generator.point_into(&behind);
-            let view = out.let_("view", format!("view{{{high} - {low}, {low}, (u64){slots}}}"));
+            let view = out.let_("view", format_args!("view{{{high} - {low}, {low}, (u64){slots}}}"));
             let mut list = Value::new(call.dtype.clone(), Repr::List, view, None);
             list.longest = child.longest_inside();
             Ok(list)
@@ -53,7 +53,7 @@ impl Runner {
             materialize(&self.device, OPERATOR, &positions(frames.count)?, Codes::Keep, |generator, out| {
                 let [low, high] = frames.places(generator, out);
                 let mut value = value(generator, out, [&low, &high])?;
-                value.valid = Some(out.let_("bool", format!("{low} < {high}")));
+                value.valid = Some(out.let_("bool", format_args!("{low} < {high}")));
                 Ok(vec![value])
             })?;
         Ok(columns.remove(0))

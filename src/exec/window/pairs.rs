@@ -80,12 +80,12 @@ impl Runner {
             let most = generator.params.word("u64", most);
             let end = generator.params.word("u64", frames.count);
             let [low, high] = [out.fresh(), out.fresh()];
-            out.line(format!("u64 {low} = 0, {high} = {end};"));
-            out.line(format!(
+            out.line(format_args!("u64 {low} = 0, {high} = {end};"));
+            out.line(format_args!(
                 "while ({low} < {high}) {{\nconst u64 middle = {low} + ({high} - {low}) / 2;\n\
                  if ({offsets}[middle] < row * {most}) {low} = middle + 1; else {high} = middle;\n}}"
             ));
-            let before = out.let_("u64", format!("{offsets}[{low}]"));
+            let before = out.let_("u64", format_args!("{offsets}[{low}]"));
             Ok(vec![Value::word(low), Value::word(before)])
         })?;
         let mut words = begins.iter().map(|column| column.data.read_words(0, count as usize));
@@ -118,7 +118,7 @@ impl Runner {
                 let first = generator.params.word("u64", first);
                 let low = generator.params.borrowed("const u32", &frames.low);
                 let high = generator.params.borrowed("const u32", &frames.high);
-                let length = out.let_("u32", format!("{high}[{first} + row] - {low}[{first} + row]"));
+                let length = out.let_("u32", format_args!("{high}[{first} + row] - {low}[{first} + row]"));
                 Ok(vec![Value::new(DataType::UInt32, Repr::U32, length, None)])
             })?;
         Ok(lengths[0].data.clone())
@@ -141,8 +141,8 @@ impl Runner {
             let offsets = generator.params.borrowed("const u64", &offsets);
             let low = generator.params.borrowed("const u32", &frames.low);
             let first = generator.params.word("u64", slice.first);
-            let frame = out.let_("u32", format!("{frame_of}[row]"));
-            let place = out.let_("u32", format!("{low}[{first} + {frame}] + (u32)(row - {offsets}[{frame}])"));
+            let frame = out.let_("u32", format_args!("{frame_of}[row]"));
+            let place = out.let_("u32", format_args!("{low}[{first} + {frame}] + (u32)(row - {offsets}[{frame}])"));
             Ok(vec![Value::new(DataType::UInt32, Repr::U32, place, None)])
         })?;
         let mut slot = u32_column(frame_of, 0, slice.pairs);

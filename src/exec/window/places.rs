@@ -35,9 +35,9 @@ impl<'a> Places<'a> {
     pub(super) fn new(sorted: &'a Sorted, generator: &mut Generator<'_>, out: &mut Emitter) -> Places<'a> {
         let partition_of = generator.params.borrowed("const u32", &sorted.bounds.partition_of);
         let partitions = generator.params.borrowed("const u32", &sorted.bounds.partitions);
-        let partition = out.let_("u32", format!("{partition_of}[row]"));
-        let begin = out.let_("u32", format!("{partitions}[{partition}]"));
-        let end = out.let_("u32", format!("{partitions}[{partition} + 1]"));
+        let partition = out.let_("u32", format_args!("{partition_of}[row]"));
+        let begin = out.let_("u32", format_args!("{partitions}[{partition}]"));
+        let end = out.let_("u32", format_args!("{partitions}[{partition} + 1]"));
         Places { sorted, begin, end, peers: None, frames: vec![] }
     }
 
@@ -46,7 +46,7 @@ impl<'a> Places<'a> {
         let made = self.peers.get_or_insert_with(|| {
             let number_of = generator.params.borrowed("const u32", &bounds.peers_of);
             let offsets = generator.params.borrowed("const u32", &bounds.peers);
-            let number = out.let_("u32", format!("{number_of}[row]"));
+            let number = out.let_("u32", format_args!("{number_of}[row]"));
             Peers { number_of, offsets, number }
         });
         made.clone()
@@ -60,7 +60,7 @@ impl<'a> Places<'a> {
     /// How many groups of peers of the partition come before the row's.
     pub(super) fn groups_before(&mut self, generator: &mut Generator<'_>, out: &mut Emitter) -> String {
         let Peers { number_of, number, .. } = self.peers(generator, out);
-        out.let_("u32", format!("{number} - {number_of}[{}]", self.begin))
+        out.let_("u32", format_args!("{number} - {number_of}[{}]", self.begin))
     }
 
     /// First position of the row's frame, and the one after its last. An empty frame may end before it begins.
@@ -99,8 +99,8 @@ impl<'a> Places<'a> {
                 }
                 // The number of the group that begins where the frame does, or after it; there is one more than groups.
                 let groups = generator.params.word("i64", groups + beyond);
-                let first = out.let_("i64", format!("(i64){number_of}[{begin}]"));
-                let last = out.let_("i64", format!("(i64){number_of}[{end} - 1] + 1"));
+                let first = out.let_("i64", format_args!("(i64){number_of}[{begin}]"));
+                let last = out.let_("i64", format_args!("(i64){number_of}[{end} - 1] + 1"));
                 let group = format!("minimum(maximum((i64){number} + {groups}, {first}), {last})");
                 format!("{offsets}[{group}]")
             }
@@ -208,7 +208,7 @@ impl Runner {
             let names = places.frame(frame, generator, out);
             for (buffer, name) in [(&low, &names[0]), (&high, &names[1])] {
                 let target = generator.params.borrowed("u32", buffer);
-                out.line(format!("{target}[row] = {name};"));
+                out.line(format_args!("{target}[row] = {name};"));
             }
             Ok(vec![])
         })?;

@@ -43,7 +43,7 @@ impl Runner {
             materialize(&self.device, OPERATOR, &positions(sorted.rows())?, Codes::Keep, |generator, out| {
                 let products = generator.params.borrowed("const f64", &products);
                 let mut value = |at: usize| {
-                    let code = out.let_("f64", format!("{products}[row * {} + {at}]", NAMES.len()));
+                    let code = out.let_("f64", format_args!("{products}[row * {} + {at}]", NAMES.len()));
                     Value::new(DataType::Float64, Repr::F64, code, None)
                 };
                 Ok((0..NAMES.len()).map(&mut value).collect())

@@ -74,7 +74,7 @@ impl Runner {
         let states = self.device.alloc(OPERATOR, frames.count as usize * 8 * 4)?;
         for_each(&self.device, &positions(frames.count)?, &[], |generator, out| {
             let [low, high] = frames.places(generator, out);
-            let count = out.let_("u32", format!("maximum({high} - {low}, 1u)"));
+            let count = out.let_("u32", format_args!("maximum({high} - {low}, 1u)"));
             let between = middle.places(&count, generator, out);
             for (place, at) in [(&between.low, 0), (&between.high, 1)] {
                 let fields = [low.as_str(), &high, place, "0"];
@@ -86,22 +86,22 @@ impl Runner {
             for at in [0, 4] {
                 let [low, high, place, rank] = read_state(&states, frames.count, at, generator, out);
                 let Level { zeros, bit, .. } = level;
-                let few = out.let_("u32", format!("{zeros}[{high}] - {zeros}[{low}]"));
-                let ones = out.let_("bool", format!("{place} >= {few}"));
+                let few = out.let_("u32", format_args!("{zeros}[{high}] - {zeros}[{low}]"));
+                let ones = out.let_("bool", format_args!("{place} >= {few}"));
                 out.line(level.descend([&low, &high], &ones));
-                out.line(format!("if ({ones}) {{\n{place} -= {few};\n{rank} |= 1u << {bit};\n}}"));
+                out.line(format_args!("if ({ones}) {{\n{place} -= {few};\n{rank} |= 1u << {bit};\n}}"));
                 write_state(&states, frames.count, at, &[&low, &high, &place, &rank], generator, out);
             }
         })?;
         let values = Relation::dense(rows, vec![argument]);
         self.each_frame(frames, |generator, out, [low, high]| {
-            let present = out.let_("bool", format!("{low} < {high}"));
-            let count = out.let_("u32", format!("maximum({high} - {low}, 1u)"));
+            let present = out.let_("bool", format_args!("{low} < {high}"));
+            let count = out.let_("u32", format_args!("maximum({high} - {low}, 1u)"));
             let between = middle.places(&count, generator, out);
             let order = generator.params.borrowed("const u32", &order);
             let [below, above] = [0, 4].map(|at| {
                 let [_, _, _, rank] = read_state(&states, frames.count, at, generator, out);
-                let row = out.let_("u32", format!("{present} ? {order}[{rank}] : 0u"));
+                let row = out.let_("u32", format_args!("{present} ? {order}[{rank}] : 0u"));
                 generator.load_if(&values, 0, &row, Some(present.clone()), false, out)
             });
             Ok(between.value(&call.dtype, &below, &above, out))
@@ -114,15 +114,15 @@ impl Runner {
         let states = self.device.alloc(OPERATOR, frames.count as usize * 4 * 4)?;
         for_each(&self.device, &positions(frames.count)?, &[], |generator, out| {
             let [low, high] = frames.places(generator, out);
-            let bound = out.let_("u32", format!("{low} + 1"));
+            let bound = out.let_("u32", format_args!("{low} + 1"));
             write_state(&states, frames.count, 0, &[&low, &high, &bound, "0"], generator, out);
             Ok(())
         })?;
         let count_first = |level: &Level, generator: &mut Generator<'_>, out: &mut Emitter| {
             let [low, high, bound, less] = read_state(&states, frames.count, 0, generator, out);
             let Level { zeros, bit, .. } = level;
-            let ones = out.let_("bool", format!("({bound} >> {bit} & 1) != 0"));
-            out.line(format!("if ({ones}) {less} += {zeros}[{high}] - {zeros}[{low}];"));
+            let ones = out.let_("bool", format_args!("({bound} >> {bit} & 1) != 0"));
+            out.line(format_args!("if ({ones}) {less} += {zeros}[{high}] - {zeros}[{low}];"));
             out.line(level.descend([&low, &high], &ones));
             write_state(&states, frames.count, 0, &[&low, &high, &bound, &less], generator, out);
         };
@@ -157,7 +157,7 @@ impl Runner {
         for_each(&self.device, &positions(rows)?, &[], |generator, out| {
             let order = generator.params.borrowed("const u32", &order);
             let ranks = generator.params.borrowed("u32", &ranks);
-            out.line(format!("{ranks}[{order}[row]] = (u32)row;"));
+            out.line(format_args!("{ranks}[{order}[row]] = (u32)row;"));
             Ok(())
         })?;
         Ok((argument, order, ranks))
@@ -172,7 +172,7 @@ impl Runner {
         };
         let (_, words) = materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
             let group_of = generator.params.pointer("const u32", group_of, 0);
-            Ok(vec![Value::word(out.let_("u64", format!("(u64){group_of}[row]")))])
+            Ok(vec![Value::word(out.let_("u64", format_args!("(u64){group_of}[row]")))])
         })?;
         let word = SortWord { keys: &words[0].data, bits: slot_bits(groups.slots.slots) };
         let order = argsort(&self.device, &[word], rows)?;
@@ -181,10 +181,10 @@ impl Runner {
             let order = generator.params.borrowed("const u32", &order);
             let group_of = generator.params.pointer("const u32", group_of, 0);
             let last = generator.params.borrowed("u32", &last);
-            let own = out.let_("u32", format!("{order}[row]"));
-            let other = out.let_("u32", format!("{order}[row == 0 ? 0 : row - 1]"));
+            let own = out.let_("u32", format_args!("{order}[row]"));
+            let other = out.let_("u32", format_args!("{order}[row == 0 ? 0 : row - 1]"));
             let again = format!("row != 0 && {group_of}[{own}] == {group_of}[{other}]");
-            out.line(format!("{last}[{own}] = {again} ? {other} + 1 : 0;"));
+            out.line(format_args!("{last}[{own}] = {again} ? {other} + 1 : 0;"));
             Ok(())
         })?;
         Ok(last)
@@ -203,14 +203,14 @@ impl Runner {
             let (_, zeros) = materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
                 let numbers = generator.params.borrowed("const u32", &numbers);
                 let bit = generator.params.word("u64", u64::from(bit));
-                let zero = out.let_("u32", format!("({numbers}[row] >> {bit} & 1) ^ 1"));
+                let zero = out.let_("u32", format_args!("({numbers}[row] >> {bit} & 1) ^ 1"));
                 Ok(vec![Value::new(DataType::UInt32, Repr::U32, zero, None)])
             })?;
             let zeros = Arc::new(exclusive_scan_u32_narrow(&self.device, &zeros[0].data, rows)?);
             let level = |generator: &mut Generator<'_>, out: &mut Emitter| {
                 let zeros = generator.params.pointer("const u32", &zeros, 0);
                 let count = generator.params.word("u64", rows);
-                let all = out.let_("u32", format!("{zeros}[{count}]"));
+                let all = out.let_("u32", format_args!("{zeros}[{count}]"));
                 Level { zeros, all, bit: generator.params.word("u64", u64::from(bit)) }
             };
             for_each(&self.device, &positions(frames)?, &[], |generator, out| {
@@ -225,10 +225,10 @@ impl Runner {
                 let Level { zeros, all, bit } = level(generator, out);
                 let numbers = generator.params.borrowed("const u32", &numbers);
                 let parted = generator.params.borrowed("u32", &parted);
-                let number = out.let_("u32", format!("{numbers}[row]"));
-                let before = out.let_("u32", format!("{zeros}[row]"));
+                let number = out.let_("u32", format_args!("{numbers}[row]"));
+                let before = out.let_("u32", format_args!("{zeros}[row]"));
                 let ones = format!("({number} >> {bit} & 1) != 0");
-                out.line(format!("{parted}[{ones} ? {all} + (u32)row - {before} : {before}] = {number};"));
+                out.line(format_args!("{parted}[{ones} ? {all} + (u32)row - {before} : {before}] = {number};"));
                 Ok(())
             })?;
             numbers = parted;
@@ -243,7 +243,7 @@ fn read_state(states: &Buffer, frames: u64, at: u64, generator: &mut Generator<'
     let frames = generator.params.word("u64", frames);
     std::array::from_fn(|field| {
         let name = out.fresh();
-        out.line(format!("u32 {name} = {pointer}[{} * {frames} + row];", at + field as u64));
+        out.line(format_args!("u32 {name} = {pointer}[{} * {frames} + row];", at + field as u64));
         name
     })
 }
@@ -259,6 +259,6 @@ fn write_state(
     let pointer = generator.params.borrowed("u32", states);
     let frames = generator.params.word("u64", frames);
     for (field, value) in fields.iter().enumerate() {
-        out.line(format!("{pointer}[{} * {frames} + row] = {value};", at + field as u64));
+        out.line(format_args!("{pointer}[{} * {frames} + row] = {value};", at + field as u64));
     }
 }

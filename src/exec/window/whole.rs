@@ -16,7 +16,7 @@ impl Runner {
         let rows = positions(sorted.rows())?;
         let (_, partitions) = materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
             let partition_of = generator.params.borrowed("const u32", &sorted.bounds.partition_of);
-            let partition = out.let_("u32", format!("{partition_of}[row]"));
+            let partition = out.let_("u32", format_args!("{partition_of}[row]"));
             Ok(vec![Value::new(DataType::UInt32, Repr::U32, partition, None)])
         })?;
         // There are no more partitions than rows.

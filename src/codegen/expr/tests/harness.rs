@@ -410,7 +410,7 @@ impl Inputs for Context {
         }
         let source = self.columns.get(&column.name).cloned().expect("a column of the batch");
         let repr = Repr::of(&source.dtype).expect("a representation");
-        let valid = source.validity.map(|at| out.let_("bool", format!("((const bool8*)p.a[{at}])[row] != 0")));
+        let valid = source.validity.map(|at| out.let_("bool", format_args!("((const bool8*)p.a[{at}])[row] != 0")));
         let load = |ctype: &str| format!("((const {ctype}*)p.a[{}])[row]", source.data);
         let mut value = match &source.dictionary {
             None => {
