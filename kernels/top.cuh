@@ -9,7 +9,7 @@
 // Reads the keys once for each refinement and once to select; for most keys that is twice. Of many rows a sample comes
 // first, and usually does:
 //
-//   1. top_threshold   the r-th least of 16384 sampled keys, r a little more than the k rows' share of the sample
+//   1. top_threshold   the r-th least of 16384 sampled keys, four neighbours each, r a little more than the k rows' share of them
 //   2. top_append      the rows whose keys are not greater, in any order; the caller checks that there are k, and not many
 //
 // which reads the keys once. Of what is left the same two make a few hundred rows, and where the key is all there is to the

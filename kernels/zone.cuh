@@ -33,8 +33,8 @@ WF_DEVICE bool zone_local(const i64* zone, u32 entries, i64 ticks, i64 per_secon
     return sum == (i128)*local;
 }
 
-// The seconds of UTC at which clocks show a local second, which the calendar holds: none where they skip it, two where they are put back. Yields how many, the
-// first and the last.
+// The seconds of UTC at which clocks show a local second, which the calendar holds: none where they skip it, two where they
+// are put back. Yields how many, the first and the last.
 WF_CALLED u32 zone_instants(const i64* zone, u32 entries, i64 local, i64* first, i64* last) {
     constexpr i64 FAR = 2 * 86400;  // further than any offset
     u32 found = 0;

@@ -93,7 +93,8 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     if rows < SAMPLES * 2 || k > rows / 64 {
         return Ok(None);
     }
-    // Five deviations above the number of sampled rows expected among the k first.
+    // Five deviations above the number of sampled rows expected among the k first; half as many where neighbours are alike,
+    // since four of them are sampled together.
     let expected = k as f64 * SAMPLES as f64 / rows as f64;
     let rank = (expected + 5.0 * expected.sqrt() + 8.0).ceil() as u64;
     let capacity = (rank * (rows / SAMPLES) * 4).max(FEW).min(rows);
