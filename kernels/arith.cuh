@@ -42,27 +42,32 @@ template <class T> WF_DEVICE T wrap_mul(T a, T b) {
     return (T)((U)a * (U)b);
 }
 
+// Truncated towards zero, for b other than 0. Of 128 bits that is long: it is once in the code.
+WF_CALLED i128 divided_i128(i128 a, i128 b) { return a / b; }
+template <class T> WF_DEVICE T divided(T a, T b) { return (T)(a / b); }
+template <> WF_DEVICE i128 divided(i128 a, i128 b) { return divided_i128(a, b); }
+
 // Truncated towards zero; 0 for a zero divisor. The least value by -1 wraps.
 template <class T> WF_DEVICE T quotient(T a, T b) {
     if (b == (T)0) return (T)0;
     if (limits<T>::lowest() != (T)0 && b == (T)-1) return wrap_sub<T>((T)0, a);
-    return (T)(a / b);
+    return divided<T>(a, b);
 }
 
 // Has the dividend's sign; 0 for a zero divisor.
 template <class T> WF_DEVICE T remainder(T a, T b) {
     if (b == (T)0) return (T)0;
     if (limits<T>::lowest() != (T)0 && b == (T)-1) return (T)0;
-    return (T)(a % b);
+    return (T)(a - divided<T>(a, b) * b);
 }
 
 // Divided towards minus infinity, for b > 0.
 template <class T> WF_DEVICE T floor_quotient(T a, T b) {
-    T whole = (T)(a / b);
-    return (T)(whole - (a % b < (T)0 ? 1 : 0));
+    T whole = divided<T>(a, b);
+    return (T)(whole - (a - whole * b < (T)0 ? 1 : 0));
 }
 template <class T> WF_DEVICE T floor_remainder(T a, T b) {
-    T rest = (T)(a % b);
+    T rest = (T)(a - divided<T>(a, b) * b);
     return (T)(rest < (T)0 ? rest + b : rest);
 }
 

@@ -50,7 +50,7 @@ WF_DEVICE bool remainder_overflows(i128 a, i128 b, i128* out) {
 
 // Divided by an even `divisor` > 0, halves away from zero.
 template <class T> WF_DEVICE T rounded_quotient(T value, T divisor) {
-    T whole = (T)(value / divisor), rest = (T)(value % divisor), half = (T)(divisor / 2);
+    T whole = divided<T>(value, divisor), rest = (T)(value - whole * divisor), half = (T)(divisor / 2);
     if (value >= 0) return (T)(rest >= half ? whole + 1 : whole);
     return (T)(rest <= -half ? whole - 1 : whole);
 }

@@ -83,6 +83,9 @@ WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key) {
     return hash_insert<STRIDE, MIXED>(keys, mask, key, fresh);
 }
 
+// The same for kernels that unroll their rows: once in the code, for tables in global memory.
+WF_CALLED u64 hash_slot(u64* keys, u64 mask, u64 key) { return hash_insert(keys, mask, key); }
+
 // The slot of `key`, or HASH_NONE. Not to run beside inserts of the same keys.
 template <u32 STRIDE = 1>
 WF_DEVICE u64 hash_find(const u64* keys, u64 mask, u64 key) {

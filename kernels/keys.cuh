@@ -16,7 +16,7 @@ WF_DEVICE u64 view_word(const view& v, u32 at) {
 }
 
 // Equal strings hash alike, wherever their characters lie.
-WF_DEVICE u64 hash_view(u64 seed, const view& v) {
+WF_CALLED u64 hash_view(u64 seed, view v) {
     u64 hash = hash_combine(seed, v.length);
     for (u32 at = 0; at < v.length; at += 8) hash = hash_combine(hash, view_word(v, at));
     return hash;

@@ -204,12 +204,14 @@ constexpr u32 CELL_NONE = ~u32(0);
 template <u32 COPIES>
 WF_DEVICE bool cells_any(const u32* cells) {
     u32 any = 0;
+#pragma unroll 8
     for (u32 copy = 0; copy < COPIES; ++copy) any |= cells[copy];
     return any != 0;
 }
 template <u32 COPIES>
 WF_DEVICE bool cells_any_bit(const u32* bits, u32 first) {
     u32 any = 0;
+#pragma unroll 8
     for (u32 copy = 0; copy < COPIES; ++copy) any |= bits[(first + copy) / 32] >> (first + copy) % 32 & 1;
     return any != 0;
 }
@@ -319,7 +321,7 @@ WF_DEVICE i128 fixed_of_multiple(f64 value, i64 exponent) {
 }
 
 // To nearest, ties to even. 2^exponent may be subnormal, so the scaling is in two steps.
-WF_DEVICE f64 fixed_to_f64(i128 sum, i64 exponent) {
+WF_CALLED f64 fixed_to_f64(i128 sum, i64 exponent) {
     const bool negative = sum < 0;
     u128 magnitude = negative ? u128(0) - u128(sum) : u128(sum);
     if (magnitude == 0) return 0.0;

@@ -235,12 +235,12 @@ __device__ void scan_inclusive_body(const ScanInclusive& p) {
 
 }  // namespace wf
 
-#define WF_SCAN_ENTRIES                                                                                      \
-    WF_KERNEL(scan_exclusive_u32, wf::ScanExclusive) { wf::scan_exclusive_body<wf::u32>(p); }                \
-    WF_KERNEL(scan_exclusive_u64, wf::ScanExclusive) { wf::scan_exclusive_body<wf::u64>(p); }                \
-    WF_KERNEL_BOUNDS(wf::SUMS_THREADS, 3, scan_inclusive_i64, wf::ScanInclusive) {                           \
-        wf::scan_inclusive_body<wf::u64>(p);                                                                 \
-    }                                                                                                        \
-    WF_KERNEL_BOUNDS(wf::SUMS_THREADS, 3, scan_inclusive_f64, wf::ScanInclusive) {                           \
-        wf::scan_inclusive_body<wf::f64>(p);                                                                 \
+#define WF_SCAN_ENTRIES                                                                       \
+    WF_KERNEL(scan_exclusive_u32, wf::ScanExclusive) { wf::scan_exclusive_body<wf::u32>(p); } \
+    WF_KERNEL(scan_exclusive_u64, wf::ScanExclusive) { wf::scan_exclusive_body<wf::u64>(p); }
+
+// Of a type's name, and the type that is added.
+#define WF_SCAN_INCLUSIVE(NAME, T)                                                             \
+    WF_KERNEL_BOUNDS(wf::SUMS_THREADS, 3, scan_inclusive_##NAME, wf::ScanInclusive) {          \
+        wf::scan_inclusive_body<T>(p);                                                         \
     }

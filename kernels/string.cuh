@@ -23,6 +23,8 @@ constexpr u32 INLINE_BYTES = 12;
 WF_DEVICE u32 swap_bytes(u32 value) { return __byte_perm(value, 0, 0x0123); }
 WF_DEVICE u64 swap_bytes(u64 value) { return ((u64)swap_bytes((u32)value) << 32) | swap_bytes((u32)(value >> 32)); }
 
+// Functions that look at more than a view's first bytes are WF_CALLED, and take views by value, which stay in registers.
+
 // Where the bytes of a view lie, one at a time: in its registers, or in memory.
 struct short_bytes {
     u32 prefix;
@@ -43,7 +45,7 @@ WF_DEVICE u8 byte_at(const view& v, u32 i) {
 WF_DEVICE view masked(const view& v, bool valid) { return valid ? v : view{0, 0, 0}; }
 
 // The view of `length` bytes from `begin` on of the characters of `v`; both lie within `v`.
-WF_DEVICE view slice(const view& v, u32 begin, u32 length) {
+WF_CALLED view slice(view v, u32 begin, u32 length) {
     view out{length, 0, 0};
     if (length > INLINE_BYTES) {
         // Longer than what fits inline, so `v` is long too.
@@ -85,18 +87,21 @@ WF_CALLED void cast_fail(u32* status, u8* culprit, const view& text, const view&
 
 // -------------------------------------------------------------------------------------------------------- comparison
 
-WF_DEVICE bool views_equal(const view& a, const view& b) {
-    if (a.length != b.length || a.prefix != b.prefix) return false;
-    if (a.rest == b.rest) return true;
-    if (a.length <= INLINE_BYTES) return false;
-    const u8 *x = (const u8*)a.rest, *y = (const u8*)b.rest;
-    for (u32 i = 4; i < a.length; i++)
+// From byte `begin` to `end`.
+WF_CALLED bool bytes_equal(const u8* x, const u8* y, u32 begin, u32 end) {
+    for (u32 i = begin; i < end; i++)
         if (x[i] != y[i]) return false;
     return true;
 }
 
+WF_DEVICE bool views_equal(const view& a, const view& b) {
+    if (a.length != b.length || a.prefix != b.prefix) return false;
+    if (a.rest == b.rest) return true;
+    return a.length > INLINE_BYTES && bytes_equal((const u8*)a.rest, (const u8*)b.rest, 4, a.length);
+}
+
 // Negative, zero or positive, by bytes; a prefix comes before what continues it.
-WF_DEVICE i32 compare_views(const view& a, const view& b) {
+WF_CALLED i32 compare_views(view a, view b) {
     // Padding is zero, the least byte, and lengths decide where all bytes are equal.
     u32 x = swap_bytes(a.prefix), y = swap_bytes(b.prefix);
     if (x != y) return x < y ? -1 : 1;
@@ -189,7 +194,7 @@ template <class Bytes> WF_DEVICE u32 find_bytes(Bytes bytes, u32 length, u32 beg
     return NOT_FOUND;
 }
 
-WF_DEVICE u32 find(const view& v, const view& part, u32 begin) {
+WF_CALLED u32 find(view v, view part, u32 begin) {
     if (begin > v.length || part.length > v.length - begin) return NOT_FOUND;
     if (part.length == 0) return begin;
     return v.length <= INLINE_BYTES ? find_bytes(short_of(v), v.length, begin, part)
@@ -205,7 +210,7 @@ WF_DEVICE bool continues(u8 byte) { return (byte & 0xc0) == 0x80; }
 
 // LIKE: `%` is any characters, `_` is one, a backslash takes the next literally. Greedy: on a mismatch the last `%`
 // takes one character more.
-WF_DEVICE bool like(const view& v, const view& pattern) {
+WF_CALLED bool like(view v, view pattern) {
     u32 i = 0, j = 0, retry_i = 0, retry_j = NOT_FOUND;
     while (i < v.length) {
         bool matched = false;
@@ -255,7 +260,7 @@ WF_DEVICE u32 same_letter(const view& v, u32 i, u8 want) {
 }
 
 // ILIKE, as `like`, of a pattern in ASCII.
-WF_DEVICE bool ilike(const view& v, const view& pattern) {
+WF_CALLED bool ilike(view v, view pattern) {
     u32 i = 0, j = 0, retry_i = 0, retry_j = NOT_FOUND;
     while (i < v.length) {
         bool matched = false;
@@ -292,14 +297,14 @@ WF_DEVICE bool ilike(const view& v, const view& pattern) {
     return j == pattern.length;
 }
 
-WF_DEVICE u32 character_count(const view& v) {
+WF_CALLED u32 character_count(view v) {
     u32 count = 0;
     for (u32 i = 0; i < v.length; i++) count += continues(byte_at(v, i)) ? 0 : 1;
     return count;
 }
 
 // The byte at which character `count` (from 0) begins, from byte `begin` on; the length where there are fewer.
-WF_DEVICE u32 skip_characters(const view& v, u32 begin, u64 count) {
+WF_CALLED u32 skip_characters(view v, u32 begin, u64 count) {
     u32 i = begin;
     while (count > 0 && i < v.length) {
         i++;
@@ -310,7 +315,7 @@ WF_DEVICE u32 skip_characters(const view& v, u32 begin, u64 count) {
 }
 
 // SQL's substr: characters numbered from 1; a start before 1 eats into the count.
-WF_DEVICE view substring(const view& v, i64 start, i64 count) {
+WF_CALLED view substring(view v, i64 start, i64 count) {
     i64 end = wrap_add<i64>(start, count);  // first character beyond
     if (count > 0 && end < start) end = I64_MAX;
     if (start < 1) start = 1;
@@ -321,11 +326,11 @@ WF_DEVICE view substring(const view& v, i64 start, i64 count) {
 }
 
 // The first `count` characters, or all but the last `-count`; the last ones, or all but the first.
-WF_DEVICE view left_part(const view& v, i64 count) {
+WF_CALLED view left_part(view v, i64 count) {
     if (count < 0) count = maximum<i64>((i64)character_count(v) + count, 0);
     return slice(v, 0, skip_characters(v, 0, (u64)count));
 }
-WF_DEVICE view right_part(const view& v, i64 count) {
+WF_CALLED view right_part(view v, i64 count) {
     if (count == I64_MIN) return view{0, 0, 0};
     u64 skipped = (u64)(count < 0 ? -count : maximum<i64>((i64)character_count(v) - count, 0));
     u32 begin = skip_characters(v, 0, skipped);
@@ -333,7 +338,7 @@ WF_DEVICE view right_part(const view& v, i64 count) {
 }
 
 // Without the spaces before and behind.
-WF_DEVICE view trimmed(const view& v, bool before, bool behind) {
+WF_CALLED view trimmed(view v, bool before, bool behind) {
     u32 begin = 0, end = v.length;
     while (before && begin < end && byte_at(v, begin) == ' ') begin++;
     while (behind && end > begin && byte_at(v, end - 1) == ' ') end--;
@@ -353,7 +358,7 @@ WF_DEVICE bool is_among(const view& v, u32 begin, u32 end, const view& set) {
 }
 
 // Without the characters of `set` before and behind.
-WF_DEVICE view trimmed_of(const view& v, const view& set, bool before, bool behind) {
+WF_CALLED view trimmed_of(view v, view set, bool before, bool behind) {
     u32 begin = 0, end = v.length;
     while (before && begin < end) {
         u32 next = skip_characters(v, begin, 1);
@@ -370,7 +375,7 @@ WF_DEVICE view trimmed_of(const view& v, const view& set, bool before, bool behi
 }
 
 // The last place before byte `end` at which `part` lies and ends.
-WF_DEVICE u32 find_last(const view& v, const view& part, u32 end) {
+WF_CALLED u32 find_last(view v, view part, u32 end) {
     if (part.length > end) return NOT_FOUND;
     for (u32 i = end - part.length;; i--) {
         if (part_at(v, i, part)) return i;
@@ -380,7 +385,7 @@ WF_DEVICE u32 find_last(const view& v, const view& part, u32 end) {
 
 // Field `field` of those that `between` separates: from 1 on, or backwards from −1 on; empty where there is none. An
 // empty separator separates nothing.
-WF_DEVICE view split_field(const view& v, const view& between, i64 field) {
+WF_CALLED view split_field(view v, view between, i64 field) {
     const view none{0, 0, 0};
     if (between.length == 0) return field == 1 || field == -1 ? v : none;
     if (field > 0) {
@@ -414,7 +419,7 @@ WF_DEVICE i32 first_character(const view& v) {
 }
 
 // 1-based character at which `part` begins, 0 where it does not occur.
-WF_DEVICE i32 position(const view& v, const view& part) {
+WF_CALLED i32 position(view v, view part) {
     u32 at = find(v, part, 0);
     if (at == NOT_FOUND) return 0;
     i32 count = 1;

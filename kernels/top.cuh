@@ -252,9 +252,11 @@ WF_DEVICE void top_rank_body(const TopRank& p) {
 
 }  // namespace wf
 
-#define WF_TOP_ENTRIES                                                                                          \
-    WF_KERNEL_BOUNDS(wf::TOP_THREADS, 1, top_histogram, wf::TopHistogram) { wf::top_histogram_body(p); }        \
+#define WF_TOP_ENTRIES                                                                                      \
+    WF_KERNEL_BOUNDS(wf::TOP_THREADS, 1, top_histogram, wf::TopHistogram) { wf::top_histogram_body(p); }    \
+    WF_KERNEL_BOUNDS(wf::TOP_SELECT_THREADS, 1, top_select, wf::TopSelect) { wf::top_select_body(p); }
+
+#define WF_TOP_SAMPLE_ENTRIES                                                                                   \
     WF_KERNEL_BOUNDS(wf::TOP_SAMPLE_THREADS, 1, top_threshold, wf::TopThreshold) { wf::top_threshold_body(p); } \
     WF_KERNEL_BOUNDS(wf::TOP_APPEND_THREADS, 1, top_append, wf::TopAppend) { wf::top_append_body(p); }          \
-    WF_KERNEL_BOUNDS(wf::TOP_RANK_THREADS, 1, top_rank, wf::TopRank) { wf::top_rank_body(p); }                  \
-    WF_KERNEL_BOUNDS(wf::TOP_SELECT_THREADS, 1, top_select, wf::TopSelect) { wf::top_select_body(p); }
+    WF_KERNEL_BOUNDS(wf::TOP_RANK_THREADS, 1, top_rank, wf::TopRank) { wf::top_rank_body(p); }

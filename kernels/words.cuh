@@ -91,7 +91,8 @@ WF_DEVICE view words_character(i64 code) {
     if (c < 0x80) return view{1, c, 0};
     if (c < 0x800) return view{2, (0xc0 | c >> 6) | (0x80 | (c & 0x3f)) << 8, 0};
     if (c < 0x10000) return view{3, (0xe0 | c >> 12) | (0x80 | (c >> 6 & 0x3f)) << 8 | (0x80 | (c & 0x3f)) << 16, 0};
-    return view{4, (0xf0 | (c >> 18 & 7)) | (0x80 | (c >> 12 & 0x3f)) << 8 | (0x80 | (c >> 6 & 0x3f)) << 16 | (0x80 | (c & 0x3f)) << 24, 0};
+    u32 tail = (0x80 | (c >> 6 & 0x3f)) << 16 | (0x80 | (c & 0x3f)) << 24;
+    return view{4, (0xf0 | (c >> 18 & 7)) | (0x80 | (c >> 12 & 0x3f)) << 8 | tail, 0};
 }
 
 // Most characters of the shorter string in `words_distance`.

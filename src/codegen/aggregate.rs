@@ -27,7 +27,7 @@ use super::emit::Emitter;
 use super::flow::{Flow, Source};
 use super::generator::{Generator, Pass};
 use super::groups::{Accumulator, GroupKeys, GroupSlots, Occupancy};
-use super::kernel::{Control, Generated, Retry, THREADS, items_for, most_shared};
+use super::kernel::{Control, Generated, Retry, THREADS, items_for, items_in_time, most_shared};
 use super::keys::{KeyLayout, NullKeys};
 use super::spread::Rows;
 use crate::column::Relation;
@@ -411,10 +411,10 @@ fn attempt(
     // accumulators take more registers than so many threads have.
     let cell_threads = if shape.feeds.len() <= MOST_FEEDS { LARGE_BLOCK } else { LARGE_BLOCK / 2 };
     let items = match sink {
-        Sink::Cells { .. } | Sink::HashCells { .. } => items_for(prepared.eager_bytes).min(4),
+        Sink::Cells { .. } | Sink::HashCells { .. } => items_for(prepared.eager_bytes, statements.len()).min(4),
         // Next to nothing is done for a row: what counts is how much is on its way.
-        Sink::Registers if prepared.eager_bytes <= 8 => MOST_ITEMS,
-        _ => items_for(prepared.eager_bytes),
+        Sink::Registers if prepared.eager_bytes <= 8 => items_in_time(MOST_ITEMS, statements.len()),
+        _ => items_for(prepared.eager_bytes, statements.len()),
     };
     let kernel = Kernel {
         feeds: &shape.feeds,
@@ -454,7 +454,7 @@ fn attempt(
                 _ => {
                     let slot = match &occupancy {
                         Occupancy::Hashed(_) => format!(
-                            "slot = hash_insert({found}, {mask}, {key});\n{}\n",
+                            "slot = hash_slot({found}, {mask}, {key});\n{}\n",
                             kernel.flag("slot == HASH_NONE", Retry::TABLE_FULL)
                         ),
                         _ => format!("slot = {key};\n"),

@@ -45,9 +45,10 @@ pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) ->
     out.line(format_args!("if (!({})) atomicOr((u32*)({pointer} + 1), {}u);", same.join(" && "), Retry::COLLISION));
     let row_count = generator.params.word("u64", rows);
     let prepared = generator.finish(device, &pointer)?;
-    let items = items_for(prepared.eager_bytes);
+    let statements = out.take();
+    let items = items_for(prepared.eager_bytes, statements.len());
     let head = format!("const u64 rows = {row_count};\n");
-    let body = striding_body(&head, items, &prepared.prologue, &out.take());
+    let body = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));
     Generated::new(device, "group_verify", &prepared, &body)?.fill(device, tiles, 0)?;
     Ok(control.read()?.0.has(Retry::COLLISION))

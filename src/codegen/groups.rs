@@ -303,7 +303,7 @@ pub(crate) fn decimal_average(sum: &str, count: &str, power: u32, out: &mut Emit
     let scaled = out.let_("i128", format_args!("(i128)((u128){sum} * (u128){scale})"));
     let some = out.let_("bool", format_args!("{count} != 0"));
     if power > 0 {
-        out.fail_if(format!("{some} && {scaled} / {scale} != {sum}"), Failure::Overflow);
+        out.fail_if(format!("{some} && divided<i128>({scaled}, {scale}) != {sum}"), Failure::Overflow);
     }
-    out.let_("i128", format_args!("{some} ? {scaled} / (i128){count} : (i128)0"))
+    out.let_("i128", format_args!("{some} ? divided<i128>({scaled}, (i128){count}) : (i128)0"))
 }

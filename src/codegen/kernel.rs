@@ -178,12 +178,25 @@ pub(crate) fn most_shared(device: &Device) -> u64 {
     u64::from(device.properties().shared_per_block).saturating_sub(RESERVED)
 }
 
-/// Rows of a thread per tile, so that the eager loads of one row × rows stay in registers.
-pub(crate) fn items_for(eager_bytes: usize) -> u32 {
-    match eager_bytes {
+/// Rows of a thread per tile, so that the eager loads of one row × rows stay in registers, and that rows of statements
+/// of so many characters compile in time.
+pub(crate) fn items_for(eager_bytes: usize, statements: usize) -> u32 {
+    let items = match eager_bytes {
         0..=24 => 8,
         25..=72 => 4,
         73..=144 => 2,
         _ => 1,
+    };
+    items_in_time(items, statements)
+}
+
+/// At most so many rows of a thread per tile: the loop over them is unrolled, and each has the statements for itself. Long ones
+/// wait for each other less than for memory, and take twice as long to compile for twice as many rows.
+pub(crate) fn items_in_time(most: u32, statements: usize) -> u32 {
+    const CHARACTERS: usize = 8192;
+    let mut items = most;
+    while items > 2 && items as usize * statements > CHARACTERS {
+        items /= 2;
     }
+    items
 }

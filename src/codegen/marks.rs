@@ -68,7 +68,7 @@ impl Marks {
         prepared.params.set(self.marks.1, &*marks);
         prepared.params.set(self.counts.1, &counts);
         prepared.params.set(self.begins.1, 0u64);
-        let items = items_for(prepared.eager_bytes);
+        let items = items_for(prepared.eager_bytes, decide.len());
         let (prologue, marks_name, counts_name) = (&prepared.prologue, &self.marks.0, &self.counts.0);
         let body = format!(
             "constexpr int ITEMS = {items};\n{head}\

@@ -12,7 +12,7 @@ use super::arena::Arena;
 use super::emit::Emitter;
 use super::flow::Flow;
 use super::generator::{Generator, Pass};
-use super::kernel::{Control, Generated, THREADS, items_for};
+use super::kernel::{Control, Generated, THREADS, items_for, items_in_time};
 use super::marks::Marks;
 use super::outputs::{allocate, finish, place, store};
 use super::value::Value;
@@ -20,10 +20,11 @@ use crate::column::Column;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 
-/// Rows a thread of the compacting kernel looks at, given the columns it writes: wide rows take registers. (16 rows were
+/// Rows a thread of the compacting kernel looks at, given the columns it writes (wide rows take registers) and its statements. (16 rows were
 /// slower on an H200: 0.95 against 0.84 ms at 100M rows of three columns, a tenth kept.)
-fn compact_items(columns: usize) -> u32 {
-    if columns <= 12 { 8 } else { 4 }
+fn compact_items(columns: usize, statements: usize) -> u32 {
+    // Ranks and the look-back take as long to compile as many statements.
+    items_in_time(if columns <= 12 { 8 } else { 4 }, 2 * statements)
 }
 
 /// What to do with dictionary codes in outputs.
@@ -111,7 +112,7 @@ pub(crate) fn materialize(
         loop {
             prepared.set_arena(device, operator, arena)?;
             let (tiles, body) = if compacting {
-                let items = compact_items(places.len());
+                let items = compact_items(places.len(), decide.len() + write.len() + stores.len());
                 let tiles = rows.div_ceil(u64::from(items * THREADS));
                 let states = Arc::new(device.alloc_zeroed(operator, tiles as usize * 8)?);
                 prepared.params.set(state_later, &*states);
@@ -119,9 +120,9 @@ pub(crate) fn materialize(
                 (tiles, compacting_body(&head, items, &pointer, &state, &prepared.prologue, &decide, &write, &stores))
             } else {
                 prepared.params.set(state_later, 0u64);
-                let items = items_for(prepared.eager_bytes);
-                let tiles = rows.div_ceil(u64::from(items * THREADS));
                 let write = format!("{write}const u64 at = row;\n{stores}");
+                let items = items_for(prepared.eager_bytes, write.len());
+                let tiles = rows.div_ceil(u64::from(items * THREADS));
                 (tiles, striding_body(&head, items, &prepared.prologue, &write))
             };
             let stem = if compacting { "compact" } else { "project" };
@@ -171,11 +172,11 @@ pub(crate) fn for_each(
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
     let mut prepared = generator.finish(device, &pointer)?;
-    let items = items_for(prepared.eager_bytes);
     let head = format!(
         "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
     );
     let statements = out.take();
+    let items = items_for(prepared.eager_bytes, statements.len());
     let text = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));
     let mut arena = Arena::guess(rows);

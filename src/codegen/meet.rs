@@ -183,7 +183,7 @@ impl Side {
             prologue: &prologue,
             statements: &self.statements,
             key: &self.key,
-            items: items_for(self.prepared.eager_bytes),
+            items: items_for(self.prepared.eager_bytes, self.statements.len()),
         };
         let step = if sampled { self.spread.first_step() } else { 1 };
         let records = self.spread.run(device, OPERATOR, &mut self.prepared, &self.names, &rows, step);

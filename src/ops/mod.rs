@@ -30,16 +30,10 @@ use crate::error::{Error, Result};
 
 /// Every translation unit of this module, for compiling ahead.
 pub(crate) fn sources() -> Vec<Source> {
-    let mut sources = vec![
-        scan::source(),
-        join::source(),
-        extent::source(),
-        gather::source(),
-        list::source(),
-        select::source(),
-        top::source(),
-        partition::source(),
-    ];
+    let mut sources =
+        vec![join::source(), extent::source(), gather::source(), list::source(), select::source(), partition::source()];
+    sources.extend(scan::sources());
+    sources.extend(top::sources());
     sources.extend(reduce::sources());
     sources.extend(sort::sources());
     sources.extend(segment::sources());

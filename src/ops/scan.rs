@@ -14,8 +14,19 @@ const SUMS_THREADS: u32 = 512;
 const SUMS_GROUP: u64 = 256;
 const SUMS_SHARED: u32 = (8192 + 2 * 512) * 8;
 
+/// What turns counts into offsets.
 pub(super) fn source() -> Source {
     Source::new("scan", "#include \"scan.cuh\"\nWF_SCAN_ENTRIES\n")
+}
+
+/// What adds values up, of which a query needs one type at most.
+fn inclusive_source(name: &str, added: &str) -> Source {
+    let text = format!("#include \"scan.cuh\"\nWF_SCAN_INCLUSIVE({name}, wf::{added})\n");
+    Source::new(format!("scan_inclusive_{name}"), text)
+}
+
+pub(super) fn sources() -> [Source; 3] {
+    [source(), inclusive_source("i64", "u64"), inclusive_source("f64", "f64")]
 }
 
 /// Where each row's part begins: `u64 × (n + 1)`, the last being the total. `counts` holds `u32 × n`.
@@ -34,12 +45,12 @@ pub(crate) fn exclusive_scan_u32_narrow(device: &Device, counts: &Buffer, n: u64
 
 /// Inclusive running sum of `i64 × rows`; wraps.
 pub(crate) fn inclusive_sum_i64(device: &Device, values: Slice<'_>, rows: u64) -> Result<Buffer> {
-    inclusive(device, "scan_inclusive_i64", values, rows)
+    inclusive(device, &inclusive_source("i64", "u64"), values, rows)
 }
 
 /// Inclusive running sum of `f64 × rows`. The additions are associated by position alone: same input, same bits.
 pub(crate) fn inclusive_sum_f64(device: &Device, values: Slice<'_>, rows: u64) -> Result<Buffer> {
-    inclusive(device, "scan_inclusive_f64", values, rows)
+    inclusive(device, &inclusive_source("f64", "f64"), values, rows)
 }
 
 fn exclusive(device: &Device, kernel: &str, counts: &Buffer, offsets: &Buffer, n: u64) -> Result<()> {
@@ -54,14 +65,15 @@ fn exclusive(device: &Device, kernel: &str, counts: &Buffer, offsets: &Buffer, n
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments) }
 }
 
-fn inclusive(device: &Device, kernel: &str, values: Slice<'_>, rows: u64) -> Result<Buffer> {
+fn inclusive(device: &Device, source: &Source, values: Slice<'_>, rows: u64) -> Result<Buffer> {
     assert!(values.len() as u64 >= rows * 8, "{rows} values");
     let sums = device.alloc(OPERATOR, rows as usize * 8)?;
     let tiles = tiles(rows, SUMS_TILE);
     let groups = tiles.div_ceil(SUMS_GROUP);
     // The ticket in the first 16 bytes, then the parts.
     let state = device.alloc_zeroed(OPERATOR, (1 + tiles + groups) as usize * 16)?;
-    let kernel = device.kernel(&source(), kernel)?;
+    // The only one in it, of the same name.
+    let kernel = device.kernel(source, &source.name)?;
     let arguments: [Argument; 6] =
         [values.into(), (&sums).into(), rows.into(), (&state).into(), state.slice(16).into(), tiles.into()];
     let grid = Grid { shared: SUMS_SHARED, ..grid(tiles, SUMS_THREADS) };

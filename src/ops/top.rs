@@ -25,8 +25,18 @@ const FEW: u64 = 1 << 16;
 /// Otherwise candidates may be this part of the rows; beyond, sorting everything costs about as much.
 const PART: u64 = 8;
 
-pub(super) fn source() -> Source {
+/// What decides by the keys' high bits.
+fn source() -> Source {
     Source::new("top", "#include \"top.cuh\"\nWF_TOP_ENTRIES\n")
+}
+
+/// What decides by a sample, which suffices for most.
+fn sample_source() -> Source {
+    Source::new("top_sample", "#include \"top.cuh\"\nWF_TOP_SAMPLE_ENTRIES\n")
+}
+
+pub(super) fn sources() -> [Source; 2] {
+    [source(), sample_source()]
 }
 
 /// The first `k` (or all) entries of the order by `key` and then `more` words, `u32 × min(k, rows)`; stable.
@@ -103,11 +113,11 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     let numbers = device.alloc(OPERATOR, capacity as usize * 4)?;
     let keys = device.alloc(OPERATOR, capacity as usize * 8)?;
     let [data, kind, flip, base] = key.arguments();
-    let kernel = device.kernel(&source(), "top_threshold")?;
+    let kernel = device.kernel(&sample_source(), "top_threshold")?;
     let arguments: [Argument; 7] = [data, kind, flip, base, rows.into(), rank.into(), (&words).into()];
     // SAFETY: TopThreshold { key: rows of its kind, at least SAMPLES; rank ≤ SAMPLES, since k ≤ rows / 64; one word }.
     unsafe { device.launch(&kernel, grid(1, SAMPLE_THREADS), &arguments)? };
-    let kernel = device.kernel(&source(), "top_append")?;
+    let kernel = device.kernel(&sample_source(), "top_append")?;
     let full = u64::from(device.full_grid(&kernel, APPEND_THREADS, 0)?);
     let kept = words.slice(8);
     let arguments: [Argument; 10] = [
@@ -132,7 +142,7 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
 /// The first `k` of the candidates, or of those of them that are `listed` (`u32 × count`).
 fn ranked(device: &Device, few: &Few, listed: Option<&Buffer>, count: u64, k: u64) -> Result<Buffer> {
     let out = device.alloc(OPERATOR, k as usize * 4)?;
-    let kernel = device.kernel(&source(), "top_rank")?;
+    let kernel = device.kernel(&sample_source(), "top_rank")?;
     let arguments: [Argument; 6] = [
         (&few.keys).into(),
         (&few.numbers).into(),

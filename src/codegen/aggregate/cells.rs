@@ -194,7 +194,7 @@ impl Cells {
                         Flush::Store => format!("{target}[to] = best;"),
                     };
                     text.push_str(&format!(
-                        "{{ u64 best = {empty};\nfor (u32 c = 0; c < COPIES; ++c) {{ const u64 x = extrema[{extremum} * stride + slot * COPIES + c];\n\
+                        "{{ u64 best = {empty};\n#pragma unroll 8\nfor (u32 c = 0; c < COPIES; ++c) {{ const u64 x = extrema[{extremum} * stride + slot * COPIES + c];\n\
                          if (x {better} best) best = x; }}\n{put} }}\n"
                     ));
                     extremum += 1;
@@ -211,7 +211,7 @@ impl Cells {
                         _ => format!("cell_read<{limbs}>"),
                     };
                     text.push_str(&format!(
-                        "{{ i128 sum = 0;\nfor (u32 c = 0; c < COPIES; ++c) sum += {read}(cells + {limb} * stride + slot * COPIES + c, stride);\n{put} }}\n"
+                        "{{ i128 sum = 0;\n#pragma unroll 8\nfor (u32 c = 0; c < COPIES; ++c) sum += {read}(cells + {limb} * stride + slot * COPIES + c, stride);\n{put} }}\n"
                     ));
                     limb += limbs;
                 }

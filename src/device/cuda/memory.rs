@@ -75,10 +75,10 @@ impl Memory {
 
     /// `Ok(None)` where memory is exhausted.
     pub(super) fn alloc(&self, stream: sys::CUstream, bytes: usize) -> Result<Option<u64>, Failed> {
-        let size = self.kept().size(bytes);
-        if let Some(address) = self.kept().take(size) {
-            return Ok(Some(address));
-        }
+        let size = match self.kept().take(bytes) {
+            Ok(address) => return Ok(Some(address)),
+            Err(size) => size,
+        };
         let mut address = 0;
         // SAFETY: live pool and stream; writes the address only.
         match unsafe { call!(cuMemAllocFromPoolAsync(&mut address, size, self.pool, stream)) } {
@@ -91,21 +91,19 @@ impl Memory {
     /// # Safety
     /// The address came from `alloc` for the same stream and bytes, and no work that is submitted later uses it.
     pub(super) unsafe fn free(&self, stream: sys::CUstream, address: u64, bytes: usize) -> Result<(), Failed> {
-        let size = self.kept().size(bytes);
-        if self.kept().put(size, address) {
+        if self.kept().put(bytes, address) {
             return Ok(());
         }
         // SAFETY: the caller's promise.
         unsafe { call!(cuMemFreeAsync(address, stream)) }
     }
 
-    /// Returns the blocks kept to the pool, as the stream passes this point.
+    /// Returns the blocks kept to the pool, as the stream passes this point: all that can be, whichever cannot.
     pub(super) fn release(&self, stream: sys::CUstream) -> Result<(), Failed> {
-        for address in self.kept().drain() {
-            // SAFETY: an allocation of this pool that nobody holds.
-            unsafe { call!(cuMemFreeAsync(address, stream))? };
-        }
-        Ok(())
+        let blocks = self.kept().drain();
+        // SAFETY: an allocation of this pool that nobody holds.
+        let free = |address| unsafe { call!(cuMemFreeAsync(address, stream)) };
+        blocks.into_iter().map(free).fold(Ok(()), Result::and)
     }
 
     /// Returns to the device what of the pool is not in use.
@@ -148,14 +146,17 @@ impl Kept {
         bytes.next_multiple_of(eighth.max(ALIGNMENT))
     }
 
-    fn take(&mut self, size: usize) -> Option<u64> {
-        let address = self.blocks.get_mut(&size)?.pop()?;
+    /// A block for so many bytes, or else the size that one would have.
+    fn take(&mut self, bytes: usize) -> Result<u64, usize> {
+        let size = self.size(bytes);
+        let address = self.blocks.get_mut(&size).and_then(Vec::pop).ok_or(size)?;
         self.bytes -= size as u64;
-        Some(address)
+        Ok(address)
     }
 
-    /// Whether the block is kept.
-    fn put(&mut self, size: usize, address: u64) -> bool {
+    /// Whether the block, which was for so many bytes, is kept.
+    fn put(&mut self, bytes: usize, address: u64) -> bool {
+        let size = self.size(bytes);
         let kept = size <= LARGEST && self.bytes + size as u64 <= self.most;
         if kept {
             self.blocks.entry(size).or_default().push(address);
@@ -190,14 +191,14 @@ mod tests {
     #[test]
     fn blocks_are_given_out_again_by_size_and_no_more_are_kept_than_the_share() {
         let mut kept = Kept::up_to(1024);
-        assert_eq!(kept.take(256), None);
-        assert!(kept.put(256, 1) && kept.put(512, 2) && kept.put(256, 3));
+        assert_eq!(kept.take(250), Err(256));
+        assert!(kept.put(256, 1) && kept.put(500, 2) && kept.put(200, 3));
         assert!(!kept.put(256, 4), "beyond the share");
-        assert_eq!((kept.take(256), kept.bytes), (Some(3), 768));
-        assert_eq!(kept.take(1024), None);
+        assert_eq!((kept.take(256), kept.bytes), (Ok(3), 768));
+        assert_eq!(kept.take(1024), Err(1024));
         let mut rest = kept.drain();
         rest.sort_unstable();
-        assert_eq!((rest, kept.bytes, kept.take(512)), (vec![1, 2], 0, None));
+        assert_eq!((rest, kept.bytes, kept.take(512)), (vec![1, 2], 0, Err(512)));
         assert!(!Kept::up_to(1 << 40).put(LARGEST + 256, 5));
         assert!(!Kept::up_to(0).put(256, 5));
     }
