@@ -136,6 +136,15 @@ impl Emitter {
         self.guards.pop();
     }
 
+    /// Takes all guards out of force, for what is computed whoever asks for it; [`Emitter::restore_guards`] ends that.
+    pub(crate) fn lift_guards(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.guards)
+    }
+
+    pub(crate) fn restore_guards(&mut self, guards: Vec<String>) {
+        self.guards = guards;
+    }
+
     /// The conjunction of the guards in force, if any.
     pub(crate) fn guarded(&self) -> Option<String> {
         (!self.guards.is_empty()).then(|| self.guards.join(" && "))

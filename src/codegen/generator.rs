@@ -226,8 +226,11 @@ impl<'a> Generator<'a> {
                 Source::Groups(groups) => groups.clone().emit_output(at, self, out)?,
             },
             LevelKind::Project(exprs) => {
-                let expr = exprs[at].clone();
-                self.expr_at(level - 1, &expr, out)?
+                // The first to ask may do so for some rows only; others find the value known.
+                let guards = out.lift_guards();
+                let value = self.expr_at(level - 1, &exprs[at], out);
+                out.restore_guards(guards);
+                value?
             }
             LevelKind::Probe { probe, row, present, before } => match probe.column(at, before) {
                 SideColumn::Build(column) => match probe.key_of(column).cloned() {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
-use datafusion::logical_expr::{Expr, ExprSchemable, SortExpr, cast, lit, when};
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, SortExpr, cast, lit, when};
 use datafusion::prelude::{col, sqrt};
 
 pub(super) use self::middle::Middle;
@@ -139,14 +139,16 @@ impl Runner {
         let calls = (calls.iter())
             .map(|call| match call {
                 DeviceAggregate::Fused(call) => DeviceAggregate::Fused(AggregateCall {
-                    arg: call.arg.as_ref().map(&mut column),
+                    arg: call.arg.as_ref().map(|arg| column(&where_counted(arg, &call.filter))),
                     filter: call.filter.as_ref().map(&mut column),
                     ..call.clone()
                 }),
                 DeviceAggregate::Regrouped(call) => DeviceAggregate::Regrouped(RegroupedCall {
-                    args: call.args.iter().map(&mut column).collect(),
+                    args: call.args.iter().map(|arg| column(&where_counted(arg, &call.filter))).collect(),
                     filter: call.filter.as_ref().map(&mut column),
-                    order: (call.order.iter()).map(|key| SortExpr { expr: column(&key.expr), ..key.clone() }).collect(),
+                    order: (call.order.iter())
+                        .map(|key| SortExpr { expr: column(&where_counted(&key.expr, &call.filter)), ..key.clone() })
+                        .collect(),
                     ..call.clone()
                 }),
             })
@@ -450,6 +452,17 @@ fn with_slots(flow: &Flow, slots: &Arc<Buffer>, count: u64) -> Result<Flow> {
 pub(super) fn named(columns: Vec<(String, DataType)>) -> Result<DFSchemaRef> {
     let fields: Vec<_> = columns.into_iter().map(|(name, dtype)| Field::new(name, dtype, true)).collect();
     Ok(Arc::new(DFSchema::from_unqualified_fields(fields.into(), HashMap::new())?))
+}
+
+/// What a call with this filter looks at, computed for the rows that pass alone: others must not fail.
+fn where_counted(expr: &Expr, filter: &Option<Expr>) -> Expr {
+    match filter {
+        Some(filter) if !matches!(expr, Expr::Column(_) | Expr::Literal(..)) => {
+            let when_then = vec![(Box::new(filter.clone()), Box::new(expr.clone()))];
+            Expr::Case(Case { expr: None, when_then_expr: when_then, else_expr: None })
+        }
+        _ => expr.clone(),
+    }
 }
 
 /// The argument where the call's filter holds, else null.

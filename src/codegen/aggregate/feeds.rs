@@ -50,8 +50,13 @@ pub(super) fn shape(
     let flow = generator.flow();
     let maybe_none = rows == 0 || flow.drops_rows() || !matches!(flow.source, Source::Relation(_));
     for (position, call) in calls.iter().enumerate() {
-        let value = call.arg.as_ref().map(|arg| generator.expr(arg, out)).transpose()?;
-        let filter = call.filter.as_ref().map(|f| generator.expr(f, out)).transpose()?.map(|f| f.truth());
+        let filter = call.filter.as_ref().map(|f| generator.expr(f, out)).transpose()?;
+        let filter = filter.map(|f| out.let_("bool", f.truth()));
+        // Rows that FILTER leaves out do not fail.
+        filter.iter().for_each(|filter| out.guard(filter));
+        let value = call.arg.as_ref().map(|arg| generator.expr(arg, out)).transpose();
+        filter.iter().for_each(|_| out.unguard());
+        let value = value?;
         let valid = match (value.as_ref().and_then(|v| v.valid.clone()), filter) {
             (None, None) => None,
             (Some(one), None) | (None, Some(one)) => Some(one),
