@@ -177,8 +177,8 @@ struct Span {
 }
 
 impl HostCharacters {
-    /// Downloads the characters of all long strings among the views: a buffer whole where that is cheaper than
-    /// downloading the parts of it that are pointed to.
+    /// Downloads the characters of all long strings among the views: of a buffer all from the first to the last where that is
+    /// cheaper than downloading the parts of it that are pointed to.
     fn fetch(characters: &[Arc<Buffer>], views: &[u128]) -> Result<Self> {
         let buffers: BTreeMap<u64, &Buffer> = characters.iter().map(|buffer| (buffer.address(), &**buffer)).collect();
         let mut wanted: Vec<Wanted> = buffers.into_values().map(Wanted::none_of).collect();
@@ -218,15 +218,18 @@ impl HostCharacters {
 /// What is wanted of one character buffer.
 struct Wanted<'a> {
     buffer: &'a Buffer,
-    /// The strings; no more are noted once they are so many that the buffer is downloaded whole.
+    /// The strings; no more are noted once they are so many that all between the first and the last is downloaded.
     strings: Vec<LongString>,
     bytes: u64,
     whole: bool,
+    /// Where the first begins and the last ends: memory for characters may have room beyond.
+    begin: u64,
+    end: u64,
 }
 
 impl<'a> Wanted<'a> {
     fn none_of(buffer: &'a Buffer) -> Self {
-        Wanted { buffer, strings: Vec::new(), bytes: 0, whole: false }
+        Wanted { buffer, strings: Vec::new(), bytes: 0, whole: false, begin: u64::MAX, end: 0 }
     }
 
     fn has(&self, long: LongString) -> bool {
@@ -235,6 +238,8 @@ impl<'a> Wanted<'a> {
     }
 
     fn add(&mut self, long: LongString) {
+        self.begin = self.begin.min(long.address);
+        self.end = self.end.max(long.end());
         if self.whole {
             return;
         }
@@ -248,7 +253,7 @@ impl<'a> Wanted<'a> {
     /// Downloads what is wanted.
     fn fetch(&mut self, spans: &mut Vec<Span>) -> Result<()> {
         if self.whole {
-            return self.download(self.buffer.address(), self.buffer.address() + self.buffer.len() as u64, spans);
+            return self.download(self.begin, self.end, spans);
         }
         self.strings.sort_unstable();
         gather(&self.strings, DOWNLOAD_COST, SPAN_LIMIT)
