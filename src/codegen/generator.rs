@@ -220,18 +220,22 @@ impl<'a> Generator<'a> {
         if let Some(known) = self.levels[level].known.get(&at) {
             return Ok(known.clone());
         }
-        let value = match self.levels[level].kind.clone() {
+        // The first to ask may do so for some rows only; others find the value known.
+        let guards = out.lift_guards();
+        let value = self.value_anew(level, at, out);
+        out.restore_guards(guards);
+        let value = value?;
+        self.levels[level].known.insert(at, value.clone());
+        Ok(value)
+    }
+
+    fn value_anew(&mut self, level: usize, at: usize, out: &mut Emitter) -> Result<Value> {
+        Ok(match self.levels[level].kind.clone() {
             LevelKind::Source => match &self.flow.source {
                 Source::Relation(relation) => self.load(relation, at, "row", true, out),
                 Source::Groups(groups) => groups.clone().emit_output(at, self, out)?,
             },
-            LevelKind::Project(exprs) => {
-                // The first to ask may do so for some rows only; others find the value known.
-                let guards = out.lift_guards();
-                let value = self.expr_at(level - 1, &exprs[at], out);
-                out.restore_guards(guards);
-                value?
-            }
+            LevelKind::Project(exprs) => self.expr_at(level - 1, &exprs[at], out)?,
             LevelKind::Probe { probe, row, present, before } => match probe.column(at, before) {
                 SideColumn::Build(column) => match probe.key_of(column).cloned() {
                     Some(key) => {
@@ -250,9 +254,7 @@ impl<'a> Generator<'a> {
                 Value::new(DataType::Boolean, Repr::Bool, matched, None)
             }
             LevelKind::Mark { .. } => self.value(level - 1, at, out)?,
-        };
-        self.levels[level].known.insert(at, value.clone());
-        Ok(value)
+        })
     }
 
     /// Emits the load of a relation's column at a row.
