@@ -388,12 +388,12 @@ impl<'a> Generator<'a> {
         self.another_kernel = true;
     }
 
-    /// Whether expressions so far make strings, which need an arena.
     /// Says that statements take memory for characters from `arena`.
     pub(crate) fn make_text(&mut self) {
         self.makes_text = true;
     }
 
+    /// Whether expressions so far make strings, which need an arena.
     pub(crate) fn makes_text(&self) -> bool {
         self.makes_text
     }

@@ -20,8 +20,8 @@ use crate::column::Column;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 
-/// Rows a thread of the compacting kernel looks at, given the columns it writes (wide rows take registers) and its statements. (16 rows were
-/// slower on an H200: 0.95 against 0.84 ms at 100M rows of three columns, a tenth kept.)
+/// Rows a thread of the compacting kernel looks at, given the columns it writes (wide rows take registers) and its statements.
+/// (16 rows were slower on an H200: 0.95 against 0.84 ms at 100M rows of three columns, a tenth kept.)
 fn compact_items(columns: usize, statements: usize) -> u32 {
     // Ranks and the look-back take as long to compile as many statements.
     items_in_time(if columns <= 12 { 8 } else { 4 }, 2 * statements)

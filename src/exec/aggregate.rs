@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, lit, when};
+use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, lit};
 use datafusion::prelude::col;
 
+use super::regroup::filtered;
 use super::run::Runner;
 use crate::codegen::{
     Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, Manner, NullsPlace, OrderedFeed, Partial,
@@ -115,13 +116,8 @@ impl Runner {
         let mut plain = vec![];
         for call in calls {
             let arg = match (&call.arg, &call.filter) {
-                (None, None) => None,
                 (arg, None) => arg.clone(),
-                (arg, Some(filter)) => {
-                    let arg = arg.clone().unwrap_or(lit(1i64));
-                    let null = Expr::Literal(ScalarValue::try_from(&arg.get_type(&*schema)?)?, None);
-                    Some(when(filter.clone(), arg).otherwise(null)?)
-                }
+                (arg, filter) => Some(filtered(arg.as_ref().unwrap_or(&lit(1i64)), filter)),
             };
             let arg = arg.map(|arg| {
                 exprs.push(arg);

@@ -210,7 +210,7 @@ impl Runner {
 
     /// Groups by slot and value, then aggregates those groups by slot.
     fn of_distinct(&self, rows: &Grouped, kind: AggregateKind, call: &RegroupedCall) -> Result<BySlot> {
-        let arg = filtered(&call.args[0], call, rows.flow.schema())?;
+        let arg = filtered(&call.args[0], &call.filter);
         let of = arg.get_type(&**rows.flow.schema())?;
         let mut keys = rows.keys();
         keys.push(arg);
@@ -223,12 +223,11 @@ impl Runner {
     /// Sums the products of deviations from the means, as `xx`, `xy` and `yy` over `n` rows, and finishes with `value`.
     fn of_deviations(&self, rows: &Grouped, call: &RegroupedCall, value: Expr) -> Result<BySlot> {
         const F64: DataType = DataType::Float64;
-        let schema = rows.flow.schema();
         let (x, y) = match call.args.as_slice() {
-            [x] => (filtered(x, call, schema)?, None),
+            [x] => (filtered(x, &call.filter), None),
             [x, y] => {
                 // Only rows in which both are known count.
-                let (x, y) = (filtered(x, call, schema)?, filtered(y, call, schema)?);
+                let (x, y) = (filtered(x, &call.filter), filtered(y, &call.filter));
                 let null = Expr::Literal(ScalarValue::Float64(None), None);
                 let both =
                     |of: &Expr, other: &Expr| when(other.clone().is_not_null(), of.clone()).otherwise(null.clone());
@@ -456,20 +455,17 @@ pub(super) fn named(columns: Vec<(String, DataType)>) -> Result<DFSchemaRef> {
 
 /// What a call with this filter looks at, computed for the rows that pass alone: others must not fail.
 fn where_counted(expr: &Expr, filter: &Option<Expr>) -> Expr {
-    match filter {
-        Some(filter) if !matches!(expr, Expr::Column(_) | Expr::Literal(..)) => {
-            let when_then = vec![(Box::new(filter.clone()), Box::new(expr.clone()))];
-            Expr::Case(Case { expr: None, when_then_expr: when_then, else_expr: None })
-        }
-        _ => expr.clone(),
+    match expr {
+        Expr::Column(_) | Expr::Literal(..) => expr.clone(),
+        _ => filtered(expr, filter),
     }
 }
 
-/// The argument where the call's filter holds, else null.
-fn filtered(arg: &Expr, call: &RegroupedCall, schema: &DFSchemaRef) -> Result<Expr> {
-    let Some(filter) = &call.filter else { return Ok(arg.clone()) };
-    let null = Expr::Literal(ScalarValue::try_from(&arg.get_type(&**schema)?)?, None);
-    Ok(when(filter.clone(), arg.clone()).otherwise(null)?)
+/// The argument where the filter holds, else null.
+pub(super) fn filtered(arg: &Expr, filter: &Option<Expr>) -> Expr {
+    let Some(filter) = filter else { return arg.clone() };
+    let when_then_expr = vec![(Box::new(filter.clone()), Box::new(arg.clone()))];
+    Expr::Case(Case { expr: None, when_then_expr, else_expr: None })
 }
 
 /// A bound on the magnitude of all arguments, which are columns.
