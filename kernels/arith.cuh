@@ -78,12 +78,12 @@ WF_DEVICE f64 fadd(f64 a, f64 b) { return __dadd_rn(a, b); }
 WF_DEVICE f64 fsub(f64 a, f64 b) { return __dsub_rn(a, b); }
 WF_DEVICE f64 fmul(f64 a, f64 b) { return __dmul_rn(a, b); }
 WF_DEVICE f64 fdiv(f64 a, f64 b) { return __ddiv_rn(a, b); }
-WF_DEVICE f64 frem(f64 a, f64 b) { return fmod(a, b); }
+WF_CALLED f64 frem(f64 a, f64 b) { return fmod(a, b); }
 WF_DEVICE f32 fadd(f32 a, f32 b) { return __fadd_rn(a, b); }
 WF_DEVICE f32 fsub(f32 a, f32 b) { return __fsub_rn(a, b); }
 WF_DEVICE f32 fmul(f32 a, f32 b) { return __fmul_rn(a, b); }
 WF_DEVICE f32 fdiv(f32 a, f32 b) { return __fdiv_rn(a, b); }
-WF_DEVICE f32 frem(f32 a, f32 b) { return fmodf(a, b); }
+WF_CALLED f32 frem(f32 a, f32 b) { return fmodf(a, b); }
 
 // An integer whose order is IEEE's total order of floats: -NaN < -inf < -0 < 0 < inf < NaN.
 WF_DEVICE i64 total_order(f64 value) {

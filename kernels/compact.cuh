@@ -53,6 +53,7 @@ WF_DEVICE T block_scan(T value, T& total) {
     __syncthreads();  // the warps' sums are there
     T before = T(0);
     total = T(0);
+#pragma unroll 8
     for (u32 w = 0; w < WARPS; ++w) {
         T sum = sums[w];
         if (w < warp) before += sum;

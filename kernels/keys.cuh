@@ -9,16 +9,17 @@ namespace wf {
 // The 8 bytes from `at` on as one number, first byte highest, zeros behind the end: numbers order as bytes do.
 //
 //   "abcdefghij"   view_word(v, 0) = 'abcdefgh'   view_word(v, 8) = 'ij' 0 0 0 0 0 0
-WF_DEVICE u64 view_word(const view& v, u32 at) {
+WF_DEVICE u64 word_of_view(const view& v, u32 at) {
     u64 word = 0;
     for (u32 i = 0; i < 8; ++i) word = word << 8 | (at + i < v.length ? u64(byte_at(v, at + i)) : u64(0));
     return word;
 }
+WF_CALLED u64 view_word(view v, u32 at) { return word_of_view(v, at); }
 
 // Equal strings hash alike, wherever their characters lie.
 WF_CALLED u64 hash_view(u64 seed, view v) {
     u64 hash = hash_combine(seed, v.length);
-    for (u32 at = 0; at < v.length; at += 8) hash = hash_combine(hash, view_word(v, at));
+    for (u32 at = 0; at < v.length; at += 8) hash = hash_combine(hash, word_of_view(v, at));
     return hash;
 }
 

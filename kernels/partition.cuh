@@ -104,11 +104,13 @@ WF_DEVICE u32 partition_reserve(u32* counts, u64* bases, u32 parts, u64* cursors
     const u32 each = divide_up(parts, THREADS);
     const u32 first = threadIdx.x * each;
     u32 own = 0;
+#pragma unroll 1
     for (u32 i = 0; i < each; ++i) {
         if (first + i < parts) own += counts[first + i];
     }
     u32 total;
     u32 at = block_scan<THREADS, u32>(own, total);
+#pragma unroll 1
     for (u32 i = 0; i < each; ++i) {
         const u32 part = first + i;
         const u32 count = part < parts ? counts[part] : 0;

@@ -28,6 +28,7 @@ WF_DEVICE u32 tile_ranks(u32 keep, u32 (&rank)[ITEMS]) {
     __syncthreads();  // all counts are there
     if (warp == 0) {
         u32 before = 0;
+#pragma unroll 1
         for (u32 i = 0; i < COUNTS; i += 32) {
             const u32 count = i + lane < COUNTS ? counts[i + lane] : 0;
             u32 sum = count;
@@ -117,6 +118,7 @@ WF_DEVICE T block_reduce(T value, Op op) {
     WF_SHARED_ARRAY(T, values, THREADS);
     values[threadIdx.x] = value;
     __syncthreads();  // all values are there
+#pragma unroll 1
     for (u32 step = THREADS / 2; step != 0; step /= 2) {
         if (threadIdx.x < step) values[threadIdx.x] = op(values[threadIdx.x], values[threadIdx.x + step]);
         __syncthreads();  // this level is done

@@ -81,7 +81,7 @@ struct counting_writer {
     }
 };
 
-WF_DEVICE view concatenated(const text_arena& arena, const view& a, const view& b) {
+WF_CALLED view concatenated(text_arena arena, view a, view b) {
     if (b.length == 0) return a;
     if (a.length == 0) return b;
     text_writer text(arena, (u64)a.length + b.length);
@@ -96,13 +96,13 @@ WF_DEVICE bool is_ascii(const view& v) {
     return true;
 }
 
-WF_DEVICE view lower_ascii(const text_arena& arena, const view& v) {
+WF_CALLED view lower_ascii(text_arena arena, view v) {
     text_writer text(arena, v.length);
     for (u32 i = 0; i < v.length; i++) text.put(lowered(byte_at(v, i)));
     return text.out;
 }
 
-WF_DEVICE view upper_ascii(const text_arena& arena, const view& v) {
+WF_CALLED view upper_ascii(text_arena arena, view v) {
     text_writer text(arena, v.length);
     for (u32 i = 0; i < v.length; i++) {
         u8 byte = byte_at(v, i);
@@ -112,7 +112,7 @@ WF_DEVICE view upper_ascii(const text_arena& arena, const view& v) {
 }
 
 // Character by character from the end.
-WF_DEVICE view reversed(const text_arena& arena, const view& v) {
+WF_CALLED view reversed(text_arena arena, view v) {
     text_writer text(arena, v.length);
     for (u32 end = v.length; end > 0;) {
         u32 begin = end - 1;
@@ -123,7 +123,7 @@ WF_DEVICE view reversed(const text_arena& arena, const view& v) {
     return text.out;
 }
 
-WF_DEVICE view repeated(const text_arena& arena, const view& v, i64 count) {
+WF_CALLED view repeated(text_arena arena, view v, i64 count) {
     if (count <= 0 || v.length == 0) return view{0, 0, 0};
     // More than fit anyway, and the product must not wrap.
     u64 length = (u64)count > LONGEST_TEXT ? LONGEST_TEXT + 1 : (u64)count * v.length;
@@ -133,7 +133,7 @@ WF_DEVICE view repeated(const text_arena& arena, const view& v, i64 count) {
 }
 
 // Every `from` replaced by `to`, from the left; an empty one occurs nowhere.
-WF_DEVICE view replaced(const text_arena& arena, const view& v, const view& from, const view& to) {
+WF_CALLED view replaced(text_arena arena, view v, view from, view to) {
     if (from.length == 0) return v;
     u64 length = v.length;
     bool some = false;
@@ -154,7 +154,7 @@ WF_DEVICE view replaced(const text_arena& arena, const view& v, const view& from
 }
 
 // Filled up to `count` characters, before or behind, by those of `fill` again and again; longer ones are cut.
-WF_DEVICE view padded(const text_arena& arena, const view& v, i64 count, const view& fill, bool before) {
+WF_CALLED view padded(text_arena arena, view v, i64 count, view fill, bool before) {
     if (count <= 0) return view{0, 0, 0};
     u32 cut = skip_characters(v, 0, (u64)count);
     u64 have = character_count(slice(v, 0, cut));

@@ -47,7 +47,7 @@ WF_DEVICE i32 days_in_month(i32 year, i32 month) {
 }
 
 // The same day of a month before or after, or that month's last day.
-WF_DEVICE i32 add_months(i32 days, i32 months) {
+WF_CALLED i32 add_months(i32 days, i32 months) {
     civil date = civil_of(days);
     i64 counted = (i64)date.year * 12 + (date.month - 1) + months;
     i32 year = (i32)floor_quotient<i64>(counted, 12);

@@ -23,11 +23,12 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::arena::Arena;
+use super::effort::{Effort, items_for, items_in_time};
 use super::emit::Emitter;
 use super::flow::{Flow, Source};
 use super::generator::{Generator, Pass};
 use super::groups::{Accumulator, GroupKeys, GroupSlots, Occupancy};
-use super::kernel::{Control, Generated, Retry, THREADS, items_for, items_in_time, most_shared};
+use super::kernel::{Control, Generated, Retry, THREADS, most_shared};
 use super::keys::{KeyLayout, NullKeys};
 use super::spread::Rows;
 use crate::column::Relation;
@@ -410,11 +411,14 @@ fn attempt(
     // Cells make long dependent chains of few registers: many threads hide them better than many rows of each. Many
     // accumulators take more registers than so many threads have.
     let cell_threads = if shape.feeds.len() <= MOST_FEEDS { LARGE_BLOCK } else { LARGE_BLOCK / 2 };
+    let effort = Effort::of(&statements);
     let items = match sink {
-        Sink::Cells { .. } | Sink::HashCells { .. } => items_for(prepared.eager_bytes, statements.len()).min(4),
+        Sink::Cells { .. } | Sink::HashCells { .. } => items_for(prepared.eager_bytes, effort).min(4),
         // Next to nothing is done for a row: what counts is how much is on its way.
-        Sink::Registers if prepared.eager_bytes <= 8 => items_in_time(MOST_ITEMS, statements.len()),
-        _ => items_for(prepared.eager_bytes, statements.len()),
+        Sink::Registers if prepared.eager_bytes <= 8 => items_in_time(MOST_ITEMS, effort),
+        // A slot is found and added to for one row after another, however many there are.
+        Sink::Atomics => items_for(prepared.eager_bytes, effort + Effort::characters(300 * shape.feeds.len())).min(4),
+        _ => items_for(prepared.eager_bytes, effort),
     };
     let kernel = Kernel {
         feeds: &shape.feeds,

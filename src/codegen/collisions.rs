@@ -1,11 +1,12 @@
 //! Confirms groups that a hash put together: every row's keys must equal those of its group's first row.
 
 use super::aggregate::Partial;
+use super::effort::{Effort, items_for};
 use super::emit::Emitter;
 use super::flow::{Flow, Source};
 use super::generator::{Generator, Pass};
 use super::groups::{GroupKeys, Occupancy};
-use super::kernel::{Control, Generated, Retry, THREADS, items_for};
+use super::kernel::{Control, Generated, Retry, THREADS};
 use super::keys::emit_same;
 use super::materialize::striding_body;
 use crate::device::Device;
@@ -46,7 +47,7 @@ pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) ->
     let row_count = generator.params.word("u64", rows);
     let prepared = generator.finish(device, &pointer)?;
     let statements = out.take();
-    let items = items_for(prepared.eager_bytes, statements.len());
+    let items = items_for(prepared.eager_bytes, Effort::of(&statements));
     let head = format!("const u64 rows = {row_count};\n");
     let body = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));

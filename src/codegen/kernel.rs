@@ -13,11 +13,13 @@ use crate::error::Result;
 pub(crate) const THREADS: u32 = 256;
 
 /// Families of device code that a generated kernel may need, in order of inclusion.
-const INCLUDES: [&str; 8] =
-    ["prelude.cuh", "arith.cuh", "decimal.cuh", "text.cuh", "time.cuh", "pipeline.cuh", "keys.cuh", "compact.cuh"];
+const INCLUDES: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cuh", "pipeline.cuh"];
 
-/// Families that few kernels need, with what the names of their functions begin with.
-const RARE_INCLUDES: [(&str, &str); 14] = [
+/// Families that not all kernels need, with a part of each text that names something of theirs.
+const RARE_INCLUDES: [(&str, &str); 17] = [
+    ("view", "text.cuh"),
+    ("view", "keys.cuh"),
+    ("sort_f", "keys.cuh"),
     ("list_", "list.cuh"),
     ("order_writer", "order_bytes.cuh"),
     ("partition_", "partition.cuh"),
@@ -34,9 +36,10 @@ const RARE_INCLUDES: [(&str, &str); 14] = [
     ("zone_", "zone.cuh"),
 ];
 
-/// The directives that bring what `body` calls.
-pub(super) fn includes(body: &str) -> String {
-    let rare = RARE_INCLUDES.iter().filter(|(name, _)| body.contains(name)).map(|(_, header)| header);
+/// The directives that bring what a kernel of these parameters calls.
+pub(super) fn includes(declarations: &str, body: &str) -> String {
+    let named = |name: &str| declarations.contains(name) || body.contains(name);
+    let rare = RARE_INCLUDES.iter().filter(|(name, _)| named(name)).map(|(_, header)| header);
     INCLUDES.iter().chain(rare).map(|header| format!("#include \"{header}\"\n")).collect()
 }
 
@@ -120,8 +123,8 @@ pub(crate) struct Generated {
 
 /// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
 pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, threads: u32) -> (Source, String) {
-    let includes = includes(body);
     let declarations = prepared.params.declarations();
+    let includes = includes(&declarations, body);
     let hash =
         Sha256::new().chain_update(declarations).chain_update(threads.to_le_bytes()).chain_update(body).finalize();
     let name = format!("{stem}_{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
@@ -176,27 +179,4 @@ const RESERVED: u64 = 4096;
 /// Dynamic shared memory that a block may ask for.
 pub(crate) fn most_shared(device: &Device) -> u64 {
     u64::from(device.properties().shared_per_block).saturating_sub(RESERVED)
-}
-
-/// Rows of a thread per tile, so that the eager loads of one row × rows stay in registers, and that rows of statements
-/// of so many characters compile in time.
-pub(crate) fn items_for(eager_bytes: usize, statements: usize) -> u32 {
-    let items = match eager_bytes {
-        0..=24 => 8,
-        25..=72 => 4,
-        73..=144 => 2,
-        _ => 1,
-    };
-    items_in_time(items, statements)
-}
-
-/// At most so many rows of a thread per tile: the loop over them is unrolled, and each has the statements for itself. Long ones
-/// wait for each other less than for memory, and take twice as long to compile for twice as many rows.
-pub(crate) fn items_in_time(most: u32, statements: usize) -> u32 {
-    const CHARACTERS: usize = 8192;
-    let mut items = most;
-    while items > 2 && items as usize * statements > CHARACTERS {
-        items /= 2;
-    }
-    items
 }

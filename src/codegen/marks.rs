@@ -12,8 +12,9 @@
 
 use std::sync::Arc;
 
+use super::effort::{Effort, items_for};
 use super::generator::{Generator, Prepared};
-use super::kernel::{Generated, THREADS, items_for};
+use super::kernel::{Generated, THREADS};
 use super::params::Later;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
@@ -68,7 +69,7 @@ impl Marks {
         prepared.params.set(self.marks.1, &*marks);
         prepared.params.set(self.counts.1, &counts);
         prepared.params.set(self.begins.1, 0u64);
-        let items = items_for(prepared.eager_bytes, decide.len());
+        let items = items_for(prepared.eager_bytes, Effort::of(decide));
         let (prologue, marks_name, counts_name) = (&prepared.prologue, &self.marks.0, &self.counts.0);
         let body = format!(
             "constexpr int ITEMS = {items};\n{head}\

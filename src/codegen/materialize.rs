@@ -9,10 +9,11 @@
 use std::sync::Arc;
 
 use super::arena::Arena;
+use super::effort::{Effort, items_for};
 use super::emit::Emitter;
 use super::flow::Flow;
 use super::generator::{Generator, Pass};
-use super::kernel::{Control, Generated, THREADS, items_for, items_in_time};
+use super::kernel::{Control, Generated, THREADS};
 use super::marks::Marks;
 use super::outputs::{allocate, finish, place, store};
 use super::value::Value;
@@ -20,11 +21,12 @@ use crate::column::Column;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 
-/// Rows a thread of the compacting kernel looks at, given the columns it writes (wide rows take registers) and its statements.
-/// (16 rows were slower on an H200: 0.95 against 0.84 ms at 100M rows of three columns, a tenth kept.)
-fn compact_items(columns: usize, statements: usize) -> u32 {
-    // Ranks and the look-back take as long to compile as many statements.
-    items_in_time(if columns <= 12 { 8 } else { 4 }, 2 * statements)
+/// Rows a thread of the compacting kernel looks at, given its statements. Every tile takes a ticket and looks back. On an H200
+/// three kernels over the slots of tables (queries 10, 21 and 18 of TPC-H at scale factor 10) took 1.56, 1.23 and 1.00 ms with
+/// 2 rows, 1.27, .89 and .76 with 4, 1.59 with 8 (the first), and 1.29, 1.19 and .86 with 4 in blocks of 512 threads.
+fn compact_items(effort: Effort) -> u32 {
+    const LONG: Effort = Effort::characters(4000);
+    if effort > LONG { 2 } else { 4 }
 }
 
 /// What to do with dictionary codes in outputs.
@@ -112,7 +114,7 @@ pub(crate) fn materialize(
         loop {
             prepared.set_arena(device, operator, arena)?;
             let (tiles, body) = if compacting {
-                let items = compact_items(places.len(), decide.len() + write.len() + stores.len());
+                let items = compact_items(Effort::of(&decide) + Effort::of(&write) + Effort::characters(stores.len()));
                 let tiles = rows.div_ceil(u64::from(items * THREADS));
                 let states = Arc::new(device.alloc_zeroed(operator, tiles as usize * 8)?);
                 prepared.params.set(state_later, &*states);
@@ -121,7 +123,7 @@ pub(crate) fn materialize(
             } else {
                 prepared.params.set(state_later, 0u64);
                 let write = format!("{write}const u64 at = row;\n{stores}");
-                let items = items_for(prepared.eager_bytes, write.len());
+                let items = items_for(prepared.eager_bytes, Effort::of(&write));
                 let tiles = rows.div_ceil(u64::from(items * THREADS));
                 (tiles, striding_body(&head, items, &prepared.prologue, &write))
             };
@@ -176,7 +178,7 @@ pub(crate) fn for_each(
         "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
     );
     let statements = out.take();
-    let items = items_for(prepared.eager_bytes, statements.len());
+    let items = items_for(prepared.eager_bytes, Effort::of(&statements));
     let text = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));
     let mut arena = Arena::guess(rows);

@@ -16,10 +16,11 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
+use super::effort::{Effort, items_for};
 use super::emit::Emitter;
 use super::flow::Flow;
 use super::generator::{Generator, Pass, Prepared};
-use super::kernel::{Control, Generated, Retry, items_for, most_shared};
+use super::kernel::{Control, Generated, Retry, most_shared};
 use super::keys::KeyLayout;
 use super::materialize::Codes;
 use super::outputs::{Place, allocate, finish, place, store};
@@ -183,7 +184,7 @@ impl Side {
             prologue: &prologue,
             statements: &self.statements,
             key: &self.key,
-            items: items_for(self.prepared.eager_bytes, self.statements.len()),
+            items: items_for(self.prepared.eager_bytes, Effort::of(&self.statements)),
         };
         let step = if sampled { self.spread.first_step() } else { 1 };
         let records = self.spread.run(device, OPERATOR, &mut self.prepared, &self.names, &rows, step);

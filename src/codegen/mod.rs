@@ -7,6 +7,7 @@ mod aggregate;
 mod arena;
 mod collisions;
 mod constants;
+mod effort;
 mod emit;
 pub(crate) mod expr;
 mod flow;

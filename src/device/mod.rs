@@ -34,6 +34,8 @@ pub(crate) use parts::Parts;
 pub use pool::{MemoryLimit, MemoryUse};
 pub use profile::KernelTime;
 pub use sim::SimOptions;
+#[cfg(test)]
+pub(crate) use source::HEADERS;
 pub(crate) use source::Source;
 
 use crate::error::{ErrorKind, Result};
