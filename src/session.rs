@@ -2,6 +2,7 @@
 
 mod builder;
 mod plans;
+mod pushdown;
 mod tables;
 
 use std::future::Future;

@@ -124,7 +124,7 @@ pub(crate) struct Generated {
 /// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
 pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, threads: u32) -> (Source, String) {
     let declarations = prepared.params.declarations();
-    let includes = includes(&declarations, body);
+    let includes = includes(declarations, body);
     let hash =
         Sha256::new().chain_update(declarations).chain_update(threads.to_le_bytes()).chain_update(body).finalize();
     let name = format!("{stem}_{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use datafusion::execution::context::SessionContext;
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 
-use super::{Inner, Session};
+use super::{Inner, Session, pushdown};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Engine;
@@ -206,7 +207,11 @@ impl SessionBuilder {
             .enable_all()
             .build()
             .map_err(|error| Error::io("", error))?;
-        let context = SessionContext::new_with_config(config(device.is_some(), self.partitions)?);
+        let state = SessionStateBuilder::new_with_default_features()
+            .with_config(config(device.is_some(), self.partitions)?)
+            .with_physical_optimizer_rules(pushdown::rules())
+            .build();
+        let context = SessionContext::new_with_state(state);
         let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));
         Ok(Session(Arc::new(Inner { context, runtime: Some(runtime), engine, plans: Default::default(), notice })))
     }

@@ -1,6 +1,6 @@
 //! Left, right and full joins, cross joins, and joins without an equality.
 
-use crate::differential::{Pair, builder, run};
+use crate::differential::{Cell, Pair, builder, run, scalar};
 use crate::tables::{Batches, Shape, Values};
 
 const KINDS: [&str; 3] = ["LEFT", "RIGHT", "FULL"];
@@ -203,5 +203,21 @@ fn scalar_subqueries_of_several_rows_are_errors() {
         if let (Ok(expected), Ok(found)) = (expected, found) {
             pair.rows_agree(&expected, &found, sql);
         }
+    }
+}
+
+/// The CPU took `t.s` for `u.s` where a filter was moved below a join, and kept all rows that begin with themselves.
+#[test]
+fn filters_tell_columns_of_one_name_apart() {
+    let empty = Shape { values: Values::AllNull, nulls: 0.0, ..Shape::random(70, 181) };
+    let other = Shape { nulls: 0.6, batches: Batches::Sliced, ..Shape::random(150, 182) };
+    let pair = Pair::of(empty.batches()).and("u", other.batches());
+    for kind in KINDS {
+        pair.check_all(&[
+            &format!("SELECT count(*) AS n FROM t {kind} JOIN u ON t.k = u.k WHERE u.k > 5 AND starts_with(u.s, t.s)"),
+            &format!("SELECT u.id FROM t {kind} JOIN u ON t.k = u.k WHERE u.s LIKE 'a%' AND starts_with(u.s, t.s)"),
+        ]);
+        let none = format!("SELECT count(*) FROM t {kind} JOIN u ON t.k = u.k WHERE u.k > 5 AND starts_with(u.s, t.s)");
+        assert_eq!(scalar(&pair.cpu, &none), Cell::Int(0), "{none}");
     }
 }

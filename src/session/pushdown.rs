@@ -1,0 +1,69 @@
+//! DataFusion's pushdown of filters within physical plans, kept from taking one column for another.
+//!
+//! It moves a filter by the names of its columns, which do not tell `t.s` from `u.s`: above a projection or a join that yields
+//! both, `starts_with(u.s, t.s)` went to `u` as `starts_with(s, s)` (DataFusion 55.2, `FilterRemapper`), and kept rows that
+//! it should not. Logical plans tell them apart, and bring most filters to the scans before. So the rule runs on those
+//! subtrees alone in which no operator yields two columns of one name.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::execution_plan::{ExecutionPlan, replace_children_if_necessary};
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// DataFusion's rules in their order, those that push filters down guarded.
+pub(super) fn rules() -> Vec<Rule> {
+    let guard = |rule: Rule| -> Rule { if rule.name().starts_with(PUSHDOWN) { Arc::new(Guarded(rule)) } else { rule } };
+    PhysicalOptimizer::new().rules.into_iter().map(guard).collect()
+}
+
+/// What the names of both rules begin with: that of filters of the query, and that of filters found while it runs.
+const PUSHDOWN: &str = "FilterPushdown";
+
+#[derive(Debug)]
+struct Guarded(Rule);
+
+impl PhysicalOptimizerRule for Guarded {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        if names_are_clear(&plan) {
+            return self.0.optimize(plan, config);
+        }
+        let children = plan.children().into_iter().map(|child| self.optimize(child.clone(), config));
+        let children = children.collect::<Result<Vec<_>>>()?;
+        replace_children_if_necessary(plan, children)
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+/// Whether neither the operator nor one below it yields two columns of one name.
+fn names_are_clear(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut seen = HashSet::new();
+    plan.schema().fields().iter().all(|field| seen.insert(field.name()))
+        && plan.children().into_iter().all(names_are_clear)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DataFusion may rename its rules; then this has to follow.
+    #[test]
+    fn both_rules_are_guarded() {
+        let guarded: Vec<_> =
+            rules().iter().filter(|rule| format!("{rule:?}").starts_with("Guarded")).cloned().collect();
+        assert_eq!(guarded.len(), 2, "{guarded:?}");
+        assert_eq!(rules().len(), PhysicalOptimizer::new().rules.len());
+    }
+}
