@@ -212,6 +212,8 @@ fn filters_tell_columns_of_one_name_apart() {
     let empty = Shape { values: Values::AllNull, nulls: 0.0, ..Shape::random(70, 181) };
     let other = Shape { nulls: 0.6, batches: Batches::Sliced, ..Shape::random(150, 182) };
     let pair = Pair::of(empty.batches()).and("u", other.batches());
+    let kept = scalar(&pair.cpu, "SELECT count(*) FROM u WHERE u.k > 5 AND starts_with(u.s, u.s)");
+    assert!(matches!(kept, Cell::Int(1..)), "{kept:?}");
     for kind in KINDS {
         pair.check_all(&[
             &format!("SELECT count(*) AS n FROM t {kind} JOIN u ON t.k = u.k WHERE u.k > 5 AND starts_with(u.s, t.s)"),
