@@ -19,10 +19,15 @@ use super::import_strings::INLINE;
 use super::{Column, Dictionary};
 use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ops::characters::pack;
 
 /// What one more download costs, as bytes that could have been downloaded instead: its latency is some 10 µs, in
 /// which pageable memory receives about 64 KiB.
 const DOWNLOAD_COST: u64 = 64 * 1024;
+
+/// What it costs in the same measure to have the strings put one after the other, besides them and their places: memory, a
+/// launch, an upload and a download.
+const PACK_COST: u64 = 4 * DOWNLOAD_COST;
 
 /// Most bytes of a host buffer that gathers several strings: offsets in Arrow's views have 31 bits.
 const SPAN_LIMIT: u64 = 1 << 30;
@@ -78,12 +83,8 @@ impl Column {
 
     fn export_plain_views<T: ByteViewType>(&self, validity: Validity) -> Result<GenericByteViewArray<T>> {
         let mut views = self.read_values::<u128>(&validity)?;
-        let host = HostCharacters::fetch(&self.characters, views.typed_data::<u128>())?;
-        for view in views.typed_data_mut::<u128>() {
-            if let Some(long) = LongString::of(*view) {
-                *view = host.view(*view, long);
-            }
-        }
+        let host = HostCharacters::fetch(self, views.typed_data::<u128>())?;
+        host.point(views.typed_data_mut::<u128>());
         let views = ScalarBuffer::<u128>::from(ArrowBuffer::from(views));
         Ok(GenericByteViewArray::try_new(views, host.buffers(), validity.nulls)?)
     }
@@ -166,9 +167,12 @@ impl LongString {
     }
 }
 
-/// Host copies of the parts of character buffers that views point into, by device address.
-struct HostCharacters {
-    spans: Vec<Span>,
+/// Host copies of the characters that views point to.
+enum HostCharacters {
+    /// Parts of character buffers, by device address.
+    Spans(Vec<Span>),
+    /// The strings one after the other, in the order of the views: see [`Places`].
+    Packed(Vec<ArrowBuffer>),
 }
 
 struct Span {
@@ -177,12 +181,13 @@ struct Span {
 }
 
 impl HostCharacters {
-    /// Downloads the characters of all long strings among the views: of a buffer all from the first to the last where that is
-    /// cheaper than downloading the parts of it that are pointed to.
-    fn fetch(characters: &[Arc<Buffer>], views: &[u128]) -> Result<Self> {
-        let buffers: BTreeMap<u64, &Buffer> = characters.iter().map(|buffer| (buffer.address(), &**buffer)).collect();
+    /// Downloads the characters of all long strings among a column's views, whichever way costs least: of each buffer all from the
+    /// first to the last, or the parts of it that are pointed to, or from a copy of the strings alone that the device makes.
+    fn fetch(column: &Column, views: &[u128]) -> Result<Self> {
+        let buffers: BTreeMap<u64, &Buffer> =
+            column.characters.iter().map(|buffer| (buffer.address(), &**buffer)).collect();
         let mut wanted: Vec<Wanted> = buffers.into_values().map(Wanted::none_of).collect();
-        let mut last = 0;
+        let (mut last, mut total) = (0, 0);
         for long in views.iter().filter_map(|&view| LongString::of(view)) {
             if !wanted.get(last).is_some_and(|wanted| wanted.has(long)) {
                 last = wanted.partition_point(|wanted| wanted.buffer.address() <= long.address).wrapping_sub(1);
@@ -191,27 +196,98 @@ impl HostCharacters {
                 Some(wanted) => wanted.add(long),
                 None => return Err(astray(long)),
             }
+            total += long.len;
+        }
+        let parts: Vec<_> = wanted.iter_mut().map(Wanted::parts).collect();
+        let cost = |(start, end): &(u64, u64)| DOWNLOAD_COST + end - start;
+        let direct: u64 = parts.iter().flatten().map(cost).sum();
+        if direct > PACK_COST + total + 8 * views.len() as u64
+            && let Some(packed) = Self::pack(column, views, total)?
+        {
+            return Ok(packed);
         }
         let mut spans = Vec::new();
-        for wanted in &mut wanted {
-            wanted.fetch(&mut spans)?;
+        for (wanted, parts) in wanted.iter().zip(parts) {
+            for (start, end) in parts {
+                spans.push(Span { address: start, bytes: wanted.download(start, end)? });
+            }
         }
-        Ok(HostCharacters { spans })
+        Ok(HostCharacters::Spans(spans))
     }
 
-    /// The view of a long string, pointing to its host copy instead of device memory.
-    fn view(&self, view: u128, long: LongString) -> u128 {
-        // The last span that starts at or before the string has it: see `gather`.
-        let index = match self.spans.as_slice() {
-            [_] => 0,
-            spans => spans.partition_point(|span| span.address <= long.address) - 1,
+    /// Downloads a copy of the strings alone, of `total` bytes; `None` where the device has no room for it.
+    fn pack(column: &Column, views: &[u128], total: u64) -> Result<Option<Self>> {
+        let ends = views.iter().scan(0, |end, &view| {
+            *end += LongString::of(view).map_or(0, |long| long.len);
+            Some(*end)
+        });
+        let offsets: Vec<u64> = std::iter::once(0).chain(ends).collect();
+        let packed = match pack(column.data.device(), column.data.slice(column.offset * size_of::<u128>()), &offsets) {
+            Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => return Ok(None),
+            packed => packed?,
         };
-        let offset = long.address - self.spans[index].address;
-        view as u64 as u128 | (index as u128) << 64 | (offset as u128) << 96
+        let mut bytes = MutableBuffer::from_len_zeroed(total as usize);
+        packed.read(0, bytes.as_slice_mut())?;
+        let bytes = ArrowBuffer::from(bytes);
+        let mut places = Places::default();
+        let mut buffers = Vec::new();
+        let mut start = 0;
+        for (&view, &offset) in views.iter().zip(&offsets) {
+            if let Some(long) = LongString::of(view)
+                && places.next(long).0 > buffers.len()
+            {
+                buffers.push(bytes.slice_with_length(start, offset as usize - start));
+                start = offset as usize;
+            }
+        }
+        buffers.push(bytes.slice(start));
+        Ok(Some(HostCharacters::Packed(buffers)))
+    }
+
+    /// Lets the views of long strings, all that there are, point to their host copies instead of device memory.
+    fn point(&self, views: &mut [u128]) {
+        let mut places = Places::default();
+        for view in views {
+            let Some(long) = LongString::of(*view) else { continue };
+            let (index, offset) = match self {
+                // The last span that starts at or before the string has it: see `gather`.
+                HostCharacters::Spans(spans) => {
+                    let index = match spans.as_slice() {
+                        [_] => 0,
+                        spans => spans.partition_point(|span| span.address <= long.address) - 1,
+                    };
+                    (index, long.address - spans[index].address)
+                }
+                HostCharacters::Packed(_) => places.next(long),
+            };
+            *view = *view as u64 as u128 | (index as u128) << 64 | (offset as u128) << 96;
+        }
     }
 
     fn buffers(self) -> Vec<ArrowBuffer> {
-        self.spans.into_iter().map(|span| span.bytes).collect()
+        match self {
+            HostCharacters::Spans(spans) => spans.into_iter().map(|span| span.bytes).collect(),
+            HostCharacters::Packed(buffers) => buffers,
+        }
+    }
+}
+
+/// Where strings that follow each other lie: in which buffer, and at which byte of it. A buffer has no more than [`SPAN_LIMIT`]
+/// bytes, or one string.
+#[derive(Debug, Default)]
+struct Places {
+    buffer: usize,
+    end: u64,
+}
+
+impl Places {
+    fn next(&mut self, long: LongString) -> (usize, u64) {
+        if self.end > 0 && self.end + long.len > SPAN_LIMIT {
+            (self.buffer, self.end) = (self.buffer + 1, 0);
+        }
+        let begin = self.end;
+        self.end += long.len;
+        (self.buffer, begin)
     }
 }
 
@@ -250,22 +326,19 @@ impl<'a> Wanted<'a> {
         self.whole = len <= i32::MAX as u64 && self.strings.len() as u64 * DOWNLOAD_COST + self.bytes >= len;
     }
 
-    /// Downloads what is wanted.
-    fn fetch(&mut self, spans: &mut Vec<Span>) -> Result<()> {
+    /// What to download, from start to end.
+    fn parts(&mut self) -> Vec<(u64, u64)> {
         if self.whole {
-            return self.download(self.begin, self.end, spans);
+            return vec![(self.begin, self.end)];
         }
         self.strings.sort_unstable();
         gather(&self.strings, DOWNLOAD_COST, SPAN_LIMIT)
-            .into_iter()
-            .try_for_each(|(start, end)| self.download(start, end, spans))
     }
 
-    fn download(&self, start: u64, end: u64, spans: &mut Vec<Span>) -> Result<()> {
+    fn download(&self, start: u64, end: u64) -> Result<ArrowBuffer> {
         let mut bytes = MutableBuffer::from_len_zeroed((end - start) as usize);
         self.buffer.read((start - self.buffer.address()) as usize, bytes.as_slice_mut())?;
-        spans.push(Span { address: start, bytes: bytes.into() });
-        Ok(())
+        Ok(bytes.into())
     }
 }
 
@@ -313,6 +386,14 @@ mod tests {
         assert_eq!(gather(&near, 10, 79), [(100, 140), (150, 180)]);
         assert_eq!(gather(&strings(&[(100, 50), (110, 20), (110, 13)]), 0, 30), [(100, 150)]);
         assert_eq!(gather(&[], 10, 10), []);
+    }
+
+    #[test]
+    fn packed_strings_fill_buffers_up_to_the_limit() {
+        let mut places = Places::default();
+        let mut next = |len| places.next(LongString { address: 0, len });
+        assert_eq!([next(100), next(SPAN_LIMIT - 100), next(13)], [(0, 0), (0, 100), (1, 0)]);
+        assert_eq!([next(SPAN_LIMIT + 5), next(20), next(30)], [(2, 0), (3, 0), (3, 20)]);
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("../../kernels/prelude.cuh")),
     ("sim.h", include_str!("../../kernels/sim.h")),
+    ("characters.cuh", include_str!("../../kernels/characters.cuh")),
     ("compact.cuh", include_str!("../../kernels/compact.cuh")),
     ("extent.cuh", include_str!("../../kernels/extent.cuh")),
     ("gather.cuh", include_str!("../../kernels/gather.cuh")),

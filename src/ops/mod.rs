@@ -6,6 +6,7 @@
 // Families are whole: some operations stand here, tested, before the executor calls them.
 #![cfg_attr(not(test), allow(dead_code))]
 
+pub(crate) mod characters;
 #[cfg(test)]
 mod compiled;
 pub(crate) mod extent;
@@ -30,8 +31,8 @@ use crate::error::{Error, Result};
 
 /// Every translation unit of this module, for compiling ahead.
 pub(crate) fn sources() -> Vec<Source> {
-    let mut sources =
-        vec![join::source(), extent::source(), gather::source(), list::source(), select::source(), partition::source()];
+    let mut sources = vec![characters::source(), join::source(), extent::source(), gather::source(), list::source()];
+    sources.extend([select::source(), partition::source()]);
     sources.extend(scan::sources());
     sources.extend(top::sources());
     sources.extend(reduce::sources());

@@ -1,0 +1,63 @@
+//! The characters of strings, one after the other. Kernels in `kernels/characters.cuh`.
+
+use super::{grid, tiles};
+use crate::device::{Argument, Buffer, Device, Slice, Source};
+use crate::error::Result;
+
+const OPERATOR: &str = "strings";
+/// `CHARACTERS_THREADS` of the kernel, of which each has a row.
+const THREADS: u32 = 256;
+/// Bytes of a view in its column.
+const VIEW_WIDTH: u64 = 16;
+
+pub(super) fn source() -> Source {
+    Source::new("characters", "#include \"characters.cuh\"\nWF_CHARACTERS_ENTRIES\n")
+}
+
+/// The characters of the strings that do not fit into their views: those of row `r` at `offsets[r]..offsets[r + 1]`, which is as
+/// many as the view says, or none.
+pub(crate) fn pack(device: &Device, views: Slice<'_>, offsets: &[u64]) -> Result<Buffer> {
+    let rows = offsets.len() as u64 - 1;
+    assert!(views.len() as u64 >= rows * VIEW_WIDTH && offsets.is_sorted(), "{rows} strings");
+    let total = offsets[rows as usize];
+    let out = device.alloc(OPERATOR, total as usize)?;
+    let bytes: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    let offsets = device.upload(OPERATOR, &bytes)?;
+    let kernel = device.kernel(&source(), "characters_pack")?;
+    let arguments: [Argument; 4] = [views.into(), (&offsets).into(), rows.into(), (&out).into()];
+    // SAFETY: CharactersPack { views: rows of 16 bytes, checked; offsets: rows + 1 u64, ascending, checked; rows; out: as many
+    // bytes as the last offset says }. The characters are as many as the offsets say, and their column keeps them: the caller's promise.
+    unsafe { device.launch(&kernel, grid(tiles(rows, u64::from(THREADS)), THREADS), &arguments)? };
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::*;
+
+    #[test]
+    fn characters_follow_each_other_and_short_strings_have_none() {
+        for device in devices() {
+            let text: Vec<u8> = random(7, 20_000).map(|x| x as u8).collect();
+            let characters = upload(&device, &text);
+            for rows in [0u64, 1, 31, 257, 3000] {
+                let (mut views, mut offsets, mut expected) = (vec![], vec![0u64], vec![]);
+                for row in 0..rows {
+                    // Some long ones between those of a few words, and views that nobody may look behind.
+                    let length = if row % 97 == 5 { 1000 + row % 50 } else { row % 70 };
+                    let at = row * 41 % 18_000;
+                    let wanted = length > 12 && row % 11 != 3;
+                    views.extend([length, if wanted { characters.address() + at } else { 1 }]);
+                    if wanted {
+                        expected.extend_from_slice(&text[at as usize..(at + length) as usize]);
+                    }
+                    offsets.push(expected.len() as u64);
+                }
+                let views = upload(&device, &views);
+                let packed = pack(&device, views.slice(0), &offsets).unwrap();
+                assert_eq!(read::<u8>(&packed, expected.len()), expected, "{rows} strings");
+            }
+        }
+    }
+}
