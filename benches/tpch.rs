@@ -68,6 +68,8 @@ fn bench(session: &Session, cpu: &Session, query: &str, scale: f64, checked: boo
             return Err(format!("answers differ: {} rows, {} expected; {differing:?}", ours.len(), theirs.len()).into());
         }
     }
+    device.settle();
+    session.sql(&sql)?.collect()?;
     let (mut ends, mut hosts) = (vec![], vec![]);
     let mut sums = vec![];
     let mut spans = vec![];

@@ -307,7 +307,8 @@ fn analyze_on(device: &Device, frame: &LazyFrame) -> Result<String, Failure> {
     let mut text = format!(
         "{} {place} in {}, of which {on_device:.3} ms in kernels\n\
          launches {}, bytes moved by kernels {}, host waits {}, bytes to the device {}, bytes from the device {}\n\
-         kernel modules found in memory {}, on disk {}, compiled {} in {} of compilers' time; ready ahead {}, waited for {}\n",
+         kernel modules found in memory {}, on disk {}, compiled {} in {} of compilers' time; ready ahead {}, \
+         waited for {}, improved behind {}\n",
         count(result.num_rows()),
         in_words(wall),
         spent(|c| c.launches),
@@ -321,6 +322,7 @@ fn analyze_on(device: &Device, frame: &LazyFrame) -> Result<String, Failure> {
         in_words(after.compile_time - before.compile_time),
         spent(|c| c.prepared_ahead),
         in_words(after.module_wait - before.module_wait),
+        spent(|c| c.improved),
     );
     if spent(|c| c.fallbacks) > 0 {
         text.push_str("parts planned for the device went to the CPU, because the data showed that they had to\n");

@@ -435,9 +435,14 @@ fn attempt(
                 done => retry = Some(done?),
             }
         } else {
+            let rounds = |feed: &Feed| feed.accumulator == Accumulator::Float;
+            let settled = matches!(sink, Sink::Registers) && shape.feeds.iter().any(rounds);
             let launch = |stem: &str, text: String, threads: u32, shared: u64| -> Result<bool> {
                 let tiles = rows.div_ceil(u64::from(items * threads));
-                let kernel = Generated::with_threads(device, stem, &prepared, &text, threads)?;
+                let kernel = match settled {
+                    true => Generated::settled(device, stem, &prepared, &text)?,
+                    false => Generated::with_threads(device, stem, &prepared, &text, threads)?,
+                };
                 kernel.fill(device, tiles, shared as u32)?;
                 Ok(text.contains("fail("))
             };

@@ -147,10 +147,19 @@ impl Generated {
         body: &str,
         threads: u32,
     ) -> Result<Self> {
+        Self::make(device, stem, prepared, body, threads, false)
+    }
+
+    /// One of [`THREADS`] whose results depend on how many blocks there are, if it is [filled](Self::fill): see [`Source::settled`].
+    pub(crate) fn settled(device: &Device, stem: &str, prepared: &Prepared, body: &str) -> Result<Self> {
+        Self::make(device, stem, prepared, body, THREADS, true)
+    }
+
+    fn make(device: &Device, stem: &str, prepared: &Prepared, body: &str, threads: u32, settled: bool) -> Result<Self> {
         let parts = Parts { stem, declarations: prepared.params.declarations(), body, threads };
         let known = device.kernel_of(parts, || {
             let (source, name) = source_of(stem, prepared, body, threads);
-            (source, name, prepared.params.named_in(body))
+            (source.settled(settled), name, prepared.params.named_in(body))
         })?;
         let arguments = prepared.params.arguments(&known.named, prepared.rows);
         Ok(Generated { kernel: known.kernel, arguments, threads })

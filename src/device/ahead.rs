@@ -9,13 +9,11 @@
 //! A rehearsal assumes what only the data can tell (how many rows a filter keeps, whether a build side's keys repeat).
 //! Where it is wrong a kernel is compiled that nobody wants, or one is not there and the query compiles it itself.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::cache::KernelCache;
-use super::counters::Counting;
-use super::driver::Driver;
+use super::compilers::{Compilers, join};
 use super::{Device, Source};
 use crate::error::{Error, Result};
 
@@ -33,39 +31,24 @@ pub(crate) struct Ahead {
     rehearsal: Option<JoinHandle<()>>,
 }
 
-/// Sources that wait for a compiler, and the compilers.
+/// Compilers of what the cache does not know.
 #[derive(Debug)]
 pub(super) struct Queue {
-    driver: Arc<dyn Driver>,
     cache: Arc<KernelCache>,
-    counters: Arc<Counting>,
-    most: usize,
-    state: Mutex<State>,
-    /// Something was queued, or the end has come.
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<Source>,
-    compilers: Vec<JoinHandle<()>>,
-    idle: usize,
-    closed: bool,
+    compilers: Arc<Compilers>,
 }
 
 impl Device {
     /// Begins to compile ahead for a query.
     pub(crate) fn ahead(&self) -> Ahead {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let shared = &self.0;
-        let queue = Arc::new(Queue {
-            driver: shared.driver.clone(),
-            cache: shared.cache.clone(),
-            counters: shared.counters.clone(),
-            most: cores.min(MOST_COMPILERS),
-            state: Mutex::default(),
-            changed: Condvar::new(),
+        let (driver, cache) = (self.0.driver.clone(), self.0.cache.clone());
+        let counters = self.0.counters.clone();
+        let compilers = Compilers::new(cores.min(MOST_COMPILERS), move |source| {
+            // Who needs the kernel will fail as this did, and say so.
+            let _ = cache.prepare(&*driver, &counters, source);
         });
+        let queue = Arc::new(Queue { cache: self.0.cache.clone(), compilers });
         Ahead { device: self.clone(), queue, rehearsal: None }
     }
 }
@@ -89,73 +72,25 @@ impl Ahead {
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        let compilers = {
-            let mut state = self.queue.lock();
-            state.closed = true;
-            state.waiting.clear();
-            std::mem::take(&mut state.compilers)
-        };
-        self.queue.changed.notify_all();
-        for thread in self.rehearsal.take().into_iter().chain(compilers) {
-            // A panic in a rehearsal is a bug that must not reach a user's query, and must not stay hidden in a test.
-            if let (Err(panic), true) = (thread.join(), cfg!(debug_assertions) && !std::thread::panicking()) {
-                std::panic::resume_unwind(panic);
-            }
-        }
+        self.queue.compilers.close();
+        self.rehearsal.take().into_iter().for_each(join);
     }
 }
 
 impl Queue {
-    /// Queues a source for whichever compiler is free, which may be a new one.
-    fn ask(self: &Arc<Self>, source: &Source) {
-        if self.cache.knows(source) {
-            return;
+    fn ask(&self, source: &Source) {
+        if !self.cache.knows(source) {
+            self.compilers.ask(source);
         }
-        let mut state = self.lock();
-        if state.closed || state.waiting.iter().any(|waiting| waiting.text == source.text) {
-            return;
-        }
-        state.waiting.push_back(source.clone());
-        if state.idle < state.waiting.len() && state.compilers.len() < self.most {
-            let queue = self.clone();
-            let thread = std::thread::Builder::new().name("warpframe-compiler".into());
-            // Without a thread the query compiles for itself.
-            state.compilers.extend(thread.spawn(move || queue.compile()));
-        }
-        self.changed.notify_one();
     }
 
     /// The same for a rehearsal, which ends where its query has ended.
-    pub(super) fn rehearsed(self: &Arc<Self>, source: &Source) -> Result<()> {
+    pub(super) fn rehearsed(&self, source: &Source) -> Result<()> {
         self.ask(source);
-        match self.lock().closed {
+        match self.compilers.closed() {
             true => Err(Error::unsupported("a rehearsal", "its query has ended")),
             false => Ok(()),
         }
-    }
-
-    /// What a compiler does.
-    fn compile(&self) {
-        let mut state = self.lock();
-        loop {
-            if let Some(source) = state.waiting.pop_front() {
-                drop(state);
-                // Who needs the kernel will fail as this did, and say so.
-                let _ = self.cache.prepare(&*self.driver, &self.counters, &source);
-                state = self.lock();
-            } else if state.closed {
-                return;
-            } else {
-                state.idle += 1;
-                state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
-                state.idle -= 1;
-            }
-        }
-    }
-
-    /// Poisoning is ignored: the state is valid between statements.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! <directory>/<key>.cubin          image            key = sha256(compiler id, text, every header it includes)
-//! <directory>/<key>.cubin.sha256   its sha256, hex  written last: an image without it counts as absent
+//! <directory>/<key>.quick.cubin    the same, compiled quickly
+//! <directory>/<either>.sha256      its sha256, hex  written last: an image without it counts as absent
 //! ```
 //!
 //! Both files appear by renaming a finished temporary file, so that concurrent processes never see half of one;
@@ -21,7 +22,8 @@ use sha2::{Digest, Sha256};
 
 use super::Source;
 use super::counters::Counting;
-use super::driver::{Driver, FunctionHandle, ModuleHandle};
+use super::driver::{Driver, FunctionHandle, ModuleHandle, Tier};
+use super::improve::Uses;
 use crate::error::Result;
 pub(crate) use store::directory;
 use store::write_atomically;
@@ -46,6 +48,21 @@ struct Slot(Mutex<Option<Loaded>>);
 struct Loaded {
     module: ModuleHandle,
     functions: HashMap<String, FunctionHandle>,
+    /// Of what was compiled quickly.
+    uses: Option<Arc<Uses>>,
+}
+
+/// Names of a source's images by tier.
+struct Files {
+    full: String,
+    quick: String,
+}
+
+/// An entry point, and where its launches are counted.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) function: FunctionHandle,
+    pub(super) uses: Option<Arc<Uses>>,
 }
 
 impl KernelCache {
@@ -53,7 +70,7 @@ impl KernelCache {
         Self::at(directory(), std::env::var_os("WARPFRAME_RECORD_KERNELS").map(PathBuf::from))
     }
 
-    fn at(directory: PathBuf, record: Option<PathBuf>) -> Self {
+    pub(super) fn at(directory: PathBuf, record: Option<PathBuf>) -> Self {
         KernelCache {
             directory,
             record: record.filter(|path| !path.as_os_str().is_empty()),
@@ -70,7 +87,7 @@ impl KernelCache {
         counters: &Counting,
         source: &Source,
         name: &str,
-    ) -> Result<FunctionHandle> {
+    ) -> Result<Found> {
         let slot = self.slot(source);
         let start = Instant::now();
         let mut slot = lock(&slot.0);
@@ -84,7 +101,7 @@ impl KernelCache {
         counters.waited_for_module(start.elapsed());
         let loaded = loaded?;
         if let Some(&function) = loaded.functions.get(name) {
-            return Ok(function);
+            return Ok(Found { function, uses: loaded.uses.clone() });
         }
         let function = driver.function(loaded.module, name)?;
         // After the load: what tests break on purpose is no part of the corpus, nor is what nobody asks for.
@@ -92,7 +109,7 @@ impl KernelCache {
             record(directory, source)?;
         }
         loaded.functions.insert(name.to_string(), function);
-        Ok(function)
+        Ok(Found { function, uses: loaded.uses.clone() })
     }
 
     /// Whether somebody asked for the source before: it is loaded, is being compiled, or did not compile.
@@ -111,6 +128,35 @@ impl KernelCache {
         Ok(())
     }
 
+    /// Compiles a module fully that was compiled quickly, and lets it take its place.
+    pub(super) fn improve(&self, driver: &dyn Driver, counters: &Counting, source: &Source) -> Result<()> {
+        let slot = self.slot(source);
+        if lock(&slot.0).as_ref().is_none_or(|loaded| loaded.uses.is_none()) {
+            return Ok(());
+        }
+        let files = self.files(driver, source);
+        // Whoever launches it goes on with what there is.
+        let module = match self.find(driver, &files.full)? {
+            Some(module) => module,
+            None => driver.load(&self.store()?.insert(&files.full, |out| driver.compile(source, Tier::Full, out))?)?,
+        };
+        let mut slot = lock(&slot.0);
+        let Some(loaded) = &mut *slot else { return Ok(()) };
+        for (name, &function) in &loaded.functions {
+            driver.replace(function, driver.function(module, name)?);
+        }
+        loaded.module = module;
+        loaded.uses = None;
+        counters.improved();
+        Ok(())
+    }
+
+    /// The launches of all that was compiled quickly.
+    pub(super) fn quick(&self) -> Vec<Arc<Uses>> {
+        let slots: Vec<_> = lock(&self.modules).values().cloned().collect();
+        slots.iter().filter_map(|slot| lock(&slot.0).as_ref()?.uses.clone()).collect()
+    }
+
     fn slot(&self, source: &Source) -> Arc<Slot> {
         let mut modules = lock(&self.modules);
         match modules.get(&source.text) {
@@ -126,25 +172,43 @@ impl KernelCache {
         counters: &Counting,
         source: &Source,
     ) -> Result<&'a mut Loaded> {
-        let module = self.load(driver, counters, source)?;
-        Ok(slot.insert(Loaded { module, functions: HashMap::new() }))
+        let (module, uses) = self.load(driver, counters, source)?;
+        Ok(slot.insert(Loaded { module, functions: HashMap::new(), uses: uses.map(Arc::new) }))
     }
 
-    fn load(&self, driver: &dyn Driver, counters: &Counting, source: &Source) -> Result<ModuleHandle> {
-        let extension = if driver.properties().architecture == "sim" { "so" } else { "cubin" };
-        let file = format!("{}.{extension}", self.key(driver, source));
-        let store = self.store()?;
-        if let Some(image) = store.find(&file) {
-            // An image may be whole and still be refused, by another driver than the one it was made with.
-            if let Ok(module) = driver.load(&image) {
-                counters.found_on_disk();
-                return Ok(module);
-            }
+    /// The best of a source that there is, or what can be had soonest.
+    fn load(&self, driver: &dyn Driver, counters: &Counting, source: &Source) -> Result<(ModuleHandle, Option<Uses>)> {
+        let first = if source.settled { Tier::Full } else { driver.first_tier() };
+        let files = self.files(driver, source);
+        if let Some(module) = self.find(driver, &files.full)? {
+            counters.found_on_disk();
+            return Ok((module, None));
         }
+        let quick = if first == Tier::Quick { self.find(driver, &files.quick)? } else { None };
+        if let Some(module) = quick {
+            counters.found_on_disk();
+            return Ok((module, Some(Uses::again(source))));
+        }
+        let (file, uses) = match first {
+            Tier::Quick => (&files.quick, Some(Uses::new(source))),
+            Tier::Full => (&files.full, None),
+        };
         let start = Instant::now();
-        let image = store.insert(&file, |out| driver.compile(source, out))?;
+        let image = self.store()?.insert(file, |out| driver.compile(source, first, out))?;
         counters.compiled(start.elapsed());
-        driver.load(&image)
+        Ok((driver.load(&image)?, uses))
+    }
+
+    /// What is on disk, loaded.
+    fn find(&self, driver: &dyn Driver, file: &str) -> Result<Option<ModuleHandle>> {
+        // An image may be whole and still be refused, by another driver than the one it was made with.
+        Ok(self.store()?.find(file).and_then(|image| driver.load(&image).ok()))
+    }
+
+    fn files(&self, driver: &dyn Driver, source: &Source) -> Files {
+        let key = self.key(driver, source);
+        let extension = if driver.properties().architecture == "sim" { "so" } else { "cubin" };
+        Files { full: format!("{key}.{extension}"), quick: format!("{key}.quick.{extension}") }
     }
 
     fn key(&self, driver: &dyn Driver, source: &Source) -> String {

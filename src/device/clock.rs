@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::Source;
 use super::counters::Counting;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
 use crate::error::Result;
 
 /// A driver whose calls that submit work, move bytes or wait are timed. Compiling and loading have counters of their own.
@@ -75,8 +75,12 @@ impl Driver for Clocked {
         self.driver.compiler_id()
     }
 
-    fn compile(&self, source: &Source, out: &Path) -> Result<()> {
-        self.driver.compile(source, out)
+    fn first_tier(&self) -> Tier {
+        self.driver.first_tier()
+    }
+
+    fn compile(&self, source: &Source, tier: Tier, out: &Path) -> Result<()> {
+        self.driver.compile(source, tier, out)
     }
 
     fn load(&self, image: &Path) -> Result<ModuleHandle> {
@@ -85,6 +89,10 @@ impl Driver for Clocked {
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
         self.driver.function(module, name)
+    }
+
+    fn replace(&self, function: FunctionHandle, by: FunctionHandle) {
+        self.driver.replace(function, by);
     }
 
     unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {

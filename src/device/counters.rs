@@ -42,6 +42,8 @@ pub struct Counters {
     pub bytes_moved: u64,
     /// Modules compiled.
     pub compilations: u64,
+    /// Modules that were compiled again, or found on disk so, by all that the compiler can do ([`super::Device::settle`]).
+    pub improved: u64,
     /// Modules found compiled, on disk.
     pub disk_hits: u64,
     /// Modules that operators found loaded, in memory.
@@ -112,6 +114,9 @@ impl Counting {
         let mut counters = self.lock();
         counters.compilations += 1;
         counters.compile_time += time;
+    }
+    pub(super) fn improved(&self) {
+        self.lock().improved += 1;
     }
     pub(super) fn prepared_ahead(&self) {
         self.lock().prepared_ahead += 1;

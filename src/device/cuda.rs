@@ -7,7 +7,7 @@ mod calls;
 mod memory;
 mod staging;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_int};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,7 +18,7 @@ use self::calls::{Queue, call, unavailable};
 use self::memory::Memory;
 use self::staging::Staging;
 use super::Source;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
 use super::nvrtc::Nvrtc;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -34,6 +34,8 @@ pub(super) struct CudaDriver {
     memory: Memory,
     modules: Mutex<Vec<Module>>,
     functions: Mutex<Vec<Function>>,
+    /// Blocks that run at once on a multiprocessor, by function (a driver's handle), threads and bytes of shared memory.
+    resident: Mutex<HashMap<(usize, u32, u32), u32>>,
     queue: Queue,
 }
 
@@ -59,8 +61,8 @@ impl CudaDriver {
         // SAFETY: the context was just bound, and outlives the process's drivers.
         let queue = unsafe { Queue::new(context) }?;
         let memory = Memory::new(device, properties.memory)?;
-        let (staging, modules, functions) = (Staging::new(), Mutex::default(), Mutex::default());
-        Ok(CudaDriver { properties, nvrtc, staging, memory, modules, functions, queue })
+        let (modules, functions, resident) = Default::default();
+        Ok(CudaDriver { properties, nvrtc, staging: Staging::new(), memory, modules, functions, resident, queue })
     }
 
     fn find_function(&self, handle: FunctionHandle) -> Function {
@@ -270,8 +272,12 @@ impl Driver for CudaDriver {
         self.nvrtc.id(&self.properties.architecture)
     }
 
-    fn compile(&self, source: &Source, out: &Path) -> Result<()> {
-        let image = self.nvrtc.compile(source, &self.properties.architecture)?;
+    fn first_tier(&self) -> Tier {
+        self.nvrtc.first_tier()
+    }
+
+    fn compile(&self, source: &Source, tier: Tier, out: &Path) -> Result<()> {
+        let image = self.nvrtc.compile(source, &self.properties.architecture, tier)?;
         std::fs::write(out, image.bytes).map_err(|e| Error::io(out, e))
     }
 
@@ -317,6 +323,11 @@ impl Driver for CudaDriver {
         Ok(FunctionHandle(functions.len() as u64 - 1))
     }
 
+    fn replace(&self, function: FunctionHandle, by: FunctionHandle) {
+        let mut functions = lock(&self.functions);
+        functions[function.0 as usize] = functions[by.0 as usize].clone();
+    }
+
     unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
         let Function { function, name, parameters } = self.find_function(function);
         let given = size_of_val(arguments);
@@ -346,6 +357,10 @@ impl Driver for CudaDriver {
 
     fn resident_blocks(&self, function: FunctionHandle, threads: u32, shared: u32) -> Result<u32> {
         let function = self.find_function(function).function;
+        let key = (function as usize, threads, shared);
+        if let Some(&blocks) = lock(&self.resident).get(&key) {
+            return Ok(blocks);
+        }
         self.queue.bind()?;
         let mut blocks = 0;
         let (threads, shared) = (threads as c_int, shared as usize);
@@ -353,7 +368,9 @@ impl Driver for CudaDriver {
         self.queue.check(unsafe {
             call!(cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, function, threads, shared))
         })?;
-        Ok(blocks.max(0) as u32)
+        let blocks = blocks.max(0) as u32;
+        lock(&self.resident).insert(key, blocks);
+        Ok(blocks)
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -17,6 +17,15 @@ pub(crate) struct ModuleHandle(pub(crate) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FunctionHandle(pub(crate) u64);
 
+/// How much a compiler does for a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tier {
+    /// Half of [`Tier::Full`]'s time in the compiler, up to twice its time on the device.
+    Quick,
+    /// All that it can do.
+    Full,
+}
+
 /// A recorded point in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct EventHandle(pub(crate) u64);
@@ -97,17 +106,25 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// The range lies in one live allocation.
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()>;
 
-    /// Everything that makes two compilations of one source differ: compiler and version, options, architecture.
+    /// Everything but the tier that makes two compilations of one source differ: compiler and version, options, architecture.
     fn compiler_id(&self) -> String;
 
+    /// How kernels are compiled at first. Where that is [`Tier::Quick`] there is something better for those used often.
+    fn first_tier(&self) -> Tier {
+        Tier::Full
+    }
+
     /// Compiles a source to an image this driver can load, written to `out` (created or truncated).
-    fn compile(&self, source: &Source, out: &Path) -> Result<()>;
+    fn compile(&self, source: &Source, tier: Tier, out: &Path) -> Result<()>;
 
     /// Loads an image made by `compile`.
     fn load(&self, image: &Path) -> Result<ModuleHandle>;
 
     /// Finds an entry point.
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle>;
+
+    /// Lets later launches of `function` be ones of `by`, the same entry point of a module that was compiled another way.
+    fn replace(&self, function: FunctionHandle, by: FunctionHandle);
 
     /// Submits a kernel whose parameters are `arguments`, each one 8-byte word, in order.
     ///

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
 use super::Source;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
 use crate::error::{Error, ErrorKind, Result};
 
 #[derive(Debug)]
@@ -15,6 +15,9 @@ pub(super) struct Fake {
     /// What `compiler_id` says.
     pub(super) id: String,
     pub(super) compiled: AtomicU64,
+    pub(super) first: Tier,
+    /// Which functions took the places of which.
+    pub(super) replaced: Mutex<Vec<(FunctionHandle, FunctionHandle)>>,
     /// Images that `load` still refuses.
     pub(super) refuse: AtomicU64,
     /// Texts of the modules.
@@ -34,8 +37,8 @@ impl Fake {
             shared_per_block: 0,
             memory: MEMORY,
         };
-        let (compiled, refuse, loaded, used) = Default::default();
-        Fake { properties, id: "fake 1".into(), compiled, refuse, loaded, used }
+        let (compiled, replaced, refuse, loaded, used) = Default::default();
+        Fake { properties, id: "fake 1".into(), compiled, first: Tier::Full, replaced, refuse, loaded, used }
     }
 }
 
@@ -65,14 +68,19 @@ impl Driver for Fake {
         self.id.clone()
     }
 
-    fn compile(&self, source: &Source, out: &Path) -> Result<()> {
+    fn first_tier(&self) -> Tier {
+        self.first
+    }
+
+    fn compile(&self, source: &Source, tier: Tier, out: &Path) -> Result<()> {
         self.compiled.fetch_add(1, SeqCst);
         // Long enough for the threads of a test to meet.
         std::thread::sleep(std::time::Duration::from_millis(20));
         if source.text.contains("#error") {
             return Err(ErrorKind::Compile { kernel: source.name.clone(), log: "#error".into() }.into());
         }
-        std::fs::write(out, &source.text).map_err(|e| Error::io(out, e))
+        let begin = if tier == Tier::Quick { "quick " } else { "" };
+        std::fs::write(out, format!("{begin}{}", source.text)).map_err(|e| Error::io(out, e))
     }
 
     fn load(&self, image: &Path) -> Result<ModuleHandle> {
@@ -90,6 +98,10 @@ impl Driver for Fake {
             Some(at) => Ok(FunctionHandle(module.0 * 1000 + at as u64)),
             None => Err(ErrorKind::Cuda { call: "cuModuleGetFunction", code: name.into() }.into()),
         }
+    }
+
+    fn replace(&self, function: FunctionHandle, by: FunctionHandle) {
+        self.replaced.lock().unwrap().push((function, by));
     }
 
     fn trim(&self) -> Result<()> {

@@ -8,11 +8,13 @@ mod ahead;
 mod buffer;
 mod cache;
 mod clock;
+mod compilers;
 mod counters;
 mod cuda;
 mod driver;
 #[cfg(test)]
 mod fake;
+mod improve;
 mod nvrtc;
 mod parts;
 mod pool;
@@ -21,7 +23,6 @@ mod rehearsal;
 mod sim;
 mod source;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 pub(crate) use buffer::{Buffer, Slice};
@@ -60,12 +61,12 @@ struct Shared {
     pool: pool::Pool,
     cache: Arc<cache::KernelCache>,
     by_parts: parts::ByParts,
-    /// Answers of the driver: how many blocks of so many threads and bytes of shared memory run at once.
-    resident: Mutex<HashMap<(driver::FunctionHandle, u32, u32), u32>>,
     counters: Arc<counters::Counting>,
     profile: Mutex<Option<Vec<profile::Span>>>,
     /// Of a stand-in: where the kernels that are asked for go.
     rehearsal: Option<Arc<ahead::Queue>>,
+    /// Where kernels can be compiled better than at first.
+    improver: Option<improve::Improver>,
 }
 
 /// What executes kernels on a [`Device`].
@@ -87,6 +88,7 @@ pub enum DeviceKind {
 pub(crate) struct Kernel {
     function: driver::FunctionHandle,
     name: Arc<str>,
+    uses: Option<Arc<improve::Uses>>,
 }
 
 /// One 8-byte kernel argument.
@@ -200,7 +202,9 @@ impl Device {
         let pool = pool::Pool::new(limit, driver.properties().memory);
         let cache = Arc::new(cache::KernelCache::new());
         let (counters, profile): (Arc<counters::Counting>, _) = Default::default();
-        let (by_parts, resident) = Default::default();
+        let by_parts = Default::default();
+        let improver = (driver.first_tier() == driver::Tier::Quick)
+            .then(|| improve::Improver::new(driver.clone(), cache.clone(), counters.clone()));
         let driver = Arc::new(clock::Clocked { driver, counters: counters.clone() });
         Ok(Device(Arc::new(Shared {
             driver,
@@ -208,10 +212,10 @@ impl Device {
             pool,
             cache,
             by_parts,
-            resident,
             counters,
             profile,
             rehearsal: None,
+            improver,
         })))
     }
 
@@ -389,29 +393,19 @@ impl Device {
     /// Compiles (or finds compiled) `source` and returns its entry point `name`.
     pub(crate) fn kernel(&self, source: &Source, name: &str) -> Result<Kernel> {
         let shared = &self.0;
-        let function = match &shared.rehearsal {
+        let cache::Found { function, uses } = match &shared.rehearsal {
             Some(queue) => {
                 queue.rehearsed(source)?;
-                driver::FunctionHandle(0)
+                cache::Found { function: driver::FunctionHandle(0), uses: None }
             }
             None => shared.cache.function(&*shared.driver, &shared.counters, source, name)?,
         };
-        Ok(Kernel { function, name: name.into() })
+        Ok(Kernel { function, name: name.into(), uses })
     }
 
     /// Blocks that fill the device once at this shape: multiprocessors × resident blocks.
     pub(crate) fn full_grid(&self, kernel: &Kernel, threads: u32, shared: u32) -> Result<u32> {
-        let key = (kernel.function, threads, shared);
-        // Every stand-in's function has the same handle, and the answer is the same.
-        let known = self.0.resident.lock().unwrap_or_else(|e| e.into_inner()).get(&key).copied();
-        let each = match known {
-            Some(known) => known,
-            None => {
-                let each = self.0.driver.resident_blocks(kernel.function, threads, shared)?;
-                self.0.resident.lock().unwrap_or_else(|e| e.into_inner()).insert(key, each);
-                each
-            }
-        };
+        let each = self.0.driver.resident_blocks(kernel.function, threads, shared)?;
         Ok((each * self.properties().multiprocessors).max(1))
     }
 
@@ -433,6 +427,9 @@ impl Device {
         }
         let bytes = arguments.iter().map(|a| a.bytes).sum();
         self.0.counters.launched(&kernel.name, bytes);
+        if let (Some(uses), Some(improver)) = (&kernel.uses, &self.0.improver) {
+            improver.launched(uses);
+        }
         let words: Vec<u64> = arguments.iter().map(|a| a.word).collect();
         self.profiled(&kernel.name, bytes, || {
             // SAFETY: the caller's promise is the driver's demand.

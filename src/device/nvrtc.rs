@@ -11,6 +11,7 @@ use std::sync::{LazyLock, OnceLock};
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 
 use super::Source;
+use super::driver::Tier;
 use crate::error::{Error, ErrorKind, Result};
 
 /// What to do about a missing library.
@@ -132,11 +133,17 @@ impl Nvrtc {
     /// Everything but the source that decides what an image holds.
     pub(super) fn id(&self, architecture: &str) -> String {
         let (major, minor) = self.version;
-        format!("nvrtc {major}.{minor} {}", options(self.version, architecture).join(" "))
+        format!("nvrtc {major}.{minor} {}, or {}", options(self.version, architecture).join(" "), QUICK)
+    }
+
+    /// How kernels are compiled at first: quickly, where this version can and nobody asked for something else.
+    pub(super) fn first_tier(&self) -> Tier {
+        let wanted = std::env::var("WARPFRAME_QUICK_KERNELS").map_or(true, |text| text != "0");
+        if wanted && self.version >= QUICK_SINCE && FURTHER.is_empty() { Tier::Quick } else { Tier::Full }
     }
 
     /// Compiles a source. Several threads may do so at once.
-    pub(super) fn compile(&self, source: &Source, architecture: &str) -> Result<Image> {
+    pub(super) fn compile(&self, source: &Source, architecture: &str, tier: Tier) -> Result<Image> {
         let failed = |log: String| Error::from(ErrorKind::Compile { kernel: source.name.clone(), log });
         let text = |text: &str| CString::new(text).map_err(|_| failed("a source holds a zero byte".into()));
         let code = text(&source.text)?;
@@ -144,8 +151,11 @@ impl Nvrtc {
         let headers = source.headers();
         let names = headers.iter().map(|(name, _)| text(name)).collect::<Result<Vec<_>>>()?;
         let texts = headers.iter().map(|(_, header)| text(header)).collect::<Result<Vec<_>>>()?;
-        let options =
-            options(self.version, architecture).iter().map(|option| text(option)).collect::<Result<Vec<_>>>()?;
+        let mut options = options(self.version, architecture);
+        if tier == Tier::Quick {
+            options.push(QUICK.into());
+        }
+        let options = options.iter().map(|option| text(option)).collect::<Result<Vec<_>>>()?;
         let (names, texts, options) = (pointers(&names), pointers(&texts), pointers(&options));
 
         let mut program = std::ptr::null_mut();
@@ -211,12 +221,18 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).collect()
 }
 
+/// What the user adds: `-lineinfo` for profilers and sanitizers, and experiments with the compiler.
+static FURTHER: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let text = std::env::var("WARPFRAME_NVRTC_OPTIONS").unwrap_or_default();
+    text.split_whitespace().map(String::from).collect()
+});
+
+/// What [`Tier::Quick`] adds: no loops unrolled, few passes, two fifths to three quarters of the time.
+const QUICK: &str = "--Ofast-compile=mid";
+/// The version that has it.
+const QUICK_SINCE: (i32, i32) = (12, 9);
+
 fn options(version: (i32, i32), architecture: &str) -> Vec<String> {
-    /// What the user adds: `-lineinfo` for profilers and sanitizers, and experiments with the compiler.
-    static FURTHER: LazyLock<Vec<String>> = LazyLock::new(|| {
-        let text = std::env::var("WARPFRAME_NVRTC_OPTIONS").unwrap_or_default();
-        text.split_whitespace().map(String::from).collect()
-    });
     let mut options = vec![
         "--std=c++17".into(),
         "--device-int128".into(),
@@ -307,7 +323,7 @@ pub fn compile_for(path: &Path, architecture: &str) -> Result<CompileReport> {
     let nvrtc = Nvrtc::get()?;
     nvrtc.supports(architecture)?;
     let source = Source::new(name, text);
-    let image = nvrtc.compile(&source, architecture)?;
+    let image = nvrtc.compile(&source, architecture, Tier::Full)?;
     let (kernels, image) = (read_log(&image.log), image.bytes.len());
     Ok(CompileReport { source: source.name, architecture: architecture.into(), kernels, image })
 }

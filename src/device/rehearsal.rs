@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::ahead::Queue;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
 use super::{Device, MemoryLimit, Shared, Source, pool};
 use crate::error::{Error, Result};
 
@@ -25,10 +25,10 @@ impl Device {
             pool: pool::Pool::new(MemoryLimit::Bytes(u64::MAX), u64::MAX),
             cache: self.0.cache.clone(),
             by_parts: Default::default(),
-            resident: Default::default(),
             counters: Arc::default(),
             profile: Default::default(),
             rehearsal: Some(queue),
+            improver: None,
         }))
     }
 
@@ -91,13 +91,15 @@ impl Driver for StandIn {
         String::new()
     }
 
-    fn compile(&self, source: &Source, _: &Path) -> Result<()> {
+    fn compile(&self, source: &Source, _: Tier, _: &Path) -> Result<()> {
         Err(not_here(&source.name))
     }
 
     fn load(&self, image: &Path) -> Result<ModuleHandle> {
         Err(not_here(&image.display().to_string()))
     }
+
+    fn replace(&self, _: FunctionHandle, _: FunctionHandle) {}
 
     fn function(&self, _: ModuleHandle, name: &str) -> Result<FunctionHandle> {
         Err(not_here(name))

@@ -19,10 +19,10 @@ fn a_source_is_compiled_once_then_found_in_memory_then_on_disk() {
     let (driver, counters) = (Fake::new(), Counting::default());
     let source = Source::new("pair", "alpha beta");
     let cache = KernelCache::at(dir.path().into(), None);
-    let alpha = cache.function(&driver, &counters, &source, "alpha").unwrap();
-    let beta = cache.function(&driver, &counters, &source, "beta").unwrap();
+    let find = |name| cache.function(&driver, &counters, &source, name).unwrap().function;
+    let (alpha, beta) = (find("alpha"), find("beta"));
     assert_ne!(alpha, beta);
-    assert_eq!(cache.function(&driver, &counters, &source, "alpha").unwrap(), alpha);
+    assert_eq!(find("alpha"), alpha);
     let now = counters.snapshot();
     assert_eq!((now.compilations, now.memory_hits, now.disk_hits), (1, 2, 0));
 
@@ -91,6 +91,92 @@ fn an_image_that_the_driver_refuses_is_compiled_again() {
     driver.refuse.store(1, SeqCst);
     KernelCache::at(dir.path().into(), None).function(&driver, &counters, &source, "alpha").unwrap();
     assert_eq!(counters.snapshot().compilations, 2);
+}
+
+/// A driver that compiles quickly at first.
+fn quick() -> Fake {
+    let mut driver = Fake::new();
+    driver.first = Tier::Quick;
+    driver
+}
+
+#[test]
+fn what_was_compiled_quickly_is_improved_in_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (quick(), Counting::default());
+    let source = Source::new("pair", "alpha beta");
+    let cache = KernelCache::at(dir.path().into(), None);
+    let find = |name| cache.function(&driver, &counters, &source, name).unwrap();
+    let (alpha, beta) = (find("alpha"), find("beta"));
+    assert!(alpha.uses.is_some() && beta.uses.is_some());
+    assert_eq!(fs::read(image(dir.path())).unwrap(), b"quick alpha beta");
+    assert_eq!(cache.quick().len(), 1);
+
+    cache.improve(&driver, &counters, &source).unwrap();
+    // In the module that was loaded second: places of the names in the text without "quick ".
+    let better = |at: u64| FunctionHandle(1000 + at);
+    let mut replaced = driver.replaced.lock().unwrap().clone();
+    replaced.sort_by_key(|(function, _)| function.0);
+    assert_eq!(replaced, [(alpha.function, better(0)), (beta.function, better(6))]);
+    // Whoever asks later gets the same handle, which leads to the better one, and has nothing to count.
+    let again = find("alpha");
+    assert_eq!(again.function, alpha.function);
+    assert!(again.uses.is_none() && cache.quick().is_empty());
+    // An entry point that nobody had asked for comes from the better module.
+    assert_eq!(find("eta").function, better(7));
+
+    cache.improve(&driver, &counters, &source).unwrap();
+    assert_eq!(driver.compiled.load(SeqCst), 2, "improved once");
+    let now = counters.snapshot();
+    assert_eq!((now.compilations, now.improved, now.disk_hits), (1, 1, 0));
+}
+
+#[test]
+fn a_later_process_finds_the_best_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = Source::new("one", "alpha");
+    let driver = quick();
+    let ask = || {
+        let counters = Counting::default();
+        let cache = KernelCache::at(dir.path().into(), None);
+        let uses = cache.function(&driver, &counters, &source, "alpha").unwrap().uses;
+        (cache, counters.snapshot(), uses)
+    };
+    let (_, first, uses) = ask();
+    assert_eq!((first.compilations, first.disk_hits), (1, 0));
+    assert!(!uses.expect("quick").launched());
+    let (cache, second, uses) = ask();
+    assert_eq!((second.compilations, second.disk_hits), (0, 1));
+    assert!(uses.expect("quick still").launched(), "it was used before");
+    cache.improve(&driver, &Counting::default(), &source).unwrap();
+    let (_, third, uses) = ask();
+    assert_eq!((third.compilations, third.disk_hits), (0, 1));
+    assert!(uses.is_none(), "improved by the process before");
+    assert_eq!(driver.compiled.load(SeqCst), 2);
+}
+
+#[test]
+fn what_is_settled_is_compiled_fully_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (quick(), Counting::default());
+    let source = Source::new("one", "alpha").settled(true);
+    let cache = KernelCache::at(dir.path().into(), None);
+    assert!(cache.function(&driver, &counters, &source, "alpha").unwrap().uses.is_none());
+    assert_eq!(fs::read(image(dir.path())).unwrap(), b"alpha");
+}
+
+#[test]
+fn what_cannot_be_improved_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (quick(), Counting::default());
+    let source = Source::new("one", "alpha");
+    let cache = KernelCache::at(dir.path().into(), None);
+    let alpha = cache.function(&driver, &counters, &source, "alpha").unwrap();
+    driver.refuse.store(1, SeqCst);
+    assert!(cache.improve(&driver, &counters, &source).is_err());
+    assert_eq!(cache.function(&driver, &counters, &source, "alpha").unwrap().function, alpha.function);
+    assert!(driver.replaced.lock().unwrap().is_empty());
+    assert_eq!(counters.snapshot().improved, 0);
 }
 
 #[test]

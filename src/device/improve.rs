@@ -1,0 +1,162 @@
+//! Kernels that are used again are compiled again, by all that the compiler can do, behind the queries.
+//!
+//! ```text
+//!   first query    compiled quickly ─▶ runs                        half the compiler's time, up to twice the kernel's
+//!   later ones                          runs ── runs ── runs better ──▶
+//!   improver                            compiles fully ─▶ takes its place
+//! ```
+//!
+//! HyPer and Umbra do so with queries (Kohn, Leis, Neumann: Adaptive Execution of Compiled Queries, ICDE 2018). What runs once, as in
+//! batches, never pays for the second compilation; what it found lies on disk for the next process. A kernel's answers do not depend
+//! on how it was compiled: contraction of floats is off by construction (`kernels/arith.cuh`), and kernels whose order of additions
+//! follows from how many blocks run at once are compiled but one way ([`Source::settled`]).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::cache::KernelCache;
+use super::compilers::Compilers;
+use super::counters::Counting;
+use super::driver::Driver;
+use super::{Device, Source};
+
+/// Launches that make a kernel worth it.
+const OFTEN: u32 = 2;
+/// Most threads at it: queries need compilers, too.
+const MOST: usize = 4;
+
+/// Launches of a module's kernels that were compiled quickly.
+#[derive(Debug)]
+pub(super) struct Uses {
+    launches: AtomicU32,
+    source: Source,
+}
+
+impl Uses {
+    pub(super) fn new(source: &Source) -> Self {
+        Uses { launches: AtomicU32::new(0), source: source.clone() }
+    }
+
+    /// Of what an earlier process compiled quickly: the first launch is one too many.
+    pub(super) fn again(source: &Source) -> Self {
+        Uses { launches: AtomicU32::new(OFTEN - 1), source: source.clone() }
+    }
+
+    pub(super) fn launched(&self) -> bool {
+        self.launches.load(Relaxed) > 0
+    }
+}
+
+/// What compiles again. Dropping it waits for what is under way.
+#[derive(Debug)]
+pub(super) struct Improver {
+    cache: Arc<KernelCache>,
+    compilers: Arc<Compilers>,
+}
+
+impl Improver {
+    pub(super) fn new(driver: Arc<dyn Driver>, cache: Arc<KernelCache>, counters: Arc<Counting>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let known = cache.clone();
+        let compilers = Compilers::new((cores / 4).clamp(1, MOST), move |source| {
+            // Where it fails the kernel stays as it is: it works.
+            let _ = known.improve(&*driver, &counters, source);
+        });
+        Improver { cache, compilers }
+    }
+
+    /// Notes a launch.
+    pub(super) fn launched(&self, uses: &Uses) {
+        if uses.launches.fetch_add(1, Relaxed) + 1 == OFTEN {
+            self.compilers.ask(&uses.source);
+        }
+    }
+}
+
+impl Drop for Improver {
+    fn drop(&mut self) {
+        self.compilers.close();
+    }
+}
+
+impl Device {
+    /// Waits until every kernel that has been launched is compiled as well as it will be.
+    ///
+    /// A kernel is at first compiled quickly, and again with all optimisations once it is used again, behind the queries: so the
+    /// first queries answer sooner, later ones are faster. Whoever measures the latter calls this after a first run. The simulator
+    /// compiles once.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// device.settle();
+    /// assert_eq!(device.counters().improved, 0);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn settle(&self) {
+        if let Some(improver) = &self.0.improver {
+            for uses in improver.cache.quick() {
+                if uses.launched() {
+                    improver.compilers.ask(&uses.source);
+                }
+            }
+            improver.compilers.settle();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::SeqCst;
+
+    use super::*;
+    use crate::device::driver::Tier;
+    use crate::device::fake::Fake;
+
+    fn improver(dir: &std::path::Path) -> (Arc<Fake>, Arc<Counting>, Improver) {
+        let mut fake = Fake::new();
+        fake.first = Tier::Quick;
+        let (driver, counters) = (Arc::new(fake), Arc::<Counting>::default());
+        let cache = Arc::new(KernelCache::at(dir.into(), None));
+        let improver = Improver::new(driver.clone(), cache, counters.clone());
+        (driver, counters, improver)
+    }
+
+    #[test]
+    fn the_second_launch_has_a_kernel_improved() {
+        let dir = tempfile::tempdir().unwrap();
+        let (driver, counters, improver) = improver(dir.path());
+        let source = Source::new("one", "alpha");
+        let found = improver.cache.function(&*driver, &counters, &source, "alpha").unwrap();
+        let uses = found.uses.expect("compiled quickly");
+        improver.launched(&uses);
+        improver.compilers.settle();
+        assert_eq!(counters.snapshot().improved, 0, "what runs once is left as it is");
+        for _ in 0..5 {
+            improver.launched(&uses);
+        }
+        improver.compilers.settle();
+        assert_eq!(counters.snapshot().improved, 1);
+        let [(function, _)] = driver.replaced.lock().unwrap()[..] else { panic!("one took the place of another") };
+        assert_eq!(function, found.function);
+    }
+
+    #[test]
+    fn the_end_waits_for_what_is_under_way_and_leaves_the_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let (driver, counters, improver) = improver(dir.path());
+        for number in 0..40 {
+            let source = Source::new("many", format!("alpha{number}"));
+            let uses = improver.cache.function(&*driver, &counters, &source, "alpha").unwrap().uses.expect("quick");
+            improver.launched(&uses);
+            improver.launched(&uses);
+            if number == 0 {
+                improver.compilers.settle();
+            }
+        }
+        drop(improver);
+        let compiled = driver.compiled.load(SeqCst) - 40;
+        assert_eq!(counters.snapshot().improved, compiled, "whatever was begun was finished");
+        assert!(compiled >= 1);
+    }
+}
