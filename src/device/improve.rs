@@ -62,6 +62,7 @@ impl Improver {
             // Where it fails the kernel stays as it is: it works.
             let _ = known.improve(&*driver, &counters, source);
         });
+        compilers.close_at_exit();
         Improver { cache, compilers }
     }
 

@@ -23,8 +23,9 @@ const OPERATOR: &str = "aggregate";
 /// Cells of a hash table in use: few, while that costs no more partitions than there are multiprocessors; else most.
 const LOW_LOAD: f64 = 0.2;
 const HIGH_LOAD: f64 = 0.75;
-/// A partition of so many times the mean is collected by several blocks.
-const SKEWED: u64 = 4;
+/// A partition of so many times the mean is collected by several blocks, unless all are small. With four, one key of nine rows of ten
+/// took a sum of 1M scattered groups 1.5 times as long as equally frequent keys.
+const SKEWED: u64 = 2;
 /// Items of records for each multiprocessor.
 const ITEMS_PER_PROCESSOR: u64 = 4;
 /// Groups from which on DISTINCT does.
@@ -102,7 +103,8 @@ impl Plan {
                 let parts_at = |load: f64| ((groups as f64 / (slots as f64 * load)) as u64 + 1).next_power_of_two();
                 let few = 1 << processors.ilog2();
                 let parts = if parts_at(LOW_LOAD) <= few { few } else { parts_at(HIGH_LOAD).max(few) };
-                plan(cells, slots, parts, (SKEWED * rows / parts).max(1))
+                // No block has more than half of a multiprocessor's share.
+                plan(cells, slots, parts, (SKEWED * rows / parts).max(rows / (2 * processors)).max(1))
             }
         }
     }
@@ -123,7 +125,8 @@ impl Plan {
     }
 
     fn shared(&self) -> u64 {
-        (self.spread.parts / SKEWED * self.slots).next_power_of_two().max(1024)
+        let split = (self.spread.rows / self.most).min(self.spread.parts);
+        (split * self.slots).next_power_of_two().max(1024)
     }
 
     /// Declares the kernels' parameters.
