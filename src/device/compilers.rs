@@ -1,7 +1,9 @@
 //! Threads that compile sources one after another, started as there is work for them.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, Weak};
 use std::thread::JoinHandle;
 
@@ -21,9 +23,12 @@ pub(super) struct Compilers {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Source>,
+    under_way: Vec<Source>,
     threads: Vec<JoinHandle<()>>,
     idle: usize,
     closed: bool,
+    /// What a thread's work panicked with; the thread goes on.
+    panic: Option<Box<dyn Any + Send>>,
 }
 
 impl Compilers {
@@ -31,10 +36,10 @@ impl Compilers {
         Arc::new(Compilers { work: Box::new(work), most, state: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// Queues a source for whichever thread is free, which may be a new one; nothing where it waits already, or after the end.
+    /// Queues a source for whichever thread is free, which may be a new one; nothing where it waits or is under way, or after the end.
     pub(super) fn ask(self: &Arc<Self>, source: &Source) {
         let mut state = self.lock();
-        if state.closed || state.waiting.iter().any(|waiting| waiting.text == source.text) {
+        if state.closed || state.waiting.iter().chain(&state.under_way).any(|known| known.text == source.text) {
             return;
         }
         state.waiting.push_back(source.clone());
@@ -53,11 +58,9 @@ impl Compilers {
 
     /// Waits until nothing is queued or under way.
     pub(super) fn settle(&self) {
+        let at_work = |state: &State| !state.waiting.is_empty() || !state.under_way.is_empty();
         let mut state = self.lock();
-        while !state.closed
-            && !state.threads.is_empty()
-            && (!state.waiting.is_empty() || state.idle < state.threads.len())
-        {
+        while !state.threads.is_empty() && at_work(&state) {
             state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
         }
     }
@@ -72,6 +75,9 @@ impl Compilers {
         };
         self.changed.notify_all();
         threads.into_iter().for_each(join);
+        if let Some(panic) = self.lock().panic.take() {
+            raise(panic);
+        }
     }
 
     /// Has them [closed](Self::close) when the process ends, if they still are there then: a device in a static variable is never
@@ -93,9 +99,12 @@ impl Compilers {
         let mut state = self.lock();
         loop {
             if let Some(source) = state.waiting.pop_front() {
+                state.under_way.push(source.clone());
                 drop(state);
-                (self.work)(&source);
+                let done = catch_unwind(AssertUnwindSafe(|| (self.work)(&source)));
                 state = self.lock();
+                state.panic = done.err().or(state.panic.take());
+                state.under_way.retain(|other| other.text != source.text);
             } else if state.closed {
                 return;
             } else {
@@ -136,9 +145,15 @@ fn close_those(open: &[Weak<Compilers>]) {
 
 /// Waits for a thread's end.
 pub(super) fn join(thread: JoinHandle<()>) {
-    // A panic in a helper is a bug that must not reach a user's query, and must not stay hidden in a test.
-    if let (Err(panic), true) = (thread.join(), cfg!(debug_assertions) && !std::thread::panicking()) {
-        std::panic::resume_unwind(panic);
+    if let Err(panic) = thread.join() {
+        raise(panic);
+    }
+}
+
+/// A panic in a helper is a bug that must not reach a user's query, and must not stay hidden in a test.
+fn raise(panic: Box<dyn Any + Send>) {
+    if cfg!(debug_assertions) && !std::thread::panicking() {
+        resume_unwind(panic);
     }
 }
 
@@ -164,15 +179,27 @@ mod tests {
     }
 
     #[test]
-    fn everything_asked_for_is_done_once_settled() {
+    fn everything_asked_for_is_done_once() {
         let (compilers, done) = slow(3);
         compilers.settle();
         (0..20).for_each(|number| compilers.ask(&source(number)));
+        // Waiting or under way.
+        (0..20).for_each(|number| compilers.ask(&source(number)));
         compilers.settle();
-        assert_eq!(done.load(SeqCst), 20);
+        let done_twice = done.load(SeqCst) - 20;
+        assert!(done_twice <= 2, "only what was done by then: {done_twice}");
         compilers.ask(&source(0));
         compilers.close();
-        assert!(done.load(SeqCst) <= 21 && compilers.closed());
+        assert!(done.load(SeqCst) <= 21 + done_twice && compilers.closed());
+    }
+
+    #[test]
+    fn a_panic_is_told_at_the_end_and_stops_nothing() {
+        let compilers = Compilers::new(1, |source| assert_ne!(source.text, "text 1", "a bug"));
+        (0..3).for_each(|number| compilers.ask(&source(number)));
+        compilers.settle();
+        let told = catch_unwind(AssertUnwindSafe(|| compilers.close()));
+        assert_eq!(told.is_err(), cfg!(debug_assertions));
     }
 
     #[test]
