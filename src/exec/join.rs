@@ -27,9 +27,9 @@ use crate::codegen::{
     BuildSide, Candidates, Codes, Emitter, Flow, Generator, Keep, KeyLayout, NullKeys, Probe, Residual, Source, Value,
     for_each, join_layout, keys_inside, materialize,
 };
-use crate::column::{Column, Relation};
+use crate::column::{Column, Relation, Table};
 use crate::device::Buffer;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::ops::join::{Assumed, BuildKeys, JoinTable, Payload, Slots, Wanted};
 use crate::plan::join_cost;
 
@@ -137,6 +137,23 @@ fn not_in_some(join: &Join, filter: &Expr) -> Join {
 impl Runner {
     /// The join's rows. `readers` are all expressions that read them, where that is known.
     pub(super) fn join(&self, join: &Join, readers: Option<&[Expr]>) -> Result<Flow> {
+        use JoinType::*;
+        let of_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark);
+        match self.join_sides(join, readers) {
+            // DataFusion does not look at the right side where the left one has no rows.
+            Err(error) if of_left && matches!(error.kind(), ErrorKind::Arithmetic { .. }) => {
+                let left = self.flow(&join.left).and_then(|flow| self.relation("join", &flow));
+                if !left.is_ok_and(|left| left.rows == 0) {
+                    return Err(error);
+                }
+                let columns = Table::empty(&self.device, Arc::new(join.schema.as_arrow().clone()))?.columns;
+                Ok(Flow::new(Source::Relation(Relation::dense(0, columns)), join.schema.clone()))
+            }
+            joined => joined,
+        }
+    }
+
+    fn join_sides(&self, join: &Join, readers: Option<&[Expr]>) -> Result<Flow> {
         use JoinType::*;
         let conditional;
         let join = match &join.filter {
