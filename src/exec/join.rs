@@ -143,14 +143,15 @@ impl Runner {
             // DataFusion does not look at the right side where the left one has no rows.
             Err(error) if of_left && matches!(error.kind(), ErrorKind::Arithmetic { .. }) => {
                 let left = self.flow(&join.left).and_then(|flow| self.relation("join", &flow));
-                if !left.is_ok_and(|left| left.rows == 0) {
-                    return Err(error);
-                }
-                let columns = Table::empty(&self.device, Arc::new(join.schema.as_arrow().clone()))?.columns;
-                Ok(Flow::new(Source::Relation(Relation::dense(0, columns)), join.schema.clone()))
+                if left.is_ok_and(|left| left.rows == 0) { self.no_rows(join) } else { Err(error) }
             }
             joined => joined,
         }
+    }
+
+    fn no_rows(&self, join: &Join) -> Result<Flow> {
+        let columns = Table::empty(&self.device, Arc::new(join.schema.as_arrow().clone()))?.columns;
+        Ok(Flow::new(Source::Relation(Relation::dense(0, columns)), join.schema.clone()))
     }
 
     fn join_sides(&self, join: &Join, readers: Option<&[Expr]>) -> Result<Flow> {
@@ -209,7 +210,10 @@ impl Runner {
     fn probed(&self, join: &Join, probe: Flow, lookup: Probe, preserved: Preserved) -> Result<Flow> {
         let mut lookup = lookup;
         let schema = join.schema.clone();
+        // How many rows there are a rehearsal does not know.
+        let no_rows = lookup.build.rows == 0 && !self.device.rehearses();
         match lookup.keep {
+            Keep::Matched if no_rows && lookup.place == BuildSide::Left => self.no_rows(join),
             Keep::Matched => {
                 let residual = lookup.residual.take();
                 let mut flow = match lookup.at_most_one() {
