@@ -32,6 +32,19 @@ WF_DEVICE u64 compact_ticket(u64* ticket) {
     return tile;
 }
 
+// Whether this block is the last of the grid to come here; what the others wrote before is then visible to it.
+WF_DEVICE bool last_block(u64* ticket) {
+    WF_SHARED(u64, drawn);
+    __threadfence();
+    __syncthreads();  // the block's writes are done
+    if (threadIdx.x == 0) drawn = atomicAdd(ticket, u64(1));
+    __syncthreads();  // the number is there
+    const bool last = drawn == gridDim.x - 1;
+    __syncthreads();  // all have read it
+    if (last) __threadfence();
+    return last;
+}
+
 // Exclusive prefix sum over the block's threads in a fixed order of additions; `total` is the sum. THREADS is
 // blockDim.x, a multiple of 32.
 //

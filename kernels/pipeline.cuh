@@ -159,19 +159,6 @@ WF_DEVICE T load_words(const u64* from) {
     return Words<T>::load(from);
 }
 
-// Whether this block is the last of the grid to come here; what the others wrote before is then visible to it.
-WF_DEVICE bool last_block(u64* ticket) {
-    WF_SHARED(u64, drawn);
-    __threadfence();
-    __syncthreads();  // the block's writes are done
-    if (threadIdx.x == 0) drawn = atomicAdd(ticket, u64(1));
-    __syncthreads();  // the number is there
-    const bool last = drawn == gridDim.x - 1;
-    __syncthreads();  // all have read it
-    if (last) __threadfence();
-    return last;
-}
-
 // ---- cells in shared memory: numbers of LIMBS 32-bit limbs, `stride` apart, low limb first ----
 //
 // Only 32-bit integer atomics are native in shared memory; a carry goes on to the next limb by whoever caused it, so the

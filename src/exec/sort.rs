@@ -14,7 +14,7 @@ use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::sort::{KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pairs, sort_values};
-use crate::ops::top::top_k;
+use crate::ops::top::{top_k, top_values};
 
 /// Sort keys as words, most significant first: a column of words, and how many bits of each are significant.
 struct Words {
@@ -100,6 +100,12 @@ impl Runner {
         }
         let key = sort_key(column, descending).ok_or_else(not_in_place)?;
         if let Some(fetch) = fetch {
+            if relation.columns.len() == 1
+                && let Some(values) = top_values(&self.device, &key, rows, fetch)?
+            {
+                let first = Column { len: fetch as usize, ..in_order(column, values, !descending) };
+                return Ok(Relation::dense(fetch, vec![first]));
+            }
             let numbers = top_k(&self.device, &key, &[], rows, fetch)?;
             return self.reindexed(relation, fetch, Arc::new(numbers));
         }

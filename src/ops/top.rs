@@ -12,9 +12,14 @@ const THREADS: u32 = 512;
 const BITS: u32 = 11;
 const SELECT_THREADS: u32 = 256;
 const SELECT_TILE: u64 = 4096;
-/// `TOP_SAMPLES`, `TOP_SAMPLE_THREADS`, `TOP_APPEND_THREADS` and the rows of a tile of the kernels.
+/// `TOP_SAMPLES`, `TOP_SAMPLE_THREADS`, `TOP_APPEND_THREADS`, `TOP_FEW_TILE`, `TOP_FEW_THREADS`, `TOP_FEW_MOST` and the rows of a tile of the kernels.
 const SAMPLES: u64 = 16384;
 const SAMPLE_THREADS: u32 = 1024;
+const FEW_TILE: u64 = 16384;
+const FEW_THREADS: u32 = 1024;
+const FEW_MOST: u64 = 512;
+/// Rows that are worth a block of their own: a quarter of what it holds.
+const FEW_EACH: u64 = 4096;
 const APPEND_THREADS: u32 = 256;
 const APPEND_TILE: u64 = 2048;
 /// `TOP_RANK_THREADS` of the kernels, and candidates that are ranked by counting.
@@ -39,6 +44,13 @@ pub(super) fn sources() -> [Source; 2] {
     [source(), sample_source()]
 }
 
+/// Which of so many sampled keys is hardly less than the k-th of all: five deviations above the number of samples expected
+/// among the k first; half as many where neighbours are alike, since four of them are sampled together.
+fn rank(rows: u64, samples: u64, k: u64) -> u64 {
+    let expected = k as f64 * samples as f64 / rows as f64;
+    (expected + 5.0 * expected.sqrt() + 8.0).ceil() as u64
+}
+
 /// The first `k` (or all) entries of the order by `key` and then `more` words, `u32 × min(k, rows)`; stable.
 ///
 /// The key's high bits, or a sample of it, decide which rows can be among them; those are sorted by all words. Waits for
@@ -46,14 +58,100 @@ pub(super) fn sources() -> [Source; 2] {
 pub(crate) fn top_k(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64, k: u64) -> Result<Buffer> {
     numbered(OPERATOR, rows)?;
     let k = k.min(rows);
+    if more.is_empty()
+        && let Some(shape) = FewShape::of(device, rows, k)
+    {
+        let first = device.alloc(OPERATOR, k as usize * 4)?;
+        of_few(device, key, rows, k, shape, (&first).into(), 0u64.into())?;
+        return Ok(first);
+    }
+    by_choice(device, key, more, rows, k)
+}
+
+/// How few rows are spread over blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FewShape {
+    blocks: u64,
+    /// Rows of a block.
+    each: u64,
+}
+
+impl FewShape {
+    /// Of so many rows, of which the first `k` are wanted; `None` where blocks do not hold them.
+    fn of(device: &Device, rows: u64, k: u64) -> Option<FewShape> {
+        if k == 0 || k > FEW_MOST.min(rows) {
+            return None;
+        }
+        // The last block has to hold the first of all.
+        let most = u64::from(device.properties().multiprocessors).min(FEW_TILE / k);
+        let mut blocks = rows.div_ceil(FEW_EACH).min(most);
+        // So has every other; the last one's rows are fewer than theirs by at most a row for each of them.
+        while blocks > 1 && rows / blocks < k + blocks {
+            blocks /= 2;
+        }
+        let each = rows.div_ceil(blocks);
+        (each <= FEW_TILE).then_some(FewShape { blocks, each })
+    }
+}
+
+/// The first `k` values in the order of a column that the key is; `None` where there are too many rows to find them at once.
+pub(crate) fn top_values(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<Buffer>> {
+    numbered(OPERATOR, rows)?;
+    let Some(shape) = FewShape::of(device, rows, k) else { return Ok(None) };
+    let first = device.alloc(OPERATOR, k as usize * key.kind.width())?;
+    of_few(device, key, rows, k, shape, 0u64.into(), (&first).into())?;
+    Ok(Some(first))
+}
+
+/// The first `k` of rows that are few enough, by one kernel: their numbers to `out`, `u32 × k`, and what the key is of to `values`,
+/// `k` of its width, unless they are zero.
+fn of_few(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    k: u64,
+    shape: FewShape,
+    out: Argument,
+    values: Argument,
+) -> Result<()> {
+    let FewShape { blocks, each } = shape;
+    let room = (blocks * k) as usize;
+    let keys = device.alloc(OPERATOR, room * 8)?;
+    let numbers = device.alloc(OPERATOR, room * 4)?;
+    let ticket = device.alloc_zeroed(OPERATOR, 8)?;
+    let [data, kind, flip, base] = key.arguments();
+    let arguments: [Argument; 12] = [
+        data,
+        kind,
+        flip,
+        base,
+        rows.into(),
+        each.into(),
+        k.into(),
+        (&keys).into(),
+        (&numbers).into(),
+        (&ticket).into(),
+        out,
+        values,
+    ];
+    let kernel = device.kernel(&sample_source(), "top_few")?;
+    // SAFETY: TopFew { key: rows of its kind; each, k and the blocks as `FewShape` makes them; keys and numbers: blocks · k u64 and u32;
+    // ticket: a zero; out and values: k each, or null, by the callers above }.
+    unsafe { device.launch(&kernel, grid(blocks, FEW_THREADS), &arguments) }
+}
+
+/// The same of any rows.
+fn by_choice(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64, k: u64) -> Result<Buffer> {
     let candidates = match k > 0 && rows > FEW.min(PART * k) {
         true => match sampled(device, key, rows, k)? {
-            Some(few) if more.is_empty() && few.count <= RANKED => return ranked(device, &few, None, few.count, k),
+            Some(few) if more.is_empty() && few.count <= RANKED => {
+                return few.ranked(device, None, few.count, k);
+            }
             Some(few) if more.is_empty() => {
                 let again = SortKey::from(SortWord { keys: &few.keys, bits: 64 });
                 match sampled(device, &again, few.count, k)? {
                     Some(fewer) if fewer.count <= RANKED => {
-                        return ranked(device, &few, Some(&fewer.numbers), fewer.count, k);
+                        return few.ranked(device, Some(&fewer.numbers), fewer.count, k);
                     }
                     _ => Some(few.in_order(device, rows)?),
                 }
@@ -89,6 +187,31 @@ struct Few {
 }
 
 impl Few {
+    /// Room for so many, none yet.
+    fn room(device: &Device, capacity: u64) -> Result<Few> {
+        let numbers = device.alloc(OPERATOR, capacity as usize * 4)?;
+        let keys = device.alloc(OPERATOR, capacity as usize * 8)?;
+        Ok(Few { keys, numbers, count: 0 })
+    }
+
+    /// The first `k` of them, or of those that are `listed` (`u32 × count`).
+    fn ranked(&self, device: &Device, listed: Option<&Buffer>, count: u64, k: u64) -> Result<Buffer> {
+        let out = device.alloc(OPERATOR, k as usize * 4)?;
+        let kernel = device.kernel(&sample_source(), "top_rank")?;
+        let arguments: [Argument; 6] = [
+            (&self.keys).into(),
+            (&self.numbers).into(),
+            listed.map_or(0u64.into(), Argument::from),
+            count.into(),
+            k.into(),
+            (&out).into(),
+        ];
+        // SAFETY: TopRank { keys and numbers: `self.count`; listed: count u32 below that, or null: all; k ≤ count, since `sampled`
+        // keeps k at least; out: k u32 }.
+        unsafe { device.launch(&kernel, grid(tiles(count * 32, u64::from(RANK_THREADS)), RANK_THREADS), &arguments)? };
+        Ok(out)
+    }
+
     /// Their numbers, ascending, of `rows`: equal keys keep the order of rows.
     fn in_order(&self, device: &Device, rows: u64) -> Result<(Buffer, u64)> {
         let numbers = SortKey::new(self.numbers.slice(0), KeyKind::U32, false).within(0, i128::from(rows) - 1);
@@ -103,15 +226,11 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     if rows < SAMPLES * 2 || k > rows / 64 {
         return Ok(None);
     }
-    // Five deviations above the number of sampled rows expected among the k first; half as many where neighbours are alike,
-    // since four of them are sampled together.
-    let expected = k as f64 * SAMPLES as f64 / rows as f64;
-    let rank = (expected + 5.0 * expected.sqrt() + 8.0).ceil() as u64;
+    let rank = rank(rows, SAMPLES, k);
     let capacity = (rank * (rows / SAMPLES) * 4).max(FEW).min(rows);
     // The threshold, then the number of rows kept.
     let words = device.alloc_zeroed(OPERATOR, 16)?;
-    let numbers = device.alloc(OPERATOR, capacity as usize * 4)?;
-    let keys = device.alloc(OPERATOR, capacity as usize * 8)?;
+    let few = Few::room(device, capacity)?;
     let [data, kind, flip, base] = key.arguments();
     let kernel = device.kernel(&sample_source(), "top_threshold")?;
     let arguments: [Argument; 7] = [data, kind, flip, base, rows.into(), rank.into(), (&words).into()];
@@ -129,32 +248,14 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
         (&words).into(),
         capacity.into(),
         kept.into(),
-        (&numbers).into(),
-        (&keys).into(),
+        (&few.numbers).into(),
+        (&few.keys).into(),
     ];
     // SAFETY: TopAppend { key as above; threshold and kept: a word each, the latter zero; out: capacity u32; keys: capacity
     // u64 }.
     unsafe { device.launch(&kernel, grid(tiles(rows, APPEND_TILE).min(full), APPEND_THREADS), &arguments)? };
     let count = words.read_word_or(8, k.max(rank * (rows / SAMPLES)))?;
-    Ok((count >= k && count <= capacity).then_some(Few { keys, numbers, count }))
-}
-
-/// The first `k` of the candidates, or of those of them that are `listed` (`u32 × count`).
-fn ranked(device: &Device, few: &Few, listed: Option<&Buffer>, count: u64, k: u64) -> Result<Buffer> {
-    let out = device.alloc(OPERATOR, k as usize * 4)?;
-    let kernel = device.kernel(&sample_source(), "top_rank")?;
-    let arguments: [Argument; 6] = [
-        (&few.keys).into(),
-        (&few.numbers).into(),
-        listed.map_or(0u64.into(), Argument::from),
-        count.into(),
-        k.into(),
-        (&out).into(),
-    ];
-    // SAFETY: TopRank { keys and numbers: `few.count`; listed: count u32 below that, or null: all; k ≤ count, since `sampled`
-    // keeps k at least; out: k u32 }.
-    unsafe { device.launch(&kernel, grid(tiles(count * 32, u64::from(RANK_THREADS)), RANK_THREADS), &arguments)? };
-    Ok(out)
+    Ok((count >= k && count <= capacity).then_some(Few { count, ..few }))
 }
 
 /// The same by counting the keys' bits from the top; `None` where too many rows are left.
@@ -275,5 +376,40 @@ mod tests {
             check(&device, &[(&few, 12), (&wide, 64)], k);
         }
         assert!(device.launches().contains_key("top_append"));
+    }
+
+    #[test]
+    fn every_block_has_k_rows() {
+        let device = device(13);
+        for rows in [1, 2, 999, 1000, 4096, 4097, 16_384, 20_000, 32_768, 65_000, 200_000, 1_000_000, 2_000_000] {
+            for k in [1, 2, 100, 101, 500, 512] {
+                let Some(FewShape { blocks, each }) = FewShape::of(&device, rows, k) else { continue };
+                let last = rows.checked_sub((blocks - 1) * each).expect("all blocks have rows");
+                assert!(last >= k && last <= each && each <= FEW_TILE && blocks * k <= FEW_TILE, "{rows} {k}");
+            }
+        }
+        assert_eq!(FewShape::of(&device, 10_000_000, 10), None);
+        assert_eq!(FewShape::of(&device, 10_000, 513), None);
+    }
+
+    #[test]
+    fn ties_go_to_the_rows_that_come_first() {
+        let device = device(19);
+        for rows in [50, 5000, 30_000] {
+            let keys: Vec<u64> = random(3, rows).map(|x| x % 3).collect();
+            check(&device, &[(&keys, 2)], 40);
+            check(&device, &[(&vec![u64::MAX; rows], 64)], 40);
+        }
+        assert!(device.launches()["top_few"] >= 6, "{:?}", device.launches());
+    }
+
+    /// Their bits end in each byte, and their sample has equal keys.
+    #[test]
+    fn samples_of_keys_of_any_width_are_ranked() {
+        let device = device(17);
+        for bits in [1, 7, 8, 9, 16, 23, 40, 57, 63, 64] {
+            let keys: Vec<u64> = random(bits.into(), 70_000).map(|x| x >> (64 - bits)).collect();
+            check(&device, &[(&keys, bits)], 50);
+        }
     }
 }

@@ -68,3 +68,29 @@ fn the_first_of_many_rows_that_differ_late() {
         "SELECT id FROM t WHERE x < 1.4 ORDER BY x DESC, id LIMIT 1000",
     ]);
 }
+
+/// Of a million rows, or two, one kernel finds the first.
+#[test]
+fn the_first_of_few_rows_by_one_kernel() {
+    use std::sync::Arc;
+    use warpframe::arrow::array::{ArrayRef, Float64Array, Int64Array};
+    for rows in [1001, 5000, 50_000] {
+        let key = |i: i64| if i % 1000 == 999 { -1 } else { 5 };
+        let value = |i: i64| if i % 7 == 3 { f64::NAN } else { (i * 7919 % 1009) as f64 - 500.5 };
+        let table: Vec<(&str, ArrayRef)> = vec![
+            ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
+            ("k", Arc::new(Int64Array::from_iter_values((0..rows).map(key)))),
+            ("x", Arc::new(Float64Array::from_iter_values((0..rows).map(value)))),
+        ];
+        let pair = Pair::of(crate::tables::columns(table)).from(format!("{rows} rows"));
+        pair.check_all(&[
+            "SELECT k FROM t ORDER BY k LIMIT 100",
+            "SELECT id, x FROM t ORDER BY id DESC LIMIT 20",
+            "SELECT x FROM t ORDER BY x LIMIT 100",
+            "SELECT x FROM t ORDER BY x DESC LIMIT 1000",
+            "SELECT sum(id) FROM (SELECT id FROM t ORDER BY id LIMIT 300)",
+        ]);
+        let device = pair.device.device().expect("a device");
+        assert!(device.launches()["top_few"] >= 3, "{rows} rows: {:?}", device.launches());
+    }
+}
