@@ -1,6 +1,7 @@
 //! Owned device memory and views of it.
 
 use super::Device;
+use super::driver::Driver;
 use crate::error::Result;
 
 /// Owned device memory. Dropping it returns the bytes after all work submitted so far.
@@ -39,9 +40,22 @@ impl Slice<'_> {
 impl Buffer {
     /// Allocates `len` bytes (one byte is allocated where `len` is 0, so that every buffer has an address).
     pub(super) fn new(device: &Device, operator: &'static str, len: usize) -> Result<Self> {
+        Self::allocated(device, operator, len, |driver, bytes| driver.alloc(bytes))
+    }
+
+    /// The same, of zeros.
+    pub(super) fn zeroed(device: &Device, operator: &'static str, len: usize) -> Result<Self> {
+        Self::allocated(device, operator, len, |driver, bytes| driver.alloc_zeroed(bytes))
+    }
+
+    fn allocated(
+        device: &Device,
+        operator: &'static str,
+        len: usize,
+        ask: impl FnOnce(&dyn Driver, usize) -> Result<Option<u64>>,
+    ) -> Result<Self> {
         let shared = &*device.0;
-        let asked = len.max(1);
-        let address = shared.pool.alloc(&*shared.driver, operator, asked)?;
+        let address = shared.pool.alloc(&*shared.driver, operator, len.max(1), ask)?;
         shared.counters.allocated();
         Ok(Buffer { device: device.clone(), address, len, operator })
     }

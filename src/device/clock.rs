@@ -42,6 +42,10 @@ impl Driver for Clocked {
         self.timed(|driver| driver.alloc(bytes))
     }
 
+    fn alloc_zeroed(&self, bytes: usize) -> Result<Option<u64>> {
+        self.timed(|driver| driver.alloc_zeroed(bytes))
+    }
+
     unsafe fn free(&self, address: u64, bytes: usize) {
         // SAFETY: the caller's promise is the driver's demand, here and below.
         self.timed(|driver| unsafe { driver.free(address, bytes) });

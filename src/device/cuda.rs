@@ -6,6 +6,7 @@
 mod calls;
 mod memory;
 mod staging;
+mod zeros;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_int};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cudarc::driver::sys;
 
-use self::calls::{Queue, call, unavailable};
+use self::calls::{Failed, Queue, call, unavailable};
 use self::memory::Memory;
 use self::staging::Staging;
 use super::Source;
@@ -63,6 +64,18 @@ impl CudaDriver {
         let memory = Memory::new(device, properties.memory)?;
         let (modules, functions, resident) = Default::default();
         Ok(CudaDriver { properties, nvrtc, staging: Staging::new(), memory, modules, functions, resident, queue })
+    }
+
+    fn alloc_by(&self, ask: impl Fn(sys::CUstream) -> Result<Option<u64>, Failed>) -> Result<Option<u64>> {
+        self.queue.bind()?;
+        let stream = self.queue.stream();
+        if let Some(address) = self.queue.check(ask(stream))? {
+            return Ok(Some(address));
+        }
+        // What was freed comes back to the pool as the stream passes it, in pieces of the sizes it was taken in:
+        // wait for it, return it to the device, and ask once more.
+        self.trim()?;
+        self.queue.check(ask(stream))
     }
 
     fn find_function(&self, handle: FunctionHandle) -> Function {
@@ -217,15 +230,11 @@ impl Driver for CudaDriver {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Option<u64>> {
-        self.queue.bind()?;
-        let stream = self.queue.stream();
-        if let Some(address) = self.queue.check(self.memory.alloc(stream, bytes))? {
-            return Ok(Some(address));
-        }
-        // What was freed comes back to the pool as the stream passes it, in pieces of the sizes it was taken in:
-        // wait for it, return it to the device, and ask once more.
-        self.trim()?;
-        self.queue.check(self.memory.alloc(stream, bytes))
+        self.alloc_by(|stream| self.memory.alloc(stream, bytes))
+    }
+
+    fn alloc_zeroed(&self, bytes: usize) -> Result<Option<u64>> {
+        self.alloc_by(|stream| self.memory.alloc_zeroed(stream, bytes))
     }
 
     unsafe fn free(&self, address: u64, bytes: usize) {

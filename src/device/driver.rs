@@ -73,10 +73,22 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// The content is undefined (`sim` poisons it).
     fn alloc(&self, bytes: usize) -> Result<Option<u64>>;
 
+    /// The same, of zeros.
+    fn alloc_zeroed(&self, bytes: usize) -> Result<Option<u64>> {
+        let Some(address) = self.alloc(bytes)? else { return Ok(None) };
+        // SAFETY: the range is a live allocation.
+        if let Err(error) = unsafe { self.fill(address, 0, bytes) } {
+            // SAFETY: as above, and nobody else knows it.
+            unsafe { self.free(address, bytes) };
+            return Err(error);
+        }
+        Ok(Some(address))
+    }
+
     /// Returns an allocation, after all work submitted so far.
     ///
     /// # Safety
-    /// `address` came from `alloc` of this driver with the same `bytes` and is not used by work submitted later.
+    /// `address` came from `alloc` or `alloc_zeroed` of this driver with the same `bytes` and is not used by work submitted later.
     unsafe fn free(&self, address: u64, bytes: usize);
 
     /// Gives cached memory back to the system.

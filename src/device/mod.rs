@@ -373,11 +373,14 @@ impl Device {
 
     /// Allocates and sets every byte to zero.
     pub(crate) fn alloc_zeroed(&self, operator: &'static str, bytes: usize) -> Result<Buffer> {
-        self.alloc_filled(operator, bytes, 0)
+        Buffer::zeroed(self, operator, bytes)
     }
 
     /// Allocates and sets every byte.
     pub(crate) fn alloc_filled(&self, operator: &'static str, bytes: usize, byte: u8) -> Result<Buffer> {
+        if byte == 0 {
+            return self.alloc_zeroed(operator, bytes);
+        }
         let buffer = self.alloc(operator, bytes)?;
         buffer.fill(byte)?;
         Ok(buffer)

@@ -135,7 +135,14 @@ impl Pool {
         self.lock().fail_after = Some(successes);
     }
 
-    pub(super) fn alloc(&self, driver: &dyn Driver, operator: &'static str, bytes: usize) -> Result<u64> {
+    /// Has `ask` allocate so many bytes.
+    pub(super) fn alloc(
+        &self,
+        driver: &dyn Driver,
+        operator: &'static str,
+        bytes: usize,
+        ask: impl FnOnce(&dyn Driver, usize) -> Result<Option<u64>>,
+    ) -> Result<u64> {
         let asked = bytes as u64;
         let mut state = self.lock();
         let injected = match &mut state.fail_after {
@@ -156,7 +163,7 @@ impl Pool {
         if injected || usage.used.saturating_add(asked) > usage.limit {
             return Err(refuse(usage.limit.saturating_sub(usage.used)));
         }
-        let Some(address) = driver.alloc(bytes)? else {
+        let Some(address) = ask(driver, bytes)? else {
             return Err(refuse(driver.free_memory()?));
         };
         let usage = &mut state.usage;
@@ -194,6 +201,10 @@ mod tests {
         }
     }
 
+    fn alloc(pool: &Pool, driver: &Fake, bytes: usize) -> Result<u64> {
+        pool.alloc(driver, "sort", bytes, |driver, bytes| driver.alloc(bytes))
+    }
+
     fn free(pool: &Pool, driver: &Fake, address: u64, bytes: usize) {
         // SAFETY: the fake's addresses lead nowhere.
         unsafe { pool.free(driver, address, bytes) };
@@ -202,8 +213,8 @@ mod tests {
     #[test]
     fn use_peak_and_allocations_follow_what_is_live() {
         let (driver, pool) = (Fake::new(), Pool::new(MemoryLimit::Percent(50.0), MEMORY));
-        let a = pool.alloc(&driver, "sort", 100).unwrap();
-        let b = pool.alloc(&driver, "sort", 200).unwrap();
+        let a = alloc(&pool, &driver, 100).unwrap();
+        let b = alloc(&pool, &driver, 200).unwrap();
         free(&pool, &driver, a, 100);
         let usage = pool.usage(&driver);
         let expected = MemoryUse { used: 200, reserved: 200, peak: 300, limit: MEMORY / 2, allocations: 1 };
@@ -217,21 +228,21 @@ mod tests {
     #[test]
     fn an_allocation_beyond_the_limit_is_refused_and_the_pool_stays_usable() {
         let (driver, pool) = (Fake::new(), Pool::new(MemoryLimit::Bytes(400), MEMORY));
-        let a = pool.alloc(&driver, "sort", 300).unwrap();
-        assert_eq!(refused(pool.alloc(&driver, "sort", 101)), (101, 100, 400));
-        assert_eq!(refused(pool.alloc(&driver, "sort", usize::MAX)), (u64::MAX, 100, 400));
-        pool.alloc(&driver, "sort", 100).unwrap();
+        let a = alloc(&pool, &driver, 300).unwrap();
+        assert_eq!(refused(alloc(&pool, &driver, 101)), (101, 100, 400));
+        assert_eq!(refused(alloc(&pool, &driver, usize::MAX)), (u64::MAX, 100, 400));
+        alloc(&pool, &driver, 100).unwrap();
         free(&pool, &driver, a, 300);
-        pool.alloc(&driver, "sort", 300).unwrap();
+        alloc(&pool, &driver, 300).unwrap();
         pool.set_limit(MemoryLimit::Bytes(10));
-        assert_eq!(refused(pool.alloc(&driver, "sort", 1)), (1, 0, 10), "what is in use stays");
+        assert_eq!(refused(alloc(&pool, &driver, 1)), (1, 0, 10), "what is in use stays");
     }
 
     #[test]
     fn an_allocation_beyond_the_device_is_refused_with_what_the_driver_says_is_free() {
         let (driver, pool) = (Fake::new(), Pool::new(MemoryLimit::Bytes(1 << 20), MEMORY));
-        pool.alloc(&driver, "sort", 600).unwrap();
-        assert_eq!(refused(pool.alloc(&driver, "sort", 500)), (500, MEMORY - 600, 1 << 20));
+        alloc(&pool, &driver, 600).unwrap();
+        assert_eq!(refused(alloc(&pool, &driver, 500)), (500, MEMORY - 600, 1 << 20));
         assert_eq!(pool.usage(&driver).used, 600);
     }
 
@@ -240,7 +251,7 @@ mod tests {
         let (driver, pool) = (Fake::new(), Pool::new(MemoryLimit::Percent(100.0), MEMORY));
         pool.fail_after(2);
         for fails in [false, false, true, false, false] {
-            assert_eq!(pool.alloc(&driver, "sort", 1).is_err(), fails);
+            assert_eq!(alloc(&pool, &driver, 1).is_err(), fails);
         }
     }
 

@@ -3,7 +3,7 @@
 //! The driver takes about as long for an allocation and its release as for a launch, and an operator of a small table has
 //! several of each. So blocks that come back are kept by size, up to a share of the device's memory, and given out again:
 //! all work is of one stream, and what was submitted before the block came back runs before what is submitted after it is
-//! given out.
+//! given out. Small blocks that are to be zero come from slabs that were set to zero at once (`zeros.rs`).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 use cudarc::driver::sys;
 
 use super::calls::{Failed, call};
+use super::zeros::Zeros;
 use crate::error::Result;
 
 /// Larger blocks go back to the driver's pool at once: their kernels take long beside it.
@@ -18,13 +19,15 @@ const LARGEST: usize = 32 << 20;
 /// Blocks kept are at most this part of the device's memory.
 const SHARE: u64 = 64;
 /// Allocations are multiples of this, as the driver's are.
-const ALIGNMENT: usize = 256;
+pub(super) const ALIGNMENT: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Memory {
     /// Of this driver's own: what it keeps for reuse is not taken from others who use the default pool.
     pool: sys::CUmemoryPool,
     kept: Mutex<Kept>,
+    /// Locked before `kept` where both are.
+    zeros: Mutex<Zeros>,
 }
 
 // SAFETY: driver handles may be used from any thread.
@@ -46,7 +49,8 @@ impl Memory {
         // SAFETY: reads the properties, writes the handle.
         unsafe { call!(cuMemPoolCreate(&mut pool, &wanted))? };
         let exact = std::env::var_os("WARPFRAME_EXACT_MEMORY").is_some_and(|value| value == "1");
-        let memory = Memory { pool, kept: Mutex::new(Kept::up_to(if exact { 0 } else { total / SHARE })) };
+        let kept = Kept::up_to(if exact { 0 } else { total / SHARE });
+        let memory = Memory { pool, kept: Mutex::new(kept), zeros: Mutex::default() };
         // Never give memory back unasked: at the default of 0, an allocation of 1 GiB costs 31 ms instead of 1.3 µs.
         let mut threshold = u64::MAX;
         let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
@@ -70,7 +74,8 @@ impl Memory {
     /// Bytes taken from the device and not in use.
     pub(super) fn idle(&self) -> Result<u64, Failed> {
         let given_out = self.attribute(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
-        Ok(self.reserved()?.saturating_sub(given_out) + self.kept().bytes)
+        let zeros = self.zeros().idle_bytes();
+        Ok(self.reserved()?.saturating_sub(given_out) + self.kept().bytes + zeros)
     }
 
     /// `Ok(None)` where memory is exhausted.
@@ -88,10 +93,44 @@ impl Memory {
         }
     }
 
+    /// The same, of zeros.
+    pub(super) fn alloc_zeroed(&self, stream: sys::CUstream, bytes: usize) -> Result<Option<u64>, Failed> {
+        // SAFETY: the range is one live allocation.
+        let clear = |address, bytes| unsafe { call!(cuMemsetD8Async(address, 0, bytes, stream)) };
+        if bytes > Zeros::LARGEST || self.kept().most == 0 {
+            let Some(address) = self.alloc(stream, bytes)? else { return Ok(None) };
+            if let Err(failed) = clear(address, bytes) {
+                // SAFETY: as above, and nobody else knows it.
+                unsafe { self.free(stream, address, bytes)? };
+                return Err(failed);
+            }
+            return Ok(Some(address));
+        }
+        let mut zeros = self.zeros();
+        if let Some(address) = zeros.take(bytes) {
+            return Ok(Some(address));
+        }
+        let slab = match zeros.idle() {
+            Some(slab) => slab,
+            None => match self.alloc(stream, Zeros::SLAB)? {
+                Some(slab) => slab,
+                None => return Ok(None),
+            },
+        };
+        if let Err(failed) = clear(slab, Zeros::SLAB) {
+            // SAFETY: an allocation of which no part is given out.
+            unsafe { call!(cuMemFreeAsync(slab, stream))? };
+            return Err(failed);
+        }
+        zeros.add(slab);
+        Ok(zeros.take(bytes))
+    }
+
     /// # Safety
-    /// The address came from `alloc` for the same stream and bytes, and no work that is submitted later uses it.
+    /// The address came from `alloc` or `alloc_zeroed` for the same stream and bytes, and no work that is submitted later
+    /// uses it.
     pub(super) unsafe fn free(&self, stream: sys::CUstream, address: u64, bytes: usize) -> Result<(), Failed> {
-        if self.kept().put(bytes, address) {
+        if (bytes <= Zeros::LARGEST && self.zeros().put(address)) || self.kept().put(bytes, address) {
             return Ok(());
         }
         // SAFETY: the caller's promise.
@@ -100,7 +139,8 @@ impl Memory {
 
     /// Returns the blocks kept to the pool, as the stream passes this point: all that can be, whichever cannot.
     pub(super) fn release(&self, stream: sys::CUstream) -> Result<(), Failed> {
-        let blocks = self.kept().drain();
+        let mut blocks = self.zeros().drain();
+        blocks.extend(self.kept().drain());
         // SAFETY: an allocation of this pool that nobody holds.
         let free = |address| unsafe { call!(cuMemFreeAsync(address, stream)) };
         blocks.into_iter().map(free).fold(Ok(()), Result::and)
@@ -114,6 +154,10 @@ impl Memory {
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn zeros(&self) -> MutexGuard<'_, Zeros> {
+        self.zeros.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
