@@ -120,6 +120,9 @@ const MOST_FEEDS: usize = 4;
 const SMALL_DOMAIN: u64 = 1 << 16;
 /// Most rows of a thread per tile.
 const MOST_ITEMS: u32 = 16;
+/// Most blocks of a multiprocessor that sum up in registers: of 100M floats 8 took 0.182 ms, 4 0.190, 16 0.186, 32 0.183; of 10M with
+/// nulls 0.034, 0.033, 0.038, 0.042.
+const BLOCKS: u64 = 8;
 /// Slots of a hash table in shared memory for each group.
 const ROOM: u64 = 4;
 
@@ -350,7 +353,11 @@ fn attempt(
     let mut pointers = vec![];
     for feed in &shape.feeds {
         let bytes = slots as usize * feed.accumulator.words() * 8;
-        let buffer = filled(bytes, feed.accumulator.initial_byte())?;
+        let buffer = match sink {
+            // The last block writes them, whatever there was.
+            Sink::Registers => Arc::new(device.alloc(OPERATOR, bytes)?),
+            _ => filled(bytes, feed.accumulator.initial_byte())?,
+        };
         pointers.push(generator.params.pointer("u64", &buffer, 0));
         accumulators.push((feed.accumulator.clone(), buffer));
     }
@@ -393,8 +400,7 @@ fn attempt(
     let partials = match sink {
         Sink::Registers => {
             let words: usize = shape.feeds.iter().map(|f| f.accumulator.words()).sum();
-            let blocks = u64::from(device.properties().multiprocessors) * 8;
-            let buffer = Arc::new(device.alloc(OPERATOR, words.max(1) * blocks as usize * 8)?);
+            let buffer = Arc::new(device.alloc(OPERATOR, words.max(1) * most_blocks(device) as usize * 8)?);
             generator.params.pointer("u64", &buffer, 0)
         }
         _ => String::new(),
@@ -436,14 +442,14 @@ fn attempt(
             }
         } else {
             let rounds = |feed: &Feed| feed.accumulator == Accumulator::Float;
-            let settled = matches!(sink, Sink::Registers) && shape.feeds.iter().any(rounds);
+            let ordered = matches!(sink, Sink::Registers) && shape.feeds.iter().any(rounds);
             let launch = |stem: &str, text: String, threads: u32, shared: u64| -> Result<bool> {
                 let tiles = rows.div_ceil(u64::from(items * threads));
-                let kernel = match settled {
-                    true => Generated::settled(device, stem, &prepared, &text)?,
-                    false => Generated::with_threads(device, stem, &prepared, &text, threads)?,
-                };
-                kernel.fill(device, tiles, shared as u32)?;
+                let kernel = Generated::with_threads(device, stem, &prepared, &text, threads)?;
+                match ordered {
+                    true => kernel.launch(device, tiles.clamp(1, most_blocks(device)) as u32, shared as u32)?,
+                    false => kernel.fill(device, tiles, shared as u32)?,
+                }
                 Ok(text.contains("fail("))
             };
             let fails = match &sink {
@@ -516,6 +522,12 @@ pub(crate) fn plain_column(flow: &Flow, expr: &Expr) -> Option<usize> {
 /// Whether the flow is nothing but a relation in place.
 fn is_in_place(flow: &Flow) -> bool {
     flow.steps.is_empty() && matches!(&flow.source, Source::Relation(relation) if Relation::is_dense(relation))
+}
+
+/// Most blocks of [`THREADS`] that sum up in registers. Of floats, whose order counts, there are so many whatever number runs at once,
+/// which follows from how a kernel was compiled.
+fn most_blocks(device: &Device) -> u64 {
+    u64::from(device.properties().multiprocessors) * BLOCKS
 }
 
 /// Most rows that a thread of a block of [`THREADS`] sees. There is a block for each multiprocessor at least, and they take

@@ -147,26 +147,17 @@ impl Generated {
         body: &str,
         threads: u32,
     ) -> Result<Self> {
-        Self::make(device, stem, prepared, body, threads, false)
-    }
-
-    /// One of [`THREADS`] whose results depend on how many blocks there are, if it is [filled](Self::fill): see [`Source::settled`].
-    pub(crate) fn settled(device: &Device, stem: &str, prepared: &Prepared, body: &str) -> Result<Self> {
-        Self::make(device, stem, prepared, body, THREADS, true)
-    }
-
-    fn make(device: &Device, stem: &str, prepared: &Prepared, body: &str, threads: u32, settled: bool) -> Result<Self> {
         let parts = Parts { stem, declarations: prepared.params.declarations(), body, threads };
         let known = device.kernel_of(parts, || {
             let (source, name) = source_of(stem, prepared, body, threads);
-            (source.settled(settled), name, prepared.params.named_in(body))
+            (source, name, prepared.params.named_in(body))
         })?;
         let arguments = prepared.params.arguments(&known.named, prepared.rows);
         Ok(Generated { kernel: known.kernel, arguments, threads })
     }
 
-    /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles. Float sums depend on that
-    /// number, which kernel, device and tiles alone decide.
+    /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles. That number follows from how the
+    /// kernel was compiled, so that nothing that is computed may depend on it.
     pub(crate) fn fill(&self, device: &Device, tiles: u64, shared: u32) -> Result<()> {
         let blocks = u64::from(device.full_grid(&self.kernel, self.threads, shared)?);
         self.launch(device, tiles.clamp(1, blocks) as u32, shared)

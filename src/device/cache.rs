@@ -178,7 +178,7 @@ impl KernelCache {
 
     /// The best of a source that there is, or what can be had soonest.
     fn load(&self, driver: &dyn Driver, counters: &Counting, source: &Source) -> Result<(ModuleHandle, Option<Uses>)> {
-        let first = if source.settled { Tier::Full } else { driver.first_tier() };
+        let first = driver.first_tier();
         let files = self.files(driver, source);
         if let Some(module) = self.find(driver, &files.full)? {
             counters.found_on_disk();

@@ -50,19 +50,11 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) text: String,
-    /// Whether what it computes depends on how many of its blocks run at once, and so on how it was compiled: then it is compiled
-    /// fully at once, and never again.
-    pub(crate) settled: bool,
 }
 
 impl Source {
     pub(crate) fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Source { name: name.into(), text: text.into(), settled: false }
-    }
-
-    /// The same with [`Source::settled`] as given.
-    pub(crate) fn settled(self, settled: bool) -> Self {
-        Source { settled, ..self }
+        Source { name: name.into(), text: text.into() }
     }
 
     /// The embedded headers this source includes, directly or through others, in name order.

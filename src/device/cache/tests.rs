@@ -156,16 +156,6 @@ fn a_later_process_finds_the_best_there_is() {
 }
 
 #[test]
-fn what_is_settled_is_compiled_fully_at_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let (driver, counters) = (quick(), Counting::default());
-    let source = Source::new("one", "alpha").settled(true);
-    let cache = KernelCache::at(dir.path().into(), None);
-    assert!(cache.function(&driver, &counters, &source, "alpha").unwrap().uses.is_none());
-    assert_eq!(fs::read(image(dir.path())).unwrap(), b"alpha");
-}
-
-#[test]
 fn what_cannot_be_improved_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (quick(), Counting::default());
