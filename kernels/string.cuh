@@ -100,6 +100,13 @@ WF_DEVICE bool views_equal(const view& a, const view& b) {
     return a.length > INLINE_BYTES && bytes_equal((const u8*)a.rest, (const u8*)b.rest, 4, a.length);
 }
 
+// Whether `v` is one of `count` strings.
+WF_CALLED bool in_views(view v, const view* list, u32 count) {
+    for (u32 i = 0; i < count; i++)
+        if (views_equal(v, list[i])) return true;
+    return false;
+}
+
 // Negative, zero or positive, by bytes; a prefix comes before what continues it.
 WF_CALLED i32 compare_views(view a, view b) {
     // Padding is zero, the least byte, and lengths decide where all bytes are equal.

@@ -16,6 +16,8 @@ use crate::codegen::value::repr_bounds;
 
 /// Literals in an IN list from which on it is searched, not tested one by one.
 const SEARCHED_LIST: usize = 12;
+/// The same of strings: a test takes longer to compile than the loop takes to run.
+const LOOPED_STRINGS: usize = 4;
 
 /// Whether −0.0 equals 0.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,6 +170,10 @@ impl Compiler<'_> {
             let list = self.inputs.constant(&bytes);
             let count = self.inputs.parameter(integers.len() as u64);
             format!("in_sorted((i64){}, (const i64*)({list}), (u32){count})", value.code)
+        } else if let Some(texts) = strings(value, literals) {
+            let list = self.inputs.strings(&texts);
+            let count = self.inputs.parameter(texts.len() as u64);
+            format!("in_views({}, {list}, (u32){count})", value.code)
         } else {
             let mut tests = Vec::new();
             for literal in literals.iter().filter(|l| !l.is_null()) {
@@ -188,6 +194,14 @@ impl Compiler<'_> {
     pub(super) fn equals(base: &Expr, when: &Expr) -> Expr {
         expr_fn::binary_expr(base.clone(), Operator::Eq, when.clone())
     }
+}
+
+/// The literals but for nulls, where they are many strings for a string to be compared with, which has no codes.
+fn strings<'a>(value: &Value, literals: &[&'a ScalarValue]) -> Option<Vec<&'a str>> {
+    let texts: Vec<Option<&str>> =
+        literals.iter().filter(|literal| !literal.is_null()).map(|literal| literal.try_as_str().flatten()).collect();
+    let many = texts.len() >= LOOPED_STRINGS && value.repr == Repr::View && value.dictionary.is_none();
+    if many { texts.into_iter().collect() } else { None }
 }
 
 /// Whether integers of two types may be compared as they lie (decimals only of one scale).
