@@ -168,6 +168,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn context(&self) -> &SessionContext {
+        self.0.plans.expose();
         &self.0.context
     }
 

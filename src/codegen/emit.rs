@@ -88,6 +88,15 @@ impl Failure {
     }
 }
 
+/// Appends a number's digits. Formatting one takes several times as long, and a kernel's text has many: texts are put together
+/// from their pieces wherever every query comes by.
+pub(crate) fn push_number(text: &mut String, number: usize) {
+    if number >= 10 {
+        push_number(text, number / 10);
+    }
+    text.push(char::from(b'0' + (number % 10) as u8));
+}
+
 /// Statements under construction. All statements are free of side effects but for `fail`, so that a compiler may drop
 /// what nobody reads.
 #[derive(Debug, Default)]
@@ -107,9 +116,11 @@ impl Emitter {
 
     /// A name not used before.
     pub(crate) fn fresh(&mut self) -> String {
+        let mut name = String::with_capacity(8);
+        name.push_str(if self.prefix.is_empty() { "v" } else { self.prefix });
+        push_number(&mut name, self.next);
         self.next += 1;
-        let prefix = if self.prefix.is_empty() { "v" } else { self.prefix };
-        format!("{prefix}{}", self.next - 1)
+        name
     }
 
     /// Appends one statement as it is.
@@ -121,7 +132,11 @@ impl Emitter {
     /// Declares a constant of type `ctype` and returns its name.
     pub(crate) fn let_(&mut self, ctype: &str, rvalue: impl Display) -> String {
         let name = self.fresh();
-        let _ = writeln!(self.body, "const {ctype} {name} = {rvalue};");
+        for piece in ["const ", ctype, " ", &name, " = "] {
+            self.body.push_str(piece);
+        }
+        let _ = write!(self.body, "{rvalue}");
+        self.body.push_str(";\n");
         name
     }
 

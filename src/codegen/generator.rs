@@ -17,7 +17,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 
 use super::arena::Arena;
 use super::constants::Constants;
-use super::emit::Emitter;
+use super::emit::{Emitter, push_number};
 use super::expr::compile;
 use super::flow::{Flow, Keep, Probe, Source, Step};
 use super::keys::dictionary_value;
@@ -312,7 +312,7 @@ impl<'a> Generator<'a> {
             (Some(validity), _) => {
                 let pointer = self.params.pointer("const u8", validity, column.offset);
                 let byte = self.fetch("u8", 1, guarded(present, &pointer, row, "u8{}"), eager, out);
-                Some(out.let_("bool", format_args!("{byte} != 0")))
+                Some(out.let_("bool", [&byte, " != 0"].concat()))
             }
             (None, Some(present)) => Some(out.let_("bool", present)),
             (None, None) => None,
@@ -337,7 +337,7 @@ impl<'a> Generator<'a> {
                 let repr = Repr::of(&column.dtype).expect("a column on the device has a representation");
                 let ctype = repr.device_type();
                 let pointer = self.params.pointer(repr.const_device_type(), &column.data, column.offset * repr.width());
-                let address = guarded(present, &pointer, row, &format!("{ctype}{{}}"));
+                let address = guarded(present, &pointer, row, &[ctype, "{}"].concat());
                 let name = self.fetch(ctype, repr.width(), address, eager, out);
                 let mut value = Value::new(column.dtype.clone(), repr, name, valid);
                 value.range = column.stats.range;
@@ -352,7 +352,7 @@ impl<'a> Generator<'a> {
     fn fetch(&mut self, ctype: &'static str, width: usize, address: String, eager: bool, out: &mut Emitter) -> String {
         let ahead = self.eager.iter().find(|e| e.address == address && !self.another_kernel);
         if let (false, Some(load)) = (eager, ahead) {
-            return format!("{}[k]", load.name);
+            return [&load.name, "[k]"].concat();
         }
         if !eager {
             return out.let_(ctype, address);
@@ -360,12 +360,13 @@ impl<'a> Generator<'a> {
         let name = match self.eager.iter().find(|e| e.address == address) {
             Some(known) => known.name.clone(),
             None => {
-                let name = format!("in{}", self.eager.len());
+                let mut name = String::from("in");
+                push_number(&mut name, self.eager.len());
                 self.eager.push(EagerLoad { ctype, name: name.clone(), address, width });
                 name
             }
         };
-        format!("{name}[k]")
+        [&name, "[k]"].concat()
     }
 
     /// String views in outputs may point into these.
@@ -401,7 +402,7 @@ impl<'a> Generator<'a> {
     /// Uploads the constants and yields what the kernel needs. `control` names the kernel's control words, and in scope
     /// of the prologue is `status`.
     pub(crate) fn finish(mut self, device: &Device, control: &str) -> Result<Prepared> {
-        let mut prologue = String::new();
+        let mut prologue = String::with_capacity(512);
         let arena = self.makes_text.then(|| {
             let (arena, statement) = Arena::declare(&mut self.params, control);
             prologue.push_str(&statement);
@@ -412,14 +413,14 @@ impl<'a> Generator<'a> {
             prologue.push_str(&format!("u32 {carried}[ITEMS];\n"));
         }
         for load in &self.eager {
-            prologue.push_str(&format!("{} {}[ITEMS];\n", load.ctype, load.name));
+            [load.ctype, " ", &load.name, "[ITEMS];\n"].iter().for_each(|piece| prologue.push_str(piece));
         }
         if !self.eager.is_empty() {
             prologue.push_str(
                 "#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nif (row < rows) {\n",
             );
             for load in &self.eager {
-                prologue.push_str(&format!("{}[k] = {};\n", load.name, load.address));
+                [&load.name, "[k] = ", &load.address, ";\n"].iter().for_each(|piece| prologue.push_str(piece));
             }
             prologue.push_str("}\n}\n");
         }
@@ -435,7 +436,7 @@ impl<'a> Generator<'a> {
 /// An array's element, or `otherwise` where there is no such row.
 fn guarded(present: &Option<String>, array: &str, row: &str, otherwise: &str) -> String {
     match present {
-        None => format!("{array}[{row}]"),
+        None => [array, "[", row, "]"].concat(),
         Some(present) => format!("({present} ? {array}[{row}] : {otherwise})"),
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::arena::Arena;
 use super::effort::{Effort, items_for};
-use super::emit::Emitter;
+use super::emit::{Emitter, push_number};
 use super::flow::Flow;
 use super::generator::{Generator, Pass};
 use super::kernel::{Control, Generated, THREADS};
@@ -202,15 +202,23 @@ pub(crate) fn for_each(
 
 /// The loop of a kernel whose blocks stride over the tiles of a row range; `body` handles one `row`.
 pub(crate) fn striding_body(head: &str, items: u32, prologue: &str, body: &str) -> String {
-    format!(
-        "constexpr int ITEMS = {items};\n{head}\
-         const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
-         for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
-         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-         {prologue}\
-         #pragma unroll\n\
-         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nif (row < rows) do {{\n{body}}} while (0);\n}}\n}}\n"
-    )
+    let mut text = String::with_capacity(512 + head.len() + prologue.len() + body.len());
+    text.push_str("constexpr int ITEMS = ");
+    push_number(&mut text, items as usize);
+    for piece in [
+        ";\n",
+        head,
+        "const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
+         for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {\n\
+         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n",
+        prologue,
+        "#pragma unroll\nfor (int k = 0; k < ITEMS; ++k) {\nconst u64 row = ROW(k);\nif (row < rows) do {\n",
+        body,
+        "} while (0);\n}\n}\n",
+    ] {
+        text.push_str(piece);
+    }
+    text
 }
 
 #[allow(clippy::too_many_arguments)]

@@ -1,12 +1,12 @@
 //! The parameters of a generated kernel: one 8-byte word each, declared and filled in step.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
+use super::emit::push_number;
 use crate::device::{Argument, Buffer};
 
 /// Words of a kernel's parameter structure, in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Params {
     declarations: String,
     words: Vec<Option<Argument>>,
@@ -20,6 +20,19 @@ pub(crate) struct Params {
 /// A parameter whose value is known only after generation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Later(usize);
+
+/// None yet, with room for those of most kernels.
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            declarations: String::with_capacity(1024),
+            words: Vec::with_capacity(24),
+            strides: Vec::with_capacity(24),
+            keep: Vec::with_capacity(16),
+            pointers: Vec::with_capacity(16),
+        }
+    }
+}
 
 impl Params {
     /// A pointer to byte `offset` of `buffer`; asking again gives the same parameter.
@@ -102,19 +115,17 @@ impl Params {
 
     /// `star`: behind the type, of a pointer.
     fn declare(&mut self, ctype: &str, star: &str, value: Option<Argument>) -> String {
-        if self.words.is_empty() {
-            self.declarations.reserve(1024);
-        }
         let mut name = String::with_capacity(8);
-        let _ = write!(name, "p.k{}", self.words.len());
+        name.push_str("p.k");
+        push_number(&mut name, self.words.len());
         for piece in ["    ", ctype, star, " ", &name[2..], ";\n"] {
             self.declarations.push_str(piece);
         }
         self.words.push(value);
-        self.strides.push(match ctype.strip_suffix('*') {
-            Some(element) => stride_of(element),
-            None if star.is_empty() => 0,
-            None => stride_of(ctype),
+        self.strides.push(match (ctype.strip_suffix('*'), star) {
+            (Some(element), _) => stride_of(element),
+            (None, "") => 0,
+            (None, _) => stride_of(ctype),
         });
         name
     }
@@ -122,7 +133,7 @@ impl Params {
 
 /// Bytes of an element of this type.
 fn stride_of(element: &str) -> u64 {
-    match element.trim_start_matches("const ").trim_end() {
+    match element.strip_prefix("const ").unwrap_or(element) {
         "bool8" | "u8" | "i8" => 1,
         "u16" | "i16" => 2,
         "u32" | "i32" | "f32" => 4,

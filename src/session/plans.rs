@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -29,7 +30,11 @@ const LONGEST: usize = 1 << 16;
 
 /// The plans that a session keeps.
 #[derive(Debug, Default)]
-pub(crate) struct Plans(Mutex<Kept>);
+pub(crate) struct Plans {
+    kept: Mutex<Kept>,
+    /// Somebody was given the context, and may register functions whenever he likes.
+    exposed: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -71,6 +76,11 @@ struct VerbPlan {
 pub(crate) type Found = (Arc<Prepared>, Vec<Arc<dyn TableSource>>);
 
 impl Plans {
+    /// From now on functions may be other ones.
+    pub(crate) fn expose(&self) {
+        self.exposed.store(true, Relaxed);
+    }
+
     /// The plan of a text, over the tables that its names stand for now.
     pub(crate) fn text(&self, state: &SessionState, text: &str) -> Result<Option<LogicalPlan>> {
         let mut kept = self.kept(state);
@@ -166,8 +176,8 @@ impl Plans {
     /// What is kept, as far as it was made under the present settings.
     fn kept(&self, state: &SessionState) -> MutexGuard<'_, Kept> {
         // Poisoning is ignored: the maps are valid between statements.
-        let mut kept = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        if !kept.environment.is_that_of(state) {
+        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        if !kept.environment.is_that_of(state, self.exposed.load(Relaxed)) {
             *kept = Kept { environment: Environment::of(state), ..Kept::default() };
         }
         kept
@@ -281,14 +291,15 @@ impl Environment {
         }
     }
 
-    fn is_that_of(&self, state: &SessionState) -> bool {
+    /// `functions`: those may have changed, too.
+    fn is_that_of(&self, state: &SessionState, functions: bool) -> bool {
         let options = |options: &Arc<ConfigOptions>| Arc::ptr_eq(options, state.config().options());
         self.options.as_ref().is_some_and(options)
             && same(&self.analyzer, &state.analyzer().rules)
             && same(&self.optimizer, state.optimizers())
             && same(&self.planners, state.expr_planners())
             && same(&self.relations, state.relation_planners())
-            && self.registered == registered(state)
+            && (!functions || self.registered == registered(state))
     }
 }
 

@@ -137,7 +137,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn deregister(&self, name: &str) -> Result<()> {
-        match self.context().deregister_table(TableReference::bare(name))? {
+        match self.0.context.deregister_table(TableReference::bare(name))? {
             Some(_) => Ok(()),
             None => Err(self.table_not_found(name)),
         }
@@ -153,10 +153,11 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn table_names(&self) -> Vec<String> {
-        let options = self.context().copied_config();
+        let options = self.0.context.copied_config();
         let catalog = &options.options().catalog;
         let mut names = self
-            .context()
+            .0
+            .context
             .catalog(&catalog.default_catalog)
             .and_then(|c| c.schema(&catalog.default_schema))
             .map(|schema| schema.table_names())
@@ -304,13 +305,13 @@ impl Session {
 
     fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
         // Registering over an existing name is an error of the catalog's; ours replaces.
-        self.context().deregister_table(TableReference::bare(name))?;
-        self.context().register_table(TableReference::bare(name), provider)?;
+        self.0.context.deregister_table(TableReference::bare(name))?;
+        self.0.context.register_table(TableReference::bare(name), provider)?;
         Ok(())
     }
 
     fn provider(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
-        self.block_on(self.context().table_provider(TableReference::bare(name))).map_err(|_| self.table_not_found(name))
+        self.block_on(self.0.context.table_provider(TableReference::bare(name))).map_err(|_| self.table_not_found(name))
     }
 
     fn file_table(&self, path: &Path, format: Format) -> Result<Arc<dyn TableProvider>> {

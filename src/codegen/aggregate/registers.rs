@@ -3,15 +3,17 @@
 
 use super::Kernel;
 use super::feeds::argument;
+use crate::codegen::emit::push_number;
 use crate::codegen::groups::Accumulator;
 use crate::codegen::materialize::striding_body;
 
 /// The kernel. `partials` has room for every block's accumulators; a thread sees at most `per_thread` rows.
 pub(super) fn body(kernel: &Kernel<'_>, partials: &str, per_thread: u64) -> String {
-    let mut declare = String::new();
-    let mut update = String::new();
-    let mut publish = String::new();
-    let mut combine = String::new();
+    let mut declare = String::with_capacity(256);
+    let mut update = String::with_capacity(1024);
+    let mut publish = String::with_capacity(1024);
+    let mut combine = String::with_capacity(1024);
+    update.push_str(kernel.rows.statements);
     let mut word = 0;
     for (i, feed) in kernel.feeds.iter().enumerate() {
         let (_, argument) = argument(feed, "");
@@ -29,39 +31,50 @@ pub(super) fn body(kernel: &Kernel<'_>, partials: &str, per_thread: u64) -> Stri
             Accumulator::Least => ("u64", "u64", "~0ull", "Least"),
             _ => ("u64", "u64", "0", "Greatest"),
         };
-        declare.push_str(&format!("{local} acc{i} = {initial};\n"));
-        let step = match op {
-            "Add" => format!("acc{i} += ({local})({argument});"),
-            "Least" => format!("{{ const u64 x = {argument}; if (x < acc{i}) acc{i} = x; }}"),
-            _ => format!("{{ const u64 x = {argument}; if (x > acc{i}) acc{i} = x; }}"),
-        };
-        match &feed.valid {
-            Some(valid) => update.push_str(&format!("if ({valid}) {step}\n")),
-            None => update.push_str(&format!("{step}\n")),
-        }
+        let acc = numbered("acc", i);
         let words = feed.accumulator.words();
+        let offset = [&numbered("partials + ", word), " * (u64)gridDim.x + "].concat();
+        let width = numbered(" * ", words);
         let target = &kernel.accumulators[i];
-        publish.push_str(&format!(
-            "{{ const {ctype} total = block_reduce<THREADS, {ctype}>(({ctype})acc{i}, {op}());\n\
-             if (threadIdx.x == 0) store_words(partials + {word} * (u64)gridDim.x + blockIdx.x * {words}, total); }}\n"
-        ));
-        combine.push_str(&format!(
-            "{{ {ctype} part = ({ctype}){initial};\n\
-             for (u64 b = threadIdx.x; b < gridDim.x; b += THREADS)\n\
-             part = {op}()(part, load_words<{ctype}>(partials + {word} * (u64)gridDim.x + b * {words}));\n\
-             const {ctype} total = block_reduce<THREADS, {ctype}>(part, {op}());\n\
-             if (threadIdx.x == 0) store_words({target}, total); }}\n"
-        ));
+        push(&mut declare, &[local, " ", &acc, " = ", initial, ";\n"]);
+        if let Some(valid) = &feed.valid {
+            push(&mut update, &["if (", valid, ") "]);
+        }
+        match op {
+            "Add" => push(&mut update, &[&acc, " += (", local, ")(", &argument, ");\n"]),
+            _ => {
+                let sign = if op == "Least" { " < " } else { " > " };
+                push(&mut update, &["{ const u64 x = ", &argument, "; if (x", sign, &acc, ") ", &acc, " = x; }\n"]);
+            }
+        }
+        push(
+            &mut publish,
+            &["{ const ", ctype, " total = block_reduce<THREADS, ", ctype, ">((", ctype, ")", &acc, ", "],
+        );
+        push(
+            &mut publish,
+            &[op, "());\nif (threadIdx.x == 0) store_words(", &offset, "blockIdx.x", &width, ", total); }\n"],
+        );
+        push(&mut combine, &["{ ", ctype, " part = (", ctype, ")", initial, ";\n"]);
+        push(&mut combine, &["for (u64 b = threadIdx.x; b < gridDim.x; b += THREADS)\npart = ", op, "()(part, "]);
+        push(&mut combine, &["load_words<", ctype, ">(", &offset, "b", &width, "));\n"]);
+        push(&mut combine, &["const ", ctype, " total = block_reduce<THREADS, ", ctype, ">(part, ", op, "());\n"]);
+        push(&mut combine, &["if (threadIdx.x == 0) store_words(", target, ", total); }\n"]);
         word += words;
     }
-    let loop_ = striding_body(
-        kernel.rows.head,
-        kernel.rows.items,
-        kernel.rows.prologue,
-        &format!("{}{update}", kernel.rows.statements),
-    );
-    format!(
-        "u64* const partials = {partials};\n{declare}{loop_}{publish}if (last_block({} + 2)) {{\n{combine}}}\n",
-        kernel.rows.control
-    )
+    let loop_ = striding_body(kernel.rows.head, kernel.rows.items, kernel.rows.prologue, &update);
+    let head = ["u64* const partials = ", partials, ";\n", &declare].concat();
+    let last = ["if (last_block(", kernel.rows.control, " + 2)) {\n", &combine, "}\n"].concat();
+    [head, loop_, publish, last].concat()
+}
+
+fn numbered(text: &str, number: usize) -> String {
+    let mut name = String::with_capacity(text.len() + 4);
+    name.push_str(text);
+    push_number(&mut name, number);
+    name
+}
+
+fn push(text: &mut String, pieces: &[&str]) {
+    pieces.iter().for_each(|piece| text.push_str(piece));
 }
