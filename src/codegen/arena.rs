@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::generator::Prepared;
+use super::kernel::Control;
 use super::params::{Later, Params};
 use crate::device::Device;
 use crate::error::Result;
@@ -49,5 +50,11 @@ impl Prepared {
         self.params.keep(&buffer);
         self.made = Some(buffer);
         Ok(())
+    }
+
+    /// Makes all as it was before a run for which the arena was too small.
+    pub(super) fn undo(&self, control: &Control) -> Result<()> {
+        self.touched.iter().try_for_each(|buffer| buffer.fill(0))?;
+        control.reset()
     }
 }

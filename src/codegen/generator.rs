@@ -55,6 +55,7 @@ pub(crate) struct Generator<'a> {
     characters: Vec<Arc<Buffer>>,
     probes: usize,
     makes_text: bool,
+    touched: Vec<Arc<Buffer>>,
 }
 
 struct Level {
@@ -105,6 +106,8 @@ pub(crate) struct Prepared {
     pub(crate) arena: Option<Arena>,
     /// The arena it has, which they may point into, too.
     pub(crate) made: Option<Arc<Buffer>>,
+    /// See [`Generator::touch`].
+    pub(crate) touched: Vec<Arc<Buffer>>,
 }
 
 impl<'a> Generator<'a> {
@@ -121,6 +124,7 @@ impl<'a> Generator<'a> {
             characters: vec![],
             probes: 0,
             makes_text: false,
+            touched: vec![],
         }
     }
 
@@ -389,6 +393,12 @@ impl<'a> Generator<'a> {
         self.another_kernel = true;
     }
 
+    /// Says that statements change a buffer that is zero. It is made so again before a run that repeats them: what they change where
+    /// strings and lists found no room does not count.
+    pub(crate) fn touch(&mut self, buffer: &Arc<Buffer>) {
+        self.touched.push(buffer.clone());
+    }
+
     /// Says that statements take memory for characters from `arena`.
     pub(crate) fn make_text(&mut self) {
         self.makes_text = true;
@@ -428,8 +438,8 @@ impl<'a> Generator<'a> {
         self.characters.sort_by_key(|b| b.address());
         self.characters.dedup_by_key(|b| b.address());
         let rows = self.flow.source.rows();
-        let Generator { params, characters, .. } = self;
-        Ok(Prepared { params, prologue, rows, eager_bytes, characters, arena, made: None })
+        let Generator { params, characters, touched, .. } = self;
+        Ok(Prepared { params, prologue, rows, eager_bytes, characters, arena, made: None, touched })
     }
 }
 

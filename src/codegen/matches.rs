@@ -83,7 +83,7 @@ pub(crate) fn materialize_matches(
         let marked = marks.run(device, operator, &mut prepared, &head, &decide, rows)?;
         let asked = if prepared.arena.is_some() { control.characters()? } else { 0 };
         if asked > arena {
-            control.reset()?;
+            prepared.undo(&control)?;
             arena = Arena::larger(arena, asked);
             continue;
         }

@@ -139,7 +139,7 @@ pub(crate) fn materialize(
             if asked <= arena {
                 break;
             }
-            control.reset()?;
+            prepared.undo(&control)?;
             arena = Arena::larger(arena, asked);
         }
         if fails {
@@ -167,6 +167,7 @@ pub(crate) fn for_each(
         return Ok(());
     }
     let mut generator = Generator::new(flow);
+    targets.iter().for_each(|target| generator.touch(target));
     let mut out = Emitter::new("v");
     generator.stages(Pass::Decide, &mut out)?;
     body(&mut generator, &mut out)?;
@@ -189,9 +190,7 @@ pub(crate) fn for_each(
         if asked <= arena {
             break;
         }
-        // What was stored for want of characters is not so.
-        targets.iter().try_for_each(|target| target.fill(0))?;
-        control.reset()?;
+        prepared.undo(&control)?;
         arena = Arena::larger(arena, asked);
     }
     if statements.contains("fail(") {

@@ -324,6 +324,7 @@ impl Together<'_> {
             characters: vec![],
             arena: None,
             made: None,
+            touched: vec![],
         };
         let mut outputs = vec![];
         for place in places.iter().flatten() {

@@ -298,6 +298,7 @@ impl Runner {
             let (key, valid) = emit_key(&layout, keys, generator, out)?;
             if let (Keep::NotIn { null_seen }, Some(valid)) = (&mut keep, &valid) {
                 let seen: &Arc<Buffer> = null_seen.insert(Arc::new(self.device.alloc_zeroed("join build", 4)?));
+                generator.touch(seen);
                 let seen = generator.params.pointer("u32", seen, 0);
                 out.line(format_args!("if (!{valid}) *{seen} = 1;"));
             }
