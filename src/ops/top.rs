@@ -12,16 +12,17 @@ const THREADS: u32 = 512;
 const BITS: u32 = 11;
 const SELECT_THREADS: u32 = 256;
 const SELECT_TILE: u64 = 4096;
-/// `TOP_SAMPLES`, `TOP_SAMPLE_THREADS`, `TOP_APPEND_THREADS`, `TOP_FEW_TILE`, `TOP_FEW_THREADS`, `TOP_FEW_MOST` and the rows of a tile of the kernels.
+/// `TOP_SAMPLES`, `TOP_SAMPLE_THREADS`, `TOP_APPEND_THREADS` and the rows of a tile of the kernels.
 const SAMPLES: u64 = 16384;
 const SAMPLE_THREADS: u32 = 1024;
-const FEW_TILE: u64 = 16384;
+const APPEND_THREADS: u32 = 256;
+const APPEND_TILE: u64 = 2048;
+/// `TOP_FEW_THREADS`, `TOP_FEW_TILE` and `TOP_FEW_MOST` of the kernels.
 const FEW_THREADS: u32 = 1024;
+const FEW_TILE: u64 = 16384;
 const FEW_MOST: u64 = 512;
 /// Rows that are worth a block of their own: a quarter of what it holds.
 const FEW_EACH: u64 = 4096;
-const APPEND_THREADS: u32 = 256;
-const APPEND_TILE: u64 = 2048;
 /// `TOP_RANK_THREADS` of the kernels, and candidates that are ranked by counting.
 const RANK_THREADS: u32 = 256;
 const RANKED: u64 = 4096;
@@ -44,17 +45,11 @@ pub(super) fn sources() -> [Source; 2] {
     [source(), sample_source()]
 }
 
-/// Which of so many sampled keys is hardly less than the k-th of all: five deviations above the number of samples expected
-/// among the k first; half as many where neighbours are alike, since four of them are sampled together.
-fn rank(rows: u64, samples: u64, k: u64) -> u64 {
-    let expected = k as f64 * samples as f64 / rows as f64;
-    (expected + 5.0 * expected.sqrt() + 8.0).ceil() as u64
-}
-
 /// The first `k` (or all) entries of the order by `key` and then `more` words, `u32 × min(k, rows)`; stable.
 ///
-/// The key's high bits, or a sample of it, decide which rows can be among them; those are sorted by all words. Waits for
-/// the device once for a sample, or for each 11 bits that had to be looked at, and as a sort does.
+/// Of few rows and one word, one kernel finds them. Of others the key's high bits, or a sample of it, decide which rows can be
+/// among them; those are sorted by all words. That waits for the device once for a sample, or for each 11 bits that had to be looked at,
+/// and as a sort does.
 pub(crate) fn top_k(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64, k: u64) -> Result<Buffer> {
     numbered(OPERATOR, rows)?;
     let k = k.min(rows);
@@ -226,7 +221,10 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     if rows < SAMPLES * 2 || k > rows / 64 {
         return Ok(None);
     }
-    let rank = rank(rows, SAMPLES, k);
+    // Five deviations above the number of sampled rows expected among the k first; half as many where neighbours are alike,
+    // since four of them are sampled together.
+    let expected = k as f64 * SAMPLES as f64 / rows as f64;
+    let rank = (expected + 5.0 * expected.sqrt() + 8.0).ceil() as u64;
     let capacity = (rank * (rows / SAMPLES) * 4).max(FEW).min(rows);
     // The threshold, then the number of rows kept.
     let words = device.alloc_zeroed(OPERATOR, 16)?;
