@@ -154,6 +154,25 @@ fn memory_is_counted_limited_and_given_back() {
 
 /// In a process of its own: the fault takes the context with it.
 #[test]
+fn small_blocks_of_zeros_are_zero_however_often_they_come_back() {
+    let Some(device) = gpu() else { return };
+    let mut held = vec![];
+    for (round, len) in [1, 8, 168, 257, 4096, 8192, 8193].into_iter().cycle().enumerate().take(2000) {
+        let buffer = device.alloc_zeroed("test", len).unwrap();
+        let mut bytes = vec![1; len];
+        buffer.read(0, &mut bytes).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 0), "{len} bytes in round {round}");
+        buffer.fill(0xFF).unwrap();
+        if round % 50 == 0 {
+            held.push(buffer);
+        }
+    }
+    drop(held);
+    device.trim().unwrap();
+    assert_eq!(device.memory().used, 0);
+}
+
+#[test]
 fn a_fault_names_the_kernels_launched_since_the_last_wait() {
     const CHILD: &str = "WARPFRAME_TEST_FAULT";
     let Some(device) = gpu() else { return };
