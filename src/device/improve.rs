@@ -8,8 +8,8 @@
 //!
 //! HyPer and Umbra do so with queries (Kohn, Leis, Neumann: Adaptive Execution of Compiled Queries, ICDE 2018). What runs once, as in
 //! batches, never pays for the second compilation; what it found lies on disk for the next process. A kernel's answers do not depend
-//! on how it was compiled: contraction of floats is off by construction (`kernels/arith.cuh`), and where the order of additions counts
-//! so does not the number of blocks (`codegen/aggregate.rs`).
+//! on how it was compiled: contraction of floats is off by construction (`kernels/arith.cuh`), and kernels whose order of additions
+//! follows from their number of blocks have one that does not follow from how they were compiled (`codegen/aggregate.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
