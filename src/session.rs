@@ -2,7 +2,7 @@
 
 mod builder;
 mod plans;
-mod pushdown;
+mod rules;
 mod tables;
 
 use std::future::Future;

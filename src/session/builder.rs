@@ -6,7 +6,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 
-use super::{Inner, Session, pushdown};
+use super::{Inner, Session, rules};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Engine;
@@ -209,7 +209,7 @@ impl SessionBuilder {
             .map_err(|error| Error::io("", error))?;
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(config(device.is_some(), self.partitions)?)
-            .with_physical_optimizer_rules(pushdown::rules())
+            .with_physical_optimizer_rules(rules::rules())
             .build();
         let context = SessionContext::new_with_state(state);
         let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));

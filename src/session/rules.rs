@@ -1,0 +1,17 @@
+//! DataFusion's rules over physical plans, with what keeps two of its operators from losing rows.
+
+mod pushdown;
+mod top_k;
+
+use std::sync::Arc;
+
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// DataFusion's rules in their order, those that push filters down guarded; then ours.
+pub(super) fn rules() -> Vec<Rule> {
+    let rules = PhysicalOptimizer::new().rules.into_iter().map(pushdown::guarded);
+    rules.chain([top_k::rule()]).collect()
+}
