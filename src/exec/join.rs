@@ -138,12 +138,19 @@ impl Runner {
     /// The join's rows. `readers` are all expressions that read them, where that is known.
     pub(super) fn join(&self, join: &Join, readers: Option<&[Expr]>) -> Result<Flow> {
         use JoinType::*;
-        let of_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark);
+        let of_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark | RightSemi);
+        let of_right = matches!(join.join_type, Inner | Right | RightSemi | RightAnti | RightMark | LeftSemi);
         match self.join_sides(join, readers) {
-            // DataFusion does not look at the right side where the left one has no rows.
-            Err(error) if of_left && matches!(error.kind(), ErrorKind::Arithmetic { .. }) => {
-                let left = self.flow(&join.left).and_then(|flow| self.relation("join", &flow));
-                if left.is_ok_and(|left| left.rows == 0) { self.no_rows(join) } else { Err(error) }
+            // DataFusion does not look at one side where the other has no rows, and so the join none.
+            Err(error) if matches!(error.kind(), ErrorKind::Arithmetic { .. }) => {
+                let is_empty = |side| {
+                    let side = self.flow(side).and_then(|flow| self.relation("join", &flow));
+                    side.is_ok_and(|side| side.rows == 0)
+                };
+                match of_left && is_empty(&join.left) || of_right && is_empty(&join.right) {
+                    true => self.no_rows(join),
+                    false => Err(error),
+                }
             }
             joined => joined,
         }
@@ -210,10 +217,11 @@ impl Runner {
     fn probed(&self, join: &Join, probe: Flow, lookup: Probe, preserved: Preserved) -> Result<Flow> {
         let mut lookup = lookup;
         let schema = join.schema.clone();
-        // How many rows there are a rehearsal does not know.
-        let no_rows = lookup.build.rows == 0 && !self.device.rehearses();
+        // How many rows there are a rehearsal does not know, nor where only the keys were looked at.
+        let counted = !matches!(lookup.candidates, Candidates::Seen { .. }) && !self.device.rehearses();
+        let no_rows = lookup.build.rows == 0 && counted;
         match lookup.keep {
-            Keep::Matched if no_rows && lookup.place == BuildSide::Left => self.no_rows(join),
+            Keep::Matched | Keep::Semi if no_rows => self.no_rows(join),
             Keep::Matched => {
                 let residual = lookup.residual.take();
                 let mut flow = match lookup.at_most_one() {
@@ -237,6 +245,9 @@ impl Runner {
             return Ok(None);
         }
         let flow = &sides.build;
+        if flow.source.rows() == 0 {
+            return Ok(None);
+        }
         let layout = join_layout(flow, &sides.build_keys, null_keys(join))?;
         let most = SEEN_ALWAYS.max(flow.source.rows().saturating_mul(SEEN_PER_ROW));
         let Some(domain) = layout.dense_domain(most) else { return Ok(None) };

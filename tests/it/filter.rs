@@ -1,7 +1,7 @@
 //! WHERE.
 
-use crate::differential::Pair;
-use crate::tables::Shape;
+use crate::differential::{Agreement, Pair};
+use crate::tables::{Batches, Shape, Values};
 
 /// Rows of all types survive, by themselves and after each other kind of predicate.
 const QUERIES: &[&str] =
@@ -89,4 +89,17 @@ fn filters_of_filters() {
         "SELECT n FROM (SELECT k, count(*) AS n FROM t WHERE b GROUP BY k) WHERE n > 100",
         "SELECT k, n FROM (SELECT k, count(*) AS n FROM t GROUP BY k HAVING sum(x) > 0) WHERE k <> 3",
     ]);
+}
+
+/// Of several rows the CPU computes what stands behind AND for all, and so abs(-128), unless none needs it.
+#[test]
+fn what_a_row_does_not_need_does_not_fail() {
+    let shape =
+        Shape { rows: 700, values: Values::Random, batches: Batches::Sliced, nulls: 0.0, seed: 2063473584976411916 };
+    let pair = Pair::of(shape.batches());
+    let condition = "(7 / nullif(t.k2, 0)) BETWEEN 9 AND abs(t.i8)";
+    let sql = format!("SELECT t.sd AS g, count(DISTINCT t.i16) AS n FROM t WHERE {condition} GROUP BY t.sd");
+    assert_eq!(pair.agreement(&sql), Agreement::Undecided);
+    pair.check_error("SELECT sum(abs(i8)) FROM t");
+    pair.check("SELECT id FROM t WHERE i8 > -128 AND abs(i8) > 9");
 }

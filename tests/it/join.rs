@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use warpframe::arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, StringArray};
+use warpframe::arrow::array::{ArrayRef, Float64Array, Int8Array, Int32Array, Int64Array, StringArray};
 use warpframe::device::DeviceKind;
 
-use crate::differential::Pair;
+use crate::differential::{Agreement, Pair, run};
 use crate::tables::{Batches, Shape, Values, columns};
 
 #[test]
@@ -93,6 +93,28 @@ fn joins_of_empty_and_all_null_sides() {
     }
     let rows = pair.check("SELECT l.id, r.s FROM t l JOIN hollow r ON l.k IS NOT DISTINCT FROM r.k WHERE r.id < 3");
     assert!(rows > 0, "nulls match nulls here");
+}
+
+/// A key that cannot be computed fails for nobody where the other side has no rows.
+#[test]
+fn keys_that_fail_beside_an_empty_side() {
+    let bytes = Int8Array::from_iter_values([1, -128, 127, 3]);
+    let t = columns(vec![("i8", Arc::new(bytes) as ArrayRef)]);
+    let u = |rows: i64| columns(vec![("w", Arc::new(Int64Array::from_iter_values(0..rows)) as ArrayRef)]);
+    let pair = Pair::of(t).and("u", u(0)).and("v", u(9)).and("small", u(2));
+    // Which side the CPU looks at first, and whether it fails, follows from its estimates.
+    for sql in [
+        "SELECT * FROM t CROSS JOIN u WHERE u.w = abs(t.i8)",
+        "SELECT * FROM u CROSS JOIN t WHERE u.w = abs(t.i8)",
+        "SELECT * FROM t LEFT SEMI JOIN u ON u.w = abs(t.i8)",
+        "SELECT * FROM (SELECT max(abs(i8)) AS m FROM t) t JOIN u ON u.w = t.m",
+        "SELECT * FROM t JOIN (SELECT * FROM small WHERE w > 7) u ON u.w = abs(t.i8)",
+        "SELECT * FROM (SELECT * FROM v WHERE w > 70) v JOIN t ON v.w = abs(t.i8)",
+    ] {
+        assert!(matches!(pair.agreement(sql), Agreement::Rows(0) | Agreement::Undecided), "{sql}");
+        assert_eq!(run(&pair.device, sql).map(|frame| frame.num_rows()).ok(), Some(0), "{sql}");
+    }
+    pair.check_error("SELECT * FROM t JOIN v ON v.w = abs(t.i8)");
 }
 
 #[test]
