@@ -246,9 +246,10 @@ impl GroupSlots {
                 Value::new(dtype, Repr::F64, code, valid)
             }
             OutputKind::DecimalAverage(sum, count, power) => {
+                let narrow = self.accumulators[*sum].0.words() == 1;
                 let (_, sum) = self.emit_plain(*sum, &dtype, generator);
                 let count = self.emit_word(*count, 0, generator);
-                let code = decimal_average(&sum, &count, *power, out);
+                let code = decimal_average(&sum, narrow, &count, *power, out);
                 Value::new(dtype, Repr::I128, code, valid)
             }
             OutputKind::Pick(at, relation, column) => {
@@ -295,14 +296,17 @@ impl GroupSlots {
     }
 }
 
-/// A sum of decimals, scaled up by 10^power, over their count; 0 where there are none. Overflow fails.
-pub(crate) fn decimal_average(sum: &str, count: &str, power: u32, out: &mut Emitter) -> String {
+/// What 10 may be raised to so that it times an integer of 64 bits fits 128.
+const NARROW_POWER: u32 = 19;
+
+/// A sum of decimals, `narrow` if it has 64 bits, scaled up by 10^power, over their count; 0 where there are none. Overflow fails.
+pub(crate) fn decimal_average(sum: &str, narrow: bool, count: &str, power: u32, out: &mut Emitter) -> String {
     let factor = 10i128.pow(power);
     let scale = format!("((i128)((u128){:#x}ull << 64 | {:#x}ull))", (factor >> 64) as u64, factor as u64);
     let sum = out.let_("i128", format_args!("(i128)({sum})"));
     let scaled = out.let_("i128", format_args!("(i128)((u128){sum} * (u128){scale})"));
     let some = out.let_("bool", format_args!("{count} != 0"));
-    if power > 0 {
+    if power > 0 && !(narrow && power <= NARROW_POWER) {
         out.fail_if(format!("{some} && divided<i128>({scaled}, {scale}) != {sum}"), Failure::Overflow);
     }
     out.let_("i128", format_args!("{some} ? divided<i128>({scaled}, (i128){count}) : (i128)0"))
