@@ -34,7 +34,7 @@ use super::spread::Rows;
 use crate::column::Relation;
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{ErrorKind, Result};
-use cells::Cells;
+use cells::{Cells, Probes};
 use expected::Expected;
 use feeds::{Feed, argument, shape};
 use partitioned::{Domain, Plan, Target};
@@ -145,8 +145,16 @@ impl Kernel<'_> {
     /// Statement that leaves the loop over tiles once a table is full: the result is void, and every further row would
     /// probe in vain.
     fn give_up(&self) -> String {
-        let flag = format!("load_relaxed((u32*)({} + 1))", self.rows.control);
-        format!("if (__any_sync(FULL_WARP, ({flag} & {}u) != 0)) break;\n", Retry::TABLE_FULL)
+        format!("if (__any_sync(FULL_WARP, {})) break;\n", self.is_full())
+    }
+
+    /// Statement that leaves the kernel then: a block whose table is full would not find room in others either.
+    fn leave(&self) -> String {
+        format!("if ({}) return;\n", self.is_full())
+    }
+
+    fn is_full(&self) -> String {
+        format!("(load_relaxed((u32*)({} + 1)) & {}u) != 0", self.rows.control, Retry::TABLE_FULL)
     }
 }
 
@@ -194,6 +202,8 @@ impl Hoisted {
 enum Tried {
     Attempt(Attempt, Option<Retry>),
     WantsSample,
+    /// So does this: what was guessed does not choose a sink.
+    GuessIsNoUse,
     /// The strings that were made took this many bytes, more than there were.
     ArenaFull(u64),
     /// Memory does not suffice for records of all rows.
@@ -211,7 +221,8 @@ pub(crate) fn aggregate(
     let mut expected = Expected::nothing(flow);
     loop {
         match attempt(device, flow, groups, calls, manner, &expected)? {
-            Tried::WantsSample => expected = expected::sample(device, flow, groups, manner.seed)?,
+            Tried::WantsSample => expected = expected::learn(device, flow, groups, manner.seed)?,
+            Tried::GuessIsNoUse => expected.wrong(),
             Tried::NoRoom => expected.frugal = true,
             Tried::ArenaFull(asked) => expected.arena = Arena::larger(expected.arena, asked),
             Tried::Attempt(_, Some(retry)) if retry.has(Retry::TABLE_FULL) => expected.too_few(),
@@ -262,7 +273,9 @@ fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expec
         }
     } else if let Some(groups) = expected.groups.filter(|_| !text) {
         let cells = Cells::of(feeds, block_rows, true);
-        for (bytes, room) in [(CELL_BYTES, ROOM), (all, 2 * ROOM), (all, ROOM), (all, ROOM / 2)] {
+        let tried = [(CELL_BYTES, ROOM), (all, 2 * ROOM), (all, ROOM), (all, ROOM / 2)];
+        // Of few rows a block has a multiprocessor to itself, and room for more groups than guessed, and copies if there are fewer.
+        for (bytes, room) in tried.into_iter().skip(usize::from(expected.guessed)) {
             let slots = (groups * room).next_power_of_two().max(32);
             if cells.bytes(slots, 1) <= bytes && rows >= slots.saturating_mul(16) {
                 let copies = cells.most_copies(slots, bytes);
@@ -337,6 +350,9 @@ fn attempt(
         (_, true) => Sink::Atomics,
         (false, false) => sink(device, flow, &shape.feeds, direct, expected, generator.makes_text()),
     };
+    if expected.guessed && !matches!(sink, Sink::HashCells { .. }) {
+        return Ok(Tried::GuessIsNoUse);
+    }
     let slots = match (&sink, direct) {
         (_, Some(domain)) => domain,
         (Sink::Partitioned(plan), None) => plan.slots(),
@@ -463,7 +479,8 @@ fn attempt(
                 }
                 Sink::HashCells { cells, slots, copies } => {
                     let table = cells::Table { keys: &found, first: "0", mask: &mask };
-                    let text = cells::hash_body(&kernel, cells, *slots, *copies, &key, &table);
+                    let probes = if expected.guessed { Probes::Few } else { Probes::Many };
+                    let text = cells::hash_body(&kernel, cells, *slots, *copies, &key, &table, probes);
                     launch("group_hash_cells", text, cell_threads, cells.bytes(*slots, *copies))?
                 }
                 _ => {

@@ -337,6 +337,57 @@ fn groups_of_many_rows_by_every_way() {
     }
 }
 
+/// Of rows too few to be worth a sample it is guessed that there are few groups.
+#[test]
+fn groups_of_scattered_keys_are_guessed() {
+    const ROWS: i64 = 9000;
+    let scatter = |g: i64| g.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) ^ (g << 3);
+    let ints = |of: &dyn Fn(i64) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values((0..ROWS).map(of))) };
+    let pair = Pair::of(columns(vec![
+        ("two", ints(&|row| scatter(row % 2))),
+        ("few", ints(&|row| scatter(row % 17))),
+        // Twice as many as guessed, and none more than another.
+        ("some", ints(&|row| scatter(row % 70))),
+        ("many", ints(&|row| scatter(row % 4000))),
+        ("each", ints(&scatter)),
+        // One after the other, so that every block meets few of them.
+        ("runs", ints(&|row| scatter(row / 4))),
+        ("hot", ints(&|row| if row % 10 == 0 { scatter(row) } else { -1 })),
+        (
+            "x",
+            Arc::new(Float64Array::from_iter((0..ROWS).map(|row| (row % 7 != 0).then_some((row % 500) as f64 / 16.0)))),
+        ),
+        ("n", ints(&|row| row * 3 - 5000)),
+    ]));
+    let ran = |stem: &str| -> u64 {
+        let launches = pair.gpu().launches();
+        launches.iter().filter(|(name, _)| name.starts_with(stem)).map(|(_, count)| count).sum()
+    };
+    let guesses = pair.gpu().kind() == DeviceKind::Sim || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
+    for (key, right) in [("two", true), ("few", true), ("some", true), ("many", false), ("each", false)] {
+        for select in ["sum(x), count(*)", "avg(x), min(n), max(n), count(x), sum(n)"] {
+            let before = (ran("group_hash_cells_"), ran("group_hash_") - ran("group_hash_cells_"));
+            pair.check(&format!("SELECT {key}, {select} FROM t GROUP BY {key}"));
+            let after = (ran("group_hash_cells_"), ran("group_hash_") - ran("group_hash_cells_"));
+            if guesses {
+                let again = u64::from(!right);
+                assert_eq!(
+                    (after.0 - before.0, after.1 - before.1),
+                    (1, again),
+                    "{key}, {select}: {:?}",
+                    pair.gpu().launches()
+                );
+            }
+        }
+        pair.check(&format!("SELECT DISTINCT {key} FROM t"));
+    }
+    pair.check("SELECT runs, sum(x), count(*) FROM t GROUP BY runs");
+    pair.check("SELECT hot, sum(x), min(n) FROM t GROUP BY hot");
+    pair.check("SELECT many, sum(n) FROM t WHERE n > 100000 GROUP BY many");
+    // Made strings leave no room in shared memory, and say nothing of how many there are.
+    pair.check("SELECT few, max(concat('a', n)) FROM t GROUP BY few");
+}
+
 #[test]
 fn groups_of_many_rows_where_memory_is_short() {
     const ROWS: i64 = 60_000;

@@ -301,6 +301,7 @@ pub(super) fn hash_body(
     copies: u64,
     key: &str,
     table: &Table<'_>,
+    probes: Probes,
 ) -> String {
     let hoisted = Hoisted::of(kernel);
     let rows = format!(
@@ -320,7 +321,7 @@ pub(super) fn hash_body(
         prologue = kernel.rows.prologue,
         give_up = kernel.give_up(),
         statements = kernel.rows.statements,
-        slots = hash_slots(kernel, "ITEMS"),
+        slots = hash_slots(kernel, "ITEMS", probes),
         declare = hoisted.declare,
         assign = hoisted.assign,
         update = hashed_update(kernel, cells, &hoisted),
@@ -328,20 +329,35 @@ pub(super) fn hash_body(
     );
     format!(
         "constexpr int ITEMS = {};\n{}{}{rows}__syncthreads();  // all rows are in\n\
+         {}\
          for (u32 slot = threadIdx.x; slot <= slots; slot += THREADS) if ({}) {{\n{}{}}}\n",
         kernel.rows.items,
         kernel.rows.head,
         cells.declare(kernel, &slots.to_string(), copies),
+        kernel.leave(),
         cells.present(),
         table.insert(kernel),
         cells.flush(kernel, Flush::Add),
     )
 }
 
+/// How far from its place a key is looked for before the table counts as full.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Probes {
+    /// As far as it may lie: the table was made for the keys there are.
+    Many,
+    /// Not far: how many keys there are is a guess.
+    Few,
+}
+
 /// Finds the slots `slot_of` of the `count` keys `mixed` whose bits are set in `wanted`.
-pub(super) fn hash_slots(kernel: &Kernel<'_>, count: &str) -> String {
+pub(super) fn hash_slots(kernel: &Kernel<'_>, count: &str, probes: Probes) -> String {
+    let probes = match probes {
+        Probes::Many => "",
+        Probes::Few => ", CELL_PROBES_GUESSED",
+    };
     format!(
-        "if (!cell_slots<{count}>(shared_keys, slots - 1, mixed, wanted, slot_of)) {{ {} }}\n\
+        "if (!cell_slots<{count}{probes}>(shared_keys, slots - 1, mixed, wanted, slot_of)) {{ {} }}\n\
          __syncwarp(FULL_WARP);\n",
         kernel.flag("true", Retry::TABLE_FULL)
     )

@@ -11,8 +11,18 @@ use crate::codegen::spread::pays_from;
 use crate::device::{Device, DeviceKind};
 use crate::error::Result;
 
-/// Rows from which on it pays to look at a sample before hashing them; a quarter of that, or what pays to partition, is in it.
+/// Rows from which on it pays to know something of the groups before hashing them; a quarter of that, or what pays to partition, is in
+/// a sample.
 const SAMPLED_FROM: u64 = 1 << 18;
+/// Up to so many times as many rows a guess takes the place of a sample: to wait for it would take longer than to see that the guess
+/// is wrong.
+const GUESSED_UP_TO: u64 = 6;
+/// The guess: so many groups fit cells in shared memory whatever is aggregated; and what a hash table has room for that takes those of all
+/// blocks, which need not have the same.
+const GUESSED_GROUPS: u64 = 512;
+/// The guess is less where a group would have fewer rows.
+const GUESSED_ROWS: u64 = 256;
+const GUESSED_CAPACITY: u64 = 1 << 18;
 /// Groups of a sample from which on half of it is looked at, too.
 const HALVED_FROM: u64 = 256;
 /// An estimate for groups of which few have most rows counts from so many times the one for equally frequent groups.
@@ -33,6 +43,8 @@ pub(super) struct Expected {
     pub(super) frugal: bool,
     /// Groups there may be, as a sample says.
     pub(super) groups: Option<u64>,
+    /// That is a guess.
+    pub(super) guessed: bool,
     /// Capacity of a hash table in global memory.
     capacity: u64,
 }
@@ -40,7 +52,13 @@ pub(super) struct Expected {
 impl Expected {
     pub(super) fn nothing(flow: &Flow) -> Self {
         let arena = Arena::guess(flow.source.rows());
-        Expected { arena, sampled: false, frugal: false, groups: None, capacity: FIRST_CAPACITY }
+        Expected { arena, sampled: false, frugal: false, groups: None, guessed: false, capacity: FIRST_CAPACITY }
+    }
+
+    /// Few groups.
+    fn few(flow: &Flow) -> Self {
+        let groups = Some(GUESSED_GROUPS.min(flow.source.rows() / GUESSED_ROWS));
+        Expected { sampled: true, groups, guessed: true, capacity: GUESSED_CAPACITY, ..Expected::nothing(flow) }
     }
 
     /// Capacity of a hash table in global memory for the groups of so many rows.
@@ -50,8 +68,24 @@ impl Expected {
 
     /// There were more groups than a table had room for.
     pub(super) fn too_few(&mut self) {
+        if self.guessed {
+            return self.wrong();
+        }
         self.capacity = self.capacity.saturating_mul(16);
         self.groups = self.groups.map(|groups| groups.saturating_mul(4));
+    }
+
+    /// The guess was wrong, or is of no use: every row may have a group of its own.
+    pub(super) fn wrong(&mut self) {
+        (self.guessed, self.groups, self.capacity) = (false, None, u64::MAX);
+    }
+}
+
+/// What there may be, by a guess or a sample.
+pub(super) fn learn(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
+    match flow.source.rows() <= GUESSED_UP_TO * sampled_from(device) {
+        true => Ok(Expected::few(flow)),
+        false => sample(device, flow, groups, seed),
     }
 }
 
@@ -65,7 +99,7 @@ fn sampled_from(device: &Device) -> u64 {
 }
 
 /// Counts the groups of the first rows, and concludes how many there are.
-pub(super) fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
+fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
     let mut expected = Expected { sampled: true, ..Expected::nothing(flow) };
     let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
     let first = |rows: u64| Flow { source: Source::Relation(relation.slice(0, Some(rows))), ..flow.clone() };
