@@ -210,8 +210,11 @@ WF_DEVICE void top_append_body(const TopAppend& p) {
 
 // ---- of few rows, or few for each multiprocessor ----
 
-// A million keys, k = 100: 0.0277 ms; blocks of 768 threads 0.0278, of 512 hold too few (100,000 keys: 0.0192, 0.0195, 0.0201). With
-// digits counted from the highest bit on and keys of 64 bits in registers it was 0.037. 56 registers, 7.7 KB of shared memory, no spills.
+// A million keys, k = 100: 0.0185 ms; blocks of 768 threads 0.0278 where 1024 took 0.0277, of 512 hold too few (100,000 keys: 0.0192,
+// 0.0195, 0.0201). It was 0.0277 with keys loaded one after the other, and again for each digit (0.0247 without), and words compared by
+// a thread each instead of eight, in branches. By two kernels, the second of which takes what is not after the last of 132 groups'
+// first rows (692 candidates), it was 0.0231 while a thread compared each, and 2 ms where the first rows are all in one group.
+// 64 registers, 9.3 KB of shared memory, no spills.
 constexpr u32 TOP_FEW_THREADS = 1024;
 constexpr u32 TOP_FEW_ITEMS = 16;
 constexpr u32 TOP_FEW_TILE = TOP_FEW_THREADS * TOP_FEW_ITEMS;
@@ -229,11 +232,12 @@ struct TopFew {
     void* values;    // k: what the keys stand for, of as many bytes as in the column; or null
 };
 
-// The block's `wanted`-th least word, for every thread, of those that `there` has a bit for. Rounds narrow them down by a digit of
-// 8 bits each, until so few are left that they are compared with each other, or all bits are decided.
+// The block's `wanted`-th least word, for every thread, of those that `there` has a bit for; a word is the high half of what is given.
+// Rounds narrow them down by a digit of 8 bits each, until so few are left that they are compared with each other, or all bits are
+// decided.
 template <u32 ITEMS>
-WF_DEVICE u32 top_least(const u32 (&words)[ITEMS], u32 there, u32 items, u32 wanted) {
-    constexpr u32 COMPARED = 128;
+WF_DEVICE u32 top_least(const u64 (&words)[ITEMS], u32 there, u32 wanted) {
+    constexpr u32 COMPARED = TOP_FEW_THREADS / 8;
     WF_SHARED_ARRAY(u32, counts, 256);
     WF_SHARED_ARRAY(u32, left, COMPARED);
     WF_SHARED(u32, found);
@@ -248,9 +252,9 @@ WF_DEVICE u32 top_least(const u32 (&words)[ITEMS], u32 there, u32 items, u32 wan
         __syncthreads();  // the counts are zero, what the last round found was read
 #pragma unroll
         for (u32 i = 0; i < ITEMS; ++i) {
-            if (i >= items) break;
-            const u32 digit = (words[i] ^ like) >> shift;
-            if ((there >> i & 1) != 0 && (round == 0 || digit < 256)) atomicAdd(counts + (words[i] >> shift & 255), 1u);
+            const u32 word = u32(words[i] >> 32);
+            const u32 digit = (word ^ like) >> shift;
+            if ((there >> i & 1) != 0 && (round == 0 || digit < 256)) atomicAdd(counts + (word >> shift & 255), 1u);
         }
         __syncthreads();  // the digit is counted
         if (threadIdx.x < 32) {
@@ -279,20 +283,21 @@ WF_DEVICE u32 top_least(const u32 (&words)[ITEMS], u32 there, u32 items, u32 wan
         if (many <= COMPARED && shift != 0) {
 #pragma unroll
             for (u32 i = 0; i < ITEMS; ++i) {
-                if (i >= items) break;
-                if ((there >> i & 1) != 0 && (words[i] ^ like) >> shift == 0) left[atomicAdd(&taken, 1u)] = words[i];
+                const u32 word = u32(words[i] >> 32);
+                if ((there >> i & 1) != 0 && (word ^ like) >> shift == 0) left[atomicAdd(&taken, 1u)] = word;
             }
             __syncthreads();  // those that are left are there
-            if (threadIdx.x < many) {
-                const u32 own = left[threadIdx.x];
-                u32 before = 0;
+            // Eight lanes a word.
+            const u32 at = threadIdx.x / 8;
+            const u32 own = left[at];
+            u32 before = 0;
 #pragma unroll 4
-                for (u32 other = 0; other < many; ++other) {
-                    const u32 its = left[other];
-                    before += its < own || (its == own && other < threadIdx.x) ? 1 : 0;
-                }
-                if (before == wanted - 1) found = own;
+            for (u32 other = threadIdx.x % 8; other < many; other += 8) {
+                const u32 its = left[other];
+                before += u32(its < own) | (u32(its == own) & u32(other < at));
             }
+            for (u32 step = 4; step != 0; step /= 2) before += __shfl_xor_sync(FULL_WARP, before, int(step));
+            if (at < many && before == wanted - 1) found = own;
             __syncthreads();  // the word is there
             return found;
         }
@@ -300,68 +305,79 @@ WF_DEVICE u32 top_least(const u32 (&words)[ITEMS], u32 there, u32 items, u32 wan
     return like;
 }
 
-// What a block looks at: rows of its own, or what all blocks found.
-struct TopPart {
-    SortKey key;         // of rows
-    u64 begin;           // the first row
-    const u64* keys;     // what was found, or null
-    const u32* numbers;  // the rows' numbers
+// What a block looks at first: rows of its own.
+struct TopOwn {
+    const TopFew& p;
+    u64 begin;
     u32 count;
 
-    WF_DEVICE u64 key_of(u32 at) const { return keys != nullptr ? keys[at] : sort_key(key, begin + at); }
-    WF_DEVICE u32 number_of(u32 at) const { return keys != nullptr ? numbers[at] : u32(begin) + at; }
+    // A thread's keys, one of every TOP_FEW_THREADS. Loads first, so that they overlap.
+    template <u32 ITEMS>
+    WF_DEVICE void load(u64 (&to)[ITEMS]) const {
+        sort_keys<false>(p.key, begin + threadIdx.x, u64(TOP_FEW_THREADS), begin + count, to);
+    }
+    WF_DEVICE u64 key_of(u32 at) const { return sort_key(p.key, begin + at); }
+    WF_DEVICE u32 number_of(u32 at) const { return u32(begin) + at; }
 };
 
-// Which of a part are its `k` first, of equal keys those of the least numbers: a bit for each of a thread's. Words of 32 bits decide: from the highest bit on in which the part's keys differ, then what is left of
-// them, then the numbers. Counted from the highest bit of all, digits of what is left to a top 100 would be equal, and equal ones wait
-// for each other.
-WF_DEVICE u32 top_first(const TopPart& part, u32 k) {
+// What the last block looks at then: what all blocks found.
+struct TopFound {
+    const TopFew& p;
+    u32 count;
+
+    template <u32 ITEMS>
+    WF_DEVICE void load(u64 (&to)[ITEMS]) const {
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            const u32 at = i * TOP_FEW_THREADS + threadIdx.x;
+            to[i] = at < count ? p.keys[at] : 0;
+        }
+    }
+    WF_DEVICE u64 key_of(u32 at) const { return p.keys[at]; }
+    WF_DEVICE u32 number_of(u32 at) const { return p.numbers[at]; }
+};
+
+// Which of a part are its `k` first, of equal keys those of the least numbers: a bit for each of a thread's. Words of 32 bits
+// decide: from the highest bit on in which the part's keys differ, then what is left of them, then the numbers. Counted from the
+// highest bit of all, digits of what is left to a top 100 would be equal, and equal ones wait for each other.
+template <u32 ITEMS, typename Part>
+WF_DEVICE u32 top_first(const Part& part, u32 k) {
     WF_SHARED(u32, differing);
     WF_SHARED(u32, counted);
-    const u32 items = (part.count + TOP_FEW_THREADS - 1) / TOP_FEW_THREADS;
+    if (threadIdx.x == 0) differing = 1;
+    __syncthreads();  // it is at least 1
+    u64 words[ITEMS];
+    part.load(words);
     u32 there = 0;
     u64 difference = 0;
     const u64 any = part.key_of(0);
 #pragma unroll
-    for (u32 i = 0; i < TOP_FEW_ITEMS; ++i) {
-        if (i >= items) break;
-        const u32 at = i * TOP_FEW_THREADS + threadIdx.x;
-        if (at < part.count) {
-            difference |= part.key_of(at) ^ any;
+    for (u32 i = 0; i < ITEMS; ++i) {
+        if (i * TOP_FEW_THREADS + threadIdx.x < part.count) {
+            difference |= words[i] ^ any;
             there |= 1u << i;
         }
     }
     u32 bits = 64 - u32(leading_zeros(difference));
     for (u32 step = 16; step != 0; step /= 2) bits = maximum(bits, __shfl_xor_sync(FULL_WARP, bits, step));
-    if (threadIdx.x == 0) differing = 1;
-    __syncthreads();  // it is at least 1
     if (lane() == 0) atomicMax(&differing, bits);
     __syncthreads();  // all bits are known
     const u32 align = 64 - differing;
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) words[i] <<= align;
 
     u32 chosen = 0;
     u32 wanted = k;
 #pragma unroll 1
     for (u32 stage = 0;; ++stage) {
-        u32 words[TOP_FEW_ITEMS];
-#pragma unroll
-        for (u32 i = 0; i < TOP_FEW_ITEMS; ++i) {
-            if (i >= items) break;
-            const u32 at = i * TOP_FEW_THREADS + threadIdx.x;
-            words[i] = 0;
-            if ((there >> i & 1) != 0) {
-                const u64 aligned = stage < 2 ? part.key_of(at) << align : part.number_of(at);
-                words[i] = stage == 0 ? u32(aligned >> 32) : u32(aligned);
-            }
-        }
-        const u32 least = top_least(words, there, items, wanted);
+        const u32 least = top_least(words, there, wanted);
         u32 less = 0;
         u32 equal = 0;
 #pragma unroll
-        for (u32 i = 0; i < TOP_FEW_ITEMS; ++i) {
-            if (i >= items) break;
-            less |= u32(words[i] < least) << i;
-            equal |= u32(words[i] == least) << i;
+        for (u32 i = 0; i < ITEMS; ++i) {
+            const u32 word = u32(words[i] >> 32);
+            less |= u32(word < least) << i;
+            equal |= u32(word == least) << i;
         }
         less &= there;
         equal &= there;
@@ -375,43 +391,54 @@ WF_DEVICE u32 top_first(const TopPart& part, u32 k) {
         if (total >> 16 == wanted) return chosen | equal;
         // More are equal than there is room for.
         there = equal;
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            if (stage == 0) {
+                words[i] <<= 32;
+            } else if ((there >> i & 1) != 0) {
+                words[i] = u64(part.number_of(i * TOP_FEW_THREADS + threadIdx.x)) << 32;
+            }
+        }
+    }
+}
+
+// Puts the `k` first of a part, in any order, to `keys` and `numbers`.
+template <typename Part>
+WF_DEVICE void top_take(const Part& part, u32 k, u64* keys, u32* numbers) {
+    WF_SHARED(u32, taken);
+    u32 chosen = part.count <= TOP_FEW_TILE / 2 ? top_first<TOP_FEW_ITEMS / 2>(part, k) : top_first<TOP_FEW_ITEMS>(part, k);
+    if (threadIdx.x == 0) taken = 0;
+    __syncthreads();  // no place is taken
+    u32 place = chosen != 0 ? atomicAdd(&taken, u32(__popc(chosen))) : 0;
+    for (; chosen != 0; chosen &= chosen - 1) {
+        const u32 at = (31 - u32(leading_zeros(chosen & (0u - chosen)))) * TOP_FEW_THREADS + threadIdx.x;
+        keys[place] = part.key_of(at);
+        numbers[place++] = part.number_of(at);
     }
 }
 
 WF_DEVICE void top_few_body(const TopFew& p) {
     WF_SHARED_ARRAY(u64, first_keys, TOP_FEW_MOST);
     WF_SHARED_ARRAY(u32, first_numbers, TOP_FEW_MOST);
-    WF_SHARED(u32, taken);
     const u64 begin = blockIdx.x * p.each;
-    TopPart part = {p.key, begin, nullptr, nullptr, u32(minimum(p.each, p.rows - begin))};
-    // First of the block's rows; of the last block then of what all blocks found.
-#pragma unroll 1
-    for (bool last = false;; last = true) {
-        u32 chosen = top_first(part, u32(p.k));
-        if (threadIdx.x == 0) taken = 0;
-        __syncthreads();  // no place is taken
-        u64* const to_keys = last ? first_keys : p.keys + blockIdx.x * p.k;
-        u32* const to_numbers = last ? first_numbers : p.numbers + blockIdx.x * p.k;
-        u32 place = chosen != 0 ? atomicAdd(&taken, u32(__popc(chosen))) : 0;
-        for (; chosen != 0; chosen &= chosen - 1) {
-            const u32 at = (31 - u32(leading_zeros(chosen & (0u - chosen)))) * TOP_FEW_THREADS + threadIdx.x;
-            to_keys[place] = part.key_of(at);
-            to_numbers[place++] = part.number_of(at);
-        }
-        if (last) break;
-        if (!last_block(p.ticket)) return;
-        part = {p.key, 0, p.keys, p.numbers, u32(gridDim.x * p.k)};
-    }
+    const TopOwn own = {p, begin, u32(minimum(p.each, p.rows - begin))};
+    top_take(own, u32(p.k), p.keys + blockIdx.x * p.k, p.numbers + blockIdx.x * p.k);
+    if (!last_block(p.ticket)) return;
+    top_take(TopFound{p, u32(gridDim.x * p.k)}, u32(p.k), first_keys, first_numbers);
     __syncthreads();  // the first are there
-    if (threadIdx.x < p.k) {
-        const u64 key = first_keys[threadIdx.x];
-        const u32 number = first_numbers[threadIdx.x];
-        u32 before = 0;
-#pragma unroll 8
-        for (u32 other = 0; other < p.k; ++other) {
-            const u64 its = first_keys[other];
-            before += its < key || (its == key && first_numbers[other] < number) ? 1 : 0;
-        }
+    // As many lanes a row as there are.
+    const u32 lanes = p.k <= TOP_FEW_THREADS / 8 ? 8 : TOP_FEW_THREADS / TOP_FEW_MOST;
+    const u32 at = threadIdx.x / lanes;
+    const u64 key = first_keys[at];
+    const u32 number = first_numbers[at];
+    u32 before = 0;
+#pragma unroll 4
+    for (u32 other = threadIdx.x % lanes; other < p.k; other += lanes) {
+        const u64 its = first_keys[other];
+        before += u32(its < key) | (u32(its == key) & u32(first_numbers[other] < number));
+    }
+    for (u32 step = lanes / 2; step != 0; step /= 2) before += __shfl_xor_sync(FULL_WARP, before, int(step));
+    if (at < p.k && threadIdx.x % lanes == 0) {
         if (p.out != nullptr) p.out[before] = number;
         if (p.values != nullptr) {
             const u64 raw = sort_key_raw(p.key, key);
