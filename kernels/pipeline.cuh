@@ -210,7 +210,7 @@ WF_DEVICE bool cells_any_bit(const u32* bits, u32 first) {
 // 0.75, in thousands of tables of 8192 slots, the longest has some 450.
 constexpr u32 CELL_PROBES = 1024;
 // The same of a table whose number of keys is a guess: of a thousand keys in 4096 slots one in a thousand sets has a longer run, and
-// where there are far more keys that should show soon (1M rows, 100,000 groups: 0.06 ms with 64 in 2048 slots).
+// where there are far more keys that should show soon.
 constexpr u32 CELL_PROBES_GUESSED = 24;
 
 // The slots of several mixed keys, those whose bit of `wanted` is set, in a table in shared memory (`keys`: capacity + 1), where
@@ -270,6 +270,19 @@ WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&mixed)[COUNT], u32 wa
         pending = all ? pending & (pending - 1) : 0;
     }
     return all;
+}
+
+// Puts a key of each of the block's threads into such a table, and says whether so many of them differ that it will not do: more than
+// seven of eight, or more than have room, as an even sample of the slots shows. All threads come here.
+template <u32 THREADS>
+WF_DEVICE bool cells_crowded(u64* keys, u32 slots, u64 mixed, bool there) {
+    const u64 one[1] = {mixed};
+    u32 slot[1];
+    const bool placed = cell_slots<1, CELL_PROBES_GUESSED>(keys, slots - 1, one, there ? 1 : 0, slot);
+    const bool lost = __syncthreads_or(!placed) != 0;
+    const u32 step = slots / THREADS;
+    const u32 taken = u32(__syncthreads_count(step != 0 && keys[threadIdx.x * step] != HASH_EMPTY));
+    return lost || taken * step > THREADS / 8 * 7;
 }
 
 // ---- sums of floats, exact and so independent of order: integers in units of 2^exponent ----

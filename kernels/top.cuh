@@ -19,7 +19,7 @@
 //
 // Of few rows, and of a million or so,
 //
-//   1. top_few         each block finds the k first of its rows, the last block those of all blocks' k, and their order
+//   1. top_few_…       each block finds the k first of its rows, the last block those of all blocks' k, and their order
 //
 // which leaves nothing to chance, nor to wait for.
 #pragma once
@@ -214,7 +214,7 @@ WF_DEVICE void top_append_body(const TopAppend& p) {
 // 0.0195, 0.0201). It was 0.0277 with keys loaded one after the other, and again for each digit (0.0247 without), and words compared by
 // a thread each instead of eight, in branches. By two kernels, the second of which takes what is not after the last of 132 groups'
 // first rows (692 candidates), it was 0.0231 while a thread compared each, and 2 ms where the first rows are all in one group.
-// 64 registers, 9.3 KB of shared memory, no spills.
+// 59 registers, 9.3 KB of shared memory, no spills.
 constexpr u32 TOP_FEW_THREADS = 1024;
 constexpr u32 TOP_FEW_ITEMS = 16;
 constexpr u32 TOP_FEW_TILE = TOP_FEW_THREADS * TOP_FEW_ITEMS;
@@ -403,10 +403,10 @@ WF_DEVICE u32 top_first(const Part& part, u32 k) {
 }
 
 // Puts the `k` first of a part, in any order, to `keys` and `numbers`.
-template <typename Part>
+template <u32 ITEMS, typename Part>
 WF_DEVICE void top_take(const Part& part, u32 k, u64* keys, u32* numbers) {
     WF_SHARED(u32, taken);
-    u32 chosen = part.count <= TOP_FEW_TILE / 2 ? top_first<TOP_FEW_ITEMS / 2>(part, k) : top_first<TOP_FEW_ITEMS>(part, k);
+    u32 chosen = top_first<ITEMS>(part, k);
     if (threadIdx.x == 0) taken = 0;
     __syncthreads();  // no place is taken
     u32 place = chosen != 0 ? atomicAdd(&taken, u32(__popc(chosen))) : 0;
@@ -417,14 +417,16 @@ WF_DEVICE void top_take(const Part& part, u32 k, u64* keys, u32* numbers) {
     }
 }
 
+// A thread of a block has ITEMS rows at most.
+template <u32 ITEMS>
 WF_DEVICE void top_few_body(const TopFew& p) {
     WF_SHARED_ARRAY(u64, first_keys, TOP_FEW_MOST);
     WF_SHARED_ARRAY(u32, first_numbers, TOP_FEW_MOST);
     const u64 begin = blockIdx.x * p.each;
     const TopOwn own = {p, begin, u32(minimum(p.each, p.rows - begin))};
-    top_take(own, u32(p.k), p.keys + blockIdx.x * p.k, p.numbers + blockIdx.x * p.k);
+    top_take<ITEMS>(own, u32(p.k), p.keys + blockIdx.x * p.k, p.numbers + blockIdx.x * p.k);
     if (!last_block(p.ticket)) return;
-    top_take(TopFound{p, u32(gridDim.x * p.k)}, u32(p.k), first_keys, first_numbers);
+    top_take<TOP_FEW_ITEMS>(TopFound{p, u32(gridDim.x * p.k)}, u32(p.k), first_keys, first_numbers);
     __syncthreads();  // the first are there
     // As many lanes a row as there are.
     const u32 lanes = p.k <= TOP_FEW_THREADS / 8 ? 8 : TOP_FEW_THREADS / TOP_FEW_MOST;
@@ -508,5 +510,7 @@ WF_DEVICE void top_rank_body(const TopRank& p) {
 #define WF_TOP_SAMPLE_ENTRIES                                                                                   \
     WF_KERNEL_BOUNDS(wf::TOP_SAMPLE_THREADS, 1, top_threshold, wf::TopThreshold) { wf::top_threshold_body(p); } \
     WF_KERNEL_BOUNDS(wf::TOP_APPEND_THREADS, 1, top_append, wf::TopAppend) { wf::top_append_body(p); }          \
-    WF_KERNEL_BOUNDS(wf::TOP_FEW_THREADS, 1, top_few, wf::TopFew) { wf::top_few_body(p); }                      \
     WF_KERNEL_BOUNDS(wf::TOP_RANK_THREADS, 1, top_rank, wf::TopRank) { wf::top_rank_body(p); }
+
+#define WF_TOP_FEW_ENTRY(ITEMS) \
+    WF_KERNEL_BOUNDS(wf::TOP_FEW_THREADS, 1, top_few_##ITEMS, wf::TopFew) { wf::top_few_body<ITEMS>(p); }

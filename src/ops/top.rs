@@ -21,6 +21,8 @@ const APPEND_TILE: u64 = 2048;
 const FEW_THREADS: u32 = 1024;
 const FEW_TILE: u64 = 16384;
 const FEW_MOST: u64 = 512;
+/// Most rows of a thread, as there are kernels.
+const FEW_ITEMS: [u64; 2] = [FEW_TILE / FEW_THREADS as u64 / 2, FEW_TILE / FEW_THREADS as u64];
 /// Rows that are worth a block of their own: a quarter of what it holds.
 const FEW_EACH: u64 = 4096;
 /// `TOP_RANK_THREADS` of the kernels, and candidates that are ranked by counting.
@@ -41,8 +43,13 @@ fn sample_source() -> Source {
     Source::new("top_sample", "#include \"top.cuh\"\nWF_TOP_SAMPLE_ENTRIES\n")
 }
 
-pub(super) fn sources() -> [Source; 2] {
-    [source(), sample_source()]
+/// What finds those of so few rows that a thread has `items` at most.
+fn few_source(items: u64) -> Source {
+    Source::new(format!("top_few_{items}"), format!("#include \"top.cuh\"\nWF_TOP_FEW_ENTRY({items})\n"))
+}
+
+pub(super) fn sources() -> [Source; 4] {
+    [source(), sample_source(), few_source(FEW_ITEMS[0]), few_source(FEW_ITEMS[1])]
 }
 
 /// The first `k` (or all) entries of the order by `key` and then `more` words, `u32 × min(k, rows)`; stable.
@@ -129,7 +136,8 @@ fn of_few(
         out,
         values,
     ];
-    let kernel = device.kernel(&sample_source(), "top_few")?;
+    let items = if each <= FEW_ITEMS[0] * u64::from(FEW_THREADS) { FEW_ITEMS[0] } else { FEW_ITEMS[1] };
+    let kernel = device.kernel(&few_source(items), &format!("top_few_{items}"))?;
     // SAFETY: TopFew { key: rows of its kind; each, k and the blocks as `FewShape` makes them; keys and numbers: blocks · k u64 and u32;
     // ticket: a zero; out and values: k each, or null, by the callers above }.
     unsafe { device.launch(&kernel, grid(blocks, FEW_THREADS), &arguments) }
@@ -398,7 +406,21 @@ mod tests {
             check(&device, &[(&keys, 2)], 40);
             check(&device, &[(&vec![u64::MAX; rows], 64)], 40);
         }
-        assert!(device.launches()["top_few"] >= 6, "{:?}", device.launches());
+        assert!(device.launches()["top_few_8"] >= 6, "{:?}", device.launches());
+    }
+
+    #[test]
+    fn blocks_of_many_rows_find_as_many() {
+        let device = device(23);
+        let blocks = u64::from(device.properties().multiprocessors).min(FEW_TILE / FEW_MOST);
+        let rows = (blocks * 10_000) as usize;
+        let wide: Vec<u64> = random(4, rows).collect();
+        let few: Vec<u64> = random(5, rows).map(|x| x % 2000).collect();
+        for k in [7, FEW_MOST as usize] {
+            check(&device, &[(&wide, 64)], k);
+            check(&device, &[(&few, 12)], k);
+        }
+        assert!(device.launches()["top_few_16"] > 0, "{:?}", device.launches());
     }
 
     /// Their bits end in each byte, and their sample has equal keys.
