@@ -293,7 +293,8 @@ pub(super) fn direct_body(
 
 /// The kernel for few groups of any keys: each block finds them by a hash table of its own, and in the end adds them to the
 /// one in global memory. `key` is a C++ expression. A thread finds the slots of all its rows at once, and then computes its
-/// rows' arguments: before, registers would have to hold them.
+/// rows' arguments: before, registers would have to hold them. Where the number of groups is a guess, the block looks at a row of each
+/// thread before (1M rows of 100,000 groups: that it is wrong took 0.046 ms to see by the table's getting full).
 pub(super) fn hash_body(
     kernel: &Kernel<'_>,
     cells: &Cells,
@@ -304,16 +305,27 @@ pub(super) fn hash_body(
     probes: Probes,
 ) -> String {
     let hoisted = Hoisted::of(kernel);
+    let (unless_first, crowded) = match probes {
+        Probes::Many => ("", String::new()),
+        Probes::Few => (
+            "if (tile != blockIdx.x) ",
+            format!(
+                "if (tile == blockIdx.x && cells_crowded<THREADS>(shared_keys, slots, mixed[0], (wanted & 1) != 0)) {{\n\
+                 wanted = 0;\n{}\n}}\n",
+                kernel.flag("threadIdx.x == 0", Retry::TABLE_FULL)
+            ),
+        ),
+    };
     let rows = format!(
         "const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
          for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
          #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-         {prologue}{give_up}\
+         {prologue}{unless_first}{give_up}\
          u64 mixed[ITEMS];\nu32 slot_of[ITEMS];\nu32 wanted = 0;\n\
          #pragma unroll\n\
          for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nmixed[k] = 0;\n\
          if (row < rows) do {{\n{statements}mixed[k] = hash_mix({key});\nwanted |= 1u << k;\n}} while (0);\n}}\n\
-         {slots}\
+         {crowded}{slots}\
          #pragma unroll\n\
          for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nconst u32 slot = slot_of[k];\nbool lost = false;\n\
          if (slot != CELL_NONE) do {{\n{declare}{statements}{assign}{update}}} while (0);\n{lost}\n}}\n}}\n",
