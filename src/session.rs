@@ -3,6 +3,7 @@
 mod builder;
 mod plans;
 mod rules;
+mod runtime;
 mod tables;
 
 use std::future::Future;
@@ -43,20 +44,10 @@ pub struct Session(Arc<Inner>);
 
 struct Inner {
     context: SessionContext,
-    /// Taken only when the session is dropped.
-    runtime: Option<tokio::runtime::Runtime>,
+    runtime: runtime::Runtime,
     engine: Option<Engine>,
     plans: plans::Plans,
     notice: Option<String>,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // Dropping a runtime waits for its threads, which panics inside another runtime.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
 }
 
 impl std::fmt::Debug for Session {
@@ -411,7 +402,7 @@ impl Session {
     /// forbidden, and deep plans recurse deeper than a small caller's stack allows.
     pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
         const STACK: usize = 64 << 20;
-        let runtime = self.0.runtime.as_ref().expect("taken only by drop");
+        let runtime = &self.0.runtime;
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
             match thread.spawn_scoped(scope, || runtime.block_on(future)) {

@@ -6,6 +6,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 
+use super::runtime::Runtime;
 use super::{Inner, Session, rules};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
@@ -201,19 +202,14 @@ impl SessionBuilder {
             .into());
         }
 
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .thread_name("warpframe-worker")
-            .thread_stack_size(16 << 20)
-            .enable_all()
-            .build()
-            .map_err(|error| Error::io("", error))?;
+        let runtime = Runtime::new()?;
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(config(device.is_some(), self.partitions)?)
             .with_physical_optimizer_rules(rules::rules())
             .build();
         let context = SessionContext::new_with_state(state);
         let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));
-        Ok(Session(Arc::new(Inner { context, runtime: Some(runtime), engine, plans: Default::default(), notice })))
+        Ok(Session(Arc::new(Inner { context, runtime, engine, plans: Default::default(), notice })))
     }
 }
 
