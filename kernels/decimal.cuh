@@ -55,4 +55,11 @@ template <class T> WF_DEVICE T rounded_quotient(T value, T divisor) {
     return (T)(rest <= -half ? whole - 1 : whole);
 }
 
+// sum · scale / count, towards zero, where count · scale fits 64 bits: a remainder of the sum is less than the count.
+WF_CALLED i128 average_of(i64 sum, i64 count, i64 scale) {
+    const i64 whole = divided<i64>(sum, count);
+    const i64 rest = sum - whole * count;
+    return (i128)whole * scale + divided<i64>(rest * scale, count);
+}
+
 }  // namespace wf

@@ -45,7 +45,7 @@ WF_DEVICE u8 byte_at(const view& v, u32 i) {
 WF_DEVICE view masked(const view& v, bool valid) { return valid ? v : view{0, 0, 0}; }
 
 // The view of `length` bytes from `begin` on of the characters of `v`; both lie within `v`.
-WF_CALLED view slice(view v, u32 begin, u32 length) {
+WF_DEVICE view slice_of(const view& v, u32 begin, u32 length) {
     view out{length, 0, 0};
     if (length > INLINE_BYTES) {
         // Longer than what fits inline, so `v` is long too.
@@ -63,6 +63,7 @@ WF_CALLED view slice(view v, u32 begin, u32 length) {
     }
     return out;
 }
+WF_CALLED view slice(view v, u32 begin, u32 length) { return slice_of(v, begin, length); }
 
 // ------------------------------------------------------------------------------------------------------------ failure
 
@@ -100,10 +101,19 @@ WF_DEVICE bool views_equal(const view& a, const view& b) {
     return a.length > INLINE_BYTES && bytes_equal((const u8*)a.rest, (const u8*)b.rest, 4, a.length);
 }
 
-// Whether `v` is one of `count` strings.
+// Whether `v` is one of `count` strings. One function, too.
 WF_CALLED bool in_views(view v, const view* list, u32 count) {
-    for (u32 i = 0; i < count; i++)
-        if (views_equal(v, list[i])) return true;
+    for (u32 i = 0; i < count; i++) {
+        const view other = list[i];
+        if (v.length != other.length || v.prefix != other.prefix) continue;
+        if (v.rest == other.rest) return true;
+        if (v.length <= INLINE_BYTES) continue;
+        const u8* x = (const u8*)v.rest;
+        const u8* y = (const u8*)other.rest;
+        u32 same = 4;
+        while (same < v.length && x[same] == y[same]) same++;
+        if (same == v.length) return true;
+    }
     return false;
 }
 
@@ -321,15 +331,24 @@ WF_CALLED u32 skip_characters(view v, u32 begin, u64 count) {
     return i;
 }
 
-// SQL's substr: characters numbered from 1; a start before 1 eats into the count.
+// SQL's substr: characters numbered from 1; a start before 1 eats into the count. One function: each that it called took 3 ms to compile.
 WF_CALLED view substring(view v, i64 start, i64 count) {
     i64 end = wrap_add<i64>(start, count);  // first character beyond
     if (count > 0 && end < start) end = I64_MAX;
     if (start < 1) start = 1;
     if (end <= start) return view{0, 0, 0};
-    u32 from = skip_characters(v, 0, (u64)(start - 1));
-    u32 to = skip_characters(v, from, (u64)(end - start));
-    return slice(v, from, to - from);
+    u32 from = v.length, to = v.length;
+    i64 character = 0;
+    for (u32 i = 0; i < v.length; i++) {
+        if (continues(byte_at(v, i))) continue;
+        character++;
+        if (character == start) from = i;
+        if (character == end) {
+            to = i;
+            break;
+        }
+    }
+    return slice_of(v, from, to - from);
 }
 
 // The first `count` characters, or all but the last `-count`; the last ones, or all but the first.

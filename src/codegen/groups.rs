@@ -249,7 +249,7 @@ impl GroupSlots {
                 let narrow = self.accumulators[*sum].0.words() == 1;
                 let (_, sum) = self.emit_plain(*sum, &dtype, generator);
                 let count = self.emit_word(*count, 0, generator);
-                let code = decimal_average(&sum, narrow, &count, *power, out);
+                let code = decimal_average(&sum, narrow, &count, self.rows, *power, out);
                 Value::new(dtype, Repr::I128, code, valid)
             }
             OutputKind::Pick(at, relation, column) => {
@@ -296,17 +296,26 @@ impl GroupSlots {
     }
 }
 
-/// What 10 may be raised to so that it times an integer of 64 bits fits 128.
-const NARROW_POWER: u32 = 19;
-
-/// A sum of decimals, `narrow` if it has 64 bits, scaled up by 10^power, over their count; 0 where there are none. Overflow fails.
-pub(crate) fn decimal_average(sum: &str, narrow: bool, count: &str, power: u32, out: &mut Emitter) -> String {
+/// A sum of decimals, `narrow` if it has 64 bits, scaled up by 10^power, over their count, which is at most `rows`; 0 where there are
+/// none. Overflow fails.
+pub(crate) fn decimal_average(
+    sum: &str,
+    narrow: bool,
+    count: &str,
+    rows: u64,
+    power: u32,
+    out: &mut Emitter,
+) -> String {
     let factor = 10i128.pow(power);
+    let some = out.let_("bool", format_args!("{count} != 0"));
+    // Then nothing takes more than 64 bits but the result.
+    if narrow && factor.saturating_mul(i128::from(rows)) < i128::from(i64::MAX) {
+        return out.let_("i128", format_args!("{some} ? average_of({sum}, (i64){count}, {factor}ll) : (i128)0"));
+    }
     let scale = format!("((i128)((u128){:#x}ull << 64 | {:#x}ull))", (factor >> 64) as u64, factor as u64);
     let sum = out.let_("i128", format_args!("(i128)({sum})"));
     let scaled = out.let_("i128", format_args!("(i128)((u128){sum} * (u128){scale})"));
-    let some = out.let_("bool", format_args!("{count} != 0"));
-    if power > 0 && !(narrow && power <= NARROW_POWER) {
+    if power > 0 {
         out.fail_if(format!("{some} && divided<i128>({scaled}, {scale}) != {sum}"), Failure::Overflow);
     }
     out.let_("i128", format_args!("{some} ? divided<i128>({scaled}, (i128){count}) : (i128)0"))

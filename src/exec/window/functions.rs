@@ -235,7 +235,7 @@ impl Results<'_> {
         Ok(match (&dtype, arg) {
             (DataType::Decimal128(_, scale), Some(DataType::Decimal128(_, of))) => {
                 let power = (scale - of).max(0) as u32;
-                let code = decimal_average(&reduced, repr == Repr::I64, &count, power, out);
+                let code = decimal_average(&reduced, repr == Repr::I64, &count, self.sorted.rows(), power, out);
                 Value::new(dtype, Repr::I128, code, valid)
             }
             _ => Value::new(dtype, Repr::F64, out.let_("f64", format_args!("{reduced} / (f64){count}")), valid),
