@@ -94,3 +94,41 @@ fn strings_of_more_than_two_gigabytes_are_an_error() {
     }
     pair.check("SELECT id, s || sl AS a FROM t ORDER BY id");
 }
+
+/// In batches of less, and in one.
+#[test]
+#[ignore = "takes 12 GB"]
+fn columns_of_more_than_two_gib_of_characters() {
+    const LENGTH: usize = 90_000;
+    let text = |row: usize| {
+        let filler = char::from(b'a' + (row % 23) as u8).to_string().repeat(LENGTH - 14);
+        format!("{:06}{filler}{:08}", row % 1000, row * 7919 % 100_000)
+    };
+    let rows = 25_000;
+    let ids =
+        |rows: std::ops::Range<usize>| Arc::new(Int64Array::from_iter_values(rows.map(|row| row as i64))) as ArrayRef;
+    let parts = (0..5).map(|part| part * rows / 5..(part + 1) * rows / 5);
+    let several = parts.flat_map(|part| {
+        let texts = StringArray::from_iter_values(part.clone().map(text));
+        columns(vec![("id", ids(part)), ("s", Arc::new(texts))])
+    });
+    let several: Vec<_> = several.collect();
+    let mut whole = LargeStringBuilder::with_capacity(rows, rows * LENGTH);
+    (0..rows).for_each(|row| whole.append_value(text(row)));
+    let whole = columns(vec![("id", ids(0..rows)), ("s", Arc::new(whole.finish()))]);
+    for batches in [several, whole] {
+        let bytes: usize = batches.iter().map(|batch| batch.column(1).get_buffer_memory_size()).sum();
+        assert!(bytes > 2 << 30, "{bytes}");
+        let pair = Pair::of(batches);
+        for sql in [
+            "SELECT count(*), sum(octet_length(s)), sum(CAST(right(s, 8) AS bigint)) FROM t",
+            "SELECT id, right(s, 12) AS r FROM t WHERE ends_with(s, '00007919') OR s LIKE '00099%9' ORDER BY id",
+            "SELECT id FROM t ORDER BY CAST(left(s, 6) AS int) DESC, id DESC LIMIT 50",
+            "SELECT left(s, 7) AS k, count(*) AS n, max(id) AS m FROM t GROUP BY left(s, 7)",
+            "SELECT id, s FROM t WHERE id % 5003 = 7 ORDER BY id",
+            "SELECT count(DISTINCT s) FROM t WHERE id % 9 < 2",
+        ] {
+            pair.check(sql);
+        }
+    }
+}
