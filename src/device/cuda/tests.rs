@@ -152,7 +152,6 @@ fn memory_is_counted_limited_and_given_back() {
     device.upload("test", &[1, 2, 3]).unwrap();
 }
 
-/// In a process of its own: the fault takes the context with it.
 #[test]
 fn small_blocks_of_zeros_are_zero_however_often_they_come_back() {
     let Some(device) = gpu() else { return };
@@ -172,6 +171,7 @@ fn small_blocks_of_zeros_are_zero_however_often_they_come_back() {
     assert_eq!(device.memory().used, 0);
 }
 
+/// In a process of its own: the fault takes the context with it.
 #[test]
 fn a_fault_names_the_kernels_launched_since_the_last_wait() {
     const CHILD: &str = "WARPFRAME_TEST_FAULT";
