@@ -254,6 +254,12 @@ WF_CALLED bool like(view v, view pattern) {
     return j == pattern.length;
 }
 
+WF_DEVICE bool is_ascii(const view& v) {
+    for (u32 i = 0; i < v.length; i++)
+        if (byte_at(v, i) >= 0x80) return false;
+    return true;
+}
+
 // ASCII letters made small; other bytes as they are.
 WF_DEVICE u8 lowered(u8 byte) { return byte >= 'A' && byte <= 'Z' ? (u8)(byte + 32) : byte; }
 

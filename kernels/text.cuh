@@ -90,12 +90,6 @@ WF_CALLED view concatenated(text_arena arena, view a, view b) {
     return text.out;
 }
 
-WF_DEVICE bool is_ascii(const view& v) {
-    for (u32 i = 0; i < v.length; i++)
-        if (byte_at(v, i) >= 0x80) return false;
-    return true;
-}
-
 WF_CALLED view lower_ascii(text_arena arena, view v) {
     text_writer text(arena, v.length);
     for (u32 i = 0; i < v.length; i++) text.put(lowered(byte_at(v, i)));

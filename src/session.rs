@@ -4,12 +4,14 @@ mod builder;
 mod plans;
 mod rules;
 mod runtime;
+mod steps;
 mod tables;
 
 use std::future::Future;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::DFSchemaRef;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, SortExpr, TableSource};
@@ -17,7 +19,9 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
 pub use builder::{DeviceChoice, SessionBuilder};
+pub(crate) use steps::Steps;
 pub use tables::CsvOptions;
+pub(crate) use tables::scan;
 
 use crate::column::Table;
 use crate::device::Device;
@@ -259,44 +263,46 @@ impl Session {
 
     /// Runs a verb of eager frames.
     pub(crate) fn run_verb(&self, verb: Verb, left: &DataFrame, right: Option<&DataFrame>) -> Result<DataFrame> {
-        let frames: Vec<&DataFrame> = std::iter::once(left).chain(right).collect();
-        let here = |frame: &&DataFrame| self.is_resident(frame);
-        let Some(engine) = self.0.engine.as_ref().filter(|_| frames.iter().all(here)) else {
-            let left = self.scan_frame(left)?;
-            let right = right.map(|right| self.scan_frame(right)).transpose()?;
-            return verb.grow(&left, right.as_ref().unwrap_or(&left))?.collect();
-        };
-        let schemas: Vec<SchemaRef> = frames.iter().map(|frame| frame.schema()).collect();
-        let known = self.0.plans.verb(&self.0.context.state_ref().read(), &verb, &schemas);
-        let found = known.is_some();
-        let prepared = match known {
-            Some(prepared) => Some(prepared),
-            None => {
-                let seats = schemas.iter().enumerate().map(|(at, schema)| self.scan_seat(at, schema.clone()));
-                let seats = seats.collect::<Result<Vec<_>>>()?;
-                let grown = verb.grow(&seats[0], seats.last().unwrap_or(&seats[0]))?;
-                let plan = grown.plan();
-                self.block_on(async {
-                    let state = self.state();
-                    let schemas = schemas.clone();
-                    (self.0.plans).keep_verb(&state, verb.clone(), schemas, plan, |plan| optimize(&state, plan))
-                })?
-            }
-        };
-        let Some(prepared) = prepared else {
-            let left = self.scan_frame(left)?;
-            let right = right.map(|right| self.scan_frame(right)).transpose()?;
-            return verb.grow(&left, right.as_ref().unwrap_or(&left))?.collect();
-        };
-        engine.device.count_plan(found);
-        let tables = frames.iter().map(|frame| self.source_of(frame)).collect::<Result<Vec<_>>>()?;
-        match found {
-            true => self.run_prepared(engine, &prepared, &tables),
-            false => {
-                let plan = prepared.bind(&tables)?;
-                self.block_on(async { self.execute(&self.state(), engine, Ok(plan.clone()), &plan).await })
-            }
+        let resident = |frame: &DataFrame| self.is_resident(frame);
+        if resident(left) && right.is_none_or(resident) && verb.is_small() {
+            let table = |frame: &DataFrame| Ok::<_, Error>(Arc::new(Steps::Table(self.source_of(frame)?)));
+            return self.run_steps(&Steps::grown(verb, table(left)?, right.map(table).transpose()?));
         }
+        let plan = |frame: &DataFrame| scan(&self.source_of(frame)?);
+        self.run(&verb.plan(&plan(left)?, right.map(plan).transpose()?.as_ref())?)
+    }
+
+    /// Runs what steps lead to, by the plan of earlier ones of their form where it was kept.
+    pub(crate) fn run_steps(&self, steps: &Steps) -> Result<DataFrame> {
+        let Some(engine) = &self.0.engine else { return self.run(&steps.plan(&mut scan)?) };
+        let known = self.0.plans.steps(&self.0.context.state_ref().read(), steps);
+        if let Some((prepared, tables)) = known {
+            engine.device.count_plan(true);
+            return self.run_prepared(engine, &prepared, &tables);
+        }
+        let kept = self.block_on(async {
+            let state = self.state();
+            self.0.plans.keep_steps(&state, steps, |plan| optimize(&state, plan))
+        })?;
+        let Some((prepared, tables)) = kept else { return self.run(&steps.plan(&mut scan)?) };
+        engine.device.count_plan(false);
+        let plan = prepared.bind(&tables)?;
+        self.block_on(async { self.execute(&self.state(), engine, Ok(plan.clone()), &plan).await })
+    }
+
+    /// The columns that steps lead to, if such ones were met.
+    pub(crate) fn met(&self, steps: &Steps) -> Option<DFSchemaRef> {
+        self.0.plans.met(steps)
+    }
+
+    /// Notes steps, whose plan this is.
+    pub(crate) fn meet(&self, steps: &Steps, plan: &LogicalPlan) {
+        self.0.plans.meet(steps, plan);
+    }
+
+    /// Whether both are one.
+    pub(crate) fn is(&self, other: &Session) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Runs a plan whose form ran before: on this thread where the device does all of it and the tables lie there.
@@ -341,13 +347,14 @@ impl Session {
     pub(crate) fn order(&self, frame: &DataFrame, keys: &[SortExpr]) -> Result<Option<Table>> {
         let Some(engine) = &self.0.engine else { return Ok(None) };
         let verb = Verb::ArgSort(keys.to_vec());
-        if self.is_resident(frame) {
-            let schemas = [frame.schema()];
-            let known = self.0.plans.verb(&self.0.context.state_ref().read(), &verb, &schemas);
+        let table = self.source_of(frame)?;
+        if self.is_resident(frame) && verb.is_small() {
+            let steps = Steps::grown(verb.clone(), Arc::new(Steps::Table(table.clone())), None);
+            let known = self.0.plans.steps(&self.0.context.state_ref().read(), &steps);
             engine.device.count_plan(known.is_some());
             match known {
-                Some(prepared) if prepared.is_direct() => {
-                    let plan = prepared.bind(&[self.source_of(frame)?])?;
+                Some((prepared, tables)) if prepared.is_direct() => {
+                    let plan = prepared.bind(&tables)?;
                     let order = or_give_up(engine, &prepared, exec::order_again(engine, &plan))?;
                     if order.is_some() {
                         return Ok(order);
@@ -355,22 +362,17 @@ impl Session {
                 }
                 Some(_) => {}
                 None => {
-                    let seat = self.scan_seat(0, frame.schema())?;
-                    let sorted = verb.grow(&seat, &seat)?;
                     self.block_on(async {
                         let state = self.state();
-                        let schemas = schemas.to_vec();
-                        let analyze = |plan: &LogicalPlan| analyzed(&state, plan);
-                        self.0.plans.keep_verb(&state, verb.clone(), schemas, sorted.plan(), analyze)
+                        self.0.plans.keep_steps(&state, &steps, |plan| analyzed(&state, plan))
                     })?;
                 }
             }
         }
-        let frame = self.scan_frame(frame)?;
-        let sorted = verb.grow(&frame, &frame)?;
+        let sorted = verb.plan(&scan(&table)?, None)?;
         self.block_on(async {
             let state = self.state();
-            exec::order(&state, engine, &analyzed(&state, sorted.plan())?).await
+            exec::order(&state, engine, &analyzed(&state, &sorted)?).await
         })
     }
 

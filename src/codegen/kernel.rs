@@ -16,9 +16,11 @@ pub(crate) const THREADS: u32 = 256;
 const INCLUDES: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cuh", "pipeline.cuh"];
 
 /// Families that not all kernels need, with a part of each text that names something of theirs.
-const RARE_INCLUDES: [(&str, &str); 17] = [
-    ("view", "text.cuh"),
-    ("view", "keys.cuh"),
+const RARE_INCLUDES: [(&str, &str); 19] = [
+    ("view", "string.cuh"),
+    ("text_", "text.cuh"),
+    ("view_word", "keys.cuh"),
+    ("hash_view", "keys.cuh"),
     ("sort_f", "keys.cuh"),
     ("list_", "list.cuh"),
     ("order_writer", "order_bytes.cuh"),

@@ -9,7 +9,8 @@ use super::counters::Counting;
 use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
 use crate::error::Result;
 
-/// A driver whose calls that submit work, move bytes or wait are timed. Compiling and loading have counters of their own.
+/// A driver whose calls that submit work, move bytes or wait are timed. Compiling and loading have counters of their own; looking at
+/// the clock would take as long as finding memory that is kept.
 #[derive(Debug)]
 pub(super) struct Clocked {
     pub(super) driver: Arc<dyn Driver>,
@@ -39,16 +40,25 @@ impl Driver for Clocked {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Option<u64>> {
-        self.timed(|driver| driver.alloc(bytes))
+        match self.driver.alloc_kept(bytes, false) {
+            Some(address) => Ok(Some(address)),
+            None => self.timed(|driver| driver.alloc(bytes)),
+        }
     }
 
     fn alloc_zeroed(&self, bytes: usize) -> Result<Option<u64>> {
-        self.timed(|driver| driver.alloc_zeroed(bytes))
+        match self.driver.alloc_kept(bytes, true) {
+            Some(address) => Ok(Some(address)),
+            None => self.timed(|driver| driver.alloc_zeroed(bytes)),
+        }
     }
 
     unsafe fn free(&self, address: u64, bytes: usize) {
         // SAFETY: the caller's promise is the driver's demand, here and below.
-        self.timed(|driver| unsafe { driver.free(address, bytes) });
+        if unsafe { !self.driver.keep(address, bytes) } {
+            // SAFETY: as above, and it was not kept.
+            self.timed(|driver| unsafe { driver.free(address, bytes) });
+        }
     }
 
     fn trim(&self) -> Result<()> {

@@ -89,7 +89,7 @@ impl Compilers {
         open.push(Arc::downgrade(self));
         REGISTERED.call_once(|| {
             // SAFETY: takes a function that may be called at the end, which only waits for threads. Where there is no room for one
-            // more, the process ends as it would have. Libraries loaded before are taken apart after it.
+            // more, the process ends as it would have. Libraries loaded before are taken apart after it, and NVRTC if it was woken.
             let _ = unsafe { libc::atexit(close_all) };
         });
     }

@@ -1,8 +1,8 @@
 //! Counts of what a device was asked to do: the proof that work ran there, and what it cost.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Counts since a device was opened.
@@ -60,8 +60,8 @@ pub struct Counters {
     pub plans_made: u64,
     /// Queries and verbs whose plan was found, made for an earlier one of the same form.
     pub plans_found: u64,
-    /// Time that the host was in the driver: allocating, submitting work, moving bytes, waiting. Of the simulator that is all
-    /// that kernels take.
+    /// Time that the host was in the driver: allocating what is not kept, submitting work, moving bytes, waiting. Of the simulator
+    /// that is all that kernels take.
     pub driver_time: Duration,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Counting {
     moved: AtomicU64,
     /// Nanoseconds.
     in_driver: AtomicU64,
-    by_kernel: Mutex<BTreeMap<String, u64>>,
+    by_kernel: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
 }
 
 impl Counting {
@@ -83,19 +83,22 @@ impl Counting {
     }
 
     pub(super) fn launches(&self) -> BTreeMap<String, u64> {
-        self.by_kernel.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        let counts = self.by_kernel.lock().unwrap_or_else(|e| e.into_inner());
+        let counts = counts.iter().map(|(kernel, count)| (kernel.clone(), count.load(Relaxed)));
+        counts.filter(|(_, count)| *count > 0).collect()
     }
 
-    pub(super) fn launched(&self, kernel: &str, bytes: u64) {
+    /// What counts the launches of a kernel.
+    pub(super) fn of_kernel(&self, kernel: &str) -> Arc<AtomicU64> {
+        let mut counts = self.by_kernel.lock().unwrap_or_else(|e| e.into_inner());
+        counts.entry(kernel.to_string()).or_default().clone()
+    }
+
+    /// Counts a launch; `kernel` is what counts those of its kernel.
+    pub(super) fn launched(&self, kernel: &AtomicU64, bytes: u64) {
         self.total.fetch_add(1, Relaxed);
         self.moved.fetch_add(bytes, Relaxed);
-        let mut by_kernel = self.by_kernel.lock().unwrap_or_else(|e| e.into_inner());
-        match by_kernel.get_mut(kernel) {
-            Some(count) => *count += 1,
-            None => {
-                by_kernel.insert(kernel.to_string(), 1);
-            }
-        }
+        kernel.fetch_add(1, Relaxed);
     }
 
     pub(super) fn synchronized(&self) {

@@ -58,7 +58,11 @@ impl CudaDriver {
         let properties = properties(device, capability)?;
         nvrtc.supports(&properties.architecture)?;
         check_versions(ordinal, nvrtc)?;
-        let context = primary(device)?;
+        // Both take a while, and need nothing of each other.
+        let context = std::thread::scope(|scope| {
+            scope.spawn(|| nvrtc.wake(&properties.architecture));
+            primary(device)
+        })?;
         // SAFETY: the context was just bound, and outlives the process's drivers.
         let queue = unsafe { Queue::new(context) }?;
         let memory = Memory::new(device, properties.memory)?;
@@ -235,6 +239,14 @@ impl Driver for CudaDriver {
 
     fn alloc_zeroed(&self, bytes: usize) -> Result<Option<u64>> {
         self.alloc_by(|stream| self.memory.alloc_zeroed(stream, bytes))
+    }
+
+    fn alloc_kept(&self, bytes: usize, zeroed: bool) -> Option<u64> {
+        self.memory.take(bytes, zeroed)
+    }
+
+    unsafe fn keep(&self, address: u64, bytes: usize) -> bool {
+        self.memory.put(address, bytes)
     }
 
     unsafe fn free(&self, address: u64, bytes: usize) {

@@ -85,11 +85,24 @@ pub(crate) trait Driver: Send + Sync + Debug {
         Ok(Some(address))
     }
 
+    /// The same from what was freed and is kept here, without a call of the system; `None` where nothing of that fits.
+    fn alloc_kept(&self, _bytes: usize, _zeroed: bool) -> Option<u64> {
+        None
+    }
+
     /// Returns an allocation, after all work submitted so far.
     ///
     /// # Safety
-    /// `address` came from `alloc` or `alloc_zeroed` of this driver with the same `bytes` and is not used by work submitted later.
+    /// `address` came from an allocation of this driver with the same `bytes` and is not used by work submitted later.
     unsafe fn free(&self, address: u64, bytes: usize);
+
+    /// The same where the block is kept here for the next to ask, without a call of the system. Nothing where that is not so.
+    ///
+    /// # Safety
+    /// As of `free`; if it was kept, it must not be freed.
+    unsafe fn keep(&self, _address: u64, _bytes: usize) -> bool {
+        false
+    }
 
     /// Gives cached memory back to the system.
     fn trim(&self) -> Result<()>;

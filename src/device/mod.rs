@@ -23,6 +23,7 @@ mod rehearsal;
 mod sim;
 mod source;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 pub(crate) use buffer::{Buffer, Slice};
@@ -88,6 +89,7 @@ pub enum DeviceKind {
 pub(crate) struct Kernel {
     function: driver::FunctionHandle,
     name: Arc<str>,
+    launches: Arc<AtomicU64>,
     uses: Option<Arc<improve::Uses>>,
 }
 
@@ -403,7 +405,7 @@ impl Device {
             }
             None => shared.cache.function(&*shared.driver, &shared.counters, source, name)?,
         };
-        Ok(Kernel { function, name: name.into(), uses })
+        Ok(Kernel { function, name: name.into(), launches: self.0.counters.of_kernel(name), uses })
     }
 
     /// Blocks that fill the device once at this shape: multiprocessors × resident blocks.
@@ -429,7 +431,7 @@ impl Device {
             .into());
         }
         let bytes = arguments.iter().map(|a| a.bytes).sum();
-        self.0.counters.launched(&kernel.name, bytes);
+        self.0.counters.launched(&kernel.launches, bytes);
         if let (Some(uses), Some(improver)) = (&kernel.uses, &self.0.improver) {
             improver.launched(uses);
         }

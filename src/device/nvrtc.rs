@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{LazyLock, Once, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 
@@ -128,6 +128,16 @@ impl Nvrtc {
                 Err(unavailable(why))
             }
         }
+    }
+
+    /// Has it compile next to nothing, once in a process. Only when it compiles for the first time does it register what takes it
+    /// apart at the process's end, and what is registered later is called sooner: so whoever registers after this is called before.
+    pub(super) fn wake(&self, architecture: &str) {
+        static WOKEN: Once = Once::new();
+        WOKEN.call_once(|| {
+            // Where it fails, the first kernel says why.
+            let _ = self.compile(&Source::new("nothing", ""), architecture, self.first_tier());
+        });
     }
 
     /// Everything but the source that decides what an image holds.

@@ -1,14 +1,14 @@
 //! Frames that are plans.
 
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::dataframe::DataFrame as Plan;
-use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, SortExpr};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
-use super::{DataFrame, Verb, join};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::DFSchemaRef;
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, SortExpr};
+
+use super::{DataFrame, Verb};
 use crate::error::Result;
-use crate::session::Session;
+use crate::session::{Session, Steps, scan};
 
 /// A query that has not run yet.
 ///
@@ -29,35 +29,79 @@ use crate::session::Session;
 #[derive(Clone)]
 pub struct LazyFrame {
     session: Session,
-    plan: LogicalPlan,
+    schema: DFSchemaRef,
+    growth: Growth,
+}
+
+/// How a frame came about.
+#[derive(Clone)]
+enum Growth {
+    /// From SQL, files, or what lies elsewhere than on the session's device.
+    Plan(LogicalPlan),
+    /// By verbs from tables on the session's device. If the session has met such steps, the plan is built when it is asked for.
+    Steps(Arc<Steps>, OnceLock<LogicalPlan>),
 }
 
 impl std::fmt::Debug for LazyFrame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.plan.display_indent())
+        match self.plan() {
+            Ok(plan) => write!(f, "{}", plan.display_indent()),
+            Err(error) => write!(f, "{error}"),
+        }
     }
-}
-
-/// The plan in the hands of DataFusion's builder, whose verbs look at nothing of a session: its state would be copied for each,
-/// with hundreds of functions.
-fn with_builder(plan: &LogicalPlan) -> Plan {
-    static EMPTY: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new().build());
-    Plan::new(EMPTY.clone(), plan.clone())
 }
 
 impl LazyFrame {
     pub(crate) fn new(session: Session, plan: LogicalPlan) -> Self {
-        LazyFrame { session, plan }
+        LazyFrame { session, schema: plan.schema().clone(), growth: Growth::Plan(plan) }
     }
 
-    pub(crate) fn plan(&self) -> &LogicalPlan {
-        &self.plan
+    /// The frame of steps that the session has met, or whose plan `plan` builds.
+    pub(crate) fn of_steps(
+        session: &Session,
+        steps: Steps,
+        plan: impl FnOnce(&Steps) -> Result<LogicalPlan>,
+    ) -> Result<LazyFrame> {
+        let (schema, plan) = match session.met(&steps) {
+            Some(schema) => (schema, OnceLock::new()),
+            None => {
+                let plan = plan(&steps)?;
+                session.meet(&steps, &plan);
+                (plan.schema().clone(), OnceLock::from(plan))
+            }
+        };
+        Ok(LazyFrame { session: session.clone(), schema, growth: Growth::Steps(Arc::new(steps), plan) })
     }
 
-    /// Goes on with the plan that DataFusion's builder makes of this one.
-    fn grow(&self, verb: impl FnOnce(Plan) -> datafusion::error::Result<Plan>) -> Result<LazyFrame> {
-        let plan = verb(with_builder(&self.plan))?.into_unoptimized_plan();
-        Ok(LazyFrame { session: self.session.clone(), plan })
+    fn plan(&self) -> Result<&LogicalPlan> {
+        match &self.growth {
+            Growth::Plan(plan) => Ok(plan),
+            Growth::Steps(steps, plan) => match plan.get() {
+                Some(plan) => Ok(plan),
+                None => {
+                    let built = steps.plan(&mut scan)?;
+                    Ok(plan.get_or_init(|| built))
+                }
+            },
+        }
+    }
+
+    /// What a verb makes of this frame, or of it and another.
+    fn grow(&self, verb: Verb, right: Option<&LazyFrame>) -> Result<LazyFrame> {
+        let plan = |verb: &Verb| verb.plan(self.plan()?, right.map(LazyFrame::plan).transpose()?);
+        let recognized = |frame: &LazyFrame| match &frame.growth {
+            Growth::Steps(steps, _) if frame.session.is(&self.session) && steps.may_grow() => Some(steps.clone()),
+            _ => None,
+        };
+        match (recognized(self).filter(|_| verb.is_small()), right.map(recognized)) {
+            (None, _) | (_, Some(None)) => Ok(LazyFrame::new(self.session.clone(), plan(&verb)?)),
+            (Some(left), right) => {
+                let steps = Steps::grown(verb, left, right.flatten());
+                LazyFrame::of_steps(&self.session, steps, |steps| {
+                    steps.last().map_or_else(|| steps.plan(&mut scan), plan)
+                })
+            }
+        }
     }
 
     /// Exactly these expressions, evaluated for each row.
@@ -73,8 +117,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn select(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<LazyFrame> {
-        let exprs: Vec<Expr> = exprs.into_iter().collect();
-        self.grow(|plan| plan.select(exprs))
+        self.grow(Verb::Select(exprs.into_iter().collect()), None)
     }
 
     /// All columns, and these expressions: each in place of the column of its name, or after all others. All see the
@@ -90,19 +133,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn with_columns(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<LazyFrame> {
-        let mut added: Vec<(String, Expr)> = exprs.into_iter().map(|expr| (expr.qualified_name().1, expr)).collect();
-        let mut all: Vec<Expr> = Vec::new();
-        for (qualifier, field) in self.plan.schema().iter() {
-            match added.iter().position(|(name, _)| name == field.name()) {
-                Some(index) => {
-                    let (name, expr) = added.remove(index);
-                    all.push(expr.alias(name));
-                }
-                None => all.push(Expr::from((qualifier, field))),
-            }
-        }
-        all.extend(added.into_iter().map(|(_, expr)| expr));
-        self.select(all)
+        self.grow(Verb::WithColumns(exprs.into_iter().collect()), None)
     }
 
     /// The rows for which the predicate is true; null is not true.
@@ -115,7 +146,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn filter(&self, predicate: Expr) -> Result<LazyFrame> {
-        self.grow(|plan| plan.filter(predicate))
+        self.grow(Verb::Filter(predicate), None)
     }
 
     /// Groups of rows in which these expressions are equal (null equals null); [`GroupBy::agg`] makes a row of each.
@@ -141,8 +172,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn sort(&self, keys: impl IntoIterator<Item = SortExpr>) -> Result<LazyFrame> {
-        let keys: Vec<SortExpr> = keys.into_iter().collect();
-        self.grow(|plan| plan.sort(keys))
+        self.grow(Verb::Sort(keys.into_iter().collect()), None)
     }
 
     /// The first `k` rows in the order of these keys, as [`LazyFrame::sort`] puts them; the others are not sorted.
@@ -155,8 +185,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn top_k(&self, k: usize, by: impl IntoIterator<Item = SortExpr>) -> Result<LazyFrame> {
-        let by: Vec<SortExpr> = by.into_iter().collect();
-        self.grow(|plan| plan.sort(by)?.limit(0, Some(k)))
+        self.grow(Verb::TopK { k, by: by.into_iter().collect() }, None)
     }
 
     /// Pairs of rows, one of each frame, whose columns `left_on` and `right_on` are equal, in order of the lists; null
@@ -185,10 +214,9 @@ impl LazyFrame {
         left_on: impl IntoIterator<Item = L>,
         right_on: impl IntoIterator<Item = R>,
     ) -> Result<LazyFrame> {
-        let left_on: Vec<String> = left_on.into_iter().map(|name| name.as_ref().to_string()).collect();
-        let right_on: Vec<String> = right_on.into_iter().map(|name| name.as_ref().to_string()).collect();
-        let plan = join::plan(&self.plan, &right.plan, kind, &left_on, &right_on)?;
-        Ok(LazyFrame { session: self.session.clone(), plan })
+        let left_on = left_on.into_iter().map(|name| name.as_ref().to_string()).collect();
+        let right_on = right_on.into_iter().map(|name| name.as_ref().to_string()).collect();
+        self.grow(Verb::Join { kind, left_on, right_on }, Some(right))
     }
 
     /// At most `n` rows after the first `skip`. Which ones those are is certain only after [`LazyFrame::sort`].
@@ -201,7 +229,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn limit(&self, skip: usize, n: usize) -> Result<LazyFrame> {
-        self.grow(|plan| plan.limit(skip, Some(n)))
+        self.grow(Verb::Limit { skip, n }, None)
     }
 
     /// One of each set of equal rows; null equals null.
@@ -213,7 +241,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn distinct(&self) -> Result<LazyFrame> {
-        self.grow(|plan| plan.distinct())
+        self.grow(Verb::Distinct, None)
     }
 
     /// The rows of both frames, duplicates included; columns are matched by position.
@@ -226,7 +254,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn union(&self, other: &LazyFrame) -> Result<LazyFrame> {
-        self.grow(|plan| plan.union(with_builder(&other.plan)))
+        self.grow(Verb::Union, Some(other))
     }
 
     /// Runs the query.
@@ -242,7 +270,10 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn collect(&self) -> Result<DataFrame> {
-        self.session.run(&self.plan)
+        match &self.growth {
+            Growth::Plan(plan) => self.session.run(plan),
+            Growth::Steps(steps, _) => self.session.run_steps(steps),
+        }
     }
 
     /// The optimized plan as text, with what of it runs on the device, what on the CPU, and why.
@@ -254,7 +285,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn explain(&self) -> Result<String> {
-        self.session.explain(&self.plan)
+        self.session.explain(self.plan()?)
     }
 
     /// The names and types of the columns.
@@ -266,7 +297,7 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn schema(&self) -> SchemaRef {
-        Arc::new(self.plan.schema().as_arrow().clone())
+        Arc::new(self.schema.as_arrow().clone())
     }
 }
 
@@ -304,8 +335,8 @@ impl GroupBy<LazyFrame> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn agg(self, aggregates: impl IntoIterator<Item = Expr>) -> Result<LazyFrame> {
-        let aggregates: Vec<Expr> = aggregates.into_iter().collect();
-        self.frame.grow(|plan| plan.aggregate(self.keys, aggregates))
+        let aggregates = aggregates.into_iter().collect();
+        self.frame.grow(Verb::Aggregate { keys: self.keys, aggregates }, None)
     }
 }
 

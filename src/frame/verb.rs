@@ -1,12 +1,18 @@
-//! The verbs of frames as values, so that an eager frame can tell whether it met one before.
+//! The verbs of frames as values, so that a session can tell whether it met one before.
 
-use datafusion::logical_expr::{Expr, JoinType, SortExpr};
+use std::hash::{Hash, Hasher};
+use std::sync::LazyLock;
 
-use super::LazyFrame;
+use datafusion::dataframe::DataFrame as Builder;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, SortExpr};
+
+use super::join;
 use crate::error::Result;
+use crate::plan::is_small_expr;
 
-/// What a verb of [`super::DataFrame`] was asked for, besides frames.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// What a verb was asked for, besides frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verb {
     Select(Vec<Expr>),
     WithColumns(Vec<Expr>),
@@ -35,20 +41,92 @@ pub(crate) enum Verb {
     Union,
 }
 
-impl Verb {
-    /// The verb of lazy frames. `right` is the other frame of those verbs that take two, and `left` itself of the others.
-    pub(crate) fn grow(&self, left: &LazyFrame, right: &LazyFrame) -> Result<LazyFrame> {
-        match self.clone() {
-            Verb::Select(exprs) => left.select(exprs),
-            Verb::WithColumns(exprs) => left.with_columns(exprs),
-            Verb::Filter(predicate) => left.filter(predicate),
-            Verb::Aggregate { keys, aggregates } => left.group_by(keys).agg(aggregates),
-            Verb::Sort(keys) | Verb::ArgSort(keys) => left.sort(keys),
-            Verb::TopK { k, by } => left.top_k(k, by),
-            Verb::Join { kind, left_on, right_on } => left.join(right, kind, left_on, right_on),
-            Verb::Limit { skip, n } => left.limit(skip, n),
-            Verb::Distinct => left.distinct(),
-            Verb::Union => left.union(right),
+/// Of less than what is compared: of an aggregate function its name, since to hash its signature takes longer than all the rest.
+impl Hash for Verb {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Verb::Select(exprs) | Verb::WithColumns(exprs) => exprs.hash(state),
+            Verb::Filter(predicate) => predicate.hash(state),
+            Verb::Aggregate { keys, aggregates } => {
+                keys.hash(state);
+                aggregates.iter().for_each(|aggregate| hash_aggregate(aggregate, state));
+            }
+            Verb::Sort(keys) | Verb::ArgSort(keys) => keys.hash(state),
+            Verb::TopK { k, by } => (k, by).hash(state),
+            Verb::Join { kind, left_on, right_on } => (kind, left_on, right_on).hash(state),
+            Verb::Limit { skip, n } => (skip, n).hash(state),
+            Verb::Distinct | Verb::Union => {}
         }
     }
+}
+
+fn hash_aggregate<H: Hasher>(expr: &Expr, state: &mut H) {
+    match expr {
+        Expr::Alias(alias) => {
+            alias.name.hash(state);
+            hash_aggregate(&alias.expr, state);
+        }
+        Expr::AggregateFunction(call) => (call.func.name(), &call.params).hash(state),
+        other => other.hash(state),
+    }
+}
+
+impl Verb {
+    /// Whether a session may recognize it: to look at what is much deeper takes more stack than there may be.
+    pub(crate) fn is_small(&self) -> bool {
+        let of_sort = |keys: &[SortExpr]| keys.iter().all(|key| is_small_expr(&key.expr));
+        match self {
+            Verb::Select(exprs) | Verb::WithColumns(exprs) => exprs.iter().all(is_small_expr),
+            Verb::Filter(predicate) => is_small_expr(predicate),
+            Verb::Aggregate { keys, aggregates } => keys.iter().chain(aggregates).all(is_small_expr),
+            Verb::Sort(keys) | Verb::ArgSort(keys) | Verb::TopK { by: keys, .. } => of_sort(keys),
+            Verb::Join { .. } | Verb::Limit { .. } | Verb::Distinct | Verb::Union => true,
+        }
+    }
+
+    /// The plan of the verb on these inputs. `right` is the other one of those verbs that take two.
+    ///
+    /// # Errors
+    /// What DataFusion's builder finds: unknown columns, types that do not fit, two results of one name.
+    pub(crate) fn plan(&self, left: &LogicalPlan, right: Option<&LogicalPlan>) -> Result<LogicalPlan> {
+        let (input, right) = (builder(left), right.unwrap_or(left));
+        let grown = match self.clone() {
+            Verb::Select(exprs) => input.select(exprs)?,
+            Verb::WithColumns(exprs) => input.select(with_columns(left, exprs))?,
+            Verb::Filter(predicate) => input.filter(predicate)?,
+            Verb::Aggregate { keys, aggregates } => input.aggregate(keys, aggregates)?,
+            Verb::Sort(keys) | Verb::ArgSort(keys) => input.sort(keys)?,
+            Verb::TopK { k, by } => input.sort(by)?.limit(0, Some(k))?,
+            Verb::Join { kind, left_on, right_on } => return join::plan(left, right, kind, &left_on, &right_on),
+            Verb::Limit { skip, n } => input.limit(skip, Some(n))?,
+            Verb::Distinct => input.distinct()?,
+            Verb::Union => input.union(builder(right))?,
+        };
+        Ok(grown.into_unoptimized_plan())
+    }
+}
+
+/// A plan in the hands of DataFusion's builder, whose verbs look at nothing of a session: its state would be copied for each,
+/// with hundreds of functions.
+fn builder(plan: &LogicalPlan) -> Builder {
+    static EMPTY: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new().build());
+    Builder::new(EMPTY.clone(), plan.clone())
+}
+
+/// All columns of a plan, and these expressions: each in place of the column of its name, or after all others.
+fn with_columns(plan: &LogicalPlan, exprs: Vec<Expr>) -> Vec<Expr> {
+    let mut added: Vec<(String, Expr)> = exprs.into_iter().map(|expr| (expr.qualified_name().1, expr)).collect();
+    let mut all: Vec<Expr> = Vec::new();
+    for (qualifier, field) in plan.schema().iter() {
+        match added.iter().position(|(name, _)| name == field.name()) {
+            Some(index) => {
+                let (name, expr) = added.remove(index);
+                all.push(expr.alias(name));
+            }
+            None => all.push(Expr::from((qualifier, field))),
+        }
+    }
+    all.extend(added.into_iter().map(|(_, expr)| expr));
+    all
 }

@@ -17,6 +17,8 @@ pub(crate) use aggregates::{Bits, DeviceAggregate, Points, RegroupedCall, Regrou
 pub(crate) use cut::{Cut, cut, explain};
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use node::{DeviceNode, Planner};
-pub(crate) use prepared::{Prepared, Seat, Tables, bind, is_repeatable, is_small, lift, reads_seats};
+pub(crate) use prepared::{
+    Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift, reads_seats,
+};
 pub(crate) use subquery::with_one_row;
 pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind, device_window};

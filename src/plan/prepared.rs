@@ -65,6 +65,19 @@ pub(crate) fn reads_seats(plan: &LogicalPlan) -> bool {
     seats && walked.is_ok()
 }
 
+/// Whether expressions of a plan hold plans.
+pub(crate) fn has_subqueries(plan: &LogicalPlan) -> bool {
+    let (mut with, mut without) = (0, 0);
+    let count = |all: &mut usize| {
+        *all += 1;
+        Ok(TreeNodeRecursion::Continue)
+    };
+    // Nothing fails here.
+    let _ = plan.apply_with_subqueries(|_| count(&mut with));
+    let _ = plan.apply(|_| count(&mut without));
+    with != without
+}
+
 /// Whether a source is a seat.
 pub(super) fn is_seat(source: &Arc<dyn TableSource>) -> bool {
     source.is::<Seat>()
@@ -112,6 +125,11 @@ impl Tables {
 /// Whether a plan is not too deep to be kept.
 pub(crate) fn is_small(plan: &LogicalPlan) -> bool {
     depth(plan, MOST + 1) <= MOST
+}
+
+/// Whether a plan with this expression may be one to be kept.
+pub(crate) fn is_small_expr(expr: &Expr) -> bool {
+    expr_depth(expr, MOST + 1) <= MOST
 }
 
 /// The plan over seats instead of tables, with the tables. `None` where the plan cannot be kept: it reads what is not the

@@ -1,4 +1,4 @@
-//! Plans that are kept for the next time: of SQL by its text, of lazy frames by their plan, of eager verbs by the verb.
+//! Plans that are kept for the next time: of SQL by its text or its plan, of frames by the steps that led to them.
 //!
 //! Planning takes a millisecond or more, running over small tables takes tens of microseconds. What is kept is a plan's form
 //! alone (see `plan/prepared.rs`): it fits any tables of the same schemas, wherever they came from since. A form is forgotten
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::TableReference;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::{DFSchemaRef, TableReference};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::planner::{ExprPlanner, RelationPlanner};
@@ -19,9 +19,10 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, LogicalPlan, Scalar
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use futures::FutureExt;
 
+use super::scan;
+use super::steps::{Form, Steps};
 use crate::error::Result;
-use crate::frame::Verb;
-use crate::plan::{Prepared, Tables, bind, is_repeatable, is_small, lift, reads_seats};
+use crate::plan::{Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, lift, reads_seats};
 
 /// Most plans of a kind that are kept.
 const MOST: usize = 256;
@@ -32,6 +33,8 @@ const LONGEST: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
     kept: Mutex<Kept>,
+    /// Of steps, what columns they lead to. Nothing else decides that.
+    met: Mutex<Recent<Met>>,
     /// Somebody was given the context, and may register functions whenever he likes.
     exposed: AtomicBool,
 }
@@ -42,7 +45,7 @@ struct Kept {
     environment: Environment,
     texts: Recent<Text>,
     plans: Recent<Plan>,
-    verbs: Recent<VerbPlan>,
+    steps: Recent<StepsPlan>,
 }
 
 /// A query as it was typed.
@@ -55,7 +58,7 @@ struct Text {
     tables: Vec<(TableReference, SchemaRef)>,
 }
 
-/// A lazy frame's plan.
+/// A plan that did not come about by steps from the device's tables.
 #[derive(Debug)]
 struct Plan {
     /// Over seats; scans compare equal to those of tables.
@@ -66,10 +69,15 @@ struct Plan {
 }
 
 #[derive(Debug)]
-struct VerbPlan {
-    verb: Verb,
-    schemas: Vec<SchemaRef>,
+struct StepsPlan {
+    form: Form,
     prepared: Arc<Prepared>,
+}
+
+#[derive(Debug)]
+struct Met {
+    form: Form,
+    schema: DFSchemaRef,
 }
 
 /// A plan that was found or made, and the tables for its seats.
@@ -118,7 +126,7 @@ impl Plans {
         self.kept(state).texts.insert(hash(&text.text), text);
     }
 
-    /// The form of a lazy frame's plan.
+    /// The form of a plan.
     pub(crate) fn plan(&self, state: &SessionState, plan: &LogicalPlan) -> Option<Found> {
         if !is_small(plan) {
             return None;
@@ -149,28 +157,50 @@ impl Plans {
         Ok(Some((prepared, tables.sources)))
     }
 
-    /// The form of a verb over tables of these schemas.
-    pub(crate) fn verb(&self, state: &SessionState, verb: &Verb, schemas: &[SchemaRef]) -> Option<Arc<Prepared>> {
-        let same = |known: &VerbPlan| known.schemas == schemas && known.verb == *verb;
-        Some(self.kept(state).verbs.get(hash(&(verb, schemas)), same)?.prepared.clone())
+    /// What steps lead to, if such ones were met.
+    pub(crate) fn met(&self, steps: &Steps) -> Option<DFSchemaRef> {
+        let mut met = self.met.lock().unwrap_or_else(|e| e.into_inner());
+        Some(met.get(steps.hash(), |known| known.form.tables(steps).is_some())?.schema.clone())
     }
 
-    /// Makes the form of a verb from its plan over seats with `optimize`, and keeps it; `None` where it is not one to be kept.
-    pub(crate) fn keep_verb(
+    /// Keeps what steps lead to, whose plan this is.
+    pub(crate) fn meet(&self, steps: &Steps, plan: &LogicalPlan) {
+        // A subquery's tables would be held.
+        if !has_subqueries(plan) {
+            let met = Met { form: Form::of(steps).0, schema: plan.schema().clone() };
+            self.met.lock().unwrap_or_else(|e| e.into_inner()).insert(steps.hash(), met);
+        }
+    }
+
+    /// The form of the plan of steps.
+    pub(crate) fn steps(&self, state: &SessionState, steps: &Steps) -> Option<Found> {
+        let mut tables = None;
+        let mut kept = self.kept(state);
+        let known = kept.steps.get(steps.hash(), |known| {
+            tables = known.form.tables(steps);
+            tables.is_some()
+        })?;
+        Some((known.prepared.clone(), tables?))
+    }
+
+    /// Makes the form of the plan of steps with `optimize`, and keeps it; `None` where it is not one to be kept.
+    pub(crate) fn keep_steps(
         &self,
         state: &SessionState,
-        verb: Verb,
-        schemas: Vec<SchemaRef>,
-        plan: &LogicalPlan,
+        steps: &Steps,
         optimize: impl FnOnce(&LogicalPlan) -> Result<LogicalPlan>,
-    ) -> Result<Option<Arc<Prepared>>> {
-        if !is_small(plan) || !is_repeatable(plan) || !reads_seats(plan) {
+    ) -> Result<Option<Found>> {
+        let (form, tables) = Form::of(steps);
+        let plan = steps.plan(&mut |table| {
+            let number = tables.iter().position(|known| Arc::ptr_eq(known, table));
+            scan(&Seat::source(number.unwrap_or_default(), table.schema()))
+        })?;
+        if !is_small(&plan) || !is_repeatable(&plan) || !reads_seats(&plan) {
             return Ok(None);
         }
-        let prepared = Arc::new(Prepared::new(optimize(plan)?)?);
-        let key = hash(&(&verb, &schemas[..]));
-        self.kept(state).verbs.insert(key, VerbPlan { verb, schemas, prepared: prepared.clone() });
-        Ok(Some(prepared))
+        let prepared = Arc::new(Prepared::new(optimize(&plan)?)?);
+        self.kept(state).steps.insert(steps.hash(), StepsPlan { form, prepared: prepared.clone() });
+        Ok(Some((prepared, tables)))
     }
 
     /// What is kept, as far as it was made under the present settings.
@@ -188,7 +218,7 @@ fn agree<'a>(schemas: &[SchemaRef], sources: impl ExactSizeIterator<Item = &'a A
     schemas.len() == sources.len() && schemas.iter().zip(sources).all(|(schema, source)| *schema == source.schema())
 }
 
-fn hash<T: Hash + ?Sized>(key: &T) -> u64 {
+pub(super) fn hash<T: Hash + ?Sized>(key: &T) -> u64 {
     let mut hash = Mixed(0);
     key.hash(&mut hash);
     hash.finish()
@@ -342,7 +372,7 @@ impl<V> Default for Recent<V> {
 }
 
 impl<V> Recent<V> {
-    fn get(&mut self, hash: u64, is_it: impl Fn(&V) -> bool) -> Option<&V> {
+    fn get(&mut self, hash: u64, is_it: impl FnOnce(&V) -> bool) -> Option<&V> {
         self.clock += 1;
         let (used, value) = self.values.get_mut(&hash)?;
         if !is_it(value) {

@@ -8,13 +8,12 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::datasource::{MemTable, provider_as_source};
-use datafusion::logical_expr::{LogicalPlanBuilder, TableSource, UNNAMED_TABLE};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableSource, UNNAMED_TABLE};
 
-use super::Session;
+use super::{Session, Steps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{Data, DataFrame, LazyFrame};
 use crate::io::{DOWNLOAD_ROWS, DeviceTable, Files, Format, SourceTable, expand};
-use crate::plan::Seat;
 
 /// How a CSV file is laid out.
 ///
@@ -280,13 +279,11 @@ impl Session {
 
     /// A lazy frame over an eager one's rows, wherever they lie.
     pub(crate) fn scan_frame(&self, frame: &DataFrame) -> Result<LazyFrame> {
-        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.provider_of(frame)?)
-    }
-
-    /// A lazy frame over nothing but a schema.
-    pub(super) fn scan_seat(&self, number: usize, schema: SchemaRef) -> Result<LazyFrame> {
-        let plan = LogicalPlanBuilder::scan(UNNAMED_TABLE, Seat::source(number, schema), None)?.build()?;
-        Ok(LazyFrame::new(self.clone(), plan))
+        let source = self.source_of(frame)?;
+        match self.is_resident(frame) {
+            true => LazyFrame::of_steps(self, Steps::Table(source), |steps| steps.plan(&mut scan)),
+            false => Ok(LazyFrame::new(self.clone(), scan(&source)?)),
+        }
     }
 
     /// Whether a frame's rows lie on this session's device.
@@ -350,4 +347,9 @@ impl Session {
             Data::Host(batches) => self.memory_table(batches.to_vec(), Some(frame.schema())),
         }
     }
+}
+
+/// The plan that reads a table without a name.
+pub(crate) fn scan(source: &Arc<dyn TableSource>) -> Result<LogicalPlan> {
+    Ok(LogicalPlanBuilder::scan(UNNAMED_TABLE, source.clone(), None)?.build()?)
 }

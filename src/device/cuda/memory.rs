@@ -5,7 +5,7 @@
 //! all work is of one stream, and what was submitted before the block came back runs before what is submitted after it is
 //! given out. Small blocks that are to be zero come from slabs that were set to zero at once (`zeros.rs`).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use cudarc::driver::sys;
@@ -78,6 +78,20 @@ impl Memory {
         Ok(self.reserved()?.saturating_sub(given_out) + self.kept().bytes + zeros)
     }
 
+    /// A block that was freed, or one of zeros.
+    pub(super) fn take(&self, bytes: usize, zeroed: bool) -> Option<u64> {
+        match zeroed {
+            true if bytes <= Zeros::LARGEST => self.zeros().take(bytes),
+            true => None,
+            false => self.kept().take(bytes).ok(),
+        }
+    }
+
+    /// Whether a block that is freed is kept.
+    pub(super) fn put(&self, address: u64, bytes: usize) -> bool {
+        (bytes <= Zeros::LARGEST && self.zeros().put(address)) || self.kept().put(bytes, address)
+    }
+
     /// `Ok(None)` where memory is exhausted.
     pub(super) fn alloc(&self, stream: sys::CUstream, bytes: usize) -> Result<Option<u64>, Failed> {
         let size = match self.kept().take(bytes) {
@@ -130,7 +144,7 @@ impl Memory {
     /// The address came from `alloc` or `alloc_zeroed` for the same stream and bytes, and no work that is submitted later
     /// uses it.
     pub(super) unsafe fn free(&self, stream: sys::CUstream, address: u64, bytes: usize) -> Result<(), Failed> {
-        if (bytes <= Zeros::LARGEST && self.zeros().put(address)) || self.kept().put(bytes, address) {
+        if self.put(address, bytes) {
             return Ok(());
         }
         // SAFETY: the caller's promise.
@@ -171,7 +185,7 @@ impl Drop for Memory {
 /// Blocks by size.
 #[derive(Debug, Default)]
 struct Kept {
-    blocks: HashMap<usize, Vec<u64>>,
+    blocks: BTreeMap<usize, Vec<u64>>,
     bytes: u64,
     most: u64,
 }
