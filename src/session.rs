@@ -307,12 +307,12 @@ impl Session {
 
     /// Runs a plan whose form ran before: on this thread where the device does all of it and the tables lie there.
     fn run_prepared(&self, engine: &Engine, prepared: &Prepared, tables: &[Arc<dyn TableSource>]) -> Result<DataFrame> {
-        let plan = prepared.bind(tables)?;
         if prepared.is_direct()
-            && let Some(table) = or_give_up(engine, prepared, exec::run_again(engine, &plan))?
+            && let Some(table) = or_give_up(engine, prepared, exec::run_again(engine, prepared, tables))?
         {
             return Ok(DataFrame::new(self.clone(), table.schema.clone(), Data::Device(table)));
         }
+        let plan = prepared.bind(tables)?;
         self.block_on(async { self.execute(&self.state(), engine, Ok(plan.clone()), &plan).await })
     }
 
@@ -354,8 +354,7 @@ impl Session {
             engine.device.count_plan(known.is_some());
             match known {
                 Some((prepared, tables)) if prepared.is_direct() => {
-                    let plan = prepared.bind(&tables)?;
-                    let order = or_give_up(engine, &prepared, exec::order_again(engine, &plan))?;
+                    let order = or_give_up(engine, &prepared, exec::order_again(engine, &prepared, &tables))?;
                     if order.is_some() {
                         return Ok(order);
                     }

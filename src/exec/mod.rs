@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
@@ -32,7 +32,7 @@ pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{self, Cut, DeviceNode, Planner, cut, order_joins};
+use crate::plan::{self, Cut, DeviceNode, Planner, Prepared, cut, order_joins};
 
 /// What executes the plans of a session with a device.
 #[derive(Debug, Clone)]
@@ -111,9 +111,13 @@ pub(crate) async fn order(state: &SessionState, engine: &Engine, plan: &LogicalP
 }
 
 /// The same of a plan that [`order`] ran before.
-pub(crate) fn order_again(engine: &Engine, plan: &LogicalPlan) -> Result<Option<Table>> {
-    let LogicalPlan::Sort(sort) = plan else { return Ok(None) };
-    let Some(scans) = scan::resident(plan)? else { return Ok(None) };
+pub(crate) fn order_again(
+    engine: &Engine,
+    prepared: &Prepared,
+    tables: &[Arc<dyn TableSource>],
+) -> Result<Option<Table>> {
+    let LogicalPlan::Sort(sort) = prepared.plan() else { return Ok(None) };
+    let Some(scans) = scan::resident(prepared.plan(), tables)? else { return Ok(None) };
     rows::order(&run::Runner { device: engine.device.clone(), scans }, sort).map(Some)
 }
 
@@ -155,14 +159,19 @@ async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan
 
 /// Runs a supported plan of a form that ran before, here and now: `None` where some of what it reads is not on the device yet.
 /// Its kernels are taken to be compiled, so that nothing is rehearsed.
-pub(crate) fn run_again(engine: &Engine, plan: &LogicalPlan) -> Result<Option<Table>> {
-    let Some(scans) = scan::resident(plan)? else { return Ok(None) };
-    let runner = run::Runner { device: engine.device.clone(), scans };
-    // One join has no other order.
-    match engine.orders_joins() && count_joins(plan) > 1 {
-        true => runner.table(&order_joins(plan.clone())?.plan).map(Some),
-        false => runner.table(plan).map(Some),
-    }
+pub(crate) fn run_again(
+    engine: &Engine,
+    prepared: &Prepared,
+    tables: &[Arc<dyn TableSource>],
+) -> Result<Option<Table>> {
+    // One join has no other order; of several, the tables tell which is best.
+    let ordered = match engine.orders_joins() && count_joins(prepared.plan()) > 1 {
+        true => Some(order_joins(prepared.bind(tables)?)?.plan),
+        false => None,
+    };
+    let plan = ordered.as_ref().unwrap_or(prepared.plan());
+    let Some(scans) = scan::resident(plan, tables)? else { return Ok(None) };
+    run::Runner { device: engine.device.clone(), scans }.table(plan).map(Some)
 }
 
 fn joins(plan: &LogicalPlan) -> bool {

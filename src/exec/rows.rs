@@ -1,12 +1,12 @@
 //! What no plan expresses, because it is about the places of rows: rows by number, the order of a sort, running sums.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::Sort;
 
 use super::run::{Runner, anonymous, u32_column};
+use super::scan::Scans;
 use crate::codegen::{Codes, Flow, Source, Value, materialize};
 use crate::column::{Column, Index, NO_ROW, Relation, Repr, Stats, Table};
 use crate::device::Device;
@@ -29,7 +29,7 @@ pub(crate) fn take(table: &Table, numbers: &Column) -> Result<Table> {
     let index = index_of(device, numbers)?;
     let schema = if index.gaps { nullable(&table.schema) } else { table.schema.clone() };
     let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
-    let runner = Runner { device: device.clone(), scans: HashMap::new() };
+    let runner = Runner { device: device.clone(), scans: Scans::default() };
     let relation = Relation::dense(table.rows as u64, table.columns.clone());
     let relation = runner.through(relation, rows, index)?;
     let (_, columns) = runner.dense("take", relation, &anonymous(&types)?)?;

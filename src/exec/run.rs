@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType};
 
-use super::scan::ScanKey;
+use super::scan::Scans;
 use crate::codegen::{
     Codes, Emitter, Flow, Generator, Source, Value, materialize, materialize_marked, materialize_matches,
 };
@@ -24,7 +24,7 @@ const CACHED_BYTES: usize = 64 << 20;
 /// Runs plans whose tables lie on the device.
 pub(crate) struct Runner {
     pub(crate) device: Device,
-    pub(crate) scans: HashMap<ScanKey, Relation>,
+    pub(crate) scans: Scans,
 }
 
 impl Runner {
@@ -41,8 +41,7 @@ impl Runner {
     pub(super) fn flow(&self, plan: &LogicalPlan) -> Result<Flow> {
         match plan {
             LogicalPlan::TableScan(scan) => {
-                let key = ScanKey::of(scan);
-                let relation = self.scans.get(&key).ok_or_else(|| {
+                let relation = self.scans.get(scan).ok_or_else(|| {
                     Error::unsupported(format!("table {}", scan.table_name), "it was not loaded on the device")
                 })?;
                 let mut flow = Flow::new(Source::Relation(relation.clone()), scan.projected_schema.clone());

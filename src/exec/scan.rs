@@ -1,32 +1,54 @@
 //! Brings the columns that a plan reads to the device, where they stay for later queries.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{LogicalPlan, TableScan};
+use datafusion::logical_expr::{LogicalPlan, TableScan, TableSource};
 
 use crate::column::{Relation, Table};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::io::{DeviceTable, SourceTable};
+use crate::plan::seat_of;
 
-/// Names what a scan reads: a table by identity, and its columns.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct ScanKey {
+/// What the scans of a plan read, by table and columns: few enough to look through.
+#[derive(Clone, Default)]
+pub(crate) struct Scans(Vec<Read>);
+
+#[derive(Clone)]
+struct Read {
+    /// A table by identity: its address, or the number of its seat.
     table: usize,
     columns: Vec<usize>,
+    relation: Relation,
 }
 
-impl ScanKey {
-    pub(crate) fn of(scan: &TableScan) -> Self {
-        let table = source_as_provider(&scan.source).map_or(0, |provider| Arc::as_ptr(&provider).cast::<()>() as usize);
-        ScanKey { table, columns: projection(scan) }
+impl Scans {
+    /// What a scan reads, if it is here.
+    pub(crate) fn get(&self, scan: &TableScan) -> Option<&Relation> {
+        let table = identity(scan);
+        let same = |read: &&Read| {
+            read.table == table
+                && match &scan.projection {
+                    Some(columns) => read.columns == *columns,
+                    None => read.columns.iter().copied().eq(0..scan.source.schema().fields().len()),
+                }
+        };
+        Some(&self.0.iter().find(same)?.relation)
     }
+
+    fn insert(&mut self, scan: &TableScan, columns: Vec<usize>, relation: Relation) {
+        self.0.push(Read { table: identity(scan), columns, relation });
+    }
+}
+
+fn identity(scan: &TableScan) -> usize {
+    let address = |provider: Arc<dyn TableProvider>| Arc::as_ptr(&provider).cast::<()>() as usize;
+    seat_of(&scan.source).unwrap_or_else(|| source_as_provider(&scan.source).map_or(0, address))
 }
 
 fn projection(scan: &TableScan) -> Vec<usize> {
@@ -34,11 +56,7 @@ fn projection(scan: &TableScan) -> Vec<usize> {
 }
 
 /// Loads every table of a supported plan, as far as it is not resident.
-pub(crate) async fn load(
-    state: &SessionState,
-    device: &Device,
-    plan: &LogicalPlan,
-) -> Result<HashMap<ScanKey, Relation>> {
+pub(crate) async fn load(state: &SessionState, device: &Device, plan: &LogicalPlan) -> Result<Scans> {
     let mut scans: Vec<TableScan> = vec![];
     plan.apply(|node| {
         if let LogicalPlan::TableScan(scan) = node {
@@ -46,49 +64,48 @@ pub(crate) async fn load(
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    let mut loaded = HashMap::new();
+    let mut loaded = Scans::default();
     for scan in scans {
-        let key = ScanKey::of(&scan);
-        if loaded.contains_key(&key) {
+        if loaded.get(&scan).is_some() {
             continue;
         }
-        let provider = source_as_provider(&scan.source)?;
-        let relation = load_table(state, device, &provider, &key.columns, &scan).await?;
-        loaded.insert(key, relation);
+        let (provider, columns) = (source_as_provider(&scan.source)?, projection(&scan));
+        let relation = load_table(state, device, &provider, &columns, &scan).await?;
+        loaded.insert(&scan, columns, relation);
     }
     Ok(loaded)
 }
 
-/// The tables of a supported plan, if all that it reads of them is on the device.
-pub(crate) fn resident(plan: &LogicalPlan) -> Result<Option<HashMap<ScanKey, Relation>>> {
-    let mut found = HashMap::new();
-    Ok(collect_resident(plan, &mut found)?.then_some(found))
+/// What a supported plan reads, if all of it is on the device. `tables` are those for its seats.
+pub(crate) fn resident(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>]) -> Result<Option<Scans>> {
+    let mut found = Scans::default();
+    Ok(collect_resident(plan, tables, &mut found)?.then_some(found))
 }
 
-fn collect_resident(plan: &LogicalPlan, found: &mut HashMap<ScanKey, Relation>) -> Result<bool> {
+fn collect_resident(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>], found: &mut Scans) -> Result<bool> {
     let LogicalPlan::TableScan(scan) = plan else {
         for input in plan.inputs() {
-            if !collect_resident(input, found)? {
+            if !collect_resident(input, tables, found)? {
                 return Ok(false);
             }
         }
         return Ok(true);
     };
-    let key = ScanKey::of(scan);
-    if found.contains_key(&key) {
+    if found.get(scan).is_some() {
         return Ok(true);
     }
-    let provider = source_as_provider(&scan.source)?;
+    let source = seat_of(&scan.source).and_then(|number| tables.get(number)).unwrap_or(&scan.source);
+    let (provider, columns) = (source_as_provider(source)?, projection(scan));
     let any: &dyn Any = provider.as_ref();
     let relation = if let Some(kept) = any.downcast_ref::<DeviceTable>() {
-        Some(kept_relation(kept, &key.columns))
+        Some(kept_relation(kept, &columns))
     } else if let Some(source) = any.downcast_ref::<SourceTable>() {
-        resident_relation(source, &key.columns)
+        resident_relation(source, &columns)
     } else {
         None
     };
     Ok(relation.is_some_and(|relation| {
-        found.insert(key, relation);
+        found.insert(scan, columns, relation);
         true
     }))
 }

@@ -18,7 +18,7 @@ pub(crate) use cut::{Cut, cut, explain};
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use node::{DeviceNode, Planner};
 pub(crate) use prepared::{
-    Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift, reads_seats,
+    Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift, reads_seats, seat_of,
 };
 pub(crate) use subquery::with_one_row;
 pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind, device_window};

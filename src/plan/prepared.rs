@@ -83,6 +83,11 @@ pub(super) fn is_seat(source: &Arc<dyn TableSource>) -> bool {
     source.is::<Seat>()
 }
 
+/// The number of a seat.
+pub(crate) fn seat_of(source: &Arc<dyn TableSource>) -> Option<usize> {
+    Some(source.downcast_ref::<Seat>()?.number)
+}
+
 /// The tables that a plan reads, each once, and for each scan (in the order of a walk) the number of its table. `None` where one of
 /// them is not the session's.
 pub(crate) struct Tables {
@@ -150,7 +155,7 @@ pub(crate) fn bind(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>]) -> Resul
 }
 
 fn of_seat(scan: &TableScan, tables: &[Arc<dyn TableSource>]) -> Option<Arc<dyn TableSource>> {
-    tables.get(scan.source.downcast_ref::<Seat>()?.number).cloned()
+    tables.get(seat_of(&scan.source)?).cloned()
 }
 
 /// The plan with other sources, in subqueries too.
@@ -218,6 +223,11 @@ impl Prepared {
         let whole = cut(&plan)?.left.is_empty();
         let shallow = depth(&plan, SHALLOW + 1) <= SHALLOW;
         Ok(Prepared { plan, whole: whole.into(), shallow })
+    }
+
+    /// The plan, over seats.
+    pub(crate) fn plan(&self) -> &LogicalPlan {
+        &self.plan
     }
 
     /// Whether the device runs the plan from end to end, and any thread's stack holds it.
