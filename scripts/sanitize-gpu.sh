@@ -11,8 +11,8 @@
 # SECONDS    after which a test is ended
 # FILTER     names begin with one of these; all tests otherwise
 #
-# Kernels are compiled before, by a run without the tool. Nothing of memory is rounded or kept (WARPFRAME_EXACT_MEMORY), and tables have
-# WARPFRAME_TEST_ROWS rows at most (100,000). "no GPU" is a test that launches nothing there. The exit code is 1 where a tool found
+# Kernels are compiled before, by a run without the tool. Nothing of memory is rounded or kept (WARPFRAME_EXACT_MEMORY), and the operators'
+# tests of large tables take WARPFRAME_TEST_ROWS rows (100,000). "no GPU" is a test that launches nothing there. The exit code is 1 where a tool found
 # something, or a test failed or did not end.
 set -eu
 [ $# -ge 5 ] || { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
