@@ -48,6 +48,21 @@ WF_DEVICE u64 sort_key(const SortKey& k, u64 at) {
     return sort_key_of(k, raw);
 }
 
+// The keys of two rows, which are waited for together.
+WF_DEVICE void sort_key_pair(const SortKey& k, u64 a, u64 b, u64& left, u64& right) {
+    if (sort_key_is_half(k)) {
+        const u32* data = static_cast<const u32*>(k.data);
+        left = data[a];
+        right = data[b];
+    } else {
+        const u64* data = static_cast<const u64*>(k.data);
+        left = data[a];
+        right = data[b];
+    }
+    left = sort_key_of(k, left);
+    right = sort_key_of(k, right);
+}
+
 // The keys of ITEMS rows, `step` apart; of rows at `end` and beyond, all ones, unless WHOLE says that there are none. Loads
 // first, so that they overlap. Keys of type u32 are of columns of 4 bytes.
 template <bool WHOLE, typename Key, u32 ITEMS>

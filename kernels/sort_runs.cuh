@@ -4,25 +4,28 @@
 //   sorted by tens   11 17 13 | 24 | 38 31         runs of 3, 1, 2; out of order are the first and the last
 //   output           11 13 17 | 24 | 31 38
 //
-//   One pass: a tile with a margin of rows on each side lies in shared memory. Every pair of neighbours of one run is
-//   compared; the runs that have a pair out of order are listed, and a thread sorts each by insertion. The tile that holds
-//   a run's first row owns it, up to the end of the margin. A longer run that is out of order raises `failed`: the caller
-//   sorts by all bits instead. (The caller estimates the runs' length from a sample first: sort_sample.cuh.)
+//   One pass: a tile, with a margin of rows behind it, lies in shared memory. A thread compares the neighbours of a chunk of
+//   eight rows, and notes in a bit for each pair whether they are of one run, and whether they are out of order. Bits tell
+//   where runs begin and end; those out of order are listed, pairs apart from longer runs, so that a warp does one or the
+//   other: pairs are exchanged, longer runs sorted by insertion. The tile that holds a run's first row owns it, up to the
+//   end of the margin. A longer run that is out of order raises `failed`: the caller sorts by all bits instead. (The caller
+//   estimates the runs' length from a sample first: sort_sample.cuh.)
+//
+//   rows            11 17 13 24 38 31 …
+//   same             1  1  0  0  1  …      of one run with the next
+//   late             0  1  0  0  1  …      and greater
 //
 // Keys alone are mended where they lie: each is read once, and few are written. Packed words are read once and leave as
-// row numbers.
+// row numbers. Tiles next to one another may read what this one writes, though only its high bits matter to them, which
+// are the same wherever a run's rows are put.
 #pragma once
 #include "compact.cuh"
 #include "sort_key.cuh"
 
 namespace wf {
 
-constexpr u32 SORT_RUNS_THREADS = 256;
-constexpr u32 SORT_RUNS_TILE = 2048;
 constexpr u32 SORT_RUNS_MARGIN = 128;  // rows; longest run that is mended
-constexpr u32 SORT_RUNS_HELD = SORT_RUNS_TILE + 2 * SORT_RUNS_MARGIN;
-constexpr u32 SORT_RUNS_EACH = SORT_RUNS_HELD / SORT_RUNS_THREADS;
-static_assert(SORT_RUNS_HELD % SORT_RUNS_THREADS == 0, "each thread loads as many");
+constexpr u32 SORT_RUNS_CHUNK = 8;     // rows of a thread
 
 struct SortRuns {
     const u64* packed;       // rows of key and row number, sorted from `shift` upwards; or null: `key` is what is sorted
@@ -44,19 +47,21 @@ struct SortNoValue {};
 template <typename Value, bool PACKED>
 struct SortRunsTile {
     const SortRuns& p;
-    u64* words;  // held
-    u64 first;   // held place h is row first + h − MARGIN
+    u64* words;  // held, with a hole behind each chunk, so that threads that read chunks meet different banks
+    u64 first;   // held place h is row first + h
 
-    WF_DEVICE u64 row_at(u32 h) const { return first + h - SORT_RUNS_MARGIN; }
-    WF_DEVICE bool together(u32 a, u32 b) const { return (words[a] ^ words[b]) >> u32(p.shift) == 0; }
+    static WF_DEVICE u32 slot(u32 h) { return h + h / SORT_RUNS_CHUNK; }
+    WF_DEVICE u64& word(u32 h) const { return words[slot(h)]; }
     // Equal in all bits that travelled, though not in the rest perhaps.
     WF_DEVICE bool tied(u64 x, u64 y) const { return PACKED && p.whole == 0 && (x ^ y) >> u32(p.index_bits) == 0; }
     WF_DEVICE u64 number(u64 word) const { return word & ((u64(1) << u32(p.index_bits)) - 1); }
 
-    // Whether the row of word y, with key `right` where tied, belongs before x's. Equal keys keep the order of rows, which
-    // is the order of packed words, and of places otherwise.
-    WF_DEVICE bool later(u64 x, u64 y, u64 left, u64 right) const {
+    // Whether the row of word y belongs before x's. Equal keys keep the order of rows, which is the order of packed words,
+    // and of places otherwise.
+    WF_DEVICE bool later(u64 x, u64 y) const {
         if (tied(x, y)) {
+            u64 left, right;
+            sort_key_pair(p.key, number(x), number(y), left, right);
             if (left != right) return left > right;
             for (u64 w = 0; w < p.more_words; ++w) {
                 const u64 a = p.more[w][number(x)], b = p.more[w][number(y)];
@@ -65,154 +70,203 @@ struct SortRunsTile {
         }
         return x > y;
     }
-    WF_DEVICE u64 whole_key(u64 word) const { return sort_key(p.key, number(word)); }
 
-    WF_DEVICE void put(u32 h, u64 word) const {
-        words[h] = word;
+    WF_DEVICE void put(u32 h, u64 key) const {
+        word(h) = key;
         if constexpr (!PACKED) {
-            const u64 raw = sort_key_raw(p.key, word);
-            if (sort_key_is_half(p.key)) static_cast<u32*>(p.out)[row_at(h)] = u32(raw);
-            else static_cast<u64*>(p.out)[row_at(h)] = raw;
+            const u64 raw = sort_key_raw(p.key, key);
+            if (sort_key_is_half(p.key)) static_cast<u32*>(p.out)[first + h] = u32(raw);
+            else static_cast<u64*>(p.out)[first + h] = raw;
         }
     }
 
     // Exchanges a place and the next, with the values beside them.
-    WF_DEVICE void swap(u32 at) const {
+    WF_DEVICE void swap(u32 h) const {
         if constexpr (!is_same<Value, SortNoValue>::value) {
-            Value* values = static_cast<Value*>(p.values);
-            const Value value = values[row_at(at)];
-            values[row_at(at)] = values[row_at(at + 1)];
-            values[row_at(at + 1)] = value;
+            Value* values = static_cast<Value*>(p.values) + first;
+            const Value value = values[h];
+            values[h] = values[h + 1];
+            values[h + 1] = value;
         }
-        const u64 word = words[at];
-        put(at, words[at + 1]);
-        put(at + 1, word);
+        const u64 x = word(h);
+        put(h, word(h + 1));
+        put(h + 1, x);
     }
 
     // Sorts held places [begin, end) by insertion, with the values beside them.
     WF_DEVICE void insert(u32 begin, u32 end) const {
-        constexpr bool VALUES = !is_same<Value, SortNoValue>::value;
         for (u32 at = begin + 1; at < end; ++at) {
-            const u64 word = words[at];
+            const u64 key = word(at);
             u32 to = at;
-            while (to > begin) {
-                const u64 above = words[to - 1];
-                const bool tie = tied(above, word);
-                if (!later(above, word, tie ? whole_key(above) : 0, tie ? whole_key(word) : 0)) break;
-                to -= 1;
-            }
+            while (to > begin && later(word(to - 1), key)) to -= 1;
             if (to == at) continue;
-            if constexpr (VALUES) {
-                Value* values = static_cast<Value*>(p.values);
-                const Value value = values[row_at(at)];
-                for (u32 h = at; h > to; --h) values[row_at(h)] = values[row_at(h - 1)];
-                values[row_at(to)] = value;
+            if constexpr (!is_same<Value, SortNoValue>::value) {
+                Value* values = static_cast<Value*>(p.values) + first;
+                const Value value = values[at];
+                for (u32 h = at; h > to; --h) values[h] = values[h - 1];
+                values[to] = value;
             }
-            for (u32 h = at; h > to; --h) put(h, words[h - 1]);
-            put(to, word);
+            for (u32 h = at; h > to; --h) put(h, word(h - 1));
+            put(to, key);
         }
     }
 };
 
-template <typename Value, bool PACKED>
+// THREADS is blockDim.x, at least SORT_RUNS_MARGIN.
+template <typename Value, bool PACKED, u32 THREADS>
 WF_DEVICE void sort_runs_body(const SortRuns& p) {
-    constexpr u32 MARGIN = SORT_RUNS_MARGIN;
-    constexpr u32 TILE_END = MARGIN + SORT_RUNS_TILE;
-    WF_SHARED_ARRAY(u64, words, SORT_RUNS_HELD);
-    // First places of pairs that tie, then of runs of two rows or more, with the places behind those above.
-    WF_SHARED_ARRAY(u32, listed, (PACKED ? SORT_RUNS_HELD : SORT_RUNS_TILE / 2));
-    // A bit for each place: it ties with the next, and belongs behind it.
-    WF_SHARED_ARRAY(u32, late, (PACKED ? SORT_RUNS_HELD / 32 : 1));
-    WF_SHARED(u32, runs);
-    WF_SHARED(u32, tied);
+    constexpr u32 CHUNK = SORT_RUNS_CHUNK;
+    constexpr u32 TILE = THREADS * CHUNK;
+    constexpr u32 HELD = TILE + SORT_RUNS_MARGIN;
+    constexpr u32 CHUNKS = HELD / CHUNK;
+    static_assert(THREADS >= SORT_RUNS_MARGIN && CHUNK == 8 && CHUNKS % 4 == 0, "a bit a place, a byte a chunk");
+    WF_SHARED_ARRAY(u64, words, HELD + CHUNKS);
+    WF_SHARED_ARRAY(u32, same_words, CHUNKS / 4);
+    WF_SHARED_ARRAY(u32, late_words, CHUNKS / 4);
+    // First places of runs out of order: pairs from the front, longer ones from the back, with the number of their pairs
+    // above. Before that, pairs that tie.
+    WF_SHARED_ARRAY(u32, listed, (PACKED ? HELD : TILE / 2));
+    WF_SHARED(u32, pairs);
+    WF_SHARED(u32, longer);
+    WF_SHARED(u32, ties);
+    WF_SHARED(u32, carried);  // the first row goes on with the run of the row before the tile
+    constexpr u32 LAST = (PACKED ? HELD : TILE / 2) - 1;
+    u8* const same = reinterpret_cast<u8*>(same_words);
+    u8* const late = reinterpret_cast<u8*>(late_words);
 
-    const u64 first = u64(blockIdx.x) * SORT_RUNS_TILE;
-    const u32 low = first == 0 ? MARGIN : 0;
-    const u64 end = p.rows + MARGIN - first;
-    const u32 high = end < SORT_RUNS_HELD ? u32(end) : SORT_RUNS_HELD;
+    const u64 first = u64(blockIdx.x) * TILE;
+    const u32 high = p.rows - first < HELD ? u32(p.rows - first) : HELD;
     const SortRunsTile<Value, PACKED> tile{p, words, first};
-    if (threadIdx.x == 0) runs = tied = 0;
-    if constexpr (PACKED) {
-#pragma unroll
-        for (u32 i = 0; i < SORT_RUNS_EACH; ++i) {
-            const u32 h = threadIdx.x + i * SORT_RUNS_THREADS;
-            if (h >= low && h < high) words[h] = p.packed[tile.row_at(h)];
-        }
-    } else {
-        u64 read[SORT_RUNS_EACH];
-        // Below row 0 the place wraps to beyond the last row.
-        sort_keys<false>(p.key, tile.row_at(threadIdx.x), SORT_RUNS_THREADS, p.rows, read);
-#pragma unroll
-        for (u32 i = 0; i < SORT_RUNS_EACH; ++i) words[threadIdx.x + i * SORT_RUNS_THREADS] = read[i];
+    const u32 behind = TILE + threadIdx.x;  // a place of the margin
+    const SortKey travelling{p.packed, SORT_WORD, 0, 0};
+    const SortKey& held = PACKED ? travelling : p.key;
+    u64 before = 0;
+    if (threadIdx.x == 0) {
+        pairs = longer = ties = 0;
+        if (first > 0) before = sort_key(held, first - 1);
     }
+    u64 read[CHUNK], margin = 0;
+    if (high == HELD) sort_keys<true>(held, first + threadIdx.x, THREADS, p.rows, read);
+    else sort_keys<false>(held, first + threadIdx.x, THREADS, p.rows, read);
+    if (behind < high && threadIdx.x < SORT_RUNS_MARGIN) margin = sort_key(held, first + behind);
+#pragma unroll
+    for (u32 i = 0; i < CHUNK; ++i) tile.word(threadIdx.x + i * THREADS) = read[i];
+    if (threadIdx.x < SORT_RUNS_MARGIN) tile.word(behind) = margin;
     __syncthreads();  // the words are held
 
+    const u64 sorted = ~u64(0) << u32(p.shift);
+    const u64 travelled = ~u64(0) << u32(p.index_bits);
+    if (threadIdx.x == 0) carried = first > 0 && ((before ^ words[0]) & sorted) == 0 ? 1 : 0;
+    for (u32 c = threadIdx.x; c < CHUNKS; c += THREADS) {
+        u32 of_one = 0, greater = 0, equal = 0;
+        u64 x = words[c * (CHUNK + 1)];
+#pragma unroll
+        for (u32 i = 0; i < CHUNK; ++i) {
+            // Behind the last chunk there is nothing to compare with.
+            const u64 y = i + 1 < CHUNK ? words[c * (CHUNK + 1) + i + 1] : c + 1 < CHUNKS ? words[(c + 1) * (CHUNK + 1)] : ~x;
+            of_one |= u32(((x ^ y) & sorted) == 0) << i;
+            greater |= u32(x > y) << i;
+            if constexpr (PACKED) equal |= u32(((x ^ y) & travelled) == 0) << i;
+            x = y;
+        }
+        const u32 h = c * CHUNK;
+        if (h + CHUNK >= high) of_one &= h + 1 < high ? (1u << (high - 1 - h)) - 1 : 0u;
+        greater &= of_one;
+        if constexpr (PACKED) {
+            equal &= of_one;
+            if (p.whole == 0 && equal != 0) {
+                // Listed first: their keys lie anywhere, and each thread then waits for one pair's.
+                greater &= ~equal;
+                u32 at = atomicAdd(&ties, u32(__popc(equal)));
+                for (; equal != 0; equal &= equal - 1) listed[at++] = h + u32(trailing_zeros(equal));
+            }
+        }
+        same[c] = u8(of_one);
+        late[c] = u8(greater);
+    }
+    __syncthreads();  // the bits are set, the list of pairs that tie is complete
     if constexpr (PACKED) {
         if (p.whole == 0) {
-            // Listed first: their keys lie anywhere, and each thread then waits for one pair's instead of one's a round.
-            if (threadIdx.x < SORT_RUNS_HELD / 32) late[threadIdx.x] = 0;
-            for (u32 h = low + threadIdx.x; h + 1 < high; h += SORT_RUNS_THREADS) {
-                if (tile.tied(words[h], words[h + 1])) listed[atomicAdd(&tied, 1u)] = h;
-            }
-            __syncthreads();  // the list of pairs that tie is complete, no bit is set
-            for (u32 at = threadIdx.x; at < tied; at += SORT_RUNS_THREADS) {
+            for (u32 at = threadIdx.x; at < ties; at += THREADS) {
                 const u32 h = listed[at];
-                const u64 x = words[h], y = words[h + 1];
-                if (tile.later(x, y, tile.whole_key(x), tile.whole_key(y))) atomicOr(late + h / 32, 1u << (h % 32));
+                if (tile.later(tile.word(h), tile.word(h + 1))) atomicOr(late_words + h / 32, 1u << (h % 32));
             }
-            __syncthreads();  // the bits are set, the list is free
+            __syncthreads();  // their bits are set, the list is free
         }
     }
 
-    // Pairs out of order; a run is listed by the first of them, by the tile where the run begins.
-    const auto disordered = [&](u32 h) {
-        const u64 x = words[h], y = words[h + 1];
-        if ((x ^ y) >> u32(p.shift) != 0) return false;
-        if constexpr (PACKED) {
-            if (tile.tied(x, y)) return (late[h / 32] >> (h % 32) & 1) != 0;
-        }
-        return x > y;
-    };
+    const u32 c = threadIdx.x;
+    const u32 longest = u32(p.longest);
+    const u32 mine = same[c], wrong = late[c];
+    const u32 goes_on = c == 0 ? carried : same[c - 1] >> (CHUNK - 1);
+    const u32 next = c + 1 < CHUNKS ? same[c + 1] & 1u : 0u;
     bool failed = false;
-    for (u32 h = low + threadIdx.x; h + 1 < high; h += SORT_RUNS_THREADS) {
-        if (!disordered(h)) continue;
-        u32 begin = h;
-        bool leads = true;
-        while (begin > low && h - begin < MARGIN && tile.together(begin - 1, begin)) {
-            begin -= 1;
-            leads = leads && !disordered(begin);
-        }
+    const u32 head = (mine ^ (mine + 1)) >> 1;  // pairs of the run that goes on here
+    if (goes_on != 0 && (wrong & head) != 0) {
         // So far from its first row that the run's owner may not see the pair.
-        if (h - begin + 2 > MARGIN) {
-            failed = true;
-        } else if (leads && begin >= MARGIN && begin < TILE_END) {
-            u32 stop = h + 2;
-            while (stop < high && stop - begin <= MARGIN && tile.together(stop, begin)) stop += 1;
-            if (stop - begin > p.longest) failed = true;
-            else listed[atomicAdd(&runs, 1u)] = begin | stop << 16;
+        u32 above = 0;  // pairs of the run before this chunk
+        u32 back = c;
+        while (back > 0 && above <= longest) {
+            const u32 others = ~u32(same[back - 1]) & 0xFFu;
+            above += others == 0 ? CHUNK : u32(leading_zeros(others)) - 24;
+            if (others != 0) break;
+            back -= 1;
         }
+        if (back == 0) above += carried;
+        failed = above + (32 - u32(leading_zeros(wrong & head))) + 1 > longest;
+    }
+    // Bits of pairs that begin a run; of runs of two rows.
+    const u32 begins = mine & ~(mine << 1 | goes_on);
+    const u32 alone = begins & ~(mine >> 1 | next << (CHUNK - 1));
+    u32 left = alone & wrong;
+    if (left != 0) {
+        u32 at = atomicAdd(&pairs, u32(__popc(left)));
+        for (; left != 0; left &= left - 1) listed[at++] = c * CHUNK + u32(trailing_zeros(left));
+    }
+    for (left = begins & ~alone; left != 0; left &= left - 1) {
+        const u32 i = u32(trailing_zeros(left));
+        u32 length = u32(trailing_zeros(~(mine >> i)));  // in pairs
+        bool disordered = (wrong >> i & ((1u << length) - 1)) != 0;
+        if (i + length == CHUNK) {
+            for (u32 k = c + 1; k < CHUNKS && length <= longest; ++k) {
+                const u32 ones = u32(trailing_zeros(~u32(same[k])));
+                disordered = disordered || (late[k] & ((1u << ones) - 1)) != 0;
+                length += ones;
+                if (ones < CHUNK) break;
+            }
+        }
+        if (!disordered) continue;
+        if (length + 1 > longest) failed = true;
+        else listed[LAST - atomicAdd(&longer, 1u)] = (c * CHUNK + i) | length << 16;
     }
     __syncthreads();  // the list is complete, and the words may change
-    for (u32 at = threadIdx.x; at < runs; at += SORT_RUNS_THREADS) {
-        const u32 begin = listed[at] & 0xFFFFu, stop = listed[at] >> 16;
-        if (stop - begin == 2) tile.swap(begin);  // listed, so out of order
-        else tile.insert(begin, stop);
+    for (u32 at = threadIdx.x; at < pairs; at += THREADS) tile.swap(listed[at]);
+    // By the last threads first, which have no pairs.
+    for (u32 at = THREADS - 1 - threadIdx.x; at < longer; at += THREADS) {
+        const u32 begin = listed[LAST - at] & 0xFFFFu, length = listed[LAST - at] >> 16;
+        tile.insert(begin, begin + length + 1);
     }
     if (failed) atomicMax(p.failed, u64(1));
 
     if constexpr (PACKED) {
         __syncthreads();  // the runs are in order
         // Rows of a run that began in an earlier tile are that tile's to write, as far as its margin reaches.
-        for (u32 h = MARGIN + threadIdx.x; h < high; h += SORT_RUNS_THREADS) {
-            bool mine = h < TILE_END;
-            if (low == 0 && h < 2 * MARGIN && tile.together(h, MARGIN - 1)) mine = false;
-            if (h >= TILE_END && tile.together(h, TILE_END - 1)) mine = true;
-            if (mine) static_cast<u32*>(p.out)[tile.row_at(h)] = u32(tile.number(words[h]));
+        const auto write = [&](u32 h, bool own) {
+            const u64 word = tile.word(h);
+            const bool of_other = h < SORT_RUNS_MARGIN && carried != 0 && ((word ^ words[0]) & sorted) == 0;
+            const bool begun_here = !own && ((word ^ tile.word(TILE - 1)) & sorted) == 0;
+            if ((own && !of_other) || begun_here) static_cast<u32*>(p.out)[first + h] = u32(tile.number(word));
+        };
+#pragma unroll
+        for (u32 i = 0; i < CHUNK; ++i) {
+            const u32 h = threadIdx.x + i * THREADS;
+            if (h < high) write(h, true);
         }
+        if (behind < high && threadIdx.x < SORT_RUNS_MARGIN) write(behind, false);
     }
 }
 
 }  // namespace wf
 
-#define WF_SORT_RUNS(NAME, VALUE, PACKED) \
-    WF_KERNEL_BOUNDS(wf::SORT_RUNS_THREADS, 4, NAME, wf::SortRuns) { wf::sort_runs_body<VALUE, PACKED>(p); }
+#define WF_SORT_RUNS(NAME, VALUE, PACKED, THREADS, BLOCKS) \
+    WF_KERNEL_BOUNDS(THREADS, BLOCKS, NAME, wf::SortRuns) { wf::sort_runs_body<VALUE, PACKED, THREADS>(p); }

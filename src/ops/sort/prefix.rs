@@ -15,9 +15,8 @@ use crate::ops::{grid, tiles};
 const LEVELS: usize = 7;
 const FIRST_BITS: u32 = 16;
 const SAMPLE_THREADS: u32 = 256;
-/// `SORT_RUNS_THREADS` and `SORT_RUNS_TILE` of the kernels.
-const RUNS_THREADS: u32 = 256;
-const RUNS_TILE: u64 = 2048;
+/// `SORT_RUNS_CHUNK` of the kernels.
+const RUNS_CHUNK: u32 = 8;
 
 /// Bits of the prefix beyond those of a row's number, where it is guessed, and more for the exponents of floats.
 const GUESSED_MORE: u32 = 4;
@@ -38,14 +37,30 @@ pub(super) fn sources() -> Vec<Source> {
     sources
 }
 
+/// Threads of a block, and blocks that are to share a multiprocessor. Milliseconds of 100M and 1B rows, random keys of which
+/// 32 bits are sorted, H200, chosen in brackets:
+///
+/// ```text
+///                 128 × 10        128 × 12        128 × 14       256 × 5        256 × 6
+///   keys         [.288  3.42]    .284  3.38 ¹    .275  3.58 ¹   .296  3.66     .287  3.57 ¹
+///   keys, u64    [.309  5.54]    .307  5.87 ¹    .309  7.18 ¹   .347  5.53     .318  5.95 ¹
+///   packed        .310  5.13    [.296  4.74]     .329  5.47 ¹   .341  5.85     .312  5.15
+/// ```
+///
+/// ¹ Registers spill.
+fn runs_shape(packed: bool) -> (u32, u32) {
+    if packed { (128, 12) } else { (128, 10) }
+}
+
 fn runs_source(value: Option<usize>, packed: bool) -> Source {
+    let (threads, blocks) = runs_shape(packed);
     let (value, suffix) = match value {
         None => ("wf::SortNoValue", ""),
         Some(4) => ("wf::u32", "_u32"),
         Some(_) => ("wf::u64", "_u64"),
     };
     let name = if packed { "sort_runs_packed".to_string() } else { format!("sort_runs{suffix}") };
-    let text = format!("#include \"sort_runs.cuh\"\nWF_SORT_RUNS({name}, {value}, {packed})\n");
+    let text = format!("#include \"sort_runs.cuh\"\nWF_SORT_RUNS({name}, {value}, {packed}, {threads}, {blocks})\n");
     Source::new(name, text)
 }
 
@@ -170,18 +185,20 @@ pub(super) fn mend(
     let failed = device.alloc_zeroed(OPERATOR, 8)?;
     let null = Argument::from(0u64);
     let pointers;
-    let (source, words, data, index_bits, whole, more, more_words, out, values) = match sorted {
+    let (value, packed) = match &sorted {
+        Sorted::Values { payload, .. } => (payload.map(|(_, width)| width), false),
+        Sorted::Packed { .. } => (None, true),
+    };
+    let (words, data, index_bits, whole, more, more_words, out, values) = match sorted {
         Sorted::Values { keys, payload } => {
             let data: Slice<'_> = keys.slice(0);
-            let source = runs_source(payload.map(|(_, width)| width), false);
             let values = payload.map_or(null, |(values, _)| values.into());
-            (source, null, data, 0, true, null, 0, Argument::from(data), values)
+            (null, data, 0, true, null, 0, Argument::from(data), values)
         }
         Sorted::Packed { words, index_bits, whole, more, numbers } => {
             let addresses: Vec<u8> = more.iter().flat_map(|word| word.keys.address().to_le_bytes()).collect();
             pointers = device.upload(OPERATOR, &addresses)?;
-            let source = runs_source(None, true);
-            (source, words.into(), key.data, index_bits, whole, (&pointers).into(), more.len(), numbers.into(), null)
+            (words.into(), key.data, index_bits, whole, (&pointers).into(), more.len(), numbers.into(), null)
         }
     };
     let [data, kind, flip, base] = key.arguments_of(data);
@@ -202,8 +219,10 @@ pub(super) fn mend(
         values,
         (&failed).into(),
     ];
+    let source = runs_source(value, packed);
     let kernel = device.kernel(&source, &source.name)?;
-    let grid: Grid = grid(tiles(rows, RUNS_TILE), RUNS_THREADS);
+    let (threads, _) = runs_shape(packed);
+    let grid: Grid = grid(tiles(rows, u64::from(threads * RUNS_CHUNK)), threads);
     // SAFETY: SortRuns, in order: packed words of `rows` rows, or null; the key, whose data holds rows of its kind; more:
     // pointers to words of `rows` rows; out: rows of the key's width, or of u32 for packed words; values: rows of the
     // payload's width or null; failed: a zeroed word.
@@ -238,5 +257,108 @@ mod tests {
         let repeated: Vec<u64> = random.iter().map(|x| (x % 82) << 50).collect();
         assert_eq!(spread(&device, &repeated).prefix, None);
         assert_eq!(spread(&device, &vec![5; rows]).prefix, None);
+    }
+
+    const ROWS: usize = 3000;
+
+    /// Keys whose highest 48 bits ascend, with one run of equal ones that begins at `first`, and low bits as `low` gives them to the
+    /// run's rows.
+    fn with_run(first: usize, length: usize, low: impl Fn(u64) -> u64) -> Vec<u64> {
+        let key = |at: usize| match at {
+            at if (first..first + length).contains(&at) => (first as u64) << 16 | low((at - first) as u64),
+            // Pairs in order and out of order besides, and keys that are alone.
+            at if at % 5 == 1 => ((at - 1) as u64) << 16 | 3,
+            at => (at as u64) << 16 | (at as u64 % 7),
+        };
+        let mut keys: Vec<u64> = (0..ROWS).map(key).collect();
+        // A pair that would begin before the run and end in it.
+        if first > 0 && first + length < ROWS {
+            keys[first - 1] = ((first - 1) as u64) << 16;
+            keys[first + length] = ((first + length) as u64) << 16;
+        }
+        keys
+    }
+
+    /// Whether runs are mended of keys alone, of keys with payloads of 4 and of 8 bytes, and of packed words whose lowest 12 bits do
+    /// not travel; all agree, and what they mended is in order.
+    fn mended(device: &Device, keys: &[u64], longest: u64) -> bool {
+        let rows = keys.len();
+        let mut order: Vec<usize> = (0..rows).collect();
+        order.sort_by_key(|&at| keys[at]);
+        let sorted: Vec<u64> = order.iter().map(|&at| keys[at]).collect();
+        let mut verdicts = vec![];
+        for width in [0, 4, 8] {
+            let buffer = upload(device, keys);
+            let narrow = upload(device, &(0..rows as u32).collect::<Vec<_>>());
+            let wide = upload(device, &(0..rows as u64).collect::<Vec<_>>());
+            let payload = match width {
+                0 => None,
+                4 => Some((&narrow, 4)),
+                _ => Some((&wide, 8)),
+            };
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let values = Sorted::Values { keys: &buffer, payload };
+            let done = mend(device, &key, 16, rows as u64, values, longest).unwrap();
+            verdicts.push(done);
+            if done {
+                assert!(read::<u64>(&buffer, rows) == sorted, "payload of {width} bytes");
+            }
+            if done && width == 4 {
+                assert!(read::<u32>(&narrow, rows).iter().zip(&order).all(|(found, at)| *found as usize == *at));
+            }
+            if done && width == 8 {
+                assert!(read::<u64>(&wide, rows).iter().zip(&order).all(|(found, at)| *found as usize == *at));
+            }
+        }
+        // Rows that lie elsewhere than their words.
+        let row = |at: usize| (at + 1000) % rows;
+        let mut column = vec![0; rows];
+        keys.iter().enumerate().for_each(|(at, key)| column[row(at)] = *key);
+        let words: Vec<u64> = keys.iter().enumerate().map(|(at, key)| key >> 12 << 12 | row(at) as u64).collect();
+        let mut expected: Vec<u32> = (0..rows as u32).collect();
+        expected.sort_by_key(|&row| (column[row as usize], row));
+        let [column, words] = [column, words].map(|words| upload(device, &words));
+        let numbers = device.alloc("test", rows * 4).unwrap();
+        let key = SortKey::new(column.slice(0), KeyKind::Word, false);
+        let packed = Sorted::Packed { words: &words, index_bits: 12, whole: false, more: &[], numbers: &numbers };
+        let done = mend(device, &key, 16, rows as u64, packed, longest).unwrap();
+        verdicts.push(done);
+        assert!(!done || read::<u32>(&numbers, rows) == expected, "packed");
+        assert!(verdicts.windows(2).all(|pair| pair[0] == pair[1]), "{verdicts:?}");
+        done
+    }
+
+    #[test]
+    fn runs_are_mended_wherever_they_lie() {
+        let device = device(4);
+        // The ends of chunks, and of tiles of 1024 rows.
+        for first in [0, 7, 900, 1000, 1023, 1024, 1030, 2047] {
+            for length in [2, 3, 9, 31, 32, 33, 127, 128] {
+                let keys = with_run(first, length, |at| length as u64 - at);
+                assert!(mended(&device, &keys, 128), "{length} from {first}");
+                let few = with_run(first, length, |at| at);
+                let mut last = few.clone();
+                last.swap(first + length - 2, first + length - 1);
+                assert!(mended(&device, &last, 128), "the last two of {length} from {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn longer_runs_are_refused_where_they_are_out_of_order() {
+        let device = device(5);
+        for (longest, lengths) in [(32, [33, 40, 200]), (128, [129, 300, 1900])] {
+            for first in [0, 5, 1000, 1024] {
+                for length in lengths {
+                    let ordered = with_run(first, length, |at| at);
+                    assert!(mended(&device, &ordered, longest), "{length} from {first}, in order");
+                    for at in [0, 1, length / 2, length - 2] {
+                        let mut keys = ordered.clone();
+                        keys.swap(first + at, first + at + 1);
+                        assert!(!mended(&device, &keys, longest), "{length} from {first}, out of order at {at}");
+                    }
+                }
+            }
+        }
     }
 }
