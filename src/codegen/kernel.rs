@@ -6,7 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::emit::Failure;
 use super::generator::Prepared;
-use crate::device::{Argument, Buffer, Device, Grid, Parts, Source};
+use super::params::Place;
+use crate::device::{Argument, Bounds, Buffer, Device, Grid, Parts, Source};
 use crate::error::Result;
 
 /// Threads in each block of a generated kernel.
@@ -124,14 +125,19 @@ pub(crate) struct Generated {
 }
 
 /// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
-pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, threads: u32) -> (Source, String) {
+pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, bounds: Bounds) -> (Source, String) {
+    let Bounds { threads, blocks } = bounds;
     let declarations = prepared.params.declarations();
     let includes = includes(declarations, body);
-    let hash =
-        Sha256::new().chain_update(declarations).chain_update(threads.to_le_bytes()).chain_update(body).finalize();
+    let hash = Sha256::new()
+        .chain_update(declarations)
+        .chain_update(threads.to_le_bytes())
+        .chain_update(blocks.to_le_bytes())
+        .chain_update(body)
+        .finalize();
     let name = format!("{stem}_{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
     let text = format!(
-        "{includes}\nusing namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\nWF_KERNEL_BOUNDS({threads}, 1, {name}, {name}_params) {{\nconstexpr u32 THREADS = {threads};\n{body}\n}}\n"
+        "{includes}\nusing namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\nWF_KERNEL_BOUNDS({threads}, {blocks}, {name}, {name}_params) {{\nconstexpr u32 THREADS = {threads};\n{body}\n}}\n"
     );
     (Source::new(&name, text), name)
 }
@@ -149,13 +155,33 @@ impl Generated {
         body: &str,
         threads: u32,
     ) -> Result<Self> {
-        let parts = Parts { stem, declarations: prepared.params.declarations(), body, threads };
+        Self::with_bounds(device, stem, prepared, body, Bounds { threads, blocks: 1 })
+    }
+
+    /// The same with as many blocks on a multiprocessor at least.
+    pub(crate) fn with_bounds(
+        device: &Device,
+        stem: &str,
+        prepared: &Prepared,
+        body: &str,
+        bounds: Bounds,
+    ) -> Result<Self> {
+        let parts = Parts { stem, declarations: prepared.params.declarations(), body, bounds };
         let known = device.kernel_of(parts, || {
-            let (source, name) = source_of(stem, prepared, body, threads);
+            let (source, name) = source_of(stem, prepared, body, bounds);
             (source, name, prepared.params.named_in(body))
         })?;
         let arguments = prepared.params.arguments(&known.named, prepared.rows);
-        Ok(Generated { kernel: known.kernel, arguments, threads })
+        Ok(Generated { kernel: known.kernel, arguments, threads: bounds.threads })
+    }
+
+    /// The same with other buffers, as long as those were, at these places of its parameters.
+    pub(crate) fn with<'b>(&self, buffers: impl IntoIterator<Item = (Place, &'b Buffer)>) -> Generated {
+        let mut arguments = self.arguments.clone();
+        for (Place(at), buffer) in buffers {
+            arguments[at] = arguments[at].moved_to(buffer);
+        }
+        Generated { kernel: self.kernel.clone(), arguments, threads: self.threads }
     }
 
     /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles. That number follows from how the

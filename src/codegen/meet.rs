@@ -321,6 +321,7 @@ impl Together<'_> {
             prologue: String::new(),
             rows: self.probe.spread.rows,
             eager_bytes: 0,
+            late: false,
             characters: vec![],
             arena: None,
             made: None,

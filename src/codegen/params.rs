@@ -21,6 +21,17 @@ pub(crate) struct Params {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Later(usize);
 
+/// Which parameter a name stands for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place(pub(super) usize);
+
+impl Place {
+    /// Of a name that [`Params`] gave.
+    pub(crate) fn of(name: &str) -> Option<Place> {
+        Some(Place(name.strip_prefix("p.k")?.parse().ok()?))
+    }
+}
+
 /// None yet, with room for those of most kernels.
 impl Default for Params {
     fn default() -> Self {
@@ -84,6 +95,11 @@ impl Params {
     /// Keeps a buffer alive until the kernel is submitted.
     pub(crate) fn keep(&mut self, buffer: &Arc<Buffer>) {
         self.keep.push(buffer.clone());
+    }
+
+    /// The buffers that the words point into, but for borrowed ones.
+    pub(crate) fn kept(&self) -> &[Arc<Buffer>] {
+        &self.keep
     }
 
     /// Fields of the parameter structure.

@@ -22,26 +22,41 @@ pub(crate) type FactsOf<'a> = &'a dyn Fn(&Name) -> Option<Facts>;
 
 /// Share of the rows for which a predicate holds, more than 0 and at most 1.
 pub(crate) fn selectivity(predicate: &Expr, facts: FactsOf<'_>) -> f64 {
-    // Shares below an upper and above a lower bound, by column: together they leave what both leave.
-    let mut bounds: BTreeMap<String, (f64, f64)> = BTreeMap::new();
-    let mut share = 1.0;
-    for conjunct in split_conjunction(predicate) {
+    let mut share = Share::default();
+    split_conjunction(predicate).into_iter().for_each(|conjunct| share.add(conjunct, facts));
+    share.rows()
+}
+
+/// Conditions that all are to hold, one added after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    /// Shares below an upper and above a lower bound, by column: together they leave what both leave.
+    bounds: BTreeMap<String, (f64, f64)>,
+    /// Those of the other conditions.
+    others: Vec<f64>,
+}
+
+impl Share {
+    /// Adds a condition that is no conjunction.
+    pub(crate) fn add(&mut self, conjunct: &Expr, facts: FactsOf<'_>) {
         match bound(conjunct, facts) {
             Some((name, Side::Below, part)) => {
-                let both = bounds.entry(name).or_insert((1.0, 1.0));
+                let both = self.bounds.entry(name).or_insert((1.0, 1.0));
                 both.0 = part.min(both.0);
             }
             Some((name, Side::Above, part)) => {
-                let both = bounds.entry(name).or_insert((1.0, 1.0));
+                let both = self.bounds.entry(name).or_insert((1.0, 1.0));
                 both.1 = part.min(both.1);
             }
-            None => share *= one(conjunct, facts),
+            None => self.others.push(one(conjunct, facts)),
         }
     }
-    for (below, above) in bounds.into_values() {
-        share *= (below + above - 1.0).max(below * above / 100.0);
+
+    /// Share of the rows for which all hold, more than 0 and at most 1.
+    pub(crate) fn rows(&self) -> f64 {
+        let bounded = self.bounds.values().map(|(below, above)| (below + above - 1.0).max(below * above / 100.0));
+        self.others.iter().copied().chain(bounded).product::<f64>().clamp(1e-9, 1.0)
     }
-    share.clamp(1e-9, 1.0)
 }
 
 /// Which part of a range a comparison leaves.
@@ -189,6 +204,18 @@ mod tests {
         about(col("i").between(lit(500i64), lit(599i64)), 0.1);
         about(col("i").lt(lit(500i64)).and(col("k").lt(lit(5000i64))), 0.25);
         about(col("i").lt(lit(100i64)).and(col("i").gt(lit(900i64))), 0.0);
+    }
+
+    #[test]
+    fn conditions_added_later_count_with_those_before() {
+        let mut share = Share::default();
+        assert_eq!(share.rows(), 1.0);
+        share.add(&col("i").gt_eq(lit(500i64)), &facts);
+        assert!((share.rows() - 0.5).abs() < 0.002);
+        share.add(&col("i").lt(lit(600i64)), &facts);
+        assert!((share.rows() - 0.1).abs() < 0.002);
+        share.add(&col("x").like(lit("%a%")), &facts);
+        assert!((share.rows() - 0.1 * PATTERN).abs() < 0.0002);
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub struct Counters {
     pub plans_made: u64,
     /// Queries and verbs whose plan was found, made for an earlier one of the same form.
     pub plans_found: u64,
+    /// Aggregates without groups that were launched as before, over the very same columns, without generating a kernel.
+    pub replays: u64,
     /// Time that the host was in the driver: allocating what is not kept, submitting work, moving bytes, waiting. Of the simulator
     /// that is all that kernels take.
     pub driver_time: Duration,
@@ -101,6 +103,9 @@ impl Counting {
         kernel.fetch_add(1, Relaxed);
     }
 
+    pub(super) fn replayed(&self) {
+        self.lock().replays += 1;
+    }
     pub(super) fn synchronized(&self) {
         self.lock().synchronizations += 1;
     }

@@ -32,7 +32,7 @@ pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
-pub(crate) use parts::Parts;
+pub(crate) use parts::{Bounds, Parts};
 pub use pool::{MemoryLimit, MemoryUse};
 pub use profile::KernelTime;
 pub use sim::SimOptions;
@@ -109,6 +109,11 @@ impl Argument {
     /// The same of which a kernel moves no more than so many bytes.
     pub(crate) fn moving_at_most(self, bytes: u64) -> Self {
         Argument { bytes: self.bytes.min(bytes), ..self }
+    }
+
+    /// The same with another buffer instead, from its beginning.
+    pub(crate) fn moved_to(self, buffer: &Buffer) -> Self {
+        Argument { word: buffer.address(), ..self }
     }
 }
 
@@ -316,6 +321,11 @@ impl Device {
     /// Notes that a plan was given up here and goes to the CPU.
     pub(crate) fn count_fallback(&self) {
         self.0.counters.fell_back();
+    }
+
+    /// Notes that an aggregate was launched again.
+    pub(crate) fn count_replay(&self) {
+        self.0.counters.replayed();
     }
 
     /// Notes that a plan was optimized, or that one was found that had been.

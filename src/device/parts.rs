@@ -16,14 +16,23 @@ pub(crate) struct Parts<'a> {
     pub(crate) stem: &'a str,
     pub(crate) declarations: &'a str,
     pub(crate) body: &'a str,
+    pub(crate) bounds: Bounds,
+}
+
+/// What a kernel is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
     /// Threads in a block.
     pub(crate) threads: u32,
+    /// Blocks that registers leave room for on a multiprocessor, at least.
+    pub(crate) blocks: u32,
 }
 
 impl Parts<'_> {
     fn hash(self) -> u64 {
         let texts = [self.stem, self.declarations, self.body];
-        texts.iter().fold(u64::from(self.threads), |hash, text| mixed(hash, text.as_bytes()))
+        let Bounds { threads, blocks } = self.bounds;
+        texts.iter().fold(u64::from(threads) | u64::from(blocks) << 32, |hash, text| mixed(hash, text.as_bytes()))
     }
 }
 
@@ -51,13 +60,13 @@ struct Entry {
     stem: String,
     declarations: String,
     body: String,
-    threads: u32,
+    bounds: Bounds,
     known: Known,
 }
 
 impl Entry {
     fn parts(&self) -> Parts<'_> {
-        Parts { stem: &self.stem, declarations: &self.declarations, body: &self.body, threads: self.threads }
+        Parts { stem: &self.stem, declarations: &self.declarations, body: &self.body, bounds: self.bounds }
     }
 }
 
@@ -86,9 +95,9 @@ impl Device {
         }
         let (source, name, named) = make();
         let known = Known { kernel: self.kernel(&source, &name)?, named };
-        let Parts { stem, declarations, body, threads } = parts;
+        let Parts { stem, declarations, body, bounds } = parts;
         let (stem, declarations, body) = (stem.into(), declarations.into(), body.into());
-        let entry = Entry { stem, declarations, body, threads, known: known.clone() };
+        let entry = Entry { stem, declarations, body, bounds, known: known.clone() };
         let mut entries = self.0.by_parts.entries();
         if entries.len() >= MOST {
             entries.clear();
@@ -104,13 +113,15 @@ mod tests {
 
     #[test]
     fn every_part_counts() {
-        let parts = Parts { stem: "s", declarations: "u64 k0;", body: "p.k0 + 1234567", threads: 256 };
+        let bounds = Bounds { threads: 256, blocks: 1 };
+        let parts = Parts { stem: "s", declarations: "u64 k0;", body: "p.k0 + 1234567", bounds };
         let others = [
             Parts { stem: "t", ..parts },
             Parts { declarations: "i64 k0;", ..parts },
             Parts { body: "p.k0 + 1234568", ..parts },
             Parts { body: "p.k0 + 123456", ..parts },
-            Parts { threads: 512, ..parts },
+            Parts { bounds: Bounds { threads: 512, ..bounds }, ..parts },
+            Parts { bounds: Bounds { blocks: 8, ..bounds }, ..parts },
         ];
         assert!(others.iter().all(|other| other.hash() != parts.hash()));
         assert_eq!(parts.hash(), Parts { ..parts }.hash());

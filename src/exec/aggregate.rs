@@ -10,8 +10,8 @@ use datafusion::prelude::col;
 use super::regroup::filtered;
 use super::run::Runner;
 use crate::codegen::{
-    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, Manner, NullsPlace, OrderedFeed, Partial,
-    Source, Value, aggregate, emit_words, groups_collide, materialize, plain_column,
+    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, GroupSlots, Manner, NullsPlace,
+    OrderedFeed, Partial, Source, Value, aggregate, emit_words, groups_collide, materialize, plain_column,
 };
 use crate::column::Relation;
 use crate::device::Buffer;
@@ -23,15 +23,34 @@ use crate::plan::{DeviceAggregate, device_aggregate};
 impl Runner {
     pub(super) fn aggregate(&self, aggregate: &Aggregate) -> Result<Flow> {
         let flow = self.flow(&aggregate.input)?;
+        if let Some(slots) = self.replayed(aggregate, &flow)? {
+            return Ok(of_slots(slots, aggregate.schema.clone()));
+        }
         let calls = (aggregate.aggr_expr.iter())
             .map(|expr| {
                 device_aggregate(expr, aggregate.input.schema())
                     .map_err(|why| Error::unsupported(expr.to_string(), why))
             })
             .collect::<Result<Vec<_>>>()?;
-        match aggregate.group_expr.as_slice() {
-            [Expr::GroupingSet(sets)] => self.grouping_sets(flow, sets, &calls, aggregate.schema.clone()),
-            groups => self.grouped_by(flow, groups, &calls, aggregate.schema.clone()),
+        let schema = aggregate.schema.clone();
+        match (aggregate.group_expr.as_slice(), all_fused(&calls)) {
+            ([Expr::GroupingSet(sets)], _) => self.grouping_sets(flow, sets, &calls, schema),
+            ([], Some(fused)) => {
+                let partial = self.slots(flow, &[], &fused, false)?;
+                if let (Some(replays), Some(replay)) = (&self.replays, partial.replay) {
+                    replays.keep(aggregate, replay);
+                }
+                Ok(of_slots(partial.slots, schema))
+            }
+            (groups, _) => self.grouped_by(flow, groups, &calls, schema),
+        }
+    }
+
+    /// The same as it was made before, where the plan is run again over the same columns.
+    fn replayed(&self, aggregate: &Aggregate, flow: &Flow) -> Result<Option<GroupSlots>> {
+        match self.replays.as_ref().and_then(|replays| replays.find(aggregate)) {
+            Some(replay) => replay.run(&self.device, flow),
+            None => Ok(None),
         }
     }
 
@@ -43,11 +62,7 @@ impl Runner {
         calls: &[DeviceAggregate],
         schema: DFSchemaRef,
     ) -> Result<Flow> {
-        let fused = |call: &DeviceAggregate| match call {
-            DeviceAggregate::Fused(call) => Some(call.clone()),
-            DeviceAggregate::Regrouped(_) => None,
-        };
-        match calls.iter().map(fused).collect::<Option<Vec<_>>>() {
+        match all_fused(calls) {
             Some(fused) => self.grouped(flow, groups, &fused, schema),
             None => self.regrouped(&flow, groups, calls, schema),
         }
@@ -64,12 +79,7 @@ impl Runner {
         if let Some(relation) = self.grouped_by_runs(&flow, groups, calls)? {
             return Ok(Flow::new(Source::Relation(relation), schema));
         }
-        let slots = self.slots(flow, groups, calls, false)?.slots;
-        let source = match slots.in_place() {
-            Some(columns) => Source::Relation(Relation::dense(slots.slots, columns)),
-            None => Source::Groups(Arc::new(slots)),
-        };
-        Ok(Flow::new(source, schema))
+        Ok(of_slots(self.slots(flow, groups, calls, false)?.slots, schema))
     }
 
     /// The groups of the flow's rows, and the slot of each row where that is wanted (of a flow in place).
@@ -265,6 +275,24 @@ impl Runner {
         })?;
         Ok(())
     }
+}
+
+/// The calls, where all are accumulated while rows are grouped.
+fn all_fused(calls: &[DeviceAggregate]) -> Option<Vec<AggregateCall>> {
+    let fused = |call: &DeviceAggregate| match call {
+        DeviceAggregate::Fused(call) => Some(call.clone()),
+        DeviceAggregate::Regrouped(_) => None,
+    };
+    calls.iter().map(fused).collect()
+}
+
+/// The flow of an aggregation's groups.
+fn of_slots(slots: GroupSlots, schema: DFSchemaRef) -> Flow {
+    let source = match slots.in_place() {
+        Some(columns) => Source::Relation(Relation::dense(slots.slots, columns)),
+        None => Source::Groups(Arc::new(slots)),
+    };
+    Flow::new(source, schema)
 }
 
 /// Seeds of hashed keys that are tried: two in a row that collide by chance are as good as never seen.

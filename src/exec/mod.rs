@@ -101,7 +101,7 @@ pub(crate) async fn order(state: &SessionState, engine: &Engine, plan: &LogicalP
         return Ok(None);
     }
     let scans = scan::load(state, &engine.device, plan).await?;
-    match rows::order(&run::Runner { device: engine.device.clone(), scans }, sort) {
+    match rows::order(&run::Runner { device: engine.device.clone(), scans, replays: None }, sort) {
         Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
             engine.device.count_fallback();
             Ok(None)
@@ -118,7 +118,7 @@ pub(crate) fn order_again(
 ) -> Result<Option<Table>> {
     let LogicalPlan::Sort(sort) = prepared.plan() else { return Ok(None) };
     let Some(scans) = scan::resident(prepared.plan(), tables)? else { return Ok(None) };
-    rows::order(&run::Runner { device: engine.device.clone(), scans }, sort).map(Some)
+    rows::order(&run::Runner { device: engine.device.clone(), scans, replays: None }, sort).map(Some)
 }
 
 /// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too long to sort, say), the
@@ -152,9 +152,9 @@ async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan
     };
     if new {
         let (scans, plan) = (scans.clone(), plan.clone());
-        ahead.rehearse(move |device| run::Runner { device, scans }.table(&plan).map(|_| ()));
+        ahead.rehearse(move |device| run::Runner { device, scans, replays: None }.table(&plan).map(|_| ()));
     }
-    run::Runner { device: engine.device.clone(), scans }.table(plan)
+    run::Runner { device: engine.device.clone(), scans, replays: None }.table(plan)
 }
 
 /// Runs a supported plan of a form that ran before, here and now: `None` where some of what it reads is not on the device yet.
@@ -171,7 +171,8 @@ pub(crate) fn run_again(
     };
     let plan = ordered.as_ref().unwrap_or(prepared.plan());
     let Some(scans) = scan::resident(plan, tables)? else { return Ok(None) };
-    run::Runner { device: engine.device.clone(), scans }.table(plan).map(Some)
+    let replays = ordered.is_none().then(|| prepared.replays().clone());
+    run::Runner { device: engine.device.clone(), scans, replays }.table(plan).map(Some)
 }
 
 fn joins(plan: &LogicalPlan) -> bool {

@@ -29,7 +29,7 @@ pub(crate) fn take(table: &Table, numbers: &Column) -> Result<Table> {
     let index = index_of(device, numbers)?;
     let schema = if index.gaps { nullable(&table.schema) } else { table.schema.clone() };
     let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
-    let runner = Runner { device: device.clone(), scans: Scans::default() };
+    let runner = Runner { device: device.clone(), scans: Scans::default(), replays: None };
     let relation = Relation::dense(table.rows as u64, table.columns.clone());
     let relation = runner.through(relation, rows, index)?;
     let (_, columns) = runner.dense("take", relation, &anonymous(&types)?)?;

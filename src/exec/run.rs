@@ -16,6 +16,7 @@ use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Repr, Stats, Tabl
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
+use crate::plan::Replays;
 
 /// Rows from which on columns are brought two by two, and bytes of a column that the second-level cache does not hold.
 const PAIRED_ROWS: u64 = 1 << 22;
@@ -25,6 +26,8 @@ const CACHED_BYTES: usize = 64 << 20;
 pub(crate) struct Runner {
     pub(crate) device: Device,
     pub(crate) scans: Scans,
+    /// What the plan that runs made before, where it is kept.
+    pub(crate) replays: Option<Arc<Replays>>,
 }
 
 impl Runner {

@@ -9,6 +9,7 @@ mod estimate;
 mod join_order;
 mod node;
 mod prepared;
+mod replays;
 mod subquery;
 mod support;
 mod window;
@@ -20,5 +21,6 @@ pub(crate) use node::{DeviceNode, Planner};
 pub(crate) use prepared::{
     Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift, reads_seats, seat_of,
 };
+pub(crate) use replays::Replays;
 pub(crate) use subquery::with_one_row;
 pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind, device_window};

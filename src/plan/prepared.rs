@@ -19,6 +19,7 @@ use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableSource, Volatility};
 
 use super::cut::cut;
+use super::replays::Replays;
 use crate::error::Result;
 use crate::io::{DeviceTable, SourceTable};
 
@@ -216,18 +217,24 @@ pub(crate) struct Prepared {
     /// The device runs all of it, or did so far.
     whole: AtomicBool,
     shallow: bool,
+    replays: Arc<Replays>,
 }
 
 impl Prepared {
     pub(crate) fn new(plan: LogicalPlan) -> Result<Prepared> {
         let whole = cut(&plan)?.left.is_empty();
         let shallow = depth(&plan, SHALLOW + 1) <= SHALLOW;
-        Ok(Prepared { plan, whole: whole.into(), shallow })
+        Ok(Prepared { plan, whole: whole.into(), shallow, replays: Arc::default() })
     }
 
     /// The plan, over seats.
     pub(crate) fn plan(&self) -> &LogicalPlan {
         &self.plan
+    }
+
+    /// What its operators made, to be made again.
+    pub(crate) fn replays(&self) -> &Arc<Replays> {
+        &self.replays
     }
 
     /// Whether the device runs the plan from end to end, and any thread's stack holds it.
