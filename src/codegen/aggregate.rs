@@ -128,10 +128,11 @@ const MOST_ITEMS: u32 = 16;
 /// Most blocks of a multiprocessor that sum up in registers: of 100M floats 8 took 0.182 ms, 4 0.190, 16 0.186, 32 0.183; of 10M with
 /// nulls 0.034, 0.033, 0.038, 0.042.
 const BLOCKS: u64 = 8;
-/// Blocks of a multiprocessor where columns are loaded late, and words of accumulators up to which their registers suffice. The
-/// kernel of TPC-H's query 6 over 60M rows (H200, ms): 0.387 with the 5 blocks that 48 registers leave room for, 0.338 with 6,
+/// Blocks of a multiprocessor where columns are loaded late, rows of a thread, and words of accumulators, for which registers suffice then.
+/// The kernel of TPC-H's query 6 over 60M rows (H200, ms): 0.387 with the 5 blocks that 48 registers leave room for, 0.338 with 6,
 /// 0.274 with 8.
 const LATE_BLOCKS: u32 = 8;
+const LATE_ITEMS: u32 = 4;
 const LATE_WORDS: usize = 4;
 /// Slots of a hash table in shared memory for each group.
 const ROOM: u64 = 4;
@@ -423,9 +424,9 @@ fn attempt(
             first_rows = Some(buffer);
         }
     }
+    let words: usize = shape.feeds.iter().map(|feed| feed.accumulator.words()).sum();
     let partials = match sink {
         Sink::Registers => {
-            let words: usize = shape.feeds.iter().map(|f| f.accumulator.words()).sum();
             let buffer = Arc::new(device.alloc(OPERATOR, words.max(1) * most_blocks(device) as usize * 8)?);
             Some((generator.params.pointer("u64", &buffer, 0), buffer))
         }
@@ -444,7 +445,10 @@ fn attempt(
     // accumulators take more registers than so many threads have.
     let cell_threads = if shape.feeds.len() <= MOST_FEEDS { LARGE_BLOCK } else { LARGE_BLOCK / 2 };
     let effort = Effort::of(&statements);
+    let wide = |text: &str| text.contains("i128") || text.contains("view");
+    let late = prepared.late && words <= LATE_WORDS && !wide(&statements) && !wide(&prologue);
     let items = match sink {
+        Sink::Registers if late => items_in_time(LATE_ITEMS, effort),
         Sink::Cells { .. } | Sink::HashCells { .. } => items_for(prepared.eager_bytes, effort).min(4),
         // Next to nothing is done for a row: what counts is how much is on its way.
         Sink::Registers if prepared.eager_bytes <= 8 => items_in_time(MOST_ITEMS, effort),
@@ -479,9 +483,7 @@ fn attempt(
                     let (name, partials) = partials.as_ref().expect("made for this sink");
                     let text = registers::body(&kernel, name, rows_per_thread(rows, device));
                     let tiles = rows.div_ceil(u64::from(items * THREADS));
-                    let words: usize = shape.feeds.iter().map(|feed| feed.accumulator.words()).sum();
-                    let blocks = if prepared.late && words <= LATE_WORDS { LATE_BLOCKS } else { 1 };
-                    let bounds = Bounds { threads: THREADS, blocks };
+                    let bounds = Bounds { threads: THREADS, blocks: if late { LATE_BLOCKS } else { 1 } };
                     let made = Made {
                         kernel: Generated::with_bounds(device, "reduce", &prepared, &text, bounds)?,
                         tiles,

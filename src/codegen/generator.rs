@@ -49,6 +49,8 @@ pub(crate) struct Generator<'a> {
     /// Columns to be loaded for all of a thread's rows at once, before the first stage.
     eager: Vec<EagerLoad>,
     eager_open: bool,
+    /// Conditions leave few rows.
+    few: bool,
     /// See [`Prepared::late`].
     late: bool,
     /// What was loaded for the first stages is not there for the later pass.
@@ -109,7 +111,7 @@ pub(crate) struct Prepared {
     pub(crate) rows: u64,
     /// Bytes of registers that one row's eager loads take.
     pub(crate) eager_bytes: usize,
-    /// Other columns are loaded where they are asked for, of few rows: what hides the wait is other warps.
+    /// Columns of the source are loaded where they are asked for, of few rows: what hides the wait is other warps.
     pub(crate) late: bool,
     /// Buffers that string views in outputs may point into.
     pub(crate) characters: Vec<Arc<Buffer>>,
@@ -129,6 +131,7 @@ impl<'a> Generator<'a> {
             levels: vec![],
             eager: vec![],
             eager_open: false,
+            few: false,
             late: false,
             another_kernel: false,
             carried: vec![],
@@ -164,7 +167,7 @@ impl<'a> Generator<'a> {
                             out.line(format_args!("if (!({})) break;", keep.truth()));
                             if self.leaves_few(conjunct, &mut share) {
                                 self.close_eager();
-                                self.late = true;
+                                self.few = true;
                             }
                         }
                     }
@@ -316,6 +319,7 @@ impl<'a> Generator<'a> {
     ) -> Value {
         let (index, column) = &relation.columns[at];
         let eager = of_source && self.eager_open;
+        self.late |= of_source && self.few;
         let mut present = present;
         let row = match &relation.indices[*index] {
             None => row.to_string(),
