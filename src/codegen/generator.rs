@@ -165,7 +165,8 @@ impl<'a> Generator<'a> {
                         for conjunct in split_conjunction(predicate) {
                             let keep = self.expr(conjunct, out)?;
                             out.line(format_args!("if (!({})) break;", keep.truth()));
-                            if self.leaves_few(conjunct, &mut share) {
+                            self.weigh(conjunct, &mut share);
+                            if share.rows() <= FEW {
                                 self.close_eager();
                                 self.few = true;
                             }
@@ -186,18 +187,17 @@ impl<'a> Generator<'a> {
         Ok(())
     }
 
-    /// Whether few of the source's rows are left by a filter's condition, with those before it.
-    fn leaves_few(&self, conjunct: &Expr, share: &mut Share) -> bool {
+    /// Adds a filter's condition on the source's own columns to those before it, as long as columns are loaded ahead.
+    fn weigh(&self, conjunct: &Expr, share: &mut Share) {
         let (Source::Relation(relation), [source], true) = (&self.flow.source, self.levels.as_slice(), self.eager_open)
         else {
-            return false;
+            return;
         };
         let facts = |name: &Name| {
             let at = source.schema.maybe_index_of_column(name)?;
             Some(Facts::of(&relation.columns[at].1))
         };
         share.add(conjunct, &facts);
-        share.rows() <= FEW
     }
 
     /// The schema of the values that can be asked for now.

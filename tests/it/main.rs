@@ -30,6 +30,7 @@ mod plans;
 mod project;
 mod random;
 mod regroup;
+mod replays;
 mod rows;
 mod runs;
 mod semi;

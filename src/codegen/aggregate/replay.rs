@@ -27,7 +27,7 @@ use crate::error::Result;
 pub(crate) struct Replay {
     columns: Vec<Met>,
     rows: u64,
-    pub(super) made: Made,
+    made: Made,
     /// Where the addresses of the buffers stand that each run has anew: control words, partial sums, accumulators.
     places: Vec<Place>,
 }
