@@ -14,22 +14,23 @@
 //
 //   packed   | key >> drop | row: index_bits |    made by the first pass
 //
+// Of so many rows that too little of a key is left beside their numbers, packed words leave out a digit, the one by which they lie
+// sorted: a pass puts back the digit of the pass before, which a row's place tells, where it takes out its own.
+//
+//   implied  | digits but the lowest | rest of the key | row |    by the first pass
+//            | …  digit 0 in the place of digit 1      | row |    by the second
+//
 // Otherwise a value (an index, or a payload) travels beside the key. The passes may leave out low bits of the key:
-// sort_runs.cuh then orders the few rows that are equal in the others.
+// sort_runs.cuh then orders the few rows that are equal in the others. Where those are not so few, and have values, the last pass
+// puts in order what a warp of it meets.
 //
 // Bytes per row: the keys once for the histogram; then per pass keys and values read once and written once.
 #pragma once
 #include "compact.cuh"
+#include "sort_digit.cuh"
 #include "sort_key.cuh"
 
 namespace wf {
-
-constexpr u32 SORT_DIGITS = 256;  // values of a digit
-
-template <typename Key>
-WF_DEVICE u32 sort_digit(Key key, u32 shift) {
-    return u32(key >> shift) & (SORT_DIGITS - 1);
-}
 
 // ---- histogram: all digits in one read ----
 
@@ -110,19 +111,26 @@ WF_DEVICE void sort_offsets_body(const SortOffsets& p) {
 
 constexpr u32 SORT_LOOK = 4;   // words of earlier tiles that a thread reads at once
 constexpr u32 SORT_VOTED = 4;  // items of which one is ranked by votes
+// Bits of a row's place in its tile, which stands below the key until the first pass of a sort with an implied digit stores it.
+constexpr u32 SORT_PLACE_BITS = 13;
 
 struct SortNothing {};  // the value type of a sort that moves keys only
 
 struct SortPass {
     SortKey key;          // the keys; after the first pass `data` holds rows of Key, and the rest tells how to go back
     const void* values;   // rows of Value, or null: the rows' own numbers (or `order`'s)
-    const u32* order;     // first pass only: read key order[i] at position i; null: i
+    union {
+        const u32* order;    // first pass: read key order[i] at position i; null: i
+        const u32* implied;  // later ones, of words that leave a digit out: 256, where the rows of each value of it begin
+    };
     void* keys_out;       // rows of Key, or null: not wanted any more; of the last pass the column's values, or of packed
                           // words the rows' numbers, u32
     void* values_out;     // rows of Value
     u64 rows;
-    u64 shift;            // lowest bit of the digit in the key as it travels
-    u64 drop;             // first pass of a packed sort: low bits of the key that stay behind
+    u64 shift;            // lowest bit of the digit in the key as it travels; of a first pass whose digit will be implied, in
+                          // the key with a place below
+    u64 drop;             // first pass of a packed sort: low bits of the key that stay behind; last pass over keys of 8 bytes
+                          // with values: not 0: rows that are equal but for so many low bits are put in order, if they meet
     u64 index_bits;       // of a packed sort, else 0
     const u32* offsets;   // 256: where each digit's rows begin
     void* state;          // tiles × 256 words, zero
@@ -188,15 +196,47 @@ WF_DEVICE u32 sort_peers_by_votes(u32 digit) {
     return peers;
 }
 
-template <typename Key, typename Value, typename Word, u32 THREADS, u32 ITEMS, bool FIRST, bool LAST, SortOrder ORDER>
+constexpr u32 SORT_SETTLED = 6;  // longest run that a warp puts in order
+
+// How many places further a lane's row belongs, of rows that stand side by side from `at - lane` on and are sorted from bit `shift`
+// upwards: rows behind it, of its run, that are less, without those before it that are greater. Zero for all where a run is too long;
+// runs end where the warp does.
+template <typename Key>
+WF_DEVICE u32 sort_settle(const Key* at, Key key, u32 shift, u32 lane) {
+    Key other = lane < 31 ? at[1] : ~key;
+    const u32 same = __ballot_sync(FULL_WARP, (key ^ other) >> shift == 0);
+    u32 late = __ballot_sync(FULL_WARP, key > other) & same;
+    u32 step = (late >> lane & 1) - (late << 1 >> lane & 1);
+    // Bit l: lanes l and l + apart are of one run.
+    u32 run = same & same >> 1;
+    for (u32 apart = 2; run != 0; ++apart) {
+        if (apart == SORT_SETTLED) return 0;
+        other = __shfl_down_sync(FULL_WARP, key, apart);
+        late = __ballot_sync(FULL_WARP, key > other) & run;
+        step += (late >> lane & 1) - (late << apart >> lane & 1);
+        run &= same >> apart;
+    }
+    return step;
+}
+
+// The digit that the words of a tile leave out.
+struct SortImplied {
+    u32 digit;  // of the first row
+    u32 same;   // 1: of all rows
+};
+
+template <typename Key, typename Value, typename Word, u32 THREADS, u32 ITEMS, bool FIRST, bool LAST, SortOrder ORDER, bool IMPLIED>
 __device__ void sort_pass_body(const SortPass& p) {
     constexpr u32 TILE = THREADS * ITEMS;
     constexpr u32 WARPS = THREADS / 32;
+    static_assert(!IMPLIED || (sizeof(Key) == 8 && !LAST && TILE <= 1u << SORT_PLACE_BITS), "a place fits its bits");
     static_assert(THREADS >= SORT_DIGITS && THREADS % 32 == 0, "one thread for each digit");
+    constexpr bool SETTLES = LAST && sizeof(Key) == 8 && SortHasValues<Value>::YES;
     using Shared = SortShared<Key, Value, THREADS, ITEMS>;
     using Flags = SortState<Word>;
     WF_DYNAMIC_SHARED(memory);
     Shared& shared = *reinterpret_cast<Shared*>(memory);
+    WF_SHARED(SortImplied, implied);
 
     const u64 tile = compact_ticket(p.ticket);
     const u64 first = tile * TILE;
@@ -226,8 +266,9 @@ __device__ void sort_pass_body(const SortPass& p) {
 #pragma unroll
             for (u32 i = 0; i < ITEMS; ++i) {
                 const u64 row = first + local + i * 32;
-                if (row >= p.rows) continue;
-                keys[i] = Key(keys[i] >> p.drop << p.index_bits | (p.order != nullptr ? u64(p.order[row]) : row));
+                if (rows != TILE && row >= p.rows) continue;
+                if constexpr (IMPLIED) keys[i] = Key(keys[i] >> p.drop << SORT_PLACE_BITS | (local + i * 32));
+                else keys[i] = Key(keys[i] >> p.drop << p.index_bits | (p.order != nullptr ? u64(p.order[row]) : row));
             }
         }
     } else {
@@ -320,7 +361,6 @@ __device__ void sort_pass_body(const SortPass& p) {
 
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) shared.keys[ranks[i]] = keys[i];
-
     // Look back: one thread for each digit.
     if (digit < SORT_DIGITS) {
         Word before = 0;
@@ -352,16 +392,41 @@ __device__ void sort_pass_body(const SortPass& p) {
         // May wrap below zero; the sum with a place in the tile does not.
         shared.base[digit] = p.offsets[digit] + u32(before) - begin;
     }
-    __syncthreads();  // keys are reordered, bases are there
+    // Meanwhile others find the digit that the tile's words leave out.
+    if constexpr (IMPLIED && !FIRST) {
+        static_assert(THREADS > SORT_DIGITS, "threads beside those that look back");
+        for (u32 at = threadIdx.x - SORT_DIGITS; at < SORT_DIGITS; at += THREADS - SORT_DIGITS) {
+            const u64 begin = p.implied[at];
+            const u64 end = at + 1 < SORT_DIGITS ? u64(p.implied[at + 1]) : p.rows;
+            if (begin <= first && first < end) implied = SortImplied{at, end >= first + rows ? 1u : 0u};
+        }
+    }
+    __syncthreads();  // keys are reordered, bases and the implied digit are there
 
     // Store: neighbours in the reordered tile are neighbours in the output wherever their digit is the same.
     u32 to[ITEMS];
     Key* keys_out = static_cast<Key*>(p.keys_out);
+    const Key others = ~(Key(SORT_DIGITS - 1) << shift), back = IMPLIED && !FIRST ? Key(implied.digit) << shift : Key(0);
+    if constexpr (IMPLIED && !FIRST) {
+        if (implied.same == 0) {
+            // One of few tiles whose words leave out different digits: from where they stood.
+            for (u32 i = 0; i < ITEMS; ++i) {
+                if (local + i * 32 >= rows) continue;
+                const Key key = shared.keys[ranks[i]];
+                const Key of_place = Key(sort_digit_at(p.implied, u32(first) + local + i * 32)) << shift;
+                keys_out[shared.base[sort_digit(key, shift)] + ranks[i]] = (key & others) | of_place;
+            }
+            return;
+        }
+    }
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {
         const u32 at = threadIdx.x + i * THREADS;
         const Key key = shared.keys[at];
         to[i] = shared.base[sort_digit(key, shift)] + at;
+        if constexpr (SETTLES) {
+            if (p.drop != 0) to[i] += sort_settle(shared.keys + at, key, u32(p.drop), lane);
+        }
         if (at < rows) {
             if constexpr (LAST) {
                 if (p.index_bits != 0) {
@@ -371,6 +436,13 @@ __device__ void sort_pass_body(const SortPass& p) {
                     if (sizeof(Key) == 4 || sort_key_is_half(p.key)) static_cast<u32*>(p.keys_out)[to[i]] = u32(raw);
                     else static_cast<u64*>(p.keys_out)[to[i]] = raw;
                 }
+            } else if constexpr (IMPLIED && FIRST) {
+                const u32 low = shift - SORT_PLACE_BITS;
+                const Key below = key >> SORT_PLACE_BITS & ((Key(1) << low) - 1);
+                const u64 row = first + (u32(key) & ((1u << SORT_PLACE_BITS) - 1));
+                keys_out[to[i]] = Key((key >> shift >> 8 << low | below) << p.index_bits | row);
+            } else if constexpr (IMPLIED) {
+                keys_out[to[i]] = (key & others) | back;
             } else {
                 keys_out[to[i]] = key;
             }
@@ -424,7 +496,7 @@ WF_DEVICE void sort_identity_body(const SortIdentity& p) {
     }
 
 // One pass for a key, a value and a look-back word; THREADS and ITEMS are known to the host.
-#define WF_SORT_PASS(NAME, KEY, VALUE, WORD, THREADS, ITEMS, FIRST, LAST, ORDER)    \
-    WF_KERNEL_BOUNDS(THREADS, 2, NAME, wf::SortPass) {                              \
-        wf::sort_pass_body<KEY, VALUE, WORD, THREADS, ITEMS, FIRST, LAST, wf::ORDER>(p); \
+#define WF_SORT_PASS(NAME, KEY, VALUE, WORD, THREADS, ITEMS, FIRST, LAST, ORDER, IMPLIED)     \
+    WF_KERNEL_BOUNDS(THREADS, 2, NAME, wf::SortPass) {                                        \
+        wf::sort_pass_body<KEY, VALUE, WORD, THREADS, ITEMS, FIRST, LAST, wf::ORDER, IMPLIED>(p); \
     }

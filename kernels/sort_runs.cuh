@@ -17,9 +17,10 @@
 //
 // Keys alone are mended where they lie: each is read once, and few are written. Packed words are read once and leave as
 // row numbers. Tiles next to one another may read what this one writes, though only its high bits matter to them, which
-// are the same wherever a run's rows are put.
+// are the same wherever a run's rows are put. Packed words may leave out their highest digit, which a row's place tells (sort.cuh).
 #pragma once
 #include "compact.cuh"
+#include "sort_digit.cuh"
 #include "sort_key.cuh"
 
 namespace wf {
@@ -40,6 +41,7 @@ struct SortRuns {
     void* out;               // rows: of packed words their row numbers, u32; else the memory of `key`, mended in place
     void* values;            // rows of Value beside the keys, mended in place; or null
     u64* failed;             // set to 1 where a run was too long; zero before
+    const u32* implied;      // 256: where the rows of each highest digit begin, if packed words leave it out
 };
 
 struct SortNoValue {};
@@ -113,13 +115,14 @@ struct SortRunsTile {
 };
 
 // THREADS is blockDim.x, at least SORT_RUNS_MARGIN.
-template <typename Value, bool PACKED, u32 THREADS>
+template <typename Value, bool PACKED, bool IMPLIED, u32 THREADS>
 WF_DEVICE void sort_runs_body(const SortRuns& p) {
     constexpr u32 CHUNK = SORT_RUNS_CHUNK;
     constexpr u32 TILE = THREADS * CHUNK;
     constexpr u32 HELD = TILE + SORT_RUNS_MARGIN;
     constexpr u32 CHUNKS = HELD / CHUNK;
     static_assert(THREADS >= SORT_RUNS_MARGIN && CHUNK == 8 && CHUNKS % 4 == 0, "a bit a place, a byte a chunk");
+    static_assert(PACKED || !IMPLIED, "keys alone are whole");
     WF_SHARED_ARRAY(u64, words, HELD + CHUNKS);
     WF_SHARED_ARRAY(u32, same_words, CHUNKS / 4);
     WF_SHARED_ARRAY(u32, late_words, CHUNKS / 4);
@@ -140,6 +143,18 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     const u32 behind = TILE + threadIdx.x;  // a place of the margin
     const SortKey travelling{p.packed, SORT_WORD, 0, 0};
     const SortKey& held = PACKED ? travelling : p.key;
+    // Whether rows of different implied digits are held, or stand on both sides of the first row.
+    bool parted = false;
+    if constexpr (IMPLIED) {
+        for (u32 digit = threadIdx.x; digit < SORT_DIGITS; digit += THREADS) {
+            const u64 begin = p.implied[digit];
+            parted = parted || (begin >= first && begin < first + high);
+        }
+    }
+    // The first place behind the rows of a place's implied digit.
+    const auto end_from = [&](u32 h) {
+        return IMPLIED && parted ? sort_digit_end(p.implied, u32(first) + h, p.rows) - first : u64(HELD);
+    };
     u64 before = 0;
     if (threadIdx.x == 0) {
         pairs = longer = ties = 0;
@@ -152,11 +167,15 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 #pragma unroll
     for (u32 i = 0; i < CHUNK; ++i) tile.word(threadIdx.x + i * THREADS) = read[i];
     if (threadIdx.x < SORT_RUNS_MARGIN) tile.word(behind) = margin;
-    __syncthreads();  // the words are held
+    if constexpr (IMPLIED) parted = __syncthreads_or(parted) != 0;  // and the words are held
+    else __syncthreads();  // the words are held
 
     const u64 sorted = ~u64(0) << u32(p.shift);
     const u64 travelled = ~u64(0) << u32(p.index_bits);
-    if (threadIdx.x == 0) carried = first > 0 && ((before ^ words[0]) & sorted) == 0 ? 1 : 0;
+    if (threadIdx.x == 0) {
+        carried = first > 0 && ((before ^ words[0]) & sorted) == 0 ? 1 : 0;
+        if (IMPLIED && parted && first > 0 && sort_digit_end(p.implied, u32(first) - 1, p.rows) == first) carried = 0;
+    }
     for (u32 c = threadIdx.x; c < CHUNKS; c += THREADS) {
         u32 of_one = 0, greater = 0, equal = 0;
         u64 x = words[c * (CHUNK + 1)];
@@ -170,6 +189,10 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
             x = y;
         }
         const u32 h = c * CHUNK;
+        if (IMPLIED && parted) {
+#pragma unroll 1
+            for (u32 i = 0; i < CHUNK; ++i) of_one &= ~(u32(end_from(h + i) == h + i + 1) << i);
+        }
         if (h + CHUNK >= high) of_one &= h + 1 < high ? (1u << (high - 1 - h)) - 1 : 0u;
         greater &= of_one;
         if constexpr (PACKED) {
@@ -219,7 +242,10 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     const u32 begins = mine & ~(mine << 1 | goes_on);
     const u32 alone = begins & ~(mine >> 1 | next << (CHUNK - 1));
     u32 left = alone & wrong;
-    if (left != 0) {
+    if constexpr (PACKED) {
+        // At once: nobody reads the words before all pairs are noted.
+        for (; left != 0; left &= left - 1) tile.swap(c * CHUNK + u32(trailing_zeros(left)));
+    } else if (left != 0) {
         u32 at = atomicAdd(&pairs, u32(__popc(left)));
         for (; left != 0; left &= left - 1) listed[at++] = c * CHUNK + u32(trailing_zeros(left));
     }
@@ -240,7 +266,9 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         else listed[LAST - atomicAdd(&longer, 1u)] = (c * CHUNK + i) | length << 16;
     }
     __syncthreads();  // the list is complete, and the words may change
-    for (u32 at = threadIdx.x; at < pairs; at += THREADS) tile.swap(listed[at]);
+    if constexpr (!PACKED) {
+        for (u32 at = threadIdx.x; at < pairs; at += THREADS) tile.swap(listed[at]);
+    }
     // By the last threads first, which have no pairs.
     for (u32 at = THREADS - 1 - threadIdx.x; at < longer; at += THREADS) {
         const u32 begin = listed[LAST - at] & 0xFFFFu, length = listed[LAST - at] >> 16;
@@ -250,11 +278,12 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 
     if constexpr (PACKED) {
         __syncthreads();  // the runs are in order
+        const u64 first_end = end_from(0), last_end = end_from(TILE - 1);
         // Rows of a run that began in an earlier tile are that tile's to write, as far as its margin reaches.
         const auto write = [&](u32 h, bool own) {
             const u64 word = tile.word(h);
-            const bool of_other = h < SORT_RUNS_MARGIN && carried != 0 && ((word ^ words[0]) & sorted) == 0;
-            const bool begun_here = !own && ((word ^ tile.word(TILE - 1)) & sorted) == 0;
+            const bool of_other = h < SORT_RUNS_MARGIN && carried != 0 && h < first_end && ((word ^ words[0]) & sorted) == 0;
+            const bool begun_here = !own && h < last_end && ((word ^ tile.word(TILE - 1)) & sorted) == 0;
             if ((own && !of_other) || begun_here) static_cast<u32*>(p.out)[first + h] = u32(tile.number(word));
         };
 #pragma unroll
@@ -268,5 +297,5 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 
 }  // namespace wf
 
-#define WF_SORT_RUNS(NAME, VALUE, PACKED, THREADS, BLOCKS) \
-    WF_KERNEL_BOUNDS(THREADS, BLOCKS, NAME, wf::SortRuns) { wf::sort_runs_body<VALUE, PACKED, THREADS>(p); }
+#define WF_SORT_RUNS(NAME, VALUE, PACKED, IMPLIED, THREADS, BLOCKS) \
+    WF_KERNEL_BOUNDS(THREADS, BLOCKS, NAME, wf::SortRuns) { wf::sort_runs_body<VALUE, PACKED, IMPLIED, THREADS>(p); }

@@ -22,6 +22,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("pipeline.cuh", include_str!("../../kernels/pipeline.cuh")),
     ("segment.cuh", include_str!("../../kernels/segment.cuh")),
     ("sort.cuh", include_str!("../../kernels/sort.cuh")),
+    ("sort_digit.cuh", include_str!("../../kernels/sort_digit.cuh")),
     ("sort_key.cuh", include_str!("../../kernels/sort_key.cuh")),
     ("sort_runs.cuh", include_str!("../../kernels/sort_runs.cuh")),
     ("sort_sample.cuh", include_str!("../../kernels/sort_sample.cuh")),

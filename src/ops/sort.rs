@@ -12,7 +12,7 @@ mod key;
 mod pass;
 mod prefix;
 
-use self::pass::{Counts, Digits, Ends, Pass, PassRun, Sorter};
+use self::pass::{Counts, Digits, Ends, PLACE_BITS, Pass, PassRun, Sorter};
 use self::prefix::{Sorted, Spread, mend};
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Slice, Source};
@@ -25,6 +25,10 @@ const OPERATOR: &str = "sort";
 const SAMPLED_ROWS: u64 = 1 << 17;
 /// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
+/// With four bits, one of 16 rows that are equal in the sorted ones is equal in all that travel, and its whole key is read.
+const BEYOND_BITS: u32 = 4;
+/// Where one of 16 rows or more meets another that is equal in the sorted bits, the last pass puts what it can in order.
+const SETTLED_BITS: u32 = 4;
 /// Most rows in a sample, and rows of the whole for one of the sample.
 const SAMPLES: u64 = 1 << 16;
 const ROWS_A_SAMPLE: u64 = 32;
@@ -46,9 +50,12 @@ struct Tuning {
     guessed_rows: u64,
     /// Words of the look-back have 64 bits.
     wide: bool,
+    /// Bits of a key that are to travel beyond the sorted ones; where there is room for fewer, words leave out a digit.
+    beyond: u32,
 }
 
-const TUNED: Tuning = Tuning { sampled_rows: SAMPLED_ROWS, guessed_rows: GUESSED_ROWS, wide: false };
+const TUNED: Tuning =
+    Tuning { sampled_rows: SAMPLED_ROWS, guessed_rows: GUESSED_ROWS, wide: false, beyond: BEYOND_BITS };
 
 /// The rows' numbers in the order of their keys, `u32 × rows`; equal keys stay in the order of their rows.
 ///
@@ -151,23 +158,33 @@ fn argsort_prefix(
 ) -> Result<Option<Buffer>> {
     let key = SortKey { base: spread.base, bits: spread.bits, ..*key };
     let index_bits = index_bits(rows);
-    let Some(sorted) = spread.prefix.filter(|sorted| sorted + index_bits <= 64) else { return Ok(None) };
+    // What travels of a key.
+    let room = 64 - index_bits;
+    let implied = key.bits > room && spread.prefix.is_some_and(|sorted| sorted + tuning.beyond > room);
+    let travels = if implied { (room + 8).min(64 - PLACE_BITS) } else { room }.min(key.bits);
+    let Some(sorted) = spread.prefix.filter(|sorted| *sorted <= travels) else { return Ok(None) };
     let digits = Digits::count(device, &key, rows, key.bits - sorted, sorted, spread.counts())?;
     if !fits(&digits, key.bits) || digits.live.is_empty() {
         return Ok(None);
     }
-    // What travels of a key, and where the sorted bits begin in it.
-    let travels = key.bits.min(64 - index_bits);
+    // Where the sorted bits begin in a word.
     let shift = index_bits + travels - sorted;
     let mut sorter = Sorter::new(device, Pass::U64, rows, tuning.wide, digits.live.len())?;
     let mut from: Option<Buffer> = None;
     let mut spare: Option<Buffer> = None;
+    let mut before = None;
     for &digit in &digits.live {
         let to = spare.take().map_or_else(|| device.alloc(OPERATOR, rows as usize * 8), Ok)?;
+        let first = from.is_none();
         let run = PassRun {
-            ends: Ends { first: from.is_none(), last: false, loose: false },
+            ends: Ends { first, last: false, loose: false, implied },
             digit,
-            shift: shift + digit * 8,
+            implied: before,
+            shift: match (implied, first) {
+                (false, _) => shift + digit * 8,
+                (true, true) => PLACE_BITS + travels - sorted + digit * 8,
+                (true, false) => shift + digit * 8 - 8,
+            },
             drop: key.bits - travels,
             index_bits,
             keys: from.as_ref().map_or(key.data, |words| words.slice(0)),
@@ -178,11 +195,13 @@ fn argsort_prefix(
         };
         sorter.run(&key, &digits, run)?;
         spare = from.replace(to);
+        before = Some(digit).filter(|_| implied);
     }
     let (Some(words), numbers) = (from, spare) else { return Ok(None) };
     let numbers = numbers.map_or_else(|| device.alloc(OPERATOR, rows as usize * 4), Ok)?;
     let whole = travels == key.bits && more.is_empty();
-    let packed = Sorted::Packed { words: &words, index_bits, whole, more, numbers: &numbers };
+    let implied = before.map(|digit| digits.offsets(digit));
+    let packed = Sorted::Packed { words: &words, index_bits, whole, more, implied, numbers: &numbers };
     Ok(mend(device, &key, shift, rows, packed, spread.longest())?.then_some(numbers))
 }
 
@@ -217,8 +236,9 @@ fn argsort_word(
         };
         let last = at == last;
         let run = PassRun {
-            ends: Ends { first: from.is_none(), last, loose: false },
+            ends: Ends { first: from.is_none(), last, loose: false, implied: false },
             digit,
+            implied: None,
             shift: if packed { index_bits } else { 0 } + digit * 8,
             drop: 0,
             index_bits: if packed { index_bits } else { 0 },
@@ -321,15 +341,13 @@ fn passes(
     let mut sorter = Sorter::new(device, pass, rows, tuning.wide, digits.live.len())?;
     for (at, &digit) in digits.live.iter().enumerate() {
         let to = spare.take().map_or_else(|| Pair::new(device, pass, rows), Ok)?;
+        let last = at + 1 == digits.live.len();
         let run = PassRun {
-            ends: Ends {
-                first: from.is_none(),
-                last: at + 1 == digits.live.len(),
-                loose: from.is_none() && payload.is_none(),
-            },
+            ends: Ends { first: from.is_none(), last, loose: from.is_none() && payload.is_none(), implied: false },
             digit,
+            implied: None,
             shift: shift + digit * 8,
-            drop: 0,
+            drop: if last && index_bits(rows) + SETTLED_BITS > key.bits - shift { shift } else { 0 },
             index_bits: 0,
             keys: from.as_ref().and_then(|pair| pair.keys.as_ref()).map_or(key.data, |keys| keys.slice(0)),
             values: match &from {

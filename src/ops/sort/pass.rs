@@ -17,6 +17,8 @@ const COPIED_BYTES: usize = 128 << 10;
 const RESERVED: usize = 1024;
 /// Rows above which the words of the look-back have 64 bits instead of 32.
 const WIDE_ROWS: u64 = 1 << 30;
+/// `SORT_PLACE_BITS` of the kernels.
+pub(super) const PLACE_BITS: u32 = 13;
 
 /// The shape of one pass kernel: what travels, and its tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub(super) struct Ends {
     pub(super) last: bool,
     /// The first pass need not keep the order of rows with the same digit.
     pub(super) loose: bool,
+    /// Packed words leave out the digit that they were sorted by last.
+    pub(super) implied: bool,
 }
 
 impl Pass {
@@ -59,7 +63,8 @@ impl Pass {
         let flag = |set: bool, name: &'static str| if set { name } else { "" };
         let (wide, loose) = (flag(wide, "_wide"), flag(ends.loose, "_loose"));
         let (first, last) = (flag(ends.first, "_first"), flag(ends.last, "_last"));
-        format!("sort_pass{wide}_{key}{value}{loose}{first}{last}")
+        let implied = flag(ends.implied, "_implied");
+        format!("sort_pass{wide}_{key}{value}{loose}{first}{last}{implied}")
     }
 
     /// Key and value in the kernels' spelling.
@@ -90,9 +95,12 @@ impl Pass {
     /// registers. Larger tiles pay the look-back less often. Milliseconds a pass of 100M rows, H200, chosen in brackets:
     ///
     /// ```text
-    ///   u64        384×18 .607  512×14 .611  512×16 .628  384×20 [.588]  384×22 .608 (spills)
+    ///   u64        384×18 .594  384×19 .588  384×20 [.577]  384×21 .587  512×14 .603  512×15 .590
     ///   u32        384×28 [.448]  512×22 .443 (the first spills)  384×30 .454 (spills)
-    ///   u64 + u64  384×14 1.090  512×11 [1.077]  384×15 1.079  512×10 1.100
+    ///   u64 + u64  384×14 1.071  384×15 1.059  448×12 1.078  512×10 1.084  512×11 1.062  512×12 [1.046]  512×13 1.044 (spills)
+    ///
+    /// and with look-back words that were not aligned, which cost 2 to 5% more,
+    ///
     ///   u64 + u32  512×13 [.871]       u32 + u32  512×16 [.689]       u32 + u64  512×11 [.921]
     ///   loose u64  384×15 .593  384×16 [.579]  512×12 .584       loose u32  384×24 .400  384×28 [.374]  512×18 .400
     /// ```
@@ -105,7 +113,7 @@ impl Pass {
             Pass::U32U32 => (512, 16),
             Pass::U32U64 => (512, 11),
             Pass::U64U32 => (512, 13),
-            Pass::U64U64 => (512, 11),
+            Pass::U64U64 => (512, 12),
         }
     }
 
@@ -122,10 +130,10 @@ impl Pass {
         let value = value.map_or("wf::SortNothing".into(), |value| format!("wf::{value}"));
         let (threads, items) = self.tile(ends);
         let word = if wide { "wf::u64" } else { "wf::u32" };
-        let Ends { first, last, loose } = ends;
+        let Ends { first, last, loose, implied } = ends;
         let order = if loose { "SORT_LOOSE" } else { "SORT_STABLE" };
-        let stamp =
-            format!("WF_SORT_PASS({name}, wf::{key}, {value}, {word}, {threads}, {items}, {first}, {last}, {order})");
+        let shape = format!("wf::{key}, {value}, {word}, {threads}, {items}");
+        let stamp = format!("WF_SORT_PASS({name}, {shape}, {first}, {last}, {order}, {implied})");
         Source::new(name, format!("#include \"sort.cuh\"\n{stamp}\n"))
     }
 }
@@ -152,9 +160,14 @@ pub(super) fn sources() -> Vec<Source> {
                 if loose && !(first && pass.value_width() == 0) {
                     continue;
                 }
-                sources.extend([false, true].map(|wide| pass.source(wide, Ends { first, last, loose })));
+                let ends = Ends { first, last, loose, implied: false };
+                sources.extend([false, true].map(|wide| pass.source(wide, ends)));
             }
         }
+    }
+    for first in [false, true] {
+        let ends = Ends { first, last: false, loose: false, implied: true };
+        sources.extend([false, true].map(|wide| Pass::U64.source(wide, ends)));
     }
     for (width, digits, copies) in [(4, 4, 1), (4, 4, 32), (8, 1, 32), (8, 4, 32), (8, 8, 1), (8, 8, 16)] {
         sources.push(histogram_source(width, digits, copies));
@@ -222,6 +235,11 @@ impl Digits {
         let live = counts.chunks_exact(DIGITS).zip(0..).filter(|(digit, _)| !digit.contains(&rows)).map(|(_, at)| at);
         Ok(Digits { offsets, live: live.collect(), greatest })
     }
+
+    /// Where the rows of each value of a counted digit begin, `u32 × 256`.
+    pub(super) fn offsets(&self, digit: u32) -> Slice<'_> {
+        self.offsets.slice(digit as usize * DIGITS * 4)
+    }
 }
 
 /// Everything of a pass but its scratch memory.
@@ -229,7 +247,11 @@ pub(super) struct PassRun<'a> {
     pub(super) ends: Ends,
     /// Which of the counted digits this is.
     pub(super) digit: u32,
+    /// Which one the words that it reads leave out.
+    pub(super) implied: Option<u32>,
     pub(super) shift: u32,
+    /// Of the first pass over packed words: low bits that do not travel. Of the last one over keys of 8 bytes with values: rows that are equal
+    /// but for so many low bits are put in order where a warp meets them; 0: none.
     pub(super) drop: u32,
     pub(super) index_bits: u32,
     /// What this pass reads: the key's own data in the first pass, then what travels.
@@ -246,14 +268,16 @@ pub(super) struct Sorter<'a> {
     pass: Pass,
     rows: u64,
     wide: bool,
-    /// For each pass the ticket in the first 16 bytes, then 256 words for each tile; zero.
+    /// For each pass the ticket in the first line, then 256 words for each tile; zero.
     state: Buffer,
     /// Bytes of one pass, and where the next one's begin.
     stride: usize,
     next: usize,
 }
 
-const TICKET_BYTES: usize = 16;
+/// A line of the caches: a warp that looks back reads 32 words, of one line or of two. With 16 bytes, passes over 100M pairs of u64
+/// took 1.105 ms instead of 1.06.
+const TICKET_BYTES: usize = 128;
 
 impl<'a> Sorter<'a> {
     /// For so many passes.
@@ -261,7 +285,7 @@ impl<'a> Sorter<'a> {
         let wide = wide || rows >= WIDE_ROWS;
         let word = if wide { 8 } else { 4 };
         let least = [false, true].map(|loose| {
-            let (threads, items) = pass.tile(Ends { first: loose, last: false, loose });
+            let (threads, items) = pass.tile(Ends { first: loose, last: false, loose, implied: false });
             u64::from(threads * items)
         });
         let tiles = tiles(rows, least[0].min(least[1])) as usize;
@@ -284,6 +308,7 @@ impl<'a> Sorter<'a> {
         for (buffer, width) in [(run.order, 4), (run.keys_out, key_width), (run.values_out, self.pass.value_width())] {
             assert!(buffer.is_none_or(|b| b.len() >= rows * width), "{rows} rows of {width} bytes");
         }
+        assert_eq!(run.implied.is_some(), run.ends.implied && !run.ends.first, "words that leave out a digit");
         let or_null = |buffer: Option<&Buffer>| buffer.map_or(null, Argument::from);
         let [data, kind, flip, base] = key.arguments_of(run.keys);
         let arguments: [Argument; 15] = [
@@ -292,14 +317,14 @@ impl<'a> Sorter<'a> {
             flip,
             base,
             run.values.map_or(null, Argument::from),
-            or_null(run.order),
+            run.implied.map_or(or_null(run.order), |digit| digits.offsets(digit).into()),
             or_null(run.keys_out),
             or_null(run.values_out),
             self.rows.into(),
             u64::from(run.shift).into(),
             u64::from(run.drop).into(),
             u64::from(run.index_bits).into(),
-            digits.offsets.slice(run.digit as usize * DIGITS * 4).into(),
+            digits.offsets(run.digit).into(),
             self.state.slice(state + TICKET_BYTES).into(),
             self.state.slice(state).into(),
         ];
@@ -307,7 +332,8 @@ impl<'a> Sorter<'a> {
         let grid = Grid { shared: self.pass.shared(run.ends), ..grid(blocks, threads) };
         // SAFETY: SortPass, in order: what is written has the widths checked above or is null where the kernel allows it
         // (values: numbers the rows; keys_out: not wanted); what is read was written by the pass before, or is the
-        // caller's; offsets: 256 u32 of this digit; state: tiles × 256 words and the ticket, zero, of no other pass.
+        // caller's; offsets: 256 u32 of this digit; state: tiles × 256 words and the ticket, zero, of no other pass;
+        // implied: 256 u32 of the digit that the words read leave out, or null where they leave out none.
         unsafe { self.device.launch(&kernel, grid, &arguments) }
     }
 }

@@ -32,8 +32,8 @@ const MOST_EQUAL: f64 = 16.0;
 
 pub(super) fn sources() -> Vec<Source> {
     let mut sources = vec![Source::new("sort_sample", "#include \"sort_sample.cuh\"\nWF_SORT_SAMPLE_ENTRIES\n")];
-    sources.extend([None, Some(4), Some(8)].map(|value| runs_source(value, false)));
-    sources.push(runs_source(None, true));
+    sources.extend([None, Some(4), Some(8)].map(|value| runs_source(value, false, false)));
+    sources.extend([false, true].map(|implied| runs_source(None, true, implied)));
     sources
 }
 
@@ -52,15 +52,20 @@ fn runs_shape(packed: bool) -> (u32, u32) {
     if packed { (128, 12) } else { (128, 10) }
 }
 
-fn runs_source(value: Option<usize>, packed: bool) -> Source {
+fn runs_source(value: Option<usize>, packed: bool, implied: bool) -> Source {
     let (threads, blocks) = runs_shape(packed);
     let (value, suffix) = match value {
         None => ("wf::SortNoValue", ""),
         Some(4) => ("wf::u32", "_u32"),
         Some(_) => ("wf::u64", "_u64"),
     };
-    let name = if packed { "sort_runs_packed".to_string() } else { format!("sort_runs{suffix}") };
-    let text = format!("#include \"sort_runs.cuh\"\nWF_SORT_RUNS({name}, {value}, {packed}, {threads}, {blocks})\n");
+    let name = match (packed, implied) {
+        (false, _) => format!("sort_runs{suffix}"),
+        (true, false) => "sort_runs_packed".to_string(),
+        (true, true) => "sort_runs_packed_implied".to_string(),
+    };
+    let shape = format!("{value}, {packed}, {implied}, {threads}, {blocks}");
+    let text = format!("#include \"sort_runs.cuh\"\nWF_SORT_RUNS({name}, {shape})\n");
     Source::new(name, text)
 }
 
@@ -168,8 +173,16 @@ impl Spread {
 pub(super) enum Sorted<'a> {
     /// Keys as the column has them, with payloads of these many bytes beside them: mended in place.
     Values { keys: &'a Buffer, payload: Option<(&'a Buffer, usize)> },
-    /// Words of key and row number; row numbers are written.
-    Packed { words: &'a Buffer, index_bits: u32, whole: bool, more: &'a [SortWord<'a>], numbers: &'a Buffer },
+    /// Words of key and row number, which may leave out the highest digit that differs, whose values' rows begin at `implied`; row
+    /// numbers are written.
+    Packed {
+        words: &'a Buffer,
+        index_bits: u32,
+        whole: bool,
+        more: &'a [SortWord<'a>],
+        implied: Option<Slice<'a>>,
+        numbers: &'a Buffer,
+    },
 }
 
 /// Puts runs of keys that agree from bit `shift` upwards in order. Waits for the device; `false`: a run was too long, and
@@ -185,9 +198,9 @@ pub(super) fn mend(
     let failed = device.alloc_zeroed(OPERATOR, 8)?;
     let null = Argument::from(0u64);
     let pointers;
-    let (value, packed) = match &sorted {
-        Sorted::Values { payload, .. } => (payload.map(|(_, width)| width), false),
-        Sorted::Packed { .. } => (None, true),
+    let (value, packed, implied) = match &sorted {
+        Sorted::Values { payload, .. } => (payload.map(|(_, width)| width), false, None),
+        Sorted::Packed { implied, .. } => (None, true, *implied),
     };
     let (words, data, index_bits, whole, more, more_words, out, values) = match sorted {
         Sorted::Values { keys, payload } => {
@@ -195,14 +208,14 @@ pub(super) fn mend(
             let values = payload.map_or(null, |(values, _)| values.into());
             (null, data, 0, true, null, 0, Argument::from(data), values)
         }
-        Sorted::Packed { words, index_bits, whole, more, numbers } => {
+        Sorted::Packed { words, index_bits, whole, more, numbers, .. } => {
             let addresses: Vec<u8> = more.iter().flat_map(|word| word.keys.address().to_le_bytes()).collect();
             pointers = device.upload(OPERATOR, &addresses)?;
             (words.into(), key.data, index_bits, whole, (&pointers).into(), more.len(), numbers.into(), null)
         }
     };
     let [data, kind, flip, base] = key.arguments_of(data);
-    let arguments: [Argument; 15] = [
+    let arguments: [Argument; 16] = [
         words,
         data,
         kind,
@@ -218,14 +231,15 @@ pub(super) fn mend(
         out,
         values,
         (&failed).into(),
+        implied.map_or(null, Argument::from),
     ];
-    let source = runs_source(value, packed);
+    let source = runs_source(value, packed, implied.is_some());
     let kernel = device.kernel(&source, &source.name)?;
     let (threads, _) = runs_shape(packed);
     let grid: Grid = grid(tiles(rows, u64::from(threads * RUNS_CHUNK)), threads);
     // SAFETY: SortRuns, in order: packed words of `rows` rows, or null; the key, whose data holds rows of its kind; more:
     // pointers to words of `rows` rows; out: rows of the key's width, or of u32 for packed words; values: rows of the
-    // payload's width or null; failed: a zeroed word.
+    // payload's width or null; failed: a zeroed word; implied: 256 u32 or null.
     unsafe { device.launch(&kernel, grid, &arguments)? };
     Ok(failed.read_words(0, 1)?[0] == 0)
 }
@@ -320,7 +334,8 @@ mod tests {
         let [column, words] = [column, words].map(|words| upload(device, &words));
         let numbers = device.alloc("test", rows * 4).unwrap();
         let key = SortKey::new(column.slice(0), KeyKind::Word, false);
-        let packed = Sorted::Packed { words: &words, index_bits: 12, whole: false, more: &[], numbers: &numbers };
+        let packed =
+            Sorted::Packed { words: &words, index_bits: 12, whole: false, more: &[], implied: None, numbers: &numbers };
         let done = mend(device, &key, 16, rows as u64, packed, longest).unwrap();
         verdicts.push(done);
         assert!(!done || read::<u32>(&numbers, rows) == expected, "packed");

@@ -1,14 +1,17 @@
+use super::prefix::Basis;
 use super::*;
 use crate::ops::testing::*;
 
-/// By a guess, by a sample, by all bits.
-const WAYS: [Tuning; 3] = [
+/// By a guess, by a sample, by all bits; by a guess and by a sample, with words that leave out a digit.
+const WAYS: [Tuning; 5] = [
     Tuning { guessed_rows: u64::MAX, sampled_rows: u64::MAX, ..TUNED },
     Tuning { guessed_rows: 0, sampled_rows: 0, ..TUNED },
     Tuning { guessed_rows: 0, sampled_rows: u64::MAX, ..TUNED },
+    Tuning { guessed_rows: u64::MAX, sampled_rows: u64::MAX, beyond: 64, ..TUNED },
+    Tuning { guessed_rows: 0, sampled_rows: 0, beyond: 64, ..TUNED },
 ];
 
-const SIZES: [usize; 9] = [0, 1, 31, 32, 33, 5759, 5760, 5761, 12_000];
+const SIZES: [usize; 9] = [0, 1, 31, 32, 33, 7679, 7680, 7681, 12_000];
 
 fn expected_order<K: Ord>(key: impl Fn(u32) -> K, rows: usize) -> Vec<u32> {
     let mut order: Vec<u32> = (0..rows as u32).collect();
@@ -22,7 +25,7 @@ fn check(device: &Device, words: &[(Vec<u64>, u32)], rows: usize, wide: bool) {
         buffers.iter().zip(words).map(|(keys, &(_, bits))| SortWord { keys, bits }).collect();
     let (first, more) = sort_words.split_first().unwrap();
     let key = |row: u32| words.iter().map(|(keys, _)| keys[row as usize]).collect::<Vec<_>>();
-    for tuning in [WAYS[0], WAYS[2]] {
+    for tuning in [WAYS[0], WAYS[2], WAYS[3]] {
         let tuning = Tuning { wide, ..tuning };
         let found = argsort_tuned(device, &(*first).into(), more, rows as u64, tuning).unwrap();
         assert_eq!(read::<u32>(&found, rows), expected_order(key, rows), "{rows} rows, bits {:?}", words[0].1);
@@ -138,7 +141,7 @@ fn sort_values_counts_digits_of_many_rows_in_copies() {
 #[test]
 fn sort_pairs_carries_payloads_in_their_order() {
     for device in devices() {
-        for (rows, spread) in [(0, 500), (1, 500), (5376, 500), (12_000, 500), (12_000, u64::MAX)] {
+        for (rows, spread) in [(0, 500), (1, 500), (6144, 500), (12_000, 500), (12_000, u64::MAX)] {
             let keys: Vec<u64> = random(13, rows).map(|x| (x % spread) << 30).collect();
             let order = expected_order(|row| keys[row as usize], rows);
             let sorted: Vec<u64> = order.iter().map(|&row| keys[row as usize]).collect();
@@ -156,6 +159,41 @@ fn sort_pairs_carries_payloads_in_their_order() {
                 let (k, v) = sort_by_key(&device, &key, Some((payload.slice(0), 4)), rows as u64, tuning).unwrap();
                 assert_eq!(read::<u64>(&k, rows), sorted);
                 assert_eq!(read::<u32>(&v.unwrap(), rows), order);
+            }
+        }
+    }
+}
+
+/// Runs of all lengths that the last pass settles, and of lengths that it leaves; some of their rows are equal.
+#[test]
+fn sort_pairs_settles_runs_in_the_last_pass() {
+    for device in devices() {
+        let rows = 20_000;
+        // Of each 45 rows, runs of 1 to 9 rows that agree in the highest 16 bits.
+        let run = |row: u64| (row / 45) << 4 | (0..9).find(|run| row % 45 < (run + 1) * (run + 2) / 2).unwrap();
+        let mut keys: Vec<u64> = random(31, rows).zip(0..).map(|(x, row)| run(row) << 48 | x % 7).collect();
+        // Rows of a run stand apart.
+        for (at, x) in random(32, rows).enumerate() {
+            keys.swap(at, (x % rows as u64) as usize);
+        }
+        let order = expected_order(|row| keys[row as usize], rows);
+        let buffer = upload(&device, &keys);
+        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+        let spread = Spread { base: 0, bits: 64, prefix: Some(16), basis: Basis::Sample };
+        for width in [4, 8] {
+            let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
+            let payload = device.upload("test", &payload).unwrap();
+            let pass = Pass::of(8, width);
+            let given = Some((payload.slice(0), width));
+            let sorted = by_spread(&device, &key, pass, given, rows as u64, &spread, TUNED).unwrap();
+            let (found, values) = sorted.expect("runs that are mended");
+            assert!(read::<u64>(&found, rows).iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]));
+            let values = values.unwrap();
+            match width {
+                4 => assert!(read::<u32>(&values, rows) == order),
+                _ => {
+                    assert!(read::<u64>(&values, rows).iter().zip(&order).all(|(found, row)| *found == u64::from(*row)))
+                }
             }
         }
     }
@@ -198,6 +236,41 @@ fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
                 assert_eq!(read::<u32>(&found, rows), expected, "{name}, two words, {tuning:?}");
             }
         }
-        assert!(device.launches().contains_key("sort_runs_packed"));
+        for kernel in
+            ["sort_runs_packed", "sort_runs_packed_implied", "sort_pass_u64_first_implied", "sort_pass_u64_implied"]
+        {
+            assert!(device.launches().contains_key(kernel), "{kernel}");
+        }
+    }
+}
+
+/// Tiles of which all rows have the same implied digit, tiles of several, digits that no key has, and one that all keys share.
+#[test]
+fn argsort_puts_back_implied_digits() {
+    for device in devices() {
+        let rows = 40_000;
+        // Digits of 8 bits, from the highest: of two values, any, of 16, or the last two exchanged; then 8 bits that all keys share.
+        let keys = |seed, constant: u64| {
+            let of = move |x: u64| {
+                let (high, middle, low) = (x % 2 * 200 + 7, x >> 1 & 0xFF, (x >> 9 & 15) * 15);
+                let digits =
+                    if constant == 0 { high << 16 | middle << 8 | low } else { high << 16 | low << 8 | middle };
+                digits << 40 | constant << 32 | x >> 32
+            };
+            random(seed, rows).map(of).collect::<Vec<_>>()
+        };
+        for (seed, constant, basis) in [(1, 0, Basis::Guess), (2, 99, Basis::Sample), (3, 255, Basis::Guess)] {
+            let keys = keys(seed, constant);
+            let buffer = upload(&device, &keys);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            for sorted in [24, 32, 40] {
+                let spread = Spread { prefix: Some(sorted), basis, ..Spread::guessed(&key, rows as u64) };
+                let tuning = Tuning { beyond: 64, ..TUNED };
+                let found =
+                    argsort_prefix(&device, &key, &spread, &[], rows as u64, tuning).unwrap().expect("short runs");
+                let expected = expected_order(|row| keys[row as usize], rows);
+                assert!(read::<u32>(&found, rows) == expected, "seed {seed}, {sorted} bits");
+            }
+        }
     }
 }
