@@ -406,15 +406,14 @@ __device__ void sort_pass_body(const SortPass& p) {
     // Store: neighbours in the reordered tile are neighbours in the output wherever their digit is the same.
     u32 to[ITEMS];
     Key* keys_out = static_cast<Key*>(p.keys_out);
-    const Key others = ~(Key(SORT_DIGITS - 1) << shift), back = IMPLIED && !FIRST ? Key(implied.digit) << shift : Key(0);
     if constexpr (IMPLIED && !FIRST) {
         if (implied.same == 0) {
             // One of few tiles whose words leave out different digits: from where they stood.
             for (u32 i = 0; i < ITEMS; ++i) {
                 if (local + i * 32 >= rows) continue;
                 const Key key = shared.keys[ranks[i]];
-                const Key of_place = Key(sort_digit_at(p.implied, u32(first) + local + i * 32)) << shift;
-                keys_out[shared.base[sort_digit(key, shift)] + ranks[i]] = (key & others) | of_place;
+                const u32 mine = sort_digit(key, shift), before = sort_digit_at(p.implied, u32(first) + local + i * 32);
+                keys_out[shared.base[mine] + ranks[i]] = key ^ Key(mine ^ before) << shift;
             }
             return;
         }
@@ -442,7 +441,7 @@ __device__ void sort_pass_body(const SortPass& p) {
                 const u64 row = first + (u32(key) & ((1u << SORT_PLACE_BITS) - 1));
                 keys_out[to[i]] = Key((key >> shift >> 8 << low | below) << p.index_bits | row);
             } else if constexpr (IMPLIED) {
-                keys_out[to[i]] = (key & others) | back;
+                keys_out[to[i]] = key ^ Key(sort_digit(key, shift) ^ implied.digit) << shift;
             } else {
                 keys_out[to[i]] = key;
             }

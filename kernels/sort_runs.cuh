@@ -143,14 +143,14 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     const u32 behind = TILE + threadIdx.x;  // a place of the margin
     const SortKey travelling{p.packed, SORT_WORD, 0, 0};
     const SortKey& held = PACKED ? travelling : p.key;
+    static_assert(SORT_DIGITS % THREADS == 0, "as many digits for each thread");
+    u32 digit_begins[SORT_DIGITS / THREADS];
+    if constexpr (IMPLIED) {
+#pragma unroll
+        for (u32 i = 0; i < SORT_DIGITS / THREADS; ++i) digit_begins[i] = p.implied[threadIdx.x + i * THREADS];
+    }
     // Whether rows of different implied digits are held, or stand on both sides of the first row.
     bool parted = false;
-    if constexpr (IMPLIED) {
-        for (u32 digit = threadIdx.x; digit < SORT_DIGITS; digit += THREADS) {
-            const u64 begin = p.implied[digit];
-            parted = parted || (begin >= first && begin < first + high);
-        }
-    }
     // The first place behind the rows of a place's implied digit.
     const auto end_from = [&](u32 h) {
         return IMPLIED && parted ? sort_digit_end(p.implied, u32(first) + h, p.rows) - first : u64(HELD);
@@ -167,8 +167,16 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 #pragma unroll
     for (u32 i = 0; i < CHUNK; ++i) tile.word(threadIdx.x + i * THREADS) = read[i];
     if (threadIdx.x < SORT_RUNS_MARGIN) tile.word(behind) = margin;
-    if constexpr (IMPLIED) parted = __syncthreads_or(parted) != 0;  // and the words are held
-    else __syncthreads();  // the words are held
+    if constexpr (IMPLIED) {
+        // Their loads were on the way with the words'.
+#pragma unroll
+        for (u32 i = 0; i < SORT_DIGITS / THREADS; ++i) {
+            parted = parted || (digit_begins[i] >= first && digit_begins[i] < first + high);
+        }
+        parted = __syncthreads_or(parted) != 0;  // and the words are held
+    } else {
+        __syncthreads();  // the words are held
+    }
 
     const u64 sorted = ~u64(0) << u32(p.shift);
     const u64 travelled = ~u64(0) << u32(p.index_bits);

@@ -6,7 +6,8 @@
 //! --repeats N         runs of each, whose median counts; default 7
 //! --checks N          further runs, before, whose results must have the sums and extrema of the first one's; default 0
 //! --plan-anew         no plan is found from run to run: what it would cost if none were kept
-//! --sweep NAME        instead: how time goes with cardinality, duplicates, skew, width, nulls, payload, scale, or all
+//! --sweep NAME        instead: how time goes with cardinality, duplicates, skew, width, order, nulls, payload, scale,
+//!                     or all
 //! --copy GB_S         the device's copy bandwidth, for floors; default 4100
 //! ```
 //!

@@ -38,6 +38,39 @@ pub fn i64_keys(bench: &Bench, rows: usize) -> Outcome {
     Ok(())
 }
 
+/// The key of a row of so many.
+type Key = fn(u64, u64) -> i64;
+
+/// Keys that a sort may find easy or hard. Nothing says of those that ascend that they do: the last row is the least.
+pub const ORDERS: [(&str, Key); 11] = [
+    ("random", |row, _| random(1, row) as i64),
+    ("ascending", |row, rows| if row + 1 < rows { (row << 24) as i64 } else { -1 }),
+    ("descending", |row, rows| ((rows - row) << 24) as i64),
+    (
+        "ascending but 1%",
+        |row, rows| if among(4, row, 1) { (below(5, row, rows) << 24) as i64 } else { (row << 24) as i64 },
+    ),
+    ("one value", |_, _| 77),
+    ("90% one value", |row, _| if among(4, row, 90) { 77 } else { random(1, row) as i64 }),
+    ("10 values", |row, _| random(6, below(1, row, 10)) as i64),
+    ("1000 values", |row, _| random(6, below(1, row, 1000)) as i64),
+    ("1M values", |row, _| random(6, below(1, row, 1_000_000)) as i64),
+    ("1000 clusters", |row, _| (random(6, below(1, row, 1000)) >> 20 << 20 | random(7, row) >> 44) as i64),
+    ("magnitudes", |row, _| (random(1, row) >> (1 + random(8, row) % 62)) as i64),
+];
+
+/// Keys and row numbers sorted by keys of one of [`ORDERS`].
+pub fn order_of(bench: &Bench, rows: usize, name: &str, key: Key) -> Outcome {
+    let kind = format!("i64 order={name}");
+    if bench.wants([format!("sort {kind}"), format!("argsort {kind}")]) {
+        let key = |row| key(row, rows as u64);
+        let frame = bench.frame([("k", i64s(fill(rows, key)))])?;
+        sort(bench, &kind, &frame, key, |batch| i64_column(batch, 0).to_vec(), |key| key as u64);
+        order(bench, &kind, &frame, &["k"], 12, key);
+    }
+    Ok(())
+}
+
 fn f64_keys(bench: &Bench, rows: usize) -> Outcome {
     if bench.wants(["sort f64", "argsort f64"]) {
         let key = |row| unit(2, row) * 5.0 + 5.0;

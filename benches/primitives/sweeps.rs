@@ -7,11 +7,12 @@ use crate::{filter, group, join, reduce, sort};
 /// A sweep's steps over tables of so many rows.
 type Sweep = fn(&Bench, usize);
 
-pub const SWEEPS: [(&str, Sweep); 7] = [
+pub const SWEEPS: [(&str, Sweep); 8] = [
     ("cardinality", cardinality),
     ("duplicates", duplicates),
     ("skew", skew),
     ("width", width),
+    ("order", order),
     ("nulls", nulls),
     ("payload", payload),
     ("scale", scale),
@@ -56,6 +57,11 @@ fn skew(bench: &Bench, rows: usize) {
 /// Orders by wider and wider keys.
 fn width(bench: &Bench, rows: usize) {
     steps(bench, rows, [()], |()| sort::widths(bench, rows));
+}
+
+/// Sorts, by what the keys are and how they lie.
+fn order(bench: &Bench, rows: usize) {
+    steps(bench, rows, sort::ORDERS, |(name, key)| sort::order_of(bench, rows, name, key));
 }
 
 /// Sum, filter and group by, by the share of nulls.
