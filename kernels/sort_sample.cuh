@@ -3,11 +3,12 @@
 //
 //   keys 00·01 00·10 01·00 01·11    by the highest 2 of 4 bits: pairs (1, 2) and (3, 4); by all 4: none
 //
-//   1. sort_sample_draw    one row of each stretch of rows, at random within it
+//   1. sort_sample_draw    rows at random: of keys that ascend, one of each stretch of rows would be farther from one another
+//                          than rows are, and never equal; a row may be drawn twice
 //   2. sort_sample_pairs   each key, cut to each width, goes into a hash table of its own; whoever finds c equal keys there
 //                          makes c pairs
 //
-// With s samples of n rows, pairs × n / (s² / 2) estimates how many others a row meets that are equal in those bits.
+// With s samples of n rows, pairs × n / (s² / 2) estimates how many rows a row meets, itself included, that are equal in those bits.
 // One sample is read 7 times from L2; the keys of the whole sort only where they are sampled.
 #pragma once
 #include "hash.cuh"
@@ -34,8 +35,7 @@ WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
     const u64 at = u64(global_thread());
     u64 key = 0;
     if (at < p.samples) {
-        const u64 stretch = p.rows / p.samples;
-        key = sort_key(p.key, at * stretch + mul_high(hash_mix(at), stretch));
+        key = sort_key(p.key, mul_high(hash_mix(at), p.rows));
         p.keys[at] = key;
     }
     u64 least = at < p.samples ? key : ~u64(0), most = at < p.samples ? ~key : ~u64(0);

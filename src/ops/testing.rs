@@ -9,6 +9,11 @@ pub(super) fn device(seed: u64) -> Device {
     Device::sim(SimOptions::with_seed(seed), MemoryLimit::Bytes(1 << 30)).expect("the simulator needs a C++ compiler")
 }
 
+/// A simulated device with a schedule, and a GPU where there is one.
+pub(super) fn device_and_gpu(seed: u64) -> Vec<Device> {
+    std::iter::once(device(seed)).chain(gpu()).collect()
+}
+
 /// Devices with several schedules, and a GPU where there is one.
 pub(super) fn devices() -> Vec<Device> {
     [0, 1, 20261121].into_iter().map(device).chain(gpu()).collect()

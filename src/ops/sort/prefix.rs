@@ -136,10 +136,11 @@ impl Spread {
             unsafe { device.launch(&kernel, grid, &arguments)? };
         }
         if device.rehearses() {
-            // Keys that are spread evenly over their range.
+            // Keys that are spread evenly over their range; some rows are drawn twice.
             let pairs = samples as f64 * samples as f64 / 2.0;
-            let pairs: Vec<u64> =
-                (0..LEVELS as i32).map(|level| (pairs / 2f64.powi(FIRST_BITS as i32 + 8 * level)) as u64).collect();
+            let shares =
+                (0..LEVELS as i32).map(|level| 2f64.powi(-(FIRST_BITS as i32 + 8 * level)) + 1.0 / rows as f64);
+            let pairs: Vec<u64> = shares.map(|share| (pairs * share) as u64).collect();
             return Ok(Spread::of(key, alone, rows, samples, 0, u64::MAX, &pairs));
         }
         let words = found.read_words(0, 2 + LEVELS)?;
@@ -158,11 +159,13 @@ impl Spread {
         let (base, bits) = if bits < key.bits { (low, bits) } else { (0, key.bits) };
 
         let rate = rows as f64 / (samples as f64 * (samples as f64 - 1.0) / 2.0);
-        let equal = pairs[LEVELS - 1] as f64 * rate;
+        // Of each estimate a row's own share, which is drawn again with the same probability as any other.
+        const ITSELF: f64 = 1.0;
+        let equal = pairs[LEVELS - 1] as f64 * rate - ITSELF;
         let prefix = (0..LEVELS as u32 - 1).map(|level| FIRST_BITS + 8 * level).take_while(|sorted| sorted + 8 <= bits);
         let prefix = prefix.zip(pairs).find(|(_, pairs)| {
             // Behind equal words there may be others that differ.
-            let met = **pairs as f64 * rate - if alone { equal } else { 0.0 };
+            let met = **pairs as f64 * rate - ITSELF - if alone { equal } else { 0.0 };
             met <= MOST_MET && equal <= MOST_EQUAL
         });
         Spread { base: key.base.wrapping_add(base), bits, prefix: prefix.map(|(bits, _)| bits), basis: Basis::Sample }
@@ -252,25 +255,31 @@ mod tests {
     fn spread(device: &Device, keys: &[u64]) -> Spread {
         let buffer = upload(device, keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        Spread::sampled(device, &key, true, keys.len() as u64, 2048).unwrap()
+        Spread::sampled(device, &key, true, keys.len() as u64, 4096).unwrap()
     }
 
     #[test]
     fn spread_tells_how_many_bits_separate_keys() {
-        let device = device(3);
-        let rows = 8192;
-        let random: Vec<u64> = random(1, rows).collect();
-        assert_eq!(spread(&device, &random), Spread { base: 0, bits: 64, prefix: Some(16), basis: Basis::Sample });
-        // All but the lowest 30 bits are the same, and 20 of those tell 8192 rows apart.
-        let narrow: Vec<u64> = random.iter().map(|x| 77 << 40 | x >> 34).collect();
-        let found = spread(&device, &narrow);
-        assert!(found.bits == 31 || found.bits == 30, "{found:?}");
-        assert_eq!(found.prefix, Some(16));
-        assert!(narrow.iter().all(|key| key - found.base < 1 << found.bits));
-        // Every key occurs 100 times.
-        let repeated: Vec<u64> = random.iter().map(|x| (x % 82) << 50).collect();
-        assert_eq!(spread(&device, &repeated).prefix, None);
-        assert_eq!(spread(&device, &vec![5; rows]).prefix, None);
+        for device in device_and_gpu(3) {
+            let rows = 8192;
+            let random: Vec<u64> = random(1, rows).collect();
+            assert_eq!(spread(&device, &random), Spread { base: 0, bits: 64, prefix: Some(16), basis: Basis::Sample });
+            // All but the lowest 30 bits are the same, and 20 of those tell 8192 rows apart.
+            let narrow: Vec<u64> = random.iter().map(|x| 77 << 40 | x >> 34).collect();
+            let found = spread(&device, &narrow);
+            assert!(found.bits == 31 || found.bits == 30, "{found:?}");
+            assert_eq!(found.prefix, Some(16));
+            assert!(narrow.iter().all(|key| key - found.base < 1 << found.bits));
+            // Every key occurs 100 times.
+            let repeated: Vec<u64> = random.iter().map(|x| (x % 82) << 50).collect();
+            assert_eq!(spread(&device, &repeated).prefix, None);
+            // Eight rows agree in the highest 16 of 32 bits, one after the other.
+            for keys in [(0..rows as u64).collect::<Vec<_>>(), (0..rows as u64).rev().collect()] {
+                let steep: Vec<u64> = keys.iter().map(|key| (key / 8) << 22 | (key % 8) << 10).collect();
+                assert_eq!(spread(&device, &steep).prefix, Some(24));
+            }
+            assert_eq!(spread(&device, &vec![5; rows]).prefix, None);
+        }
     }
 
     const ROWS: usize = 3000;
@@ -345,32 +354,34 @@ mod tests {
 
     #[test]
     fn runs_are_mended_wherever_they_lie() {
-        let device = device(4);
-        // The ends of chunks, and of tiles of 1024 rows.
-        for first in [0, 7, 900, 1000, 1023, 1024, 1030, 2047] {
-            for length in [2, 3, 9, 31, 32, 33, 127, 128] {
-                let keys = with_run(first, length, |at| length as u64 - at);
-                assert!(mended(&device, &keys, 128), "{length} from {first}");
-                let few = with_run(first, length, |at| at);
-                let mut last = few.clone();
-                last.swap(first + length - 2, first + length - 1);
-                assert!(mended(&device, &last, 128), "the last two of {length} from {first}");
+        for device in device_and_gpu(4) {
+            // The ends of chunks, and of tiles of 1024 rows.
+            for first in [0, 7, 900, 1000, 1023, 1024, 1030, 2047] {
+                for length in [2, 3, 9, 31, 32, 33, 127, 128] {
+                    let keys = with_run(first, length, |at| length as u64 - at);
+                    assert!(mended(&device, &keys, 128), "{length} from {first}");
+                    let few = with_run(first, length, |at| at);
+                    let mut last = few.clone();
+                    last.swap(first + length - 2, first + length - 1);
+                    assert!(mended(&device, &last, 128), "the last two of {length} from {first}");
+                }
             }
         }
     }
 
     #[test]
     fn longer_runs_are_refused_where_they_are_out_of_order() {
-        let device = device(5);
-        for (longest, lengths) in [(32, [33, 40, 200]), (128, [129, 300, 1900])] {
-            for first in [0, 5, 1000, 1024] {
-                for length in lengths {
-                    let ordered = with_run(first, length, |at| at);
-                    assert!(mended(&device, &ordered, longest), "{length} from {first}, in order");
-                    for at in [0, 1, length / 2, length - 2] {
-                        let mut keys = ordered.clone();
-                        keys.swap(first + at, first + at + 1);
-                        assert!(!mended(&device, &keys, longest), "{length} from {first}, out of order at {at}");
+        for device in device_and_gpu(5) {
+            for (longest, lengths) in [(32, [33, 40, 200]), (128, [129, 300, 1900])] {
+                for first in [0, 5, 1000, 1024] {
+                    for length in lengths {
+                        let ordered = with_run(first, length, |at| at);
+                        assert!(mended(&device, &ordered, longest), "{length} from {first}, in order");
+                        for at in [0, 1, length / 2, length - 2] {
+                            let mut keys = ordered.clone();
+                            keys.swap(first + at, first + at + 1);
+                            assert!(!mended(&device, &keys, longest), "{length} from {first}, out of order at {at}");
+                        }
                     }
                 }
             }

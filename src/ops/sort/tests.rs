@@ -46,18 +46,19 @@ fn argsort_orders_every_size_and_key_width() {
 
 #[test]
 fn argsort_is_stable_in_shapes_of_every_kind() {
-    let device = device(5);
-    let rows = 20_000;
-    let shapes: [(&str, Vec<u64>); 6] = [
-        ("sorted", (0..rows as u64).collect()),
-        ("reversed", (0..rows as u64).rev().collect()),
-        ("one value", vec![0xABCD_EF01; rows]),
-        ("one giant group", random(1, rows).map(|x| if x % 10 == 0 { x } else { 77 << 40 }).collect()),
-        ("ten values", random(2, rows).map(|x| (x % 10) << 60).collect()),
-        ("all ones among others", random(3, rows).map(|x| if x % 2 == 0 { u64::MAX } else { x }).collect()),
-    ];
-    for (_, keys) in shapes {
-        check(&device, &[(keys, 64)], rows, false);
+    for device in device_and_gpu(5) {
+        let rows = 20_000;
+        let shapes: [(&str, Vec<u64>); 6] = [
+            ("sorted", (0..rows as u64).collect()),
+            ("reversed", (0..rows as u64).rev().collect()),
+            ("one value", vec![0xABCD_EF01; rows]),
+            ("one giant group", random(1, rows).map(|x| if x % 10 == 0 { x } else { 77 << 40 }).collect()),
+            ("ten values", random(2, rows).map(|x| (x % 10) << 60).collect()),
+            ("all ones among others", random(3, rows).map(|x| if x % 2 == 0 { u64::MAX } else { x }).collect()),
+        ];
+        for (_, keys) in shapes {
+            check(&device, &[(keys, 64)], rows, false);
+        }
     }
 }
 
@@ -74,10 +75,11 @@ fn argsort_of_several_words_sorts_by_the_first_first() {
 
 #[test]
 fn argsort_with_wide_look_back_words_gives_the_same() {
-    let device = device(2);
-    let rows = 12_000;
-    check(&device, &[(random(1, rows).collect(), 64)], rows, true);
-    check(&device, &[(random(1, rows).map(|x| x % 1000).collect(), 10)], rows, true);
+    for device in device_and_gpu(2) {
+        let rows = 12_000;
+        check(&device, &[(random(1, rows).collect(), 64)], rows, true);
+        check(&device, &[(random(1, rows).map(|x| x % 1000).collect(), 10)], rows, true);
+    }
 }
 
 #[test]
@@ -118,24 +120,25 @@ fn sort_values_sorts_copies_of_every_kind() {
 
 #[test]
 fn sort_values_counts_digits_of_many_rows_in_copies() {
-    let device = device(3);
-    let rows = 70_000;
-    let words: Vec<u64> = random(21, rows).map(|x| if x % 5 == 0 { 7 << 40 } else { x }).collect();
-    let halves: Vec<u32> = words.iter().map(|x| (x >> 20) as u32).collect();
-    for tuning in WAYS {
-        let buffer = upload(&device, &words);
-        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        let (found, _) = sort_by_key(&device, &key, None, rows as u64, tuning).unwrap();
-        let mut expected = words.clone();
+    for device in device_and_gpu(3) {
+        let rows = 70_000;
+        let words: Vec<u64> = random(21, rows).map(|x| if x % 5 == 0 { 7 << 40 } else { x }).collect();
+        let halves: Vec<u32> = words.iter().map(|x| (x >> 20) as u32).collect();
+        for tuning in WAYS {
+            let buffer = upload(&device, &words);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let (found, _) = sort_by_key(&device, &key, None, rows as u64, tuning).unwrap();
+            let mut expected = words.clone();
+            expected.sort_unstable();
+            assert!(read::<u64>(&found, rows) == expected, "{tuning:?}");
+        }
+        let buffer = upload(&device, &halves);
+        let key = SortKey::new(buffer.slice(0), KeyKind::U32, false);
+        let (found, _) = sort_by_key(&device, &key, None, rows as u64, TUNED).unwrap();
+        let mut expected = halves.clone();
         expected.sort_unstable();
-        assert!(read::<u64>(&found, rows) == expected, "{tuning:?}");
+        assert!(read::<u32>(&found, rows) == expected);
     }
-    let buffer = upload(&device, &halves);
-    let key = SortKey::new(buffer.slice(0), KeyKind::U32, false);
-    let (found, _) = sort_by_key(&device, &key, None, rows as u64, TUNED).unwrap();
-    let mut expected = halves.clone();
-    expected.sort_unstable();
-    assert!(read::<u32>(&found, rows) == expected);
 }
 
 #[test]
