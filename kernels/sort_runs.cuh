@@ -251,7 +251,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     const u32 alone = begins & ~(mine >> 1 | next << (CHUNK - 1));
     u32 left = alone & wrong;
     if constexpr (PACKED) {
-        // At once: nobody reads the words before all pairs are noted.
+        // At once: the others look at bits only, until the list is complete.
         for (; left != 0; left &= left - 1) tile.swap(c * CHUNK + u32(trailing_zeros(left)));
     } else if (left != 0) {
         u32 at = atomicAdd(&pairs, u32(__popc(left)));
