@@ -55,7 +55,7 @@ pub const ORDERS: [(&str, Key); 11] = [
     ("10 values", |row, _| random(6, below(1, row, 10)) as i64),
     ("1000 values", |row, _| random(6, below(1, row, 1000)) as i64),
     ("1M values", |row, _| random(6, below(1, row, 1_000_000)) as i64),
-    ("1000 clusters", |row, _| (random(6, below(1, row, 1000)) >> 20 << 20 | random(7, row) >> 44) as i64),
+    ("1000 clusters", |row, _| ((random(6, below(1, row, 1000)) >> 20 << 20) | (random(7, row) >> 44)) as i64),
     ("magnitudes", |row, _| (random(1, row) >> (1 + random(8, row) % 62)) as i64),
 ];
 

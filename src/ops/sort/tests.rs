@@ -174,7 +174,7 @@ fn sort_pairs_settles_runs_in_the_last_pass() {
         let rows = 20_000;
         // Of each 45 rows, runs of 1 to 9 rows that agree in the highest 16 bits.
         let run = |row: u64| (row / 45) << 4 | (0..9).find(|run| row % 45 < (run + 1) * (run + 2) / 2).unwrap();
-        let mut keys: Vec<u64> = random(31, rows).zip(0..).map(|(x, row)| run(row) << 48 | x % 7).collect();
+        let mut keys: Vec<u64> = random(31, rows).zip(0..).map(|(x, row)| (run(row) << 48) | (x % 7)).collect();
         // Rows of a run stand apart.
         for (at, x) in random(32, rows).enumerate() {
             keys.swap(at, (x % rows as u64) as usize);
