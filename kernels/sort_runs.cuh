@@ -8,8 +8,8 @@
 //   eight rows, and notes in a bit for each pair whether they are of one run, and whether they are out of order. Bits tell
 //   where runs begin and end; those out of order are listed, pairs apart from longer runs, so that a warp does one or the
 //   other: pairs are exchanged, longer runs sorted by insertion. The tile that holds a run's first row owns it, up to the
-//   end of the margin. A longer run that is out of order raises `failed`: the caller sorts by all bits instead. (The caller
-//   estimates the runs' length from a sample first: sort_sample.cuh.)
+//   end of the margin. Of a longer run that is out of order rows are listed: sort_long_runs.cuh sorts it, if there are few. (The
+//   caller estimates the runs' length from a sample first: sort_sample.cuh.)
 //
 //   rows            11 17 13 24 38 31 …
 //   same             1  1  0  0  1  …      of one run with the next
@@ -40,7 +40,9 @@ struct SortRuns {
     u64 more_words;
     void* out;               // rows: of packed words their row numbers, u32; else the memory of `key`, mended in place
     void* values;            // rows of Value beside the keys, mended in place; or null
-    u64* failed;             // set to 1 where a run was too long; zero before
+    u64* too_long;           // how many rows were found, at least one of each run out of order that is too long; zero before
+    u32* listed;             // the first `room` of them
+    u64 room;
     const u32* implied;      // 256: where the rows of each highest digit begin, if packed words leave it out
 };
 
@@ -231,7 +233,9 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     const u32 mine = same[c], wrong = late[c];
     const u32 goes_on = c == 0 ? carried : same[c - 1] >> (CHUNK - 1);
     const u32 next = c + 1 < CHUNKS ? same[c + 1] & 1u : 0u;
-    bool failed = false;
+    // Of runs that are too long: that which goes on here, and one that begins here, by its first pair.
+    bool far_on = false;
+    u32 far_from = CHUNK;
     const u32 head = (mine ^ (mine + 1)) >> 1;  // pairs of the run that goes on here
     if (goes_on != 0 && (wrong & head) != 0) {
         // So far from its first row that the run's owner may not see the pair.
@@ -244,7 +248,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
             back -= 1;
         }
         if (back == 0) above += carried;
-        failed = above + (32 - u32(leading_zeros(wrong & head))) + 1 > longest;
+        far_on = above + (32 - u32(leading_zeros(wrong & head))) + 1 > longest;
     }
     // Bits of pairs that begin a run; of runs of two rows.
     const u32 begins = mine & ~(mine << 1 | goes_on);
@@ -270,7 +274,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
             }
         }
         if (!disordered) continue;
-        if (length + 1 > longest) failed = true;
+        if (length + 1 > longest) far_from = i;
         else listed[LAST - atomicAdd(&longer, 1u)] = (c * CHUNK + i) | length << 16;
     }
     __syncthreads();  // the list is complete, and the words may change
@@ -282,7 +286,12 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         const u32 begin = listed[LAST - at] & 0xFFFFu, length = listed[LAST - at] >> 16;
         tile.insert(begin, begin + length + 1);
     }
-    if (failed) atomicMax(p.failed, u64(1));
+    const auto list = [&](u32 h) {
+        const u64 at = atomicAdd(p.too_long, u64(1));
+        if (at < p.room) p.listed[at] = u32(first) + h;
+    };
+    if (far_on) list(c * CHUNK);
+    if (far_from < CHUNK) list(c * CHUNK + far_from);
 
     if constexpr (PACKED) {
         __syncthreads();  // the runs are in order

@@ -42,7 +42,7 @@ pub fn i64_keys(bench: &Bench, rows: usize) -> Outcome {
 type Key = fn(u64, u64) -> i64;
 
 /// Keys that a sort may find easy or hard. Nothing says of those that ascend that they do: the last row is the least.
-pub const ORDERS: [(&str, Key); 11] = [
+pub const ORDERS: [(&str, Key); 12] = [
     ("random", |row, _| random(1, row) as i64),
     ("ascending", |row, rows| if row + 1 < rows { (row << 24) as i64 } else { -1 }),
     ("descending", |row, rows| ((rows - row) << 24) as i64),
@@ -52,6 +52,10 @@ pub const ORDERS: [(&str, Key); 11] = [
     ),
     ("one value", |_, _| 77),
     ("90% one value", |row, _| if among(4, row, 90) { 77 } else { random(1, row) as i64 }),
+    (
+        "97% 10 values",
+        |row, _| if among(4, row, 97) { random(6, below(1, row, 10)) as i64 } else { random(1, row) as i64 },
+    ),
     ("10 values", |row, _| random(6, below(1, row, 10)) as i64),
     ("1000 values", |row, _| random(6, below(1, row, 1000)) as i64),
     ("1M values", |row, _| random(6, below(1, row, 1_000_000)) as i64),

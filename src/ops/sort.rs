@@ -3,17 +3,21 @@
 //! A sort of many rows first looks at a sample of its keys (`prefix.rs`): where their high bits tell rows apart, only those
 //! are sorted, and the few rows that agree in them are put in order at the end. The keys are read once for the histograms
 //! of the digits (digits that are the same in every key cost nothing afterwards), and a pass is made for each digit left.
+//! Where the sample shows few different keys, their numbers in order are sorted instead (`numbers.rs`).
 //! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer.
 //!
-//! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix; of
-//! few rows only the last.
+//! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (and three where it
+//! leaves long runs), one or two for numbers; of few rows only the last.
 
 mod key;
+mod long_runs;
+mod numbers;
 mod pass;
 mod prefix;
 
+use self::numbers::{Numbers, Values};
 use self::pass::{Counts, Digits, Ends, PLACE_BITS, Pass, PassRun, Sorter};
-use self::prefix::{Sorted, Spread, mend};
+use self::prefix::{Sample, Sorted, Spread, mend};
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Slice, Source};
 use crate::error::Result;
@@ -38,7 +42,10 @@ fn source() -> Source {
 }
 
 pub(super) fn sources() -> Vec<Source> {
-    std::iter::once(source()).chain(pass::sources()).chain(prefix::sources()).collect()
+    let mut sources = vec![source(), long_runs::source(), numbers::source()];
+    sources.extend(pass::sources());
+    sources.extend(prefix::sources());
+    sources
 }
 
 /// How a sort is carried out; tests set what follows from the number of rows otherwise.
@@ -106,8 +113,18 @@ fn argsort_tuned(
         }
     }
     if key.bits > 0 && rows >= tuning.sampled_rows && prefix_pays(&key, rows) {
-        let spread = spread(device, &key, more.is_empty(), rows)?;
-        if let Some(order) = argsort_prefix(device, &key, &spread, more, rows, tuning)? {
+        let Sample { spread, values } = sample(device, &key, more.is_empty(), rows)?;
+        if let Some(values) = values
+            && let Some(numbers) = Numbers::of(device, &key, rows, &values, true)?
+        {
+            return argsort_words(device, &numbers.key(), more, rows, tuning);
+        }
+        if more.is_empty() && spread.prefix.is_some() && spread.equals_lie_apart(rows) {
+            let pass = Pass::of(key.kind.width(), 4);
+            if let Some((_, order)) = by_spread(device, &key, pass, None, rows, &spread, tuning)? {
+                return order.map_or_else(|| identity(device, rows), Ok);
+            }
+        } else if let Some(order) = argsort_prefix(device, &key, &spread, more, rows, tuning)? {
             return Ok(order);
         }
         if more.is_empty() {
@@ -120,15 +137,26 @@ fn argsort_tuned(
             }
         }
     }
+    argsort_words(device, &key, more, rows, tuning)
+}
+
+/// By all bits of every word, the last one first.
+fn argsort_words(
+    device: &Device,
+    key: &SortKey<'_>,
+    more: &[SortWord<'_>],
+    rows: u64,
+    tuning: Tuning,
+) -> Result<Buffer> {
     let mut order = None;
-    for word in more.iter().rev().map(|word| SortKey::from(*word)).chain([key]) {
+    for word in more.iter().rev().map(|word| SortKey::from(*word)).chain([*key]) {
         let digits = Digits::count(device, &word, rows, 0, word.bits, Counts::Read)?;
         order = argsort_word(device, &word, rows, order, &digits, tuning)?;
     }
     order.map_or_else(|| identity(device, rows), Ok)
 }
 
-fn spread(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64) -> Result<Spread> {
+fn sample(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64) -> Result<Sample> {
     Spread::sampled(device, key, alone, rows, SAMPLES.min(rows / ROWS_A_SAMPLE).max(2))
 }
 
@@ -291,7 +319,12 @@ fn sort_by_key(
         }
     }
     if rows > 1 && rows >= tuning.sampled_rows && prefix_pays(key, rows) {
-        let spread = spread(device, key, true, rows)?;
+        let Sample { spread, values } = sample(device, key, true, rows)?;
+        if let Some(values) = values
+            && let Some(sorted) = by_numbers(device, key, payload, rows, &values, tuning)?
+        {
+            return Ok(sorted);
+        }
         if let Some(sorted) = by_spread(device, key, pass, payload, rows, &spread, tuning)? {
             return Ok(sorted);
         }
@@ -300,7 +333,27 @@ fn sort_by_key(
     passes(device, key, pass, payload, rows, 0, &digits, tuning)
 }
 
-/// Sorts by as many bits as are thought to do. `None`: they did not.
+/// Sorts by the keys' numbers among their different values. `None`: those are too many after all.
+fn by_numbers(
+    device: &Device,
+    key: &SortKey<'_>,
+    payload: Option<(Slice<'_>, usize)>,
+    rows: u64,
+    values: &Values,
+    tuning: Tuning,
+) -> Result<Option<(Buffer, Option<Buffer>)>> {
+    let Some(numbers) = Numbers::of(device, key, rows, values, payload.is_some())? else { return Ok(None) };
+    let mut sorted = None;
+    if let Some((_, width)) = payload {
+        let narrow = numbers.key();
+        let pass = Pass::of(narrow.kind.width(), width);
+        let digits = Digits::count(device, &narrow, rows, 0, narrow.bits, Counts::Read)?;
+        sorted = passes(device, &narrow, pass, payload, rows, 0, &digits, tuning)?.1;
+    }
+    Ok(Some((numbers.fill(device, key, rows)?, sorted)))
+}
+
+/// Sorts by as many bits as are thought to do. Passes with values take row numbers for them where there is no payload. `None`: they did not.
 fn by_spread(
     device: &Device,
     key: &SortKey<'_>,
@@ -324,7 +377,8 @@ fn by_spread(
     Ok(done.then_some((keys, values)))
 }
 
-/// The passes over the digits that were counted from bit `shift` on; the values come out as the column has them.
+/// The passes over the digits that were counted from bit `shift` on; the keys come out as the column has them. No values come out where
+/// they would be all row numbers in order.
 #[expect(clippy::too_many_arguments, reason = "the private half of sort_by_key")]
 fn passes(
     device: &Device,
@@ -343,7 +397,12 @@ fn passes(
         let to = spare.take().map_or_else(|| Pair::new(device, pass, rows), Ok)?;
         let last = at + 1 == digits.live.len();
         let run = PassRun {
-            ends: Ends { first: from.is_none(), last, loose: from.is_none() && payload.is_none(), implied: false },
+            ends: Ends {
+                first: from.is_none(),
+                last,
+                loose: from.is_none() && pass.value_width() == 0,
+                implied: false,
+            },
             digit,
             implied: None,
             shift: shift + digit * 8,
@@ -364,12 +423,13 @@ fn passes(
     let sorted = match from {
         Some(sorted) => sorted,
         None => {
-            let copy = Pair::new(device, pass, rows)?;
+            let mut copy = Pair::new(device, pass, rows)?;
             if let Some(keys) = &copy.keys {
                 keys.copy_slice(key.data, rows as usize * pass.key_width())?;
             }
-            if let (Some(to), Some((payload, width))) = (&copy.values, payload) {
-                to.copy_slice(payload, rows as usize * width)?;
+            match (&copy.values, payload) {
+                (Some(to), Some((payload, width))) => to.copy_slice(payload, rows as usize * width)?,
+                _ => copy.values = None,
             }
             copy
         }

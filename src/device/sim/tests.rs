@@ -369,6 +369,28 @@ fn spinning_lets_the_other_side_run() {
     }
 }
 
+/// Whichever slots the two are in, between slots whose blocks have ended.
+#[test]
+fn a_block_that_spins_lets_any_other_run() {
+    let body = "if (threadIdx.x > 0) return;
+        if (blockIdx.x == p.in[0]) while (load_acquire(p.out) == 0) spin();
+        if (blockIdx.x != p.in[1]) return;
+        for (u64 round = 0; round < 50; ++round) __syncthreads();
+        store_release(p.out, u64(1));";
+    for seed in SEEDS {
+        let device = device(seed);
+        for (waits, works) in (0..8).flat_map(|waits| (0..8).map(move |works| (waits, works))) {
+            if waits != works {
+                assert_eq!(
+                    run_on(&device, &kernel(body), grid(8, 32), &[waits, works], 1).unwrap(),
+                    [1],
+                    "seed {seed}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn atomics_return_the_old_value() {
     let declarations = "";

@@ -1,11 +1,14 @@
-//! Sorting by high bits only: a sample tells how many passes leave next to nothing to do, and `sort_runs` does it.
+//! Sorting by high bits only: a sample tells how many passes leave next to nothing to do, and `sort_runs` does it. It also tells
+//! whether there are so few different keys that numbers sort them (`numbers.rs`).
 //!
 //! 100M random keys of 64 bits differ almost always in their highest 32: four passes instead of eight, then one that puts
 //! runs of equal prefixes in order. Keys that crowd together are sorted by all their bits. Of few rows nothing is sampled:
-//! they are taken to be spread evenly, and where that was wrong, runs are too long, the sort begins anew.
+//! they are taken to be spread evenly, and where that was wrong, too many runs are too long, the sort begins anew.
 
 use super::OPERATOR;
 use super::key::{KeyKind, SortKey, SortWord};
+use super::long_runs::{Rows, TooLong};
+use super::numbers::{self, Values};
 use super::pass::Counts;
 use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
 use crate::error::Result;
@@ -27,8 +30,13 @@ const GUESSED_RUN: u64 = 32;
 
 /// How many rows a row may meet, on average, that agree with it in the sorted bits only.
 const MOST_MET: f64 = 1.0;
-/// And how many whose keys are equal; runs are mended up to 128 rows.
+/// And how many whose keys are equal, where further words order those: runs are mended up to 128 rows.
 const MOST_EQUAL: f64 = 16.0;
+
+/// Rows of the same key as a row's for which keys travel with row numbers (a few milliseconds for 100M rows, which reading keys again
+/// takes, too); and if one row in so many has it, they lie side by side enough.
+const MOST_TIED: f64 = 3.0;
+const CLOSE: f64 = 64.0;
 
 pub(super) fn sources() -> Vec<Source> {
     let mut sources = vec![Source::new("sort_sample", "#include \"sort_sample.cuh\"\nWF_SORT_SAMPLE_ENTRIES\n")];
@@ -77,7 +85,16 @@ pub(super) struct Spread {
     pub(super) bits: u32,
     /// The bits to sort by, where fewer than all will do.
     pub(super) prefix: Option<u32>,
+    /// Rows that a row meets, on average, that have the same key.
+    pub(super) equal: f64,
     pub(super) basis: Basis,
+}
+
+/// What was learned from a sample.
+pub(super) struct Sample {
+    pub(super) spread: Spread,
+    /// The different keys, if they are few enough to be sorted by their numbers.
+    pub(super) values: Option<Values>,
 }
 
 /// What a [`Spread`] is known from.
@@ -93,7 +110,7 @@ impl Spread {
         let exponent = if matches!(key.kind, KeyKind::F32 | KeyKind::F64) { GUESSED_EXPONENT } else { 0 };
         let sorted = (super::index_bits(rows) + GUESSED_MORE + exponent).next_multiple_of(8);
         let prefix = (sorted + 8 <= key.bits).then_some(sorted);
-        Spread { base: key.base, bits: key.bits, prefix, basis: Basis::Guess }
+        Spread { base: key.base, bits: key.bits, prefix, equal: 0.0, basis: Basis::Guess }
     }
 
     /// Whether the histogram has to be looked at: a sample may have missed the least or the greatest key.
@@ -101,17 +118,17 @@ impl Spread {
         if self.basis == Basis::Sample { Counts::Read } else { Counts::Unread }
     }
 
-    /// The longest run that [`mend`] is to put in order.
+    /// The longest run that `sort_runs` is to put in order by itself.
     pub(super) fn longest(&self) -> u64 {
         if self.basis == Basis::Sample { SAMPLED_RUN } else { GUESSED_RUN }
     }
 
     /// Draws `samples` of `rows` keys. Waits for the device.
-    pub(super) fn sampled(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64, samples: u64) -> Result<Spread> {
+    pub(super) fn sampled(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64, samples: u64) -> Result<Sample> {
         let slots = (2 * samples).next_power_of_two();
         let cells = LEVELS * (slots as usize + 1);
         let keys = device.alloc(OPERATOR, samples as usize * 8)?;
-        let found = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; LEVELS * 8]].concat())?;
+        let found = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 2) * 8]].concat())?;
         let tables = device.alloc_filled(OPERATOR, cells * 8, 0xFF)?;
         let counts = device.alloc_zeroed(OPERATOR, cells * 4)?;
         let [data, kind, flip, base] = key.arguments();
@@ -131,7 +148,7 @@ impl Spread {
         for (name, levels) in [("sort_sample_draw", 1), ("sort_sample_pairs", LEVELS as u64)] {
             let kernel = device.kernel(&sources()[0], name)?;
             let grid = grid(tiles(samples, u64::from(SAMPLE_THREADS)) * levels, SAMPLE_THREADS);
-            // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 2 + LEVELS words as
+            // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 4 + LEVELS words as
             // the kernel wants them; tables and counts: LEVELS × (slots + 1), all ones and zero }.
             unsafe { device.launch(&kernel, grid, &arguments)? };
         }
@@ -141,14 +158,26 @@ impl Spread {
             let shares =
                 (0..LEVELS as i32).map(|level| 2f64.powi(-(FIRST_BITS as i32 + 8 * level)) + 1.0 / rows as f64);
             let pairs: Vec<u64> = shares.map(|share| (pairs * share) as u64).collect();
-            return Ok(Spread::of(key, alone, rows, samples, 0, u64::MAX, &pairs));
+            let spread = Spread::of(key, alone, rows, samples, [0, u64::MAX, u64::MAX], &pairs);
+            return Ok(Sample { spread, values: None });
         }
-        let words = found.read_words(0, 2 + LEVELS)?;
-        Ok(Spread::of(key, alone, rows, samples, words[0], !words[1], &words[2..]))
+        let words = found.read_words(0, 4 + LEVELS)?;
+        let (least, pairs, different) = (words[0], &words[2..2 + LEVELS], words[2 + LEVELS]);
+        let spread = Spread::of(key, alone, rows, samples, [least, !words[1], words[3 + LEVELS]], pairs);
+        let offset = (LEVELS - 1) * (slots as usize + 1) * 8;
+        let values = numbers::pays(different, samples, spread.bits).then_some(Values {
+            table: tables,
+            offset,
+            slots,
+            base: least,
+            count: different,
+        });
+        Ok(Sample { spread, values })
     }
 
-    /// From what the sample showed: least and greatest key and pairs of equals by level.
-    fn of(key: &SortKey<'_>, alone: bool, rows: u64, samples: u64, least: u64, greatest: u64, pairs: &[u64]) -> Spread {
+    /// From what the sample showed: least and greatest key, the bits in which keys differ, and pairs of equals by level.
+    fn of(key: &SortKey<'_>, alone: bool, rows: u64, samples: u64, keys: [u64; 3], pairs: &[u64]) -> Spread {
+        let [least, greatest, differ] = keys;
         // Rows beyond the sample lie a little outside; the histogram checks.
         let span = greatest.saturating_sub(least);
         let margin = span / 1024 + 1;
@@ -162,13 +191,26 @@ impl Spread {
         // Of each estimate a row's own share, which is drawn again with the same probability as any other.
         const ITSELF: f64 = 1.0;
         let equal = pairs[LEVELS - 1] as f64 * rate - ITSELF;
+        let ordered = alone || equal <= MOST_EQUAL;
         let prefix = (0..LEVELS as u32 - 1).map(|level| FIRST_BITS + 8 * level).take_while(|sorted| sorted + 8 <= bits);
         let prefix = prefix.zip(pairs).find(|(_, pairs)| {
             // Behind equal words there may be others that differ.
             let met = **pairs as f64 * rate - ITSELF - if alone { equal } else { 0.0 };
-            met <= MOST_MET && equal <= MOST_EQUAL
+            met <= MOST_MET && ordered
         });
-        Spread { base: key.base.wrapping_add(base), bits, prefix: prefix.map(|(bits, _)| bits), basis: Basis::Sample }
+        let prefix = prefix.map(|(bits, _)| bits);
+        // Low bits that are the same in all keys need not be sorted, as long as `sort_runs` looks at them. (Sorting some of them, digits of few
+        // values that come in turn, as those of ascending keys do, took 1.0 ms for 100M rows instead of 0.6: each digit's rows of a
+        // tile then begin in the same bank of shared memory.)
+        let varying = bits.saturating_sub(differ.trailing_zeros());
+        let fewer = varying < bits && varying.div_ceil(8) <= prefix.unwrap_or(bits.next_multiple_of(8) - 8) / 8;
+        let prefix = if differ != 0 && fewer && ordered { Some(varying) } else { prefix };
+        Spread { base: key.base.wrapping_add(base), bits, prefix, equal, basis: Basis::Sample }
+    }
+
+    /// Whether many rows have the same key as others that lie anywhere: whole keys, where those had to be read, would be read at random.
+    pub(super) fn equals_lie_apart(&self, rows: u64) -> bool {
+        self.equal > MOST_TIED && self.equal < rows as f64 / CLOSE
     }
 }
 
@@ -188,8 +230,8 @@ pub(super) enum Sorted<'a> {
     },
 }
 
-/// Puts runs of keys that agree from bit `shift` upwards in order. Waits for the device; `false`: a run was too long, and
-/// what was written is worth nothing.
+/// Puts runs of keys that agree from bit `shift` upwards in order. Waits for the device; `false`: too many rows are in runs of more than
+/// `longest` that are out of order, and what was written is worth nothing.
 pub(super) fn mend(
     device: &Device,
     key: &SortKey<'_>,
@@ -198,14 +240,14 @@ pub(super) fn mend(
     sorted: Sorted<'_>,
     longest: u64,
 ) -> Result<bool> {
-    let failed = device.alloc_zeroed(OPERATOR, 8)?;
+    let too_long = TooLong::new(device, rows)?;
     let null = Argument::from(0u64);
     let pointers;
     let (value, packed, implied) = match &sorted {
         Sorted::Values { payload, .. } => (payload.map(|(_, width)| width), false, None),
         Sorted::Packed { implied, .. } => (None, true, *implied),
     };
-    let (words, data, index_bits, whole, more, more_words, out, values) = match sorted {
+    let (words, data, index_bits, whole, more, more_words, out, values) = match &sorted {
         Sorted::Values { keys, payload } => {
             let data: Slice<'_> = keys.slice(0);
             let values = payload.map_or(null, |(values, _)| values.into());
@@ -214,11 +256,12 @@ pub(super) fn mend(
         Sorted::Packed { words, index_bits, whole, more, numbers, .. } => {
             let addresses: Vec<u8> = more.iter().flat_map(|word| word.keys.address().to_le_bytes()).collect();
             pointers = device.upload(OPERATOR, &addresses)?;
-            (words.into(), key.data, index_bits, whole, (&pointers).into(), more.len(), numbers.into(), null)
+            ((*words).into(), key.data, *index_bits, *whole, (&pointers).into(), more.len(), (*numbers).into(), null)
         }
     };
+    let implied_at = implied.map_or(null, Argument::from);
     let [data, kind, flip, base] = key.arguments_of(data);
-    let arguments: [Argument; 16] = [
+    let arguments: [Argument; 18] = [
         words,
         data,
         kind,
@@ -233,8 +276,10 @@ pub(super) fn mend(
         (more_words as u64).into(),
         out,
         values,
-        (&failed).into(),
-        implied.map_or(null, Argument::from),
+        (&too_long.count).into(),
+        (&too_long.listed).into(),
+        too_long.room.into(),
+        implied_at,
     ];
     let source = runs_source(value, packed, implied.is_some());
     let kernel = device.kernel(&source, &source.name)?;
@@ -242,9 +287,22 @@ pub(super) fn mend(
     let grid: Grid = grid(tiles(rows, u64::from(threads * RUNS_CHUNK)), threads);
     // SAFETY: SortRuns, in order: packed words of `rows` rows, or null; the key, whose data holds rows of its kind; more:
     // pointers to words of `rows` rows; out: rows of the key's width, or of u32 for packed words; values: rows of the
-    // payload's width or null; failed: a zeroed word; implied: 256 u32 or null.
+    // payload's width or null; too_long: a zeroed word; listed: room u32; implied: 256 u32 or null.
     unsafe { device.launch(&kernel, grid, &arguments)? };
-    Ok(failed.read_words(0, 1)?[0] == 0)
+    let found = match sorted {
+        Sorted::Values { keys, payload } => {
+            let key = SortKey { data: keys.slice(0), ..*key };
+            Rows { words: key, shift, implied: null, key, in_place: true, values: payload, rows }
+        }
+        Sorted::Packed { words, numbers, more, .. } => {
+            if !more.is_empty() {
+                return Ok(too_long.count.read_words(0, 1)?[0] == 0);
+            }
+            let words = SortKey::new(words.slice(0), KeyKind::Word, false);
+            Rows { words, shift, implied: implied_at, key: *key, in_place: false, values: Some((numbers, 4)), rows }
+        }
+    };
+    found.sort_runs(device, &too_long)
 }
 
 #[cfg(test)]
@@ -255,7 +313,7 @@ mod tests {
     fn spread(device: &Device, keys: &[u64]) -> Spread {
         let buffer = upload(device, keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        Spread::sampled(device, &key, true, keys.len() as u64, 4096).unwrap()
+        Spread::sampled(device, &key, true, keys.len() as u64, 4096).unwrap().spread
     }
 
     #[test]
@@ -263,20 +321,35 @@ mod tests {
         for device in device_and_gpu(3) {
             let rows = 8192;
             let random: Vec<u64> = random(1, rows).collect();
-            assert_eq!(spread(&device, &random), Spread { base: 0, bits: 64, prefix: Some(16), basis: Basis::Sample });
+            let found = spread(&device, &random);
+            assert_eq!((found.base, found.bits, found.prefix, found.basis), (0, 64, Some(16), Basis::Sample));
+            assert!(found.equal.abs() < 0.1 && !found.equals_lie_apart(rows as u64), "{found:?}");
             // All but the lowest 30 bits are the same, and 20 of those tell 8192 rows apart.
             let narrow: Vec<u64> = random.iter().map(|x| 77 << 40 | x >> 34).collect();
             let found = spread(&device, &narrow);
             assert!(found.bits == 31 || found.bits == 30, "{found:?}");
             assert_eq!(found.prefix, Some(16));
             assert!(narrow.iter().all(|key| key - found.base < 1 << found.bits));
-            // Every key occurs 100 times.
+            // Every key occurs 100 times, and equal keys are in order.
             let repeated: Vec<u64> = random.iter().map(|x| (x % 82) << 50).collect();
-            assert_eq!(spread(&device, &repeated).prefix, None);
-            // Eight rows agree in the highest 16 of 32 bits, one after the other.
+            let found = spread(&device, &repeated);
+            assert_eq!(found.prefix, Some(7));
+            assert!((90.0..110.0).contains(&found.equal) && found.equals_lie_apart(rows as u64), "{found:?}");
+            // Not where further words order them.
+            let buffer = upload(&device, &repeated);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let sample = Spread::sampled(&device, &key, false, rows as u64, 4096).unwrap();
+            assert_eq!(sample.spread.prefix, None);
+            assert_eq!(sample.values.map(|values| values.count), Some(82));
+            // Eight rows agree in the highest 16 of 32 bits, one after the other; the lowest bits are the same in all keys, and those
+            // that are not no more digits than would be sorted otherwise.
             for keys in [(0..rows as u64).collect::<Vec<_>>(), (0..rows as u64).rev().collect()] {
-                let steep: Vec<u64> = keys.iter().map(|key| (key / 8) << 22 | (key % 8) << 10).collect();
-                assert_eq!(spread(&device, &steep).prefix, Some(24));
+                for constant in [10, 14] {
+                    let steep: Vec<u64> = keys.iter().map(|key| (key / 8) << 22 | (key % 8) << constant | 1).collect();
+                    let found = spread(&device, &steep);
+                    assert!(found.bits == 32 || found.bits == 33, "{found:?}");
+                    assert_eq!(found.prefix, Some(found.bits - constant));
+                }
             }
             assert_eq!(spread(&device, &vec![5; rows]).prefix, None);
         }
@@ -370,20 +443,26 @@ mod tests {
     }
 
     #[test]
-    fn longer_runs_are_refused_where_they_are_out_of_order() {
+    fn longer_runs_are_sorted_on_their_own_if_they_have_few_rows() {
         for device in device_and_gpu(5) {
-            for (longest, lengths) in [(32, [33, 40, 200]), (128, [129, 300, 1900])] {
+            for (longest, lengths) in [(32, [33, 40, 375, 376]), (128, [129, 300, 375, 1900])] {
                 for first in [0, 5, 1000, 1024] {
                     for length in lengths {
                         let ordered = with_run(first, length, |at| at);
                         assert!(mended(&device, &ordered, longest), "{length} from {first}, in order");
+                        let reversed = with_run(first, length, |at| (length as u64 - at) / 2);
+                        assert_eq!(mended(&device, &reversed, longest), length <= 375, "{length} from {first}");
                         for at in [0, 1, length / 2, length - 2] {
                             let mut keys = ordered.clone();
                             keys.swap(first + at, first + at + 1);
-                            assert!(!mended(&device, &keys, longest), "{length} from {first}, out of order at {at}");
+                            let found = mended(&device, &keys, longest);
+                            assert_eq!(found, length <= 375, "{length} from {first}, out of order at {at}");
                         }
                     }
                 }
+            }
+            for kernel in ["sort_long_find", "sort_long_collect", "sort_long_return"] {
+                assert!(device.launches().contains_key(kernel), "{kernel}");
             }
         }
     }

@@ -182,7 +182,7 @@ fn sort_pairs_settles_runs_in_the_last_pass() {
         let order = expected_order(|row| keys[row as usize], rows);
         let buffer = upload(&device, &keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        let spread = Spread { base: 0, bits: 64, prefix: Some(16), basis: Basis::Sample };
+        let spread = Spread { base: 0, bits: 64, prefix: Some(16), equal: 0.0, basis: Basis::Sample };
         for width in [4, 8] {
             let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
             let payload = device.upload("test", &payload).unwrap();
@@ -275,5 +275,129 @@ fn argsort_puts_back_implied_digits() {
                 assert!(read::<u32>(&found, rows) == expected, "seed {seed}, {sorted} bits");
             }
         }
+    }
+}
+
+/// All in the sample, a few that it missed, and a value whose bits are those of a free slot.
+#[test]
+fn few_values_are_sorted_by_their_numbers() {
+    for device in devices() {
+        let rows = 40_000;
+        let value = |number: u64| random(40 + number, 1).next().unwrap();
+        let rare = |x: u64, row: usize| if row % 100 == 7 { value(1000 + x % 300) } else { value(x % 20) };
+        let shapes: [(&str, Vec<u64>, bool); 5] = [
+            ("one", vec![value(0); rows], false),
+            ("two", random(1, rows).map(|x| [0, u64::MAX][(x % 2) as usize]).collect(), true),
+            ("70", random(2, rows).map(|x| value(x % 70)).collect(), true),
+            ("20, and 300 rare ones", random(3, rows).zip(0..).map(|(x, row)| rare(x, row)).collect(), true),
+            ("90% one value", random(4, rows).map(|x| if x % 10 == 0 { x } else { 77 }).collect(), false),
+        ];
+        let payload: Vec<u64> = (0..rows as u64).collect();
+        let payload = upload(&device, &payload);
+        let more: Vec<u64> = random(7, rows).map(|x| x % 5).collect();
+        let word = upload(&device, &more);
+        for (name, keys, few) in shapes {
+            let buffer = upload(&device, &keys);
+            let order = expected_order(|row| keys[row as usize], rows);
+            let sorted: Vec<u64> = order.iter().map(|&row| keys[row as usize]).collect();
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            assert_eq!(numbers(&device, &key, rows).is_some(), few, "{name}");
+            let (found, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
+            assert!(read::<u64>(&found, rows) == sorted, "{name}");
+            let given = Some((payload.slice(0), 8));
+            let (found, values) = sort_by_key(&device, &key, given, rows as u64, WAYS[1]).unwrap();
+            assert!(read::<u64>(&found, rows) == sorted, "{name}");
+            let values = read::<u64>(&values.unwrap(), rows);
+            assert!(values.iter().zip(&order).all(|(value, row)| *value == u64::from(*row)), "{name}");
+            let found = argsort_tuned(&device, &key, &[], rows as u64, WAYS[1]).unwrap();
+            assert!(read::<u32>(&found, rows) == order, "{name}");
+            let words = [SortWord { keys: &word, bits: 3 }];
+            let found = argsort_tuned(&device, &key, &words, rows as u64, WAYS[1]).unwrap();
+            let expected = expected_order(|row| (keys[row as usize], more[row as usize]), rows);
+            assert!(read::<u32>(&found, rows) == expected, "{name}, two words");
+        }
+        let halves: Vec<i32> = random(8, rows).map(|x| value(x % 60) as i32).collect();
+        let floats: Vec<f64> =
+            random(9, rows).map(|x| [f64::NAN, -0.5, 1e300, -1e-300, 7.0][(x % 5) as usize]).collect();
+        for descending in [false, true] {
+            let buffer = upload(&device, &halves);
+            let key = SortKey::new(buffer.slice(0), KeyKind::I32, descending);
+            let mut expected = halves.clone();
+            expected.sort_unstable_by_key(|value| if descending { -i64::from(*value) } else { i64::from(*value) });
+            let (found, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
+            assert!(read::<i32>(&found, rows) == expected);
+            let buffer = upload(&device, &floats);
+            let key = SortKey::new(buffer.slice(0), KeyKind::F64, descending);
+            let mut expected = floats.clone();
+            expected.sort_by(|a, b| if descending { b.total_cmp(a) } else { a.total_cmp(b) });
+            let (found, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
+            let same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits();
+            assert!(read::<f64>(&found, rows).iter().zip(&expected).all(same));
+        }
+    }
+}
+
+/// What a sample of keys leads to.
+fn numbers(device: &Device, key: &SortKey<'_>, rows: usize) -> Option<Numbers> {
+    let values = sample(device, key, true, rows as u64).unwrap().values?;
+    Numbers::of(device, key, rows as u64, &values, false).unwrap()
+}
+
+#[test]
+fn too_many_rare_values_are_not_numbered() {
+    for device in device_and_gpu(6) {
+        let rows = 160_000;
+        let keys = |rare: u64| -> Vec<u64> {
+            let shape = random(1, rows).zip(0..);
+            shape.map(|(x, row)| if row % 32 == 5 { (x % rare) << 20 | 1 } else { row % 20 }).collect()
+        };
+        // Of 5000 rows that have a rare one, as many as there is room for beside the 20, and more.
+        for (rare, few) in [(4000, true), (1 << 40, false)] {
+            let keys = keys(rare);
+            let buffer = upload(&device, &keys);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let sampled = sample(&device, &key, true, rows as u64).unwrap();
+            assert!(sampled.values.is_some());
+            assert_eq!(numbers(&device, &key, rows).is_some(), few);
+            let (found, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
+            let mut expected = keys;
+            expected.sort_unstable();
+            assert!(read::<u64>(&found, rows) == expected);
+        }
+    }
+}
+
+/// Two frequent keys that agree in the prefix, among others that do not: sorted by prefix, and the long run on its own.
+#[test]
+fn long_runs_of_few_rows_are_sorted_on_their_own() {
+    for device in devices() {
+        let rows = 40_000;
+        let frequent = |x: u64| (9 << 40) | (x >> 1 & 3);
+        let keys: Vec<u64> = random(51, rows).map(|x| if x % 64 == 0 { frequent(x >> 32) } else { x }).collect();
+        let order = expected_order(|row| keys[row as usize], rows);
+        let buffer = upload(&device, &keys);
+        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+        let spread = Spread { base: 0, bits: 64, prefix: Some(24), equal: 0.0, basis: Basis::Sample };
+        for beyond in [TUNED.beyond, 64] {
+            let tuning = Tuning { beyond, ..TUNED };
+            let found = argsort_prefix(&device, &key, &spread, &[], rows as u64, tuning).unwrap();
+            assert!(read::<u32>(&found.expect("few rows"), rows) == order, "{beyond}");
+        }
+        for width in [0, 4, 8] {
+            let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
+            let payload = device.upload("test", &payload).unwrap();
+            let given = (width > 0).then_some((payload.slice(0), width));
+            let sorted = by_spread(&device, &key, Pass::of(8, width), given, rows as u64, &spread, TUNED).unwrap();
+            let (found, values) = sorted.expect("few rows");
+            assert!(read::<u64>(&found, rows).iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]));
+            match width {
+                0 => {}
+                4 => assert!(read::<u32>(&values.unwrap(), rows) == order),
+                _ => assert!(
+                    read::<u64>(&values.unwrap(), rows).iter().zip(&order).all(|(v, row)| *v == u64::from(*row))
+                ),
+            }
+        }
+        assert!(device.launches().contains_key("sort_long_return"));
     }
 }

@@ -66,8 +66,10 @@ Fiber* pick() {
         Block& block = launch.slots[launch.slot];
         if (!block.active) {
             if (launch.next_block == launch.a.blocks) {  // nothing left for this slot: look at the next
-                if (passed == launch.slots.size()) return nullptr;
-                if (++launch.slot == launch.slots.size()) launch.slot = 0;
+                if (passed == 2 * launch.slots.size()) return nullptr;  // there and back
+                // On in the same direction: back to where it came from, it would not get beyond this slot.
+                if (launch.reversed()) change_slot(launch);
+                else if (++launch.slot == launch.slots.size()) launch.slot = 0;
                 continue;
             }
             begin(launch, block);

@@ -1,0 +1,144 @@
+//! Long runs of equal prefixes that are out of order: `mend` lists rows of them, and if they hold few rows, those are sorted on
+//! their own. Kernels in `kernels/sort_long_runs.cuh`.
+
+use super::key::SortKey;
+use super::{OPERATOR, TUNED, Tuning, sort_by_key};
+use crate::device::{Argument, Buffer, Device, Source};
+use crate::error::Result;
+use crate::ops::{grid, tiles};
+
+const THREADS: u32 = 256;
+/// Rows of a sort for each that is listed, at least so many listed, and rows for each in long runs.
+const ROWS_A_LISTED: u64 = 64;
+const LEAST_LISTED: u64 = 64;
+const ROWS_A_SORTED: u64 = 8;
+/// Most runs; the host puts them in order.
+const MOST_RUNS: u64 = 1 << 16;
+
+pub(super) fn source() -> Source {
+    Source::new("sort_long_runs", "#include \"sort_long_runs.cuh\"\nWF_SORT_LONG_RUNS_ENTRIES\n")
+}
+
+/// Rows of runs that are too long and out of order, at least one of each, as `sort_runs` finds them.
+pub(super) struct TooLong {
+    /// How many were found, `u64`.
+    pub(super) count: Buffer,
+    /// The first `room` of them, `u32`.
+    pub(super) listed: Buffer,
+    pub(super) room: u64,
+}
+
+impl TooLong {
+    pub(super) fn new(device: &Device, rows: u64) -> Result<TooLong> {
+        let room = (rows / ROWS_A_LISTED).max(LEAST_LISTED);
+        let (count, listed) = (device.alloc_zeroed(OPERATOR, 8)?, device.alloc(OPERATOR, room as usize * 4)?);
+        Ok(TooLong { count, listed, room })
+    }
+}
+
+/// The rows whose runs they are, in the order so far.
+pub(super) struct Rows<'a> {
+    /// `key`'s memory, if keys are sorted where they lie; else what holds the words that were sorted.
+    pub(super) words: SortKey<'a>,
+    /// Lowest bit of them that is sorted.
+    pub(super) shift: u32,
+    /// Where the rows of each highest digit begin, if the words leave it out: `u32 × 256`.
+    pub(super) implied: Argument,
+    /// Keys as the column has them, in its order or (`in_place`) in that of the sort.
+    pub(super) key: SortKey<'a>,
+    pub(super) in_place: bool,
+    /// Values beside the keys and their bytes; row numbers if not `in_place`.
+    pub(super) values: Option<(&'a Buffer, usize)>,
+    pub(super) rows: u64,
+}
+
+impl Rows<'_> {
+    /// Sorts the runs that were found. Waits for the device. `false`: there are too many of them, or of their rows, and nothing has changed.
+    pub(super) fn sort_runs(&self, device: &Device, found: &TooLong) -> Result<bool> {
+        let count = found.count.read_words(0, 1)?[0];
+        if count == 0 || count > found.room {
+            return Ok(count == 0);
+        }
+        let runs = self.bounds(device, found, count)?;
+        let total: u64 = runs.iter().map(|(begin, end)| end - begin).sum();
+        if runs.len() as u64 > MOST_RUNS || total > self.rows / ROWS_A_SORTED {
+            return Ok(false);
+        }
+        let width = self.key.kind.width();
+        let value_width = self.values.map_or(0, |(_, width)| width);
+        let offsets = runs.iter().scan(0, |before, (begin, end)| {
+            let offset = *before;
+            *before += end - begin;
+            Some(offset)
+        });
+        let words = |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect::<Vec<_>>();
+        let begins = device.upload(OPERATOR, &words(&mut runs.iter().map(|(begin, _)| *begin)))?;
+        let offsets = device.upload(OPERATOR, &words(&mut offsets.into_iter()))?;
+        let places = device.alloc(OPERATOR, total as usize * 4)?;
+        let keys = device.alloc(OPERATOR, total as usize * width)?;
+        let values = device.alloc(OPERATOR, total as usize * value_width.max(1))?;
+        let null = Argument::from(0u64);
+        let arguments = |keys: &Buffer, values: &Buffer| -> [Argument; 12] {
+            [
+                (&begins).into(),
+                (&offsets).into(),
+                (runs.len() as u64).into(),
+                total.into(),
+                u64::from(width == 4).into(),
+                (value_width as u64).into(),
+                (&places).into(),
+                if self.in_place { self.key.data.into() } else { null },
+                self.key.data.into(),
+                self.values.map_or(null, |(values, _)| values.into()),
+                keys.into(),
+                values.into(),
+            ]
+        };
+        let launch = |name, keys: &Buffer, values: &Buffer| -> Result<()> {
+            let kernel = device.kernel(&source(), name)?;
+            // SAFETY: SortLongRows { begins and offsets: runs u64, of runs within the sort's rows that hold `total`; places: total u32;
+            // keys, column: rows of the key's width; values: rows of value_bytes, or null and 0; few_…: total of those widths }.
+            unsafe { device.launch(&kernel, grid(tiles(total, u64::from(THREADS)), THREADS), &arguments(keys, values)) }
+        };
+        launch("sort_long_collect", &keys, &values)?;
+        let few = SortKey { data: keys.slice(0), ..self.key };
+        let payload = self.values.map(|(_, width)| (values.slice(0), width));
+        let tuning = Tuning { sampled_rows: u64::MAX, guessed_rows: 0, ..TUNED };
+        let (few_keys, few_values) = sort_by_key(device, &few, payload, total, tuning)?;
+        launch("sort_long_return", &few_keys, few_values.as_ref().unwrap_or(&values))?;
+        Ok(true)
+    }
+
+    /// First row of each run and the first behind it, in the order of rows.
+    fn bounds(&self, device: &Device, found: &TooLong, count: u64) -> Result<Vec<(u64, u64)>> {
+        let slots = (2 * count).next_power_of_two();
+        let table = device.alloc_filled(OPERATOR, (slots as usize + 1) * 8, 0xFF)?;
+        let runs = device.alloc_zeroed(OPERATOR, 8)?;
+        let bounds = device.alloc(OPERATOR, count as usize * 16)?;
+        let [data, kind, flip, base] = self.words.arguments();
+        let arguments: [Argument; 13] = [
+            data,
+            kind,
+            flip,
+            base,
+            self.rows.into(),
+            u64::from(self.shift).into(),
+            self.implied,
+            (&found.listed).into(),
+            count.into(),
+            (&table).into(),
+            slots.into(),
+            (&runs).into(),
+            (&bounds).into(),
+        ];
+        let kernel = device.kernel(&source(), "sort_long_find")?;
+        // SAFETY: SortLongFind { key: rows of its kind; implied: 256 u32 or null; listed: count u32, rows of the sort; table: slots + 1 u64,
+        // all ones; found: a zeroed word; bounds: 2 × count u64 }.
+        unsafe { device.launch(&kernel, grid(tiles(count, u64::from(THREADS)), THREADS), &arguments)? };
+        let runs = runs.read_words(0, 1)?[0];
+        let bounds = bounds.read_words(0, 2 * runs as usize)?;
+        let mut bounds: Vec<(u64, u64)> = bounds.chunks_exact(2).map(|run| (run[0], run[1])).collect();
+        bounds.sort_unstable();
+        Ok(bounds)
+    }
+}
