@@ -1,16 +1,20 @@
-// sort_numbers.cuh: sorts keys that have few different values by the values' numbers in their order.
+// sort_numbers.cuh: sorts keys of which few values are frequent by those values' numbers in their order, and the rare others apart.
 //
-//   keys      70 5 70 900 5 5      values in order   5 70 900
-//   numbers    1 0  1   2 0 0      rows of each      3  2   1      sorted   5 5 5 70 70 900
+//   keys      70 5 70 900 5 6 5      frequent, in order   5 70      rare  900 6
+//   numbers    1 0  1   2 0 2 0      rows of each         3  2
+//   sorted    5 5 5 | 6 | 70 70 | 900                     frequent values stand behind as many rare rows as are less than they
 //
-//   1. sort_numbers_list    the values that a sample found (sort_sample.cuh), out of its hash table, in any order
-//   2. sort_numbers_rank    a value's number is how many are less than it; puts values and numbers into a small hash table
-//   3. sort_numbers_count   looks each row's key up in the table, which lies in shared memory: rows by number, and each row's number
-//                           where those are to be sorted. Keys that the sample missed go into a hash table of their own:
-//                           they are listed with the others then, and rows are counted once more
-//   4. sort_numbers_fill    of keys without anything beside them, each value as often as it was counted
+//   1. sort_numbers_list      the values that a sample found often (sort_sample.cuh), out of its hash table, in any order
+//   2. sort_numbers_rank      a value's number is how many are less than it; puts values and numbers into a small hash table
+//   3. sort_numbers_count     looks each row's key up in the table, which lies in shared memory: rows by number, and as is wanted each
+//                             row's number (of a rare one the next after the last), or the rare keys, in any order
+//   4. sort_numbers_rare      of row numbers that were sorted by their keys' numbers, the keys of the last, which are rare
+//   5. sort_numbers_between   how many rare rows stand before each frequent value, once those are sorted
+//   6. sort_numbers_fill      all together: keys, each value as often as it was counted, or row numbers
 //
-// Bytes per row: the key read, and its number or the value written.
+// (Frequent keys apart from others: Dong, Dhulipala, Gu and Sun, "Parallel Integer Sort: Theory and Practice", 2024.)
+//
+// Bytes per row: the key read, and its number or the value written; of row numbers, these once more.
 #pragma once
 #include "compact.cuh"
 #include "hash.cuh"
@@ -18,7 +22,7 @@
 
 namespace wf {
 
-constexpr u32 SORT_NUMBERS_MOST = 4096;    // different values
+constexpr u32 SORT_NUMBERS_MOST = 4096;    // frequent values
 constexpr u32 SORT_NUMBERS_NONE = 0xFFFF;  // of a free slot
 constexpr u32 SORT_NUMBERS_THREADS = 1024;
 constexpr u32 SORT_NUMBERS_ITEMS = 8;      // rows of a thread
@@ -29,18 +33,22 @@ constexpr u32 SORT_FILL_TILE = 4096;
 // ---- values ----
 
 struct SortNumbersList {
-    const u64* table;  // slots + 1, of hash.cuh
+    const u64* table;   // slots + 1, of hash.cuh
+    const u32* counts;  // slots + 1: how often the sample has each
     u64 slots;
-    u64 base;          // what is missing in the table's values
-    u64* values;       // the list
-    u64* listed;       // how many there are
+    u64 base;           // what is missing in the table's values
+    u64 least;          // how often the sample has those that are listed
+    u64* values;        // SORT_NUMBERS_MOST
+    u64* listed;        // how many there are, and how many rows of the sample have them; zero before
 };
 
 WF_DEVICE void sort_numbers_list_body(const SortNumbersList& p) {
     const u64 at = global_thread();
-    if (at > p.slots || p.table[at] == HASH_EMPTY) return;
+    if (at > p.slots || p.table[at] == HASH_EMPTY || p.counts[at] < p.least) return;
     const u64 value = at == p.slots ? HASH_EMPTY : p.table[at];
-    p.values[atomicAdd(p.listed, u64(1))] = value + p.base;
+    const u64 place = atomicAdd(p.listed, u64(1));
+    atomicAdd(p.listed + 1, u64(p.counts[at]));
+    if (place < SORT_NUMBERS_MOST) p.values[place] = value + p.base;
 }
 
 struct SortNumbersRank {
@@ -70,19 +78,18 @@ WF_DEVICE void sort_numbers_rank_body(const SortNumbersRank& p) {
 // ---- rows ----
 
 struct SortNumbersCount {
-    SortKey key;        // rows
+    SortKey key;         // rows
     u64 rows;
-    const u64* table;   // as ranked
+    const u64* table;    // as ranked
     const u32* numbers;
     u64 slots;
     u64 values;
-    u64 copies;         // of a block's counts, a power of two up to 32
-    u64* counts;        // values, zero
-    u32* out;           // rows: each key's number; or null
-    u64* missed;        // missed_slots + 1, all ones: keys that are not in the table
-    u64 missed_slots;   // a power of two
-    u64* misses;        // how many keys those are; zero before
-    u64 most;           // misses for which it is worth going on
+    u64 copies;          // of a block's counts, a power of two up to 32
+    u64* counts;         // values, zero
+    u64* rare;           // how many rows have other keys; zero before
+    u32* out;            // rows: each key's number; or null
+    void* rare_keys;     // `room` rows of the key's width: keys of rare rows; or null
+    u64 room;            // rare rows for which it is worth going on
 };
 
 // Dynamic shared memory: slots + 1 keys, values × copies counts, slots + 1 numbers of two bytes.
@@ -90,7 +97,8 @@ WF_DEVICE void sort_numbers_count_body(const SortNumbersCount& p) {
     constexpr u32 THREADS = SORT_NUMBERS_THREADS;
     constexpr u32 ITEMS = SORT_NUMBERS_ITEMS;
     WF_DYNAMIC_SHARED(memory);
-    const u32 slots = u32(p.slots), cells = u32(p.values * p.copies), copies = u32(p.copies);
+    WF_SHARED(u64, drawn);
+    const u32 slots = u32(p.slots), values = u32(p.values), copies = u32(p.copies), cells = values * copies;
     u64* const table = reinterpret_cast<u64*>(memory);
     u32* const counts = reinterpret_cast<u32*>(table + slots + 1);
     u16* const numbers = reinterpret_cast<u16*>(counts + cells);
@@ -99,17 +107,18 @@ WF_DEVICE void sort_numbers_count_body(const SortNumbersCount& p) {
         numbers[at] = u16(p.numbers[at]);
     }
     for (u32 at = threadIdx.x; at < cells; at += THREADS) counts[at] = 0;
+    if (threadIdx.x == 0) drawn = 0;
     __syncthreads();  // the table is there, the counts are zero
 
     u32* const mine = counts + threadIdx.x % copies;
     for (u64 first = u64(blockIdx.x) * SORT_NUMBERS_TILE; first < p.rows; first += u64(gridDim.x) * SORT_NUMBERS_TILE) {
-        if (__shfl_sync(FULL_WARP, load_relaxed(p.misses), 0) > p.most) break;  // all lanes of a warp, or none
+        if (drawn > p.room) break;  // there are too many rare rows, as far as this block knows
         const u64 begin = first + threadIdx.x;
         u64 keys[ITEMS];
         if (first + SORT_NUMBERS_TILE <= p.rows) sort_keys<true>(p.key, begin, THREADS, p.rows, keys);
         else sort_keys<false>(p.key, begin, THREADS, p.rows, keys);
         // All rows' probes side by side: one after the other, each would wait for those before it.
-        u32 slot[ITEMS], open = 0;
+        u32 slot[ITEMS], open = 0, rare = 0;
 #pragma unroll
         for (u32 i = 0; i < ITEMS; ++i) {
             const bool apart = keys[i] == HASH_EMPTY;  // that key has a slot of its own
@@ -130,18 +139,30 @@ WF_DEVICE void sort_numbers_count_body(const SortNumbersCount& p) {
             const u64 row = begin + i * THREADS;
             if (row >= p.rows) continue;
             const u32 number = numbers[slot[i]];
-            if (number != SORT_NUMBERS_NONE) {
-                atomicAdd(mine + number * copies, 1u);
-                if (p.out != nullptr) p.out[row] = number;
-            } else if (load_relaxed(p.misses) <= p.most) {
-                bool fresh;
-                const bool full = hash_insert(p.missed, p.missed_slots - 1, keys[i], fresh) == HASH_NONE;
-                if (fresh || full) atomicAdd(p.misses, full ? p.most + 1 : u64(1));
+            if (number != SORT_NUMBERS_NONE) atomicAdd(mine + number * copies, 1u);
+            else rare |= 1u << i;
+            if (p.out != nullptr) p.out[row] = minimum(number, values);
+        }
+        // The block's rare rows stand together.
+        u32 total;
+        const u32 before = block_scan<THREADS, u32>(u32(__popc(rare)), total);
+        if (total == 0) continue;
+        if (threadIdx.x == 0) drawn = atomicAdd(p.rare, u64(total));
+        __syncthreads();  // the rows' place is known
+        u64 to = drawn + before;
+        if (p.rare_keys != nullptr && drawn + total <= p.room) {
+#pragma unroll
+            for (u32 i = 0; i < ITEMS; ++i) {
+                if ((rare >> i & 1) == 0) continue;
+                const u64 raw = sort_key_raw(p.key, keys[i]);
+                if (sort_key_is_half(p.key)) static_cast<u32*>(p.rare_keys)[to] = u32(raw);
+                else static_cast<u64*>(p.rare_keys)[to] = raw;
+                to += 1;
             }
         }
     }
     __syncthreads();  // all rows of the block are counted
-    for (u32 at = threadIdx.x; at < u32(p.values); at += THREADS) {
+    for (u32 at = threadIdx.x; at < values; at += THREADS) {
         u32 count = 0;
         // Neighbouring threads begin in different banks.
         for (u32 copy = 0; copy < copies; ++copy) count += counts[at * copies + (copy + at) % copies];
@@ -149,19 +170,64 @@ WF_DEVICE void sort_numbers_count_body(const SortNumbersCount& p) {
     }
 }
 
-struct SortNumbersFill {
-    SortKey key;        // how to go back
+// ---- rare rows ----
+
+struct SortNumbersRare {
+    const void* column;  // keys
+    u64 half;            // 1: of 4 bytes, else of 8
+    const u32* order;    // rows of it
+    u64 rows;
+    void* keys;          // their keys
+};
+
+WF_DEVICE void sort_numbers_rare_body(const SortNumbersRare& p) {
+    const u64 at = global_thread();
+    if (at >= p.rows) return;
+    if (p.half != 0) static_cast<u32*>(p.keys)[at] = static_cast<const u32*>(p.column)[p.order[at]];
+    else static_cast<u64*>(p.keys)[at] = static_cast<const u64*>(p.column)[p.order[at]];
+}
+
+struct SortNumbersBetween {
+    SortKey rare;       // in their order
+    u64 rows;
     const u64* sorted;  // values
-    const u64* counts;  // values
-    u64 values;         // at most SORT_NUMBERS_MOST
-    u64 rows;           // the sum of counts
-    void* out;          // rows of the key's width
+    u64 values;
+    u32* before;        // values: rare rows that are less
+};
+
+WF_DEVICE void sort_numbers_between_body(const SortNumbersBetween& p) {
+    const u64 at = global_thread();
+    if (at >= p.values) return;
+    const u64 value = p.sorted[at];
+    u64 low = 0, high = p.rows;
+    while (low < high) {
+        const u64 middle = (low + high) / 2;
+        if (sort_key(p.rare, middle) < value) low = middle + 1;
+        else high = middle;
+    }
+    p.before[at] = u32(low);
+}
+
+// ---- all rows ----
+
+struct SortNumbersFill {
+    SortKey rare;        // of rare rows in their order; says how to go back
+    const u64* sorted;   // values
+    const u64* counts;   // values, none 0
+    u64 values;          // at most SORT_NUMBERS_MOST
+    const u32* before;   // values: rare rows that are less
+    u64 rows;            // with the rare ones
+    const u32* order;    // rows of frequent values, by those; or null: keys are wanted
+    const u32* rare_rows;  // rare rows in their order; or null
+    void* out;           // rows of the key's width, or of u32
 };
 
 WF_DEVICE void sort_numbers_fill_body(const SortNumbersFill& p) {
     constexpr u32 THREADS = SORT_FILL_THREADS;
     constexpr u32 EACH = SORT_NUMBERS_MOST / THREADS;
-    WF_SHARED_ARRAY(u32, begins, SORT_NUMBERS_MOST);
+    // Rows of the frequent values before each, and of the rare ones.
+    WF_SHARED_ARRAY(u32, frequent, SORT_NUMBERS_MOST + 1);
+    WF_SHARED_ARRAY(u32, rare, SORT_NUMBERS_MOST);
     const u32 values = u32(p.values), mine = threadIdx.x * EACH;
     u32 counts[EACH], sum = 0, total;
 #pragma unroll
@@ -172,38 +238,54 @@ WF_DEVICE void sort_numbers_fill_body(const SortNumbersFill& p) {
     u32 begin = block_scan<THREADS, u32>(sum, total);
 #pragma unroll
     for (u32 i = 0; i < EACH; ++i) {
-        begins[mine + i] = begin;
+        frequent[mine + i] = begin;
         begin += counts[i];
+        rare[mine + i] = mine + i < values ? p.before[mine + i] : 0;
     }
+    if (threadIdx.x == 0 && values == SORT_NUMBERS_MOST) frequent[values] = total;
     __syncthreads();  // it is known where each value begins
 
-    // The last value that begins at a place or before it.
+    // The last value that begins at a place or before it; or `low`.
     const auto number_at = [&](u64 place, u32 low, u32 high) {
         while (low < high) {
             const u32 middle = (low + high + 1) / 2;
-            if (begins[middle] <= place) low = middle;
+            if (frequent[middle] + rare[middle] <= place) low = middle;
             else high = middle - 1;
         }
         return low;
     };
+    // Whether a place is one of the value's rows; and, of a rare row, its number among those.
+    const auto begins_after = [&](u64 place, u32 number) { return place < frequent[number] + rare[number]; };
+    const auto ends_before = [&](u64 place, u32 number) { return place >= frequent[number + 1] + rare[number]; };
     const auto put = [&](u64 place, u64 raw) {
-        if (sort_key_is_half(p.key)) static_cast<u32*>(p.out)[place] = u32(raw);
+        if (p.order != nullptr || sort_key_is_half(p.rare)) static_cast<u32*>(p.out)[place] = u32(raw);
         else static_cast<u64*>(p.out)[place] = raw;
     };
     for (u64 first = u64(blockIdx.x) * SORT_FILL_TILE; first < p.rows; first += u64(gridDim.x) * SORT_FILL_TILE) {
         const u64 end = minimum(first + SORT_FILL_TILE, p.rows);
         const u32 low = number_at(first, 0, values - 1), high = number_at(end - 1, low, values - 1);
-        const u64 raw = sort_key_raw(p.key, p.sorted[low]);
+        const bool one = low == high && !begins_after(first, low) && !ends_before(end - 1, low);
+        const u64 raw = sort_key_raw(p.rare, p.sorted[low]);
         for (u64 place = first + threadIdx.x; place < end; place += THREADS) {
-            put(place, low == high ? raw : sort_key_raw(p.key, p.sorted[number_at(place, low, high)]));
+            const u32 number = one ? low : number_at(place, low, high);
+            if (!one && (begins_after(place, number) || ends_before(place, number))) {
+                const u64 at = place - (begins_after(place, number) ? frequent[number] : frequent[number + 1]);
+                put(place, p.order != nullptr ? p.rare_rows[at] : sort_key_raw(p.rare, sort_key(p.rare, at)));
+            } else if (p.order != nullptr) {
+                put(place, p.order[place - rare[number]]);
+            } else {
+                put(place, one ? raw : sort_key_raw(p.rare, p.sorted[number]));
+            }
         }
     }
 }
 
 }  // namespace wf
 
-#define WF_SORT_NUMBERS_ENTRIES                                                                                               \
-    WF_KERNEL(sort_numbers_list, wf::SortNumbersList) { wf::sort_numbers_list_body(p); }                                      \
-    WF_KERNEL(sort_numbers_rank, wf::SortNumbersRank) { wf::sort_numbers_rank_body(p); }                                      \
+#define WF_SORT_NUMBERS_ENTRIES                                                                                                 \
+    WF_KERNEL(sort_numbers_list, wf::SortNumbersList) { wf::sort_numbers_list_body(p); }                                        \
+    WF_KERNEL(sort_numbers_rank, wf::SortNumbersRank) { wf::sort_numbers_rank_body(p); }                                        \
     WF_KERNEL_BOUNDS(wf::SORT_NUMBERS_THREADS, 1, sort_numbers_count, wf::SortNumbersCount) { wf::sort_numbers_count_body(p); } \
+    WF_KERNEL(sort_numbers_rare, wf::SortNumbersRare) { wf::sort_numbers_rare_body(p); }                                        \
+    WF_KERNEL(sort_numbers_between, wf::SortNumbersBetween) { wf::sort_numbers_between_body(p); }                               \
     WF_KERNEL_BOUNDS(wf::SORT_FILL_THREADS, 2, sort_numbers_fill, wf::SortNumbersFill) { wf::sort_numbers_fill_body(p); }

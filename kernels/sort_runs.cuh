@@ -116,6 +116,20 @@ struct SortRunsTile {
     }
 };
 
+// Rows of a run before row `first`, where it goes on, or more than `longest`.
+template <bool IMPLIED>
+WF_DEVICE u32 sort_runs_before(const SortRuns& p, const SortKey& held, u64 first, u32 longest) {
+    const u64 key = sort_key(held, first);
+    u64 low = first > longest + 1 ? first - (longest + 1) : 0, begin = first - 1;
+    if constexpr (IMPLIED) low = maximum(low, u64(p.implied[sort_digit_at(p.implied, u32(first))]));
+    while (low < begin) {
+        const u64 middle = (low + begin) / 2;
+        if ((sort_key(held, middle) ^ key) >> u32(p.shift) == 0) begin = middle;
+        else low = middle + 1;
+    }
+    return u32(first - begin);
+}
+
 // THREADS is blockDim.x, at least SORT_RUNS_MARGIN.
 template <typename Value, bool PACKED, bool IMPLIED, u32 THREADS>
 WF_DEVICE void sort_runs_body(const SortRuns& p) {
@@ -247,7 +261,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
             if (others != 0) break;
             back -= 1;
         }
-        if (back == 0) above += carried;
+        if (back == 0 && carried != 0) above += sort_runs_before<IMPLIED>(p, held, first, longest);
         far_on = above + (32 - u32(leading_zeros(wrong & head))) + 1 > longest;
     }
     // Bits of pairs that begin a run; of runs of two rows.

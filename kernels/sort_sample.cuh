@@ -9,8 +9,8 @@
 //                          makes c pairs
 //
 // With s samples of n rows, pairs × n / (s² / 2) estimates how many rows a row meets, itself included, that are equal in those bits.
-// One sample is read 7 times from L2; the keys of the whole sort only where they are sampled. Its different keys stay in the last
-// level's table, for sort_numbers.cuh.
+// One sample is read 7 times from L2; the keys of the whole sort only where they are sampled. Its keys and how often it
+// has each stay in the last level's tables, for sort_numbers.cuh.
 #pragma once
 #include "hash.cuh"
 #include "sort_key.cuh"
@@ -26,8 +26,8 @@ struct SortSample {
     u64 rows;
     u64 samples;
     u64* keys;    // samples
-    u64* found;   // least, complement of greatest: all ones before; then, zero before, SORT_SAMPLE_LEVELS numbers of pairs, that of
-                  // different keys, and the bits in which keys differ from the first
+    u64* found;   // least, complement of greatest: all ones before; then, zero before, SORT_SAMPLE_LEVELS numbers of pairs, and
+                  // the bits in which keys differ from the first
     u64 slots;    // of each level's table, a power of two of at least 2 × samples
     u64* tables;  // levels × (slots + 1), all ones
     u32* counts;  // levels × (slots + 1), zero
@@ -50,7 +50,7 @@ WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
     if (lane() == 0) {
         atomicMin(p.found, least);
         atomicMin(p.found + 1, most);
-        atomicOr(p.found + 3 + SORT_SAMPLE_LEVELS, differ);
+        atomicOr(p.found + 2 + SORT_SAMPLE_LEVELS, differ);
     }
 }
 
@@ -62,18 +62,15 @@ WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
     const u32 bits = 64 - u32(leading_zeros(span));
     const u32 compared = l + 1 == SORT_SAMPLE_LEVELS ? 64 : SORT_SAMPLE_FIRST_BITS + 8 * l;
     u64 slot = HASH_NONE;
-    bool fresh = false;
     if (at < p.samples) {
         const u64 key = p.keys[at] - least;
+        bool fresh;
         slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, compared < bits ? key >> (bits - compared) : key, fresh);
     }
     __syncwarp(FULL_WARP);  // the lanes probed for different lengths
     u64 pairs = slot != HASH_NONE ? atomicAdd(p.counts + l * (p.slots + 1) + slot, 1u) : 0u;
     for (u32 step = 16; step != 0; step /= 2) pairs += __shfl_xor_sync(FULL_WARP, pairs, step);
     if (lane() == 0 && pairs != 0) atomicAdd(p.found + 2 + l, pairs);
-    if (l + 1 != SORT_SAMPLE_LEVELS) return;
-    const u32 different = __ballot_sync(FULL_WARP, fresh);
-    if (lane() == 0 && different != 0) atomicAdd(p.found + 2 + SORT_SAMPLE_LEVELS, u64(__popc(different)));
 }
 
 }  // namespace wf

@@ -3,11 +3,11 @@
 //! A sort of many rows first looks at a sample of its keys (`prefix.rs`): where their high bits tell rows apart, only those
 //! are sorted, and the few rows that agree in them are put in order at the end. The keys are read once for the histograms
 //! of the digits (digits that are the same in every key cost nothing afterwards), and a pass is made for each digit left.
-//! Where the sample shows few different keys, their numbers in order are sorted instead (`numbers.rs`).
+//! Where the sample shows few frequent keys, their numbers in order are sorted instead (`numbers.rs`).
 //! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer.
 //!
 //! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (and three where it
-//! leaves long runs), one or two for numbers; of few rows only the last.
+//! leaves long runs), and before numbers two more; of few rows only the last.
 
 mod key;
 mod long_runs;
@@ -15,7 +15,7 @@ mod numbers;
 mod pass;
 mod prefix;
 
-use self::numbers::{Numbers, Values};
+use self::numbers::{Numbers, Values, Wanted};
 use self::pass::{Counts, Digits, Ends, PLACE_BITS, Pass, PassRun, Sorter};
 use self::prefix::{Sample, Sorted, Spread, mend};
 use super::{grid, numbered, tiles};
@@ -114,10 +114,14 @@ fn argsort_tuned(
     }
     if key.bits > 0 && rows >= tuning.sampled_rows && prefix_pays(&key, rows) {
         let Sample { spread, values } = sample(device, &key, more.is_empty(), rows)?;
-        if let Some(values) = values
-            && let Some(numbers) = Numbers::of(device, &key, rows, &values, true)?
-        {
-            return argsort_words(device, &numbers.key(), more, rows, tuning);
+        if let Some(values) = values {
+            let wanted = if more.is_empty() { Wanted::Order } else { Wanted::All };
+            if let Some(numbers) = Numbers::of(device, &key, rows, &values, wanted)? {
+                return match wanted {
+                    Wanted::Order => numbers.order(),
+                    _ => argsort_words(device, &numbers.key(), more, rows, tuning),
+                };
+            }
         }
         if more.is_empty() && spread.prefix.is_some() && spread.equals_lie_apart(rows) {
             let pass = Pass::of(key.kind.width(), 4);
@@ -333,7 +337,7 @@ fn sort_by_key(
     passes(device, key, pass, payload, rows, 0, &digits, tuning)
 }
 
-/// Sorts by the keys' numbers among their different values. `None`: those are too many after all.
+/// Sorts by the keys' numbers among their frequent values. `None`: too many rows have others.
 fn by_numbers(
     device: &Device,
     key: &SortKey<'_>,
@@ -342,15 +346,16 @@ fn by_numbers(
     values: &Values,
     tuning: Tuning,
 ) -> Result<Option<(Buffer, Option<Buffer>)>> {
-    let Some(numbers) = Numbers::of(device, key, rows, values, payload.is_some())? else { return Ok(None) };
-    let mut sorted = None;
-    if let Some((_, width)) = payload {
-        let narrow = numbers.key();
-        let pass = Pass::of(narrow.kind.width(), width);
-        let digits = Digits::count(device, &narrow, rows, 0, narrow.bits, Counts::Read)?;
-        sorted = passes(device, &narrow, pass, payload, rows, 0, &digits, tuning)?.1;
-    }
-    Ok(Some((numbers.fill(device, key, rows)?, sorted)))
+    let Some((payload, width)) = payload else {
+        let numbers = Numbers::of(device, key, rows, values, Wanted::Keys)?;
+        return Ok(numbers.map(|numbers| numbers.keys()).transpose()?.map(|keys| (keys, None)));
+    };
+    let Some(numbers) = Numbers::of(device, key, rows, values, Wanted::All)? else { return Ok(None) };
+    let narrow = numbers.key();
+    let pass = Pass::of(narrow.kind.width(), width);
+    let digits = Digits::count(device, &narrow, rows, 0, narrow.bits, Counts::Unread)?;
+    let sorted = passes(device, &narrow, pass, Some((payload, width)), rows, 0, &digits, tuning)?.1;
+    Ok(Some((numbers.keys()?, sorted)))
 }
 
 /// Sorts by as many bits as are thought to do. Passes with values take row numbers for them where there is no payload. `None`: they did not.

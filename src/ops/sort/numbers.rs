@@ -1,10 +1,11 @@
-//! Keys of few different values, by the values' numbers in their order. Kernels in `kernels/sort_numbers.cuh`.
+//! Keys of which few values are frequent, by the values' numbers in their order; rare ones are sorted apart. Kernels in
+//! `kernels/sort_numbers.cuh`.
 //!
-//! A sample tells that there are few, and which. Each row's key is then looked up among them; those that the sample missed are
-//! collected, and if there are few of these too, rows are looked up once more.
+//! A sample tells which values are frequent. Each row's key is looked up among them, and of keys alone nothing else is sorted but
+//! the rare ones: each frequent value is written as often as it was counted.
 
-use super::OPERATOR;
 use super::key::{KeyKind, SortKey};
+use super::{OPERATOR, TUNED, argsort_words, sort_by_key};
 use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
@@ -13,10 +14,10 @@ use crate::ops::{grid, tiles};
 const MOST: u64 = 4096;
 const THREADS: u32 = 1024;
 const TILE: u64 = 8192;
-/// Of the kernels that work on values.
-const LIST_THREADS: u32 = 128;
 const FILL_THREADS: u32 = 512;
 const FILL_TILE: u64 = 4096;
+/// Of the kernels that work on values, and on rare rows.
+const VALUE_THREADS: u32 = 128;
 /// Slots of the table for each value, and most of them: a warp goes on until the last of its rows' keys is found. Milliseconds of
 /// 100M rows, H200, by slots for a value (blocks of 512 threads, two a multiprocessor; the last column 1024 threads, one):
 ///
@@ -28,137 +29,208 @@ const FILL_TILE: u64 = 4096;
 /// ```
 const SLOTS: u64 = 8;
 const MOST_SLOTS: u64 = 1 << 14;
-/// A sample shows each value so often, on average: hardly any is missed.
-const SHOWN: u64 = 16;
-/// Keys of so many bits take no longer to sort than their numbers.
-const SORTED_BITS: u32 = 16;
 /// Most bytes of a block's counts, and shared memory that the kernel takes besides.
 const COUNTED_BYTES: u64 = 64 << 10;
 const RESERVED: u64 = 1024;
+
+/// A value is frequent that a sample has so often (of 4096 equally frequent ones, a sample of 65,536 has each 16 times), and one row in
+/// so many may be rare. With less than one row in `SPREAD` that equals a row, few values can be frequent.
+const FREQUENT: u64 = 4;
+const ROWS_A_RARE: u64 = 4;
+const SPREAD: f64 = 8192.0;
+/// Keys of so many bits take no longer to sort than their numbers.
+const SORTED_BITS: u32 = 16;
 
 pub(super) fn source() -> Source {
     Source::new("sort_numbers", "#include \"sort_numbers.cuh\"\nWF_SORT_NUMBERS_ENTRIES\n")
 }
 
-/// The different values of a sample.
+/// A sample's keys and how often it has each: tables of `hash.cuh`, from a slot on.
 pub(super) struct Values {
-    /// A table of `hash.cuh`, from the byte at `offset`: keys less `base`.
+    /// `u64 × (slots + 1)`: keys less `base`.
     pub(super) table: Buffer,
-    pub(super) offset: usize,
+    /// `u32 × (slots + 1)`.
+    pub(super) counts: Buffer,
+    pub(super) first_slot: usize,
     pub(super) slots: u64,
     pub(super) base: u64,
-    pub(super) count: u64,
+    pub(super) samples: u64,
 }
 
-/// Whether a sort by numbers pays, of keys of so many bits.
-pub(super) fn pays(different: u64, samples: u64, bits: u32) -> bool {
-    different <= MOST && different * SHOWN <= samples && bits > SORTED_BITS
+/// Whether frequent values are worth a look, of keys of so many bits of which a row meets so many equal ones.
+pub(super) fn likely(equal: f64, rows: u64, bits: u32) -> bool {
+    bits > SORTED_BITS && equal * SPREAD >= rows as f64
 }
 
-/// All different values of a key, and the rows that have them.
-pub(super) struct Numbers {
+/// What becomes of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Keys alone.
+    Keys,
+    /// Row numbers.
+    Order,
+    /// Each row's number of its value, and no rare ones.
+    All,
+}
+
+/// All frequent values of a key, and the rows that have them.
+pub(super) struct Numbers<'a> {
+    device: &'a Device,
+    key: SortKey<'a>,
+    rows: u64,
     /// `u64` each, ascending.
     sorted: Buffer,
     /// Rows of each, `u64`.
     counts: Buffer,
     values: u64,
-    /// Each row's value, by its number: `u32 × rows`.
+    /// Each row's value, by its number: `u32 × rows`; of rare rows the next number after the last.
     numbers: Option<Buffer>,
+    /// How many rows are rare, and if only keys are wanted, theirs.
+    rare: u64,
+    rare_keys: Option<Buffer>,
 }
 
-impl Numbers {
-    /// Looks each row's key up; `kept`: its number is written. Waits for the device. `None`: there are more values than a block has room for.
+impl<'a> Numbers<'a> {
+    /// Looks each row's key up. Waits for the device. `None`: too many rows are rare, or values frequent.
     pub(super) fn of(
-        device: &Device,
-        key: &SortKey<'_>,
+        device: &'a Device,
+        key: &SortKey<'a>,
         rows: u64,
         sampled: &Values,
-        kept: bool,
-    ) -> Result<Option<Numbers>> {
-        let list = device.alloc(OPERATOR, MOST as usize * 8)?;
-        let listed = device.alloc_zeroed(OPERATOR, 8)?;
-        let add = |table: Argument, slots: u64, base: u64| -> Result<()> {
-            let kernel = device.kernel(&source(), "sort_numbers_list")?;
-            let arguments = [table, slots.into(), base.into(), (&list).into(), (&listed).into()];
-            // SAFETY: SortNumbersList { table: slots + 1 u64; values: room for all values of all tables, which are at most MOST; listed:
-            // how many of them there are so far }.
-            unsafe { device.launch(&kernel, grid(tiles(slots + 1, u64::from(LIST_THREADS)), LIST_THREADS), &arguments) }
-        };
-        add(sampled.table.slice(sampled.offset).into(), sampled.slots, sampled.base)?;
-        let mut values = sampled.count;
-        let numbers = if kept { Some(device.alloc(OPERATOR, rows as usize * 4)?) } else { None };
-        let (missed, missed_slots) = (device.alloc_filled(OPERATOR, (2 * MOST as usize + 1) * 8, 0xFF)?, 2 * MOST);
-        loop {
-            let Some(shape) = Shape::new(device, values) else { return Ok(None) };
-            let sorted = device.alloc(OPERATOR, values as usize * 8)?;
-            let table = device.alloc_filled(OPERATOR, (shape.slots as usize + 1) * 8, 0xFF)?;
-            let table_numbers = device.alloc_filled(OPERATOR, (shape.slots as usize + 1) * 4, 0xFF)?;
-            let arguments: [Argument; 6] = [
-                (&list).into(),
-                values.into(),
-                (&sorted).into(),
-                (&table).into(),
-                shape.slots.into(),
-                (&table_numbers).into(),
-            ];
-            let kernel = device.kernel(&source(), "sort_numbers_rank")?;
-            // SAFETY: SortNumbersRank { values: count u64, all different; sorted: count u64; table: slots + 1 u64, all ones, slots a
-            // power of two of at least 2 × count; numbers: slots + 1 u32, all ones }.
-            unsafe { device.launch(&kernel, grid(tiles(values, u64::from(LIST_THREADS)), LIST_THREADS), &arguments)? };
+        wanted: Wanted,
+    ) -> Result<Option<Numbers<'a>>> {
+        let Some((list, values)) = sampled.frequent(device, wanted)? else { return Ok(None) };
+        let Some(shape) = Shape::new(device, values) else { return Ok(None) };
+        let slots = shape.slots as usize + 1;
+        let sorted = device.alloc(OPERATOR, values as usize * 8)?;
+        let table = device.alloc_filled(OPERATOR, slots * 8, 0xFF)?;
+        let table_numbers = device.alloc_filled(OPERATOR, slots * 4, 0xFF)?;
+        let arguments: [Argument; 6] = [
+            (&list).into(),
+            values.into(),
+            (&sorted).into(),
+            (&table).into(),
+            shape.slots.into(),
+            (&table_numbers).into(),
+        ];
+        let kernel = device.kernel(&source(), "sort_numbers_rank")?;
+        // SAFETY: SortNumbersRank { values: count u64, all different; sorted: count u64; table: slots + 1 u64, all ones, slots a power
+        // of two of at least 2 × count; numbers: slots + 1 u32, all ones }.
+        unsafe { device.launch(&kernel, grid(tiles(values, u64::from(VALUE_THREADS)), VALUE_THREADS), &arguments)? };
 
-            // Rows of each value, and at the end how many values were missed.
-            let counts = device.alloc_zeroed(OPERATOR, (values as usize + 1) * 8)?;
-            let misses = values as usize;
-            let [data, kind, flip, base] = key.arguments();
-            let null = Argument::from(0u64);
-            let arguments: [Argument; 16] = [
-                data,
-                kind,
-                flip,
-                base,
-                rows.into(),
-                (&table).into(),
-                (&table_numbers).into(),
-                shape.slots.into(),
-                values.into(),
-                shape.copies.into(),
-                (&counts).into(),
-                numbers.as_ref().map_or(null, Argument::from),
-                (&missed).into(),
-                missed_slots.into(),
-                counts.slice(misses * 8).into(),
-                (MOST - values).into(),
-            ];
-            let kernel = device.kernel(&source(), "sort_numbers_count")?;
-            let full = u64::from(device.full_grid(&kernel, THREADS, shape.shared)?);
-            let blocks = grid(tiles(rows, TILE).min(full), THREADS);
-            // SAFETY: SortNumbersCount { key: rows of its kind; table, numbers: slots + 1, as ranked; counts: values u64, zero; out: rows
-            // u32 or null; missed: missed_slots + 1 u64, all ones; misses: a zeroed word }, and as much shared memory as its shape says.
-            unsafe { device.launch(&kernel, Grid { shared: shape.shared, ..blocks }, &arguments)? };
-            let missing = counts.read_words(misses * 8, 1)?[0];
-            if missing == 0 {
-                return Ok(Some(Numbers { sorted, counts, values, numbers }));
-            }
-            if missing > MOST - values {
-                return Ok(None);
-            }
-            add((&missed).into(), missed_slots, 0)?;
-            values += missing;
-        }
+        let room = if wanted == Wanted::All { 0 } else { rows / ROWS_A_RARE };
+        let numbers = match wanted {
+            Wanted::Keys => None,
+            Wanted::Order | Wanted::All => Some(device.alloc(OPERATOR, rows as usize * 4)?),
+        };
+        let rare_keys = match wanted {
+            Wanted::Keys => Some(device.alloc(OPERATOR, (room as usize).max(1) * key.kind.width())?),
+            Wanted::Order | Wanted::All => None,
+        };
+        // Rows of each value, and at the end of rare ones.
+        let counts = device.alloc_zeroed(OPERATOR, (values as usize + 1) * 8)?;
+        let rare_at = values as usize * 8;
+        let [data, kind, flip, base] = key.arguments();
+        let or_null = |buffer: &Option<Buffer>| buffer.as_ref().map_or(Argument::from(0u64), Argument::from);
+        let arguments: [Argument; 15] = [
+            data,
+            kind,
+            flip,
+            base,
+            rows.into(),
+            (&table).into(),
+            (&table_numbers).into(),
+            shape.slots.into(),
+            values.into(),
+            shape.copies.into(),
+            (&counts).into(),
+            counts.slice(rare_at).into(),
+            or_null(&numbers),
+            or_null(&rare_keys),
+            room.into(),
+        ];
+        let kernel = device.kernel(&source(), "sort_numbers_count")?;
+        let full = u64::from(device.full_grid(&kernel, THREADS, shape.shared)?);
+        let blocks = grid(tiles(rows, TILE).min(full), THREADS);
+        // SAFETY: SortNumbersCount { key: rows of its kind; table, numbers: slots + 1, as ranked; counts: values u64, zero; rare: a zeroed
+        // word; out: rows u32 or null; rare_keys: room rows of the key's width or null }, and as much shared memory as its shape says.
+        unsafe { device.launch(&kernel, Grid { shared: shape.shared, ..blocks }, &arguments)? };
+        let rare = counts.read_words(rare_at, 1)?[0];
+        Ok((rare <= room).then_some(Numbers {
+            device,
+            key: *key,
+            rows,
+            sorted,
+            counts,
+            values,
+            numbers,
+            rare,
+            rare_keys,
+        }))
     }
 
-    /// What sorts as the rows' keys do; only of numbers that were kept.
+    /// What sorts as the rows' keys do, rare ones last; not if keys were wanted.
     pub(super) fn key(&self) -> SortKey<'_> {
         let numbers = self.numbers.as_ref().expect("numbers that were kept");
-        let bits = 64 - (self.values - 1).leading_zeros();
-        SortKey { bits, ..SortKey::new(numbers.slice(0), KeyKind::U32, false) }
+        let last = if self.rare > 0 { self.values } else { self.values - 1 };
+        SortKey { bits: 64 - last.leading_zeros(), ..SortKey::new(numbers.slice(0), KeyKind::U32, false) }
     }
 
-    /// The rows' keys in their order, as the column of `key` has them.
-    pub(super) fn fill(&self, device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
-        let out = device.alloc(OPERATOR, rows as usize * key.kind.width())?;
-        let [data, kind, flip, base] = key.arguments();
-        let arguments: [Argument; 9] = [
+    /// The rows' keys in their order, as the column has them; not if there are rare ones and order was wanted.
+    pub(super) fn keys(&self) -> Result<Buffer> {
+        let sorted = match &self.rare_keys {
+            Some(keys) if self.rare > 0 => {
+                let rare = SortKey { data: keys.slice(0), ..self.key };
+                Some(sort_by_key(self.device, &rare, None, self.rare, TUNED)?.0)
+            }
+            _ => None,
+        };
+        self.fill(sorted.as_ref(), None, self.key.kind.width())
+    }
+
+    /// The rows' numbers in the order of their keys; not if keys were wanted.
+    pub(super) fn order(&self) -> Result<Buffer> {
+        let order = argsort_words(self.device, &self.key(), &[], self.rows, TUNED)?;
+        if self.rare == 0 {
+            return Ok(order);
+        }
+        let rows = order.slice((self.rows - self.rare) as usize * 4);
+        let width = self.key.kind.width();
+        let keys = self.device.alloc(OPERATOR, self.rare as usize * width)?;
+        let arguments: [Argument; 5] =
+            [self.key.data.into(), u64::from(width == 4).into(), rows.into(), self.rare.into(), (&keys).into()];
+        let kernel = self.device.kernel(&source(), "sort_numbers_rare")?;
+        let blocks = grid(tiles(self.rare, u64::from(VALUE_THREADS)), VALUE_THREADS);
+        // SAFETY: SortNumbersRare { column: the key's rows; order: `rows` u32, rows of it; keys: `rows` of the key's width }.
+        unsafe { self.device.launch(&kernel, blocks, &arguments)? };
+        let rare = SortKey { data: keys.slice(0), ..self.key };
+        let (keys, rows) = sort_by_key(self.device, &rare, Some((rows, 4)), self.rare, TUNED)?;
+        self.fill(Some(&keys), Some((&order, &rows.expect("pairs have payloads"))), 4)
+    }
+
+    /// All rows together, of so many bytes each: `rare` keys in their order, `None` if there are none; with row numbers the frequent ones'
+    /// by their keys, and the rare ones'.
+    fn fill(&self, rare: Option<&Buffer>, order: Option<(&Buffer, &Buffer)>, width: usize) -> Result<Buffer> {
+        let Numbers { device, key, rows, .. } = *self;
+        let [data, kind, flip, base] = key.arguments_of(rare.map_or(key.data, |keys| keys.slice(0)));
+        let before = device.alloc(OPERATOR, self.values as usize * 4)?;
+        let arguments: [Argument; 8] = [
+            data,
+            kind,
+            flip,
+            base,
+            if rare.is_some() { self.rare } else { 0 }.into(),
+            (&self.sorted).into(),
+            self.values.into(),
+            (&before).into(),
+        ];
+        let kernel = device.kernel(&source(), "sort_numbers_between")?;
+        let blocks = grid(tiles(self.values, u64::from(VALUE_THREADS)), VALUE_THREADS);
+        // SAFETY: SortNumbersBetween { rare: `rows` of its kind; sorted: values u64; before: values u32 }.
+        unsafe { device.launch(&kernel, blocks, &arguments)? };
+        let out = device.alloc(OPERATOR, rows as usize * width)?;
+        let null = Argument::from(0u64);
+        let arguments: [Argument; 12] = [
             data,
             kind,
             flip,
@@ -166,14 +238,42 @@ impl Numbers {
             (&self.sorted).into(),
             (&self.counts).into(),
             self.values.into(),
+            (&before).into(),
             rows.into(),
+            order.map_or(null, |(frequent, _)| frequent.into()),
+            order.map_or(null, |(_, rare)| rare.into()),
             (&out).into(),
         ];
         let kernel = device.kernel(&source(), "sort_numbers_fill")?;
         let full = u64::from(device.full_grid(&kernel, FILL_THREADS, 0)?);
-        // SAFETY: SortNumbersFill { key: not read; sorted, counts: values u64; rows: the counts' sum; out: rows of the key's width }.
+        // SAFETY: SortNumbersFill { rare: as many keys as rows beyond the counts' sum; sorted, counts: values u64; before: values u32; order,
+        // rare_rows: u32 for each frequent and each rare row, or null; out: rows of u32, or of the key's width where those are null }.
         unsafe { device.launch(&kernel, grid(tiles(rows, FILL_TILE).min(full), FILL_THREADS), &arguments)? };
         Ok(out)
+    }
+}
+
+impl Values {
+    /// The frequent values, and how many they are. Waits for the device. `None`: they are none or too many, or other keys are not rare.
+    pub(super) fn frequent(&self, device: &Device, wanted: Wanted) -> Result<Option<(Buffer, u64)>> {
+        let list = device.alloc(OPERATOR, MOST as usize * 8)?;
+        let listed = device.alloc_zeroed(OPERATOR, 16)?;
+        let arguments: [Argument; 7] = [
+            self.table.slice(self.first_slot * 8).into(),
+            self.counts.slice(self.first_slot * 4).into(),
+            self.slots.into(),
+            self.base.into(),
+            FREQUENT.into(),
+            (&list).into(),
+            (&listed).into(),
+        ];
+        let kernel = device.kernel(&source(), "sort_numbers_list")?;
+        let blocks = grid(tiles(self.slots + 1, u64::from(VALUE_THREADS)), VALUE_THREADS);
+        // SAFETY: SortNumbersList { table, counts: slots + 1 u64 and u32; values: SORT_NUMBERS_MOST u64; listed: two zeroed words }.
+        unsafe { device.launch(&kernel, blocks, &arguments)? };
+        let [values, shown] = listed.read_words(0, 2)?[..] else { return Ok(None) };
+        let most_rare = if wanted == Wanted::All { 0 } else { self.samples / ROWS_A_RARE };
+        Ok((values > 0 && values <= MOST && shown + most_rare >= self.samples).then_some((list, values)))
     }
 }
 

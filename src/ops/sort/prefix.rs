@@ -1,5 +1,5 @@
 //! Sorting by high bits only: a sample tells how many passes leave next to nothing to do, and `sort_runs` does it. It also tells
-//! whether there are so few different keys that numbers sort them (`numbers.rs`).
+//! whether few keys are so frequent that numbers sort them (`numbers.rs`).
 //!
 //! 100M random keys of 64 bits differ almost always in their highest 32: four passes instead of eight, then one that puts
 //! runs of equal prefixes in order. Keys that crowd together are sorted by all their bits. Of few rows nothing is sampled:
@@ -30,7 +30,8 @@ const GUESSED_RUN: u64 = 32;
 
 /// How many rows a row may meet, on average, that agree with it in the sorted bits only.
 const MOST_MET: f64 = 1.0;
-/// And how many whose keys are equal, where further words order those: runs are mended up to 128 rows.
+/// And how many whose keys are equal, where further words order those: runs are mended up to 128 rows. Where they are more, one row that
+/// agrees with a frequent key makes a long run of its rows, and no sample shows that: as many bits are sorted as a row's number has.
 const MOST_EQUAL: f64 = 16.0;
 
 /// Rows of the same key as a row's for which keys travel with row numbers (a few milliseconds for 100M rows, which reading keys again
@@ -93,7 +94,7 @@ pub(super) struct Spread {
 /// What was learned from a sample.
 pub(super) struct Sample {
     pub(super) spread: Spread,
-    /// The different keys, if they are few enough to be sorted by their numbers.
+    /// The keys, if few of them may be frequent.
     pub(super) values: Option<Values>,
 }
 
@@ -128,7 +129,7 @@ impl Spread {
         let slots = (2 * samples).next_power_of_two();
         let cells = LEVELS * (slots as usize + 1);
         let keys = device.alloc(OPERATOR, samples as usize * 8)?;
-        let found = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 2) * 8]].concat())?;
+        let found = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 1) * 8]].concat())?;
         let tables = device.alloc_filled(OPERATOR, cells * 8, 0xFF)?;
         let counts = device.alloc_zeroed(OPERATOR, cells * 4)?;
         let [data, kind, flip, base] = key.arguments();
@@ -148,7 +149,7 @@ impl Spread {
         for (name, levels) in [("sort_sample_draw", 1), ("sort_sample_pairs", LEVELS as u64)] {
             let kernel = device.kernel(&sources()[0], name)?;
             let grid = grid(tiles(samples, u64::from(SAMPLE_THREADS)) * levels, SAMPLE_THREADS);
-            // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 4 + LEVELS words as
+            // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 3 + LEVELS words as
             // the kernel wants them; tables and counts: LEVELS × (slots + 1), all ones and zero }.
             unsafe { device.launch(&kernel, grid, &arguments)? };
         }
@@ -161,16 +162,17 @@ impl Spread {
             let spread = Spread::of(key, alone, rows, samples, [0, u64::MAX, u64::MAX], &pairs);
             return Ok(Sample { spread, values: None });
         }
-        let words = found.read_words(0, 4 + LEVELS)?;
-        let (least, pairs, different) = (words[0], &words[2..2 + LEVELS], words[2 + LEVELS]);
-        let spread = Spread::of(key, alone, rows, samples, [least, !words[1], words[3 + LEVELS]], pairs);
-        let offset = (LEVELS - 1) * (slots as usize + 1) * 8;
-        let values = numbers::pays(different, samples, spread.bits).then_some(Values {
+        let words = found.read_words(0, 3 + LEVELS)?;
+        let (least, pairs) = (words[0], &words[2..2 + LEVELS]);
+        let spread = Spread::of(key, alone, rows, samples, [least, !words[1], words[2 + LEVELS]], pairs);
+        let first_slot = (LEVELS - 1) * (slots as usize + 1);
+        let values = numbers::likely(spread.equal, rows, spread.bits).then_some(Values {
             table: tables,
-            offset,
+            counts,
+            first_slot,
             slots,
             base: least,
-            count: different,
+            samples,
         });
         Ok(Sample { spread, values })
     }
@@ -193,10 +195,11 @@ impl Spread {
         let equal = pairs[LEVELS - 1] as f64 * rate - ITSELF;
         let ordered = alone || equal <= MOST_EQUAL;
         let prefix = (0..LEVELS as u32 - 1).map(|level| FIRST_BITS + 8 * level).take_while(|sorted| sorted + 8 <= bits);
-        let prefix = prefix.zip(pairs).find(|(_, pairs)| {
+        let apart = super::index_bits(rows);
+        let prefix = prefix.zip(pairs).find(|(sorted, pairs)| {
             // Behind equal words there may be others that differ.
             let met = **pairs as f64 * rate - ITSELF - if alone { equal } else { 0.0 };
-            met <= MOST_MET && ordered
+            met <= MOST_MET && ordered && (equal <= MOST_EQUAL || *sorted >= apart)
         });
         let prefix = prefix.map(|(bits, _)| bits);
         // Low bits that are the same in all keys need not be sorted, as long as `sort_runs` looks at them. (Sorting some of them, digits of few
@@ -308,6 +311,7 @@ pub(super) fn mend(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::sort::numbers::Wanted;
     use crate::ops::testing::*;
 
     fn spread(device: &Device, keys: &[u64]) -> Spread {
@@ -340,7 +344,8 @@ mod tests {
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
             let sample = Spread::sampled(&device, &key, false, rows as u64, 4096).unwrap();
             assert_eq!(sample.spread.prefix, None);
-            assert_eq!(sample.values.map(|values| values.count), Some(82));
+            let (_, frequent) = sample.values.unwrap().frequent(&device, Wanted::All).unwrap().unwrap();
+            assert_eq!(frequent, 82);
             // Eight rows agree in the highest 16 of 32 bits, one after the other; the lowest bits are the same in all keys, and those
             // that are not no more digits than would be sorted otherwise.
             for keys in [(0..rows as u64).collect::<Vec<_>>(), (0..rows as u64).rev().collect()] {
@@ -452,7 +457,10 @@ mod tests {
                         assert!(mended(&device, &ordered, longest), "{length} from {first}, in order");
                         let reversed = with_run(first, length, |at| (length as u64 - at) / 2);
                         assert_eq!(mended(&device, &reversed, longest), length <= 375, "{length} from {first}");
-                        for at in [0, 1, length / 2, length - 2] {
+                        // At the beginning of a tile, too, where only the tile before knows how long the run is, and sees no more of it.
+                        let rows = if first == 5 && length > 375 { 1024..1160 } else { 0..0 };
+                        let tile = rows.step_by(9).map(|row| row - first);
+                        for at in [0, 1, length / 2, length - 2].into_iter().chain(tile.filter(|at| at + 2 <= length)) {
                             let mut keys = ordered.clone();
                             keys.swap(first + at, first + at + 1);
                             let found = mended(&device, &keys, longest);

@@ -278,19 +278,28 @@ fn argsort_puts_back_implied_digits() {
     }
 }
 
-/// All in the sample, a few that it missed, and a value whose bits are those of a free slot.
+/// Frequent values alone and among rare ones, below, between and above; and a value whose bits are those of a free slot.
 #[test]
-fn few_values_are_sorted_by_their_numbers() {
+fn frequent_values_are_sorted_by_their_numbers() {
     for device in devices() {
         let rows = 40_000;
         let value = |number: u64| random(40 + number, 1).next().unwrap();
-        let rare = |x: u64, row: usize| if row % 100 == 7 { value(1000 + x % 300) } else { value(x % 20) };
-        let shapes: [(&str, Vec<u64>, bool); 5] = [
-            ("one", vec![value(0); rows], false),
-            ("two", random(1, rows).map(|x| [0, u64::MAX][(x % 2) as usize]).collect(), true),
-            ("70", random(2, rows).map(|x| value(x % 70)).collect(), true),
-            ("20, and 300 rare ones", random(3, rows).zip(0..).map(|(x, row)| rare(x, row)).collect(), true),
-            ("90% one value", random(4, rows).map(|x| if x % 10 == 0 { x } else { 77 }).collect(), false),
+        let among = |seed, rare: u64, values: u64| {
+            random(seed, rows).map(|x| if x >> 32 & 127 < rare { x } else { value(x % values) }).collect::<Vec<_>>()
+        };
+        let mut hidden = among(10, 0, 70);
+        hidden[12_345] = 1 << 50;
+        // Whether keys alone, and keys with anything else, are sorted by numbers.
+        let shapes: [(&str, Vec<u64>, [bool; 2]); 9] = [
+            ("one", vec![value(0); rows], [false; 2]),
+            ("two", random(1, rows).map(|x| [0, u64::MAX][(x % 2) as usize]).collect(), [true; 2]),
+            ("70", among(2, 0, 70), [true; 2]),
+            ("20, and 1% rare ones", among(3, 1, 20), [true, false]),
+            ("20, and 20% rare ones", among(4, 26, 20), [true, false]),
+            ("one, and 20% rare ones", among(5, 26, 1), [true, false]),
+            ("20, and 40% rare ones", among(6, 51, 20), [false; 2]),
+            ("70, and one that the sample misses", hidden, [true, false]),
+            ("as many as a sample has rows", among(7, 0, 1250), [false; 2]),
         ];
         let payload: Vec<u64> = (0..rows as u64).collect();
         let payload = upload(&device, &payload);
@@ -301,7 +310,9 @@ fn few_values_are_sorted_by_their_numbers() {
             let order = expected_order(|row| keys[row as usize], rows);
             let sorted: Vec<u64> = order.iter().map(|&row| keys[row as usize]).collect();
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            assert_eq!(numbers(&device, &key, rows).is_some(), few, "{name}");
+            for (wanted, few) in [Wanted::Keys, Wanted::All].into_iter().zip(few) {
+                assert_eq!(numbers(&device, &key, rows, wanted), few, "{name}, {wanted:?}");
+            }
             let (found, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
             assert!(read::<u64>(&found, rows) == sorted, "{name}");
             let given = Some((payload.slice(0), 8));
@@ -316,7 +327,8 @@ fn few_values_are_sorted_by_their_numbers() {
             let expected = expected_order(|row| (keys[row as usize], more[row as usize]), rows);
             assert!(read::<u32>(&found, rows) == expected, "{name}, two words");
         }
-        let halves: Vec<i32> = random(8, rows).map(|x| value(x % 60) as i32).collect();
+        let halves: Vec<i32> =
+            random(8, rows).map(|x| if x >> 40 & 15 == 0 { x as i32 } else { value(x % 60) as i32 }).collect();
         let floats: Vec<f64> =
             random(9, rows).map(|x| [f64::NAN, -0.5, 1e300, -1e-300, 7.0][(x % 5) as usize]).collect();
         for descending in [false, true] {
@@ -326,6 +338,9 @@ fn few_values_are_sorted_by_their_numbers() {
             expected.sort_unstable_by_key(|value| if descending { -i64::from(*value) } else { i64::from(*value) });
             let (found, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
             assert!(read::<i32>(&found, rows) == expected);
+            let found = argsort_tuned(&device, &key, &[], rows as u64, WAYS[1]).unwrap();
+            let order = |row: u32| i64::from(halves[row as usize]) * if descending { -1 } else { 1 };
+            assert!(read::<u32>(&found, rows) == expected_order(order, rows));
             let buffer = upload(&device, &floats);
             let key = SortKey::new(buffer.slice(0), KeyKind::F64, descending);
             let mut expected = floats.clone();
@@ -337,34 +352,10 @@ fn few_values_are_sorted_by_their_numbers() {
     }
 }
 
-/// What a sample of keys leads to.
-fn numbers(device: &Device, key: &SortKey<'_>, rows: usize) -> Option<Numbers> {
-    let values = sample(device, key, true, rows as u64).unwrap().values?;
-    Numbers::of(device, key, rows as u64, &values, false).unwrap()
-}
-
-#[test]
-fn too_many_rare_values_are_not_numbered() {
-    for device in device_and_gpu(6) {
-        let rows = 160_000;
-        let keys = |rare: u64| -> Vec<u64> {
-            let shape = random(1, rows).zip(0..);
-            shape.map(|(x, row)| if row % 32 == 5 { (x % rare) << 20 | 1 } else { row % 20 }).collect()
-        };
-        // Of 5000 rows that have a rare one, as many as there is room for beside the 20, and more.
-        for (rare, few) in [(4000, true), (1 << 40, false)] {
-            let keys = keys(rare);
-            let buffer = upload(&device, &keys);
-            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            let sampled = sample(&device, &key, true, rows as u64).unwrap();
-            assert!(sampled.values.is_some());
-            assert_eq!(numbers(&device, &key, rows).is_some(), few);
-            let (found, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
-            let mut expected = keys;
-            expected.sort_unstable();
-            assert!(read::<u64>(&found, rows) == expected);
-        }
-    }
+/// Whether a sample of keys leads to numbers.
+fn numbers(device: &Device, key: &SortKey<'_>, rows: usize, wanted: Wanted) -> bool {
+    let values = sample(device, key, true, rows as u64).unwrap().values;
+    values.is_some_and(|values| Numbers::of(device, key, rows as u64, &values, wanted).unwrap().is_some())
 }
 
 /// Two frequent keys that agree in the prefix, among others that do not: sorted by prefix, and the long run on its own.
