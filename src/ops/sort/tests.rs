@@ -392,3 +392,52 @@ fn long_runs_of_few_rows_are_sorted_on_their_own() {
         assert!(device.launches().contains_key("sort_long_return"));
     }
 }
+
+/// Keys made of a random choice of frequent values, rare ones, runs that share their high bits, stretches in order and bits that never
+/// change. `WARPFRAME_SORT_MIXTURES` says how many.
+#[test]
+fn sorts_of_random_mixtures_are_in_order() {
+    let count = std::env::var("WARPFRAME_SORT_MIXTURES").ok().and_then(|count| count.parse().ok()).unwrap_or(6);
+    for seed in 0..count {
+        for device in device_and_gpu(seed) {
+            let draws: Vec<u64> = random(1000 + seed, 12).collect();
+            let rows = 1 + (draws[0] % 30_000) as usize;
+            let (frequent, rare) = (1 + draws[1] % 100, draws[2] % 101 * (draws[3] % 2));
+            let (shared, constant) = ([0, 16, 30, 44][(draws[4] % 4) as usize], [0, 0, 9, 24][(draws[5] % 4) as usize]);
+            let mask = u64::MAX << constant;
+            let random_value = |x: u64| if x.is_multiple_of(3) { (x >> 7 << 7 | 3) >> shared } else { x };
+            let value =
+                |x: u64| if x >> 40 & 127 < rare { x } else { random_value(random(x % frequent, 1).next().unwrap()) };
+            let mut keys: Vec<u64> = random(seed, rows).map(|x| value(x) & mask | draws[6] & !mask).collect();
+            let stretch = (draws[7] % rows as u64) as usize * (draws[8] % 2) as usize;
+            keys[..stretch].sort_unstable();
+            if draws[9].is_multiple_of(2) {
+                keys[..stretch].reverse();
+            }
+            let name =
+                format!("mixture {seed}: {rows} rows, {frequent} values, {rare}/128, {shared}, {constant}, {stretch}");
+            let descending = draws[10].is_multiple_of(2);
+            let order = match descending {
+                true => expected_order(|row| std::cmp::Reverse(keys[row as usize]), rows),
+                false => expected_order(|row| keys[row as usize], rows),
+            };
+            let sorted: Vec<u64> = order.iter().map(|&row| keys[row as usize]).collect();
+            let (buffer, payload) = (upload(&device, &keys), upload(&device, &(0..rows as u64).collect::<Vec<_>>()));
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, descending);
+            for tuning in WAYS {
+                let found = argsort_tuned(&device, &key, &[], rows as u64, tuning).unwrap();
+                assert!(read::<u32>(&found, rows) == order, "{name}, order, {tuning:?}");
+                let (found, _) = sort_by_key(&device, &key, None, rows as u64, tuning).unwrap();
+                assert!(read::<u64>(&found, rows) == sorted, "{name}, keys, {tuning:?}");
+                let given = Some((payload.slice(0), 8));
+                let (found, values) = sort_by_key(&device, &key, given, rows as u64, tuning).unwrap();
+                assert!(read::<u64>(&found, rows) == sorted, "{name}, keys of pairs, {tuning:?}");
+                let values = read::<u64>(&values.unwrap(), rows);
+                assert!(
+                    values.iter().zip(&order).all(|(value, row)| *value == u64::from(*row)),
+                    "{name}, pairs, {tuning:?}"
+                );
+            }
+        }
+    }
+}
