@@ -19,13 +19,13 @@ const FILL_TILE: u64 = 4096;
 /// Of the kernels that work on values, and on rare rows.
 const VALUE_THREADS: u32 = 128;
 /// Slots of the table for each value, and most of them: a warp goes on until the last of its rows' keys is found. Milliseconds of
-/// 100M rows, H200, by slots for a value (blocks of 512 threads, two a multiprocessor; the last column 1024 threads, one):
+/// 100M rows, H200, four rows a thread, by slots for a value and threads of a block (eight rows were not swept):
 ///
 /// ```text
-///                    2       4       8    8, 1024 threads
-///    10 values     .41     .40     .40     .43
-///  1000 values     .81     .61     .46     .46
-///  4096 values    1.10     .75             .57
+///                  2, 512   4, 512   8, 512    2, 1024  4, 1024  8, 1024
+///    10 values       .43      .43      .43       .43      .43      .43
+///  1000 values       .85      .56      .49       .80      .53      .46
+///  4096 values       .91      .79                .84      .56
 /// ```
 const SLOTS: u64 = 8;
 const MOST_SLOTS: u64 = 1 << 14;
