@@ -39,15 +39,23 @@ struct SortNumbersList {
     u64 base;           // what is missing in the table's values
     u64 least;          // how often the sample has those that are listed
     u64* values;        // SORT_NUMBERS_MOST
-    u64* listed;        // how many there are, and how many rows of the sample have them; zero before
+    u64* listed;        // how many there are, and how many rows of the sample have them; values that the sample has at all,
+                        // once, and twice; zero before
 };
 
 WF_DEVICE void sort_numbers_list_body(const SortNumbersList& p) {
     const u64 at = global_thread();
-    if (at > p.slots || p.table[at] == HASH_EMPTY || p.counts[at] < p.least) return;
+    const u32 count = at <= p.slots ? p.counts[at] : 0;
+    const u32 lanes[] = {__ballot_sync(FULL_WARP, count != 0), __ballot_sync(FULL_WARP, count == 1),
+                         __ballot_sync(FULL_WARP, count == 2)};
+    if (lane() == 0 && lanes[0] != 0) {
+#pragma unroll
+        for (u32 i = 0; i < 3; ++i) atomicAdd(p.listed + 2 + i, u64(__popc(lanes[i])));
+    }
+    if (count < p.least) return;
     const u64 value = at == p.slots ? HASH_EMPTY : p.table[at];
     const u64 place = atomicAdd(p.listed, u64(1));
-    atomicAdd(p.listed + 1, u64(p.counts[at]));
+    atomicAdd(p.listed + 1, u64(count));
     if (place < SORT_NUMBERS_MOST) p.values[place] = value + p.base;
 }
 
@@ -143,10 +151,10 @@ WF_DEVICE void sort_numbers_count_body(const SortNumbersCount& p) {
             else rare |= 1u << i;
             if (p.out != nullptr) p.out[row] = minimum(number, values);
         }
+        if (!__syncthreads_or(rare != 0)) continue;
         // The block's rare rows stand together.
         u32 total;
         const u32 before = block_scan<THREADS, u32>(u32(__popc(rare)), total);
-        if (total == 0) continue;
         if (threadIdx.x == 0) drawn = atomicAdd(p.rare, u64(total));
         __syncthreads();  // the rows' place is known
         u64 to = drawn + before;

@@ -34,7 +34,7 @@ struct SortRuns {
     u64 rows;
     u64 shift;               // lowest bit that is sorted, in the words as they are
     u64 index_bits;          // of packed words, else 0
-    u64 whole;               // 1: packed words hold the whole key
+    u64 whole;               // SORT_WHOLE_…: which packed words hold the whole key
     u64 longest;             // run that is mended, at most SORT_RUNS_MARGIN
     const u64* const* more;  // further words of a packed key: `more_words` pointers to rows of u64
     u64 more_words;
@@ -45,6 +45,10 @@ struct SortRuns {
     u64 room;
     const u32* implied;      // 256: where the rows of each highest digit begin, if packed words leave it out
 };
+
+constexpr u64 SORT_WHOLE_NONE = 0;
+constexpr u64 SORT_WHOLE_ALL = 1;
+constexpr u64 SORT_WHOLE_ODD = 2;  // those whose lowest bit of the key is set: odd ranks (sort_ranks.cuh)
 
 struct SortNoValue {};
 
@@ -57,7 +61,7 @@ struct SortRunsTile {
     static WF_DEVICE u32 slot(u32 h) { return h + h / SORT_RUNS_CHUNK; }
     WF_DEVICE u64& word(u32 h) const { return words[slot(h)]; }
     // Equal in all bits that travelled, though not in the rest perhaps.
-    WF_DEVICE bool tied(u64 x, u64 y) const { return PACKED && p.whole == 0 && (x ^ y) >> u32(p.index_bits) == 0; }
+    WF_DEVICE bool tied(u64 x, u64 y) const { return PACKED && p.whole != SORT_WHOLE_ALL && (x ^ y) >> u32(p.index_bits) == 0; }
     WF_DEVICE u64 number(u64 word) const { return word & ((u64(1) << u32(p.index_bits)) - 1); }
 
     // Whether the row of word y belongs before x's. Equal keys keep the order of rows, which is the order of packed words,
@@ -196,6 +200,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 
     const u64 sorted = ~u64(0) << u32(p.shift);
     const u64 travelled = ~u64(0) << u32(p.index_bits);
+    const u64 exact = p.whole == SORT_WHOLE_ODD ? u64(1) << u32(p.index_bits) : 0;  // of words that hold their whole key
     if (threadIdx.x == 0) {
         carried = first > 0 && ((before ^ words[0]) & sorted) == 0 ? 1 : 0;
         if (IMPLIED && parted && first > 0 && sort_digit_end(p.implied, u32(first) - 1, p.rows) == first) carried = 0;
@@ -209,7 +214,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
             const u64 y = i + 1 < CHUNK ? words[c * (CHUNK + 1) + i + 1] : c + 1 < CHUNKS ? words[(c + 1) * (CHUNK + 1)] : ~x;
             of_one |= u32(((x ^ y) & sorted) == 0) << i;
             greater |= u32(x > y) << i;
-            if constexpr (PACKED) equal |= u32(((x ^ y) & travelled) == 0) << i;
+            if constexpr (PACKED) equal |= u32(((x ^ y) & travelled) == 0 && (x & exact) == 0) << i;
             x = y;
         }
         const u32 h = c * CHUNK;
@@ -221,7 +226,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         greater &= of_one;
         if constexpr (PACKED) {
             equal &= of_one;
-            if (p.whole == 0 && equal != 0) {
+            if (p.whole != SORT_WHOLE_ALL && equal != 0) {
                 // Listed first: their keys lie anywhere, and each thread then waits for one pair's.
                 greater &= ~equal;
                 u32 at = atomicAdd(&ties, u32(__popc(equal)));
@@ -233,7 +238,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     }
     __syncthreads();  // the bits are set, the list of pairs that tie is complete
     if constexpr (PACKED) {
-        if (p.whole == 0) {
+        if (p.whole != SORT_WHOLE_ALL) {
             for (u32 at = threadIdx.x; at < ties; at += THREADS) {
                 const u32 h = listed[at];
                 if (tile.later(tile.word(h), tile.word(h + 1))) atomicOr(late_words + h / 32, 1u << (h % 32));

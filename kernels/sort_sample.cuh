@@ -26,8 +26,8 @@ struct SortSample {
     u64 rows;
     u64 samples;
     u64* keys;    // samples
-    u64* found;   // least, complement of greatest: all ones before; then, zero before, SORT_SAMPLE_LEVELS numbers of pairs, and
-                  // the bits in which keys differ from the first
+    u64* found;   // least, complement of greatest: all ones before; then, zero before, SORT_SAMPLE_LEVELS numbers of pairs,
+                  // the bits in which keys differ from the first, and how many sampled rows have the key of the next
     u64 slots;    // of each level's table, a power of two of at least 2 × samples
     u64* tables;  // levels × (slots + 1), all ones
     u32* counts;  // levels × (slots + 1), zero
@@ -36,10 +36,14 @@ struct SortSample {
 WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
     const u64 at = u64(global_thread());
     u64 key = 0;
+    bool near = false;
     if (at < p.samples) {
-        key = sort_key(p.key, mul_high(hash_mix(at), p.rows));
+        const u64 row = mul_high(hash_mix(at), p.rows);
+        key = sort_key(p.key, row);
+        near = row + 1 < p.rows && sort_key(p.key, row + 1) == key;
         p.keys[at] = key;
     }
+    const u32 nears = __ballot_sync(FULL_WARP, near);
     u64 least = at < p.samples ? key : ~u64(0), most = at < p.samples ? ~key : ~u64(0);
     u64 differ = at < p.samples ? key ^ sort_key(p.key, 0) : 0;
     for (u32 step = 16; step != 0; step /= 2) {
@@ -51,6 +55,7 @@ WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
         atomicMin(p.found, least);
         atomicMin(p.found + 1, most);
         atomicOr(p.found + 2 + SORT_SAMPLE_LEVELS, differ);
+        if (nears != 0) atomicAdd(p.found + 3 + SORT_SAMPLE_LEVELS, u64(__popc(nears)));
     }
 }
 

@@ -42,7 +42,7 @@ pub fn i64_keys(bench: &Bench, rows: usize) -> Outcome {
 type Key = fn(u64, u64) -> i64;
 
 /// Keys that a sort may find easy or hard. Nothing says of those that ascend that they do: the last row is the least.
-pub const ORDERS: [(&str, Key); 12] = [
+pub const ORDERS: [(&str, Key); 17] = [
     ("random", |row, _| random(1, row) as i64),
     ("ascending", |row, rows| if row + 1 < rows { (row << 24) as i64 } else { -1 }),
     ("descending", |row, rows| ((rows - row) << 24) as i64),
@@ -58,7 +58,12 @@ pub const ORDERS: [(&str, Key); 12] = [
     ),
     ("10 values", |row, _| random(6, below(1, row, 10)) as i64),
     ("1000 values", |row, _| random(6, below(1, row, 1000)) as i64),
+    ("10k values", |row, _| random(6, below(1, row, 10_000)) as i64),
+    ("64k values", |row, _| random(6, below(1, row, 65_536)) as i64),
+    ("256k values", |row, _| random(6, below(1, row, 262_144)) as i64),
     ("1M values", |row, _| random(6, below(1, row, 1_000_000)) as i64),
+    ("1M values of Zipf", |row, _| random(6, 1e6f64.powf(unit(1, row)) as u64) as i64),
+    ("1M values ascending", |row, rows| if row + 1 < rows { ((row / 100) << 24) as i64 } else { -1 }),
     ("1000 clusters", |row, _| ((random(6, below(1, row, 1000)) >> 20 << 20) | (random(7, row) >> 44)) as i64),
     ("magnitudes", |row, _| (random(1, row) >> (1 + random(8, row) % 62)) as i64),
 ];

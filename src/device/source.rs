@@ -26,6 +26,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("sort_key.cuh", include_str!("../../kernels/sort_key.cuh")),
     ("sort_long_runs.cuh", include_str!("../../kernels/sort_long_runs.cuh")),
     ("sort_numbers.cuh", include_str!("../../kernels/sort_numbers.cuh")),
+    ("sort_ranks.cuh", include_str!("../../kernels/sort_ranks.cuh")),
     ("sort_runs.cuh", include_str!("../../kernels/sort_runs.cuh")),
     ("sort_sample.cuh", include_str!("../../kernels/sort_sample.cuh")),
     ("arith.cuh", include_str!("../../kernels/arith.cuh")),

@@ -3,21 +3,24 @@
 //! A sort of many rows first looks at a sample of its keys (`prefix.rs`): where their high bits tell rows apart, only those
 //! are sorted, and the few rows that agree in them are put in order at the end. The keys are read once for the histograms
 //! of the digits (digits that are the same in every key cost nothing afterwards), and a pass is made for each digit left.
-//! Where the sample shows few frequent keys, their numbers in order are sorted instead (`numbers.rs`).
+//! Where the sample shows few frequent keys, their numbers in order are sorted instead (`numbers.rs`); where keys repeat, their ranks
+//! among a larger sample (`ranks.rs`).
 //! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer.
 //!
 //! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (and three where it
-//! leaves long runs), and before numbers two more; of few rows only the last.
+//! leaves long runs), and before numbers or ranks two or three more; of few rows only the last.
 
 mod key;
 mod long_runs;
 mod numbers;
 mod pass;
 mod prefix;
+mod ranks;
 
-use self::numbers::{Numbers, Values, Wanted};
+use self::numbers::{Numbers, Seen, Wanted};
 use self::pass::{Counts, Digits, Ends, PLACE_BITS, Pass, PassRun, Sorter};
-use self::prefix::{Sample, Sorted, Spread, mend};
+use self::prefix::{Sample, Sorted, Spread, Whole, mend};
+use self::ranks::{Purpose, Ranks};
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Slice, Source};
 use crate::error::Result;
@@ -42,7 +45,7 @@ fn source() -> Source {
 }
 
 pub(super) fn sources() -> Vec<Source> {
-    let mut sources = vec![source(), long_runs::source(), numbers::source()];
+    let mut sources = vec![source(), long_runs::source(), numbers::source(), ranks::source()];
     sources.extend(pass::sources());
     sources.extend(prefix::sources());
     sources
@@ -115,12 +118,9 @@ fn argsort_tuned(
     if key.bits > 0 && rows >= tuning.sampled_rows && prefix_pays(&key, rows) {
         let Sample { spread, values } = sample(device, &key, more.is_empty(), rows)?;
         if let Some(values) = values {
-            let wanted = if more.is_empty() { Wanted::Order } else { Wanted::All };
-            if let Some(numbers) = Numbers::of(device, &key, rows, &values, wanted)? {
-                return match wanted {
-                    Wanted::Order => numbers.order(),
-                    _ => argsort_words(device, &numbers.key(), more, rows, tuning),
-                };
+            let seen = values.seen(device)?;
+            if let Some(order) = argsort_values(device, &key, more, rows, &spread, &seen, tuning)? {
+                return Ok(order);
             }
         }
         if more.is_empty() && spread.prefix.is_some() && spread.equals_lie_apart(rows) {
@@ -142,6 +142,34 @@ fn argsort_tuned(
         }
     }
     argsort_words(device, &key, more, rows, tuning)
+}
+
+/// Sorts by the keys' numbers among their frequent values, or by their ranks among all. `None`: there are too many values.
+fn argsort_values(
+    device: &Device,
+    key: &SortKey<'_>,
+    more: &[SortWord<'_>],
+    rows: u64,
+    spread: &Spread,
+    seen: &Seen,
+    tuning: Tuning,
+) -> Result<Option<Buffer>> {
+    let wanted = if more.is_empty() { Wanted::Order } else { Wanted::All };
+    if let Some(numbers) = Numbers::of(device, key, rows, seen, wanted)? {
+        return match wanted {
+            Wanted::Order => numbers.order(),
+            _ => argsort_words(device, &numbers.key(), more, rows, tuning),
+        }
+        .map(Some);
+    }
+    if !ranks::likely(spread) {
+        return Ok(None);
+    }
+    let Some(ranks) = Ranks::of(device, key, rows, seen, Purpose::Order)? else { return Ok(None) };
+    if more.is_empty() {
+        return ranks.order(tuning);
+    }
+    ranks.key().map(|key| argsort_words(device, &key, more, rows, tuning)).transpose()
 }
 
 /// By all bits of every word, the last one first.
@@ -199,23 +227,59 @@ fn argsort_prefix(
     if !fits(&digits, key.bits) || digits.live.is_empty() {
         return Ok(None);
     }
-    // Where the sorted bits begin in a word.
+    let packed = Packed { travels, sorted, implied, numbers: false };
+    let Some((words, spare)) = packed_passes(device, &key, rows, &digits, packed, tuning)? else { return Ok(None) };
+    let numbers = spare.map_or_else(|| device.alloc(OPERATOR, rows as usize * 4), Ok)?;
+    let whole = if travels == key.bits && more.is_empty() { Whole::All } else { Whole::None };
+    let implied = digits.live.last().filter(|_| implied).map(|digit| digits.offsets(*digit));
     let shift = index_bits + travels - sorted;
+    let packed = Sorted::Packed { words: &words, index_bits, whole, more, implied, numbers: &numbers };
+    Ok(mend(device, &key, shift, rows, packed, spread.longest())?.then_some(numbers))
+}
+
+/// Words of key and row number.
+#[derive(Debug, Clone, Copy)]
+struct Packed {
+    /// The key's highest bits, without lower ones, and of these the highest ones that are sorted.
+    travels: u32,
+    sorted: u32,
+    /// Words leave out the digit that they were sorted by last.
+    implied: bool,
+    /// The last pass writes row numbers instead.
+    numbers: bool,
+}
+
+/// The passes over packed words, by digits that were counted from the lowest sorted bit on: what the last pass wrote, and as much memory
+/// that is not needed any more, if there was more than one. `None`: there is no digit.
+fn packed_passes(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    digits: &Digits,
+    packed: Packed,
+    tuning: Tuning,
+) -> Result<Option<(Buffer, Option<Buffer>)>> {
+    let Packed { travels, sorted, implied, numbers } = packed;
+    let index_bits = index_bits(rows);
     let mut sorter = Sorter::new(device, Pass::U64, rows, tuning.wide, digits.live.len())?;
     let mut from: Option<Buffer> = None;
     let mut spare: Option<Buffer> = None;
     let mut before = None;
-    for &digit in &digits.live {
-        let to = spare.take().map_or_else(|| device.alloc(OPERATOR, rows as usize * 8), Ok)?;
+    for (at, &digit) in digits.live.iter().enumerate() {
+        let last = numbers && at + 1 == digits.live.len();
+        let width = if last { 4 } else { 8 };
+        let to = spare.take().map_or_else(|| device.alloc(OPERATOR, rows as usize * width), Ok)?;
         let first = from.is_none();
+        // Where the sorted bits begin in a word.
+        let begin = travels - sorted + digit * 8;
         let run = PassRun {
-            ends: Ends { first, last: false, loose: false, implied },
+            ends: Ends { first, last, loose: false, implied },
             digit,
             implied: before,
             shift: match (implied, first) {
-                (false, _) => shift + digit * 8,
-                (true, true) => PLACE_BITS + travels - sorted + digit * 8,
-                (true, false) => shift + digit * 8 - 8,
+                (false, _) => index_bits + begin,
+                (true, true) => PLACE_BITS + begin,
+                (true, false) => index_bits + begin - 8,
             },
             drop: key.bits - travels,
             index_bits,
@@ -225,16 +289,11 @@ fn argsort_prefix(
             keys_out: Some(&to),
             values_out: None,
         };
-        sorter.run(&key, &digits, run)?;
+        sorter.run(key, digits, run)?;
         spare = from.replace(to);
         before = Some(digit).filter(|_| implied);
     }
-    let (Some(words), numbers) = (from, spare) else { return Ok(None) };
-    let numbers = numbers.map_or_else(|| device.alloc(OPERATOR, rows as usize * 4), Ok)?;
-    let whole = travels == key.bits && more.is_empty();
-    let implied = before.map(|digit| digits.offsets(digit));
-    let packed = Sorted::Packed { words: &words, index_bits, whole, more, implied, numbers: &numbers };
-    Ok(mend(device, &key, shift, rows, packed, spread.longest())?.then_some(numbers))
+    Ok(from.map(|words| (words, spare)))
 }
 
 /// Refines `order` (`None`: the rows as they come) by one key; gives it back where all keys are equal.
@@ -324,10 +383,18 @@ fn sort_by_key(
     }
     if rows > 1 && rows >= tuning.sampled_rows && prefix_pays(key, rows) {
         let Sample { spread, values } = sample(device, key, true, rows)?;
-        if let Some(values) = values
-            && let Some(sorted) = by_numbers(device, key, payload, rows, &values, tuning)?
-        {
-            return Ok(sorted);
+        let by_ranks = payload.is_none() && ranks::likely(&spread);
+        if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {
+            let seen = values.seen(device)?;
+            if let Some(sorted) = by_numbers(device, key, payload, rows, &seen, tuning)? {
+                return Ok(sorted);
+            }
+            if by_ranks
+                && let Some(ranks) = Ranks::of(device, key, rows, &seen, Purpose::Keys)?
+                && let Some(keys) = ranks.keys(tuning)?
+            {
+                return Ok((keys, None));
+            }
         }
         if let Some(sorted) = by_spread(device, key, pass, payload, rows, &spread, tuning)? {
             return Ok(sorted);
@@ -343,17 +410,17 @@ fn by_numbers(
     key: &SortKey<'_>,
     payload: Option<(Slice<'_>, usize)>,
     rows: u64,
-    values: &Values,
+    seen: &Seen,
     tuning: Tuning,
 ) -> Result<Option<(Buffer, Option<Buffer>)>> {
     let Some((payload, width)) = payload else {
-        let numbers = Numbers::of(device, key, rows, values, Wanted::Keys)?;
+        let numbers = Numbers::of(device, key, rows, seen, Wanted::Keys)?;
         return Ok(numbers.map(|numbers| numbers.keys()).transpose()?.map(|keys| (keys, None)));
     };
-    let Some(numbers) = Numbers::of(device, key, rows, values, Wanted::All)? else { return Ok(None) };
+    let Some(numbers) = Numbers::of(device, key, rows, seen, Wanted::All)? else { return Ok(None) };
     let narrow = numbers.key();
     let pass = Pass::of(narrow.kind.width(), width);
-    let digits = Digits::count(device, &narrow, rows, 0, narrow.bits, Counts::Unread)?;
+    let digits = numbers.digits()?;
     let sorted = passes(device, &narrow, pass, Some((payload, width)), rows, 0, &digits, tuning)?.1;
     Ok(Some((numbers.keys()?, sorted)))
 }

@@ -5,7 +5,8 @@
 //! the rare ones: each frequent value is written as often as it was counted.
 
 use super::key::{KeyKind, SortKey};
-use super::{OPERATOR, TUNED, argsort_words, sort_by_key};
+use super::pass::Digits;
+use super::{OPERATOR, TUNED, argsort_word, identity, sort_by_key};
 use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
@@ -39,7 +40,7 @@ const FREQUENT: u64 = 4;
 const ROWS_A_RARE: u64 = 4;
 const SPREAD: f64 = 8192.0;
 /// Keys of so many bits take no longer to sort than their numbers.
-const SORTED_BITS: u32 = 16;
+pub(super) const SORTED_BITS: u32 = 16;
 
 pub(super) fn source() -> Source {
     Source::new("sort_numbers", "#include \"sort_numbers.cuh\"\nWF_SORT_NUMBERS_ENTRIES\n")
@@ -57,9 +58,37 @@ pub(super) struct Values {
     pub(super) samples: u64,
 }
 
-/// Whether frequent values are worth a look, of keys of so many bits of which a row meets so many equal ones.
-pub(super) fn likely(equal: f64, rows: u64, bits: u32) -> bool {
-    bits > SORTED_BITS && equal * SPREAD >= rows as f64
+/// Whether frequent values are worth a look, of keys of which a row meets so many equal ones.
+pub(super) fn likely(equal: f64, rows: u64) -> bool {
+    equal * SPREAD >= rows as f64
+}
+
+/// What a sample's keys say.
+pub(super) struct Seen {
+    /// `u64` each, in any order: values that the sample has [`FREQUENT`] times.
+    list: Buffer,
+    frequent: u64,
+    /// Rows of the sample, and those that have frequent values.
+    samples: u64,
+    shown: u64,
+    /// Values that the sample has at all, once, and twice.
+    values: u64,
+    once: u64,
+    twice: u64,
+}
+
+impl Seen {
+    /// How many values there probably are, and at least (Chao, "Nonparametric Estimation of the Number of Classes in a Population", 1984).
+    pub(super) fn distinct(&self) -> u64 {
+        let unseen = u128::from(self.once) * u128::from(self.once) / (2 * u128::from(self.twice.max(1)));
+        self.values + unseen as u64
+    }
+
+    /// Whether few values are frequent, and other keys rare.
+    pub(super) fn few_are_frequent(&self, wanted: Wanted) -> bool {
+        let most_rare = if wanted == Wanted::All { 0 } else { self.samples / ROWS_A_RARE };
+        (1..=MOST).contains(&self.frequent) && self.shown + most_rare >= self.samples
+    }
 }
 
 /// What becomes of rows.
@@ -80,8 +109,9 @@ pub(super) struct Numbers<'a> {
     rows: u64,
     /// `u64` each, ascending.
     sorted: Buffer,
-    /// Rows of each, `u64`.
+    /// Rows of each, `u64`, and the same here, with the rare ones at the end.
     counts: Buffer,
+    counted: Vec<u64>,
     values: u64,
     /// Each row's value, by its number: `u32 × rows`; of rare rows the next number after the last.
     numbers: Option<Buffer>,
@@ -96,17 +126,21 @@ impl<'a> Numbers<'a> {
         device: &'a Device,
         key: &SortKey<'a>,
         rows: u64,
-        sampled: &Values,
+        seen: &Seen,
         wanted: Wanted,
     ) -> Result<Option<Numbers<'a>>> {
-        let Some((list, values)) = sampled.frequent(device, wanted)? else { return Ok(None) };
+        if !seen.few_are_frequent(wanted) {
+            return Ok(None);
+        }
+        let Seen { list, frequent: values, .. } = seen;
+        let values = *values;
         let Some(shape) = Shape::new(device, values) else { return Ok(None) };
         let slots = shape.slots as usize + 1;
         let sorted = device.alloc(OPERATOR, values as usize * 8)?;
         let table = device.alloc_filled(OPERATOR, slots * 8, 0xFF)?;
         let table_numbers = device.alloc_filled(OPERATOR, slots * 4, 0xFF)?;
         let arguments: [Argument; 6] = [
-            (&list).into(),
+            list.into(),
             values.into(),
             (&sorted).into(),
             (&table).into(),
@@ -155,13 +189,15 @@ impl<'a> Numbers<'a> {
         // SAFETY: SortNumbersCount { key: rows of its kind; table, numbers: slots + 1, as ranked; counts: values u64, zero; rare: a zeroed
         // word; out: rows u32 or null; rare_keys: room rows of the key's width or null }, and as much shared memory as its shape says.
         unsafe { device.launch(&kernel, Grid { shared: shape.shared, ..blocks }, &arguments)? };
-        let rare = counts.read_words(rare_at, 1)?[0];
+        let counted = counts.read_words(0, values as usize + 1)?;
+        let rare = counted[values as usize];
         Ok((rare <= room).then_some(Numbers {
             device,
             key: *key,
             rows,
             sorted,
             counts,
+            counted,
             values,
             numbers,
             rare,
@@ -174,6 +210,11 @@ impl<'a> Numbers<'a> {
         let numbers = self.numbers.as_ref().expect("numbers that were kept");
         let last = if self.rare > 0 { self.values } else { self.values - 1 };
         SortKey { bits: 64 - last.leading_zeros(), ..SortKey::new(numbers.slice(0), KeyKind::U32, false) }
+    }
+
+    /// The digits of these keys.
+    pub(super) fn digits(&self) -> Result<Digits> {
+        Digits::of_counts(self.device, &self.counted, self.key().bits)
     }
 
     /// The rows' keys in their order, as the column has them; not if there are rare ones and order was wanted.
@@ -190,7 +231,8 @@ impl<'a> Numbers<'a> {
 
     /// The rows' numbers in the order of their keys; not if keys were wanted.
     pub(super) fn order(&self) -> Result<Buffer> {
-        let order = argsort_words(self.device, &self.key(), &[], self.rows, TUNED)?;
+        let order = argsort_word(self.device, &self.key(), self.rows, None, &self.digits()?, TUNED)?
+            .map_or_else(|| identity(self.device, self.rows), Ok)?;
         if self.rare == 0 {
             return Ok(order);
         }
@@ -254,10 +296,10 @@ impl<'a> Numbers<'a> {
 }
 
 impl Values {
-    /// The frequent values, and how many they are. Waits for the device. `None`: they are none or too many, or other keys are not rare.
-    pub(super) fn frequent(&self, device: &Device, wanted: Wanted) -> Result<Option<(Buffer, u64)>> {
+    /// Looks at them. Waits for the device.
+    pub(super) fn seen(&self, device: &Device) -> Result<Seen> {
         let list = device.alloc(OPERATOR, MOST as usize * 8)?;
-        let listed = device.alloc_zeroed(OPERATOR, 16)?;
+        let listed = device.alloc_zeroed(OPERATOR, 40)?;
         let arguments: [Argument; 7] = [
             self.table.slice(self.first_slot * 8).into(),
             self.counts.slice(self.first_slot * 4).into(),
@@ -269,11 +311,11 @@ impl Values {
         ];
         let kernel = device.kernel(&source(), "sort_numbers_list")?;
         let blocks = grid(tiles(self.slots + 1, u64::from(VALUE_THREADS)), VALUE_THREADS);
-        // SAFETY: SortNumbersList { table, counts: slots + 1 u64 and u32; values: SORT_NUMBERS_MOST u64; listed: two zeroed words }.
+        // SAFETY: SortNumbersList { table, counts: slots + 1 u64 and u32; values: SORT_NUMBERS_MOST u64; listed: five zeroed words }.
         unsafe { device.launch(&kernel, blocks, &arguments)? };
-        let [values, shown] = listed.read_words(0, 2)?[..] else { return Ok(None) };
-        let most_rare = if wanted == Wanted::All { 0 } else { self.samples / ROWS_A_RARE };
-        Ok((values > 0 && values <= MOST && shown + most_rare >= self.samples).then_some((list, values)))
+        let words = listed.read_words(0, 5)?;
+        let (frequent, shown, values, once, twice) = (words[0], words[1], words[2], words[3], words[4]);
+        Ok(Seen { list, frequent, samples: self.samples, shown, values, once, twice })
     }
 }
 

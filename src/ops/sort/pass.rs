@@ -6,7 +6,7 @@ use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
 
-const DIGITS: usize = 256;
+pub(super) const DIGITS: usize = 256;
 /// `SORT_HISTOGRAM_THREADS` and `SORT_HISTOGRAM_ITEMS` of the kernels.
 const HISTOGRAM_THREADS: u32 = 1024;
 const HISTOGRAM_TILE: u64 = 1024 * 8;
@@ -169,7 +169,7 @@ pub(super) fn sources() -> Vec<Source> {
         let ends = Ends { first, last: false, loose: false, implied: true };
         sources.extend([false, true].map(|wide| Pass::U64.source(wide, ends)));
     }
-    for (width, digits, copies) in [(4, 4, 1), (4, 4, 32), (8, 1, 32), (8, 4, 32), (8, 8, 1), (8, 8, 16)] {
+    for (width, digits, copies) in [(4, 3, 32), (4, 4, 1), (4, 4, 32), (8, 1, 32), (8, 4, 32), (8, 8, 1), (8, 8, 16)] {
         sources.push(histogram_source(width, digits, copies));
     }
     sources
@@ -206,9 +206,8 @@ impl Digits {
         let digits = bits.div_ceil(8);
         let cells = digits as usize * DIGITS;
         let counts = device.alloc_zeroed(OPERATOR, (cells + 1) * 8)?;
-        let offsets = device.alloc(OPERATOR, cells * 4)?;
         if digits == 0 {
-            return Ok(Digits { offsets, live: Vec::new(), greatest: 0 });
+            return Ok(Digits { offsets: device.alloc(OPERATOR, 0)?, live: Vec::new(), greatest: 0 });
         }
         let copies = histogram_copies(digits, rows, device.properties().shared_per_block);
         let source = histogram_source(key.kind.width(), digits, copies);
@@ -223,17 +222,49 @@ impl Digits {
         // SAFETY: SortHistogram { key: rows of its kind (its maker's promise); rows; shift; counts: digits × 256 zeroed
         // u64; greatest: one more }.
         unsafe { device.launch(&kernel, Grid { shared, ..grid(blocks, HISTOGRAM_THREADS) }, &arguments)? };
-        let kernel = device.kernel(&super::source(), "sort_offsets")?;
-        let arguments: [Argument; 2] = [(&counts).into(), (&offsets).into()];
-        // SAFETY: SortOffsets { counts: digits × 256 u64, offsets: digits × 256 u32 }, one block of 256 for each digit.
-        unsafe { device.launch(&kernel, grid(u64::from(digits), DIGITS as u32), &arguments)? };
+        let counted = Digits::of_counted(device, &counts, digits)?;
         if counts_are == Counts::Unread {
-            return Ok(Digits { offsets, live: (0..digits).collect(), greatest: 0 });
+            return Ok(counted);
         }
+        let Digits { offsets, .. } = counted;
         let mut counts = counts.read_words(0, cells + 1)?;
         let greatest = counts.pop().unwrap_or(0);
         let live = counts.chunks_exact(DIGITS).zip(0..).filter(|(digit, _)| !digit.contains(&rows)).map(|(_, at)| at);
         Ok(Digits { offsets, live: live.collect(), greatest })
+    }
+
+    /// So many digits, of which each value's rows were counted, `u64 × 256` for each digit.
+    pub(super) fn of_counted(device: &Device, counts: &Buffer, digits: u32) -> Result<Digits> {
+        let cells = digits as usize * DIGITS;
+        assert!(counts.len() >= cells * 8, "{digits} digits");
+        let offsets = device.alloc(OPERATOR, cells * 4)?;
+        let kernel = device.kernel(&super::source(), "sort_offsets")?;
+        let arguments: [Argument; 2] = [counts.into(), (&offsets).into()];
+        // SAFETY: SortOffsets { counts: digits × 256 u64, offsets: digits × 256 u32 }, one block of 256 for each digit.
+        unsafe { device.launch(&kernel, grid(u64::from(digits), DIGITS as u32), &arguments)? };
+        Ok(Digits { offsets, live: (0..digits).collect(), greatest: 0 })
+    }
+
+    /// The digits of keys of so many bits, of which each has these many rows.
+    pub(super) fn of_counts(device: &Device, rows_of_key: &[u64], bits: u32) -> Result<Digits> {
+        let mut counts = vec![[0u64; DIGITS]; bits.div_ceil(8) as usize];
+        for (key, rows) in rows_of_key.iter().enumerate() {
+            for (digit, counts) in counts.iter_mut().enumerate() {
+                counts[(key >> (8 * digit)) % DIGITS] += rows;
+            }
+        }
+        let total: u64 = rows_of_key.iter().sum();
+        let live = counts.iter().zip(0..).filter(|(counts, _)| !counts.contains(&total)).map(|(_, at)| at).collect();
+        let offsets = counts.iter().flat_map(|counts| {
+            let begins = counts.iter().scan(0, |before, rows| {
+                let begin = *before;
+                *before += rows;
+                Some(begin as u32)
+            });
+            begins.flat_map(u32::to_le_bytes).collect::<Vec<_>>()
+        });
+        let offsets = device.upload(OPERATOR, &offsets.collect::<Vec<_>>())?;
+        Ok(Digits { offsets, live, greatest: rows_of_key.len() as u64 - 1 })
     }
 
     /// Where the rows of each value of a counted digit begin, `u32 × 256`.

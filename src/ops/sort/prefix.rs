@@ -10,6 +10,7 @@ use super::key::{KeyKind, SortKey, SortWord};
 use super::long_runs::{Rows, TooLong};
 use super::numbers::{self, Values};
 use super::pass::Counts;
+use super::ranks;
 use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
@@ -25,7 +26,7 @@ const RUNS_CHUNK: u32 = 8;
 const GUESSED_MORE: u32 = 4;
 const GUESSED_EXPONENT: u32 = 8;
 /// Longest runs that are mended: inserting a row takes a step for each before it, so a guess is given up soon.
-const SAMPLED_RUN: u64 = 128;
+pub(super) const SAMPLED_RUN: u64 = 128;
 const GUESSED_RUN: u64 = 32;
 
 /// How many rows a row may meet, on average, that agree with it in the sorted bits only.
@@ -35,9 +36,11 @@ const MOST_MET: f64 = 1.0;
 const MOST_EQUAL: f64 = 16.0;
 
 /// Rows of the same key as a row's for which keys travel with row numbers (a few milliseconds for 100M rows, which reading keys again
-/// takes, too); and if one row in so many has it, they lie side by side enough.
+/// takes, too); and if one row in so many has it, or this share of rows has
+/// the key of the next, they lie side by side enough.
 const MOST_TIED: f64 = 3.0;
 const CLOSE: f64 = 64.0;
+const NEIGHBOURS: f64 = 0.5;
 
 pub(super) fn sources() -> Vec<Source> {
     let mut sources = vec![Source::new("sort_sample", "#include \"sort_sample.cuh\"\nWF_SORT_SAMPLE_ENTRIES\n")];
@@ -88,13 +91,15 @@ pub(super) struct Spread {
     pub(super) prefix: Option<u32>,
     /// Rows that a row meets, on average, that have the same key.
     pub(super) equal: f64,
+    /// The share of rows that have the same key as the next.
+    pub(super) near: f64,
     pub(super) basis: Basis,
 }
 
 /// What was learned from a sample.
 pub(super) struct Sample {
     pub(super) spread: Spread,
-    /// The keys, if few of them may be frequent.
+    /// The keys, if they repeat.
     pub(super) values: Option<Values>,
 }
 
@@ -111,7 +116,7 @@ impl Spread {
         let exponent = if matches!(key.kind, KeyKind::F32 | KeyKind::F64) { GUESSED_EXPONENT } else { 0 };
         let sorted = (super::index_bits(rows) + GUESSED_MORE + exponent).next_multiple_of(8);
         let prefix = (sorted + 8 <= key.bits).then_some(sorted);
-        Spread { base: key.base, bits: key.bits, prefix, equal: 0.0, basis: Basis::Guess }
+        Spread { base: key.base, bits: key.bits, prefix, equal: 0.0, near: 0.0, basis: Basis::Guess }
     }
 
     /// Whether the histogram has to be looked at: a sample may have missed the least or the greatest key.
@@ -129,7 +134,7 @@ impl Spread {
         let slots = (2 * samples).next_power_of_two();
         let cells = LEVELS * (slots as usize + 1);
         let keys = device.alloc(OPERATOR, samples as usize * 8)?;
-        let found = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 1) * 8]].concat())?;
+        let found = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 2) * 8]].concat())?;
         let tables = device.alloc_filled(OPERATOR, cells * 8, 0xFF)?;
         let counts = device.alloc_zeroed(OPERATOR, cells * 4)?;
         let [data, kind, flip, base] = key.arguments();
@@ -149,7 +154,7 @@ impl Spread {
         for (name, levels) in [("sort_sample_draw", 1), ("sort_sample_pairs", LEVELS as u64)] {
             let kernel = device.kernel(&sources()[0], name)?;
             let grid = grid(tiles(samples, u64::from(SAMPLE_THREADS)) * levels, SAMPLE_THREADS);
-            // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 3 + LEVELS words as
+            // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 4 + LEVELS words as
             // the kernel wants them; tables and counts: LEVELS × (slots + 1), all ones and zero }.
             unsafe { device.launch(&kernel, grid, &arguments)? };
         }
@@ -159,14 +164,16 @@ impl Spread {
             let shares =
                 (0..LEVELS as i32).map(|level| 2f64.powi(-(FIRST_BITS as i32 + 8 * level)) + 1.0 / rows as f64);
             let pairs: Vec<u64> = shares.map(|share| (pairs * share) as u64).collect();
-            let spread = Spread::of(key, alone, rows, samples, [0, u64::MAX, u64::MAX], &pairs);
+            let spread = Spread::of(key, alone, rows, samples, [0, u64::MAX, u64::MAX, 0], &pairs);
             return Ok(Sample { spread, values: None });
         }
-        let words = found.read_words(0, 3 + LEVELS)?;
+        let words = found.read_words(0, 4 + LEVELS)?;
         let (least, pairs) = (words[0], &words[2..2 + LEVELS]);
-        let spread = Spread::of(key, alone, rows, samples, [least, !words[1], words[2 + LEVELS]], pairs);
+        let found = [least, !words[1], words[2 + LEVELS], words[3 + LEVELS]];
+        let spread = Spread::of(key, alone, rows, samples, found, pairs);
         let first_slot = (LEVELS - 1) * (slots as usize + 1);
-        let values = numbers::likely(spread.equal, rows, spread.bits).then_some(Values {
+        let repeat = numbers::likely(spread.equal, rows) || ranks::likely(&spread);
+        let values = (repeat && spread.bits > numbers::SORTED_BITS).then_some(Values {
             table: tables,
             counts,
             first_slot,
@@ -177,9 +184,11 @@ impl Spread {
         Ok(Sample { spread, values })
     }
 
-    /// From what the sample showed: least and greatest key, the bits in which keys differ, and pairs of equals by level.
-    fn of(key: &SortKey<'_>, alone: bool, rows: u64, samples: u64, keys: [u64; 3], pairs: &[u64]) -> Spread {
-        let [least, greatest, differ] = keys;
+    /// From what the sample showed: least and greatest key, the bits in which keys differ, rows with the key of the next, and pairs of
+    /// equals by level.
+    fn of(key: &SortKey<'_>, alone: bool, rows: u64, samples: u64, found: [u64; 4], pairs: &[u64]) -> Spread {
+        let [least, greatest, differ, near] = found;
+        let near = near as f64 / samples as f64;
         // Rows beyond the sample lie a little outside; the histogram checks.
         let span = greatest.saturating_sub(least);
         let margin = span / 1024 + 1;
@@ -208,13 +217,27 @@ impl Spread {
         let varying = bits.saturating_sub(differ.trailing_zeros());
         let fewer = varying < bits && varying.div_ceil(8) <= prefix.unwrap_or(bits.next_multiple_of(8) - 8) / 8;
         let prefix = if differ != 0 && fewer && ordered { Some(varying) } else { prefix };
-        Spread { base: key.base.wrapping_add(base), bits, prefix, equal, basis: Basis::Sample }
+        Spread { base: key.base.wrapping_add(base), bits, prefix, equal, near, basis: Basis::Sample }
     }
 
     /// Whether many rows have the same key as others that lie anywhere: whole keys, where those had to be read, would be read at random.
     pub(super) fn equals_lie_apart(&self, rows: u64) -> bool {
-        self.equal > MOST_TIED && self.equal < rows as f64 / CLOSE
+        self.equal > MOST_TIED && self.equal < rows as f64 / CLOSE && !self.equals_are_neighbours()
     }
+
+    /// Whether most rows have the key of a neighbour.
+    pub(super) fn equals_are_neighbours(&self) -> bool {
+        self.near > NEIGHBOURS
+    }
+}
+
+/// Which packed words hold their whole key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whole {
+    None,
+    All,
+    /// Those whose lowest bit of the key is set.
+    Odd,
 }
 
 /// What [`mend`] works on.
@@ -226,7 +249,7 @@ pub(super) enum Sorted<'a> {
     Packed {
         words: &'a Buffer,
         index_bits: u32,
-        whole: bool,
+        whole: Whole,
         more: &'a [SortWord<'a>],
         implied: Option<Slice<'a>>,
         numbers: &'a Buffer,
@@ -254,7 +277,7 @@ pub(super) fn mend(
         Sorted::Values { keys, payload } => {
             let data: Slice<'_> = keys.slice(0);
             let values = payload.map_or(null, |(values, _)| values.into());
-            (null, data, 0, true, null, 0, Argument::from(data), values)
+            (null, data, 0, Whole::All, null, 0, Argument::from(data), values)
         }
         Sorted::Packed { words, index_bits, whole, more, numbers, .. } => {
             let addresses: Vec<u8> = more.iter().flat_map(|word| word.keys.address().to_le_bytes()).collect();
@@ -273,7 +296,7 @@ pub(super) fn mend(
         rows.into(),
         u64::from(shift).into(),
         u64::from(index_bits).into(),
-        u64::from(whole).into(),
+        (whole as u64).into(),
         longest.into(),
         more,
         (more_words as u64).into(),
@@ -290,7 +313,7 @@ pub(super) fn mend(
     let grid: Grid = grid(tiles(rows, u64::from(threads * RUNS_CHUNK)), threads);
     // SAFETY: SortRuns, in order: packed words of `rows` rows, or null; the key, whose data holds rows of its kind; more:
     // pointers to words of `rows` rows; out: rows of the key's width, or of u32 for packed words; values: rows of the
-    // payload's width or null; too_long: a zeroed word; listed: room u32; implied: 256 u32 or null.
+    // payload's width or null; too_long: a zeroed word; listed: room u32; implied: 256 u32 or null; whole: SORT_WHOLE_….
     unsafe { device.launch(&kernel, grid, &arguments)? };
     let found = match sorted {
         Sorted::Values { keys, payload } => {
@@ -344,8 +367,9 @@ mod tests {
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
             let sample = Spread::sampled(&device, &key, false, rows as u64, 4096).unwrap();
             assert_eq!(sample.spread.prefix, None);
-            let (_, frequent) = sample.values.unwrap().frequent(&device, Wanted::All).unwrap().unwrap();
-            assert_eq!(frequent, 82);
+            let seen = sample.values.unwrap().seen(&device).unwrap();
+            assert!(seen.few_are_frequent(Wanted::All));
+            assert_eq!(seen.distinct(), 82);
             // Eight rows agree in the highest 16 of 32 bits, one after the other; the lowest bits are the same in all keys, and those
             // that are not no more digits than would be sorted otherwise.
             for keys in [(0..rows as u64).collect::<Vec<_>>(), (0..rows as u64).rev().collect()] {
@@ -421,8 +445,14 @@ mod tests {
         let [column, words] = [column, words].map(|words| upload(device, &words));
         let numbers = device.alloc("test", rows * 4).unwrap();
         let key = SortKey::new(column.slice(0), KeyKind::Word, false);
-        let packed =
-            Sorted::Packed { words: &words, index_bits: 12, whole: false, more: &[], implied: None, numbers: &numbers };
+        let packed = Sorted::Packed {
+            words: &words,
+            index_bits: 12,
+            whole: Whole::None,
+            more: &[],
+            implied: None,
+            numbers: &numbers,
+        };
         let done = mend(device, &key, 16, rows as u64, packed, longest).unwrap();
         verdicts.push(done);
         assert!(!done || read::<u32>(&numbers, rows) == expected, "packed");

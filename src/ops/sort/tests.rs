@@ -182,7 +182,7 @@ fn sort_pairs_settles_runs_in_the_last_pass() {
         let order = expected_order(|row| keys[row as usize], rows);
         let buffer = upload(&device, &keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        let spread = Spread { base: 0, bits: 64, prefix: Some(16), equal: 0.0, basis: Basis::Sample };
+        let spread = Spread { base: 0, bits: 64, prefix: Some(16), equal: 0.0, near: 0.0, basis: Basis::Sample };
         for width in [4, 8] {
             let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
             let payload = device.upload("test", &payload).unwrap();
@@ -352,10 +352,148 @@ fn frequent_values_are_sorted_by_their_numbers() {
     }
 }
 
+/// Keys of more values than are numbered; among them such that a sample misses, below, between and above.
+#[test]
+fn repeated_values_are_sorted_by_their_ranks() {
+    for device in devices() {
+        let rows = 40_000;
+        let value = |number: u64| random(200 + number, 1).next().unwrap();
+        let among = |seed, rare: u64, values: u64| {
+            random(seed, rows).map(|x| if x >> 32 & 127 < rare { x } else { value(x % values) }).collect::<Vec<_>>()
+        };
+        let mut ends = among(3, 0, 300);
+        ends.iter_mut().step_by(40).for_each(|key| *key = u64::MAX);
+        ends.iter_mut().skip(7).step_by(50).for_each(|key| *key = 0);
+        let shapes: [(&str, Vec<u64>); 4] = [
+            ("300", among(1, 0, 300)),
+            ("300, and 1% rare ones", among(2, 1, 300)),
+            ("least and greatest", ends),
+            ("256", among(4, 0, 256)),
+        ];
+        let more: Vec<u64> = random(7, rows).map(|x| x % 5).collect();
+        let word = upload(&device, &more);
+        let found = |device: &Device| device.launches().get("sort_ranks_find").copied().unwrap_or(0);
+        for (name, keys) in shapes {
+            let buffer = upload(&device, &keys);
+            let order = expected_order(|row| keys[row as usize], rows);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let before = found(&device);
+            let sorted = argsort_tuned(&device, &key, &[], rows as u64, WAYS[1]).unwrap();
+            assert!(read::<u32>(&sorted, rows) == order, "{name}");
+            assert_eq!(found(&device), before + 1, "{name}");
+            let words = [SortWord { keys: &word, bits: 3 }];
+            let sorted = argsort_tuned(&device, &key, &words, rows as u64, WAYS[1]).unwrap();
+            let expected = expected_order(|row| (keys[row as usize], more[row as usize]), rows);
+            assert!(read::<u32>(&sorted, rows) == expected, "{name}, two words");
+            assert_eq!(found(&device), before + 2, "{name}, two words");
+            let (sorted, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
+            assert!(
+                read::<u64>(&sorted, rows).iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]),
+                "{name}"
+            );
+        }
+        let floats: Vec<f64> = random(9, rows).map(|x| f64::from_bits(value(x % 300)) * 1e-5).collect();
+        let halves: Vec<f32> = random(10, rows).map(|x| f32::from_bits(value(x % 300) as u32)).collect();
+        for descending in [false, true] {
+            let turned = |order: std::cmp::Ordering| if descending { order.reverse() } else { order };
+            let mut order: Vec<u32> = (0..rows as u32).collect();
+            order.sort_by(|a, b| turned(canonical(floats[*a as usize]).total_cmp(&canonical(floats[*b as usize]))));
+            let before = found(&device);
+            let buffer = upload(&device, &floats);
+            let key = SortKey::new(buffer.slice(0), KeyKind::F64, descending);
+            let sorted = argsort_tuned(&device, &key, &[], rows as u64, WAYS[1]).unwrap();
+            assert!(read::<u32>(&sorted, rows) == order, "{descending}");
+            order.sort_unstable();
+            let narrow = |row: u32| canonical(f64::from(halves[row as usize]));
+            order.sort_by(|a, b| turned(narrow(*a).total_cmp(&narrow(*b))));
+            let buffer = upload(&device, &halves);
+            let key = SortKey::new(buffer.slice(0), KeyKind::F32, descending);
+            let sorted = argsort_tuned(&device, &key, &[], rows as u64, WAYS[1]).unwrap();
+            assert!(read::<u32>(&sorted, rows) == order, "{descending}, f32");
+            assert_eq!(found(&device), before + 2);
+        }
+    }
+}
+
+/// As the engine sorts floats: all NaN are one.
+fn canonical(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
+}
+
+/// Keys alone, by their ranks among these.
+fn keys_among(device: &Device, key: &SortKey<'_>, rows: usize, values: &[u64]) -> Result<Option<Buffer>> {
+    let (list, count) = (upload(device, values), values.len() as u64);
+    Ranks::among(device, key, rows as u64, list, count, Purpose::Keys)?.keys(TUNED)
+}
+
+/// Many different keys between two values: pairs, runs that are mended, runs that are sorted on their own, and too many.
+#[test]
+fn keys_between_two_values_are_put_in_order() {
+    for device in devices() {
+        let rows = 40_000;
+        let values: Vec<u64> = (1..=1000).map(|number| number << 40).collect();
+        for (seed, between, gap) in
+            [(1, 0, 1), (2, 2000, 1000), (3, 2000, 100), (4, 3000, 4), (5, 3000, 1), (6, 20_000, 1)]
+        {
+            let number = |x: u64| 1 + (x >> 8) % 1000;
+            let key = |x: u64| match x % rows as u64 {
+                at if at < between => (((number(x) % gap) * 1000 / gap) << 40) | (x >> 30 & 0xFFFF) | 1,
+                _ => number(x) << 40,
+            };
+            let keys: Vec<u64> = random(60 + seed, rows).map(key).collect();
+            let buffer = upload(&device, &keys);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let ranks =
+                Ranks::among(&device, &key, rows as u64, upload(&device, &values), 1000, Purpose::Order).unwrap();
+            assert_eq!(ranks.key().is_some(), between == 0, "{between} in {gap}");
+            let sorted = ranks.order(TUNED).unwrap();
+            assert_eq!(sorted.is_some(), between < 20_000, "{between} in {gap}");
+            let expected = expected_order(|row| keys[row as usize], rows);
+            assert!(sorted.is_none_or(|sorted| read::<u32>(&sorted, rows) == expected), "{between} in {gap}");
+            let sorted = keys_among(&device, &key, rows, &values).unwrap();
+            assert_eq!(sorted.is_some(), between == 0, "{between} in {gap}");
+            let same = |found: Vec<u64>| found.iter().zip(&expected).all(|(key, row)| *key == keys[*row as usize]);
+            assert!(sorted.is_none_or(|sorted| same(read(&sorted, rows))), "{between} in {gap}");
+        }
+        assert!(device.launches().contains_key("sort_long_return"));
+        // A few values of many, one of them in more rows than a tile has; back to halves and floats.
+        let halves: Vec<i32> = random(71, rows).map(|x| if x % 3 == 0 { -5 } else { (x >> 8) as i32 % 100 }).collect();
+        let floats: Vec<f64> = random(72, rows).map(|x| (x % 2000) as f64 - 1e3).collect();
+        for descending in [false, true] {
+            let turned = |order: std::cmp::Ordering| if descending { order.reverse() } else { order };
+            let mut values: Vec<u64> = (-100..100).map(|value: i32| u64::from(value as u32 ^ 1 << 31)).collect();
+            if descending {
+                values = values.iter().rev().map(|value| value ^ u64::from(u32::MAX)).collect();
+            }
+            let buffer = upload(&device, &halves);
+            let key = SortKey::new(buffer.slice(0), KeyKind::I32, descending);
+            let sorted = keys_among(&device, &key, rows, &values).unwrap();
+            let mut expected = halves.clone();
+            expected.sort_by(|a, b| turned(a.cmp(b)));
+            assert!(read::<i32>(&sorted.expect("known values"), rows) == expected, "{descending}");
+            let bits = |value: i32| {
+                let bits = f64::from(value).to_bits();
+                let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+                if descending { !ordered } else { ordered }
+            };
+            let mut values: Vec<u64> = (-1000..1000).map(bits).collect();
+            values.sort_unstable();
+            let buffer = upload(&device, &floats);
+            let key = SortKey::new(buffer.slice(0), KeyKind::F64, descending);
+            let sorted = keys_among(&device, &key, rows, &values).unwrap();
+            let mut expected = floats.clone();
+            expected.sort_by(|a, b| turned(a.total_cmp(b)));
+            assert!(read::<f64>(&sorted.expect("known values"), rows) == expected, "{descending}");
+        }
+        assert!(device.launches().contains_key("sort_ranks_count"));
+    }
+}
+
 /// Whether a sample of keys leads to numbers.
 fn numbers(device: &Device, key: &SortKey<'_>, rows: usize, wanted: Wanted) -> bool {
     let values = sample(device, key, true, rows as u64).unwrap().values;
-    values.is_some_and(|values| Numbers::of(device, key, rows as u64, &values, wanted).unwrap().is_some())
+    let seen = values.map(|values| values.seen(device).unwrap());
+    seen.is_some_and(|seen| Numbers::of(device, key, rows as u64, &seen, wanted).unwrap().is_some())
 }
 
 /// Two frequent keys that agree in the prefix, among others that do not: sorted by prefix, and the long run on its own.
@@ -368,7 +506,7 @@ fn long_runs_of_few_rows_are_sorted_on_their_own() {
         let order = expected_order(|row| keys[row as usize], rows);
         let buffer = upload(&device, &keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        let spread = Spread { base: 0, bits: 64, prefix: Some(24), equal: 0.0, basis: Basis::Sample };
+        let spread = Spread { base: 0, bits: 64, prefix: Some(24), equal: 0.0, near: 0.0, basis: Basis::Sample };
         for beyond in [TUNED.beyond, 64] {
             let tuning = Tuning { beyond, ..TUNED };
             let found = argsort_prefix(&device, &key, &spread, &[], rows as u64, tuning).unwrap();

@@ -1,0 +1,318 @@
+// sort_ranks.cuh: sorts keys that repeat by their values' ranks: of a million values 21 bits, whatever the keys' bits are.
+//
+//   values, in order   5   70   900            of a sample, nearly all that there are
+//   ranks            0 1 2  3 4   5 6          odd of a value, even of what lies between two: 6 has rank 2, as 8 would
+//
+//   1. sort_ranks_draw    keys of rows at random into a hash table
+//   2. sort_ranks_check   how many of other rows, drawn one by one, have keys that the table has not
+//   3. sort_ranks_list    the table's keys one after the other; they are sorted as any others
+//   4. sort_ranks_put     sorted values and their ranks into a table of pairs that fits the L2 cache
+//   5. sort_ranks_find    each row's rank, by one lookup; of keys that the sample missed by binary search
+//   6. sort_ranks_count   of ranks that one pass has sorted by their high bits, how many rows each value has, which is all that keys
+//                         alone need
+//   7. sort_ranks_fill    each value as often as it was counted
+//
+// Rows of an odd rank have the same key; of an even one they may differ, and sort_runs.cuh puts them in order.
+//
+// Bytes per row: the key read, four of its rank written (or the key); a lookup of 16 bytes in L2.
+#pragma once
+#include "compact.cuh"
+#include "hash.cuh"
+#include "sort_digit.cuh"
+#include "sort_key.cuh"
+
+namespace wf {
+
+constexpr u32 SORT_RANKS_THREADS = 256;
+constexpr u32 SORT_RANKS_STRETCH = 4;       // neighbours that are drawn together: they come with one sector of memory
+constexpr u32 SORT_RANKS_FIND_THREADS = 512;
+constexpr u32 SORT_RANKS_ITEMS = 4;         // rows of a thread that looks ranks up
+constexpr u32 SORT_RANKS_TILE = SORT_RANKS_FIND_THREADS * SORT_RANKS_ITEMS;
+constexpr u32 SORT_RANKS_COPIES = 8;        // of a block's counts of digits
+constexpr u32 SORT_RANKS_COUNT_TILE = 4096;  // rows of a step
+constexpr u32 SORT_RANKS_FILL_TILE = 4096;   // rows of a block
+
+// ---- values ----
+
+struct SortRanksDraw {
+    SortKey key;
+    u64 rows;     // at least SORT_RANKS_STRETCH
+    u64 samples;
+    u64* table;   // slots + 1, all ones
+    u64 slots;    // a power of two
+    u64 most;     // keys in the table from which on it is not worth going on
+    u64* found;   // keys in the table; zero before
+};
+
+WF_DEVICE void sort_ranks_draw_body(const SortRanksDraw& p) {
+    WF_SHARED(u64, before);
+    if (threadIdx.x == 0) before = atomicAdd(p.found, u64(0));
+    __syncthreads();  // it is known whether to go on
+    if (before > p.most) return;
+    const u64 at = global_thread();
+    bool fresh = false;
+    if (at < p.samples) {
+        const u64 stretch = mul_high(hash_mix(at / SORT_RANKS_STRETCH), p.rows / SORT_RANKS_STRETCH);
+        const u64 key = sort_key(p.key, stretch * SORT_RANKS_STRETCH + at % SORT_RANKS_STRETCH);
+        hash_insert(p.table, p.slots - 1, key, fresh);
+    }
+    __syncwarp(FULL_WARP);  // the lanes probed for different lengths
+    const u32 count = u32(__syncthreads_count(fresh));
+    if (threadIdx.x == 0 && count != 0) atomicAdd(p.found, u64(count));
+}
+
+struct SortRanksCheck {
+    SortKey key;
+    u64 rows;
+    u64 samples;
+    u64 drawn;         // rows were drawn by lower numbers
+    const u64* table;  // slots + 1
+    u64 slots;
+    u64* missed;       // rows whose keys are not in the table; zero before
+};
+
+WF_DEVICE void sort_ranks_check_body(const SortRanksCheck& p) {
+    const u64 at = global_thread();
+    bool missed = false;
+    if (at < p.samples) {
+        const u64 key = sort_key(p.key, mul_high(hash_mix(p.drawn + at), p.rows));
+        missed = hash_find(p.table, p.slots - 1, key) == HASH_NONE;
+    }
+    __syncwarp(FULL_WARP);  // the lanes probed for different lengths
+    const u32 count = u32(__syncthreads_count(missed));
+    if (threadIdx.x == 0 && count != 0) atomicAdd(p.missed, u64(count));
+}
+
+struct SortRanksList {
+    const u64* table;  // slots + 1
+    u64 slots;
+    u64* values;       // as many as the table has keys, in any order
+    u64* listed;       // how many there are; zero before
+};
+
+WF_DEVICE void sort_ranks_list_body(const SortRanksList& p) {
+    WF_SHARED(u64, begin);
+    const u64 at = global_thread();
+    const bool taken = at <= p.slots && p.table[at] != HASH_EMPTY;
+    u32 total;
+    const u32 place = block_scan<SORT_RANKS_THREADS, u32>(taken ? 1 : 0, total);
+    if (threadIdx.x == 0) begin = total != 0 ? atomicAdd(p.listed, u64(total)) : 0;
+    __syncthreads();  // the block's place is known
+    if (taken) p.values[begin + place] = at == p.slots ? HASH_EMPTY : p.table[at];
+}
+
+struct SortRanksPut {
+    const u64* sorted;  // values, ascending
+    u64 values;
+    u64* table;         // PAIR × (slots + 1), all ones
+    u64 slots;          // a power of two of at least 2 × values
+};
+
+WF_DEVICE void sort_ranks_put_body(const SortRanksPut& p) {
+    const u64 at = global_thread();
+    u64 slot = HASH_NONE;
+    bool fresh;
+    if (at < p.values) slot = hash_insert<PAIR>(p.table, p.slots - 1, p.sorted[at], fresh);
+    __syncwarp(FULL_WARP);  // the lanes probed for different lengths
+    if (slot != HASH_NONE) p.table[slot * PAIR + 1] = 2 * at + 1;
+}
+
+// ---- rows ----
+
+struct SortRanksFind {
+    SortKey key;        // rows
+    u64 rows;
+    const u64* table;   // as put
+    u64 slots;
+    const u64* sorted;  // values
+    u64 values;
+    u32* ranks;         // rows
+    u64* digits;        // `passes` × 256: rows of each digit of the ranks from bit `shift` on; zero before
+    u64 passes;
+    u64 shift;
+    u64* between;       // rows of even rank; zero before
+};
+
+// The rank of a key that lies between values.
+WF_DEVICE u32 sort_rank_between(const u64* sorted, u64 values, u64 key) {
+    u64 low = 0, high = values;
+    while (low < high) {
+        const u64 middle = (low + high) / 2;
+        if (sorted[middle] < key) low = middle + 1;
+        else high = middle;
+    }
+    return u32(2 * low);
+}
+
+// Dynamic shared memory: SORT_RANKS_COPIES × passes × 256 counts.
+WF_DEVICE void sort_ranks_find_body(const SortRanksFind& p) {
+    constexpr u32 THREADS = SORT_RANKS_FIND_THREADS;
+    constexpr u32 ITEMS = SORT_RANKS_ITEMS;
+    constexpr u32 COPIES = SORT_RANKS_COPIES;
+    constexpr u32 NONE = ~u32(0);
+    WF_DYNAMIC_SHARED(memory);
+    u32* const counts = reinterpret_cast<u32*>(memory);
+    const u32 passes = u32(p.passes), cells = passes * SORT_DIGITS;
+    for (u32 at = threadIdx.x; at < cells * COPIES; at += THREADS) counts[at] = 0;
+    __syncthreads();  // the counts are zero
+
+    u32* const mine = counts + threadIdx.x % COPIES;
+    const ulonglong2* const table = reinterpret_cast<const ulonglong2*>(p.table);
+    const u32 slots = u32(p.slots);
+    u32 between = 0;
+    for (u64 first = u64(blockIdx.x) * SORT_RANKS_TILE; first < p.rows; first += u64(gridDim.x) * SORT_RANKS_TILE) {
+        const u64 begin = first + threadIdx.x;
+        u64 keys[ITEMS];
+        if (first + SORT_RANKS_TILE <= p.rows) sort_keys<true>(p.key, begin, THREADS, p.rows, keys);
+        else sort_keys<false>(p.key, begin, THREADS, p.rows, keys);
+        // All rows' probes side by side: one after the other, each would wait for those before it.
+        u32 slot[ITEMS], rank[ITEMS], open = (1u << ITEMS) - 1;
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            // That key has a slot of its own.
+            slot[i] = keys[i] == HASH_EMPTY ? slots : u32(hash_mix(keys[i])) & (slots - 1);
+            rank[i] = NONE;
+        }
+        while (open != 0) {
+#pragma unroll
+            for (u32 i = 0; i < ITEMS; ++i) {
+                if ((open >> i & 1) == 0) continue;
+                const ulonglong2 seen = load_const(table + slot[i]);
+                if (seen.x == keys[i] || seen.x == HASH_EMPTY || slot[i] == slots) {
+                    rank[i] = u32(seen.y);
+                    open &= ~(1u << i);
+                } else {
+                    slot[i] = (slot[i] + 1) & (slots - 1);
+                }
+            }
+        }
+        __syncwarp(FULL_WARP);  // the lanes probed for different lengths
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            const u64 row = begin + i * THREADS;
+            if (row >= p.rows) continue;
+            if (rank[i] == NONE) {
+                between += 1;
+                rank[i] = sort_rank_between(p.sorted, p.values, keys[i]);
+            }
+            p.ranks[row] = rank[i];
+            for (u32 pass = 0; pass < passes; ++pass) {
+                atomicAdd(mine + (pass * SORT_DIGITS + sort_digit(rank[i], u32(p.shift) + pass * 8)) * COPIES, 1u);
+            }
+        }
+    }
+    __syncwarp(FULL_WARP);  // some lanes searched
+    for (u32 step = 16; step != 0; step /= 2) between += __shfl_xor_sync(FULL_WARP, between, step);
+    if (lane() == 0 && between != 0) atomicAdd(p.between, u64(between));
+    __syncthreads();  // all rows of the block are counted
+    for (u32 at = threadIdx.x; at < cells; at += THREADS) {
+        u32 count = 0;
+        // Neighbouring threads begin in different banks.
+        for (u32 copy = 0; copy < COPIES; ++copy) count += counts[at * COPIES + (copy + at) % COPIES];
+        if (count != 0) atomicAdd(p.digits + at, u64(count));
+    }
+}
+
+// ---- keys alone ----
+
+struct SortRanksCount {
+    const u32* ranks;  // rows, odd ones, in the order of their bits from 1 + `low` on
+    u64 rows;
+    u64 low;           // bits by which they are not sorted
+    u64 copies;        // of a block's counts, a power of two up to 32
+    u32* counts;       // values: rows of each; zero before
+};
+
+// Each block counts a stretch of rows, which mostly agree in their high bits. Dynamic shared memory: copies << low counts.
+WF_DEVICE void sort_ranks_count_body(const SortRanksCount& p) {
+    constexpr u32 THREADS = SORT_RANKS_FIND_THREADS;
+    constexpr u32 ITEMS = SORT_RANKS_COUNT_TILE / THREADS;
+    WF_DYNAMIC_SHARED(memory);
+    u32* const cells = reinterpret_cast<u32*>(memory);
+    const u32 low = u32(p.low), copies = u32(p.copies), mask = (1u << low) - 1;
+    const u64 tiles = (p.rows + SORT_RANKS_COUNT_TILE - 1) / SORT_RANKS_COUNT_TILE;
+    const u64 each = (tiles + gridDim.x - 1) / gridDim.x * SORT_RANKS_COUNT_TILE;
+    const u64 begin = minimum(blockIdx.x * each, p.rows), end = minimum(begin + each, p.rows);
+    for (u32 at = threadIdx.x; at < copies << low; at += THREADS) cells[at] = 0;
+    __syncthreads();  // the counts are zero
+
+    u32* const mine = cells + threadIdx.x % copies;
+    u32 counted = 0;  // the high bits of the rows that the counts are of
+    const auto flush = [&] {
+        __syncthreads();  // all those rows are counted
+        for (u32 at = threadIdx.x; at <= mask; at += THREADS) {
+            u32 count = 0;
+            // Neighbouring threads begin in different banks.
+            for (u32 copy = 0; copy < copies; ++copy) {
+                u32& cell = cells[at * copies + (copy + at) % copies];
+                count += cell;
+                cell = 0;
+            }
+            if (count != 0) atomicAdd(p.counts + ((counted << low) + at), count);
+        }
+        __syncthreads();  // the counts are zero
+    };
+    for (u64 first = begin; first < end; first += SORT_RANKS_COUNT_TILE) {
+        const u64 last = minimum(first + SORT_RANKS_COUNT_TILE, end) - 1;
+        const u32 high = p.ranks[first] >> 1 >> low;
+        const bool one = high == p.ranks[last] >> 1 >> low;
+        if (high != counted) {
+            flush();
+            counted = high;
+        }
+        u32 ranks[ITEMS];
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            const u64 row = first + threadIdx.x + i * THREADS;
+            ranks[i] = row <= last ? p.ranks[row] : 0;
+        }
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            if (first + threadIdx.x + i * THREADS > last) continue;
+            if (one) atomicAdd(mine + (ranks[i] >> 1 & mask) * copies, 1u);
+            else atomicAdd(p.counts + (ranks[i] >> 1), 1u);
+        }
+    }
+    flush();
+}
+
+struct SortRanksFill {
+    SortKey key;        // says how to go back
+    const u64* sorted;  // values
+    const u32* begins;  // values: rows of those before
+    u64 values;
+    u64 rows;
+    void* out;          // rows of the key's width
+};
+
+WF_DEVICE void sort_ranks_fill_body(const SortRanksFill& p) {
+    WF_SHARED_ARRAY(u32, ends, 2);  // the first and the last value of the tile
+    const u64 first = u64(blockIdx.x) * SORT_RANKS_FILL_TILE, end = minimum(first + SORT_RANKS_FILL_TILE, p.rows);
+    // The last value that begins at a place or before it, of those from `low` to `high`.
+    const auto value_at = [&](u64 place, u32 low, u32 high) {
+        while (low < high) {
+            const u32 middle = (low + high + 1) / 2;
+            if (p.begins[middle] <= place) low = middle;
+            else high = middle - 1;
+        }
+        return low;
+    };
+    if (threadIdx.x < 2) ends[threadIdx.x] = value_at(threadIdx.x == 0 ? first : end - 1, 0, u32(p.values) - 1);
+    __syncthreads();  // the ends are known
+    for (u64 place = first + threadIdx.x; place < end; place += SORT_RANKS_THREADS) {
+        const u64 raw = sort_key_raw(p.key, p.sorted[value_at(place, ends[0], ends[1])]);
+        if (sort_key_is_half(p.key)) static_cast<u32*>(p.out)[place] = u32(raw);
+        else static_cast<u64*>(p.out)[place] = raw;
+    }
+}
+
+}  // namespace wf
+
+#define WF_SORT_RANKS_ENTRIES                                                                                              \
+    WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_draw, wf::SortRanksDraw) { wf::sort_ranks_draw_body(p); }       \
+    WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_check, wf::SortRanksCheck) { wf::sort_ranks_check_body(p); }    \
+    WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_list, wf::SortRanksList) { wf::sort_ranks_list_body(p); }       \
+    WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_put, wf::SortRanksPut) { wf::sort_ranks_put_body(p); }          \
+    WF_KERNEL_BOUNDS(wf::SORT_RANKS_FIND_THREADS, 4, sort_ranks_find, wf::SortRanksFind) { wf::sort_ranks_find_body(p); }      \
+    WF_KERNEL_BOUNDS(wf::SORT_RANKS_FIND_THREADS, 4, sort_ranks_count, wf::SortRanksCount) { wf::sort_ranks_count_body(p); }   \
+    WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_fill, wf::SortRanksFill) { wf::sort_ranks_fill_body(p); }

@@ -1,0 +1,300 @@
+//! Keys that repeat, of up to a million values, by the values' ranks. Kernels in `kernels/sort_ranks.cuh`.
+//!
+//! A sample large enough to hold nearly all values is sorted, and each row's rank among them looked up in a table in L2: 100M rows of a
+//! million random values of 64 bits are then sorted by 21 bits. What the sample missed lies between two ranks, in runs that are mended.
+
+use super::key::{KeyKind, SortKey};
+use super::numbers::Seen;
+use super::pass::{Counts, DIGITS, Digits, Pass};
+use super::prefix::{SAMPLED_RUN, Sorted, Spread, Whole, mend};
+use super::{OPERATOR, Packed, Tuning, identity, index_bits, packed_passes, passes, sort_values};
+use crate::device::{Argument, Buffer, Device, Grid, Source};
+use crate::error::Result;
+use crate::ops::scan::exclusive_scan_u32_narrow;
+use crate::ops::{grid, tiles};
+
+/// `SORT_RANKS_…` of the kernels.
+const THREADS: u32 = 256;
+const FIND_THREADS: u32 = 512;
+const FIND_TILE: u64 = 2048;
+const COPIES: u32 = 8;
+const COUNT_TILE: u64 = 4096;
+const FILL_TILE: u64 = 4096;
+/// Counts of a block, with their copies.
+const COUNTS: u64 = 8192;
+/// Most values. Milliseconds of 100M lookups by values and slots for each, H200 (`benches/runs/2026-11-23-h200-ranks/`), chosen in brackets:
+///
+/// ```text
+///        8,192        65,536        262,144        524,288        1,000,000
+///   2     .74           1.00          1.08           1.10          [1.29]
+///   4    [.58]         [.82]          [.87]         [1.01]          1.36
+/// ```
+const MOST: u64 = 1 << 20;
+const SLOTS: u64 = 4;
+const MOST_SLOTS: u64 = 1 << 21;
+/// Rows for each value from which on all this is worth its while; rows of the sample for each; and rows of which the sample may miss one.
+const ROWS_A_VALUE: u64 = 64;
+const SAMPLES_A_VALUE: u64 = 16;
+const ROWS_A_MISS: u64 = 32;
+/// Rows that tell what the sample missed.
+const CHECKED: u64 = 1 << 16;
+
+pub(super) fn source() -> Source {
+    Source::new("sort_ranks", "#include \"sort_ranks.cuh\"\nWF_SORT_RANKS_ENTRIES\n")
+}
+
+/// Whether ranks are worth a look.
+pub(super) fn likely(spread: &Spread) -> bool {
+    spread.equal >= ROWS_A_VALUE as f64 && !spread.equals_are_neighbours()
+}
+
+/// Each row's rank among values that nearly all rows have.
+pub(super) struct Ranks<'a> {
+    device: &'a Device,
+    key: SortKey<'a>,
+    rows: u64,
+    /// `u64` each, ascending.
+    sorted: Buffer,
+    values: u64,
+    /// `u32 × rows`.
+    ranks: Buffer,
+    /// Of the ranks from bit `shift` on.
+    digits: Digits,
+    shift: u32,
+    /// Rows whose keys lie between values.
+    between: u64,
+}
+
+/// What ranks are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Order,
+    Keys,
+}
+
+impl<'a> Ranks<'a> {
+    /// Of keys of which a first sample was seen. Waits for the device. `None`: there are too many values.
+    pub(super) fn of(
+        device: &'a Device,
+        key: &SortKey<'a>,
+        rows: u64,
+        seen: &Seen,
+        purpose: Purpose,
+    ) -> Result<Option<Ranks<'a>>> {
+        let expected = seen.distinct();
+        if expected > MOST || expected * ROWS_A_VALUE > rows {
+            return Ok(None);
+        }
+        let Some((sorted, values)) = sampled(device, key, rows, expected, purpose)? else { return Ok(None) };
+        Ranks::among(device, key, rows, sorted, values, purpose).map(Some)
+    }
+
+    /// Among so many values, `u64` each in their order, all different. Waits for the device.
+    pub(super) fn among(
+        device: &'a Device,
+        key: &SortKey<'a>,
+        rows: u64,
+        sorted: Buffer,
+        values: u64,
+        purpose: Purpose,
+    ) -> Result<Ranks<'a>> {
+        assert!((1..=MOST).contains(&values), "{values} values");
+        let slots = (SLOTS * values).next_power_of_two().min(MOST_SLOTS);
+        let table = device.alloc_filled(OPERATOR, (slots as usize + 1) * 16, 0xFF)?;
+        let arguments: [Argument; 4] = [(&sorted).into(), values.into(), (&table).into(), slots.into()];
+        let kernel = device.kernel(&source(), "sort_ranks_put")?;
+        // SAFETY: SortRanksPut { sorted: values u64, all different; table: 2 × (slots + 1) u64, all ones, slots a power of two of at
+        // least 2 × values }.
+        unsafe { device.launch(&kernel, grid(tiles(values, u64::from(THREADS)), THREADS), &arguments)? };
+
+        // The lowest bit does not tell values apart.
+        let (passes, shift) = match purpose {
+            Purpose::Order => (bits(values - 1).div_ceil(8).max(1), 1),
+            Purpose::Keys => (1, 1 + low_bits(values)),
+        };
+        let ranks = device.alloc(OPERATOR, rows as usize * 4)?;
+        let counts = device.alloc_zeroed(OPERATOR, passes as usize * DIGITS * 8)?;
+        let between = device.alloc_zeroed(OPERATOR, 8)?;
+        let [data, kind, flip, base] = key.arguments();
+        let arguments: [Argument; 14] = [
+            data,
+            kind,
+            flip,
+            base,
+            rows.into(),
+            (&table).into(),
+            slots.into(),
+            (&sorted).into(),
+            values.into(),
+            (&ranks).into(),
+            (&counts).into(),
+            u64::from(passes).into(),
+            u64::from(shift).into(),
+            (&between).into(),
+        ];
+        let kernel = device.kernel(&source(), "sort_ranks_find")?;
+        let shared = COPIES * passes * DIGITS as u32 * 4;
+        let full = u64::from(device.full_grid(&kernel, FIND_THREADS, shared)?);
+        let blocks = grid(tiles(rows, FIND_TILE).min(full), FIND_THREADS);
+        // SAFETY: SortRanksFind { key: rows of its kind; table: as put; sorted: values u64; ranks: rows u32; digits: passes × 256 zeroed
+        // u64; between: a zeroed word }, and as much shared memory as the counts of digits take.
+        unsafe { device.launch(&kernel, Grid { shared, ..blocks }, &arguments)? };
+        let digits = Digits::of_counted(device, &counts, passes)?;
+        let between = between.read_words(0, 1)?[0];
+        Ok(Ranks { device, key: *key, rows, sorted, values, ranks, digits, shift, between })
+    }
+
+    /// What sorts as the rows' keys do. `None`: rows of the same rank may have different keys.
+    pub(super) fn key(&self) -> Option<SortKey<'_>> {
+        (self.between == 0).then(|| self.ranked())
+    }
+
+    fn ranked(&self) -> SortKey<'_> {
+        let greatest = if self.between == 0 { 2 * self.values - 1 } else { 2 * self.values };
+        SortKey { bits: bits(greatest), ..SortKey::new(self.ranks.slice(0), KeyKind::U32, false) }
+    }
+
+    /// The rows' numbers in the order of their keys, if that is the purpose. Waits for the device. `None`: too many rows lie between the
+    /// same values.
+    pub(super) fn order(&self, tuning: Tuning) -> Result<Option<Buffer>> {
+        let Ranks { device, rows, .. } = *self;
+        let key = self.ranked();
+        if self.between == 0 {
+            let travels = key.bits - self.shift;
+            let packed = Packed { travels, sorted: travels, implied: false, numbers: true };
+            return match packed_passes(device, &key, rows, &self.digits, packed, tuning)? {
+                Some((numbers, _)) => Ok(Some(numbers)),
+                None => identity(device, rows).map(Some),
+            };
+        }
+        let digits = Digits::count(device, &key, rows, 0, key.bits, Counts::Unread)?;
+        let packed = Packed { travels: key.bits, sorted: key.bits, implied: false, numbers: false };
+        let Some((words, spare)) = packed_passes(device, &key, rows, &digits, packed, tuning)? else {
+            return Ok(None);
+        };
+        let numbers = spare.map_or_else(|| device.alloc(OPERATOR, rows as usize * 4), Ok)?;
+        let index_bits = index_bits(rows);
+        let packed = Sorted::Packed {
+            words: &words,
+            index_bits,
+            whole: Whole::Odd,
+            more: &[],
+            implied: None,
+            numbers: &numbers,
+        };
+        Ok(mend(device, &self.key, index_bits, rows, packed, SAMPLED_RUN)?.then_some(numbers))
+    }
+
+    /// The rows' keys in their order, as the column has them, if that is the purpose. `None`: some lie between values.
+    pub(super) fn keys(&self, tuning: Tuning) -> Result<Option<Buffer>> {
+        let Ranks { device, rows, values, .. } = *self;
+        if self.between > 0 {
+            return Ok(None);
+        }
+        let low = low_bits(values);
+        let parted = passes(device, &self.ranked(), Pass::U32, None, rows, self.shift, &self.digits, tuning)?.0;
+        let counts = device.alloc_zeroed(OPERATOR, values as usize * 4)?;
+        let copies = (COUNTS >> low).clamp(1, 32);
+        let arguments: [Argument; 5] =
+            [(&parted).into(), rows.into(), u64::from(low).into(), copies.into(), (&counts).into()];
+        let kernel = device.kernel(&source(), "sort_ranks_count")?;
+        let shared = (copies as u32 * 4) << low;
+        let full = u64::from(device.full_grid(&kernel, FIND_THREADS, shared)?);
+        let blocks = grid(tiles(rows, COUNT_TILE).min(full), FIND_THREADS);
+        // SAFETY: SortRanksCount { ranks: rows u32, each less than 2 × values; counts: values zeroed u32 }, and as much shared memory as
+        // its copies of 2^low counts take.
+        unsafe { device.launch(&kernel, Grid { shared, ..blocks }, &arguments)? };
+        let begins = exclusive_scan_u32_narrow(device, &counts, values)?;
+        let out = device.alloc(OPERATOR, rows as usize * self.key.kind.width())?;
+        let [data, kind, flip, base] = self.key.arguments();
+        let arguments: [Argument; 9] = [
+            data,
+            kind,
+            flip,
+            base,
+            (&self.sorted).into(),
+            (&begins).into(),
+            values.into(),
+            rows.into(),
+            (&out).into(),
+        ];
+        let kernel = device.kernel(&source(), "sort_ranks_fill")?;
+        // SAFETY: SortRanksFill { key: only how its kind goes back; sorted: values u64; begins: values u32, and `rows` after the last; out:
+        // rows of the key's width }.
+        unsafe { device.launch(&kernel, grid(tiles(rows, FILL_TILE), THREADS), &arguments)? };
+        Ok(Some(out))
+    }
+}
+
+/// Bits of a rank, but for its lowest, by which ranks are not sorted before they are counted.
+fn low_bits(values: u64) -> u32 {
+    bits(values - 1).saturating_sub(8)
+}
+
+/// Bits of a number.
+fn bits(number: u64) -> u32 {
+    64 - number.leading_zeros()
+}
+
+/// Nearly all values of a key, `u64` each in their order, and how many they are. Waits for the device. `None`: too many, or it missed too many.
+fn sampled(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    expected: u64,
+    purpose: Purpose,
+) -> Result<Option<(Buffer, u64)>> {
+    let samples = (SAMPLES_A_VALUE * expected).max(CHECKED).min(rows);
+    let checked = CHECKED.min(samples);
+    let slots = (2 * expected).next_power_of_two();
+    // So full that probes are long, and those that already run may still add to it.
+    let most = (slots / 4 * 3).min(MOST);
+    let table = device.alloc_filled(OPERATOR, (slots as usize + 1) * 8, 0xFF)?;
+    // Keys in the table, rows whose keys it has not, and keys that were listed.
+    let words = device.alloc_zeroed(OPERATOR, 24)?;
+    let [data, kind, flip, base] = key.arguments();
+    let arguments: [Argument; 10] = [
+        data,
+        kind,
+        flip,
+        base,
+        rows.into(),
+        samples.into(),
+        (&table).into(),
+        slots.into(),
+        most.into(),
+        (&words).into(),
+    ];
+    let kernel = device.kernel(&source(), "sort_ranks_draw")?;
+    // SAFETY: SortRanksDraw { key: rows of its kind, which more are than a stretch has; table: slots + 1 u64, all ones, slots a power of
+    // two; found: a zeroed word }.
+    unsafe { device.launch(&kernel, grid(tiles(samples, u64::from(THREADS)), THREADS), &arguments)? };
+    let arguments: [Argument; 10] = [
+        data,
+        kind,
+        flip,
+        base,
+        rows.into(),
+        checked.into(),
+        samples.into(),
+        (&table).into(),
+        slots.into(),
+        words.slice(8).into(),
+    ];
+    let kernel = device.kernel(&source(), "sort_ranks_check")?;
+    // SAFETY: SortRanksCheck { key: rows of its kind; table: slots + 1 u64, as drawn; missed: a zeroed word }.
+    unsafe { device.launch(&kernel, grid(tiles(checked, u64::from(THREADS)), THREADS), &arguments)? };
+    let [values, missed] = words.read_words(0, 2)?[..] else { return Ok(None) };
+    // Keys that lie between others are counted nowhere.
+    let most_missed = if purpose == Purpose::Keys { 0 } else { checked / ROWS_A_MISS };
+    if values == 0 || values > most || missed > most_missed {
+        return Ok(None);
+    }
+    let list = device.alloc(OPERATOR, values as usize * 8)?;
+    let arguments: [Argument; 4] = [(&table).into(), slots.into(), (&list).into(), words.slice(16).into()];
+    let kernel = device.kernel(&source(), "sort_ranks_list")?;
+    // SAFETY: SortRanksList { table: slots + 1 u64; values: as many u64 as it has keys; listed: a zeroed word }.
+    unsafe { device.launch(&kernel, grid(tiles(slots + 1, u64::from(THREADS)), THREADS), &arguments)? };
+    let listed = SortKey { bits: key.bits, ..SortKey::new(list.slice(0), KeyKind::Word, false) };
+    Ok(Some((sort_values(device, &listed, values)?, values)))
+}
