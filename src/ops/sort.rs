@@ -32,6 +32,8 @@ const OPERATOR: &str = "sort";
 const SAMPLED_ROWS: u64 = 1 << 17;
 /// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
+/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat.
+const RANKED_ROWS: u64 = 1 << 24;
 /// With four bits, one of 16 rows that are equal in the sorted ones is equal in all that travel, and its whole key is read.
 const BEYOND_BITS: u32 = 4;
 /// Where one of 16 rows or more meets another that is equal in the sorted bits, the last pass puts what it can in order.
@@ -58,14 +60,21 @@ struct Tuning {
     sampled_rows: u64,
     /// Rows up to which nothing is looked at before the passes.
     guessed_rows: u64,
+    /// Rows from which on repeated keys are sorted by ranks.
+    ranked_rows: u64,
     /// Words of the look-back have 64 bits.
     wide: bool,
     /// Bits of a key that are to travel beyond the sorted ones; where there is room for fewer, words leave out a digit.
     beyond: u32,
 }
 
-const TUNED: Tuning =
-    Tuning { sampled_rows: SAMPLED_ROWS, guessed_rows: GUESSED_ROWS, wide: false, beyond: BEYOND_BITS };
+const TUNED: Tuning = Tuning {
+    sampled_rows: SAMPLED_ROWS,
+    guessed_rows: GUESSED_ROWS,
+    ranked_rows: RANKED_ROWS,
+    wide: false,
+    beyond: BEYOND_BITS,
+};
 
 /// The rows' numbers in the order of their keys, `u32 × rows`; equal keys stay in the order of their rows.
 ///
@@ -117,9 +126,10 @@ fn argsort_tuned(
     }
     if key.bits > 0 && rows >= tuning.sampled_rows && prefix_pays(&key, rows) {
         let Sample { spread, values } = sample(device, &key, more.is_empty(), rows)?;
-        if let Some(values) = values {
+        let by_ranks = rows >= tuning.ranked_rows && ranks::likely(&spread);
+        if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
-            if let Some(order) = argsort_values(device, &key, more, rows, &spread, &seen, tuning)? {
+            if let Some(order) = argsort_values(device, &key, more, rows, &seen, by_ranks, tuning)? {
                 return Ok(order);
             }
         }
@@ -150,8 +160,8 @@ fn argsort_values(
     key: &SortKey<'_>,
     more: &[SortWord<'_>],
     rows: u64,
-    spread: &Spread,
     seen: &Seen,
+    by_ranks: bool,
     tuning: Tuning,
 ) -> Result<Option<Buffer>> {
     let wanted = if more.is_empty() { Wanted::Order } else { Wanted::All };
@@ -162,10 +172,11 @@ fn argsort_values(
         }
         .map(Some);
     }
-    if !ranks::likely(spread) {
+    if !by_ranks {
         return Ok(None);
     }
-    let Some(ranks) = Ranks::of(device, key, rows, seen, Purpose::Order)? else { return Ok(None) };
+    let purpose = if more.is_empty() { Purpose::Order } else { Purpose::Words };
+    let Some(ranks) = Ranks::of(device, key, rows, seen, purpose)? else { return Ok(None) };
     if more.is_empty() {
         return ranks.order(tuning);
     }
@@ -383,7 +394,7 @@ fn sort_by_key(
     }
     if rows > 1 && rows >= tuning.sampled_rows && prefix_pays(key, rows) {
         let Sample { spread, values } = sample(device, key, true, rows)?;
-        let by_ranks = payload.is_none() && ranks::likely(&spread);
+        let by_ranks = payload.is_none() && rows >= tuning.ranked_rows && ranks::likely(&spread);
         if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
             if let Some(sorted) = by_numbers(device, key, payload, rows, &seen, tuning)? {

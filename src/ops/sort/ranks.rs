@@ -1,7 +1,7 @@
 //! Keys that repeat, of up to a million values, by the values' ranks. Kernels in `kernels/sort_ranks.cuh`.
 //!
 //! A sample large enough to hold nearly all values is sorted, and each row's rank among them looked up in a table in L2: 100M rows of a
-//! million random values of 64 bits are then sorted by 21 bits. What the sample missed lies between two ranks, in runs that are mended.
+//! million random values of 64 bits are then sorted by 20 bits. What the sample missed lies between two ranks, in runs that are mended.
 
 use super::key::{KeyKind, SortKey};
 use super::numbers::Seen;
@@ -68,7 +68,11 @@ pub(super) struct Ranks<'a> {
 /// What ranks are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
+    /// Row numbers.
     Order,
+    /// Row numbers by further words, too.
+    Words,
+    /// Keys alone.
     Keys,
 }
 
@@ -109,7 +113,7 @@ impl<'a> Ranks<'a> {
 
         // The lowest bit does not tell values apart.
         let (passes, shift) = match purpose {
-            Purpose::Order => (bits(values - 1).div_ceil(8).max(1), 1),
+            Purpose::Order | Purpose::Words => (bits(values - 1).div_ceil(8).max(1), 1),
             Purpose::Keys => (1, 1 + low_bits(values)),
         };
         let ranks = device.alloc(OPERATOR, rows as usize * 4)?;
@@ -285,8 +289,8 @@ fn sampled(
     // SAFETY: SortRanksCheck { key: rows of its kind; table: slots + 1 u64, as drawn; missed: a zeroed word }.
     unsafe { device.launch(&kernel, grid(tiles(checked, u64::from(THREADS)), THREADS), &arguments)? };
     let [values, missed] = words.read_words(0, 2)?[..] else { return Ok(None) };
-    // Keys that lie between others are counted nowhere.
-    let most_missed = if purpose == Purpose::Keys { 0 } else { checked / ROWS_A_MISS };
+    // Only row numbers are put in order between two values.
+    let most_missed = if purpose == Purpose::Order { checked / ROWS_A_MISS } else { 0 };
     if values == 0 || values > most || missed > most_missed {
         return Ok(None);
     }
