@@ -33,7 +33,7 @@ const SAMPLED_ROWS: u64 = 1 << 17;
 /// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
 /// Rows from which on it is worth its launches to learn nearly all values of keys that repeat.
-const RANKED_ROWS: u64 = 1 << 24;
+const RANKED_ROWS: u64 = 1 << 23;
 /// With four bits, one of 16 rows that are equal in the sorted ones is equal in all that travel, and its whole key is read.
 const BEYOND_BITS: u32 = 4;
 /// Where one of 16 rows or more meets another that is equal in the sorted bits, the last pass puts what it can in order.
