@@ -20,7 +20,7 @@ mod ranks;
 use self::numbers::{Numbers, Seen, Wanted};
 use self::pass::{Counts, Digits, Ends, PLACE_BITS, Pass, PassRun, Sorter};
 use self::prefix::{Sample, Sorted, Spread, Whole, mend};
-use self::ranks::{Purpose, Ranks};
+use self::ranks::Ranks;
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Slice, Source};
 use crate::error::Result;
@@ -32,7 +32,7 @@ const OPERATOR: &str = "sort";
 const SAMPLED_ROWS: u64 = 1 << 17;
 /// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
-/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat.
+/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat: measured of 10M and 100M.
 const RANKED_ROWS: u64 = 1 << 23;
 /// With four bits, one of 16 rows that are equal in the sorted ones is equal in all that travel, and its whole key is read.
 const BEYOND_BITS: u32 = 4;
@@ -175,8 +175,7 @@ fn argsort_values(
     if !by_ranks {
         return Ok(None);
     }
-    let purpose = if more.is_empty() { Purpose::Order } else { Purpose::Words };
-    let Some(ranks) = Ranks::of(device, key, rows, seen, purpose)? else { return Ok(None) };
+    let Some(ranks) = Ranks::of(device, key, rows, seen, wanted)? else { return Ok(None) };
     if more.is_empty() {
         return ranks.order(tuning);
     }
@@ -401,7 +400,7 @@ fn sort_by_key(
                 return Ok(sorted);
             }
             if by_ranks
-                && let Some(ranks) = Ranks::of(device, key, rows, &seen, Purpose::Keys)?
+                && let Some(ranks) = Ranks::of(device, key, rows, &seen, Wanted::Keys)?
                 && let Some(keys) = ranks.keys(tuning)?
             {
                 return Ok((keys, None));

@@ -39,8 +39,7 @@ const MOST_MET_BY_EQUALS: f64 = 6.0;
 const MOST_EQUAL: f64 = 16.0;
 
 /// Rows of the same key as a row's for which keys travel with row numbers (a few milliseconds for 100M rows, which reading keys again
-/// takes, too); and if one row in so many has it, or this share of rows has
-/// the key of the next, they lie side by side enough.
+/// takes, too); and if one row in so many has it, or this share of rows has the key of the next, they lie side by side enough.
 const MOST_TIED: f64 = 3.0;
 const CLOSE: f64 = 64.0;
 const NEIGHBOURS: f64 = 0.5;

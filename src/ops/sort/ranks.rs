@@ -4,7 +4,7 @@
 //! million random values of 64 bits are then sorted by 20 bits. What the sample missed lies between two ranks, in runs that are mended.
 
 use super::key::{KeyKind, SortKey};
-use super::numbers::Seen;
+use super::numbers::{Seen, Wanted};
 use super::pass::{Counts, DIGITS, Digits, Pass};
 use super::prefix::{SAMPLED_RUN, Sorted, Spread, Whole, mend};
 use super::{OPERATOR, Packed, Tuning, identity, index_bits, packed_passes, passes, sort_values};
@@ -22,7 +22,9 @@ const COUNT_TILE: u64 = 4096;
 const FILL_TILE: u64 = 4096;
 /// Counts of a block, with their copies.
 const COUNTS: u64 = 8192;
-/// Most values. Milliseconds of 100M lookups by values and slots for each, H200 (`benches/runs/2026-11-23-h200-ranks/`), chosen in brackets:
+/// Most values. Milliseconds of 100M lookups by values and slots for each, chosen in brackets (H200, `lookups.txt` in
+/// `benches/runs/2026-11-23-h200-ranks/`; blocks of 256 threads, four rows a thread: with eight, 0.15 to 0.4 more). The kernel's blocks
+/// have 512 threads, which was not swept, and 32 registers a thread; its counts take 8 KB for each pass.
 ///
 /// ```text
 ///        8,192        65,536        262,144        524,288        1,000,000
@@ -65,17 +67,6 @@ pub(super) struct Ranks<'a> {
     between: u64,
 }
 
-/// What ranks are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// Row numbers.
-    Order,
-    /// Row numbers by further words, too.
-    Words,
-    /// Keys alone.
-    Keys,
-}
-
 impl<'a> Ranks<'a> {
     /// Of keys of which a first sample was seen. Waits for the device. `None`: there are too many values.
     pub(super) fn of(
@@ -83,14 +74,14 @@ impl<'a> Ranks<'a> {
         key: &SortKey<'a>,
         rows: u64,
         seen: &Seen,
-        purpose: Purpose,
+        wanted: Wanted,
     ) -> Result<Option<Ranks<'a>>> {
         let expected = seen.distinct();
         if expected > MOST || expected * ROWS_A_VALUE > rows {
             return Ok(None);
         }
-        let Some((sorted, values)) = sampled(device, key, rows, expected, purpose)? else { return Ok(None) };
-        Ranks::among(device, key, rows, sorted, values, purpose).map(Some)
+        let Some((sorted, values)) = sampled(device, key, rows, expected, wanted)? else { return Ok(None) };
+        Ranks::among(device, key, rows, sorted, values, wanted).map(Some)
     }
 
     /// Among so many values, `u64` each in their order, all different. Waits for the device.
@@ -100,7 +91,7 @@ impl<'a> Ranks<'a> {
         rows: u64,
         sorted: Buffer,
         values: u64,
-        purpose: Purpose,
+        wanted: Wanted,
     ) -> Result<Ranks<'a>> {
         assert!((1..=MOST).contains(&values), "{values} values");
         let slots = (SLOTS * values).next_power_of_two().min(MOST_SLOTS);
@@ -112,9 +103,9 @@ impl<'a> Ranks<'a> {
         unsafe { device.launch(&kernel, grid(tiles(values, u64::from(THREADS)), THREADS), &arguments)? };
 
         // The lowest bit does not tell values apart.
-        let (passes, shift) = match purpose {
-            Purpose::Order | Purpose::Words => (bits(values - 1).div_ceil(8).max(1), 1),
-            Purpose::Keys => (1, 1 + low_bits(values)),
+        let (passes, shift) = match wanted {
+            Wanted::Order | Wanted::All => (bits(values - 1).div_ceil(8).max(1), 1),
+            Wanted::Keys => (1, 1 + low_bits(values)),
         };
         let ranks = device.alloc(OPERATOR, rows as usize * 4)?;
         let counts = device.alloc_zeroed(OPERATOR, passes as usize * DIGITS * 8)?;
@@ -158,7 +149,7 @@ impl<'a> Ranks<'a> {
         SortKey { bits: bits(greatest), ..SortKey::new(self.ranks.slice(0), KeyKind::U32, false) }
     }
 
-    /// The rows' numbers in the order of their keys, if that is the purpose. Waits for the device. `None`: too many rows lie between the
+    /// The rows' numbers in the order of their keys; not if keys were wanted. Waits for the device. `None`: too many rows lie between the
     /// same values.
     pub(super) fn order(&self, tuning: Tuning) -> Result<Option<Buffer>> {
         let Ranks { device, rows, .. } = *self;
@@ -189,7 +180,7 @@ impl<'a> Ranks<'a> {
         Ok(mend(device, &self.key, index_bits, rows, packed, SAMPLED_RUN)?.then_some(numbers))
     }
 
-    /// The rows' keys in their order, as the column has them, if that is the purpose. `None`: some lie between values.
+    /// The rows' keys in their order, as the column has them, if those were wanted. `None`: some lie between values.
     pub(super) fn keys(&self, tuning: Tuning) -> Result<Option<Buffer>> {
         let Ranks { device, rows, values, .. } = *self;
         if self.between > 0 {
@@ -246,7 +237,7 @@ fn sampled(
     key: &SortKey<'_>,
     rows: u64,
     expected: u64,
-    purpose: Purpose,
+    wanted: Wanted,
 ) -> Result<Option<(Buffer, u64)>> {
     let samples = (SAMPLES_A_VALUE * expected).max(CHECKED).min(rows);
     let checked = CHECKED.min(samples);
@@ -290,7 +281,7 @@ fn sampled(
     unsafe { device.launch(&kernel, grid(tiles(checked, u64::from(THREADS)), THREADS), &arguments)? };
     let [values, missed] = words.read_words(0, 2)?[..] else { return Ok(None) };
     // Only row numbers are put in order between two values.
-    let most_missed = if purpose == Purpose::Order { checked / ROWS_A_MISS } else { 0 };
+    let most_missed = if wanted == Wanted::Order { checked / ROWS_A_MISS } else { 0 };
     if values == 0 || values > most || missed > most_missed {
         return Ok(None);
     }

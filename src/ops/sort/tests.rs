@@ -424,7 +424,7 @@ fn canonical(value: f64) -> f64 {
 /// Keys alone, by their ranks among these.
 fn keys_among(device: &Device, key: &SortKey<'_>, rows: usize, values: &[u64]) -> Result<Option<Buffer>> {
     let (list, count) = (upload(device, values), values.len() as u64);
-    Ranks::among(device, key, rows as u64, list, count, Purpose::Keys)?.keys(TUNED)
+    Ranks::among(device, key, rows as u64, list, count, Wanted::Keys)?.keys(TUNED)
 }
 
 /// Many different keys between two values: pairs, runs that are mended, runs that are sorted on their own, and too many.
@@ -445,7 +445,7 @@ fn keys_between_two_values_are_put_in_order() {
             let buffer = upload(&device, &keys);
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
             let ranks =
-                Ranks::among(&device, &key, rows as u64, upload(&device, &values), 1000, Purpose::Order).unwrap();
+                Ranks::among(&device, &key, rows as u64, upload(&device, &values), 1000, Wanted::Order).unwrap();
             assert_eq!(ranks.key().is_some(), between == 0, "{between} in {gap}");
             let sorted = ranks.order(TUNED).unwrap();
             assert_eq!(sorted.is_some(), between < 20_000, "{between} in {gap}");
