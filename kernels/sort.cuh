@@ -20,6 +20,8 @@
 //   implied  | digits but the lowest | rest of the key | row |    by the first pass
 //            | …  digit 0 in the place of digit 1      | row |    by the second
 //
+// Row numbers by two digits leave out the first, too, where the second then fits 32 bits with the row: half the bytes.
+//
 // Otherwise a value (an index, or a payload) travels beside the key. The passes may leave out low bits of the key:
 // sort_runs.cuh then orders the few rows that are equal in the others. Where those are not so few, and have values, the last pass
 // puts in order what a warp of it meets.
@@ -87,9 +89,7 @@ __device__ void sort_histogram_body(const SortHistogram& p) {
     __syncthreads();  // the greatest of all warps is there
     if (threadIdx.x == 0) atomicMax(p.greatest, block_greatest);
     for (u32 at = threadIdx.x; at < CELLS; at += SORT_HISTOGRAM_THREADS) {
-        u32 count = 0;
-        // Neighbouring threads begin in different banks.
-        for (u32 copy = 0; copy < COPIES; ++copy) count += counts[at * COPIES + (copy + at) % COPIES];
+        const u32 count = sort_copies_sum(counts, at, COPIES);
         if (count != 0) atomicAdd(p.counts + at, u64(count));
     }
 }
@@ -225,7 +225,9 @@ struct SortImplied {
     u32 same;   // 1: of all rows
 };
 
-template <typename Key, typename Value, typename Word, u32 THREADS, u32 ITEMS, bool FIRST, bool LAST, SortOrder ORDER, bool IMPLIED>
+// Stored: what a first pass writes that leaves a digit out; u32 where that suffices, else Key.
+template <typename Key, typename Value, typename Stored, typename Word, u32 THREADS, u32 ITEMS, bool FIRST, bool LAST, SortOrder ORDER,
+          bool IMPLIED>
 __device__ void sort_pass_body(const SortPass& p) {
     constexpr u32 TILE = THREADS * ITEMS;
     constexpr u32 WARPS = THREADS / 32;
@@ -439,7 +441,7 @@ __device__ void sort_pass_body(const SortPass& p) {
                 const u32 low = shift - SORT_PLACE_BITS;
                 const Key below = key >> SORT_PLACE_BITS & ((Key(1) << low) - 1);
                 const u64 row = first + (u32(key) & ((1u << SORT_PLACE_BITS) - 1));
-                keys_out[to[i]] = Key((key >> shift >> 8 << low | below) << p.index_bits | row);
+                static_cast<Stored*>(p.keys_out)[to[i]] = Stored((key >> shift >> 8 << low | below) << p.index_bits | row);
             } else if constexpr (IMPLIED) {
                 keys_out[to[i]] = key ^ Key(sort_digit(key, shift) ^ implied.digit) << shift;
             } else {
@@ -494,8 +496,8 @@ WF_DEVICE void sort_identity_body(const SortIdentity& p) {
         wf::sort_histogram_body<KEY, PASSES, COPIES>(p);                            \
     }
 
-// One pass for a key, a value and a look-back word; THREADS and ITEMS are known to the host.
-#define WF_SORT_PASS(NAME, KEY, VALUE, WORD, THREADS, ITEMS, FIRST, LAST, ORDER, IMPLIED)     \
+// One pass for a key, a value, what the first pass stores, and a look-back word; THREADS and ITEMS are known to the host.
+#define WF_SORT_PASS(NAME, KEY, VALUE, STORED, WORD, THREADS, ITEMS, FIRST, LAST, ORDER, IMPLIED) \
     WF_KERNEL_BOUNDS(THREADS, 2, NAME, wf::SortPass) {                                        \
-        wf::sort_pass_body<KEY, VALUE, WORD, THREADS, ITEMS, FIRST, LAST, wf::ORDER, IMPLIED>(p); \
+        wf::sort_pass_body<KEY, VALUE, STORED, WORD, THREADS, ITEMS, FIRST, LAST, wf::ORDER, IMPLIED>(p); \
     }

@@ -16,6 +16,14 @@ WF_DEVICE u32 sort_digit(Key key, u32 shift) {
     return u32(key >> shift) & (SORT_DIGITS - 1);
 }
 
+// The sum of all copies of one of a block's counts, which lie side by side.
+WF_DEVICE u32 sort_copies_sum(const u32* counts, u32 at, u32 copies) {
+    u32 sum = 0;
+    // Neighbouring threads begin in different banks.
+    for (u32 copy = 0; copy < copies; ++copy) sum += counts[at * copies + (copy + at) % copies];
+    return sum;
+}
+
 // The digit of the row at a place, among rows sorted by it.
 WF_DEVICE u32 sort_digit_at(const u32* offsets, u32 place) {
     u32 digit = 0;

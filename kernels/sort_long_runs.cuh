@@ -4,6 +4,13 @@
 //   sorted by tens   11 | 27 22 27 22 27 22 … | 38 31          a pair out of order, anywhere in a long run, is listed
 //
 //   1. sort_long_find      where the run of each listed row begins and ends, each run once
+//
+//   and if none has more rows than a block of threads can hold,
+//
+//   2. sort_long_rank      each row behind as many of its run as belong before it
+//
+//   or else
+//
 //   2. sort_long_collect   the rows of all such runs one after the other, and their places; the host sorts them by whole keys:
 //                          runs keep their order, so that the first of them belongs into the first place, and so on
 //   3. sort_long_return    rows back into the places
@@ -13,6 +20,8 @@
 #include "sort_key.cuh"
 
 namespace wf {
+
+constexpr u64 SORT_LONG_NEAR = 1024;  // rows between which and a listed one both ends of its run probably lie
 
 struct SortLongFind {
     SortKey key;         // the rows in their order so far: keys, or packed words as SORT_WORD
@@ -39,16 +48,23 @@ WF_DEVICE void sort_long_find_body(const SortLongFind& p) {
             high = sort_digit_end(p.implied, u32(row), p.rows);
         }
         begin = row;
-        while (low < begin) {
-            const u64 middle = (low + begin) / 2;
-            if (sort_key(p.key, middle) >> p.shift == mine) begin = middle;
-            else low = middle + 1;
-        }
         end = row + 1;
-        while (end < high) {
-            const u64 middle = (end + high) / 2;
-            if (sort_key(p.key, middle) >> p.shift == mine) end = middle + 1;
-            else high = middle;
+        // Both ends at once, since each step waits for memory; most are near.
+        u64 before = row > low + SORT_LONG_NEAR ? row - SORT_LONG_NEAR : low;
+        u64 behind = minimum(row + SORT_LONG_NEAR, high - 1);
+        while (low < begin || end < high) {
+            u64 first, last;
+            sort_key_pair(p.key, before, behind, first, last);
+            if (low < begin) {
+                if (first >> p.shift == mine) begin = before;
+                else low = before + 1;
+            }
+            if (end < high) {
+                if (last >> p.shift == mine) end = behind + 1;
+                else high = behind;
+            }
+            before = (low + begin) / 2;
+            behind = minimum((end + high) / 2, p.rows - 1);
         }
         hash_insert(p.table, p.slots - 1, begin, fresh);
     }
@@ -57,6 +73,63 @@ WF_DEVICE void sort_long_find_body(const SortLongFind& p) {
         const u64 run = atomicAdd(p.found, u64(1));
         p.bounds[2 * run] = begin;
         p.bounds[2 * run + 1] = end;
+    }
+}
+
+constexpr u32 SORT_LONG_THREADS = 512;
+constexpr u32 SORT_LONG_ITEMS = 2;  // rows of a thread
+
+struct SortLongRank {
+    SortKey key;        // of the whole sort, in its order so far; or if `values` are row numbers, of the column
+    const u64* bounds;  // of each two: a run's first row, and the first behind it; a block each
+    void* keys;         // the memory of `key`, sorted where it lies; or null, if `values` are row numbers
+    void* values;       // of the whole sort
+    u64 value_bytes;    // 0, 4 or 8
+};
+
+WF_DEVICE void sort_long_rank_body(const SortLongRank& p) {
+    constexpr u32 THREADS = SORT_LONG_THREADS;
+    constexpr u32 ITEMS = SORT_LONG_ITEMS;
+    WF_SHARED_ARRAY(u64, held, THREADS * ITEMS);
+    const u64 begin = p.bounds[2 * blockIdx.x];
+    const u32 rows = u32(p.bounds[2 * blockIdx.x + 1] - begin);
+    u64 keys[ITEMS], values[ITEMS];
+    u32 before[ITEMS];
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        const u32 at = threadIdx.x + i * THREADS;
+        keys[i] = values[i] = before[i] = 0;
+        if (at >= rows) continue;
+        const u64 place = begin + at;
+        if (p.value_bytes == 4) values[i] = static_cast<const u32*>(p.values)[place];
+        if (p.value_bytes == 8) values[i] = static_cast<const u64*>(p.values)[place];
+        held[at] = keys[i] = sort_key(p.key, p.keys != nullptr ? place : values[i]);
+    }
+    __syncthreads();  // the run's keys are held
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        // Equal rows count if they are of an earlier warp, or of the same and an earlier lane.
+        const u32 mine = threadIdx.x + i * THREADS, first = minimum(mine - lane(), rows), last = minimum(first + 32, rows);
+        if (first == rows) continue;
+        u32 count = 0;
+#pragma unroll 8
+        for (u32 at = 0; at < first; ++at) count += held[at] <= keys[i] ? 1 : 0;
+        for (u32 at = first; at < last; ++at) count += held[at] < keys[i] || (held[at] == keys[i] && at < mine) ? 1 : 0;
+#pragma unroll 8
+        for (u32 at = last; at < rows; ++at) count += held[at] < keys[i] ? 1 : 0;
+        before[i] = count;
+    }
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        if (threadIdx.x + i * THREADS >= rows) continue;
+        const u64 place = begin + before[i];
+        if (p.keys != nullptr) {
+            const u64 raw = sort_key_raw(p.key, keys[i]);
+            if (sort_key_is_half(p.key)) static_cast<u32*>(p.keys)[place] = u32(raw);
+            else static_cast<u64*>(p.keys)[place] = raw;
+        }
+        if (p.value_bytes == 4) static_cast<u32*>(p.values)[place] = u32(values[i]);
+        if (p.value_bytes == 8) static_cast<u64*>(p.values)[place] = values[i];
     }
 }
 
@@ -107,5 +180,6 @@ WF_DEVICE void sort_long_return_body(const SortLongRows& p) {
 
 #define WF_SORT_LONG_RUNS_ENTRIES                                                                       \
     WF_KERNEL(sort_long_find, wf::SortLongFind) { wf::sort_long_find_body(p); }                         \
+    WF_KERNEL_BOUNDS(wf::SORT_LONG_THREADS, 1, sort_long_rank, wf::SortLongRank) { wf::sort_long_rank_body(p); } \
     WF_KERNEL(sort_long_collect, wf::SortLongRows) { wf::sort_long_collect_body(p); }                   \
     WF_KERNEL(sort_long_return, wf::SortLongRows) { wf::sort_long_return_body(p); }

@@ -18,12 +18,14 @@
 #pragma once
 #include "compact.cuh"
 #include "hash.cuh"
+#include "sort_digit.cuh"
 #include "sort_key.cuh"
 
 namespace wf {
 
 constexpr u32 SORT_NUMBERS_MOST = 4096;    // frequent values
 constexpr u32 SORT_NUMBERS_NONE = 0xFFFF;  // of a free slot
+constexpr u32 SORT_NUMBERS_LIST_THREADS = 256;
 constexpr u32 SORT_NUMBERS_THREADS = 1024;
 constexpr u32 SORT_NUMBERS_ITEMS = 8;      // rows of a thread
 constexpr u32 SORT_NUMBERS_TILE = SORT_NUMBERS_THREADS * SORT_NUMBERS_ITEMS;
@@ -46,17 +48,25 @@ struct SortNumbersList {
 WF_DEVICE void sort_numbers_list_body(const SortNumbersList& p) {
     const u64 at = global_thread();
     const u32 count = at <= p.slots ? p.counts[at] : 0;
-    const u32 lanes[] = {__ballot_sync(FULL_WARP, count != 0), __ballot_sync(FULL_WARP, count == 1),
-                         __ballot_sync(FULL_WARP, count == 2)};
-    if (lane() == 0 && lanes[0] != 0) {
+    const bool frequent = count >= p.least;
+    // A block adds what it finds at once: all blocks add to the same words.
+    WF_SHARED(u64, begin);
+    u32 values, rows;
+    const u32 place = block_scan<SORT_NUMBERS_LIST_THREADS, u32>(frequent ? 1 : 0, values);
+    block_scan<SORT_NUMBERS_LIST_THREADS, u32>(frequent ? count : 0, rows);
+    const u32 seen[] = {u32(__syncthreads_count(count != 0)), u32(__syncthreads_count(count == 1)),
+                        u32(__syncthreads_count(count == 2))};
+    if (threadIdx.x == 0) {
+        begin = values != 0 ? atomicAdd(p.listed, u64(values)) : 0;
+        if (rows != 0) atomicAdd(p.listed + 1, u64(rows));
 #pragma unroll
-        for (u32 i = 0; i < 3; ++i) atomicAdd(p.listed + 2 + i, u64(__popc(lanes[i])));
+        for (u32 i = 0; i < 3; ++i) {
+            if (seen[i] != 0) atomicAdd(p.listed + 2 + i, u64(seen[i]));
+        }
     }
-    if (count < p.least) return;
-    const u64 value = at == p.slots ? HASH_EMPTY : p.table[at];
-    const u64 place = atomicAdd(p.listed, u64(1));
-    atomicAdd(p.listed + 1, u64(count));
-    if (place < SORT_NUMBERS_MOST) p.values[place] = value + p.base;
+    __syncthreads();  // the block's place is known
+    if (!frequent || begin + place >= SORT_NUMBERS_MOST) return;
+    p.values[begin + place] = (at == p.slots ? HASH_EMPTY : p.table[at]) + p.base;
 }
 
 struct SortNumbersRank {
@@ -171,9 +181,7 @@ WF_DEVICE void sort_numbers_count_body(const SortNumbersCount& p) {
     }
     __syncthreads();  // all rows of the block are counted
     for (u32 at = threadIdx.x; at < values; at += THREADS) {
-        u32 count = 0;
-        // Neighbouring threads begin in different banks.
-        for (u32 copy = 0; copy < copies; ++copy) count += counts[at * copies + (copy + at) % copies];
+        const u32 count = sort_copies_sum(counts, at, copies);
         if (count != 0) atomicAdd(p.counts + at, u64(count));
     }
 }
@@ -291,7 +299,7 @@ WF_DEVICE void sort_numbers_fill_body(const SortNumbersFill& p) {
 }  // namespace wf
 
 #define WF_SORT_NUMBERS_ENTRIES                                                                                                 \
-    WF_KERNEL(sort_numbers_list, wf::SortNumbersList) { wf::sort_numbers_list_body(p); }                                        \
+    WF_KERNEL_BOUNDS(wf::SORT_NUMBERS_LIST_THREADS, 1, sort_numbers_list, wf::SortNumbersList) { wf::sort_numbers_list_body(p); } \
     WF_KERNEL(sort_numbers_rank, wf::SortNumbersRank) { wf::sort_numbers_rank_body(p); }                                        \
     WF_KERNEL_BOUNDS(wf::SORT_NUMBERS_THREADS, 1, sort_numbers_count, wf::SortNumbersCount) { wf::sort_numbers_count_body(p); } \
     WF_KERNEL(sort_numbers_rare, wf::SortNumbersRare) { wf::sort_numbers_rare_body(p); }                                        \

@@ -4,13 +4,13 @@
 //   ranks            0 1 2  3 4   5 6          odd of a value, even of what lies between two: 6 has rank 2, as 8 would
 //
 //   1. sort_ranks_draw    keys of rows at random into a hash table
-//   2. sort_ranks_check   how many of other rows, drawn one by one, have keys that the table has not
-//   3. sort_ranks_list    the table's keys one after the other; they are sorted as any others
-//   4. sort_ranks_put     sorted values and their ranks into a table of pairs that fits the L2 cache
-//   5. sort_ranks_find    each row's rank, by one lookup; of keys that the sample missed by binary search
-//   6. sort_ranks_count   of ranks that one pass has sorted by their high bits, how many rows each value has, which is all that keys
+//   2. sort_ranks_list    the table's keys one after the other, and how many of other rows, drawn one by one, have keys that it has
+//                         not; the keys are sorted as any others
+//   3. sort_ranks_put     sorted values and their ranks into a table of pairs that fits the L2 cache
+//   4. sort_ranks_find    each row's rank, by one lookup; of keys that the sample missed by binary search
+//   5. sort_ranks_count   of ranks that one pass has sorted by their high bits, how many rows each value has, which is all that keys
 //                         alone need
-//   7. sort_ranks_fill    each value as often as it was counted
+//   6. sort_ranks_fill    each value as often as it was counted
 //
 // Rows of an odd rank have the same key; of an even one they may differ, and sort_runs.cuh puts them in order.
 //
@@ -24,11 +24,11 @@
 namespace wf {
 
 constexpr u32 SORT_RANKS_THREADS = 256;
-constexpr u32 SORT_RANKS_STRETCH = 4;       // neighbours that are drawn together: they come with one sector of memory
+constexpr u32 SORT_RANKS_STRETCH = 4;        // neighbours that are drawn together: they come with one sector of memory
 constexpr u32 SORT_RANKS_FIND_THREADS = 512;
-constexpr u32 SORT_RANKS_ITEMS = 4;         // rows of a thread that looks ranks up
+constexpr u32 SORT_RANKS_ITEMS = 4;          // rows of a thread that looks ranks up
 constexpr u32 SORT_RANKS_TILE = SORT_RANKS_FIND_THREADS * SORT_RANKS_ITEMS;
-constexpr u32 SORT_RANKS_COPIES = 8;        // of a block's counts of digits
+constexpr u32 SORT_RANKS_COPIES = 8;         // of a block's counts of digits
 constexpr u32 SORT_RANKS_COUNT_TILE = 4096;  // rows of a step
 constexpr u32 SORT_RANKS_FILL_TILE = 4096;   // rows of a block
 
@@ -46,7 +46,7 @@ struct SortRanksDraw {
 
 WF_DEVICE void sort_ranks_draw_body(const SortRanksDraw& p) {
     WF_SHARED(u64, before);
-    if (threadIdx.x == 0) before = atomicAdd(p.found, u64(0));
+    if (threadIdx.x == 0) before = load_relaxed(p.found);
     __syncthreads();  // it is known whether to go on
     if (before > p.most) return;
     const u64 at = global_thread();
@@ -61,44 +61,37 @@ WF_DEVICE void sort_ranks_draw_body(const SortRanksDraw& p) {
     if (threadIdx.x == 0 && count != 0) atomicAdd(p.found, u64(count));
 }
 
-struct SortRanksCheck {
+struct SortRanksList {
     SortKey key;
     u64 rows;
-    u64 samples;
+    u64 samples;       // rows that are looked up in the table
     u64 drawn;         // rows were drawn by lower numbers
     const u64* table;  // slots + 1
     u64 slots;
-    u64* missed;       // rows whose keys are not in the table; zero before
+    u64* values;       // `room`: the table's keys, in any order
+    u64 room;
+    u64* listed;       // how many there are, and the rows looked up whose keys are not in the table; zero before
 };
 
-WF_DEVICE void sort_ranks_check_body(const SortRanksCheck& p) {
+WF_DEVICE void sort_ranks_list_body(const SortRanksList& p) {
+    WF_SHARED(u64, begin);
     const u64 at = global_thread();
+    const u64 held = at <= p.slots ? p.table[at] : HASH_EMPTY;
     bool missed = false;
     if (at < p.samples) {
         const u64 key = sort_key(p.key, mul_high(hash_mix(p.drawn + at), p.rows));
         missed = hash_find(p.table, p.slots - 1, key) == HASH_NONE;
     }
     __syncwarp(FULL_WARP);  // the lanes probed for different lengths
-    const u32 count = u32(__syncthreads_count(missed));
-    if (threadIdx.x == 0 && count != 0) atomicAdd(p.missed, u64(count));
-}
-
-struct SortRanksList {
-    const u64* table;  // slots + 1
-    u64 slots;
-    u64* values;       // as many as the table has keys, in any order
-    u64* listed;       // how many there are; zero before
-};
-
-WF_DEVICE void sort_ranks_list_body(const SortRanksList& p) {
-    WF_SHARED(u64, begin);
-    const u64 at = global_thread();
-    const bool taken = at <= p.slots && p.table[at] != HASH_EMPTY;
+    const u32 misses = u32(__syncthreads_count(missed));
     u32 total;
-    const u32 place = block_scan<SORT_RANKS_THREADS, u32>(taken ? 1 : 0, total);
-    if (threadIdx.x == 0) begin = total != 0 ? atomicAdd(p.listed, u64(total)) : 0;
+    const u32 place = block_scan<SORT_RANKS_THREADS, u32>(held != HASH_EMPTY ? 1 : 0, total);
+    if (threadIdx.x == 0) {
+        begin = total != 0 ? atomicAdd(p.listed, u64(total)) : 0;
+        if (misses != 0) atomicAdd(p.listed + 1, u64(misses));
+    }
     __syncthreads();  // the block's place is known
-    if (taken) p.values[begin + place] = at == p.slots ? HASH_EMPTY : p.table[at];
+    if (held != HASH_EMPTY && begin + place < p.room) p.values[begin + place] = at == p.slots ? HASH_EMPTY : held;
 }
 
 struct SortRanksPut {
@@ -206,9 +199,7 @@ WF_DEVICE void sort_ranks_find_body(const SortRanksFind& p) {
     if (lane() == 0 && between != 0) atomicAdd(p.between, u64(between));
     __syncthreads();  // all rows of the block are counted
     for (u32 at = threadIdx.x; at < cells; at += THREADS) {
-        u32 count = 0;
-        // Neighbouring threads begin in different banks.
-        for (u32 copy = 0; copy < COPIES; ++copy) count += counts[at * COPIES + (copy + at) % COPIES];
+        const u32 count = sort_copies_sum(counts, at, COPIES);
         if (count != 0) atomicAdd(p.digits + at, u64(count));
     }
 }
@@ -288,6 +279,19 @@ struct SortRanksFill {
 WF_DEVICE void sort_ranks_fill_body(const SortRanksFill& p) {
     WF_SHARED_ARRAY(u32, ends, 2);  // the first and the last value of the tile
     const u64 first = u64(blockIdx.x) * SORT_RANKS_FILL_TILE, end = minimum(first + SORT_RANKS_FILL_TILE, p.rows);
+    // By a warp each, in steps of 32 parts: one step after the other waits for memory.
+    if (threadIdx.x < 64) {
+        const u64 place = warp() == 0 ? first : end - 1;
+        u32 low = 0, high = u32(p.values) - 1;
+        while (low < high) {
+            const u32 step = (high - low + 31) / 32, probe = low + (lane() + 1) * step;
+            const bool before = probe <= high && p.begins[probe] <= place;
+            low += u32(__popc(__ballot_sync(FULL_WARP, before))) * step;
+            high = minimum(low + step - 1, high);
+        }
+        if (lane() == 0) ends[warp()] = low;
+    }
+    __syncthreads();  // the ends are known
     // The last value that begins at a place or before it, of those from `low` to `high`.
     const auto value_at = [&](u64 place, u32 low, u32 high) {
         while (low < high) {
@@ -297,8 +301,6 @@ WF_DEVICE void sort_ranks_fill_body(const SortRanksFill& p) {
         }
         return low;
     };
-    if (threadIdx.x < 2) ends[threadIdx.x] = value_at(threadIdx.x == 0 ? first : end - 1, 0, u32(p.values) - 1);
-    __syncthreads();  // the ends are known
     for (u64 place = first + threadIdx.x; place < end; place += SORT_RANKS_THREADS) {
         const u64 raw = sort_key_raw(p.key, p.sorted[value_at(place, ends[0], ends[1])]);
         if (sort_key_is_half(p.key)) static_cast<u32*>(p.out)[place] = u32(raw);
@@ -310,7 +312,6 @@ WF_DEVICE void sort_ranks_fill_body(const SortRanksFill& p) {
 
 #define WF_SORT_RANKS_ENTRIES                                                                                              \
     WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_draw, wf::SortRanksDraw) { wf::sort_ranks_draw_body(p); }       \
-    WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_check, wf::SortRanksCheck) { wf::sort_ranks_check_body(p); }    \
     WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_list, wf::SortRanksList) { wf::sort_ranks_list_body(p); }       \
     WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_put, wf::SortRanksPut) { wf::sort_ranks_put_body(p); }          \
     WF_KERNEL_BOUNDS(wf::SORT_RANKS_FIND_THREADS, 4, sort_ranks_find, wf::SortRanksFind) { wf::sort_ranks_find_body(p); }      \

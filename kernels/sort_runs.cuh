@@ -7,7 +7,8 @@
 //   One pass: a tile, with a margin of rows behind it, lies in shared memory. A thread compares the neighbours of a chunk of
 //   eight rows, and notes in a bit for each pair whether they are of one run, and whether they are out of order. Bits tell
 //   where runs begin and end; those out of order are listed, pairs apart from longer runs, so that a warp does one or the
-//   other: pairs are exchanged, longer runs sorted by insertion. The tile that holds a run's first row owns it, up to the
+//   other: pairs are exchanged, longer runs sorted by insertion, and those of more than 12 rows one after the other by the whole block,
+//   whose threads count the rows before theirs. The tile that holds a run's first row owns it, up to the
 //   end of the margin. Of a longer run that is out of order rows are listed: sort_long_runs.cuh sorts it, if there are few. (The
 //   caller estimates the runs' length from a sample first: sort_sample.cuh.)
 //
@@ -27,6 +28,8 @@ namespace wf {
 
 constexpr u32 SORT_RUNS_MARGIN = 128;  // rows; longest run that is mended
 constexpr u32 SORT_RUNS_CHUNK = 8;     // rows of a thread
+// Longest run that one thread puts in order: a run of 122 rows, of two values in turn, took it 0.17 ms.
+constexpr u32 SORT_RUNS_INSERTED = 12;
 
 struct SortRuns {
     const u64* packed;       // rows of key and row number, sorted from `shift` upwards; or null: `key` is what is sorted
@@ -118,6 +121,37 @@ struct SortRunsTile {
             put(to, key);
         }
     }
+
+    // Sorts `rows` rows from held place `begin` on, which no thread has changed, with the values beside them, by the whole block: each
+    // row goes behind as many as belong before it. `lows` and `highs` hold whole keys where words do not.
+    WF_DEVICE void rank(u32 begin, u32 rows, u32* lows, u32* highs) const {
+        const bool read = PACKED && p.whole != SORT_WHOLE_ALL, mine = threadIdx.x < rows;
+        u64 word = 0, key = 0;
+        Value value;
+        if (mine) {
+            key = word = this->word(begin + threadIdx.x);
+            if (read) {
+                key = sort_key(p.key, number(word));
+                lows[threadIdx.x] = u32(key);
+                highs[threadIdx.x] = u32(key >> 32);
+            }
+            if constexpr (!is_same<Value, SortNoValue>::value) value = static_cast<Value*>(p.values)[first + begin + threadIdx.x];
+        }
+        __syncthreads();  // whole keys are there
+        u32 before = 0;
+        if (mine) {
+#pragma unroll 4
+            for (u32 at = 0; at < rows; ++at) {
+                const u64 other = read ? u64(highs[at]) << 32 | lows[at] : this->word(begin + at);
+                before += other < key || (other == key && at < threadIdx.x) ? 1 : 0;
+            }
+        }
+        __syncthreads();  // all rows know their places
+        if (mine) {
+            put(begin + before, word);
+            if constexpr (!is_same<Value, SortNoValue>::value) static_cast<Value*>(p.values)[first + begin + before] = value;
+        }
+    }
 };
 
 // Rows of a run before row `first`, where it goes on, or more than `longest`.
@@ -149,6 +183,11 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     // First places of runs out of order: pairs from the front, longer ones from the back, with the number of their pairs
     // above. Before that, pairs that tie.
     WF_SHARED_ARRAY(u32, listed, (PACKED ? HELD : TILE / 2));
+    // Runs that the whole block puts in order, and of packed words their keys.
+    WF_SHARED_ARRAY(u32, blocks_runs, HELD / SORT_RUNS_INSERTED);
+    WF_SHARED_ARRAY(u32, lows, (PACKED ? SORT_RUNS_MARGIN : 1));
+    WF_SHARED_ARRAY(u32, highs, (PACKED ? SORT_RUNS_MARGIN : 1));
+    WF_SHARED(u32, blocks_count);
     WF_SHARED(u32, pairs);
     WF_SHARED(u32, longer);
     WF_SHARED(u32, ties);
@@ -177,7 +216,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     };
     u64 before = 0;
     if (threadIdx.x == 0) {
-        pairs = longer = ties = 0;
+        pairs = longer = ties = blocks_count = 0;
         if (first > 0) before = sort_key(held, first - 1);
     }
     u64 read[CHUNK], margin = 0;
@@ -294,6 +333,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         }
         if (!disordered) continue;
         if (length + 1 > longest) far_from = i;
+        else if (length >= SORT_RUNS_INSERTED && p.more_words == 0) blocks_runs[atomicAdd(&blocks_count, 1u)] = (c * CHUNK + i) | length << 16;
         else listed[LAST - atomicAdd(&longer, 1u)] = (c * CHUNK + i) | length << 16;
     }
     __syncthreads();  // the list is complete, and the words may change
@@ -304,6 +344,9 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     for (u32 at = THREADS - 1 - threadIdx.x; at < longer; at += THREADS) {
         const u32 begin = listed[LAST - at] & 0xFFFFu, length = listed[LAST - at] >> 16;
         tile.insert(begin, begin + length + 1);
+    }
+    for (u32 at = 0; at < blocks_count; ++at) {
+        tile.rank(blocks_runs[at] & 0xFFFFu, (blocks_runs[at] >> 16) + 1, lows, highs);
     }
     const auto list = [&](u32 h) {
         const u64 at = atomicAdd(p.too_long, u64(1));

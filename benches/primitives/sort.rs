@@ -42,7 +42,7 @@ pub fn i64_keys(bench: &Bench, rows: usize) -> Outcome {
 type Key = fn(u64, u64) -> i64;
 
 /// Keys that a sort may find easy or hard. Nothing says of those that ascend that they do: the last row is the least.
-pub const ORDERS: [(&str, Key); 17] = [
+pub const ORDERS: [(&str, Key); 18] = [
     ("random", |row, _| random(1, row) as i64),
     ("ascending", |row, rows| if row + 1 < rows { (row << 24) as i64 } else { -1 }),
     ("descending", |row, rows| ((rows - row) << 24) as i64),
@@ -58,6 +58,7 @@ pub const ORDERS: [(&str, Key); 17] = [
     ),
     ("10 values", |row, _| random(6, below(1, row, 10)) as i64),
     ("1000 values", |row, _| random(6, below(1, row, 1000)) as i64),
+    ("1000 dense values", |row, _| below(1, row, 1000) as i64),
     ("10k values", |row, _| random(6, below(1, row, 10_000)) as i64),
     ("64k values", |row, _| random(6, below(1, row, 65_536)) as i64),
     ("256k values", |row, _| random(6, below(1, row, 262_144)) as i64),
@@ -68,16 +69,46 @@ pub const ORDERS: [(&str, Key); 17] = [
     ("magnitudes", |row, _| (random(1, row) >> (1 + random(8, row) % 62)) as i64),
 ];
 
-/// Keys and row numbers sorted by keys of one of [`ORDERS`].
+/// Keys, row numbers, and keys with one column besides, sorted by keys of one of [`ORDERS`].
 pub fn order_of(bench: &Bench, rows: usize, name: &str, key: Key) -> Outcome {
     let kind = format!("i64 order={name}");
+    let key = |row| key(row, rows as u64);
     if bench.wants([format!("sort {kind}"), format!("argsort {kind}")]) {
-        let key = |row| key(row, rows as u64);
         let frame = bench.frame([("k", i64s(fill(rows, key)))])?;
         sort(bench, &kind, &frame, key, |batch| i64_column(batch, 0).to_vec(), |key| key as u64);
         order(bench, &kind, &frame, &["k"], 12, key);
     }
+    let paired = format!("sort i64 with one f64 order={name}");
+    if bench.wants([&paired]) {
+        let frame = bench.frame([("k", i64s(fill(rows, key))), ("p", f64s(fill(rows, |row| row as f64)))])?;
+        pairs(bench, paired, &frame, key);
+    }
     Ok(())
+}
+
+/// A table of a key and, as floats, the numbers of its rows.
+fn pairs(bench: &Bench, name: String, frame: &DataFrame, key: impl Fn(u64) -> i64 + Sync) {
+    let rows = frame.num_rows();
+    bench.time(
+        Case::new(name, rows, 32 * rows),
+        || frame.sort([asc(col("k"))]),
+        |result| {
+            let (mut last, mut sum) = (None, 0u64);
+            each_chunk(result, |_, batch| {
+                let (keys, numbers) = (i64_column(batch, 0), f64_column(batch, 1));
+                let ascends = every(keys.len(), |at| match at {
+                    0 => last.is_none_or(|last| last < (keys[0], numbers[0])),
+                    _ => (keys[at - 1], numbers[at - 1]) < (keys[at], numbers[at]),
+                });
+                ensure(ascends, "rows do not ascend by key and place")?;
+                ensure(every(keys.len(), |at| key(numbers[at] as u64) == keys[at]), "a row came apart")?;
+                sum = sum.wrapping_add(checksum(keys.len(), |at| mix(numbers[at as usize] as u64)));
+                last = keys.last().copied().zip(numbers.last().copied());
+                Ok(())
+            })?;
+            ensure(result.num_rows() == rows && sum == checksum(rows, mix), "rows are missing")
+        },
+    );
 }
 
 fn f64_keys(bench: &Bench, rows: usize) -> Outcome {

@@ -244,7 +244,7 @@ fn argsort_prefix(
     let implied = digits.live.last().filter(|_| implied).map(|digit| digits.offsets(*digit));
     let shift = index_bits + travels - sorted;
     let packed = Sorted::Packed { words: &words, index_bits, whole, more, implied, numbers: &numbers };
-    Ok(mend(device, &key, shift, rows, packed, spread.longest())?.then_some(numbers))
+    Ok(mend(device, &key, shift, rows, packed, spread.longest(!more.is_empty()))?.then_some(numbers))
 }
 
 /// Words of key and row number.
@@ -271,6 +271,12 @@ fn packed_passes(
 ) -> Result<Option<(Buffer, Option<Buffer>)>> {
     let Packed { travels, sorted, implied, numbers } = packed;
     let index_bits = index_bits(rows);
+    if numbers
+        && sorted == travels
+        && let Some(order) = narrow_passes(device, key, rows, digits, travels, tuning)?
+    {
+        return Ok(Some((order, None)));
+    }
     let mut sorter = Sorter::new(device, Pass::U64, rows, tuning.wide, digits.live.len())?;
     let mut from: Option<Buffer> = None;
     let mut spare: Option<Buffer> = None;
@@ -283,7 +289,7 @@ fn packed_passes(
         // Where the sorted bits begin in a word.
         let begin = travels - sorted + digit * 8;
         let run = PassRun {
-            ends: Ends { first, last, loose: false, implied },
+            ends: Ends { first, last, loose: false, implied, narrow: false },
             digit,
             implied: before,
             shift: match (implied, first) {
@@ -306,6 +312,48 @@ fn packed_passes(
     Ok(from.map(|words| (words, spare)))
 }
 
+/// Row numbers by two digits, the highest bits of the key, if without the first the second fits 32 bits with a row's number. `None`: it
+/// does not, or there are not two.
+fn narrow_passes(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    digits: &Digits,
+    travels: u32,
+    tuning: Tuning,
+) -> Result<Option<Buffer>> {
+    let index_bits = index_bits(rows);
+    if digits.live != [0, 1] || travels > 16 || travels - 8 + index_bits > 32 {
+        return Ok(None);
+    }
+    let (halves, order) = (device.alloc(OPERATOR, rows as usize * 4)?, device.alloc(OPERATOR, rows as usize * 4)?);
+    let first = PassRun {
+        ends: Ends { first: true, last: false, loose: false, implied: true, narrow: true },
+        digit: 0,
+        implied: None,
+        shift: PLACE_BITS,
+        drop: key.bits - travels,
+        index_bits,
+        keys: key.data,
+        values: None,
+        order: None,
+        keys_out: Some(&halves),
+        values_out: None,
+    };
+    Sorter::new(device, Pass::U64, rows, tuning.wide, 1)?.run(key, digits, first)?;
+    let last = PassRun {
+        ends: Ends { first: false, last: true, loose: false, implied: false, narrow: false },
+        digit: 1,
+        shift: index_bits,
+        drop: 0,
+        keys: halves.slice(0),
+        keys_out: Some(&order),
+        ..first
+    };
+    Sorter::new(device, Pass::U32, rows, tuning.wide, 1)?.run(key, digits, last)?;
+    Ok(Some(order))
+}
+
 /// Refines `order` (`None`: the rows as they come) by one key; gives it back where all keys are equal.
 fn argsort_word(
     device: &Device,
@@ -323,6 +371,11 @@ fn argsort_word(
         (false, _) => Pass::U64U32,
     };
     let Some(last) = digits.live.len().checked_sub(1) else { return Ok(order) };
+    if order.is_none()
+        && let Some(order) = narrow_passes(device, key, rows, digits, key.bits, tuning)?
+    {
+        return Ok(Some(order));
+    }
 
     let mut sorter = Sorter::new(device, pass, rows, tuning.wide, digits.live.len())?;
     let indices = device.alloc(OPERATOR, rows as usize * 4)?;
@@ -337,7 +390,7 @@ fn argsort_word(
         };
         let last = at == last;
         let run = PassRun {
-            ends: Ends { first: from.is_none(), last, loose: false, implied: false },
+            ends: Ends { first: from.is_none(), last, loose: false, implied: false, narrow: false },
             digit,
             implied: None,
             shift: if packed { index_bits } else { 0 } + digit * 8,
@@ -362,6 +415,17 @@ fn argsort_word(
 /// Sorted copy of a column's values, of the key's width.
 pub(crate) fn sort_values(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
     Ok(sort_by_key(device, key, None, rows, TUNED)?.0)
+}
+
+/// The same of values of which no two are equal.
+fn sort_distinct(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
+    if rows > 1 {
+        let (guess, pass) = (Spread::guessed_distinct(key, rows), Pass::of(key.kind.width(), 0));
+        if let Some((keys, _)) = by_spread(device, key, pass, None, rows, &guess, TUNED)? {
+            return Ok(keys);
+        }
+    }
+    sort_values(device, key, rows)
 }
 
 /// Copies of a column's values and of a payload of 4 or 8 bytes a row in the order of the values; stable.
@@ -455,7 +519,7 @@ fn by_spread(
     let (keys, values) = passes(device, &key, pass, payload, rows, shift, &digits, tuning)?;
     let payload = values.as_ref().map(|values| (values, pass.value_width()));
     let done =
-        shift == 0 || mend(device, &key, shift, rows, Sorted::Values { keys: &keys, payload }, spread.longest())?;
+        shift == 0 || mend(device, &key, shift, rows, Sorted::Values { keys: &keys, payload }, spread.longest(false))?;
     Ok(done.then_some((keys, values)))
 }
 
@@ -484,6 +548,7 @@ fn passes(
                 last,
                 loose: from.is_none() && pass.value_width() == 0,
                 implied: false,
+                narrow: false,
             },
             digit,
             implied: None,

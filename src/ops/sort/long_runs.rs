@@ -8,6 +8,9 @@ use crate::error::Result;
 use crate::ops::{grid, tiles};
 
 const THREADS: u32 = 256;
+/// `SORT_LONG_THREADS` of the kernels, and the rows that a block of them holds.
+const RANK_THREADS: u32 = 512;
+const RANKED_RUN: u64 = 1024;
 /// Rows of a sort for each that is listed, at least so many listed, and rows for each in long runs.
 const ROWS_A_LISTED: u64 = 64;
 const LEAST_LISTED: u64 = 64;
@@ -59,13 +62,33 @@ impl Rows<'_> {
         if count == 0 || count > found.room {
             return Ok(count == 0);
         }
-        let runs = self.bounds(device, found, count)?;
+        let (bounds, runs) = self.bounds(device, found, count)?;
         let total: u64 = runs.iter().map(|(begin, end)| end - begin).sum();
         if runs.len() as u64 > MOST_RUNS || total > self.rows / ROWS_A_SORTED {
             return Ok(false);
         }
         let width = self.key.kind.width();
         let value_width = self.values.map_or(0, |(_, width)| width);
+        let null = Argument::from(0u64);
+        if runs.iter().all(|(begin, end)| end - begin <= RANKED_RUN) {
+            let [data, kind, flip, base] = self.key.arguments();
+            let arguments: [Argument; 8] = [
+                data,
+                kind,
+                flip,
+                base,
+                (&bounds).into(),
+                if self.in_place { data } else { null },
+                self.values.map_or(null, |(values, _)| values.into()),
+                (value_width as u64).into(),
+            ];
+            let kernel = device.kernel(&source(), "sort_long_rank")?;
+            // SAFETY: SortLongRank { key: rows of its kind, those that values number if keys is null; bounds: as many runs as blocks, of up
+            // to RANKED_RUN of the sort's rows, no two the same; keys: the key's own rows, or null; values: rows of value_bytes, or null
+            // and 0 }.
+            unsafe { device.launch(&kernel, grid(runs.len() as u64, RANK_THREADS), &arguments)? };
+            return Ok(true);
+        }
         let offsets = runs.iter().scan(0, |before, (begin, end)| {
             let offset = *before;
             *before += end - begin;
@@ -77,7 +100,6 @@ impl Rows<'_> {
         let places = device.alloc(OPERATOR, total as usize * 4)?;
         let keys = device.alloc(OPERATOR, total as usize * width)?;
         let values = device.alloc(OPERATOR, total as usize * value_width.max(1))?;
-        let null = Argument::from(0u64);
         let arguments = |keys: &Buffer, values: &Buffer| -> [Argument; 12] {
             [
                 (&begins).into(),
@@ -109,8 +131,8 @@ impl Rows<'_> {
         Ok(true)
     }
 
-    /// First row of each run and the first behind it, in the order of rows.
-    fn bounds(&self, device: &Device, found: &TooLong, count: u64) -> Result<Vec<(u64, u64)>> {
+    /// First row of each run and the first behind it, in any order there and in the order of rows here.
+    fn bounds(&self, device: &Device, found: &TooLong, count: u64) -> Result<(Buffer, Vec<(u64, u64)>)> {
         let slots = (2 * count).next_power_of_two();
         let table = device.alloc_filled(OPERATOR, (slots as usize + 1) * 8, 0xFF)?;
         let runs = device.alloc_zeroed(OPERATOR, 8)?;
@@ -136,9 +158,9 @@ impl Rows<'_> {
         // all ones; found: a zeroed word; bounds: 2 × count u64 }.
         unsafe { device.launch(&kernel, grid(tiles(count, u64::from(THREADS)), THREADS), &arguments)? };
         let runs = runs.read_words(0, 1)?[0];
-        let bounds = bounds.read_words(0, 2 * runs as usize)?;
-        let mut bounds: Vec<(u64, u64)> = bounds.chunks_exact(2).map(|run| (run[0], run[1])).collect();
-        bounds.sort_unstable();
-        Ok(bounds)
+        let words = bounds.read_words(0, 2 * runs as usize)?;
+        let mut runs: Vec<(u64, u64)> = words.chunks_exact(2).map(|run| (run[0], run[1])).collect();
+        runs.sort_unstable();
+        Ok((bounds, runs))
     }
 }

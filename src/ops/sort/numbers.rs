@@ -11,8 +11,9 @@ use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
 
-/// `SORT_NUMBERS_MOST`, `SORT_NUMBERS_THREADS`, `SORT_NUMBERS_TILE`, `SORT_FILL_THREADS`, `SORT_FILL_TILE` of the kernels.
+/// `SORT_NUMBERS_MOST`, `SORT_NUMBERS_LIST_THREADS`, `SORT_NUMBERS_THREADS`, `SORT_NUMBERS_TILE`, `SORT_FILL_THREADS`, `SORT_FILL_TILE` of the kernels.
 const MOST: u64 = 4096;
+const LIST_THREADS: u32 = 256;
 const THREADS: u32 = 1024;
 const TILE: u64 = 8192;
 const FILL_THREADS: u32 = 512;
@@ -310,7 +311,7 @@ impl Values {
             (&listed).into(),
         ];
         let kernel = device.kernel(&source(), "sort_numbers_list")?;
-        let blocks = grid(tiles(self.slots + 1, u64::from(VALUE_THREADS)), VALUE_THREADS);
+        let blocks = grid(tiles(self.slots + 1, u64::from(LIST_THREADS)), LIST_THREADS);
         // SAFETY: SortNumbersList { table, counts: slots + 1 u64 and u32; values: SORT_NUMBERS_MOST u64; listed: five zeroed words }.
         unsafe { device.launch(&kernel, blocks, &arguments)? };
         let words = listed.read_words(0, 5)?;

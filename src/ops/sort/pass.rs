@@ -46,6 +46,8 @@ pub(super) struct Ends {
     pub(super) loose: bool,
     /// Packed words leave out the digit that they were sorted by last.
     pub(super) implied: bool,
+    /// And what the first pass leaves of them fits 32 bits.
+    pub(super) narrow: bool,
 }
 
 impl Pass {
@@ -64,7 +66,8 @@ impl Pass {
         let (wide, loose) = (flag(wide, "_wide"), flag(ends.loose, "_loose"));
         let (first, last) = (flag(ends.first, "_first"), flag(ends.last, "_last"));
         let implied = flag(ends.implied, "_implied");
-        format!("sort_pass{wide}_{key}{value}{loose}{first}{last}{implied}")
+        let narrow = flag(ends.narrow, "_narrow");
+        format!("sort_pass{wide}_{key}{value}{loose}{first}{last}{implied}{narrow}")
     }
 
     /// Key and value in the kernels' spelling.
@@ -130,9 +133,10 @@ impl Pass {
         let value = value.map_or("wf::SortNothing".into(), |value| format!("wf::{value}"));
         let (threads, items) = self.tile(ends);
         let word = if wide { "wf::u64" } else { "wf::u32" };
-        let Ends { first, last, loose, implied } = ends;
+        let Ends { first, last, loose, implied, narrow } = ends;
         let order = if loose { "SORT_LOOSE" } else { "SORT_STABLE" };
-        let shape = format!("wf::{key}, {value}, {word}, {threads}, {items}");
+        let stored = if narrow { "u32" } else { key };
+        let shape = format!("wf::{key}, {value}, wf::{stored}, {word}, {threads}, {items}");
         let stamp = format!("WF_SORT_PASS({name}, {shape}, {first}, {last}, {order}, {implied})");
         Source::new(name, format!("#include \"sort.cuh\"\n{stamp}\n"))
     }
@@ -160,13 +164,13 @@ pub(super) fn sources() -> Vec<Source> {
                 if loose && !(first && pass.value_width() == 0) {
                     continue;
                 }
-                let ends = Ends { first, last, loose, implied: false };
+                let ends = Ends { first, last, loose, implied: false, narrow: false };
                 sources.extend([false, true].map(|wide| pass.source(wide, ends)));
             }
         }
     }
-    for first in [false, true] {
-        let ends = Ends { first, last: false, loose: false, implied: true };
+    for (first, narrow) in [(false, false), (true, false), (true, true)] {
+        let ends = Ends { first, last: false, loose: false, implied: true, narrow };
         sources.extend([false, true].map(|wide| Pass::U64.source(wide, ends)));
     }
     for (width, digits, copies) in [(4, 3, 32), (4, 4, 1), (4, 4, 32), (8, 1, 32), (8, 4, 32), (8, 8, 1), (8, 8, 16)] {
@@ -274,6 +278,7 @@ impl Digits {
 }
 
 /// Everything of a pass but its scratch memory.
+#[derive(Clone, Copy)]
 pub(super) struct PassRun<'a> {
     pub(super) ends: Ends,
     /// Which of the counted digits this is.
@@ -316,7 +321,7 @@ impl<'a> Sorter<'a> {
         let wide = wide || rows >= WIDE_ROWS;
         let word = if wide { 8 } else { 4 };
         let least = [false, true].map(|loose| {
-            let (threads, items) = pass.tile(Ends { first: loose, last: false, loose, implied: false });
+            let (threads, items) = pass.tile(Ends { first: loose, last: false, loose, implied: false, narrow: false });
             u64::from(threads * items)
         });
         let tiles = tiles(rows, least[0].min(least[1])) as usize;
@@ -335,7 +340,7 @@ impl<'a> Sorter<'a> {
         let null = Argument::from(0u64);
         let rows = self.rows as usize;
         let numbers = run.ends.last && run.index_bits != 0;
-        let key_width = if numbers { 4 } else { self.pass.key_width() };
+        let key_width = if numbers || run.ends.narrow { 4 } else { self.pass.key_width() };
         for (buffer, width) in [(run.order, 4), (run.keys_out, key_width), (run.values_out, self.pass.value_width())] {
             assert!(buffer.is_none_or(|b| b.len() >= rows * width), "{rows} rows of {width} bytes");
         }

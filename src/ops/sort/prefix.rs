@@ -25,8 +25,9 @@ const RUNS_CHUNK: u32 = 8;
 /// Bits of the prefix beyond those of a row's number, where it is guessed, and more for the exponents of floats.
 const GUESSED_MORE: u32 = 4;
 const GUESSED_EXPONENT: u32 = 8;
-/// Longest runs that are mended: inserting a row takes a step for each before it, so a guess is given up soon.
-pub(super) const SAMPLED_RUN: u64 = 128;
+/// `SORT_RUNS_MARGIN` of the kernels: longest runs that are mended.
+pub(super) const LONGEST_RUN: u64 = 128;
+/// And of a guess, where further words are compared: inserting a row takes a step for each before it.
 const GUESSED_RUN: u64 = 32;
 
 /// How many rows a row may meet, on average, that agree with it in the sorted bits only.
@@ -115,8 +116,17 @@ pub(super) enum Basis {
 impl Spread {
     /// That of keys spread evenly over the range that they are known to have.
     pub(super) fn guessed(key: &SortKey<'_>, rows: u64) -> Spread {
+        Spread::guessed_with(key, rows, GUESSED_MORE)
+    }
+
+    /// The same of keys of which no two are equal: runs are of as many rows as there are keys that agree.
+    pub(super) fn guessed_distinct(key: &SortKey<'_>, rows: u64) -> Spread {
+        Spread::guessed_with(key, rows, 0)
+    }
+
+    fn guessed_with(key: &SortKey<'_>, rows: u64, more: u32) -> Spread {
         let exponent = if matches!(key.kind, KeyKind::F32 | KeyKind::F64) { GUESSED_EXPONENT } else { 0 };
-        let sorted = (super::index_bits(rows) + GUESSED_MORE + exponent).next_multiple_of(8);
+        let sorted = (super::index_bits(rows) + more + exponent).next_multiple_of(8);
         let prefix = (sorted + 8 <= key.bits).then_some(sorted);
         Spread { base: key.base, bits: key.bits, prefix, equal: 0.0, near: 0.0, basis: Basis::Guess }
     }
@@ -126,9 +136,9 @@ impl Spread {
         if self.basis == Basis::Sample { Counts::Read } else { Counts::Unread }
     }
 
-    /// The longest run that `sort_runs` is to put in order by itself.
-    pub(super) fn longest(&self) -> u64 {
-        if self.basis == Basis::Sample { SAMPLED_RUN } else { GUESSED_RUN }
+    /// The longest run that `sort_runs` is to put in order by itself, with or without further words.
+    pub(super) fn longest(&self, more: bool) -> u64 {
+        if more && self.basis == Basis::Guess { GUESSED_RUN } else { LONGEST_RUN }
     }
 
     /// Draws `samples` of `rows` keys. Waits for the device.
@@ -210,7 +220,7 @@ impl Spread {
         let prefix = prefix.zip(pairs).find(|(sorted, pairs)| {
             // Behind equal words there may be others that differ.
             let met = **pairs as f64 * rate - ITSELF - if alone { equal } else { 0.0 };
-            let short = equal > SAMPLED_RUN as f64 / 2.0 || met * equal <= MOST_MET_BY_EQUALS;
+            let short = equal > LONGEST_RUN as f64 / 2.0 || met * equal <= MOST_MET_BY_EQUALS;
             met <= MOST_MET && short && ordered && (equal <= MOST_EQUAL || *sorted >= apart)
         });
         let prefix = prefix.map(|(bits, _)| bits);
@@ -502,7 +512,7 @@ mod tests {
                     }
                 }
             }
-            for kernel in ["sort_long_find", "sort_long_collect", "sort_long_return"] {
+            for kernel in ["sort_long_find", "sort_long_rank"] {
                 assert!(device.launches().contains_key(kernel), "{kernel}");
             }
         }

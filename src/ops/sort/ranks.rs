@@ -6,8 +6,8 @@
 use super::key::{KeyKind, SortKey};
 use super::numbers::{Seen, Wanted};
 use super::pass::{Counts, DIGITS, Digits, Pass};
-use super::prefix::{SAMPLED_RUN, Sorted, Spread, Whole, mend};
-use super::{OPERATOR, Packed, Tuning, identity, index_bits, packed_passes, passes, sort_values};
+use super::prefix::{LONGEST_RUN, Sorted, Spread, Whole, mend};
+use super::{OPERATOR, Packed, Tuning, identity, index_bits, packed_passes, passes, sort_distinct};
 use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
 use crate::ops::scan::exclusive_scan_u32_narrow;
@@ -177,7 +177,7 @@ impl<'a> Ranks<'a> {
             implied: None,
             numbers: &numbers,
         };
-        Ok(mend(device, &self.key, index_bits, rows, packed, SAMPLED_RUN)?.then_some(numbers))
+        Ok(mend(device, &self.key, index_bits, rows, packed, LONGEST_RUN)?.then_some(numbers))
     }
 
     /// The rows' keys in their order, as the column has them, if those were wanted. `None`: some lie between values.
@@ -245,7 +245,7 @@ fn sampled(
     // So full that probes are long, and those that already run may still add to it.
     let most = (slots / 4 * 3).min(MOST);
     let table = device.alloc_filled(OPERATOR, (slots as usize + 1) * 8, 0xFF)?;
-    // Keys in the table, rows whose keys it has not, and keys that were listed.
+    // Keys in the table; keys that were listed, and rows whose keys the table has not.
     let words = device.alloc_zeroed(OPERATOR, 24)?;
     let [data, kind, flip, base] = key.arguments();
     let arguments: [Argument; 10] = [
@@ -264,7 +264,8 @@ fn sampled(
     // SAFETY: SortRanksDraw { key: rows of its kind, which more are than a stretch has; table: slots + 1 u64, all ones, slots a power of
     // two; found: a zeroed word }.
     unsafe { device.launch(&kernel, grid(tiles(samples, u64::from(THREADS)), THREADS), &arguments)? };
-    let arguments: [Argument; 10] = [
+    let list = device.alloc(OPERATOR, most as usize * 8)?;
+    let arguments: [Argument; 12] = [
         data,
         kind,
         flip,
@@ -274,22 +275,21 @@ fn sampled(
         samples.into(),
         (&table).into(),
         slots.into(),
+        (&list).into(),
+        most.into(),
         words.slice(8).into(),
     ];
-    let kernel = device.kernel(&source(), "sort_ranks_check")?;
-    // SAFETY: SortRanksCheck { key: rows of its kind; table: slots + 1 u64, as drawn; missed: a zeroed word }.
-    unsafe { device.launch(&kernel, grid(tiles(checked, u64::from(THREADS)), THREADS), &arguments)? };
-    let [values, missed] = words.read_words(0, 2)?[..] else { return Ok(None) };
+    let kernel = device.kernel(&source(), "sort_ranks_list")?;
+    let threads = checked.max(slots + 1);
+    // SAFETY: SortRanksList { key: rows of its kind; table: slots + 1 u64, as drawn; values: room u64; listed: two zeroed words }.
+    unsafe { device.launch(&kernel, grid(tiles(threads, u64::from(THREADS)), THREADS), &arguments)? };
+    // Behind the first word.
+    let [values, missed] = words.read_words(8, 2)?[..] else { return Ok(None) };
     // Only row numbers are put in order between two values.
     let most_missed = if wanted == Wanted::Order { checked / ROWS_A_MISS } else { 0 };
     if values == 0 || values > most || missed > most_missed {
         return Ok(None);
     }
-    let list = device.alloc(OPERATOR, values as usize * 8)?;
-    let arguments: [Argument; 4] = [(&table).into(), slots.into(), (&list).into(), words.slice(16).into()];
-    let kernel = device.kernel(&source(), "sort_ranks_list")?;
-    // SAFETY: SortRanksList { table: slots + 1 u64; values: as many u64 as it has keys; listed: a zeroed word }.
-    unsafe { device.launch(&kernel, grid(tiles(slots + 1, u64::from(THREADS)), THREADS), &arguments)? };
     let listed = SortKey { bits: key.bits, ..SortKey::new(list.slice(0), KeyKind::Word, false) };
-    Ok(Some((sort_values(device, &listed, values)?, values)))
+    Ok(Some((sort_distinct(device, &listed, values)?, values)))
 }

@@ -497,38 +497,45 @@ fn numbers(device: &Device, key: &SortKey<'_>, rows: usize, wanted: Wanted) -> b
     seen.is_some_and(|seen| Numbers::of(device, key, rows as u64, &seen, wanted).unwrap().is_some())
 }
 
-/// Two frequent keys that agree in the prefix, among others that do not: sorted by prefix, and the long run on its own.
+/// Few frequent keys that agree in the prefix, among others that do not: sorted by prefix, and the long run on its own, by a block if it
+/// has few rows.
 #[test]
 fn long_runs_of_few_rows_are_sorted_on_their_own() {
     for device in devices() {
-        let rows = 40_000;
-        let frequent = |x: u64| (9 << 40) | (x >> 1 & 3);
-        let keys: Vec<u64> = random(51, rows).map(|x| if x % 64 == 0 { frequent(x >> 32) } else { x }).collect();
-        let order = expected_order(|row| keys[row as usize], rows);
-        let buffer = upload(&device, &keys);
-        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        let spread = Spread { base: 0, bits: 64, prefix: Some(24), equal: 0.0, near: 0.0, basis: Basis::Sample };
-        for beyond in [TUNED.beyond, 64] {
-            let tuning = Tuning { beyond, ..TUNED };
-            let found = argsort_prefix(&device, &key, &spread, &[], rows as u64, tuning).unwrap();
-            assert!(read::<u32>(&found.expect("few rows"), rows) == order, "{beyond}");
+        for (one_in, kernel) in [(64, "sort_long_rank"), (16, "sort_long_return")] {
+            long_runs_of(&device, one_in);
+            assert!(device.launches().contains_key(kernel), "{kernel}");
         }
-        for width in [0, 4, 8] {
-            let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
-            let payload = device.upload("test", &payload).unwrap();
-            let given = (width > 0).then_some((payload.slice(0), width));
-            let sorted = by_spread(&device, &key, Pass::of(8, width), given, rows as u64, &spread, TUNED).unwrap();
-            let (found, values) = sorted.expect("few rows");
-            assert!(read::<u64>(&found, rows).iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]));
-            match width {
-                0 => {}
-                4 => assert!(read::<u32>(&values.unwrap(), rows) == order),
-                _ => assert!(
-                    read::<u64>(&values.unwrap(), rows).iter().zip(&order).all(|(v, row)| *v == u64::from(*row))
-                ),
-            }
-        }
-        assert!(device.launches().contains_key("sort_long_return"));
+    }
+}
+
+/// One row in so many belongs to a long run.
+fn long_runs_of(device: &Device, one_in: u64) {
+    let rows = 40_000;
+    let frequent = |x: u64| (9 << 40) | (x >> 1 & 3);
+    let keys: Vec<u64> = random(51, rows).map(|x| if x % one_in == 0 { frequent(x >> 32) } else { x }).collect();
+    let order = expected_order(|row| keys[row as usize], rows);
+    let buffer = upload(device, &keys);
+    let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+    let spread = Spread { base: 0, bits: 64, prefix: Some(24), equal: 0.0, near: 0.0, basis: Basis::Sample };
+    for beyond in [TUNED.beyond, 64] {
+        let tuning = Tuning { beyond, ..TUNED };
+        let found = argsort_prefix(device, &key, &spread, &[], rows as u64, tuning).unwrap();
+        assert!(read::<u32>(&found.expect("few rows"), rows) == order, "{beyond}");
+    }
+    for width in [0, 4, 8] {
+        let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
+        let payload = device.upload("test", &payload).unwrap();
+        let given = (width > 0).then_some((payload.slice(0), width));
+        let sorted = by_spread(device, &key, Pass::of(8, width), given, rows as u64, &spread, TUNED).unwrap();
+        let (found, values) = sorted.expect("few rows");
+        assert!(read::<u64>(&found, rows).iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]));
+        let in_order = match width {
+            0 => true,
+            4 => read::<u32>(&values.unwrap(), rows) == order,
+            _ => read::<u64>(&values.unwrap(), rows).iter().zip(&order).all(|(v, row)| *v == u64::from(*row)),
+        };
+        assert!(in_order, "payload of {width} bytes");
     }
 }
 
