@@ -32,9 +32,6 @@ const GUESSED_RUN: u64 = 32;
 
 /// How many rows a row may meet, on average, that agree with it in the sorted bits only.
 const MOST_MET: f64 = 1.0;
-/// And so many by so many equal ones: two keys that agree make a run of all their rows, which one thread puts in order unless it is long
-/// (10M rows of 262,144 values, of which 1.6% agree with another in 24 bits: 0.35 ms instead of 0.04, where a pass more takes 0.07).
-const MOST_MET_BY_EQUALS: f64 = 6.0;
 /// And how many whose keys are equal, where further words order those: runs are mended up to 128 rows. Where they are more, one row that
 /// agrees with a frequent key makes a long run of its rows, and no sample shows that: as many bits are sorted as a row's number has.
 const MOST_EQUAL: f64 = 16.0;
@@ -220,8 +217,7 @@ impl Spread {
         let prefix = prefix.zip(pairs).find(|(sorted, pairs)| {
             // Behind equal words there may be others that differ.
             let met = **pairs as f64 * rate - ITSELF - if alone { equal } else { 0.0 };
-            let short = equal > LONGEST_RUN as f64 / 2.0 || met * equal <= MOST_MET_BY_EQUALS;
-            met <= MOST_MET && short && ordered && (equal <= MOST_EQUAL || *sorted >= apart)
+            met <= MOST_MET && ordered && (equal <= MOST_EQUAL || *sorted >= apart)
         });
         let prefix = prefix.map(|(bits, _)| bits);
         // Low bits that are the same in all keys need not be sorted, as long as `sort_runs` looks at them. (Sorting some of them, digits of few
