@@ -7,7 +7,7 @@
 //
 //   and if none has more rows than a block of threads can hold,
 //
-//   2. sort_long_rank      each row behind as many of its run as belong before it
+//   2. sort_long_block     each run by a block, in shared memory
 //
 //   or else
 //
@@ -15,13 +15,14 @@
 //                          runs keep their order, so that the first of them belongs into the first place, and so on
 //   3. sort_long_return    rows back into the places
 #pragma once
+#include "compact.cuh"
 #include "hash.cuh"
 #include "sort_digit.cuh"
 #include "sort_key.cuh"
 
 namespace wf {
 
-constexpr u64 SORT_LONG_NEAR = 1024;  // rows between which and a listed one both ends of its run probably lie
+constexpr u64 SORT_LONG_NEAR = 4096;  // rows between which and a listed one both ends of its run probably lie
 
 struct SortLongFind {
     SortKey key;         // the rows in their order so far: keys, or packed words as SORT_WORD
@@ -77,54 +78,113 @@ WF_DEVICE void sort_long_find_body(const SortLongFind& p) {
 }
 
 constexpr u32 SORT_LONG_THREADS = 512;
-constexpr u32 SORT_LONG_ITEMS = 2;  // rows of a thread
+constexpr u32 SORT_LONG_ITEMS = 8;  // most rows of a thread
+constexpr u32 SORT_LONG_ROWS = SORT_LONG_THREADS * SORT_LONG_ITEMS;
+constexpr u32 SORT_LONG_FEW = 6;    // different keys of a run that are taken one after the other
 
-struct SortLongRank {
+struct SortLongBlock {
     SortKey key;        // of the whole sort, in its order so far; or if `values` are row numbers, of the column
-    const u64* bounds;  // of each two: a run's first row, and the first behind it; a block each
+    const u64* bounds;  // of each two: a run's first row, and the first behind it; a block each, of SORT_LONG_ROWS at most
     void* keys;         // the memory of `key`, sorted where it lies; or null, if `values` are row numbers
     void* values;       // of the whole sort
     u64 value_bytes;    // 0, 4 or 8
 };
 
-WF_DEVICE void sort_long_rank_body(const SortLongRank& p) {
+// Few different keys are taken one after the other, the least first, of which each row's place is then a count; of more keys a bitonic
+// network (Batcher, "Sorting Networks and their Applications", 1968) sorts as many places as the next power of two has, of which those
+// without a row stay behind all others. Equal keys stand in the order of the places that they had.
+WF_DEVICE void sort_long_block_body(const SortLongBlock& p) {
     constexpr u32 THREADS = SORT_LONG_THREADS;
     constexpr u32 ITEMS = SORT_LONG_ITEMS;
-    WF_SHARED_ARRAY(u64, held, THREADS * ITEMS);
+    constexpr u64 NONE = ~u64(0);
+    WF_SHARED_ARRAY(u64, keys, SORT_LONG_ROWS);
+    WF_SHARED_ARRAY(u16, froms, SORT_LONG_ROWS);  // where the row of each place was before
+    WF_SHARED_ARRAY(u64, leasts, (THREADS / 32));
     const u64 begin = p.bounds[2 * blockIdx.x];
     const u32 rows = u32(p.bounds[2 * blockIdx.x + 1] - begin);
-    u64 keys[ITEMS], values[ITEMS];
-    u32 before[ITEMS];
+    for (u32 at = threadIdx.x; at < rows; at += THREADS) {
+        const u64 place = begin + at;
+        keys[at] = sort_key(p.key, p.keys != nullptr ? place : u64(static_cast<const u32*>(p.values)[place]));
+    }
+    __syncthreads();  // the run's keys are held
+
+    // Each thread has rows side by side.
+    const u32 each = (rows + THREADS - 1) / THREADS, first = threadIdx.x * each;
+    u64 mine[ITEMS];
+    u32 left = 0;  // of these, a bit each
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        const bool has = i < each && first + i < rows;
+        mine[i] = has ? keys[first + i] : NONE;
+        left |= u32(has) << i;
+    }
+    u32 placed = 0;
+    for (u32 round = 0; round < SORT_LONG_FEW && placed < rows; ++round) {
+        u64 least = NONE;
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) least = (left >> i & 1) != 0 ? minimum(least, mine[i]) : least;
+        for (u32 step = 16; step != 0; step /= 2) least = minimum(least, __shfl_xor_sync(FULL_WARP, least, step));
+        if (lane() == 0) leasts[warp()] = least;
+        __syncthreads();  // the warps' least keys are there
+        for (u32 w = 0; w < THREADS / 32; ++w) least = minimum(least, leasts[w]);
+        u32 these = 0, total;
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) these |= u32((left >> i & 1) != 0 && mine[i] == least) << i;
+        u32 to = placed + block_scan_u32<THREADS>(u32(__popc(these)), total);  // whose barriers stand behind the reads of the least keys
+        left &= ~these;
+        for (; these != 0; these &= these - 1) froms[to++] = u16(first + u32(trailing_zeros(these)));
+        placed += total;
+    }
+    const bool few = placed == rows;
+    __syncthreads();  // all rows have their places, or none has
+
+    const u32 places = few || rows <= 1 ? 1 : 1u << (32 - u32(leading_zeros(rows - 1)));
+    for (u32 at = threadIdx.x; !few && at < places; at += THREADS) {
+        if (at >= rows) keys[at] = NONE;
+        froms[at] = u16(at);
+    }
+    __syncthreads();  // all places have a key
+    // Stretches of `length` places are made of two that are in order.
+    for (u32 length = 2; length <= places; length *= 2) {
+        for (u32 apart = length / 2; apart != 0; apart /= 2) {
+            for (u32 at = threadIdx.x; at < places / 2; at += THREADS) {
+                // The first meets its mirror image, so that all stretches ascend.
+                const u32 low = 2 * at - (at & (apart - 1));
+                const u32 high = apart == length / 2 ? low ^ (length - 1) : low + apart;
+                const u64 x = keys[low], y = keys[high];
+                const u16 from = froms[low], other = froms[high];
+                if (y < x || (y == x && other < from)) {
+                    keys[low] = y;
+                    keys[high] = x;
+                    froms[low] = other;
+                    froms[high] = from;
+                }
+            }
+            // A warp's threads meet rows of the 64 places that are its own as long as those are near.
+            if (apart > 32 || (apart == 1 && length >= 64)) __syncthreads();  // this step is done
+            else __syncwarp(FULL_WARP);                                        // as far as it concerns the warp
+        }
+    }
+    __syncthreads();  // the order is there
+
+    u64 values[ITEMS];
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {
         const u32 at = threadIdx.x + i * THREADS;
-        keys[i] = values[i] = before[i] = 0;
+        if (at >= rows) continue;
+        const u32 from = froms[at];
+        mine[i] = keys[few ? from : at];
+        if (p.value_bytes == 4) values[i] = static_cast<const u32*>(p.values)[begin + from];
+        if (p.value_bytes == 8) values[i] = static_cast<const u64*>(p.values)[begin + from];
+    }
+    __syncthreads();  // the values are read
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        const u32 at = threadIdx.x + i * THREADS;
         if (at >= rows) continue;
         const u64 place = begin + at;
-        if (p.value_bytes == 4) values[i] = static_cast<const u32*>(p.values)[place];
-        if (p.value_bytes == 8) values[i] = static_cast<const u64*>(p.values)[place];
-        held[at] = keys[i] = sort_key(p.key, p.keys != nullptr ? place : values[i]);
-    }
-    __syncthreads();  // the run's keys are held
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; ++i) {
-        // Equal rows count if they are of an earlier warp, or of the same and an earlier lane.
-        const u32 mine = threadIdx.x + i * THREADS, first = minimum(mine - lane(), rows), last = minimum(first + 32, rows);
-        if (first == rows) continue;
-        u32 count = 0;
-#pragma unroll 8
-        for (u32 at = 0; at < first; ++at) count += held[at] <= keys[i] ? 1 : 0;
-        for (u32 at = first; at < last; ++at) count += held[at] < keys[i] || (held[at] == keys[i] && at < mine) ? 1 : 0;
-#pragma unroll 8
-        for (u32 at = last; at < rows; ++at) count += held[at] < keys[i] ? 1 : 0;
-        before[i] = count;
-    }
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; ++i) {
-        if (threadIdx.x + i * THREADS >= rows) continue;
-        const u64 place = begin + before[i];
         if (p.keys != nullptr) {
-            const u64 raw = sort_key_raw(p.key, keys[i]);
+            const u64 raw = sort_key_raw(p.key, mine[i]);
             if (sort_key_is_half(p.key)) static_cast<u32*>(p.keys)[place] = u32(raw);
             else static_cast<u64*>(p.keys)[place] = raw;
         }
@@ -180,6 +240,6 @@ WF_DEVICE void sort_long_return_body(const SortLongRows& p) {
 
 #define WF_SORT_LONG_RUNS_ENTRIES                                                                       \
     WF_KERNEL(sort_long_find, wf::SortLongFind) { wf::sort_long_find_body(p); }                         \
-    WF_KERNEL_BOUNDS(wf::SORT_LONG_THREADS, 1, sort_long_rank, wf::SortLongRank) { wf::sort_long_rank_body(p); } \
+    WF_KERNEL_BOUNDS(wf::SORT_LONG_THREADS, 2, sort_long_block, wf::SortLongBlock) { wf::sort_long_block_body(p); } \
     WF_KERNEL(sort_long_collect, wf::SortLongRows) { wf::sort_long_collect_body(p); }                   \
     WF_KERNEL(sort_long_return, wf::SortLongRows) { wf::sort_long_return_body(p); }

@@ -26,6 +26,8 @@ namespace wf {
 constexpr u32 SORT_NUMBERS_MOST = 4096;    // frequent values
 constexpr u32 SORT_NUMBERS_NONE = 0xFFFF;  // of a free slot
 constexpr u32 SORT_NUMBERS_LIST_THREADS = 256;
+constexpr u32 SORT_NUMBERS_RANK_THREADS = 256;
+constexpr u32 SORT_NUMBERS_RANKED = 32;    // values of a block
 constexpr u32 SORT_NUMBERS_THREADS = 1024;
 constexpr u32 SORT_NUMBERS_ITEMS = 8;      // rows of a thread
 constexpr u32 SORT_NUMBERS_TILE = SORT_NUMBERS_THREADS * SORT_NUMBERS_ITEMS;
@@ -78,14 +80,40 @@ struct SortNumbersRank {
     u32* numbers;       // slots + 1, of the values in the table's slots; all ones before
 };
 
+// A block ranks SORT_NUMBERS_RANKED values, a few by each warp, whose lanes share the others out.
 WF_DEVICE void sort_numbers_rank_body(const SortNumbersRank& p) {
-    const u64 at = global_thread();
-    u64 slot = HASH_NONE;
+    constexpr u32 THREADS = SORT_NUMBERS_RANK_THREADS;
+    constexpr u32 EACH = SORT_NUMBERS_RANKED / (THREADS / 32);
+    WF_SHARED_ARRAY(u64, held, SORT_NUMBERS_MOST);
+    const u32 count = u32(p.count);
+    for (u32 at = threadIdx.x; at < count; at += THREADS) held[at] = p.values[at];
+    __syncthreads();  // all values are held
+    const u32 first = blockIdx.x * SORT_NUMBERS_RANKED + warp() * EACH;
+    u64 mine[EACH];
+    u32 less[EACH];
+#pragma unroll
+    for (u32 i = 0; i < EACH; ++i) {
+        mine[i] = first + i < count ? held[first + i] : 0;
+        less[i] = 0;
+    }
+    for (u32 at = lane(); at < count; at += 32) {
+        const u64 other = held[at];
+#pragma unroll
+        for (u32 i = 0; i < EACH; ++i) less[i] += other < mine[i] ? 1 : 0;
+    }
+    __syncwarp(FULL_WARP);  // the lanes compared different numbers of values
+    u64 value = 0;
     u32 number = 0;
-    if (at < p.count) {
-        const u64 value = p.values[at];
-#pragma unroll 8
-        for (u64 i = 0; i < p.count; ++i) number += p.values[i] < value ? 1 : 0;
+#pragma unroll
+    for (u32 i = 0; i < EACH; ++i) {
+        const u32 sum = __reduce_add_sync(FULL_WARP, less[i]);
+        if (lane() == i) {
+            value = mine[i];
+            number = sum;
+        }
+    }
+    u64 slot = HASH_NONE;
+    if (lane() < EACH && first + lane() < count) {
         p.sorted[number] = value;
         slot = hash_insert(p.table, p.slots - 1, value);
     }
@@ -211,17 +239,25 @@ struct SortNumbersBetween {
     u32* before;        // values: rare rows that are less
 };
 
+// A warp for each value, in steps of 32 parts: one step after the other waits for memory.
 WF_DEVICE void sort_numbers_between_body(const SortNumbersBetween& p) {
-    const u64 at = global_thread();
+    const u64 at = global_thread() / 32;
     if (at >= p.values) return;
     const u64 value = p.sorted[at];
     u64 low = 0, high = p.rows;
     while (low < high) {
-        const u64 middle = (low + high) / 2;
-        if (sort_key(p.rare, middle) < value) low = middle + 1;
-        else high = middle;
+        // Rows below `low` are less, those from `high` on are not.
+        const u64 part = (high - low + 31) / 32, probe = low + lane() * part;
+        const u32 less = u32(__popc(__ballot_sync(FULL_WARP, probe < high && sort_key(p.rare, probe) < value)));
+        if (less == 0) {
+            high = low;
+        } else {
+            const u64 last = low + (less - 1) * part;  // a row that is less
+            high = minimum(high, last + part);
+            low = last + 1;
+        }
     }
-    p.before[at] = u32(low);
+    if (lane() == 0) p.before[at] = u32(low);
 }
 
 // ---- all rows ----
@@ -300,7 +336,7 @@ WF_DEVICE void sort_numbers_fill_body(const SortNumbersFill& p) {
 
 #define WF_SORT_NUMBERS_ENTRIES                                                                                                 \
     WF_KERNEL_BOUNDS(wf::SORT_NUMBERS_LIST_THREADS, 1, sort_numbers_list, wf::SortNumbersList) { wf::sort_numbers_list_body(p); } \
-    WF_KERNEL(sort_numbers_rank, wf::SortNumbersRank) { wf::sort_numbers_rank_body(p); }                                        \
+    WF_KERNEL_BOUNDS(wf::SORT_NUMBERS_RANK_THREADS, 1, sort_numbers_rank, wf::SortNumbersRank) { wf::sort_numbers_rank_body(p); } \
     WF_KERNEL_BOUNDS(wf::SORT_NUMBERS_THREADS, 1, sort_numbers_count, wf::SortNumbersCount) { wf::sort_numbers_count_body(p); } \
     WF_KERNEL(sort_numbers_rare, wf::SortNumbersRare) { wf::sort_numbers_rare_body(p); }                                        \
     WF_KERNEL(sort_numbers_between, wf::SortNumbersBetween) { wf::sort_numbers_between_body(p); }                               \

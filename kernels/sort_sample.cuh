@@ -20,6 +20,7 @@ namespace wf {
 constexpr u32 SORT_SAMPLE_LEVELS = 7;        // the last compares whole keys
 constexpr u32 SORT_SAMPLE_FIRST_BITS = 16;   // what the first level compares; each further one 8 more
 constexpr u32 SORT_SAMPLE_THREADS = 256;
+constexpr u32 SORT_SAMPLE_WARPS = SORT_SAMPLE_THREADS / 32;
 
 struct SortSample {
     SortKey key;
@@ -43,7 +44,7 @@ WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
         near = row + 1 < p.rows && sort_key(p.key, row + 1) == key;
         p.keys[at] = key;
     }
-    const u32 nears = __ballot_sync(FULL_WARP, near);
+    const u32 nears = u32(__syncthreads_count(near));
     u64 least = at < p.samples ? key : ~u64(0), most = at < p.samples ? ~key : ~u64(0);
     u64 differ = at < p.samples ? key ^ sort_key(p.key, 0) : 0;
     for (u32 step = 16; step != 0; step /= 2) {
@@ -51,12 +52,27 @@ WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
         most = minimum(most, __shfl_xor_sync(FULL_WARP, most, step));
         differ |= __shfl_xor_sync(FULL_WARP, differ, step);
     }
+    // A block's at once: all blocks' atomics meet at the same words.
+    WF_SHARED_ARRAY(u64, leasts, SORT_SAMPLE_WARPS);
+    WF_SHARED_ARRAY(u64, mosts, SORT_SAMPLE_WARPS);
+    WF_SHARED_ARRAY(u64, differs, SORT_SAMPLE_WARPS);
     if (lane() == 0) {
-        atomicMin(p.found, least);
-        atomicMin(p.found + 1, most);
-        atomicOr(p.found + 2 + SORT_SAMPLE_LEVELS, differ);
-        if (nears != 0) atomicAdd(p.found + 3 + SORT_SAMPLE_LEVELS, u64(__popc(nears)));
+        leasts[warp()] = least;
+        mosts[warp()] = most;
+        differs[warp()] = differ;
     }
+    __syncthreads();  // those of all warps are there
+    if (threadIdx.x != 0) return;
+#pragma unroll
+    for (u32 w = 1; w < SORT_SAMPLE_WARPS; ++w) {
+        least = minimum(least, leasts[w]);
+        most = minimum(most, mosts[w]);
+        differ |= differs[w];
+    }
+    atomicMin(p.found, least);
+    atomicMin(p.found + 1, most);
+    atomicOr(p.found + 2 + SORT_SAMPLE_LEVELS, differ);
+    if (nears != 0) atomicAdd(p.found + 3 + SORT_SAMPLE_LEVELS, u64(nears));
 }
 
 // Block b works at level b mod SORT_SAMPLE_LEVELS: the levels' tables are apart, and so are their accesses' latencies.
@@ -66,16 +82,29 @@ WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
     const u64 least = p.found[0], span = ~p.found[1] - least;
     const u32 bits = 64 - u32(leading_zeros(span));
     const u32 compared = l + 1 == SORT_SAMPLE_LEVELS ? 64 : SORT_SAMPLE_FIRST_BITS + 8 * l;
-    u64 slot = HASH_NONE;
-    if (at < p.samples) {
-        const u64 key = p.keys[at] - least;
-        bool fresh;
-        slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, compared < bits ? key >> (bits - compared) : key, fresh);
-    }
+    // A warp's rows of one key are counted at once, and a block's pairs: where one key is frequent, and of pairs always, all
+    // atomics meet at the same word.
+    const bool drawn = at < p.samples;
+    const u64 whole = drawn ? p.keys[at] - least : 0, key = compared < bits ? whole >> (bits - compared) : whole;
+    const u32 peers = __match_any_sync(FULL_WARP, key) & __ballot_sync(FULL_WARP, drawn);
+    const bool leads = drawn && lane() == u32(trailing_zeros(peers));
+    u64 slot = HASH_NONE, pairs = 0;
+    bool fresh;
+    if (leads) slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, key, fresh);
     __syncwarp(FULL_WARP);  // the lanes probed for different lengths
-    u64 pairs = slot != HASH_NONE ? atomicAdd(p.counts + l * (p.slots + 1) + slot, 1u) : 0u;
+    if (slot != HASH_NONE) {
+        const u64 rows = u64(__popc(peers));
+        pairs = atomicAdd(p.counts + l * (p.slots + 1) + slot, u32(rows)) * rows + rows * (rows - 1) / 2;
+    }
+    __syncwarp(FULL_WARP);  // some lanes counted
     for (u32 step = 16; step != 0; step /= 2) pairs += __shfl_xor_sync(FULL_WARP, pairs, step);
-    if (lane() == 0 && pairs != 0) atomicAdd(p.found + 2 + l, pairs);
+    WF_SHARED_ARRAY(u64, sums, SORT_SAMPLE_WARPS);
+    if (lane() == 0) sums[warp()] = pairs;
+    __syncthreads();  // all warps' pairs are there
+    if (threadIdx.x != 0) return;
+#pragma unroll
+    for (u32 w = 1; w < SORT_SAMPLE_WARPS; ++w) pairs += sums[w];
+    if (pairs != 0) atomicAdd(p.found + 2 + l, pairs);
 }
 
 }  // namespace wf

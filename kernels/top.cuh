@@ -173,6 +173,7 @@ WF_DEVICE void top_threshold_body(const TopThreshold& p) {
 
 constexpr u32 TOP_APPEND_THREADS = 256;
 constexpr u32 TOP_APPEND_ITEMS = 8;
+constexpr u32 TOP_APPEND_HELD = 512;  // rows that a block holds back
 
 struct TopAppend {
     SortKey key;           // rows
@@ -184,9 +185,21 @@ struct TopAppend {
     u64* keys;             // and their keys, or null
 };
 
+// A block's rows are counted in shared memory, and told to the others once: all blocks' atomics meet at the same word.
 WF_DEVICE void top_append_body(const TopAppend& p) {
     constexpr u64 TILE = TOP_APPEND_THREADS * TOP_APPEND_ITEMS;
+    WF_SHARED_ARRAY(u64, held, TOP_APPEND_HELD);
+    WF_SHARED_ARRAY(u32, rows, TOP_APPEND_HELD);
+    WF_SHARED(u32, count);
+    WF_SHARED(u64, begin);
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();  // the count is zero
     const u64 threshold = *p.threshold;
+    const auto put = [&](u64 at, u32 row, u64 key) {
+        if (at >= p.capacity) return;
+        p.out[at] = row;
+        if (p.keys != nullptr) p.keys[at] = key;
+    };
     for (u64 first = blockIdx.x * TILE; first < p.rows; first += gridDim.x * TILE) {
         u64 keys[TOP_APPEND_ITEMS];
         if (first + TILE <= p.rows) {
@@ -198,14 +211,21 @@ WF_DEVICE void top_append_body(const TopAppend& p) {
         for (u32 i = 0; i < TOP_APPEND_ITEMS; ++i) {
             const u64 row = first + i * TOP_APPEND_THREADS + threadIdx.x;
             if (row < p.rows && keys[i] <= threshold) {
-                const u64 at = atomicAdd(p.kept, u64(1));
-                if (at < p.capacity) {
-                    p.out[at] = u32(row);
-                    if (p.keys != nullptr) p.keys[at] = keys[i];
+                const u32 at = atomicAdd(&count, 1u);
+                if (at < TOP_APPEND_HELD) {
+                    held[at] = keys[i];
+                    rows[at] = u32(row);
+                } else {
+                    put(atomicAdd(p.kept, u64(1)), u32(row), keys[i]);
                 }
             }
         }
     }
+    __syncthreads();  // all rows of the block are there
+    const u32 own = minimum(count, TOP_APPEND_HELD);
+    if (threadIdx.x == 0 && own != 0) begin = atomicAdd(p.kept, u64(own));
+    __syncthreads();  // their place is known
+    for (u32 at = threadIdx.x; at < own; at += TOP_APPEND_THREADS) put(begin + at, rows[at], held[at]);
 }
 
 // ---- of few rows, or few for each multiprocessor ----

@@ -5,7 +5,7 @@
 //! of the digits (digits that are the same in every key cost nothing afterwards), and a pass is made for each digit left.
 //! Where the sample shows few frequent keys, their numbers in order are sorted instead (`numbers.rs`); where keys repeat, their ranks
 //! among a larger sample (`ranks.rs`).
-//! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer.
+//! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer. A wrong guess sorts by all bits.
 //!
 //! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (and three where it
 //! leaves long runs), and before numbers or ranks two or three more; of few rows only the last.
@@ -30,17 +30,25 @@ pub(crate) use self::key::{KeyKind, SortKey, SortWord};
 const OPERATOR: &str = "sort";
 /// Rows from which on a sample is worth its launches.
 const SAMPLED_ROWS: u64 = 1 << 17;
-/// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
+/// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort. Of row
+/// numbers half as many: where keys repeat, those of all rows would be read once more, from anywhere.
 const GUESSED_ROWS: u64 = 1 << 21;
-/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat: measured of 10M and 100M.
-const RANKED_ROWS: u64 = 1 << 23;
+/// Rows up to which a sample's repeated keys are read so nevertheless, since the second-level cache holds them, instead of travelling.
+const READ_ROWS: u64 = 1 << 21;
+/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat: measured of 4M, 10M and 100M. Of keys alone,
+/// which a prefix sorts as fast whether they repeat or not, eight times as many.
+const RANKED_ROWS: u64 = 1 << 21;
 /// With four bits, one of 16 rows that are equal in the sorted ones is equal in all that travel, and its whole key is read.
 const BEYOND_BITS: u32 = 4;
-/// Where one of 16 rows or more meets another that is equal in the sorted bits, the last pass puts what it can in order.
+/// Where one of 16 rows or more meets another that is equal in the sorted bits, the last pass puts what it can in order; not of keys that
+/// repeat, whose runs are too long for it, and in order mostly (10M rows of 40 equal keys each: 0.14 instead of 0.10).
 const SETTLED_BITS: u32 = 4;
-/// Most rows in a sample, and rows of the whole for one of the sample.
+const SETTLED_EQUAL: f64 = 1.0;
+/// Most rows in a sample, half as many up to so many rows; at least; and rows of the whole for one of the sample.
 const SAMPLES: u64 = 1 << 16;
-const ROWS_A_SAMPLE: u64 = 32;
+const HALF_SAMPLED_ROWS: u64 = 1 << 24;
+const LEAST_SAMPLES: u64 = 1 << 11;
+const ROWS_A_SAMPLE: u64 = 256;
 
 fn source() -> Source {
     Source::new("sort", "#include \"sort.cuh\"\nWF_SORT_ENTRIES\n")
@@ -58,20 +66,35 @@ pub(super) fn sources() -> Vec<Source> {
 struct Tuning {
     /// Rows from which on a sample is taken.
     sampled_rows: u64,
-    /// Rows up to which nothing is looked at before the passes.
+    /// Rows up to which nothing is looked at before the passes over keys.
     guessed_rows: u64,
     /// Rows from which on repeated keys are sorted by ranks.
     ranked_rows: u64,
+    /// Rows up to which a sample's repeated keys are read at random.
+    read_rows: u64,
     /// Words of the look-back have 64 bits.
     wide: bool,
     /// Bits of a key that are to travel beyond the sorted ones; where there is room for fewer, words leave out a digit.
     beyond: u32,
 }
 
+impl Tuning {
+    /// Whether nothing is looked at before the passes.
+    fn guesses(&self, rows: u64, wanted: Wanted) -> bool {
+        rows <= if wanted == Wanted::Keys { self.guessed_rows } else { self.guessed_rows / 2 }
+    }
+
+    /// Whether to look at a sample; not where a guess was wrong, which has cost enough.
+    fn samples(&self, rows: u64, wanted: Wanted) -> bool {
+        rows >= self.sampled_rows && !self.guesses(rows, wanted)
+    }
+}
+
 const TUNED: Tuning = Tuning {
     sampled_rows: SAMPLED_ROWS,
     guessed_rows: GUESSED_ROWS,
     ranked_rows: RANKED_ROWS,
+    read_rows: READ_ROWS,
     wide: false,
     beyond: BEYOND_BITS,
 };
@@ -113,7 +136,7 @@ fn argsort_tuned(
         return identity(device, rows);
     }
     let key = *key;
-    if key.bits > 0 && rows <= tuning.guessed_rows {
+    if key.bits > 0 && tuning.guesses(rows, Wanted::Order) {
         let spread = Spread::guessed(&key, rows);
         if spread.prefix.is_some() {
             if let Some(order) = argsort_prefix(device, &key, &spread, more, rows, tuning)? {
@@ -124,7 +147,7 @@ fn argsort_tuned(
             return argsort_word(device, &key, rows, None, &digits, tuning)?.map_or_else(|| identity(device, rows), Ok);
         }
     }
-    if key.bits > 0 && rows >= tuning.sampled_rows && prefix_pays(&key, rows) {
+    if key.bits > 0 && tuning.samples(rows, Wanted::Order) && prefix_pays(&key, rows) {
         let Sample { spread, values } = sample(device, &key, more.is_empty(), rows)?;
         let by_ranks = rows >= tuning.ranked_rows && ranks::likely(&spread);
         if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {
@@ -133,7 +156,7 @@ fn argsort_tuned(
                 return Ok(order);
             }
         }
-        if more.is_empty() && spread.prefix.is_some() && spread.equals_lie_apart(rows) {
+        if more.is_empty() && spread.prefix.is_some() && rows > tuning.read_rows && spread.equals_lie_apart(rows) {
             let pass = Pass::of(key.kind.width(), 4);
             if let Some((_, order)) = by_spread(device, &key, pass, None, rows, &spread, tuning)? {
                 return order.map_or_else(|| identity(device, rows), Ok);
@@ -199,7 +222,9 @@ fn argsort_words(
 }
 
 fn sample(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64) -> Result<Sample> {
-    Spread::sampled(device, key, alone, rows, SAMPLES.min(rows / ROWS_A_SAMPLE).max(2))
+    let most = if rows <= HALF_SAMPLED_ROWS { SAMPLES / 2 } else { SAMPLES };
+    let samples = (rows / ROWS_A_SAMPLE).clamp(LEAST_SAMPLES, most).min(rows).max(2);
+    Spread::sampled(device, key, alone, rows, samples)
 }
 
 /// Whether the bits that tell so many rows apart can be fewer digits than the key has.
@@ -449,15 +474,15 @@ fn sort_by_key(
 ) -> Result<(Buffer, Option<Buffer>)> {
     numbered(OPERATOR, rows)?;
     let pass = Pass::of(key.kind.width(), payload.map_or(0, |(_, width)| width));
-    if rows > 1 && rows <= tuning.guessed_rows {
+    if rows > 1 && tuning.guesses(rows, Wanted::Keys) {
         let guess = Spread::guessed(key, rows);
         if let Some(sorted) = by_spread(device, key, pass, payload, rows, &guess, tuning)? {
             return Ok(sorted);
         }
     }
-    if rows > 1 && rows >= tuning.sampled_rows && prefix_pays(key, rows) {
+    if rows > 1 && tuning.samples(rows, Wanted::Keys) && prefix_pays(key, rows) {
         let Sample { spread, values } = sample(device, key, true, rows)?;
-        let by_ranks = payload.is_none() && rows >= tuning.ranked_rows && ranks::likely(&spread);
+        let by_ranks = payload.is_none() && rows / 8 >= tuning.ranked_rows && ranks::likely(&spread);
         if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
             if let Some(sorted) = by_numbers(device, key, payload, rows, &seen, tuning)? {
@@ -475,7 +500,7 @@ fn sort_by_key(
         }
     }
     let digits = Digits::count(device, key, rows, 0, if rows > 1 { key.bits } else { 0 }, Counts::Read)?;
-    passes(device, key, pass, payload, rows, 0, &digits, tuning)
+    passes(device, key, pass, payload, rows, Low::NONE, &digits, tuning)
 }
 
 /// Sorts by the keys' numbers among their frequent values. `None`: too many rows have others.
@@ -495,7 +520,7 @@ fn by_numbers(
     let narrow = numbers.key();
     let pass = Pass::of(narrow.kind.width(), width);
     let digits = numbers.digits()?;
-    let sorted = passes(device, &narrow, pass, Some((payload, width)), rows, 0, &digits, tuning)?.1;
+    let sorted = passes(device, &narrow, pass, Some((payload, width)), rows, Low::NONE, &digits, tuning)?.1;
     Ok(Some((numbers.keys()?, sorted)))
 }
 
@@ -516,14 +541,28 @@ fn by_spread(
     if !fits(&digits, key.bits) {
         return Ok(None);
     }
-    let (keys, values) = passes(device, &key, pass, payload, rows, shift, &digits, tuning)?;
+    let low = Low { shift, settles: spread.equal < SETTLED_EQUAL && index_bits(rows) + SETTLED_BITS > sorted };
+    let (keys, values) = passes(device, &key, pass, payload, rows, low, &digits, tuning)?;
     let payload = values.as_ref().map(|values| (values, pass.value_width()));
     let done =
         shift == 0 || mend(device, &key, shift, rows, Sorted::Values { keys: &keys, payload }, spread.longest(false))?;
     Ok(done.then_some((keys, values)))
 }
 
-/// The passes over the digits that were counted from bit `shift` on; the keys come out as the column has them. No values come out where
+/// Bits that are not sorted.
+#[derive(Debug, Clone, Copy)]
+struct Low {
+    /// How many.
+    shift: u32,
+    /// The last pass puts rows that differ only in them in order, where they meet.
+    settles: bool,
+}
+
+impl Low {
+    const NONE: Low = Low { shift: 0, settles: false };
+}
+
+/// The passes over the digits that were counted from bit `low.shift` on; the keys come out as the column has them. No values come out where
 /// they would be all row numbers in order.
 #[expect(clippy::too_many_arguments, reason = "the private half of sort_by_key")]
 fn passes(
@@ -532,7 +571,7 @@ fn passes(
     pass: Pass,
     payload: Option<(Slice<'_>, usize)>,
     rows: u64,
-    shift: u32,
+    low: Low,
     digits: &Digits,
     tuning: Tuning,
 ) -> Result<(Buffer, Option<Buffer>)> {
@@ -552,8 +591,8 @@ fn passes(
             },
             digit,
             implied: None,
-            shift: shift + digit * 8,
-            drop: if last && index_bits(rows) + SETTLED_BITS > key.bits - shift { shift } else { 0 },
+            shift: low.shift + digit * 8,
+            drop: if last && low.settles { low.shift } else { 0 },
             index_bits: 0,
             keys: from.as_ref().and_then(|pair| pair.keys.as_ref()).map_or(key.data, |keys| keys.slice(0)),
             values: match &from {

@@ -8,9 +8,9 @@ use crate::error::Result;
 use crate::ops::{grid, tiles};
 
 const THREADS: u32 = 256;
-/// `SORT_LONG_THREADS` of the kernels, and the rows that a block of them holds.
-const RANK_THREADS: u32 = 512;
-const RANKED_RUN: u64 = 1024;
+/// `SORT_LONG_THREADS` and `SORT_LONG_ROWS` of the kernels.
+const BLOCK_THREADS: u32 = 512;
+const BLOCK_RUN: u64 = 4096;
 /// Rows of a sort for each that is listed, at least so many listed, and rows for each in long runs.
 const ROWS_A_LISTED: u64 = 64;
 const LEAST_LISTED: u64 = 64;
@@ -70,7 +70,7 @@ impl Rows<'_> {
         let width = self.key.kind.width();
         let value_width = self.values.map_or(0, |(_, width)| width);
         let null = Argument::from(0u64);
-        if runs.iter().all(|(begin, end)| end - begin <= RANKED_RUN) {
+        if runs.iter().all(|(begin, end)| end - begin <= BLOCK_RUN) {
             let [data, kind, flip, base] = self.key.arguments();
             let arguments: [Argument; 8] = [
                 data,
@@ -82,11 +82,11 @@ impl Rows<'_> {
                 self.values.map_or(null, |(values, _)| values.into()),
                 (value_width as u64).into(),
             ];
-            let kernel = device.kernel(&source(), "sort_long_rank")?;
-            // SAFETY: SortLongRank { key: rows of its kind, those that values number if keys is null; bounds: as many runs as blocks, of up
-            // to RANKED_RUN of the sort's rows, no two the same; keys: the key's own rows, or null; values: rows of value_bytes, or null
+            let kernel = device.kernel(&source(), "sort_long_block")?;
+            // SAFETY: SortLongBlock { key: rows of its kind, those that values number if keys is null; bounds: as many runs as blocks, of up
+            // to BLOCK_RUN of the sort's rows, no two the same; keys: the key's own rows, or null; values: rows of value_bytes, or null
             // and 0 }.
-            unsafe { device.launch(&kernel, grid(runs.len() as u64, RANK_THREADS), &arguments)? };
+            unsafe { device.launch(&kernel, grid(runs.len() as u64, BLOCK_THREADS), &arguments)? };
             return Ok(true);
         }
         let offsets = runs.iter().scan(0, |before, (begin, end)| {

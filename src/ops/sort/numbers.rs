@@ -11,9 +11,12 @@ use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
 
-/// `SORT_NUMBERS_MOST`, `SORT_NUMBERS_LIST_THREADS`, `SORT_NUMBERS_THREADS`, `SORT_NUMBERS_TILE`, `SORT_FILL_THREADS`, `SORT_FILL_TILE` of the kernels.
+/// `SORT_NUMBERS_MOST`, `SORT_NUMBERS_LIST_THREADS`, `SORT_NUMBERS_RANK_THREADS`, `SORT_NUMBERS_RANKED`, `SORT_NUMBERS_THREADS`,
+/// `SORT_NUMBERS_TILE`, `SORT_FILL_THREADS`, `SORT_FILL_TILE` of the kernels.
 const MOST: u64 = 4096;
 const LIST_THREADS: u32 = 256;
+const RANK_THREADS: u32 = 256;
+const RANKED: u64 = 32;
 const THREADS: u32 = 1024;
 const TILE: u64 = 8192;
 const FILL_THREADS: u32 = 512;
@@ -57,6 +60,8 @@ pub(super) struct Values {
     pub(super) slots: u64,
     pub(super) base: u64,
     pub(super) samples: u64,
+    /// Rows that a row meets, on average, that have the same key.
+    pub(super) equal: f64,
 }
 
 /// Whether frequent values are worth a look, of keys of which a row meets so many equal ones.
@@ -69,6 +74,8 @@ pub(super) struct Seen {
     /// `u64` each, in any order: values that the sample has [`FREQUENT`] times.
     list: Buffer,
     frequent: u64,
+    /// Rows that a row meets, on average, that have the same key.
+    pub(super) equal: f64,
     /// Rows of the sample, and those that have frequent values.
     samples: u64,
     shown: u64,
@@ -149,9 +156,9 @@ impl<'a> Numbers<'a> {
             (&table_numbers).into(),
         ];
         let kernel = device.kernel(&source(), "sort_numbers_rank")?;
-        // SAFETY: SortNumbersRank { values: count u64, all different; sorted: count u64; table: slots + 1 u64, all ones, slots a power
-        // of two of at least 2 × count; numbers: slots + 1 u32, all ones }.
-        unsafe { device.launch(&kernel, grid(tiles(values, u64::from(VALUE_THREADS)), VALUE_THREADS), &arguments)? };
+        // SAFETY: SortNumbersRank { values: count u64, all different, at most SORT_NUMBERS_MOST; sorted: count u64; table: slots + 1 u64,
+        // all ones, slots a power of two of at least 2 × count; numbers: slots + 1 u32, all ones }.
+        unsafe { device.launch(&kernel, grid(tiles(values, RANKED), RANK_THREADS), &arguments)? };
 
         let room = if wanted == Wanted::All { 0 } else { rows / ROWS_A_RARE };
         let numbers = match wanted {
@@ -268,7 +275,7 @@ impl<'a> Numbers<'a> {
             (&before).into(),
         ];
         let kernel = device.kernel(&source(), "sort_numbers_between")?;
-        let blocks = grid(tiles(self.values, u64::from(VALUE_THREADS)), VALUE_THREADS);
+        let blocks = grid(tiles(self.values, u64::from(VALUE_THREADS / 32)), VALUE_THREADS);
         // SAFETY: SortNumbersBetween { rare: `rows` of its kind; sorted: values u64; before: values u32 }.
         unsafe { device.launch(&kernel, blocks, &arguments)? };
         let out = device.alloc(OPERATOR, rows as usize * width)?;
@@ -316,7 +323,7 @@ impl Values {
         unsafe { device.launch(&kernel, blocks, &arguments)? };
         let words = listed.read_words(0, 5)?;
         let (frequent, shown, values, once, twice) = (words[0], words[1], words[2], words[3], words[4]);
-        Ok(Seen { list, frequent, samples: self.samples, shown, values, once, twice })
+        Ok(Seen { list, frequent, equal: self.equal, samples: self.samples, shown, values, once, twice })
     }
 }
 

@@ -7,7 +7,7 @@ use super::key::{KeyKind, SortKey};
 use super::numbers::{Seen, Wanted};
 use super::pass::{Counts, DIGITS, Digits, Pass};
 use super::prefix::{LONGEST_RUN, Sorted, Spread, Whole, mend};
-use super::{OPERATOR, Packed, Tuning, identity, index_bits, packed_passes, passes, sort_distinct};
+use super::{Low, OPERATOR, Packed, Tuning, identity, index_bits, packed_passes, passes, sort_distinct};
 use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
 use crate::ops::scan::exclusive_scan_u32_narrow;
@@ -36,6 +36,9 @@ const SLOTS: u64 = 4;
 const MOST_SLOTS: u64 = 1 << 21;
 /// Rows for each value from which on all this is worth its while; rows of the sample for each; and rows of which the sample may miss one.
 const ROWS_A_VALUE: u64 = 64;
+/// Rows with the same key as a row's, on average, for one that there would be of equally frequent values: of more, as in Zipf's distribution,
+/// there are so many rare values that the sample would miss too many.
+const SKEW: f64 = 16.0;
 const SAMPLES_A_VALUE: u64 = 16;
 const ROWS_A_MISS: u64 = 32;
 /// Rows that tell what the sample missed.
@@ -77,7 +80,7 @@ impl<'a> Ranks<'a> {
         wanted: Wanted,
     ) -> Result<Option<Ranks<'a>>> {
         let expected = seen.distinct();
-        if expected > MOST || expected * ROWS_A_VALUE > rows {
+        if expected > MOST || expected * ROWS_A_VALUE > rows || seen.equal * expected as f64 > SKEW * rows as f64 {
             return Ok(None);
         }
         let Some((sorted, values)) = sampled(device, key, rows, expected, wanted)? else { return Ok(None) };
@@ -187,7 +190,17 @@ impl<'a> Ranks<'a> {
             return Ok(None);
         }
         let low = low_bits(values);
-        let parted = passes(device, &self.ranked(), Pass::U32, None, rows, self.shift, &self.digits, tuning)?.0;
+        let parted = passes(
+            device,
+            &self.ranked(),
+            Pass::U32,
+            None,
+            rows,
+            Low { shift: self.shift, settles: false },
+            &self.digits,
+            tuning,
+        )?
+        .0;
         let counts = device.alloc_zeroed(OPERATOR, values as usize * 4)?;
         let copies = (COUNTS >> low).clamp(1, 32);
         let arguments: [Argument; 5] =

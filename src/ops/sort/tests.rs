@@ -5,7 +5,7 @@ use crate::ops::testing::*;
 /// By a guess, by a sample, by all bits; by a guess and by a sample, with words that leave out a digit.
 const WAYS: [Tuning; 5] = [
     Tuning { guessed_rows: u64::MAX, sampled_rows: u64::MAX, ..TUNED },
-    Tuning { guessed_rows: 0, sampled_rows: 0, ranked_rows: 0, ..TUNED },
+    Tuning { guessed_rows: 0, sampled_rows: 0, ranked_rows: 0, read_rows: 0, ..TUNED },
     Tuning { guessed_rows: 0, sampled_rows: u64::MAX, ..TUNED },
     Tuning { guessed_rows: u64::MAX, sampled_rows: u64::MAX, beyond: 64, ..TUNED },
     Tuning { guessed_rows: 0, sampled_rows: 0, ranked_rows: 0, beyond: 64, ..TUNED },
@@ -356,20 +356,20 @@ fn frequent_values_are_sorted_by_their_numbers() {
 #[test]
 fn repeated_values_are_sorted_by_their_ranks() {
     for device in devices() {
-        let rows = 40_000;
+        let rows = 70_000;
         let value = |number: u64| random(200 + number, 1).next().unwrap();
         let among = |seed, rare: u64, values: u64| {
             random(seed, rows).map(|x| if x >> 32 & 127 < rare { x } else { value(x % values) }).collect::<Vec<_>>()
         };
-        let mut ends = among(3, 0, 300);
+        let mut ends = among(3, 0, 1000);
         ends.iter_mut().step_by(40).for_each(|key| *key = u64::MAX);
         ends.iter_mut().skip(7).step_by(50).for_each(|key| *key = 0);
         // Where a sample misses some, not with further words.
         let shapes: [(&str, Vec<u64>, u64); 4] = [
-            ("300", among(1, 0, 300), 2),
-            ("300, and 1% rare ones", among(2, 1, 300), 1),
+            ("1000", among(1, 0, 1000), 2),
+            ("1000, and 1% rare ones", among(2, 1, 1000), 1),
             ("least and greatest", ends, 2),
-            ("256", among(4, 0, 256), 2),
+            ("1024", among(4, 0, 1024), 2),
         ];
         let more: Vec<u64> = random(7, rows).map(|x| x % 5).collect();
         let word = upload(&device, &more);
@@ -393,8 +393,8 @@ fn repeated_values_are_sorted_by_their_ranks() {
                 "{name}"
             );
         }
-        let floats: Vec<f64> = random(9, rows).map(|x| f64::from_bits(value(x % 300)) * 1e-5).collect();
-        let halves: Vec<f32> = random(10, rows).map(|x| f32::from_bits(value(x % 300) as u32)).collect();
+        let floats: Vec<f64> = random(9, rows).map(|x| f64::from_bits(value(x % 1000)) * 1e-5).collect();
+        let halves: Vec<f32> = random(10, rows).map(|x| f32::from_bits(value(x % 1000) as u32)).collect();
         for descending in [false, true] {
             let turned = |order: std::cmp::Ordering| if descending { order.reverse() } else { order };
             let mut order: Vec<u32> = (0..rows as u32).collect();
@@ -434,7 +434,7 @@ fn keys_between_two_values_are_put_in_order() {
         let rows = 40_000;
         let values: Vec<u64> = (1..=1000).map(|number| number << 40).collect();
         for (seed, between, gap) in
-            [(1, 0, 1), (2, 2000, 1000), (3, 2000, 100), (4, 3000, 4), (5, 3000, 1), (6, 20_000, 1)]
+            [(1, 0, 1), (2, 2000, 1000), (3, 2000, 100), (4, 3000, 4), (5, 4600, 1), (6, 20_000, 1)]
         {
             let number = |x: u64| 1 + (x >> 8) % 1000;
             let key = |x: u64| match x % rows as u64 {
@@ -456,7 +456,9 @@ fn keys_between_two_values_are_put_in_order() {
             let same = |found: Vec<u64>| found.iter().zip(&expected).all(|(key, row)| *key == keys[*row as usize]);
             assert!(sorted.is_none_or(|sorted| same(read(&sorted, rows))), "{between} in {gap}");
         }
-        assert!(device.launches().contains_key("sort_long_return"));
+        for kernel in ["sort_long_block", "sort_long_return"] {
+            assert!(device.launches().contains_key(kernel), "{kernel}");
+        }
         // A few values of many, one of them in more rows than a tile has; back to halves and floats.
         let halves: Vec<i32> = random(71, rows).map(|x| if x % 3 == 0 { -5 } else { (x >> 8) as i32 % 100 }).collect();
         let floats: Vec<f64> = random(72, rows).map(|x| (x % 2000) as f64 - 1e3).collect();
@@ -502,7 +504,7 @@ fn numbers(device: &Device, key: &SortKey<'_>, rows: usize, wanted: Wanted) -> b
 #[test]
 fn long_runs_of_few_rows_are_sorted_on_their_own() {
     for device in devices() {
-        for (one_in, kernel) in [(64, "sort_long_rank"), (16, "sort_long_return")] {
+        for (one_in, kernel) in [(64, "sort_long_block"), (9, "sort_long_return")] {
             long_runs_of(&device, one_in);
             assert!(device.launches().contains_key(kernel), "{kernel}");
         }
