@@ -30,11 +30,8 @@ pub(crate) use self::key::{KeyKind, SortKey, SortWord};
 const OPERATOR: &str = "sort";
 /// Rows from which on a sample is worth its launches.
 const SAMPLED_ROWS: u64 = 1 << 17;
-/// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort. Of row
-/// numbers half as many: where keys repeat, those of all rows would be read once more, from anywhere.
+/// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
-/// Rows up to which a sample's repeated keys are read so nevertheless, since the second-level cache holds them, instead of travelling.
-const READ_ROWS: u64 = 1 << 21;
 /// Rows from which on it is worth its launches to learn nearly all values of keys that repeat: measured of 4M, 10M and 100M. Of keys alone,
 /// which a prefix sorts as fast whether they repeat or not, eight times as many.
 const RANKED_ROWS: u64 = 1 << 21;
@@ -66,12 +63,10 @@ pub(super) fn sources() -> Vec<Source> {
 struct Tuning {
     /// Rows from which on a sample is taken.
     sampled_rows: u64,
-    /// Rows up to which nothing is looked at before the passes over keys.
+    /// Rows up to which nothing is looked at before the passes.
     guessed_rows: u64,
     /// Rows from which on repeated keys are sorted by ranks.
     ranked_rows: u64,
-    /// Rows up to which a sample's repeated keys are read at random.
-    read_rows: u64,
     /// Words of the look-back have 64 bits.
     wide: bool,
     /// Bits of a key that are to travel beyond the sorted ones; where there is room for fewer, words leave out a digit.
@@ -79,14 +74,9 @@ struct Tuning {
 }
 
 impl Tuning {
-    /// Whether nothing is looked at before the passes.
-    fn guesses(&self, rows: u64, wanted: Wanted) -> bool {
-        rows <= if wanted == Wanted::Keys { self.guessed_rows } else { self.guessed_rows / 2 }
-    }
-
     /// Whether to look at a sample; not where a guess was wrong, which has cost enough.
-    fn samples(&self, rows: u64, wanted: Wanted) -> bool {
-        rows >= self.sampled_rows && !self.guesses(rows, wanted)
+    fn samples(&self, rows: u64) -> bool {
+        rows >= self.sampled_rows && rows > self.guessed_rows
     }
 }
 
@@ -94,7 +84,6 @@ const TUNED: Tuning = Tuning {
     sampled_rows: SAMPLED_ROWS,
     guessed_rows: GUESSED_ROWS,
     ranked_rows: RANKED_ROWS,
-    read_rows: READ_ROWS,
     wide: false,
     beyond: BEYOND_BITS,
 };
@@ -136,7 +125,7 @@ fn argsort_tuned(
         return identity(device, rows);
     }
     let key = *key;
-    if key.bits > 0 && tuning.guesses(rows, Wanted::Order) {
+    if key.bits > 0 && rows <= tuning.guessed_rows {
         let spread = Spread::guessed(&key, rows);
         if spread.prefix.is_some() {
             if let Some(order) = argsort_prefix(device, &key, &spread, more, rows, tuning)? {
@@ -147,7 +136,7 @@ fn argsort_tuned(
             return argsort_word(device, &key, rows, None, &digits, tuning)?.map_or_else(|| identity(device, rows), Ok);
         }
     }
-    if key.bits > 0 && tuning.samples(rows, Wanted::Order) && prefix_pays(&key, rows) {
+    if key.bits > 0 && tuning.samples(rows) && prefix_pays(&key, rows) {
         let Sample { spread, values } = sample(device, &key, more.is_empty(), rows)?;
         let by_ranks = rows >= tuning.ranked_rows && ranks::likely(&spread);
         if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {
@@ -156,7 +145,7 @@ fn argsort_tuned(
                 return Ok(order);
             }
         }
-        if more.is_empty() && spread.prefix.is_some() && rows > tuning.read_rows && spread.equals_lie_apart(rows) {
+        if more.is_empty() && spread.prefix.is_some() && spread.equals_lie_apart(rows) {
             let pass = Pass::of(key.kind.width(), 4);
             if let Some((_, order)) = by_spread(device, &key, pass, None, rows, &spread, tuning)? {
                 return order.map_or_else(|| identity(device, rows), Ok);
@@ -474,13 +463,13 @@ fn sort_by_key(
 ) -> Result<(Buffer, Option<Buffer>)> {
     numbered(OPERATOR, rows)?;
     let pass = Pass::of(key.kind.width(), payload.map_or(0, |(_, width)| width));
-    if rows > 1 && tuning.guesses(rows, Wanted::Keys) {
+    if rows > 1 && rows <= tuning.guessed_rows {
         let guess = Spread::guessed(key, rows);
         if let Some(sorted) = by_spread(device, key, pass, payload, rows, &guess, tuning)? {
             return Ok(sorted);
         }
     }
-    if rows > 1 && tuning.samples(rows, Wanted::Keys) && prefix_pays(key, rows) {
+    if rows > 1 && tuning.samples(rows) && prefix_pays(key, rows) {
         let Sample { spread, values } = sample(device, key, true, rows)?;
         let by_ranks = payload.is_none() && rows / 8 >= tuning.ranked_rows && ranks::likely(&spread);
         if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {

@@ -305,35 +305,33 @@ pub(super) fn hash_body(
     probes: Probes,
 ) -> String {
     let hoisted = Hoisted::of(kernel);
-    let (unless_first, crowded) = match probes {
-        Probes::Many => ("", String::new()),
-        Probes::Few => (
-            "if (tile != blockIdx.x) ",
-            format!(
-                "if (tile == blockIdx.x && cells_crowded<THREADS>(shared_keys, slots, mixed[0], (wanted & 1) != 0)) {{\n\
-                 wanted = 0;\n{}\n}}\n",
-                kernel.flag("threadIdx.x == 0", Retry::TABLE_FULL)
-            ),
+    let crowded = match probes {
+        Probes::Many => String::new(),
+        Probes::Few => format!(
+            "if (tile == blockIdx.x && cells_crowded<THREADS>(shared_keys, slots, own_keys[0], (wanted & 1) != 0)) {{\n\
+             wanted = 0;\n{}\n}}\n",
+            kernel.flag("threadIdx.x == 0", Retry::TABLE_FULL)
         ),
     };
     let rows = format!(
         "const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
+         u32 turn = 0;\n\
          for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
          #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-         {prologue}{unless_first}{give_up}\
-         u64 mixed[ITEMS];\nu32 slot_of[ITEMS];\nu32 wanted = 0;\n\
+         {prologue}{give_up}\
+         u64 own_keys[ITEMS];\nu32 slot_of[ITEMS];\nu32 wanted = 0;\n\
          #pragma unroll\n\
-         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nmixed[k] = 0;\n\
-         if (row < rows) do {{\n{statements}mixed[k] = hash_mix({key});\nwanted |= 1u << k;\n}} while (0);\n}}\n\
+         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nown_keys[k] = 0;\n\
+         if (row < rows) do {{\n{statements}own_keys[k] = {key};\nwanted |= 1u << k;\n}} while (0);\n}}\n\
          {crowded}{slots}\
          #pragma unroll\n\
          for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nconst u32 slot = slot_of[k];\nbool lost = false;\n\
          if (slot != CELL_NONE) do {{\n{declare}{statements}{assign}{update}}} while (0);\n{lost}\n}}\n}}\n",
         // Behind the loads, so that the flag comes with them.
         prologue = kernel.rows.prologue,
-        give_up = kernel.give_up(),
+        give_up = kernel.give_up_in_turn("turn++"),
         statements = kernel.rows.statements,
-        slots = hash_slots(kernel, "ITEMS", probes),
+        slots = hash_slots(kernel, "ITEMS", "own_keys", Keys::Plain, probes),
         declare = hoisted.declare,
         assign = hoisted.assign,
         update = hashed_update(kernel, cells, &hoisted),
@@ -348,7 +346,7 @@ pub(super) fn hash_body(
         cells.declare(kernel, &slots.to_string(), copies),
         kernel.leave(),
         cells.present(),
-        table.insert(kernel),
+        table.insert(kernel, Keys::Plain),
         cells.flush(kernel, Flush::Add),
     )
 }
@@ -362,14 +360,24 @@ pub(super) enum Probes {
     Few,
 }
 
-/// Finds the slots `slot_of` of the `count` keys `mixed` whose bits are set in `wanted`.
-pub(super) fn hash_slots(kernel: &Kernel<'_>, count: &str, probes: Probes) -> String {
+/// What the keys of a table in shared memory are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// As they are.
+    Plain,
+    /// Mixed, so that every bit depends on all.
+    Mixed,
+}
+
+/// Finds the slots `slot_of` of the `count` keys in `keys` whose bits are set in `wanted`.
+pub(super) fn hash_slots(kernel: &Kernel<'_>, count: &str, keys: &str, are: Keys, probes: Probes) -> String {
+    let are = if are == Keys::Plain { "CELL_PLAIN" } else { "CELL_MIXED" };
     let probes = match probes {
         Probes::Many => "",
         Probes::Few => ", CELL_PROBES_GUESSED",
     };
     format!(
-        "if (!cell_slots<{count}{probes}>(shared_keys, slots - 1, mixed, wanted, slot_of)) {{ {} }}\n\
+        "if (!cell_slots<{count}, {are}{probes}>(shared_keys, slots - 1, {keys}, wanted, slot_of)) {{ {} }}\n\
          __syncwarp(FULL_WARP);\n",
         kernel.flag("true", Retry::TABLE_FULL)
     )
@@ -393,10 +401,11 @@ pub(super) struct Table<'a> {
 
 impl Table<'_> {
     /// Finds the table's slot `to` for the key in `slot`, or continues with the next.
-    pub(super) fn insert(&self, kernel: &Kernel<'_>) -> String {
+    pub(super) fn insert(&self, kernel: &Kernel<'_>, are: Keys) -> String {
         let Table { keys, first, mask } = self;
+        let mix = if are == Keys::Plain { "hash_mix" } else { "" };
         format!(
-            "const u64 mixed = slot < slots ? shared_keys[slot] : HASH_EMPTY;\n\
+            "const u64 mixed = {mix}(slot < slots ? shared_keys[slot] : HASH_EMPTY);\n\
              const u64 found = hash_insert<1, true>({keys} + {first}, {mask}, mixed);\n\
              if (found == HASH_NONE) {{ {} continue; }}\nconst u64 to = {first} + found;\n",
             kernel.flag("true", Retry::TABLE_FULL)

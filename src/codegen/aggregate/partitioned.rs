@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::cells::{Cells, Flush, Probes, Table, hash_slots, hashed_update};
+use super::cells::{Cells, Flush, Keys, Probes, Table, hash_slots, hashed_update};
 use super::feeds::Feed;
 use super::{Hoisted, Kernel};
 use crate::codegen::generator::Prepared;
@@ -203,7 +203,7 @@ impl Plan {
             Domain::Any(_) => format!(
                 "u64 mixed[AHEAD];\n#pragma unroll\n\
                  for (int j = 0; j < AHEAD; ++j) mixed[j] = (u64)record[j][0] | (u64)record[j][1] << 32;\n{}",
-                hash_slots(kernel, "AHEAD", Probes::Many)
+                hash_slots(kernel, "AHEAD", "mixed", Keys::Mixed, Probes::Many)
             ),
         };
         let (store, add) = (self.cells.flush(kernel, Flush::Store), self.cells.flush(kernel, Flush::Add));
@@ -217,7 +217,7 @@ impl Plan {
             ),
             Domain::Any(_) => {
                 let (listed, used) = (&names.listed, &names.used.0);
-                let insert = Table { keys: found, first: listed, mask: &names.mask }.insert(kernel);
+                let insert = Table { keys: found, first: listed, mask: &names.mask }.insert(kernel, Keys::Mixed);
                 format!(
                     "u32 own = 0;\n\
                      if (alone) for (u32 slot = threadIdx.x; slot < slots; slot += THREADS) own += {present} ? 1 : 0;\n\

@@ -5,7 +5,7 @@ use crate::ops::testing::*;
 /// By a guess, by a sample, by all bits; by a guess and by a sample, with words that leave out a digit.
 const WAYS: [Tuning; 5] = [
     Tuning { guessed_rows: u64::MAX, sampled_rows: u64::MAX, ..TUNED },
-    Tuning { guessed_rows: 0, sampled_rows: 0, ranked_rows: 0, read_rows: 0, ..TUNED },
+    Tuning { guessed_rows: 0, sampled_rows: 0, ranked_rows: 0, ..TUNED },
     Tuning { guessed_rows: 0, sampled_rows: u64::MAX, ..TUNED },
     Tuning { guessed_rows: u64::MAX, sampled_rows: u64::MAX, beyond: 64, ..TUNED },
     Tuning { guessed_rows: 0, sampled_rows: 0, ranked_rows: 0, beyond: 64, ..TUNED },
