@@ -40,7 +40,7 @@ const BEYOND_BITS: u32 = 4;
 /// Where one of 16 rows or more meets another that is equal in the sorted bits, the last pass puts what it can in order; not of keys that
 /// repeat, whose runs are too long for it, and in order mostly (10M rows of 40 equal keys each: 0.14 instead of 0.10).
 const SETTLED_BITS: u32 = 4;
-const SETTLED_EQUAL: f64 = 1.0;
+const SETTLED_EQUAL: f64 = 3.0;
 /// Most rows in a sample, half as many up to so many rows; at least; and rows of the whole for one of the sample.
 const SAMPLES: u64 = 1 << 16;
 const HALF_SAMPLED_ROWS: u64 = 1 << 24;
