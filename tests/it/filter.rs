@@ -1,7 +1,11 @@
 //! WHERE.
 
+use std::sync::Arc;
+
+use warpframe::arrow::array::{ArrayRef, Int64Array, StringArray};
+
 use crate::differential::{Agreement, Pair};
-use crate::tables::{Batches, Shape, Values};
+use crate::tables::{Batches, Shape, Values, columns};
 
 /// Rows of all types survive, by themselves and after each other kind of predicate.
 const QUERIES: &[&str] =
@@ -78,6 +82,25 @@ fn filters_that_keep_all_or_nothing() {
         "SELECT id FROM t WHERE id < 0 ORDER BY s",
         "SELECT DISTINCT k FROM t WHERE id < 0",
         "SELECT a.id FROM t a JOIN t b ON a.id = b.id WHERE a.id < 0 AND b.k < 3",
+    ]);
+}
+
+/// Where few rows stay, each warp lists its share of a tile, 512 of 4096 rows, by itself: single rows and whole shares, at the ends of
+/// both, and in a last tile that is not full.
+#[test]
+fn filters_that_keep_few_rows() {
+    let rows = 40_000i64;
+    let table: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
+        ("s", Arc::new((0..rows).map(|i| (i % 7 != 0).then(|| format!("row {i} of many"))).collect::<StringArray>())),
+    ];
+    Pair::of(columns(table)).check_all(&[
+        "SELECT id, s FROM t WHERE id % 97 = 5",
+        "SELECT id, s FROM t WHERE id BETWEEN 5000 AND 6700",
+        "SELECT id, s FROM t WHERE id BETWEEN 8192 AND 8703 OR id % 512 = 511",
+        "SELECT id FROM t WHERE id IN (0, 511, 512, 4095, 4096, 8191, 36863, 36864, 39999)",
+        "SELECT id, s FROM t WHERE id > 39990 OR id < 3",
+        "SELECT id, id * 2 AS twice FROM t WHERE id = 20000",
     ]);
 }
 
