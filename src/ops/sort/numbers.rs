@@ -38,7 +38,7 @@ const MOST_SLOTS: u64 = 1 << 14;
 const COUNTED_BYTES: u64 = 64 << 10;
 const RESERVED: u64 = 1024;
 
-/// A value is frequent that a sample has so often (of 4096 equally frequent ones, a sample of 65,536 has each 16 times), and one row in
+/// A value is frequent that a sample has so often (of 4096 equally frequent ones, a sample of 65,536 has each 16 times, half of it 8 times), and one row in
 /// so many may be rare. With less than one row in `SPREAD` that equals a row, few values can be frequent.
 const FREQUENT: u64 = 4;
 const ROWS_A_RARE: u64 = 4;

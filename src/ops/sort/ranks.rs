@@ -5,9 +5,10 @@
 
 use super::key::{KeyKind, SortKey};
 use super::numbers::{Seen, Wanted};
+use super::packed::{Packed, packed_passes};
 use super::pass::{Counts, DIGITS, Digits, Pass};
 use super::prefix::{LONGEST_RUN, Sorted, Spread, Whole, mend};
-use super::{Low, OPERATOR, Packed, Tuning, identity, index_bits, packed_passes, passes, sort_distinct};
+use super::{Low, OPERATOR, Tuning, identity, index_bits, passes, sort_distinct};
 use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
 use crate::ops::scan::exclusive_scan_u32_narrow;

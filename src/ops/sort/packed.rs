@@ -1,0 +1,145 @@
+//! Words of a key's high bits and the row's number, which travel as one: 8 bytes a row and pass, and row numbers at the end.
+
+use super::key::{SortKey, SortWord};
+use super::pass::{Digits, Ends, PLACE_BITS, Pass, PassRun, Sorter};
+use super::prefix::{Sorted, Spread, Whole, mend};
+use super::{OPERATOR, Tuning, fits, index_bits};
+use crate::device::{Buffer, Device};
+use crate::error::Result;
+
+/// Sorts by the bits of the prefix, packed with row numbers. `None`: there is none, or it misled.
+pub(super) fn argsort_prefix(
+    device: &Device,
+    key: &SortKey<'_>,
+    spread: &Spread,
+    more: &[SortWord<'_>],
+    rows: u64,
+    tuning: Tuning,
+) -> Result<Option<Buffer>> {
+    let key = SortKey { base: spread.base, bits: spread.bits, ..*key };
+    let index_bits = index_bits(rows);
+    // What travels of a key.
+    let room = 64 - index_bits;
+    let implied = key.bits > room && spread.prefix.is_some_and(|sorted| sorted + tuning.beyond > room);
+    let travels = if implied { (room + 8).min(64 - PLACE_BITS) } else { room }.min(key.bits);
+    let Some(sorted) = spread.prefix.filter(|sorted| *sorted <= travels) else { return Ok(None) };
+    let digits = Digits::count(device, &key, rows, key.bits - sorted, sorted, spread.counts())?;
+    if !fits(&digits, key.bits) || digits.live.is_empty() {
+        return Ok(None);
+    }
+    let packed = Packed { travels, sorted, implied, numbers: false };
+    let Some((words, spare)) = packed_passes(device, &key, rows, &digits, packed, tuning)? else { return Ok(None) };
+    let numbers = spare.map_or_else(|| device.alloc(OPERATOR, rows as usize * 4), Ok)?;
+    let whole = if travels == key.bits && more.is_empty() { Whole::All } else { Whole::None };
+    let implied = digits.live.last().filter(|_| implied).map(|digit| digits.offsets(*digit));
+    let shift = index_bits + travels - sorted;
+    let packed = Sorted::Packed { words: &words, index_bits, whole, more, implied, numbers: &numbers };
+    Ok(mend(device, &key, shift, rows, packed, spread.longest(!more.is_empty()))?.then_some(numbers))
+}
+
+/// Words of key and row number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Packed {
+    /// The key's highest bits, without lower ones, and of these the highest ones that are sorted.
+    pub(super) travels: u32,
+    pub(super) sorted: u32,
+    /// Words leave out the digit that they were sorted by last.
+    pub(super) implied: bool,
+    /// The last pass writes row numbers instead.
+    pub(super) numbers: bool,
+}
+
+/// The passes over packed words, by digits that were counted from the lowest sorted bit on: what the last pass wrote, and as much memory
+/// that is not needed any more, if there was more than one. `None`: there is no digit.
+pub(super) fn packed_passes(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    digits: &Digits,
+    packed: Packed,
+    tuning: Tuning,
+) -> Result<Option<(Buffer, Option<Buffer>)>> {
+    let Packed { travels, sorted, implied, numbers } = packed;
+    let index_bits = index_bits(rows);
+    if numbers
+        && sorted == travels
+        && let Some(order) = narrow_passes(device, key, rows, digits, travels, tuning)?
+    {
+        return Ok(Some((order, None)));
+    }
+    let mut sorter = Sorter::new(device, Pass::U64, rows, tuning.wide, digits.live.len())?;
+    let mut from: Option<Buffer> = None;
+    let mut spare: Option<Buffer> = None;
+    let mut before = None;
+    for (at, &digit) in digits.live.iter().enumerate() {
+        let last = numbers && at + 1 == digits.live.len();
+        let width = if last { 4 } else { 8 };
+        let to = spare.take().map_or_else(|| device.alloc(OPERATOR, rows as usize * width), Ok)?;
+        let first = from.is_none();
+        // Where the sorted bits begin in a word.
+        let begin = travels - sorted + digit * 8;
+        let run = PassRun {
+            ends: Ends { first, last, loose: false, implied, narrow: false },
+            digit,
+            implied: before,
+            shift: match (implied, first) {
+                (false, _) => index_bits + begin,
+                (true, true) => PLACE_BITS + begin,
+                (true, false) => index_bits + begin - 8,
+            },
+            drop: key.bits - travels,
+            index_bits,
+            keys: from.as_ref().map_or(key.data, |words| words.slice(0)),
+            values: None,
+            order: None,
+            keys_out: Some(&to),
+            values_out: None,
+        };
+        sorter.run(key, digits, run)?;
+        spare = from.replace(to);
+        before = Some(digit).filter(|_| implied);
+    }
+    Ok(from.map(|words| (words, spare)))
+}
+
+/// Row numbers by two digits, the highest bits of the key, if without the first the second fits 32 bits with a row's number. `None`: it
+/// does not, or there are not two.
+pub(super) fn narrow_passes(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    digits: &Digits,
+    travels: u32,
+    tuning: Tuning,
+) -> Result<Option<Buffer>> {
+    let index_bits = index_bits(rows);
+    if digits.live != [0, 1] || travels > 16 || travels - 8 + index_bits > 32 {
+        return Ok(None);
+    }
+    let (halves, order) = (device.alloc(OPERATOR, rows as usize * 4)?, device.alloc(OPERATOR, rows as usize * 4)?);
+    let first = PassRun {
+        ends: Ends { first: true, last: false, loose: false, implied: true, narrow: true },
+        digit: 0,
+        implied: None,
+        shift: PLACE_BITS,
+        drop: key.bits - travels,
+        index_bits,
+        keys: key.data,
+        values: None,
+        order: None,
+        keys_out: Some(&halves),
+        values_out: None,
+    };
+    Sorter::new(device, Pass::U64, rows, tuning.wide, 1)?.run(key, digits, first)?;
+    let last = PassRun {
+        ends: Ends { first: false, last: true, loose: false, implied: false, narrow: false },
+        digit: 1,
+        shift: index_bits,
+        drop: 0,
+        keys: halves.slice(0),
+        keys_out: Some(&order),
+        ..first
+    };
+    Sorter::new(device, Pass::U32, rows, tuning.wide, 1)?.run(key, digits, last)?;
+    Ok(Some(order))
+}
