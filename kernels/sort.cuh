@@ -31,6 +31,7 @@
 #include "compact.cuh"
 #include "sort_digit.cuh"
 #include "sort_key.cuh"
+#include "sort_ties.cuh"
 
 namespace wf {
 
@@ -45,6 +46,8 @@ struct SortHistogram {
     u64 shift;         // lowest bit of the first digit
     u64* counts;       // PASSES × 256, zero
     u64* greatest;     // the greatest key; zero before
+    u64* found;        // SORT_FOUND_…: the sums of keys of 8 bytes are wanted; or null
+    u64 seed;          // of their hashes
 };
 
 // Each lane counts in a copy of its own, in a bank of its own: lanes of a warp hold different digits of the same bank mostly,
@@ -59,6 +62,8 @@ __device__ void sort_histogram_body(const SortHistogram& p) {
 
     u32* const mine = counts + threadIdx.x % COPIES;
     Key greatest = 0;
+    SortSums sums{0, 0};
+    const bool summed = sizeof(Key) == 8 && p.found != nullptr;
     constexpr u64 TILE = SORT_HISTOGRAM_THREADS * SORT_HISTOGRAM_ITEMS;
     for (u64 first = blockIdx.x * TILE; first < p.rows; first += gridDim.x * TILE) {
         Key keys[SORT_HISTOGRAM_ITEMS];
@@ -74,6 +79,7 @@ __device__ void sort_histogram_body(const SortHistogram& p) {
         for (u32 i = 0; i < SORT_HISTOGRAM_ITEMS; ++i) {
             if (i >= rows) continue;
             greatest = maximum(greatest, keys[i]);
+            if (summed) sums.add(keys[i], p.seed, 1);
 #pragma unroll
             for (u32 pass = 0; pass < PASSES; ++pass) {
                 const u32 cell = pass * SORT_DIGITS + sort_digit(keys[i], u32(p.shift) + pass * 8);
@@ -83,11 +89,14 @@ __device__ void sort_histogram_body(const SortHistogram& p) {
     }
     for (u32 step = 16; step != 0; step /= 2) greatest = maximum(greatest, __shfl_xor_sync(FULL_WARP, greatest, step));
     WF_SHARED(u64, block_greatest);
-    if (threadIdx.x == 0) block_greatest = 0;
-    __syncthreads();  // all keys of the block are counted, and the greatest is zero
+    WF_SHARED_ARRAY(u64, block_sums, 2);
+    if (threadIdx.x == 0) block_greatest = block_sums[0] = block_sums[1] = 0;
+    __syncthreads();  // all keys of the block are counted, the greatest is zero, and the sums
     if (lane() == 0) atomicMax(&block_greatest, u64(greatest));
-    __syncthreads();  // the greatest of all warps is there
+    if (summed) sums.to_block(block_sums);
+    __syncthreads();  // the greatest of all warps is there, and the sums
     if (threadIdx.x == 0) atomicMax(p.greatest, block_greatest);
+    if (summed && threadIdx.x < 2) atomicAdd(p.found + SORT_FOUND_SUMS + threadIdx.x, block_sums[threadIdx.x]);
     for (u32 at = threadIdx.x; at < CELLS; at += SORT_HISTOGRAM_THREADS) {
         const u32 count = sort_copies_sum(counts, at, COPIES);
         if (count != 0) atomicAdd(p.counts + at, u64(count));
@@ -99,12 +108,17 @@ __device__ void sort_histogram_body(const SortHistogram& p) {
 struct SortOffsets {
     const u64* counts;  // passes × 256
     u32* offsets;       // passes × 256
+    u64* found;         // SORT_FOUND_…: digits are counted that look as if keys repeated; or null
 };
 
 WF_DEVICE void sort_offsets_body(const SortOffsets& p) {
     const u64 at = u64(blockIdx.x) * SORT_DIGITS + threadIdx.x;
-    u64 total;
-    p.offsets[at] = u32(block_scan<SORT_DIGITS, u64>(p.counts[at], total));
+    const u64 count = p.counts[at];
+    u64 rows, squares;
+    p.offsets[at] = u32(block_scan<SORT_DIGITS, u64>(count, rows));
+    if (p.found == nullptr) return;
+    block_scan<SORT_DIGITS, u64>(count * count, squares);
+    if (threadIdx.x == 0 && sort_repeats(squares, rows)) atomicAdd(p.found + SORT_FOUND_REPEATS, u64(1));
 }
 
 // ---- pass ----

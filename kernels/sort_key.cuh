@@ -48,19 +48,20 @@ WF_DEVICE u64 sort_key(const SortKey& k, u64 at) {
     return sort_key_of(k, raw);
 }
 
-// The keys of two rows, which are waited for together.
-WF_DEVICE void sort_key_pair(const SortKey& k, u64 a, u64 b, u64& left, u64& right) {
+// The keys of a few rows, which are waited for together.
+template <u32 ROWS>
+WF_DEVICE void sort_keys_of(const SortKey& k, const u32 (&rows)[ROWS], u64 (&keys)[ROWS]) {
     if (sort_key_is_half(k)) {
         const u32* data = static_cast<const u32*>(k.data);
-        left = data[a];
-        right = data[b];
+#pragma unroll
+        for (u32 i = 0; i < ROWS; ++i) keys[i] = data[rows[i]];
     } else {
         const u64* data = static_cast<const u64*>(k.data);
-        left = data[a];
-        right = data[b];
+#pragma unroll
+        for (u32 i = 0; i < ROWS; ++i) keys[i] = data[rows[i]];
     }
-    left = sort_key_of(k, left);
-    right = sort_key_of(k, right);
+#pragma unroll
+    for (u32 i = 0; i < ROWS; ++i) keys[i] = sort_key_of(k, keys[i]);
 }
 
 // The keys of ITEMS rows, `step` apart; of rows at `end` and beyond, all ones, unless WHOLE says that there are none. Loads

@@ -22,7 +22,7 @@
 
 namespace wf {
 
-constexpr u64 SORT_LONG_NEAR = 4096;  // rows between which and a listed one both ends of its run probably lie
+constexpr u64 SORT_LONG_NEAR = 1024;  // rows between which and a listed one both ends of its run probably lie: two steps
 
 struct SortLongFind {
     SortKey key;         // the rows in their order so far: keys, or packed words as SORT_WORD
@@ -37,39 +37,49 @@ struct SortLongFind {
     u64* bounds;         // of each two: its first row, and the first behind it
 };
 
+// By a warp, which probes 32 places at once: each step waits for memory.
 WF_DEVICE void sort_long_find_body(const SortLongFind& p) {
-    const u64 at = global_thread();
-    u64 begin = 0, end = 0;
-    bool fresh = false;
-    if (at < p.count) {
-        const u64 row = p.listed[at], mine = sort_key(p.key, row) >> p.shift;
-        u64 low = 0, high = p.rows;  // of rows that may be equal
-        if (p.implied != nullptr) {
-            low = p.implied[sort_digit_at(p.implied, u32(row))];
-            high = sort_digit_end(p.implied, u32(row), p.rows);
-        }
-        begin = row;
-        end = row + 1;
-        // Both ends at once, since each step waits for memory; most are near.
-        u64 before = row > low + SORT_LONG_NEAR ? row - SORT_LONG_NEAR : low;
-        u64 behind = minimum(row + SORT_LONG_NEAR, high - 1);
-        while (low < begin || end < high) {
-            u64 first, last;
-            sort_key_pair(p.key, before, behind, first, last);
-            if (low < begin) {
-                if (first >> p.shift == mine) begin = before;
-                else low = before + 1;
-            }
-            if (end < high) {
-                if (last >> p.shift == mine) end = behind + 1;
-                else high = behind;
-            }
-            before = (low + begin) / 2;
-            behind = minimum((end + high) / 2, p.rows - 1);
-        }
-        hash_insert(p.table, p.slots - 1, begin, fresh);
+    const u64 at = u64(global_thread()) / 32;
+    if (at >= p.count) return;
+    const u32 row = p.listed[at];
+    const u64 mine = sort_key(p.key, row) >> p.shift;
+    u64 least = 0, most = p.rows;  // of rows that may be equal
+    if (p.implied != nullptr) {
+        least = p.implied[sort_digit_at(p.implied, row)];
+        most = sort_digit_end(p.implied, row, p.rows);
     }
-    __syncwarp(FULL_WARP);  // the lanes searched for different lengths
+    // The run's first row is `low` or behind, up to `begin`; the first behind it is `end` or behind, up to `high`.
+    u64 begin = row, end = row + 1;
+    const u64 near_low = row > least + SORT_LONG_NEAR ? row - SORT_LONG_NEAR : least;
+    const u64 near_high = minimum(row + SORT_LONG_NEAR, most);
+    u64 low = near_low, high = near_high;
+    bool near = true;
+    while (low < begin || end < high) {
+        const u64 from = low, before = begin - low, to = end, behind = high - end;
+        const u32 rows[2] = {u32(from + before * lane() / 32), behind != 0 ? u32(to + behind * lane() / 32) : row};
+        u64 keys[2];
+        sort_keys_of(p.key, rows, keys);
+        // Of the probes before the run's rows, the first so many are others; of those behind, the first so many are its own.
+        const u64 others = u64(__popc(__ballot_sync(FULL_WARP, keys[0] >> p.shift != mine)));
+        const u64 own = u64(__popc(__ballot_sync(FULL_WARP, keys[1] >> p.shift == mine)));
+        if (before != 0) {
+            if (others > 0) low = from + before * (others - 1) / 32 + 1;
+            if (others < 32) begin = from + before * others / 32;
+        }
+        if (behind != 0) {
+            if (own > 0) end = to + behind * (own - 1) / 32 + 1;
+            if (own < 32) high = to + behind * own / 32;
+        }
+        // Found, but where it goes on beyond the near rows.
+        if (near && low == begin && high == end) {
+            near = false;
+            if (begin == near_low) low = least;
+            if (end == near_high) high = most;
+        }
+    }
+    if (lane() != 0) return;
+    bool fresh;
+    hash_insert(p.table, p.slots - 1, begin, fresh);
     if (fresh) {
         const u64 run = atomicAdd(p.found, u64(1));
         p.bounds[2 * run] = begin;

@@ -23,6 +23,7 @@
 #include "compact.cuh"
 #include "sort_digit.cuh"
 #include "sort_key.cuh"
+#include "sort_ties.cuh"
 
 namespace wf {
 
@@ -43,11 +44,16 @@ struct SortRuns {
     u64 more_words;
     void* out;               // rows: of packed words their row numbers, u32; else the memory of `key`, mended in place
     void* values;            // rows of Value beside the keys, mended in place; or null
-    u64* too_long;           // how many rows were found, at least one of each run out of order that is too long; zero before
+    u64* found;              // SORT_FOUND_…: how many rows were listed, at least one of each run out of order that is too long
     u32* listed;             // the first `room` of them
     u64 room;
     const u32* implied;      // 256: where the rows of each highest digit begin, if packed words leave it out
+    u64 trusted;             // digits that have to look as if keys repeated for rows that tie to count as equal, if the sums agree; packed
+                             // words that hold no whole keys, and no further words
+    u64 seed;                // of the sums' hashes
 };
+
+constexpr u64 SORT_TRUSTED_NEVER = ~u64(0);
 
 constexpr u64 SORT_WHOLE_NONE = 0;
 constexpr u64 SORT_WHOLE_ALL = 1;
@@ -60,20 +66,22 @@ struct SortRunsTile {
     const SortRuns& p;
     u64* words;  // held, with a hole behind each chunk, so that threads that read chunks meet different banks
     u64 first;   // held place h is row first + h
+    u64 whole;   // SORT_WHOLE_…: of all words where rows that tie count as equal
 
     static WF_DEVICE u32 slot(u32 h) { return h + h / SORT_RUNS_CHUNK; }
     WF_DEVICE u64& word(u32 h) const { return words[slot(h)]; }
     // Equal in all bits that travelled, though not in the rest perhaps.
-    WF_DEVICE bool tied(u64 x, u64 y) const { return PACKED && p.whole != SORT_WHOLE_ALL && (x ^ y) >> u32(p.index_bits) == 0; }
-    WF_DEVICE u64 number(u64 word) const { return word & ((u64(1) << u32(p.index_bits)) - 1); }
+    WF_DEVICE bool tied(u64 x, u64 y) const { return PACKED && whole != SORT_WHOLE_ALL && (x ^ y) >> u32(p.index_bits) == 0; }
+    WF_DEVICE u32 number(u64 word) const { return u32(word & ((u64(1) << u32(p.index_bits)) - 1)); }
 
     // Whether the row of word y belongs before x's. Equal keys keep the order of rows, which is the order of packed words,
     // and of places otherwise.
     WF_DEVICE bool later(u64 x, u64 y) const {
         if (tied(x, y)) {
-            u64 left, right;
-            sort_key_pair(p.key, number(x), number(y), left, right);
-            if (left != right) return left > right;
+            const u32 rows[2] = {number(x), number(y)};
+            u64 keys[2];
+            sort_keys_of(p.key, rows, keys);
+            if (keys[0] != keys[1]) return keys[0] > keys[1];
             for (u64 w = 0; w < p.more_words; ++w) {
                 const u64 a = p.more[w][number(x)], b = p.more[w][number(y)];
                 if (a != b) return a > b;
@@ -123,28 +131,22 @@ struct SortRunsTile {
     }
 
     // Sorts `rows` rows from held place `begin` on, which no thread has changed, with the values beside them, by the whole block: each
-    // row goes behind as many as belong before it. `lows` and `highs` hold whole keys where words do not.
-    WF_DEVICE void rank(u32 begin, u32 rows, u32* lows, u32* highs) const {
-        const bool read = PACKED && p.whole != SORT_WHOLE_ALL, mine = threadIdx.x < rows;
+    // row goes behind as many as belong before it. `keys` holds them.
+    WF_DEVICE void rank(u32 begin, u32 rows, u64* keys) const {
+        const bool mine = threadIdx.x < rows;
         u64 word = 0, key = 0;
         Value value;
         if (mine) {
             key = word = this->word(begin + threadIdx.x);
-            if (read) {
-                key = sort_key(p.key, number(word));
-                lows[threadIdx.x] = u32(key);
-                highs[threadIdx.x] = u32(key >> 32);
-            }
+            if (PACKED && whole != SORT_WHOLE_ALL) key = sort_key(p.key, number(word));
+            keys[threadIdx.x] = key;
             if constexpr (!is_same<Value, SortNoValue>::value) value = static_cast<Value*>(p.values)[first + begin + threadIdx.x];
         }
-        __syncthreads();  // whole keys are there
+        __syncthreads();  // the keys are there
         u32 before = 0;
         if (mine) {
 #pragma unroll 4
-            for (u32 at = 0; at < rows; ++at) {
-                const u64 other = read ? u64(highs[at]) << 32 | lows[at] : this->word(begin + at);
-                before += other < key || (other == key && at < threadIdx.x) ? 1 : 0;
-            }
+            for (u32 at = 0; at < rows; ++at) before += keys[at] < key || (keys[at] == key && at < threadIdx.x) ? 1 : 0;
         }
         __syncthreads();  // all rows know their places
         if (mine) {
@@ -181,16 +183,16 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     WF_SHARED_ARRAY(u32, same_words, CHUNKS / 4);
     WF_SHARED_ARRAY(u32, late_words, CHUNKS / 4);
     // First places of runs out of order: pairs from the front, longer ones from the back, with the number of their pairs
-    // above. Before that, pairs that tie.
+    // above. Before that, pairs that tie, or groups of rows that do, with the number of their rows above.
     WF_SHARED_ARRAY(u32, listed, (PACKED ? HELD : TILE / 2));
-    // Runs that the whole block puts in order, and of packed words their keys.
+    // Runs that the whole block puts in order, and their keys.
     WF_SHARED_ARRAY(u32, blocks_runs, HELD / SORT_RUNS_INSERTED);
-    WF_SHARED_ARRAY(u32, lows, (PACKED ? SORT_RUNS_MARGIN : 1));
-    WF_SHARED_ARRAY(u32, highs, (PACKED ? SORT_RUNS_MARGIN : 1));
+    WF_SHARED_ARRAY(u64, blocks_keys, SORT_RUNS_MARGIN);
     WF_SHARED(u32, blocks_count);
     WF_SHARED(u32, pairs);
     WF_SHARED(u32, longer);
     WF_SHARED(u32, ties);
+    WF_SHARED_ARRAY(u64, block_sums, 2);
     WF_SHARED(u32, carried);  // the first row goes on with the run of the row before the tile
     constexpr u32 LAST = (PACKED ? HELD : TILE / 2) - 1;
     u8* const same = reinterpret_cast<u8*>(same_words);
@@ -198,7 +200,9 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 
     const u64 first = u64(blockIdx.x) * TILE;
     const u32 high = p.rows - first < HELD ? u32(p.rows - first) : HELD;
-    const SortRunsTile<Value, PACKED> tile{p, words, first};
+    const bool trusted = PACKED && p.trusted != SORT_TRUSTED_NEVER && p.found[SORT_FOUND_REPEATS] >= p.trusted;
+    const u64 whole = trusted ? SORT_WHOLE_ALL : p.whole;
+    const SortRunsTile<Value, PACKED> tile{p, words, first, whole};
     const u32 behind = TILE + threadIdx.x;  // a place of the margin
     const SortKey travelling{p.packed, SORT_WORD, 0, 0};
     const SortKey& held = PACKED ? travelling : p.key;
@@ -217,6 +221,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     u64 before = 0;
     if (threadIdx.x == 0) {
         pairs = longer = ties = blocks_count = 0;
+        block_sums[0] = block_sums[1] = 0;
         if (first > 0) before = sort_key(held, first - 1);
     }
     u64 read[CHUNK], margin = 0;
@@ -239,7 +244,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 
     const u64 sorted = ~u64(0) << u32(p.shift);
     const u64 travelled = ~u64(0) << u32(p.index_bits);
-    const u64 exact = p.whole == SORT_WHOLE_ODD ? u64(1) << u32(p.index_bits) : 0;  // of words that hold their whole key
+    const u64 exact = whole == SORT_WHOLE_ODD ? u64(1) << u32(p.index_bits) : 0;  // of words that hold their whole key
     if (threadIdx.x == 0) {
         carried = first > 0 && ((before ^ words[0]) & sorted) == 0 ? 1 : 0;
         if (IMPLIED && parted && first > 0 && sort_digit_end(p.implied, u32(first) - 1, p.rows) == first) carried = 0;
@@ -265,7 +270,11 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         greater &= of_one;
         if constexpr (PACKED) {
             equal &= of_one;
-            if (p.whole != SORT_WHOLE_ALL && equal != 0) {
+            if (trusted && c < THREADS) {
+                const u32 rows = h + CHUNK <= high ? CHUNK : h < high ? high - h : 0;
+                sort_ties_groups(equal, rows, h, listed, &ties);
+            }
+            if (whole != SORT_WHOLE_ALL && equal != 0) {
                 // Listed first: their keys lie anywhere, and each thread then waits for one pair's.
                 greater &= ~equal;
                 u32 at = atomicAdd(&ties, u32(__popc(equal)));
@@ -275,9 +284,29 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         same[c] = u8(of_one);
         late[c] = u8(greater);
     }
-    __syncthreads();  // the bits are set, the list of pairs that tie is complete
+    __syncthreads();  // the bits are set, the list of what ties is complete
     if constexpr (PACKED) {
-        if (p.whole != SORT_WHOLE_ALL) {
+        if (trusted) {
+            SortSums sums{0, 0};
+            constexpr u32 READ = 4;
+            for (u32 at = threadIdx.x; at < ties; at += THREADS * READ) {
+                u32 rows[READ];
+                u64 keys[READ];
+                // Where there are fewer, the first one again.
+#pragma unroll
+                for (u32 i = 0; i < READ; ++i) {
+                    rows[i] = tile.number(tile.word(listed[at + i * THREADS < ties ? at + i * THREADS : at] & 0xFFFFu));
+                }
+                sort_keys_of(p.key, rows, keys);
+#pragma unroll
+                for (u32 i = 0; i < READ; ++i) {
+                    if (at + i * THREADS < ties) sums.add(keys[i], p.seed, listed[at + i * THREADS] >> 16);
+                }
+            }
+            sums.to_block(block_sums);
+            __syncthreads();  // the sums of all warps are there, the list is free
+            if (threadIdx.x < 2) atomicAdd(p.found + SORT_FOUND_SUMS + threadIdx.x, u64(0) - block_sums[threadIdx.x]);
+        } else if (whole != SORT_WHOLE_ALL) {
             for (u32 at = threadIdx.x; at < ties; at += THREADS) {
                 const u32 h = listed[at];
                 if (tile.later(tile.word(h), tile.word(h + 1))) atomicOr(late_words + h / 32, 1u << (h % 32));
@@ -298,14 +327,15 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     if (goes_on != 0 && (wrong & head) != 0) {
         // So far from its first row that the run's owner may not see the pair.
         u32 above = 0;  // pairs of the run before this chunk
-        u32 back = c;
-        while (back > 0 && above <= longest) {
-            const u32 others = ~u32(same[back - 1]) & 0xFFu;
-            above += others == 0 ? CHUNK : u32(leading_zeros(others)) - 24;
-            if (others != 0) break;
-            back -= 1;
+        u32 at = c * CHUNK;
+        while (at > 0 && above <= longest) {
+            const u32 bits = (at - 1) % 32 + 1;
+            const u32 ones = u32(leading_zeros(~(same_words[(at - 1) / 32] << (32 - bits))));
+            above += ones;
+            at -= ones;
+            if (ones < bits) break;
         }
-        if (back == 0 && carried != 0) above += sort_runs_before<IMPLIED>(p, held, first, longest);
+        if (at == 0 && carried != 0) above += sort_runs_before<IMPLIED>(p, held, first, longest);
         far_on = above + (32 - u32(leading_zeros(wrong & head))) + 1 > longest;
     }
     // Bits of pairs that begin a run; of runs of two rows.
@@ -324,11 +354,13 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         u32 length = u32(trailing_zeros(~(mine >> i)));  // in pairs
         bool disordered = (wrong >> i & ((1u << length) - 1)) != 0;
         if (i + length == CHUNK) {
-            for (u32 k = c + 1; k < CHUNKS && length <= longest; ++k) {
-                const u32 ones = u32(trailing_zeros(~u32(same[k])));
-                disordered = disordered || (late[k] & ((1u << ones) - 1)) != 0;
+            for (u32 at = (c + 1) * CHUNK; at < HELD && length <= longest;) {
+                const u32 ones = u32(trailing_zeros(~(same_words[at / 32] >> at % 32)));
+                disordered = disordered || (late_words[at / 32] >> at % 32 & ~(~u64(0) << ones)) != 0;
+                const u32 bits = 32 - at % 32;
                 length += ones;
-                if (ones < CHUNK) break;
+                at += ones;
+                if (ones < bits) break;
             }
         }
         if (!disordered) continue;
@@ -346,10 +378,10 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         tile.insert(begin, begin + length + 1);
     }
     for (u32 at = 0; at < blocks_count; ++at) {
-        tile.rank(blocks_runs[at] & 0xFFFFu, (blocks_runs[at] >> 16) + 1, lows, highs);
+        tile.rank(blocks_runs[at] & 0xFFFFu, (blocks_runs[at] >> 16) + 1, blocks_keys);
     }
     const auto list = [&](u32 h) {
-        const u64 at = atomicAdd(p.too_long, u64(1));
+        const u64 at = atomicAdd(p.found + SORT_FOUND_TOO_LONG, u64(1));
         if (at < p.room) p.listed[at] = u32(first) + h;
     };
     if (far_on) list(c * CHUNK);
@@ -363,7 +395,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
             const u64 word = tile.word(h);
             const bool of_other = h < SORT_RUNS_MARGIN && carried != 0 && h < first_end && ((word ^ words[0]) & sorted) == 0;
             const bool begun_here = !own && h < last_end && ((word ^ tile.word(TILE - 1)) & sorted) == 0;
-            if ((own && !of_other) || begun_here) static_cast<u32*>(p.out)[first + h] = u32(tile.number(word));
+            if ((own && !of_other) || begun_here) static_cast<u32*>(p.out)[first + h] = tile.number(word);
         };
 #pragma unroll
         for (u32 i = 0; i < CHUNK; ++i) {

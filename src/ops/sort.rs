@@ -10,6 +10,7 @@
 //! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (and three where it
 //! leaves long runs), and before numbers or ranks two or three more; of few rows only the last.
 
+mod found;
 mod key;
 mod long_runs;
 mod numbers;
@@ -19,7 +20,7 @@ mod prefix;
 mod ranks;
 
 use self::numbers::{Numbers, Seen, Wanted};
-use self::packed::{argsort_prefix, narrow_passes};
+use self::packed::{argsort_prefix, narrow_passes, ties_are_equal};
 use self::pass::{Counts, Digits, Ends, Pass, PassRun, Sorter};
 use self::prefix::{Sample, Sorted, Spread, mend};
 use self::ranks::Ranks;
@@ -34,9 +35,11 @@ const OPERATOR: &str = "sort";
 const SAMPLED_ROWS: u64 = 1 << 17;
 /// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
-/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat: measured of 4M, 10M and 100M. Of keys alone,
-/// which a prefix sorts as fast whether they repeat or not, eight times as many.
+/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat, measured of 4M, 10M and 100M: for row numbers by
+/// several columns, by one, and for keys alone; the latter a prefix sorts as fast whether they repeat or not.
 const RANKED_ROWS: u64 = 1 << 21;
+const RANKED_ALONE: u64 = 4;
+const RANKED_KEYS: u64 = 8;
 /// With four bits, one of 16 rows that are equal in the sorted ones is equal in all that travel, and its whole key is read.
 const BEYOND_BITS: u32 = 4;
 /// Where one of 16 rows or more meets another that is equal in the sorted bits, the last pass puts what it can in order; not of keys that
@@ -139,15 +142,19 @@ fn argsort_tuned(
         }
     }
     if key.bits > 0 && tuning.samples(rows) && prefix_pays(&key, rows) {
-        let Sample { spread, values } = sample(device, &key, more.is_empty(), rows)?;
-        let by_ranks = rows >= tuning.ranked_rows && ranks::likely(&spread);
+        let Sample { mut spread, values } = sample(device, &key, more.is_empty(), rows)?;
+        let few_rows = more.is_empty() && rows < tuning.ranked_rows * RANKED_ALONE;
+        let by_ranks = rows >= tuning.ranked_rows && !few_rows && ranks::likely(&spread);
         if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
-            if let Some(order) = argsort_values(device, &key, more, rows, &seen, by_ranks, tuning)? {
+            spread.distinct = seen.distinct() as f64;
+            let wanted = if more.is_empty() && !few_rows { Wanted::Order } else { Wanted::All };
+            if let Some(order) = argsort_values(device, &key, more, rows, &seen, wanted, by_ranks, tuning)? {
                 return Ok(order);
             }
         }
-        if more.is_empty() && spread.prefix.is_some() && spread.equals_lie_apart(rows) {
+        if more.is_empty() && spread.prefix.is_some() && spread.equals_lie_apart(rows) && !ties_are_equal(&spread, rows)
+        {
             let pass = Pass::of(key.kind.width(), 4);
             if let Some((_, order)) = by_spread(device, &key, pass, None, rows, &spread, tuning)? {
                 return order.map_or_else(|| identity(device, rows), Ok);
@@ -168,21 +175,23 @@ fn argsort_tuned(
     argsort_words(device, &key, more, rows, tuning)
 }
 
-/// Sorts by the keys' numbers among their frequent values, or by their ranks among all. `None`: there are too many values.
+/// Sorts by the keys' numbers among their frequent values, or by their ranks among all. `None`: there are too many values, or (`wanted` is
+/// `All`) rare ones.
+#[expect(clippy::too_many_arguments, reason = "the private half of argsort_tuned")]
 fn argsort_values(
     device: &Device,
     key: &SortKey<'_>,
     more: &[SortWord<'_>],
     rows: u64,
     seen: &Seen,
+    wanted: Wanted,
     by_ranks: bool,
     tuning: Tuning,
 ) -> Result<Option<Buffer>> {
-    let wanted = if more.is_empty() { Wanted::Order } else { Wanted::All };
     if let Some(numbers) = Numbers::of(device, key, rows, seen, wanted)? {
-        return match wanted {
-            Wanted::Order => numbers.order(),
-            _ => argsort_words(device, &numbers.key(), more, rows, tuning),
+        return match more {
+            [] => numbers.order(),
+            more => argsort_words(device, &numbers.key(), more, rows, tuning),
         }
         .map(Some);
     }
@@ -336,7 +345,7 @@ fn sort_by_key(
     }
     if rows > 1 && tuning.samples(rows) && prefix_pays(key, rows) {
         let Sample { spread, values } = sample(device, key, true, rows)?;
-        let by_ranks = payload.is_none() && rows / 8 >= tuning.ranked_rows && ranks::likely(&spread);
+        let by_ranks = payload.is_none() && rows >= RANKED_KEYS * tuning.ranked_rows && ranks::likely(&spread);
         if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
             if let Some(sorted) = by_numbers(device, key, payload, rows, &seen, tuning)? {

@@ -1,6 +1,7 @@
 //! Long runs of equal prefixes that are out of order: `mend` lists rows of them, and if they hold few rows, those are sorted on
 //! their own. Kernels in `kernels/sort_long_runs.cuh`.
 
+use super::found::Found;
 use super::key::SortKey;
 use super::{OPERATOR, TUNED, Tuning, sort_by_key};
 use crate::device::{Argument, Buffer, Device, Source};
@@ -11,32 +12,13 @@ const THREADS: u32 = 256;
 /// `SORT_LONG_THREADS` and `SORT_LONG_ROWS` of the kernels.
 const BLOCK_THREADS: u32 = 512;
 const BLOCK_RUN: u64 = 4096;
-/// Rows of a sort for each that is listed, at least so many listed, and rows for each in long runs.
-const ROWS_A_LISTED: u64 = 64;
-const LEAST_LISTED: u64 = 64;
+/// Rows of a sort for each in long runs.
 const ROWS_A_SORTED: u64 = 8;
 /// Most runs; the host puts them in order.
 const MOST_RUNS: u64 = 1 << 16;
 
 pub(super) fn source() -> Source {
     Source::new("sort_long_runs", "#include \"sort_long_runs.cuh\"\nWF_SORT_LONG_RUNS_ENTRIES\n")
-}
-
-/// Rows of runs that are too long and out of order, at least one of each, as `sort_runs` finds them.
-pub(super) struct TooLong {
-    /// How many were found, `u64`.
-    pub(super) count: Buffer,
-    /// The first `room` of them, `u32`.
-    pub(super) listed: Buffer,
-    pub(super) room: u64,
-}
-
-impl TooLong {
-    pub(super) fn new(device: &Device, rows: u64) -> Result<TooLong> {
-        let room = (rows / ROWS_A_LISTED).max(LEAST_LISTED);
-        let (count, listed) = (device.alloc_zeroed(OPERATOR, 8)?, device.alloc(OPERATOR, room as usize * 4)?);
-        Ok(TooLong { count, listed, room })
-    }
 }
 
 /// The rows whose runs they are, in the order so far.
@@ -56,9 +38,9 @@ pub(super) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Sorts the runs that were found. Waits for the device. `false`: there are too many of them, or of their rows, and nothing has changed.
-    pub(super) fn sort_runs(&self, device: &Device, found: &TooLong) -> Result<bool> {
-        let count = found.count.read_words(0, 1)?[0];
+    /// Sorts the runs of which `count` rows were found. Waits for the device if there are any. `false`: there are too many runs, or rows of them,
+    /// and nothing has changed.
+    pub(super) fn sort_runs(&self, device: &Device, found: &Found, count: u64) -> Result<bool> {
         if count == 0 || count > found.room {
             return Ok(count == 0);
         }
@@ -132,7 +114,7 @@ impl Rows<'_> {
     }
 
     /// First row of each run and the first behind it, in any order there and in the order of rows here.
-    fn bounds(&self, device: &Device, found: &TooLong, count: u64) -> Result<(Buffer, Vec<(u64, u64)>)> {
+    fn bounds(&self, device: &Device, found: &Found, count: u64) -> Result<(Buffer, Vec<(u64, u64)>)> {
         let slots = (2 * count).next_power_of_two();
         let table = device.alloc_filled(OPERATOR, (slots as usize + 1) * 8, 0xFF)?;
         let runs = device.alloc_zeroed(OPERATOR, 8)?;
@@ -156,7 +138,7 @@ impl Rows<'_> {
         let kernel = device.kernel(&source(), "sort_long_find")?;
         // SAFETY: SortLongFind { key: rows of its kind; implied: 256 u32 or null; listed: count u32, rows of the sort; table: slots + 1 u64,
         // all ones; found: a zeroed word; bounds: 2 × count u64 }.
-        unsafe { device.launch(&kernel, grid(tiles(count, u64::from(THREADS)), THREADS), &arguments)? };
+        unsafe { device.launch(&kernel, grid(tiles(count, u64::from(THREADS / 32)), THREADS), &arguments)? };
         let runs = runs.read_words(0, 1)?[0];
         let words = bounds.read_words(0, 2 * runs as usize)?;
         let mut runs: Vec<(u64, u64)> = words.chunks_exact(2).map(|run| (run[0], run[1])).collect();

@@ -1,6 +1,7 @@
 //! The passes of a radix sort: shapes of their kernels, histograms, launches.
 
 use super::OPERATOR;
+use super::found::Found;
 use super::key::SortKey;
 use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
 use crate::error::Result;
@@ -206,6 +207,19 @@ impl Digits {
         bits: u32,
         counts_are: Counts,
     ) -> Result<Digits> {
+        Digits::count_and_sum(device, key, rows, shift, bits, counts_are, None)
+    }
+
+    /// The same, and adds up the keys' hashes for `mend`.
+    pub(super) fn count_and_sum(
+        device: &Device,
+        key: &SortKey<'_>,
+        rows: u64,
+        shift: u32,
+        bits: u32,
+        counts_are: Counts,
+        found: Option<&Found>,
+    ) -> Result<Digits> {
         assert!(bits <= 64, "{bits} bits of 64");
         let digits = bits.div_ceil(8);
         let cells = digits as usize * DIGITS;
@@ -220,13 +234,24 @@ impl Digits {
         let full = u64::from(device.full_grid(&kernel, HISTOGRAM_THREADS, shared)?);
         let [data, kind, flip, base] = key.arguments();
         let greatest = counts.slice(cells * 8);
-        let arguments =
-            [data, kind, flip, base, rows.into(), u64::from(shift).into(), (&counts).into(), greatest.into()];
+        let [found_words, seed] = found.map_or([Argument::from(0u64); 2], Found::arguments);
+        let arguments: [Argument; 10] = [
+            data,
+            kind,
+            flip,
+            base,
+            rows.into(),
+            u64::from(shift).into(),
+            (&counts).into(),
+            greatest.into(),
+            found_words,
+            seed,
+        ];
         let blocks = tiles(rows, HISTOGRAM_TILE).min(full);
         // SAFETY: SortHistogram { key: rows of its kind (its maker's promise); rows; shift; counts: digits × 256 zeroed
-        // u64; greatest: one more }.
+        // u64; greatest: one more; found: SORT_FOUND_… words, zero, or null }.
         unsafe { device.launch(&kernel, Grid { shared, ..grid(blocks, HISTOGRAM_THREADS) }, &arguments)? };
-        let counted = Digits::of_counted(device, &counts, digits)?;
+        let counted = Digits::of_found(device, &counts, digits, found_words)?;
         if counts_are == Counts::Unread {
             return Ok(counted);
         }
@@ -239,12 +264,18 @@ impl Digits {
 
     /// So many digits, of which each value's rows were counted, `u64 × 256` for each digit.
     pub(super) fn of_counted(device: &Device, counts: &Buffer, digits: u32) -> Result<Digits> {
+        Digits::of_found(device, counts, digits, Argument::from(0u64))
+    }
+
+    /// The same; `found`: `Found`'s words, or null.
+    fn of_found(device: &Device, counts: &Buffer, digits: u32, found: Argument) -> Result<Digits> {
         let cells = digits as usize * DIGITS;
         assert!(counts.len() >= cells * 8, "{digits} digits");
         let offsets = device.alloc(OPERATOR, cells * 4)?;
         let kernel = device.kernel(&super::source(), "sort_offsets")?;
-        let arguments: [Argument; 2] = [counts.into(), (&offsets).into()];
-        // SAFETY: SortOffsets { counts: digits × 256 u64, offsets: digits × 256 u32 }, one block of 256 for each digit.
+        let arguments: [Argument; 3] = [counts.into(), (&offsets).into(), found];
+        // SAFETY: SortOffsets { counts: digits × 256 u64; offsets: digits × 256 u32; found: SORT_FOUND_… words or null }, one block of 256 for
+        // each digit.
         unsafe { device.launch(&kernel, grid(u64::from(digits), DIGITS as u32), &arguments)? };
         Ok(Digits { offsets, live: (0..digits).collect(), greatest: 0 })
     }

@@ -6,8 +6,9 @@
 //! they are taken to be spread evenly, and where that was wrong, too many runs are too long, the sort begins anew.
 
 use super::OPERATOR;
+use super::found::{Found, Trust};
 use super::key::{KeyKind, SortKey, SortWord};
-use super::long_runs::{Rows, TooLong};
+use super::long_runs::Rows;
 use super::numbers::{self, Values};
 use super::pass::Counts;
 use super::ranks;
@@ -95,6 +96,8 @@ pub(super) struct Spread {
     pub(super) prefix: Option<u32>,
     /// Rows that a row meets, on average, that have the same key.
     pub(super) equal: f64,
+    /// How many different keys there probably are; where nothing else tells, as if each were as frequent.
+    pub(super) distinct: f64,
     /// The share of rows that have the same key as the next.
     pub(super) near: f64,
     pub(super) basis: Basis,
@@ -129,7 +132,15 @@ impl Spread {
         let exponent = if matches!(key.kind, KeyKind::F32 | KeyKind::F64) { GUESSED_EXPONENT } else { 0 };
         let sorted = (super::index_bits(rows) + more + exponent).next_multiple_of(8);
         let prefix = (sorted + 8 <= key.bits).then_some(sorted);
-        Spread { base: key.base, bits: key.bits, prefix, equal: 0.0, near: 0.0, basis: Basis::Guess }
+        Spread {
+            base: key.base,
+            bits: key.bits,
+            prefix,
+            equal: 0.0,
+            distinct: rows as f64,
+            near: 0.0,
+            basis: Basis::Guess,
+        }
     }
 
     /// Whether the histogram has to be looked at: a sample may have missed the least or the greatest key.
@@ -231,7 +242,13 @@ impl Spread {
         let varying = bits.saturating_sub(differ.trailing_zeros());
         let fewer = varying < bits && varying.div_ceil(8) <= prefix.unwrap_or(bits.next_multiple_of(8) - 8) / 8;
         let prefix = if differ != 0 && fewer && ordered { Some(varying) } else { prefix };
-        Spread { base: key.base.wrapping_add(base), bits, prefix, equal, near, basis: Basis::Sample }
+        let distinct = rows as f64 / equal.max(1.0);
+        Spread { base: key.base.wrapping_add(base), bits, prefix, equal, distinct, near, basis: Basis::Sample }
+    }
+
+    /// How many pairs of different keys agree in the highest `bits` bits, where keys are spread evenly.
+    pub(super) fn keys_that_agree(&self, bits: u32) -> f64 {
+        if bits >= self.bits { 0.0 } else { self.distinct * self.distinct / 2f64.powi(bits as i32 + 1) }
     }
 
     /// Whether many rows have the same key as others that lie anywhere: whole keys, where those had to be read, would be read at random.
@@ -255,6 +272,7 @@ pub(super) enum Whole {
 }
 
 /// What [`mend`] works on.
+#[derive(Clone, Copy)]
 pub(super) enum Sorted<'a> {
     /// Keys as the column has them, with payloads of these many bytes beside them: mended in place.
     Values { keys: &'a Buffer, payload: Option<(&'a Buffer, usize)> },
@@ -264,6 +282,8 @@ pub(super) enum Sorted<'a> {
         words: &'a Buffer,
         index_bits: u32,
         whole: Whole,
+        /// When rows that tie count as equal, and what holds the sums of all rows' hashes; never where `whole` is something, or `more`.
+        ties: Option<(&'a Found, Trust)>,
         more: &'a [SortWord<'a>],
         implied: Option<Slice<'a>>,
         numbers: &'a Buffer,
@@ -280,14 +300,21 @@ pub(super) fn mend(
     sorted: Sorted<'_>,
     longest: u64,
 ) -> Result<bool> {
-    let too_long = TooLong::new(device, rows)?;
+    let fresh;
+    let (found, trust) = match sorted {
+        Sorted::Packed { ties: Some(ties), .. } => ties,
+        _ => {
+            fresh = Found::new(device, rows)?;
+            (&fresh, Trust::Never)
+        }
+    };
     let null = Argument::from(0u64);
     let pointers;
-    let (value, packed, implied) = match &sorted {
+    let (value, packed, implied) = match sorted {
         Sorted::Values { payload, .. } => (payload.map(|(_, width)| width), false, None),
-        Sorted::Packed { implied, .. } => (None, true, *implied),
+        Sorted::Packed { implied, .. } => (None, true, implied),
     };
-    let (words, data, index_bits, whole, more, more_words, out, values) = match &sorted {
+    let (words, data, index_bits, whole, more, more_words, out, values) = match sorted {
         Sorted::Values { keys, payload } => {
             let data: Slice<'_> = keys.slice(0);
             let values = payload.map_or(null, |(values, _)| values.into());
@@ -296,12 +323,13 @@ pub(super) fn mend(
         Sorted::Packed { words, index_bits, whole, more, numbers, .. } => {
             let addresses: Vec<u8> = more.iter().flat_map(|word| word.keys.address().to_le_bytes()).collect();
             pointers = device.upload(OPERATOR, &addresses)?;
-            ((*words).into(), key.data, *index_bits, *whole, (&pointers).into(), more.len(), (*numbers).into(), null)
+            (words.into(), key.data, index_bits, whole, (&pointers).into(), more.len(), numbers.into(), null)
         }
     };
     let implied_at = implied.map_or(null, Argument::from);
     let [data, kind, flip, base] = key.arguments_of(data);
-    let arguments: [Argument; 18] = [
+    let [found_words, seed] = found.arguments();
+    let arguments: [Argument; 20] = [
         words,
         data,
         kind,
@@ -316,10 +344,12 @@ pub(super) fn mend(
         (more_words as u64).into(),
         out,
         values,
-        (&too_long.count).into(),
-        (&too_long.listed).into(),
-        too_long.room.into(),
+        found_words,
+        (&found.listed).into(),
+        found.room.into(),
         implied_at,
+        trust.word().into(),
+        seed,
     ];
     let source = runs_source(value, packed, implied.is_some());
     let kernel = device.kernel(&source, &source.name)?;
@@ -327,22 +357,33 @@ pub(super) fn mend(
     let grid: Grid = grid(tiles(rows, u64::from(threads * RUNS_CHUNK)), threads);
     // SAFETY: SortRuns, in order: packed words of `rows` rows, or null; the key, whose data holds rows of its kind; more:
     // pointers to words of `rows` rows; out: rows of the key's width, or of u32 for packed words; values: rows of the
-    // payload's width or null; too_long: a zeroed word; listed: room u32; implied: 256 u32 or null; whole: SORT_WHOLE_….
+    // payload's width or null; found: SORT_FOUND_… words, of which the sums are all keys' where ties are trusted, and the rest zero; listed: room
+    // u32; implied: 256 u32 or null; whole: SORT_WHOLE_….
     unsafe { device.launch(&kernel, grid, &arguments)? };
-    let found = match sorted {
+    let findings = found.read(trust)?;
+    if let Sorted::Packed { words, index_bits, whole, more, implied, numbers, .. } = sorted
+        && findings.misled
+    {
+        if findings.listed > found.room {
+            return Ok(false);
+        }
+        let sorted = Sorted::Packed { words, index_bits, whole, ties: None, more, implied, numbers };
+        return mend(device, key, shift, rows, sorted, longest);
+    }
+    let sorted = match sorted {
         Sorted::Values { keys, payload } => {
             let key = SortKey { data: keys.slice(0), ..*key };
             Rows { words: key, shift, implied: null, key, in_place: true, values: payload, rows }
         }
         Sorted::Packed { words, numbers, more, .. } => {
             if !more.is_empty() {
-                return Ok(too_long.count.read_words(0, 1)?[0] == 0);
+                return Ok(findings.listed == 0);
             }
             let words = SortKey::new(words.slice(0), KeyKind::Word, false);
             Rows { words, shift, implied: implied_at, key: *key, in_place: false, values: Some((numbers, 4)), rows }
         }
     };
-    found.sort_runs(device, &too_long)
+    sorted.sort_runs(device, found, findings.listed)
 }
 
 #[cfg(test)]
@@ -463,6 +504,7 @@ mod tests {
             words: &words,
             index_bits: 12,
             whole: Whole::None,
+            ties: None,
             more: &[],
             implied: None,
             numbers: &numbers,

@@ -33,6 +33,8 @@ const COUNTS: u64 = 8192;
 ///   4    [.58]         [.82]          [.87]         [1.01]          1.36
 /// ```
 const MOST: u64 = 1 << 20;
+/// And of row numbers: more take a third pass over their ranks, which a prefix's words do without the ranks.
+const MOST_ORDERED: u64 = 1 << 19;
 const SLOTS: u64 = 4;
 const MOST_SLOTS: u64 = 1 << 21;
 /// Rows for each value from which on all this is worth its while; rows of the sample for each; and rows of which the sample may miss one.
@@ -81,7 +83,8 @@ impl<'a> Ranks<'a> {
         wanted: Wanted,
     ) -> Result<Option<Ranks<'a>>> {
         let expected = seen.distinct();
-        if expected > MOST || expected * ROWS_A_VALUE > rows || seen.equal * expected as f64 > SKEW * rows as f64 {
+        let most = if wanted == Wanted::Order { MOST_ORDERED } else { MOST };
+        if expected > most || expected * ROWS_A_VALUE > rows || seen.equal * expected as f64 > SKEW * rows as f64 {
             return Ok(None);
         }
         let Some((sorted, values)) = sampled(device, key, rows, expected, wanted)? else { return Ok(None) };
@@ -177,6 +180,7 @@ impl<'a> Ranks<'a> {
             words: &words,
             index_bits,
             whole: Whole::Odd,
+            ties: None,
             more: &[],
             implied: None,
             numbers: &numbers,

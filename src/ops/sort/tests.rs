@@ -182,7 +182,7 @@ fn sort_pairs_settles_runs_in_the_last_pass() {
         let order = expected_order(|row| keys[row as usize], rows);
         let buffer = upload(&device, &keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        let spread = Spread { base: 0, bits: 64, prefix: Some(16), equal: 0.0, near: 0.0, basis: Basis::Sample };
+        let spread = Spread { prefix: Some(16), basis: Basis::Sample, ..Spread::guessed(&key, rows as u64) };
         for width in [4, 8] {
             let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
             let payload = device.upload("test", &payload).unwrap();
@@ -243,6 +243,90 @@ fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
             ["sort_runs_packed", "sort_runs_packed_implied", "sort_pass_u64_first_implied", "sort_pass_u64_implied"]
         {
             assert!(device.launches().contains_key(kernel), "{kernel}");
+        }
+    }
+}
+
+/// How often runs of row numbers were mended: twice where ties were trusted and some were not equal.
+fn mended(device: &Device) -> u64 {
+    let launches = device.launches();
+    ["sort_runs_packed", "sort_runs_packed_implied"].iter().filter_map(|kernel| launches.get(*kernel)).sum()
+}
+
+/// Groups of rows that tie, of all lengths, wherever they lie in a thread's rows, a warp's and a tile's; of equal keys, and with a single one
+/// that is not.
+#[test]
+fn rows_that_tie_are_equal_if_the_sums_of_their_hashes_are() {
+    for device in devices() {
+        let rows = 20_000;
+        // In the order of the sort; the lowest 4 bits do not travel. Short groups share the sorted bits with the one before.
+        let lengths = [1, 2, 7, 8, 9, 3, 255, 1, 256, 257, 16, 5, 600, 2300, 31, 1, 1, 4, 40];
+        let (mut keys, mut high): (Vec<u64>, u64) = (vec![], 0);
+        for (group, length) in (0..).zip(lengths.into_iter().cycle()) {
+            high += u64::from(length > 5);
+            keys.extend(vec![high << 44 | group << 20 | group % 16; length.min(rows - keys.len())]);
+            if keys.len() == rows {
+                break;
+            }
+        }
+        // Rows lie anywhere, those of a key in their order.
+        let mut shuffled: Vec<usize> = (0..rows).collect();
+        for (at, x) in random(33, rows).enumerate() {
+            shuffled.swap(at, (x % rows as u64) as usize);
+        }
+        for odd in [None, Some(0), Some(1), Some(700), Some(2047), Some(5000), Some(rows - 1)] {
+            let mut given = keys.clone();
+            if let Some(at) = odd {
+                given[at] ^= 8;
+            }
+            let column: Vec<u64> = shuffled.iter().map(|&at| given[at]).collect();
+            let alone = |at: usize| given.iter().filter(|key| **key >> 4 == given[at] >> 4).count() == 1;
+            let buffer = upload(&device, &column);
+            let key = SortKey { bits: 54, ..SortKey::new(buffer.slice(0), KeyKind::Word, false) };
+            let expected = expected_order(|row| column[row as usize], rows);
+            for (implied, bits) in [(false, 54), (true, 62)] {
+                let key = SortKey { bits, ..key };
+                // As many equal keys as there would have to be for ties to be trusted.
+                let spread = Spread { prefix: Some(bits - 38), equal: 5000.0, ..Spread::guessed(&key, rows as u64) };
+                let spread = Spread { distinct: 1000.0, basis: Basis::Sample, ..spread };
+                let tuning = Tuning { beyond: if implied { 64 } else { TUNED.beyond }, ..TUNED };
+                let before = mended(&device);
+                let found = argsort_prefix(&device, &key, &spread, &[], rows as u64, tuning).unwrap();
+                assert!(read::<u32>(&found.expect("short runs"), rows) == expected, "{odd:?}, {bits} bits");
+                let twice = odd.is_some_and(|at| !alone(at));
+                assert_eq!(mended(&device) - before, 1 + u64::from(twice), "{odd:?}, {bits} bits");
+            }
+        }
+    }
+}
+
+/// Of guesses the digits' counts tell whether keys repeat; and two values that agree in all that travels are told apart.
+#[test]
+fn ties_are_trusted_where_digits_look_as_if_keys_repeated() {
+    for device in devices() {
+        let rows = 20_000;
+        let value = |number: u64| random(300 + number, 1).next().unwrap();
+        let shapes: [(&str, Vec<u64>, u64); 4] = [
+            ("random", random(1, rows).collect(), 1),
+            ("50 values", random(2, rows).map(|x| value(x % 50)).collect(), 1),
+            (
+                "50 values, and one that differs in its lowest bit",
+                random(2, rows).map(|x| value(x % 50) ^ (x >> 63)).collect(),
+                2,
+            ),
+            (
+                "10,000 pairs that differ in their lowest bits",
+                (0..rows as u64).map(|row| value(row / 2) ^ row % 2).collect(),
+                1,
+            ),
+        ];
+        for (name, keys, times) in shapes {
+            let buffer = upload(&device, &keys);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let before = mended(&device);
+            let sorted = argsort_tuned(&device, &key, &[], rows as u64, WAYS[0]).unwrap();
+            assert!(read::<u32>(&sorted, rows) == expected_order(|row| keys[row as usize], rows), "{name}");
+            assert_eq!(mended(&device) - before, times, "{name}");
         }
     }
 }
@@ -519,7 +603,7 @@ fn long_runs_of(device: &Device, one_in: u64) {
     let order = expected_order(|row| keys[row as usize], rows);
     let buffer = upload(device, &keys);
     let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-    let spread = Spread { base: 0, bits: 64, prefix: Some(24), equal: 0.0, near: 0.0, basis: Basis::Sample };
+    let spread = Spread { prefix: Some(24), basis: Basis::Sample, ..Spread::guessed(&key, rows as u64) };
     for beyond in [TUNED.beyond, 64] {
         let tuning = Tuning { beyond, ..TUNED };
         let found = argsort_prefix(device, &key, &spread, &[], rows as u64, tuning).unwrap();
