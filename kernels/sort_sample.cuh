@@ -89,8 +89,7 @@ WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
     const u32 peers = __match_any_sync(FULL_WARP, key) & __ballot_sync(FULL_WARP, drawn);
     const bool leads = drawn && lane() == u32(trailing_zeros(peers));
     u64 slot = HASH_NONE, pairs = 0;
-    bool fresh;
-    if (leads) slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, key, fresh);
+    if (leads) slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, key);
     __syncwarp(FULL_WARP);  // the lanes probed for different lengths
     if (slot != HASH_NONE) {
         const u64 rows = u64(__popc(peers));

@@ -19,18 +19,26 @@ pub(super) fn devices() -> Vec<Device> {
     [0, 1, 20261121].into_iter().map(device).chain(gpu()).collect()
 }
 
+/// The same with counters that no other test counts in.
+pub(super) fn devices_of_its_own() -> Vec<Device> {
+    [0, 1, 20261121].into_iter().map(device).chain(open_gpu()).collect()
+}
+
 /// The GPU, or `None` with a line that says so; `WARPFRAME_REQUIRE_GPU=1` makes that a failure.
 pub(super) fn gpu() -> Option<Device> {
     static GPU: OnceLock<Option<Device>> = OnceLock::new();
-    let open = || match Device::cuda(0, MemoryLimit::default()) {
+    GPU.get_or_init(open_gpu).clone()
+}
+
+fn open_gpu() -> Option<Device> {
+    match Device::cuda(0, MemoryLimit::default()) {
         Ok(device) => Some(device),
         Err(error) => {
             assert!(std::env::var_os("WARPFRAME_REQUIRE_GPU").is_none(), "{error}");
             eprintln!("no GPU, the simulator only: {error}");
             None
         }
-    };
-    GPU.get_or_init(open).clone()
+    }
 }
 
 /// `n` reproducible random words (SplitMix64).
