@@ -362,26 +362,31 @@ mod tests {
 
     #[test]
     fn top_k_refines_crowded_high_bits_and_falls_back_on_ties() {
-        let device = device(7);
-        let rows = 70_000; // more than are sorted without a choice
-        let crowded: Vec<u64> = random(8, rows).map(|x| 5 << 50 | x >> 20).collect();
-        check(&device, &[(&crowded, 64)], 20);
-        let ties = vec![3; rows];
-        check(&device, &[(&ties, 64)], 5);
-        check(&device, &[(&ties, 5)], 5);
+        for device in device_and_gpu(7) {
+            let rows = 70_000; // more than are sorted without a choice
+            let crowded: Vec<u64> = random(8, rows).map(|x| 5 << 50 | x >> 20).collect();
+            let ties = vec![3; rows];
+            // More than one kernel finds, too.
+            for k in [5, 20, 600] {
+                check(&device, &[(&crowded, 64)], k);
+                check(&device, &[(&ties, 64)], k);
+                check(&device, &[(&ties, 5)], k);
+            }
+        }
     }
 
     #[test]
     fn top_k_through_a_sample_is_the_head_of_the_sorted_order() {
-        let device = device(11);
-        let rows = 70_000;
-        let wide: Vec<u64> = random(9, rows).collect();
-        let few: Vec<u64> = random(10, rows).map(|x| x % 3000).collect();
-        for k in [1, 100, 1000] {
-            check(&device, &[(&wide, 64)], k);
-            check(&device, &[(&few, 12), (&wide, 64)], k);
+        for device in device_and_gpu(11) {
+            let rows = 70_000;
+            let wide: Vec<u64> = random(9, rows).collect();
+            let few: Vec<u64> = random(10, rows).map(|x| x % 3000).collect();
+            for k in [1, 100, 1000] {
+                check(&device, &[(&wide, 64)], k);
+                check(&device, &[(&few, 12), (&wide, 64)], k);
+            }
+            assert!(device.launches().contains_key("top_append"));
         }
-        assert!(device.launches().contains_key("top_append"));
     }
 
     #[test]
@@ -400,36 +405,41 @@ mod tests {
 
     #[test]
     fn ties_go_to_the_rows_that_come_first() {
-        let device = device(19);
-        for rows in [50, 5000, 30_000] {
-            let keys: Vec<u64> = random(3, rows).map(|x| x % 3).collect();
-            check(&device, &[(&keys, 2)], 40);
-            check(&device, &[(&vec![u64::MAX; rows], 64)], 40);
+        for device in device_and_gpu(19) {
+            for rows in [50, 5000, 30_000] {
+                let keys: Vec<u64> = random(3, rows).map(|x| x % 3).collect();
+                check(&device, &[(&keys, 2)], 40);
+                check(&device, &[(&vec![u64::MAX; rows], 64)], 40);
+            }
+            assert!(device.launches()["top_few_8"] >= 6, "{:?}", device.launches());
         }
-        assert!(device.launches()["top_few_8"] >= 6, "{:?}", device.launches());
     }
 
     #[test]
     fn blocks_of_many_rows_find_as_many() {
-        let device = device(23);
-        let blocks = u64::from(device.properties().multiprocessors).min(FEW_TILE / FEW_MOST);
-        let rows = (blocks * 10_000) as usize;
-        let wide: Vec<u64> = random(4, rows).collect();
-        let few: Vec<u64> = random(5, rows).map(|x| x % 2000).collect();
-        for k in [7, FEW_MOST as usize] {
-            check(&device, &[(&wide, 64)], k);
-            check(&device, &[(&few, 12)], k);
+        for device in device_and_gpu(23) {
+            let blocks = u64::from(device.properties().multiprocessors).min(FEW_TILE / FEW_MOST);
+            let rows = (blocks * 10_000) as usize;
+            let wide: Vec<u64> = random(4, rows).collect();
+            let few: Vec<u64> = random(5, rows).map(|x| x % 2000).collect();
+            for k in [7, FEW_MOST as usize] {
+                check(&device, &[(&wide, 64)], k);
+                check(&device, &[(&few, 12)], k);
+            }
+            assert!(device.launches()["top_few_16"] > 0, "{:?}", device.launches());
         }
-        assert!(device.launches()["top_few_16"] > 0, "{:?}", device.launches());
     }
 
     /// Their bits end in each byte, and their sample has equal keys.
     #[test]
     fn samples_of_keys_of_any_width_are_ranked() {
-        let device = device(17);
-        for bits in [1, 7, 8, 9, 16, 23, 40, 57, 63, 64] {
-            let keys: Vec<u64> = random(bits.into(), 70_000).map(|x| x >> (64 - bits)).collect();
-            check(&device, &[(&keys, bits)], 50);
+        for device in device_and_gpu(17) {
+            for bits in [1, 7, 8, 9, 16, 23, 40, 57, 63, 64] {
+                let keys: Vec<u64> = random(bits.into(), 70_000).map(|x| x >> (64 - bits)).collect();
+                for k in [50, 600] {
+                    check(&device, &[(&keys, bits)], k);
+                }
+            }
         }
     }
 }
