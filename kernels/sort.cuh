@@ -62,7 +62,7 @@ __device__ void sort_histogram_body(const SortHistogram& p) {
 
     u32* const mine = counts + threadIdx.x % COPIES;
     Key greatest = 0;
-    SortSums sums{0, 0};
+    SortSums sums(p.seed);
     const bool summed = sizeof(Key) == 8 && p.found != nullptr;
     constexpr u64 TILE = SORT_HISTOGRAM_THREADS * SORT_HISTOGRAM_ITEMS;
     for (u64 first = blockIdx.x * TILE; first < p.rows; first += gridDim.x * TILE) {
@@ -79,7 +79,7 @@ __device__ void sort_histogram_body(const SortHistogram& p) {
         for (u32 i = 0; i < SORT_HISTOGRAM_ITEMS; ++i) {
             if (i >= rows) continue;
             greatest = maximum(greatest, keys[i]);
-            if (summed) sums.add(keys[i], p.seed, 1);
+            if (summed) sums.add(keys[i], 1);
 #pragma unroll
             for (u32 pass = 0; pass < PASSES; ++pass) {
                 const u32 cell = pass * SORT_DIGITS + sort_digit(keys[i], u32(p.shift) + pass * 8);

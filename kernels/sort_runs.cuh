@@ -48,12 +48,12 @@ struct SortRuns {
     u32* listed;             // the first `room` of them
     u64 room;
     const u32* implied;      // 256: where the rows of each highest digit begin, if packed words leave it out
-    u64 trusted;             // digits that have to look as if keys repeated for rows that tie to count as equal, if the sums agree; packed
-                             // words that hold no whole keys, and no further words
+    u64 trusted;             // rows that tie count as equal where they stand in order, if so many digits look as if keys repeated (0: always,
+                             // SORT_TRUSTED_NEVER: not at all); of packed words that hold no whole keys, without further words
     u64 seed;                // of the sums' hashes
 };
 
-constexpr u64 SORT_TRUSTED_NEVER = ~u64(0);
+constexpr u64 SORT_TRUSTED_NEVER = ~u64(0);  // more digits than there are
 
 constexpr u64 SORT_WHOLE_NONE = 0;
 constexpr u64 SORT_WHOLE_ALL = 1;
@@ -66,12 +66,11 @@ struct SortRunsTile {
     const SortRuns& p;
     u64* words;  // held, with a hole behind each chunk, so that threads that read chunks meet different banks
     u64 first;   // held place h is row first + h
-    u64 whole;   // SORT_WHOLE_…: of all words where rows that tie count as equal
 
     static WF_DEVICE u32 slot(u32 h) { return h + h / SORT_RUNS_CHUNK; }
     WF_DEVICE u64& word(u32 h) const { return words[slot(h)]; }
     // Equal in all bits that travelled, though not in the rest perhaps.
-    WF_DEVICE bool tied(u64 x, u64 y) const { return PACKED && whole != SORT_WHOLE_ALL && (x ^ y) >> u32(p.index_bits) == 0; }
+    WF_DEVICE bool tied(u64 x, u64 y) const { return PACKED && p.whole != SORT_WHOLE_ALL && (x ^ y) >> u32(p.index_bits) == 0; }
     WF_DEVICE u32 number(u64 word) const { return u32(word & ((u64(1) << u32(p.index_bits)) - 1)); }
 
     // Whether the row of word y belongs before x's. Equal keys keep the order of rows, which is the order of packed words,
@@ -138,7 +137,7 @@ struct SortRunsTile {
         Value value;
         if (mine) {
             key = word = this->word(begin + threadIdx.x);
-            if (PACKED && whole != SORT_WHOLE_ALL) key = sort_key(p.key, number(word));
+            if (PACKED && p.whole != SORT_WHOLE_ALL) key = sort_key(p.key, number(word));
             keys[threadIdx.x] = key;
             if constexpr (!is_same<Value, SortNoValue>::value) value = static_cast<Value*>(p.values)[first + begin + threadIdx.x];
         }
@@ -193,6 +192,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     WF_SHARED(u32, longer);
     WF_SHARED(u32, ties);
     WF_SHARED_ARRAY(u64, block_sums, 2);
+    WF_SHARED_ARRAY(u32, cuts, THREADS / 32);  // where the group begins that goes on behind a warp's rows
     WF_SHARED(u32, carried);  // the first row goes on with the run of the row before the tile
     constexpr u32 LAST = (PACKED ? HELD : TILE / 2) - 1;
     u8* const same = reinterpret_cast<u8*>(same_words);
@@ -201,8 +201,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     const u64 first = u64(blockIdx.x) * TILE;
     const u32 high = p.rows - first < HELD ? u32(p.rows - first) : HELD;
     const bool trusted = PACKED && p.trusted != SORT_TRUSTED_NEVER && p.found[SORT_FOUND_REPEATS] >= p.trusted;
-    const u64 whole = trusted ? SORT_WHOLE_ALL : p.whole;
-    const SortRunsTile<Value, PACKED> tile{p, words, first, whole};
+    const SortRunsTile<Value, PACKED> tile{p, words, first};
     const u32 behind = TILE + threadIdx.x;  // a place of the margin
     const SortKey travelling{p.packed, SORT_WORD, 0, 0};
     const SortKey& held = PACKED ? travelling : p.key;
@@ -222,6 +221,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     if (threadIdx.x == 0) {
         pairs = longer = ties = blocks_count = 0;
         block_sums[0] = block_sums[1] = 0;
+        for (u32 w = 0; w < THREADS / 32; ++w) cuts[w] = SORT_TIES_NONE;
         if (first > 0) before = sort_key(held, first - 1);
     }
     u64 read[CHUNK], margin = 0;
@@ -244,7 +244,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 
     const u64 sorted = ~u64(0) << u32(p.shift);
     const u64 travelled = ~u64(0) << u32(p.index_bits);
-    const u64 exact = whole == SORT_WHOLE_ODD ? u64(1) << u32(p.index_bits) : 0;  // of words that hold their whole key
+    const u64 exact = p.whole == SORT_WHOLE_ODD ? u64(1) << u32(p.index_bits) : 0;  // of words that hold their whole key
     if (threadIdx.x == 0) {
         carried = first > 0 && ((before ^ words[0]) & sorted) == 0 ? 1 : 0;
         if (IMPLIED && parted && first > 0 && sort_digit_end(p.implied, u32(first) - 1, p.rows) == first) carried = 0;
@@ -272,9 +272,9 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
             equal &= of_one;
             if (trusted && c < THREADS) {
                 const u32 rows = h + CHUNK <= high ? CHUNK : h < high ? high - h : 0;
-                sort_ties_groups(equal, rows, h, listed, &ties);
+                sort_ties_groups(equal, rows, h, listed, &ties, cuts + warp());
             }
-            if (whole != SORT_WHOLE_ALL && equal != 0) {
+            if (!trusted && p.whole != SORT_WHOLE_ALL && equal != 0) {
                 // Listed first: their keys lie anywhere, and each thread then waits for one pair's.
                 greater &= ~equal;
                 u32 at = atomicAdd(&ties, u32(__popc(equal)));
@@ -287,7 +287,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     __syncthreads();  // the bits are set, the list of what ties is complete
     if constexpr (PACKED) {
         if (trusted) {
-            SortSums sums{0, 0};
+            SortSums sums(p.seed);
             constexpr u32 READ = 4;
             for (u32 at = threadIdx.x; at < ties; at += THREADS * READ) {
                 u32 rows[READ];
@@ -300,13 +300,22 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
                 sort_keys_of(p.key, rows, keys);
 #pragma unroll
                 for (u32 i = 0; i < READ; ++i) {
-                    if (at + i * THREADS < ties) sums.add(keys[i], p.seed, listed[at + i * THREADS] >> 16);
+                    if (at + i * THREADS < ties) sums.add(keys[i], listed[at + i * THREADS] >> 16);
                 }
             }
+            // By the last threads, which have the fewest groups.
+            const u32 warp_cut = THREADS - 1 - threadIdx.x;
+            if (warp_cut < THREADS / 32 && cuts[warp_cut] != SORT_TIES_NONE) {
+                const u32 rows[2] = {tile.number(tile.word(cuts[warp_cut])), tile.number(tile.word((warp_cut + 1) * 32 * CHUNK))};
+                u64 keys[2];
+                sort_keys_of(p.key, rows, keys);
+                if (keys[0] != keys[1]) atomicAdd(p.found + SORT_FOUND_UNEQUAL, u64(1));
+            }
+            __syncwarp(FULL_WARP);  // some lanes compared
             sums.to_block(block_sums);
             __syncthreads();  // the sums of all warps are there, the list is free
             if (threadIdx.x < 2) atomicAdd(p.found + SORT_FOUND_SUMS + threadIdx.x, u64(0) - block_sums[threadIdx.x]);
-        } else if (whole != SORT_WHOLE_ALL) {
+        } else if (p.whole != SORT_WHOLE_ALL) {
             for (u32 at = threadIdx.x; at < ties; at += THREADS) {
                 const u32 h = listed[at];
                 if (tile.later(tile.word(h), tile.word(h + 1))) atomicOr(late_words + h / 32, 1u << (h % 32));

@@ -1,17 +1,21 @@
 // sort_ties.cuh: whether rows that tie, which agree in all bits of their keys that travelled, have the same key: from one row's key
 // of each group of them, where all of their keys would be read from anywhere.
 //
-//   keys 70 71 50 70, the high digit travelled     groups 7 × 3, with the key 70 first, and 5 × 1, with 50
-//   h(70) + h(71) + h(50) + h(70)  −  3 h(70)  −  1 h(50)     is zero if each group's keys are the same
+//   keys 70 70 71 50, the high digit travelled     groups 7 × 3, with the key 70 first, and 5 × 1, with 50
+//   h(70) + h(70) + h(71) + h(50)  −  3 h(70)  −  1 h(50)     is not zero: a key of a group differs from its first
 //
 //   1. sort_histogram   adds up a hash of every key, which it reads anyway
 //   2. sort_offsets     counts the digits whose rows crowd together as if keys repeated: only then are there few groups
 //   3. sort_runs        takes off the hash of each group's first key, as often as the group has rows
 //
-// A group may be cut anywhere, each part has a first row of its own. If keys of a group differ, what is left is zero with a chance of
-// 2^-64: h has 64 bits, its seed is the process's own, and both halves of its values are added up exactly, so that it does not matter by
-// which number a hash is multiplied. (A multiset hash: Clarke, Devadas, van Dijk, Gassend and Suh, "Incremental Multiset Hash Functions
-// and Their Application to Memory Integrity Checking", 2003.)
+// Rows that tie stand side by side where a run is in order; of others all whole keys are read, whatever the sums say. Where a warp's or a
+// tile's rows end, a group goes on as another, and the first keys of both are compared: without that, a group whose keys change just there
+// would have two first keys, and leave zero.
+//
+// If a key differs, what is left is zero about once in 2^64 times: the hash multiplies by a number that is the process's own before it
+// mixes, and both halves of its values are added up exactly, so that it does not matter how often a hash is taken off. (A keyed multiset
+// hash: Clarke, Devadas, van Dijk, Gassend and Suh, "Incremental Multiset Hash Functions and Their Application to Memory Integrity
+// Checking", 2003.)
 #pragma once
 #include "hash.cuh"
 
@@ -21,16 +25,21 @@ namespace wf {
 constexpr u32 SORT_FOUND_TOO_LONG = 0;  // rows that sort_runs listed
 constexpr u32 SORT_FOUND_SUMS = 1;      // two words: the sums of low and of high halves
 constexpr u32 SORT_FOUND_REPEATS = 3;   // digits whose counts look as if keys repeated
+constexpr u32 SORT_FOUND_UNEQUAL = 4;   // groups whose first key is not that of the one that goes on behind them
 
 // How often a key occurs where it pays.
 constexpr f64 SORT_REPEATS_LEAST = 3;
 
-// Halves of up to 2^32 hashes each.
+// Both halves of up to 2^32 hashes, added up.
 struct SortSums {
+    u64 seed, factor;
     u64 low, high;
 
-    WF_DEVICE void add(u64 key, u64 seed, u32 rows) {
-        const u64 hash = hash_mix(key ^ seed);
+    explicit WF_DEVICE SortSums(u64 seed) : seed(seed), factor(hash_mix(seed) | 1), low(0), high(0) {}
+
+    // The hash of a key, for so many rows. (Mixing key and seed alone leaves zero of chosen quadruples once in 2^20 times.)
+    WF_DEVICE void add(u64 key, u32 rows) {
+        const u64 hash = hash_mix((key ^ seed) * factor ^ mul_high(key ^ seed, factor));
         low += u64(u32(hash)) * rows;
         high += (hash >> 32) * rows;
     }
@@ -53,9 +62,12 @@ WF_DEVICE bool sort_repeats(u64 squares, u64 rows) {
     return f64(squares) * 256 > f64(rows) * (f64(rows) + 255 * SORT_REPEATS_LEAST);
 }
 
-// Lists the groups of rows that tie within a warp's chunks of eight: the place where each begins, and above it its rows. Bits of `ties` tell
-// which of a lane's rows, that stand from `place` on, tie with the next, of `rows` rows. A group ends with the warp's rows.
-WF_DEVICE void sort_ties_groups(u32 ties, u32 rows, u32 place, u32* listed, u32* count) {
+constexpr u32 SORT_TIES_NONE = ~u32(0);  // no place
+
+// Lists the groups of rows that tie within a warp's chunks of eight: the place where each begins, and above it its rows. A lane has `rows`
+// rows, up to eight, from `place` on, and bit i of `ties` tells whether its row i ties with the next. A group ends with the warp's rows;
+// where it goes on behind them, `cut` is set to where it begins.
+WF_DEVICE void sort_ties_groups(u32 ties, u32 rows, u32 place, u32* listed, u32* count, u32* cut) {
     constexpr u32 CHUNK = 8, ALL = 0xFF;
     const u32 whole = __ballot_sync(FULL_WARP, ties == ALL);
     const u32 above = __shfl_up_sync(FULL_WARP, ties, 1);
@@ -70,6 +82,7 @@ WF_DEVICE void sort_ties_groups(u32 ties, u32 rows, u32 place, u32* listed, u32*
     for (; begins != 0; begins &= begins - 1) {
         const u32 i = u32(trailing_zeros(begins)), here = u32(trailing_zeros(~(ties >> i)));
         listed[at++] = (place + i) | (i + here == CHUNK ? here + behind : here + 1) << 16;
+        if (i + here == CHUNK && end == 32) *cut = place + i;
     }
 }
 

@@ -7,8 +7,8 @@
 //! among a larger sample (`ranks.rs`).
 //! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer. A wrong guess sorts by all bits.
 //!
-//! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (and three where it
-//! leaves long runs), and before numbers or ranks two or three more; of few rows only the last.
+//! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (two where ties were trusted
+//! in vain, and three where it leaves long runs), and before numbers or ranks two or three more; of few rows only the last.
 
 mod found;
 mod key;
@@ -35,8 +35,8 @@ const OPERATOR: &str = "sort";
 const SAMPLED_ROWS: u64 = 1 << 17;
 /// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
-/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat, measured of 4M, 10M and 100M: for row numbers by
-/// several columns, by one, and for keys alone; the latter a prefix sorts as fast whether they repeat or not.
+/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat, for row numbers by several columns; measured of 4M, 10M and
+/// 100M. Times as many for row numbers by one column, and for keys alone: those a prefix sorts as fast whether they repeat or not.
 const RANKED_ROWS: u64 = 1 << 21;
 const RANKED_ALONE: u64 = 4;
 const RANKED_KEYS: u64 = 8;

@@ -12,8 +12,8 @@ use super::OPERATOR;
 use crate::device::{Argument, Buffer, Device};
 use crate::error::Result;
 
-/// `SORT_FOUND_…`: rows listed, two sums, digits that look as if keys repeated.
-const WORDS: usize = 4;
+/// `SORT_FOUND_…`: rows listed, two sums, digits that look as if keys repeated, groups cut between two keys.
+const WORDS: usize = 5;
 /// Rows of a sort for each that is listed, and at least so many.
 const ROWS_A_LISTED: u64 = 64;
 const LEAST_LISTED: u64 = 64;
@@ -70,12 +70,12 @@ impl Found {
     /// Waits for the device.
     pub(super) fn read(&self, trust: Trust) -> Result<Findings> {
         let words = self.words.read_words(0, WORDS)?;
-        let misled = words[3] >= trust.word() && words[1..3] != [0, 0];
+        let misled = words[3] >= trust.word() && (words[1..3] != [0, 0] || words[4] != 0);
         Ok(Findings { listed: words[0], misled })
     }
 }
 
-/// Of this process's hashes: nobody can choose keys whose sums agree by it.
+/// Of this process's hashes: whoever chooses keys does not know which sums agree.
 fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| RandomState::new().hash_one(WORDS))

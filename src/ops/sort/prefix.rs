@@ -290,7 +290,7 @@ pub(super) enum Sorted<'a> {
     },
 }
 
-/// Puts runs of keys that agree from bit `shift` upwards in order. Waits for the device; `false`: too many rows are in runs of more than
+/// Puts runs of keys that agree from bit `shift` upwards in order. Waits for the device, and once more where ties were trusted in vain; `false`: too many rows are in runs of more than
 /// `longest` that are out of order, and what was written is worth nothing.
 pub(super) fn mend(
     device: &Device,
@@ -357,7 +357,7 @@ pub(super) fn mend(
     let grid: Grid = grid(tiles(rows, u64::from(threads * RUNS_CHUNK)), threads);
     // SAFETY: SortRuns, in order: packed words of `rows` rows, or null; the key, whose data holds rows of its kind; more:
     // pointers to words of `rows` rows; out: rows of the key's width, or of u32 for packed words; values: rows of the
-    // payload's width or null; found: SORT_FOUND_… words, of which the sums are all keys' where ties are trusted, and the rest zero; listed: room
+    // payload's width or null; found: SORT_FOUND_… words: sums and repeats as the histogram's kernels left them, the rest zero; listed: room
     // u32; implied: 256 u32 or null; whole: SORT_WHOLE_….
     unsafe { device.launch(&kernel, grid, &arguments)? };
     let findings = found.read(trust)?;

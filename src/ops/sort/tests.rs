@@ -259,7 +259,7 @@ fn mended(device: &Device) -> u64 {
 fn rows_that_tie_are_equal_if_the_sums_of_their_hashes_are() {
     for device in devices_of_its_own() {
         let rows = 20_000;
-        // In the order of the sort; the lowest 4 bits do not travel. Short groups share the sorted bits with the one before.
+        // In the order of the sort; the lowest 5 bits do not travel, or 11. Short groups share the sorted bits with the one before.
         let lengths = [1, 2, 7, 8, 9, 3, 255, 1, 256, 257, 16, 5, 600, 2300, 31, 1, 1, 4, 40];
         let (mut keys, mut high): (Vec<u64>, u64) = (vec![], 0);
         for (group, length) in (0..).zip(lengths.into_iter().cycle()) {
@@ -300,6 +300,65 @@ fn rows_that_tie_are_equal_if_the_sums_of_their_hashes_are() {
     }
 }
 
+/// Row numbers by a prefix of 16 bits whose ties are trusted.
+fn trusting(device: &Device, keys: &[u64], beyond: u32) -> Option<Vec<u32>> {
+    let buffer = upload(device, keys);
+    let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+    let spread = Spread { prefix: Some(16), equal: 5000.0, ..Spread::guessed(&key, keys.len() as u64) };
+    let spread = Spread { distinct: 1000.0, basis: Basis::Sample, ..spread };
+    let tuning = Tuning { beyond, ..TUNED };
+    let found = argsort_prefix(device, &key, &spread, &[], keys.len() as u64, tuning).unwrap();
+    found.map(|found| read::<u32>(&found, keys.len()))
+}
+
+/// Groups of rows that tie, and whose keys change where a warp's or a tile's rows end, so that their sums alone would not tell; and groups whose
+/// rows do not stand side by side.
+#[test]
+fn rows_that_tie_are_told_apart_wherever_their_keys_change() {
+    for device in devices_of_its_own() {
+        let rows = 6000;
+        for beyond in [TUNED.beyond, 64] {
+            for change in [256, 512, 1792, 2048, 4096, 300, 2047] {
+                for (length, pattern) in [(120, [1, 0]), (400, [1, 0]), (120, [1, 2])] {
+                    // In the order of the sort; rows of the group are 1 and then 0, or 1, 2, 1, 2, … and then 2, 1, 2, 1, …
+                    let low = |at: usize| match pattern {
+                        [_, 0] => u64::from(at < change),
+                        _ => [1, 2][(at + usize::from(at >= change)) % 2],
+                    };
+                    let group = change - length / 2..change + length / 2;
+                    let key = |at: usize| match group.contains(&at) {
+                        true => (group.start as u64) << 48 | low(at),
+                        false => (at as u64) << 48,
+                    };
+                    let keys: Vec<u64> = (0..rows).map(key).collect();
+                    let before = mended(&device);
+                    let found = trusting(&device, &keys, beyond).expect("few rows in long runs");
+                    assert!(found == expected_order(|row| keys[row as usize], rows), "{change}, {length}, {pattern:?}");
+                    assert_eq!(mended(&device) - before, 2, "{change}, {length}, {pattern:?}");
+                }
+            }
+            // Two rare keys that tie, the greater one first, among those of a frequent one that differs in bits that travel.
+            let mut keys: Vec<u64> = (0..rows as u64).map(|row| (row % 60) << 48 | 5).collect();
+            (keys[600], keys[1800]) = (1 << 40 | 1, 1 << 40);
+            let found = trusting(&device, &keys, beyond).expect("few rows in long runs");
+            assert!(found == expected_order(|row| keys[row as usize], rows), "rows apart");
+            // Small sorts of a few keys, of which some tie.
+            for seed in 0..30 {
+                let draws: Vec<u64> = random(500 + seed, 3).collect();
+                let rows = 2 + (draws[0] % 3000) as usize;
+                let (highs, middles) = (1 + draws[1] % 200, 1 + draws[2] % 3);
+                let odd = [2, 50, 5000][(draws[2] % 9 / 3) as usize];
+                let of =
+                    |x: u64| (x % highs) << 48 | (x >> 20) % middles << 40 | u64::from((x >> 30).is_multiple_of(odd));
+                let keys: Vec<u64> = random(600 + seed, rows).map(of).collect();
+                let found = trusting(&device, &keys, beyond);
+                let expected = expected_order(|row| keys[row as usize], rows);
+                assert!(found.is_none_or(|found| found == expected), "seed {seed}, {rows} rows");
+            }
+        }
+    }
+}
+
 /// Of guesses the digits' counts tell whether keys repeat; and two values that agree in all that travels are told apart.
 #[test]
 fn ties_are_trusted_where_digits_look_as_if_keys_repeated() {
@@ -310,7 +369,7 @@ fn ties_are_trusted_where_digits_look_as_if_keys_repeated() {
             ("random", random(1, rows).collect(), 1),
             ("50 values", random(2, rows).map(|x| value(x % 50)).collect(), 1),
             (
-                "50 values, and one that differs in its lowest bit",
+                "50 values, and as many that differ from them in the lowest bit",
                 random(2, rows).map(|x| value(x % 50) ^ (x >> 63)).collect(),
                 2,
             ),
@@ -625,8 +684,8 @@ fn long_runs_of(device: &Device, one_in: u64) {
     }
 }
 
-/// Keys made of a random choice of frequent values, rare ones, runs that share their high bits, values that differ in their lowest bit only,
-/// stretches in order and bits that never change. `WARPFRAME_SORT_MIXTURES` says how many.
+/// Keys made of a random choice of frequent values, rare ones, runs that share their high bits, values that differ in their lowest bit,
+/// or in one in the middle, stretches in order and bits that never change. `WARPFRAME_SORT_MIXTURES` says how many.
 #[test]
 fn sorts_of_random_mixtures_are_in_order() {
     let count = std::env::var("WARPFRAME_SORT_MIXTURES").ok().and_then(|count| count.parse().ok()).unwrap_or(6);
@@ -643,7 +702,18 @@ fn sorts_of_random_mixtures_are_in_order() {
                 |x: u64| if x >> 40 & 127 < rare { x } else { random_value(random(x % frequent, 1).next().unwrap()) };
             // One row in so many differs from its value in the lowest bit.
             let odd = [u64::MAX, 2, 1000][(draws[12] % 3) as usize];
-            let twin = |x: u64| u64::from((x >> 20).is_multiple_of(odd));
+            // And in some of these another in a bit that travels, mostly.
+            let sibling = u64::from(draws[12] % 2 == 0) << 30;
+            let twin = |x: u64| match x >> 20 {
+                x if x.is_multiple_of(odd) => 1 | if x.is_multiple_of(3) { sibling } else { 0 },
+                x => {
+                    if x % 40 == 7 {
+                        sibling
+                    } else {
+                        0
+                    }
+                }
+            };
             let mut keys: Vec<u64> = random(seed, rows).map(|x| value(x) & mask ^ twin(x) | draws[6] & !mask).collect();
             let stretch = (draws[7] % rows as u64) as usize * (draws[8] % 2) as usize;
             keys[..stretch].sort_unstable();
