@@ -349,7 +349,7 @@ fn rows_that_tie_are_told_apart_wherever_their_keys_change() {
                 let (highs, middles) = (1 + draws[1] % 200, 1 + draws[2] % 3);
                 let odd = [2, 50, 5000][(draws[2] % 9 / 3) as usize];
                 let of =
-                    |x: u64| (x % highs) << 48 | (x >> 20) % middles << 40 | u64::from((x >> 30).is_multiple_of(odd));
+                    |x: u64| (x % highs) << 48 | ((x >> 20) % middles) << 40 | u64::from((x >> 30).is_multiple_of(odd));
                 let keys: Vec<u64> = random(600 + seed, rows).map(of).collect();
                 let found = trusting(&device, &keys, beyond);
                 let expected = expected_order(|row| keys[row as usize], rows);
@@ -703,7 +703,7 @@ fn sorts_of_random_mixtures_are_in_order() {
             // One row in so many differs from its value in the lowest bit.
             let odd = [u64::MAX, 2, 1000][(draws[12] % 3) as usize];
             // And in some of these another in a bit that travels, mostly.
-            let sibling = u64::from(draws[12] % 2 == 0) << 30;
+            let sibling = u64::from(draws[12].is_multiple_of(2)) << 30;
             let twin = |x: u64| match x >> 20 {
                 x if x.is_multiple_of(odd) => 1 | if x.is_multiple_of(3) { sibling } else { 0 },
                 x => {
