@@ -7,8 +7,8 @@
 //! among a larger sample (`ranks.rs`).
 //! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer. A wrong guess sorts by all bits.
 //!
-//! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (two where ties were trusted
-//! in vain, and three where it leaves long runs), and before numbers or ranks two or three more; of few rows only the last.
+//! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (one more where ties were trusted
+//! in vain, and two where it leaves long runs), and before numbers or ranks two or three more; of few rows only the last.
 
 mod found;
 mod key;

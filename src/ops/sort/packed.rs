@@ -34,7 +34,9 @@ pub(super) fn argsort_prefix(
         || (trusted && spread.keys_that_agree(room) > MOST_AGREE);
     let implied = key.bits > room && crowded;
     let travels = self::room(rows, implied).min(key.bits);
-    let Some(sorted) = spread.prefix.filter(|sorted| *sorted <= travels) else { return Ok(None) };
+    // An implied digit takes the place of the next one, which has to be as wide.
+    let sorted = spread.prefix.map(|sorted| if implied { sorted.next_multiple_of(8) } else { sorted });
+    let Some(sorted) = sorted.filter(|sorted| *sorted <= travels) else { return Ok(None) };
     let trust = match spread.basis {
         _ if travels == key.bits || !more.is_empty() => Trust::Never,
         Basis::Sample if trusted => Trust::Always,

@@ -342,6 +342,11 @@ fn rows_that_tie_are_told_apart_wherever_their_keys_change() {
             (keys[600], keys[1800]) = (1 << 40 | 1, 1 << 40);
             let found = trusting(&device, &keys, beyond).expect("few rows in long runs");
             assert!(found == expected_order(|row| keys[row as usize], rows), "rows apart");
+            // The same in runs of six rows, which a thread puts in order.
+            let mut keys: Vec<u64> = (0..rows as u64).map(|row| (row % 1000) << 48 | 5).collect();
+            (keys[1000], keys[3000]) = (1 << 40 | 1, 1 << 40);
+            let found = trusting(&device, &keys, beyond).expect("short runs");
+            assert!(found == expected_order(|row| keys[row as usize], rows), "rows apart in short runs");
             // Small sorts of a few keys, of which some tie.
             for seed in 0..30 {
                 let draws: Vec<u64> = random(500 + seed, 3).collect();
@@ -418,6 +423,36 @@ fn argsort_puts_back_implied_digits() {
                 assert!(read::<u32>(&found, rows) == expected, "seed {seed}, {sorted} bits");
             }
         }
+    }
+}
+
+/// A prefix that is not of whole digits, in words that leave one out: keys that agree in all but bits of the digit before the last.
+#[test]
+fn implied_digits_are_whole() {
+    for device in devices() {
+        let rows = 40_000;
+        let keys: Vec<u64> = random(4, rows)
+            .zip(0..)
+            .map(|(x, row)| match row % 400 {
+                7 => ((3 - row / 400 % 3) << 6) << 42,
+                _ => (x % 2) << 50 | ((x >> 8) % 30_000) << 10,
+            })
+            .collect();
+        let buffer = upload(&device, &keys);
+        let key = SortKey { bits: 51, ..SortKey::new(buffer.slice(0), KeyKind::Word, false) };
+        let expected = expected_order(|row| keys[row as usize], rows);
+        let mut sorted = 0;
+        for prefix in [33, 41, 42, 47] {
+            let spread = Spread { prefix: Some(prefix), ..Spread::guessed(&key, rows as u64) };
+            let tuning = Tuning { beyond: 64, ..TUNED };
+            let Some(found) = argsort_prefix(&device, &key, &spread, &[], rows as u64, tuning).unwrap() else {
+                continue;
+            };
+            sorted += 1;
+            assert!(read::<u32>(&found, rows) == expected, "{prefix} bits");
+        }
+        assert!(sorted > 1, "{sorted}");
+        assert!(device.launches().contains_key("sort_runs_packed_implied"));
     }
 }
 
