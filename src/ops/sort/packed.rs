@@ -28,12 +28,12 @@ pub(super) fn argsort_prefix(
     let key = SortKey { base: spread.base, bits: spread.bits, ..*key };
     let index_bits = index_bits(rows);
     // What travels of a key.
-    let room = room(rows, false);
+    let room = room_beside(rows, false);
     let trusted = more.is_empty() && ties_are_equal(spread, rows);
     let crowded = spread.prefix.is_some_and(|sorted| sorted + tuning.beyond > room)
         || (trusted && spread.keys_that_agree(room) > MOST_AGREE);
     let implied = key.bits > room && crowded;
-    let travels = self::room(rows, implied).min(key.bits);
+    let travels = room_beside(rows, implied).min(key.bits);
     // An implied digit takes the place of the next one, which has to be as wide.
     let sorted = spread.prefix.map(|sorted| if implied { sorted.next_multiple_of(8) } else { sorted });
     let Some(sorted) = sorted.filter(|sorted| *sorted <= travels) else { return Ok(None) };
@@ -64,11 +64,11 @@ pub(super) fn argsort_prefix(
 /// so few values agree by chance that none does, mostly.
 pub(super) fn ties_are_equal(spread: &Spread, rows: u64) -> bool {
     let repeat = spread.basis == Basis::Sample && spread.equal >= LEAST_EQUAL && !spread.equals_are_neighbours();
-    repeat && spread.keys_that_agree(room(rows, rows >= IMPLIED_ROWS)) <= MOST_AGREE
+    repeat && spread.keys_that_agree(room_beside(rows, rows >= IMPLIED_ROWS)) <= MOST_AGREE
 }
 
 /// Bits of a key that travel beside a row's number, without the digit that is implied or with it.
-fn room(rows: u64, implied: bool) -> u32 {
+fn room_beside(rows: u64, implied: bool) -> u32 {
     let room = 64 - index_bits(rows);
     if implied { (room + 8).min(64 - PLACE_BITS) } else { room }
 }
@@ -179,3 +179,6 @@ pub(super) fn narrow_passes(
     Sorter::new(device, Pass::U32, rows, tuning.wide, 1)?.run(key, digits, last)?;
     Ok(Some(order))
 }
+
+#[cfg(test)]
+mod tests;

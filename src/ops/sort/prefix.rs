@@ -282,7 +282,7 @@ pub(super) enum Sorted<'a> {
         words: &'a Buffer,
         index_bits: u32,
         whole: Whole,
-        /// When rows that tie count as equal, and what holds the sums of all rows' hashes; never where `whole` is something, or `more`.
+        /// When rows that tie count as equal (never where words hold whole keys, or there are `more`), and what holds the sums of all rows' hashes.
         ties: Option<(&'a Found, Trust)>,
         more: &'a [SortWord<'a>],
         implied: Option<Slice<'a>>,
@@ -290,8 +290,8 @@ pub(super) enum Sorted<'a> {
     },
 }
 
-/// Puts runs of keys that agree from bit `shift` upwards in order. Waits for the device, and once more where ties were trusted in vain; `false`: too many rows are in runs of more than
-/// `longest` that are out of order, and what was written is worth nothing.
+/// Puts runs of keys that agree from bit `shift` upwards in order. Waits for the device, and once more where ties were trusted in vain;
+/// `false`: too many rows are in runs of more than `longest` that are out of order, and what was written is worth nothing.
 pub(super) fn mend(
     device: &Device,
     key: &SortKey<'_>,

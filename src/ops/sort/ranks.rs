@@ -33,7 +33,7 @@ const COUNTS: u64 = 8192;
 ///   4    [.58]         [.82]          [.87]         [1.01]          1.36
 /// ```
 const MOST: u64 = 1 << 20;
-/// And of row numbers: more take a third pass over their ranks, which a prefix's words do without the ranks.
+/// And of row numbers: a million values took 3.56 ms of 100M rows, and by a prefix whose ties are trusted 3.41.
 const MOST_ORDERED: u64 = 1 << 19;
 const SLOTS: u64 = 4;
 const MOST_SLOTS: u64 = 1 << 21;
