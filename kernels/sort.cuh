@@ -89,14 +89,16 @@ __device__ void sort_histogram_body(const SortHistogram& p) {
     }
     for (u32 step = 16; step != 0; step /= 2) greatest = maximum(greatest, __shfl_xor_sync(FULL_WARP, greatest, step));
     WF_SHARED(u64, block_greatest);
-    WF_SHARED_ARRAY(u64, block_sums, 2);
-    if (threadIdx.x == 0) block_greatest = block_sums[0] = block_sums[1] = 0;
-    __syncthreads();  // all keys of the block are counted, the greatest is zero, and the sums
+    WF_SHARED_ARRAY(u64, block_sums, 2 * SORT_HISTOGRAM_THREADS / 32);
+    if (threadIdx.x == 0) block_greatest = 0;
+    __syncthreads();  // all keys of the block are counted, the greatest is zero
     if (lane() == 0) atomicMax(&block_greatest, u64(greatest));
     if (summed) sums.to_block(block_sums);
-    __syncthreads();  // the greatest of all warps is there, and the sums
+    __syncthreads();  // the greatest of all warps is there, and their sums
     if (threadIdx.x == 0) atomicMax(p.greatest, block_greatest);
-    if (summed && threadIdx.x < 2) atomicAdd(p.found + SORT_FOUND_SUMS + threadIdx.x, block_sums[threadIdx.x]);
+    if (summed && threadIdx.x < 2) {
+        atomicAdd(p.found + SORT_FOUND_SUMS + threadIdx.x, sort_sums_of<SORT_HISTOGRAM_THREADS / 32>(block_sums, threadIdx.x));
+    }
     for (u32 at = threadIdx.x; at < CELLS; at += SORT_HISTOGRAM_THREADS) {
         const u32 count = sort_copies_sum(counts, at, COPIES);
         if (count != 0) atomicAdd(p.counts + at, u64(count));

@@ -43,10 +43,12 @@ WF_DEVICE u64 sort_key_raw(const SortKey& k, u64 key) {
 
 WF_DEVICE bool sort_key_is_half(const SortKey& k) { return (k.kind & 1) != 0; }
 
-WF_DEVICE u64 sort_key(const SortKey& k, u64 at) {
-    const u64 raw = sort_key_is_half(k) ? u64(static_cast<const u32*>(k.data)[at]) : static_cast<const u64*>(k.data)[at];
-    return sort_key_of(k, raw);
+// The raw bits of a row.
+WF_DEVICE u64 sort_key_bits(const SortKey& k, u64 at) {
+    return sort_key_is_half(k) ? u64(static_cast<const u32*>(k.data)[at]) : static_cast<const u64*>(k.data)[at];
 }
+
+WF_DEVICE u64 sort_key(const SortKey& k, u64 at) { return sort_key_of(k, sort_key_bits(k, at)); }
 
 // The keys of a few rows, which are waited for together.
 template <u32 ROWS>

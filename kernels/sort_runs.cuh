@@ -7,8 +7,8 @@
 //   One pass: a tile, with a margin of rows behind it, lies in shared memory. A thread compares the neighbours of a chunk of
 //   eight rows, and notes in a bit for each pair whether they are of one run, and whether they are out of order. Bits tell
 //   where runs begin and end; those out of order are listed, pairs apart from longer runs, so that a warp does one or the
-//   other: pairs are exchanged, longer runs sorted by insertion, and those of more than 12 rows one after the other by the whole block,
-//   whose threads count the rows before theirs. The tile that holds a run's first row owns it, up to the
+//   other: pairs are exchanged, longer runs sorted by insertion (or, where ties are trusted, of up to 32 rows by a warp each), and the longest
+//   ones one after the other by the whole block, whose threads count the rows before theirs. The tile that holds a run's first row owns it, up to the
 //   end of the margin. Of a longer run that is out of order rows are listed: sort_long_runs.cuh sorts it, if there are few. (The
 //   caller estimates the runs' length from a sample first: sort_sample.cuh.)
 //
@@ -31,6 +31,7 @@ constexpr u32 SORT_RUNS_MARGIN = 256;  // rows; longest run that is mended
 constexpr u32 SORT_RUNS_CHUNK = 8;     // rows of a thread
 // Longest run that one thread puts in order: a run of 122 rows, of two values in turn, took it 0.17 ms.
 constexpr u32 SORT_RUNS_INSERTED = 12;
+constexpr u32 SORT_RUNS_RANKED = 32;  // and one warp, where ties are trusted
 
 struct SortRuns {
     const u64* packed;       // rows of key and row number, sorted from `shift` upwards; or null: `key` is what is sorted
@@ -129,6 +130,23 @@ struct SortRunsTile {
         }
     }
 
+    // Sorts up to 32 rows from held place `begin` on by a warp, each by its whole key: one thread would read these one after the other where
+    // rows tie. Without values.
+    WF_DEVICE void rank_by_warp(u32 begin, u32 rows) const {
+        u64 word = 0, key = 0;
+        if (lane() < rows) {
+            word = this->word(begin + lane());
+            key = sort_key(p.key, number(word));
+        }
+        __syncwarp(FULL_WARP);  // some lanes read
+        u32 before = 0;
+        for (u32 at = 0; at < rows; ++at) {
+            const u64 other = __shfl_sync(FULL_WARP, key, at);
+            before += other < key || (other == key && at < lane()) ? 1 : 0;
+        }
+        if (lane() < rows) put(begin + before, word);
+    }
+
     // Sorts `rows` rows from held place `begin` on, which no thread has changed, with the values beside them, by the whole block: each
     // row goes behind as many as belong before it. `keys` holds them.
     WF_DEVICE void rank(u32 begin, u32 rows, u64* keys) const {
@@ -144,8 +162,14 @@ struct SortRunsTile {
         __syncthreads();  // the keys are there
         u32 before = 0;
         if (mine) {
-#pragma unroll 4
-            for (u32 at = 0; at < rows; ++at) before += keys[at] < key || (keys[at] == key && at < threadIdx.x) ? 1 : 0;
+            // Rows with the same key count that lie before it.
+            const u32 own = warp() * 32, behind = minimum(own + 32, rows);
+#pragma unroll 8
+            for (u32 at = 0; at < own; ++at) before += keys[at] <= key ? 1 : 0;
+#pragma unroll 8
+            for (u32 at = own; at < behind; ++at) before += keys[at] < key || (keys[at] == key && at < threadIdx.x) ? 1 : 0;
+#pragma unroll 8
+            for (u32 at = behind; at < rows; ++at) before += keys[at] < key ? 1 : 0;
         }
         __syncthreads();  // all rows know their places
         if (mine) {
@@ -173,6 +197,7 @@ WF_DEVICE u32 sort_runs_before(const SortRuns& p, const SortKey& held, u64 first
 template <typename Value, bool PACKED, bool IMPLIED, u32 THREADS>
 WF_DEVICE void sort_runs_body(const SortRuns& p) {
     constexpr u32 CHUNK = SORT_RUNS_CHUNK;
+    constexpr u32 WARPS = THREADS / 32;
     constexpr u32 TILE = THREADS * CHUNK;
     constexpr u32 HELD = TILE + SORT_RUNS_MARGIN;
     constexpr u32 CHUNKS = HELD / CHUNK;
@@ -191,8 +216,8 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     WF_SHARED(u32, pairs);
     WF_SHARED(u32, longer);
     WF_SHARED(u32, ties);
-    WF_SHARED_ARRAY(u64, block_sums, 2);
-    WF_SHARED_ARRAY(u32, cuts, THREADS / 32);  // where the group begins that goes on behind a warp's rows
+    WF_SHARED_ARRAY(u64, block_sums, 2 * WARPS);
+    WF_SHARED_ARRAY(u32, cuts, WARPS);  // where the group begins that goes on behind a warp's rows
     WF_SHARED(u32, carried);  // the first row goes on with the run of the row before the tile
     constexpr u32 LAST = (PACKED ? HELD : TILE / 2) - 1;
     u8* const same = reinterpret_cast<u8*>(same_words);
@@ -220,8 +245,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     u64 before = 0;
     if (threadIdx.x == 0) {
         pairs = longer = ties = blocks_count = 0;
-        block_sums[0] = block_sums[1] = 0;
-        for (u32 w = 0; w < THREADS / 32; ++w) cuts[w] = SORT_TIES_NONE;
+        for (u32 w = 0; w < WARPS; ++w) cuts[w] = SORT_TIES_NONE;
         if (first > 0) before = sort_key(held, first - 1);
     }
     u64 read[CHUNK], margin = 0;
@@ -241,6 +265,13 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     } else {
         __syncthreads();  // the words are held
     }
+
+    // Of rows that tie: hashes of groups; and the first group of a thread, by its rows and the bits of its key, or, of the last threads, one
+    // for each warp, both keys where a group is cut.
+    constexpr u32 READERS = THREADS - WARPS;
+    SortSums sums(p.seed);
+    u32 tied_rows = 0;
+    u64 tied_bits[2] = {};
 
     const u64 sorted = ~u64(0) << u32(p.shift);
     const u64 travelled = ~u64(0) << u32(p.index_bits);
@@ -287,34 +318,35 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     __syncthreads();  // the bits are set, the list of what ties is complete
     if constexpr (PACKED) {
         if (trusted) {
-            SortSums sums(p.seed);
+            // But for a thread's first group, if they are many.
             constexpr u32 READ = 4;
-            for (u32 at = threadIdx.x; at < ties; at += THREADS * READ) {
+            for (u32 at = threadIdx.x + READERS; threadIdx.x < READERS && at < ties; at += READERS * READ) {
                 u32 rows[READ];
                 u64 keys[READ];
                 // Where there are fewer, the first one again.
 #pragma unroll
                 for (u32 i = 0; i < READ; ++i) {
-                    rows[i] = tile.number(tile.word(listed[at + i * THREADS < ties ? at + i * THREADS : at] & 0xFFFFu));
+                    rows[i] = tile.number(tile.word(listed[at + i * READERS < ties ? at + i * READERS : at] & 0xFFFFu));
                 }
                 sort_keys_of(p.key, rows, keys);
 #pragma unroll
                 for (u32 i = 0; i < READ; ++i) {
-                    if (at + i * THREADS < ties) sums.add(keys[i], listed[at + i * THREADS] >> 16);
+                    if (at + i * READERS < ties) sums.add(keys[i], listed[at + i * READERS] >> 16);
                 }
             }
-            // By the last threads, which have the fewest groups.
+            // What is read now is waited for when runs are found.
             const u32 warp_cut = THREADS - 1 - threadIdx.x;
-            if (warp_cut < THREADS / 32 && cuts[warp_cut] != SORT_TIES_NONE) {
-                const u32 rows[2] = {tile.number(tile.word(cuts[warp_cut])), tile.number(tile.word((warp_cut + 1) * 32 * CHUNK))};
-                u64 keys[2];
-                sort_keys_of(p.key, rows, keys);
-                if (keys[0] != keys[1]) atomicAdd(p.found + SORT_FOUND_UNEQUAL, u64(1));
+            if (warp_cut < WARPS) {
+                if (cuts[warp_cut] != SORT_TIES_NONE) {
+                    tied_rows = 1;
+                    tied_bits[0] = sort_key_bits(p.key, tile.number(tile.word(cuts[warp_cut])));
+                    tied_bits[1] = sort_key_bits(p.key, tile.number(tile.word((warp_cut + 1) * 32 * CHUNK)));
+                }
+            } else if (threadIdx.x < ties) {
+                tied_rows = listed[threadIdx.x] >> 16;
+                tied_bits[0] = sort_key_bits(p.key, tile.number(tile.word(listed[threadIdx.x] & 0xFFFFu)));
             }
-            __syncwarp(FULL_WARP);  // some lanes compared
-            sums.to_block(block_sums);
-            __syncthreads();  // the sums of all warps are there, the list is free
-            if (threadIdx.x < 2) atomicAdd(p.found + SORT_FOUND_SUMS + threadIdx.x, u64(0) - block_sums[threadIdx.x]);
+            __syncthreads();  // the list is free, the words may change
         } else if (p.whole != SORT_WHOLE_ALL) {
             for (u32 at = threadIdx.x; at < ties; at += THREADS) {
                 const u32 h = listed[at];
@@ -374,17 +406,35 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         }
         if (!disordered) continue;
         if (length + 1 > longest) far_from = i;
-        else if (length >= SORT_RUNS_INSERTED && p.more_words == 0) blocks_runs[atomicAdd(&blocks_count, 1u)] = (c * CHUNK + i) | length << 16;
+        else if (length >= (trusted ? SORT_RUNS_RANKED : SORT_RUNS_INSERTED) && p.more_words == 0) blocks_runs[atomicAdd(&blocks_count, 1u)] = (c * CHUNK + i) | length << 16;
         else listed[LAST - atomicAdd(&longer, 1u)] = (c * CHUNK + i) | length << 16;
     }
-    __syncthreads();  // the list is complete, and the words may change
+    if constexpr (PACKED) {
+        if (trusted) {
+            if (tied_rows != 0) {
+                const u64 key = sort_key_of(p.key, tied_bits[0]);
+                if (threadIdx.x < READERS) sums.add(key, tied_rows);
+                else if (key != sort_key_of(p.key, tied_bits[1])) atomicAdd(p.found + SORT_FOUND_UNEQUAL, u64(1));
+            }
+            __syncwarp(FULL_WARP);  // lanes listed different numbers of runs
+            sums.to_block(block_sums);
+        }
+    }
+    __syncthreads();  // the list is complete, and the words may change; the sums of all warps are there
+    if (PACKED && trusted && threadIdx.x < 2) {
+        atomicAdd(p.found + SORT_FOUND_SUMS + threadIdx.x, u64(0) - sort_sums_of<WARPS>(block_sums, threadIdx.x));
+    }
     if constexpr (!PACKED) {
         for (u32 at = threadIdx.x; at < pairs; at += THREADS) tile.swap(listed[at]);
     }
-    // By the last threads first, which have no pairs.
-    for (u32 at = THREADS - 1 - threadIdx.x; at < longer; at += THREADS) {
-        const u32 begin = listed[LAST - at] & 0xFFFFu, length = listed[LAST - at] >> 16;
-        tile.insert(begin, begin + length + 1);
+    if (PACKED && trusted) {
+        for (u32 at = warp(); at < longer; at += WARPS) tile.rank_by_warp(listed[LAST - at] & 0xFFFFu, (listed[LAST - at] >> 16) + 1);
+    } else {
+        // By the last threads first, which have no pairs.
+        for (u32 at = THREADS - 1 - threadIdx.x; at < longer; at += THREADS) {
+            const u32 begin = listed[LAST - at] & 0xFFFFu, length = listed[LAST - at] >> 16;
+            tile.insert(begin, begin + length + 1);
+        }
     }
     for (u32 at = 0; at < blocks_count; ++at) {
         tile.rank(blocks_runs[at] & 0xFFFFu, (blocks_runs[at] >> 16) + 1, blocks_keys);

@@ -44,17 +44,26 @@ struct SortSums {
         high += (hash >> 32) * rows;
     }
 
-    // Adds a warp's to its block's.
+    // Leaves a warp's in its two words of the block's. By whole warps.
     WF_DEVICE void to_block(u64* block) {
         for (u32 step = 16; step != 0; step /= 2) {
             low += __shfl_xor_sync(FULL_WARP, low, step);
             high += __shfl_xor_sync(FULL_WARP, high, step);
         }
         if (lane() != 0) return;
-        atomicAdd(block, low);
-        atomicAdd(block + 1, high);
+        block[2 * warp()] = low;
+        block[2 * warp() + 1] = high;
     }
 };
+
+// The low (0) or the high (1) halves of a block's warps.
+template <u32 WARPS>
+WF_DEVICE u64 sort_sums_of(const u64* block, u32 half) {
+    u64 sum = 0;
+#pragma unroll
+    for (u32 w = 0; w < WARPS; ++w) sum += block[2 * w + half];
+    return sum;
+}
 
 // Whether a digit's counts differ as they do where keys repeat, from the sum of their squares: of random keys of which each occurs r
 // times, the sum of (count − mean)² / mean is 255 r.
