@@ -20,6 +20,7 @@
 #include "hash.cuh"
 #include "sort_digit.cuh"
 #include "sort_key.cuh"
+#include "sort_values.cuh"
 
 namespace wf {
 
@@ -84,36 +85,9 @@ struct SortNumbersRank {
 WF_DEVICE void sort_numbers_rank_body(const SortNumbersRank& p) {
     constexpr u32 THREADS = SORT_NUMBERS_RANK_THREADS;
     constexpr u32 EACH = SORT_NUMBERS_RANKED / (THREADS / 32);
-    WF_SHARED_ARRAY(u64, held, SORT_NUMBERS_MOST);
-    const u32 count = u32(p.count);
-    for (u32 at = threadIdx.x; at < count; at += THREADS) held[at] = p.values[at];
-    __syncthreads();  // all values are held
-    const u32 first = blockIdx.x * SORT_NUMBERS_RANKED + warp() * EACH;
-    u64 mine[EACH];
-    u32 less[EACH];
-#pragma unroll
-    for (u32 i = 0; i < EACH; ++i) {
-        mine[i] = first + i < count ? held[first + i] : 0;
-        less[i] = 0;
-    }
-    for (u32 at = lane(); at < count; at += 32) {
-        const u64 other = held[at];
-#pragma unroll
-        for (u32 i = 0; i < EACH; ++i) less[i] += other < mine[i] ? 1 : 0;
-    }
-    __syncwarp(FULL_WARP);  // the lanes compared different numbers of values
-    u64 value = 0;
+    u64 value = 0, slot = HASH_NONE;
     u32 number = 0;
-#pragma unroll
-    for (u32 i = 0; i < EACH; ++i) {
-        const u32 sum = __reduce_add_sync(FULL_WARP, less[i]);
-        if (lane() == i) {
-            value = mine[i];
-            number = sum;
-        }
-    }
-    u64 slot = HASH_NONE;
-    if (lane() < EACH && first + lane() < count) {
+    if (sort_value_numbers<THREADS, EACH, SORT_NUMBERS_MOST>(p.values, u32(p.count), blockIdx.x * SORT_NUMBERS_RANKED, value, number)) {
         p.sorted[number] = value;
         slot = hash_insert(p.table, p.slots - 1, value);
     }

@@ -5,8 +5,9 @@
 //
 //   1. sort_ranks_draw    keys of rows at random into a hash table
 //   2. sort_ranks_list    the table's keys one after the other, and how many of other rows, drawn one by one, have keys that it has
-//                         not; the keys are sorted as any others
-//   3. sort_ranks_put     sorted values and their ranks into a table of pairs that fits the L2 cache
+//                         not
+//   3. sort_ranks_order   values in order, and each with its rank into a table of pairs that fits the L2 cache; of many values
+//      sort_ranks_put     only the latter: they are sorted as any other keys before
 //   4. sort_ranks_find    each row's rank, by one lookup; of keys that the sample missed by binary search
 //   5. sort_ranks_count   of ranks that one pass has sorted by their high bits, how many rows each value has, which is all that keys
 //                         alone need
@@ -20,10 +21,13 @@
 #include "hash.cuh"
 #include "sort_digit.cuh"
 #include "sort_key.cuh"
+#include "sort_values.cuh"
 
 namespace wf {
 
 constexpr u32 SORT_RANKS_THREADS = 256;
+constexpr u32 SORT_RANKS_ORDERED = 32;       // values whose ranks a block counts
+constexpr u32 SORT_RANKS_HELD = 2048;        // values that it compares them with at once
 constexpr u32 SORT_RANKS_STRETCH = 4;        // neighbours that are drawn together: they come with one sector of memory
 constexpr u32 SORT_RANKS_FIND_THREADS = 512;
 constexpr u32 SORT_RANKS_ITEMS = 4;          // rows of a thread that looks ranks up
@@ -95,17 +99,32 @@ WF_DEVICE void sort_ranks_list_body(const SortRanksList& p) {
 }
 
 struct SortRanksPut {
-    const u64* sorted;  // values, ascending
+    const u64* list;  // values, no two the same: ascending, or to be put in order
+    u64* sorted;      // values, in order; or null, if they are
     u64 values;
-    u64* table;         // PAIR × (slots + 1), all ones
-    u64 slots;          // a power of two of at least 2 × values
+    u64* table;       // PAIR × (slots + 1), all ones
+    u64 slots;        // a power of two of at least 2 × values
 };
+
+WF_DEVICE void sort_ranks_order_body(const SortRanksPut& p) {
+    constexpr u32 THREADS = SORT_RANKS_THREADS;
+    constexpr u32 EACH = SORT_RANKS_ORDERED / (THREADS / 32);
+    u64 value = 0, slot = HASH_NONE;
+    u32 number = 0;
+    bool fresh;
+    if (sort_value_numbers<THREADS, EACH, SORT_RANKS_HELD>(p.list, u32(p.values), blockIdx.x * SORT_RANKS_ORDERED, value, number)) {
+        p.sorted[number] = value;
+        slot = hash_insert<PAIR>(p.table, p.slots - 1, value, fresh);
+    }
+    __syncwarp(FULL_WARP);  // the lanes probed for different lengths
+    if (slot != HASH_NONE) p.table[slot * PAIR + 1] = 2 * u64(number) + 1;
+}
 
 WF_DEVICE void sort_ranks_put_body(const SortRanksPut& p) {
     const u64 at = global_thread();
     u64 slot = HASH_NONE;
     bool fresh;
-    if (at < p.values) slot = hash_insert<PAIR>(p.table, p.slots - 1, p.sorted[at], fresh);
+    if (at < p.values) slot = hash_insert<PAIR>(p.table, p.slots - 1, p.list[at], fresh);
     __syncwarp(FULL_WARP);  // the lanes probed for different lengths
     if (slot != HASH_NONE) p.table[slot * PAIR + 1] = 2 * at + 1;
 }
@@ -313,6 +332,7 @@ WF_DEVICE void sort_ranks_fill_body(const SortRanksFill& p) {
 #define WF_SORT_RANKS_ENTRIES                                                                                              \
     WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_draw, wf::SortRanksDraw) { wf::sort_ranks_draw_body(p); }       \
     WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_list, wf::SortRanksList) { wf::sort_ranks_list_body(p); }       \
+    WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_order, wf::SortRanksPut) { wf::sort_ranks_order_body(p); }      \
     WF_KERNEL_BOUNDS(wf::SORT_RANKS_THREADS, 1, sort_ranks_put, wf::SortRanksPut) { wf::sort_ranks_put_body(p); }          \
     WF_KERNEL_BOUNDS(wf::SORT_RANKS_FIND_THREADS, 4, sort_ranks_find, wf::SortRanksFind) { wf::sort_ranks_find_body(p); }      \
     WF_KERNEL_BOUNDS(wf::SORT_RANKS_FIND_THREADS, 4, sort_ranks_count, wf::SortRanksCount) { wf::sort_ranks_count_body(p); }   \

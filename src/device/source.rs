@@ -30,6 +30,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("sort_runs.cuh", include_str!("../../kernels/sort_runs.cuh")),
     ("sort_sample.cuh", include_str!("../../kernels/sort_sample.cuh")),
     ("sort_ties.cuh", include_str!("../../kernels/sort_ties.cuh")),
+    ("sort_values.cuh", include_str!("../../kernels/sort_values.cuh")),
     ("arith.cuh", include_str!("../../kernels/arith.cuh")),
     ("decimal.cuh", include_str!("../../kernels/decimal.cuh")),
     ("list.cuh", include_str!("../../kernels/list.cuh")),

@@ -36,7 +36,8 @@ const SAMPLED_ROWS: u64 = 1 << 17;
 /// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
 /// Rows from which on it is worth its launches to learn nearly all values of keys that repeat, for row numbers by several columns; measured of 4M, 10M and
-/// 100M. Times as many for row numbers by one column, and for keys alone: those a prefix sorts as fast whether they repeat or not.
+/// 100M. Times as many for row numbers by one column (but of so few values that they are counted: [`ranks::COUNTED`]), and for keys alone: those a prefix
+/// sorts as fast whether they repeat or not.
 const RANKED_ROWS: u64 = 1 << 21;
 const RANKED_ALONE: u64 = 4;
 const RANKED_KEYS: u64 = 8;
@@ -144,12 +145,18 @@ fn argsort_tuned(
     if key.bits > 0 && tuning.samples(rows) && prefix_pays(&key, rows) {
         let Sample { mut spread, values } = sample(device, &key, more.is_empty(), rows)?;
         let few_rows = more.is_empty() && rows < tuning.ranked_rows * RANKED_ALONE;
-        let by_ranks = rows >= tuning.ranked_rows && !few_rows && ranks::likely(&spread);
-        if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {
+        // Whether ranks pay, of so many values.
+        let ranked = |spread: &Spread| {
+            let enough = !few_rows || spread.distinct <= ranks::COUNTED as f64;
+            rows >= tuning.ranked_rows && enough && ranks::likely(spread)
+        };
+        if let Some(values) = values.filter(|_| ranked(&spread) || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
             spread.distinct = seen.distinct() as f64;
-            let wanted = if more.is_empty() && !few_rows { Wanted::Order } else { Wanted::All };
-            if let Some(order) = argsort_values(device, &key, more, rows, &seen, wanted, by_ranks, tuning)? {
+            let alone = more.is_empty();
+            let numbered = if alone && !few_rows { Wanted::Order } else { Wanted::All };
+            let ranked = ranked(&spread).then_some(if alone { Wanted::Order } else { Wanted::All });
+            if let Some(order) = argsort_values(device, &key, more, rows, &seen, numbered, ranked, tuning)? {
                 return Ok(order);
             }
         }
@@ -175,8 +182,8 @@ fn argsort_tuned(
     argsort_words(device, &key, more, rows, tuning)
 }
 
-/// Sorts by the keys' numbers among their frequent values, or by their ranks among all. `None`: there are too many values, or (`wanted` is
-/// `All`) rare ones.
+/// Sorts by the keys' numbers among their frequent values, or by their ranks among all, if those are wanted. `None`: there are too many values,
+/// or (`All` are wanted) rare ones.
 #[expect(clippy::too_many_arguments, reason = "the private half of argsort_tuned")]
 fn argsort_values(
     device: &Device,
@@ -184,20 +191,18 @@ fn argsort_values(
     more: &[SortWord<'_>],
     rows: u64,
     seen: &Seen,
-    wanted: Wanted,
-    by_ranks: bool,
+    numbered: Wanted,
+    ranked: Option<Wanted>,
     tuning: Tuning,
 ) -> Result<Option<Buffer>> {
-    if let Some(numbers) = Numbers::of(device, key, rows, seen, wanted)? {
+    if let Some(numbers) = Numbers::of(device, key, rows, seen, numbered)? {
         return match more {
             [] => numbers.order(),
             more => argsort_words(device, &numbers.key(), more, rows, tuning),
         }
         .map(Some);
     }
-    if !by_ranks {
-        return Ok(None);
-    }
+    let Some(wanted) = ranked else { return Ok(None) };
     let Some(ranks) = Ranks::of(device, key, rows, seen, wanted)? else { return Ok(None) };
     if more.is_empty() {
         return ranks.order(tuning);

@@ -19,6 +19,7 @@ const THREADS: u32 = 256;
 const FIND_THREADS: u32 = 512;
 const FIND_TILE: u64 = 2048;
 const COPIES: u32 = 8;
+const ORDERED: u64 = 32;
 const COUNT_TILE: u64 = 4096;
 const FILL_TILE: u64 = 4096;
 /// Counts of a block, with their copies.
@@ -35,6 +36,8 @@ const COUNTS: u64 = 8192;
 const MOST: u64 = 1 << 20;
 /// And of row numbers: a million values took 3.56 ms of 100M rows, and by a prefix whose ties are trusted 3.41.
 const MOST_ORDERED: u64 = 1 << 19;
+/// Values that are put in order by counting for each how many are less.
+pub(super) const COUNTED: u64 = 1 << 14;
 const SLOTS: u64 = 4;
 const MOST_SLOTS: u64 = 1 << 21;
 /// Rows for each value from which on all this is worth its while; rows of the sample for each; and rows of which the sample may miss one.
@@ -87,27 +90,39 @@ impl<'a> Ranks<'a> {
         if expected > most || expected * ROWS_A_VALUE > rows || seen.equal * expected as f64 > SKEW * rows as f64 {
             return Ok(None);
         }
-        let Some((sorted, values)) = sampled(device, key, rows, expected, wanted)? else { return Ok(None) };
-        Ranks::among(device, key, rows, sorted, values, wanted).map(Some)
+        let Some((list, values)) = sampled(device, key, rows, expected, wanted)? else { return Ok(None) };
+        Ranks::among(device, key, rows, list, values, wanted).map(Some)
     }
 
-    /// Among so many values, `u64` each in their order, all different. Waits for the device.
+    /// Among so many values, `u64` each in any order, all different. Waits for the device.
     pub(super) fn among(
         device: &'a Device,
         key: &SortKey<'a>,
         rows: u64,
-        sorted: Buffer,
+        list: Buffer,
         values: u64,
         wanted: Wanted,
     ) -> Result<Ranks<'a>> {
         assert!((1..=MOST).contains(&values), "{values} values");
         let slots = (SLOTS * values).next_power_of_two().min(MOST_SLOTS);
         let table = device.alloc_filled(OPERATOR, (slots as usize + 1) * 16, 0xFF)?;
-        let arguments: [Argument; 4] = [(&sorted).into(), values.into(), (&table).into(), slots.into()];
-        let kernel = device.kernel(&source(), "sort_ranks_put")?;
-        // SAFETY: SortRanksPut { sorted: values u64, all different; table: 2 × (slots + 1) u64, all ones, slots a power of two of at
-        // least 2 × values }.
-        unsafe { device.launch(&kernel, grid(tiles(values, u64::from(THREADS)), THREADS), &arguments)? };
+        let put = |name, list: &Buffer, sorted: Argument, each: u64| -> Result<()> {
+            let arguments: [Argument; 5] = [list.into(), sorted, values.into(), (&table).into(), slots.into()];
+            let kernel = device.kernel(&source(), name)?;
+            // SAFETY: SortRanksPut { list: values u64, all different; sorted: values u64, or null for sort_ranks_put, whose list is in order;
+            // table: 2 × (slots + 1) u64, all ones, slots a power of two of at least 2 × values }.
+            unsafe { device.launch(&kernel, grid(tiles(values, each), THREADS), &arguments) }
+        };
+        let sorted = if values <= COUNTED {
+            let sorted = device.alloc(OPERATOR, values as usize * 8)?;
+            put("sort_ranks_order", &list, (&sorted).into(), ORDERED)?;
+            sorted
+        } else {
+            let listed = SortKey { bits: key.bits, ..SortKey::new(list.slice(0), KeyKind::Word, false) };
+            let sorted = sort_distinct(device, &listed, values)?;
+            put("sort_ranks_put", &sorted, 0u64.into(), u64::from(THREADS))?;
+            sorted
+        };
 
         // The lowest bit does not tell values apart.
         let (passes, shift) = match wanted {
@@ -249,7 +264,7 @@ fn bits(number: u64) -> u32 {
     64 - number.leading_zeros()
 }
 
-/// Nearly all values of a key, `u64` each in their order, and how many they are. Waits for the device. `None`: too many, or it missed too many.
+/// Nearly all values of a key, `u64` each in any order, and how many they are. Waits for the device. `None`: too many, or it missed too many.
 fn sampled(
     device: &Device,
     key: &SortKey<'_>,
@@ -308,6 +323,5 @@ fn sampled(
     if values == 0 || values > most || missed > most_missed {
         return Ok(None);
     }
-    let listed = SortKey { bits: key.bits, ..SortKey::new(list.slice(0), KeyKind::Word, false) };
-    Ok(Some((sort_distinct(device, &listed, values)?, values)))
+    Ok(Some((list, values)))
 }

@@ -392,8 +392,15 @@ fn canonical(value: f64) -> f64 {
 
 /// Keys alone, by their ranks among these.
 fn keys_among(device: &Device, key: &SortKey<'_>, rows: usize, values: &[u64]) -> Result<Option<Buffer>> {
-    let (list, count) = (upload(device, values), values.len() as u64);
-    Ranks::among(device, key, rows as u64, list, count, Wanted::Keys)?.keys(TUNED)
+    ranks_among(device, key, rows, values, Wanted::Keys).keys(TUNED)
+}
+
+/// Ranks among these, which are listed in another order.
+fn ranks_among<'a>(device: &'a Device, key: &SortKey<'a>, rows: usize, values: &[u64], wanted: Wanted) -> Ranks<'a> {
+    let mut list = values.to_vec();
+    list.rotate_left(values.len() / 3);
+    list[values.len() / 2..].reverse();
+    Ranks::among(device, key, rows as u64, upload(device, &list), values.len() as u64, wanted).unwrap()
 }
 
 /// Many different keys between two values: pairs, runs that are mended, runs that are sorted on their own, and too many.
@@ -413,8 +420,7 @@ fn keys_between_two_values_are_put_in_order() {
             let keys: Vec<u64> = random(60 + seed, rows).map(key).collect();
             let buffer = upload(&device, &keys);
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            let ranks =
-                Ranks::among(&device, &key, rows as u64, upload(&device, &values), 1000, Wanted::Order).unwrap();
+            let ranks = ranks_among(&device, &key, rows, &values, Wanted::Order);
             assert_eq!(ranks.key().is_some(), between == 0, "{between} in {gap}");
             let sorted = ranks.order(TUNED).unwrap();
             assert_eq!(sorted.is_some(), between < 20_000, "{between} in {gap}");
@@ -458,6 +464,21 @@ fn keys_between_two_values_are_put_in_order() {
             assert!(read::<f64>(&sorted.expect("known values"), rows) == expected, "{descending}");
         }
         assert!(device.launches().contains_key("sort_ranks_count"));
+        // Values that are counted in several turns, and so many that they are sorted.
+        for (count, kernel) in [(5000, "sort_ranks_order"), (20_000, "sort_ranks_put")] {
+            let values: Vec<u64> = (0..count).map(|number| random(number, 1).next().unwrap()).collect();
+            let keys: Vec<u64> = random(77, rows).map(|x| values[(x % count) as usize]).collect();
+            let mut sorted_values = values.clone();
+            sorted_values.sort_unstable();
+            let buffer = upload(&device, &keys);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let launched = |device: &Device| device.launches().get(kernel).copied().unwrap_or(0);
+            let before = launched(&device);
+            let order = ranks_among(&device, &key, rows, &sorted_values, Wanted::Order).order(TUNED).unwrap();
+            let expected = expected_order(|row| keys[row as usize], rows);
+            assert!(read::<u32>(&order.expect("known values"), rows) == expected, "{count}");
+            assert!(launched(&device) > before, "{count}");
+        }
     }
 }
 
@@ -480,11 +501,17 @@ fn long_runs_of_few_rows_are_sorted_on_their_own() {
     }
 }
 
-/// One row in so many belongs to a long run.
+/// One row in so many belongs to a long run, and one in a hundred to another, which a block sorts.
 fn long_runs_of(device: &Device, one_in: u64) {
     let rows = 40_000;
-    let frequent = |x: u64| (9 << 40) | (x >> 1 & 3);
-    let keys: Vec<u64> = random(51, rows).map(|x| if x % one_in == 0 { frequent(x >> 32) } else { x }).collect();
+    let key = |x: u64| match x {
+        x if x % one_in == 0 => (9 << 40) | (x >> 33 & 3),
+        x if x % 101 == 0 => (11 << 40) | (x >> 33 & 15),
+        x => x,
+    };
+    let keys: Vec<u64> = random(51, rows).map(key).collect();
+    let run = |prefix: u64| keys.iter().filter(|key| **key >> 40 == prefix).count();
+    assert!(run(9) > [4096, 600][usize::from(one_in > 9)] && (300..4096).contains(&run(11)));
     let order = expected_order(|row| keys[row as usize], rows);
     let buffer = upload(device, &keys);
     let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
