@@ -7,8 +7,8 @@
 //   One pass: a tile, with a margin of rows behind it, lies in shared memory. A thread compares the neighbours of a chunk of
 //   eight rows, and notes in a bit for each pair whether they are of one run, and whether they are out of order. Bits tell
 //   where runs begin and end; those out of order are listed, pairs apart from longer runs, so that a warp does one or the
-//   other: pairs are exchanged, longer runs sorted by insertion (or, where ties are trusted, of up to 32 rows by a warp each), and the longest
-//   ones one after the other by the whole block, whose threads count the rows before theirs. The tile that holds a run's first row owns it, up to the
+//   other: pairs are exchanged, longer runs sorted by insertion, those of more than 5 rows (or any, where ties are trusted and whole keys read)
+//   by a warp each, whose lanes count the rows before theirs, and of more than 32 one after the other by the whole block. The tile that holds a run's first row owns it, up to the
 //   end of the margin. Of a longer run that is out of order rows are listed: sort_long_runs.cuh sorts it, if there are few. (The
 //   caller estimates the runs' length from a sample first: sort_sample.cuh.)
 //
@@ -29,9 +29,11 @@ namespace wf {
 
 constexpr u32 SORT_RUNS_MARGIN = 256;  // rows; longest run that is mended
 constexpr u32 SORT_RUNS_CHUNK = 8;     // rows of a thread
-// Longest run that one thread puts in order: a run of 122 rows, of two values in turn, took it 0.17 ms.
-constexpr u32 SORT_RUNS_INSERTED = 12;
-constexpr u32 SORT_RUNS_RANKED = 32;  // and one warp, where ties are trusted
+// Longest runs that one thread puts in order, and one warp: a run of 122 rows, of two values in turn, took a thread 0.17 ms.
+constexpr u32 SORT_RUNS_INSERTED = 5;
+constexpr u32 SORT_RUNS_RANKED = 32;
+// So many runs for the whole block that it is worth a look whether they matter.
+constexpr u32 SORT_RUNS_MANY = 8;
 
 struct SortRuns {
     const u64* packed;       // rows of key and row number, sorted from `shift` upwards; or null: `key` is what is sorted
@@ -130,21 +132,26 @@ struct SortRunsTile {
         }
     }
 
-    // Sorts up to 32 rows from held place `begin` on by a warp, each by its whole key: one thread would read these one after the other where
-    // rows tie. Without values.
+    // Sorts up to 32 rows from held place `begin` on, which no thread has changed, with the values beside them, by a warp: each row goes behind as
+    // many as belong before it.
     WF_DEVICE void rank_by_warp(u32 begin, u32 rows) const {
         u64 word = 0, key = 0;
+        Value value;
         if (lane() < rows) {
-            word = this->word(begin + lane());
-            key = sort_key(p.key, number(word));
+            key = word = this->word(begin + lane());
+            if (PACKED && p.whole != SORT_WHOLE_ALL) key = sort_key(p.key, number(word));
+            if constexpr (!is_same<Value, SortNoValue>::value) value = static_cast<Value*>(p.values)[first + begin + lane()];
         }
-        __syncwarp(FULL_WARP);  // some lanes read
+        __syncwarp(FULL_WARP);  // the rows are read
         u32 before = 0;
         for (u32 at = 0; at < rows; ++at) {
             const u64 other = __shfl_sync(FULL_WARP, key, at);
             before += other < key || (other == key && at < lane()) ? 1 : 0;
         }
-        if (lane() < rows) put(begin + before, word);
+        if (lane() < rows) {
+            put(begin + before, word);
+            if constexpr (!is_same<Value, SortNoValue>::value) static_cast<Value*>(p.values)[first + begin + before] = value;
+        }
     }
 
     // Sorts `rows` rows from held place `begin` on, which no thread has changed, with the values beside them, by the whole block: each
@@ -210,7 +217,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     // above. Before that, pairs that tie, or groups of rows that do, with the number of their rows above.
     WF_SHARED_ARRAY(u32, listed, (PACKED ? HELD : TILE / 2));
     // Runs that the whole block puts in order, and their keys.
-    WF_SHARED_ARRAY(u32, blocks_runs, HELD / SORT_RUNS_INSERTED);
+    WF_SHARED_ARRAY(u32, blocks_runs, HELD / SORT_RUNS_RANKED);
     WF_SHARED_ARRAY(u64, blocks_keys, SORT_RUNS_MARGIN);
     WF_SHARED(u32, blocks_count);
     WF_SHARED(u32, pairs);
@@ -406,9 +413,15 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         }
         if (!disordered) continue;
         if (length + 1 > longest) far_from = i;
-        else if (length >= (trusted ? SORT_RUNS_RANKED : SORT_RUNS_INSERTED) && p.more_words == 0) blocks_runs[atomicAdd(&blocks_count, 1u)] = (c * CHUNK + i) | length << 16;
+        else if (length >= SORT_RUNS_RANKED && p.more_words == 0) blocks_runs[atomicAdd(&blocks_count, 1u)] = (c * CHUNK + i) | length << 16;
         else listed[LAST - atomicAdd(&longer, 1u)] = (c * CHUNK + i) | length << 16;
     }
+    const auto list = [&](u32 h) {
+        const u64 at = atomicAdd(p.found + SORT_FOUND_TOO_LONG, u64(1));
+        if (at < p.room) p.listed[at] = u32(first) + h;
+    };
+    if (far_on) list(c * CHUNK);
+    if (far_from < CHUNK) list(c * CHUNK + far_from);
     if constexpr (PACKED) {
         if (trusted) {
             if (tied_rows != 0) {
@@ -427,25 +440,24 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     if constexpr (!PACKED) {
         for (u32 at = threadIdx.x; at < pairs; at += THREADS) tile.swap(listed[at]);
     }
-    if (PACKED && trusted) {
-        for (u32 at = warp(); at < longer; at += WARPS) tile.rank_by_warp(listed[LAST - at] & 0xFFFFu, (listed[LAST - at] >> 16) + 1);
-    } else {
-        // By the last threads first, which have no pairs.
-        for (u32 at = THREADS - 1 - threadIdx.x; at < longer; at += THREADS) {
-            const u32 begin = listed[LAST - at] & 0xFFFFu, length = listed[LAST - at] >> 16;
-            tile.insert(begin, begin + length + 1);
-        }
+    // Where rows tie one thread would read their keys one after the other.
+    const u32 inserted = p.more_words != 0 ? SORT_RUNS_MARGIN : trusted ? 0 : SORT_RUNS_INSERTED;
+    // By the last threads first, which have no pairs.
+    for (u32 at = THREADS - 1 - threadIdx.x; at < longer; at += THREADS) {
+        const u32 begin = listed[LAST - at] & 0xFFFFu, rows = (listed[LAST - at] >> 16) + 1;
+        if (rows <= inserted) tile.insert(begin, begin + rows);
     }
-    for (u32 at = 0; at < blocks_count; ++at) {
+    __syncwarp(FULL_WARP);  // some lanes inserted
+    for (u32 at = warp(); at < longer; at += WARPS) {
+        const u32 begin = listed[LAST - at] & 0xFFFFu, rows = (listed[LAST - at] >> 16) + 1;
+        if (rows > inserted) tile.rank_by_warp(begin, rows);
+    }
+    // Where more rows are listed than there is room for, the sort begins anew, whatever this tile does.
+    const bool many = blocks_count > SORT_RUNS_MANY;
+    const bool in_vain = many && __syncthreads_or(threadIdx.x == 0 && load_relaxed(p.found + SORT_FOUND_TOO_LONG) > p.room);
+    for (u32 at = 0; at < blocks_count && !in_vain; ++at) {
         tile.rank(blocks_runs[at] & 0xFFFFu, (blocks_runs[at] >> 16) + 1, blocks_keys);
     }
-    const auto list = [&](u32 h) {
-        const u64 at = atomicAdd(p.found + SORT_FOUND_TOO_LONG, u64(1));
-        if (at < p.room) p.listed[at] = u32(first) + h;
-    };
-    if (far_on) list(c * CHUNK);
-    if (far_from < CHUNK) list(c * CHUNK + far_from);
-
     if constexpr (PACKED) {
         __syncthreads();  // the runs are in order
         const u64 first_end = end_from(0), last_end = end_from(TILE - 1);

@@ -6,8 +6,8 @@
 
 namespace wf {
 
-// By a block of THREADS: of EACH values from `first` + EACH × warp on, lane i < EACH gets the i-th value and its number; lanes of which
-// there is no value get nothing. No two of `values` are the same. HELD are held in shared memory at once.
+// By a block of THREADS: of EACH values from `first` + EACH × warp on, lane i < EACH gets the i-th value and its number; `false` of lanes
+// without a value. No two of `values` are the same. HELD are held in shared memory at once.
 template <u32 THREADS, u32 EACH, u32 HELD>
 WF_DEVICE bool sort_value_numbers(const u64* values, u32 count, u32 first, u64& value, u32& number) {
     WF_SHARED_ARRAY(u64, held, HELD);

@@ -41,6 +41,8 @@ const GUESSED_ROWS: u64 = 1 << 21;
 const RANKED_ROWS: u64 = 1 << 21;
 const RANKED_ALONE: u64 = 4;
 const RANKED_KEYS: u64 = 8;
+/// Values for one that there would be if all were as frequent as a row's, on average: if they are more, some of them are rare.
+const EVEN: f64 = 2.0;
 /// With four bits, one of 16 rows that are equal in the sorted ones is equal in all that travel, and its whole key is read.
 const BEYOND_BITS: u32 = 4;
 /// Where one of 16 rows or more meets another that is equal in the sorted bits, the last pass puts what it can in order; not of keys that
@@ -145,10 +147,9 @@ fn argsort_tuned(
     if key.bits > 0 && tuning.samples(rows) && prefix_pays(&key, rows) {
         let Sample { mut spread, values } = sample(device, &key, more.is_empty(), rows)?;
         let few_rows = more.is_empty() && rows < tuning.ranked_rows * RANKED_ALONE;
-        // Whether ranks pay, of so many values.
         let ranked = |spread: &Spread| {
-            let enough = !few_rows || spread.distinct <= ranks::COUNTED as f64;
-            rows >= tuning.ranked_rows && enough && ranks::likely(spread)
+            let few_values = spread.distinct <= (ranks::COUNTED as f64).min(EVEN * rows as f64 / spread.equal);
+            rows >= tuning.ranked_rows && (!few_rows || few_values) && ranks::likely(spread)
         };
         if let Some(values) = values.filter(|_| ranked(&spread) || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;

@@ -1,6 +1,6 @@
 //! Keys that repeat, of up to a million values, by the values' ranks. Kernels in `kernels/sort_ranks.cuh`.
 //!
-//! A sample large enough to hold nearly all values is sorted, and each row's rank among them looked up in a table in L2: 100M rows of a
+//! A sample large enough to hold nearly all values is put in order, and each row's rank among them looked up in a table in L2: 100M rows of a
 //! million random values of 64 bits are then sorted by 20 bits. What the sample missed lies between two ranks, in runs that are mended.
 
 use super::key::{KeyKind, SortKey};

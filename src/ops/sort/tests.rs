@@ -362,6 +362,21 @@ fn repeated_values_are_sorted_by_their_ranks() {
                 "{name}"
             );
         }
+        // Of fewer rows than ranks are worth otherwise: by few values that are as frequent.
+        for (name, rows, values, rare, times) in
+            [("few", rows, 1000, 0, 1), ("some are rare", rows, 20, 3, 0), ("many", 1_300_000, 20_000, 0, 0)]
+        {
+            let keys: Vec<u64> = among(5, rare, values).into_iter().chain(among(6, rare, values)).collect();
+            let keys: Vec<u64> = (0..rows).map(|row| keys[row % keys.len()]).collect();
+            let buffer = upload(&device, &keys);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let tuning = Tuning { ranked_rows: rows as u64 / 2, ..WAYS[1] };
+            let before = found(&device);
+            let sorted = argsort_tuned(&device, &key, &[], rows as u64, tuning).unwrap();
+            let expected = expected_order(|row| keys[row as usize], rows);
+            assert!(read::<u32>(&sorted, rows) == expected, "{name}");
+            assert_eq!(found(&device), before + times, "{name}");
+        }
         let floats: Vec<f64> = random(9, rows).map(|x| f64::from_bits(value(x % 1000)) * 1e-5).collect();
         let halves: Vec<f32> = random(10, rows).map(|x| f32::from_bits(value(x % 1000) as u32)).collect();
         for descending in [false, true] {
@@ -534,6 +549,34 @@ fn long_runs_of(device: &Device, one_in: u64) {
             _ => read::<u64>(&values.unwrap(), rows).iter().zip(&order).all(|(v, row)| *v == u64::from(*row)),
         };
         assert!(in_order, "payload of {width} bytes");
+    }
+}
+
+/// Half of the rows agree in the guessed bits, the others in runs of a hundred: the guess is given up, and what its last kernel leaves undone
+/// does not matter.
+#[test]
+fn guesses_that_are_given_up_leave_nothing_behind() {
+    for device in device_and_gpu(6) {
+        let rows = 40_000;
+        let prefix = |row: usize| if row < rows / 2 { 5 } else { 1000 + row as u64 / 100 };
+        let keys: Vec<u64> = random(81, rows).enumerate().map(|(row, x)| prefix(row) << 40 | x >> 24).collect();
+        let order = expected_order(|row| keys[row as usize], rows);
+        let buffer = upload(&device, &keys);
+        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+        let guess = Spread::guessed(&key, rows as u64);
+        assert!(argsort_prefix(&device, &key, &guess, &[], rows as u64, TUNED).unwrap().is_none());
+        let sorted = argsort_tuned(&device, &key, &[], rows as u64, TUNED).unwrap();
+        assert!(read::<u32>(&sorted, rows) == order);
+        for width in [0, 4, 8] {
+            let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
+            let payload = device.upload("test", &payload).unwrap();
+            let given = (width > 0).then_some((payload.slice(0), width));
+            let (found, values) = sort_by_key(&device, &key, given, rows as u64, TUNED).unwrap();
+            let same = read::<u64>(&found, rows).iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]);
+            assert!(same, "payload of {width} bytes");
+            assert!(width != 4 || read::<u32>(&values.unwrap(), rows) == order);
+        }
+        assert!(read::<u64>(&buffer, rows) == keys);
     }
 }
 
