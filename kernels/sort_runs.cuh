@@ -7,9 +7,9 @@
 //   One pass: a tile, with a margin of rows behind it, lies in shared memory. A thread compares the neighbours of a chunk of
 //   eight rows, and notes in a bit for each pair whether they are of one run, and whether they are out of order. Bits tell
 //   where runs begin and end; those out of order are listed, pairs apart from longer runs, so that a warp does one or the
-//   other: pairs are exchanged, longer runs sorted by insertion, those of more than 5 rows (or any, where ties are trusted and whole keys read)
-//   by a warp each, whose lanes count the rows before theirs, and of more than 32 one after the other by the whole block. The tile that holds a run's first row owns it, up to the
-//   end of the margin. Of a longer run that is out of order rows are listed: sort_long_runs.cuh sorts it, if there are few. (The
+//   other: pairs are exchanged, longer runs sorted by insertion, those of more than 5 rows (or any, where ties are trusted and whole keys
+//   read) by a warp each, whose lanes count the rows before theirs, and of more than 32 one after the other by the whole block. The tile
+//   that holds a run's first row owns it, up to the end of the margin. Of a longer run that is out of order rows are listed: sort_long_runs.cuh sorts it, if there are few. (The
 //   caller estimates the runs' length from a sample first: sort_sample.cuh.)
 //
 //   rows            11 17 13 24 38 31 …

@@ -147,17 +147,17 @@ fn argsort_tuned(
     if key.bits > 0 && tuning.samples(rows) && prefix_pays(&key, rows) {
         let Sample { mut spread, values } = sample(device, &key, more.is_empty(), rows)?;
         let few_rows = more.is_empty() && rows < tuning.ranked_rows * RANKED_ALONE;
-        let ranked = |spread: &Spread| {
+        let ranks_pay = |spread: &Spread| {
             let few_values = spread.distinct <= (ranks::COUNTED as f64).min(EVEN * rows as f64 / spread.equal);
             rows >= tuning.ranked_rows && (!few_rows || few_values) && ranks::likely(spread)
         };
-        if let Some(values) = values.filter(|_| ranked(&spread) || numbers::likely(spread.equal, rows)) {
+        if let Some(values) = values.filter(|_| ranks_pay(&spread) || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
             spread.distinct = seen.distinct() as f64;
             let alone = more.is_empty();
-            let numbered = if alone && !few_rows { Wanted::Order } else { Wanted::All };
-            let ranked = ranked(&spread).then_some(if alone { Wanted::Order } else { Wanted::All });
-            if let Some(order) = argsort_values(device, &key, more, rows, &seen, numbered, ranked, tuning)? {
+            let of_numbers = if alone && !few_rows { Wanted::Order } else { Wanted::All };
+            let of_ranks = ranks_pay(&spread).then_some(if alone { Wanted::Order } else { Wanted::All });
+            if let Some(order) = argsort_values(device, &key, more, rows, &seen, of_numbers, of_ranks, tuning)? {
                 return Ok(order);
             }
         }
@@ -192,18 +192,18 @@ fn argsort_values(
     more: &[SortWord<'_>],
     rows: u64,
     seen: &Seen,
-    numbered: Wanted,
-    ranked: Option<Wanted>,
+    of_numbers: Wanted,
+    of_ranks: Option<Wanted>,
     tuning: Tuning,
 ) -> Result<Option<Buffer>> {
-    if let Some(numbers) = Numbers::of(device, key, rows, seen, numbered)? {
+    if let Some(numbers) = Numbers::of(device, key, rows, seen, of_numbers)? {
         return match more {
             [] => numbers.order(),
             more => argsort_words(device, &numbers.key(), more, rows, tuning),
         }
         .map(Some);
     }
-    let Some(wanted) = ranked else { return Ok(None) };
+    let Some(wanted) = of_ranks else { return Ok(None) };
     let Some(ranks) = Ranks::of(device, key, rows, seen, wanted)? else { return Ok(None) };
     if more.is_empty() {
         return ranks.order(tuning);
