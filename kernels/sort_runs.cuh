@@ -7,10 +7,11 @@
 //   One pass: a tile, with a margin of rows behind it, lies in shared memory. A thread compares the neighbours of a chunk of
 //   eight rows, and notes in a bit for each pair whether they are of one run, and whether they are out of order. Bits tell
 //   where runs begin and end; those out of order are listed, pairs apart from longer runs, so that a warp does one or the
-//   other: pairs are exchanged, longer runs sorted by insertion, those of more than 5 rows (or any, where ties are trusted and whole keys
-//   read) by a warp each, whose lanes count the rows before theirs, and of more than 32 one after the other by the whole block. The tile
-//   that holds a run's first row owns it, up to the end of the margin. Of a longer run that is out of order rows are listed: sort_long_runs.cuh sorts it, if there are few. (The
-//   caller estimates the runs' length from a sample first: sort_sample.cuh.)
+//   other: pairs are exchanged, longer runs sorted by insertion, those of more than 5 rows (or any, where ties are trusted and
+//   whole keys read) by a warp each, whose lanes count the rows before theirs, and of more than 32 one after the other by the
+//   whole block. The tile that holds a run's first row owns it, up to the end of the margin. Of a longer run that is out of
+//   order rows are listed: sort_long_runs.cuh sorts it, if there are few. (The caller estimates the runs' length from a sample
+//   first: sort_sample.cuh.)
 //
 //   rows            11 17 13 24 38 31 …
 //   same             1  1  0  0  1  …      of one run with the next
@@ -63,6 +64,14 @@ constexpr u64 SORT_WHOLE_ALL = 1;
 constexpr u64 SORT_WHOLE_ODD = 2;  // those whose lowest bit of the key is set: odd ranks (sort_ranks.cuh)
 
 struct SortNoValue {};
+
+// What the block shares that puts a run in order.
+template <u32 WARPS>
+struct SortRunsBlock {
+    u64 keys[SORT_RUNS_MARGIN];
+    u64 other;           // a key that is not the first row's
+    u32 greater[WARPS];  // rows of each warp with the greater of those two
+};
 
 template <typename Value, bool PACKED>
 struct SortRunsTile {
@@ -155,28 +164,43 @@ struct SortRunsTile {
     }
 
     // Sorts `rows` rows from held place `begin` on, which no thread has changed, with the values beside them, by the whole block: each
-    // row goes behind as many as belong before it. `keys` holds them.
-    WF_DEVICE void rank(u32 begin, u32 rows, u64* keys) const {
+    // row goes behind as many as belong before it.
+    template <u32 WARPS>
+    WF_DEVICE void rank(u32 begin, u32 rows, SortRunsBlock<WARPS>& block) const {
+        const u64* const keys = block.keys;
         const bool mine = threadIdx.x < rows;
         u64 word = 0, key = 0;
         Value value;
         if (mine) {
             key = word = this->word(begin + threadIdx.x);
             if (PACKED && p.whole != SORT_WHOLE_ALL) key = sort_key(p.key, number(word));
-            keys[threadIdx.x] = key;
+            block.keys[threadIdx.x] = key;
             if constexpr (!is_same<Value, SortNoValue>::value) value = static_cast<Value*>(p.values)[first + begin + threadIdx.x];
         }
         __syncthreads();  // the keys are there
         u32 before = 0;
-        if (mine) {
+        // A run out of order has two values at least, and nearly always no more: then it is enough to count one of them (the kernel takes
+        // 20.6 µs of 10,000 values of 1M rows instead of 22.5, `benches/runs/2026-11-25-h200-values/`).
+        const u64 one = keys[0];
+        const u32 others = __ballot_sync(FULL_WARP, mine && key != one);
+        if (lane() == u32(trailing_zeros(others))) atomicExch(&block.other, key);
+        __syncthreads();  // another value is there
+        const u64 other = block.other;
+        const u32 greater = __ballot_sync(FULL_WARP, mine && key == maximum(one, other));
+        if (lane() == 0) block.greater[warp()] = u32(__popc(greater));
+        if (__syncthreads_and(!mine || key == one || key == other)) {
+            u32 ahead = u32(__popc(greater & ((1u << lane()) - 1))), of_all = 0;
+            for (u32 w = 0; w < WARPS; ++w) {
+                if (w < warp()) ahead += block.greater[w];
+                of_all += block.greater[w];
+            }
+            before = (greater >> lane() & 1) != 0 ? rows - of_all + ahead : threadIdx.x - ahead;
+        } else if (mine) {
             // Rows with the same key count that lie before it.
-            const u32 own = warp() * 32, behind = minimum(own + 32, rows);
 #pragma unroll 8
-            for (u32 at = 0; at < own; ++at) before += keys[at] <= key ? 1 : 0;
+            for (u32 at = 0; at < threadIdx.x; ++at) before += keys[at] <= key ? 1 : 0;
 #pragma unroll 8
-            for (u32 at = own; at < behind; ++at) before += keys[at] < key || (keys[at] == key && at < threadIdx.x) ? 1 : 0;
-#pragma unroll 8
-            for (u32 at = behind; at < rows; ++at) before += keys[at] < key ? 1 : 0;
+            for (u32 at = threadIdx.x; at < rows; ++at) before += keys[at] < key ? 1 : 0;
         }
         __syncthreads();  // all rows know their places
         if (mine) {
@@ -216,9 +240,9 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     // First places of runs out of order: pairs from the front, longer ones from the back, with the number of their pairs
     // above. Before that, pairs that tie, or groups of rows that do, with the number of their rows above.
     WF_SHARED_ARRAY(u32, listed, (PACKED ? HELD : TILE / 2));
-    // Runs that the whole block puts in order, and their keys.
+    // Runs that the whole block puts in order.
     WF_SHARED_ARRAY(u32, blocks_runs, HELD / SORT_RUNS_RANKED);
-    WF_SHARED_ARRAY(u64, blocks_keys, SORT_RUNS_MARGIN);
+    WF_SHARED(SortRunsBlock<WARPS>, block);
     WF_SHARED(u32, blocks_count);
     WF_SHARED(u32, pairs);
     WF_SHARED(u32, longer);
@@ -456,7 +480,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     const bool many = blocks_count > SORT_RUNS_MANY;
     const bool in_vain = many && __syncthreads_or(threadIdx.x == 0 && load_relaxed(p.found + SORT_FOUND_TOO_LONG) > p.room);
     for (u32 at = 0; at < blocks_count && !in_vain; ++at) {
-        tile.rank(blocks_runs[at] & 0xFFFFu, (blocks_runs[at] >> 16) + 1, blocks_keys);
+        tile.rank(blocks_runs[at] & 0xFFFFu, (blocks_runs[at] >> 16) + 1, block);
     }
     if constexpr (PACKED) {
         __syncthreads();  // the runs are in order
