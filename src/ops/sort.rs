@@ -36,8 +36,8 @@ const SAMPLED_ROWS: u64 = 1 << 17;
 /// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
 /// Rows from which on it is worth its launches to learn nearly all values of keys that repeat, for row numbers by several columns; measured of 4M, 10M and
-/// 100M. Times as many for row numbers by one column (but of so few values that they are counted: [`ranks::COUNTED`]), and for keys alone: those a prefix
-/// sorts as fast whether they repeat or not.
+/// 100M. Times as many for row numbers by one column, and for keys alone, which a prefix sorts as fast whether they repeat or not; but of so few values
+/// that they are counted ([`ranks::COUNTED`]) as few rows will do (of row numbers measured; of keys alone not).
 const RANKED_ROWS: u64 = 1 << 21;
 const RANKED_ALONE: u64 = 4;
 const RANKED_KEYS: u64 = 8;
@@ -147,10 +147,8 @@ fn argsort_tuned(
     if key.bits > 0 && tuning.samples(rows) && prefix_pays(&key, rows) {
         let Sample { mut spread, values } = sample(device, &key, more.is_empty(), rows)?;
         let few_rows = more.is_empty() && rows < tuning.ranked_rows * RANKED_ALONE;
-        let ranks_pay = |spread: &Spread| {
-            let few_values = spread.distinct <= (ranks::COUNTED as f64).min(EVEN * rows as f64 / spread.equal);
-            rows >= tuning.ranked_rows && (!few_rows || few_values) && ranks::likely(spread)
-        };
+        let ranks_pay =
+            |spread: &Spread| ranks_pay(spread, rows, if more.is_empty() { RANKED_ALONE } else { 1 }, tuning);
         if let Some(values) = values.filter(|_| ranks_pay(&spread) || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
             spread.distinct = seen.distinct() as f64;
@@ -181,6 +179,13 @@ fn argsort_tuned(
         }
     }
     argsort_words(device, &key, more, rows, tuning)
+}
+
+/// Whether it is worth its launches to learn nearly all values: of few rows, which are less than so many times the tuning's, only if the values
+/// are few, too.
+fn ranks_pay(spread: &Spread, rows: u64, times: u64, tuning: Tuning) -> bool {
+    let few_values = spread.distinct <= (ranks::COUNTED as f64).min(EVEN * rows as f64 / spread.equal);
+    rows >= tuning.ranked_rows && (rows >= times * tuning.ranked_rows || few_values) && ranks::likely(spread)
 }
 
 /// Sorts by the keys' numbers among their frequent values, or by their ranks among all, if those are wanted. `None`: there are too many values,
@@ -350,14 +355,15 @@ fn sort_by_key(
         }
     }
     if rows > 1 && tuning.samples(rows) && prefix_pays(key, rows) {
-        let Sample { spread, values } = sample(device, key, true, rows)?;
-        let by_ranks = payload.is_none() && rows >= RANKED_KEYS * tuning.ranked_rows && ranks::likely(&spread);
-        if let Some(values) = values.filter(|_| by_ranks || numbers::likely(spread.equal, rows)) {
+        let Sample { mut spread, values } = sample(device, key, true, rows)?;
+        let by_ranks = |spread: &Spread| payload.is_none() && ranks_pay(spread, rows, RANKED_KEYS, tuning);
+        if let Some(values) = values.filter(|_| by_ranks(&spread) || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
+            spread.distinct = seen.distinct() as f64;
             if let Some(sorted) = by_numbers(device, key, payload, rows, &seen, tuning)? {
                 return Ok(sorted);
             }
-            if by_ranks
+            if by_ranks(&spread)
                 && let Some(ranks) = Ranks::of(device, key, rows, &seen, Wanted::Keys)?
                 && let Some(keys) = ranks.keys(tuning)?
             {

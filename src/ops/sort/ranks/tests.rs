@@ -177,6 +177,26 @@ fn few_rows_are_sorted_by_ranks_of_few_values() {
     }
 }
 
+/// Keys alone of fewer rows than pay otherwise, where values are few; not of fewer still.
+#[test]
+fn keys_of_few_rows_are_sorted_by_ranks_of_few_values() {
+    for device in devices_of_its_own() {
+        let rows = 400_000;
+        let keys: Vec<u64> = random(6, rows).map(|x| value(x % 5000)).collect();
+        let mut expected = keys.clone();
+        expected.sort_unstable();
+        let buffer = upload(&device, &keys);
+        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+        for (ranked_rows, times) in [(rows as u64 / 2, 1), (rows as u64 * 2, 0)] {
+            let tuning = Tuning { ranked_rows, ..WAYS[1] };
+            let before = found(&device);
+            let (sorted, _) = sort_by_key(&device, &key, None, rows as u64, tuning).unwrap();
+            assert!(read::<u64>(&sorted, rows) == expected, "from {ranked_rows} rows on");
+            assert_eq!(found(&device) - before, times, "from {ranked_rows} rows on");
+        }
+    }
+}
+
 /// Values that are counted in several turns, and so many that they are sorted.
 #[test]
 fn values_are_put_in_order_by_counting_or_sorting() {
