@@ -146,15 +146,15 @@ fn argsort_tuned(
     }
     if key.bits > 0 && tuning.samples(rows) && prefix_pays(&key, rows) {
         let Sample { mut spread, values } = sample(device, &key, more.is_empty(), rows)?;
-        let few_rows = more.is_empty() && rows < tuning.ranked_rows * RANKED_ALONE;
-        let ranks_pay =
-            |spread: &Spread| ranks_pay(spread, rows, if more.is_empty() { RANKED_ALONE } else { 1 }, tuning);
-        if let Some(values) = values.filter(|_| ranks_pay(&spread) || numbers::likely(spread.equal, rows)) {
+        let alone = more.is_empty();
+        let few_rows = alone && rows < RANKED_ALONE * tuning.ranked_rows;
+        let times = if alone { RANKED_ALONE } else { 1 };
+        let by_ranks = |spread: &Spread| ranks_pay(spread, rows, times, tuning);
+        if let Some(values) = values.filter(|_| by_ranks(&spread) || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
             spread.distinct = seen.distinct() as f64;
-            let alone = more.is_empty();
             let of_numbers = if alone && !few_rows { Wanted::Order } else { Wanted::All };
-            let of_ranks = ranks_pay(&spread).then_some(if alone { Wanted::Order } else { Wanted::All });
+            let of_ranks = by_ranks(&spread).then_some(if alone { Wanted::Order } else { Wanted::All });
             if let Some(order) = argsort_values(device, &key, more, rows, &seen, of_numbers, of_ranks, tuning)? {
                 return Ok(order);
             }
