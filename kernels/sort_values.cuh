@@ -1,4 +1,5 @@
-// sort_values.cuh: the order of a few different values, by counting for each how many are less: one launch, where a sort takes five.
+// sort_values.cuh: the order of a few different values, where a sort would take five launches: by counting for each how many are less, or by a
+// network of comparisons.
 //
 //   values 70 5 900        numbers 1 0 2
 #pragma once
@@ -38,6 +39,28 @@ WF_DEVICE bool sort_value_numbers(const u64* values, u32 count, u32 first, u64& 
     if (lane() >= EACH || first + lane() >= count) return false;
     value = values[first + lane()];
     return true;
+}
+
+// Puts COUNT values in shared memory, a power of two of at least 64, in order, by a block of half as many threads: a bitonic network (Batcher,
+// "Sorting Networks and their Applications", 1968). A barrier stands behind the last step.
+template <u32 COUNT>
+WF_DEVICE void sort_values_held(u64* values) {
+    // Stretches of `length` are made of two that are in order.
+    for (u32 length = 2; length <= COUNT; length *= 2) {
+        for (u32 apart = length / 2; apart != 0; apart /= 2) {
+            // The first meets its mirror image, so that all stretches ascend.
+            const u32 low = 2 * threadIdx.x - (threadIdx.x & (apart - 1));
+            const u32 high = apart == length / 2 ? low ^ (length - 1) : low + apart;
+            const u64 x = values[low], y = values[high];
+            if (y < x) {
+                values[low] = y;
+                values[high] = x;
+            }
+            // A warp's threads meet values of the 64 places that are its own as long as those are near.
+            if (apart > 32 || (apart == 1 && length >= 64)) __syncthreads();  // this step is done
+            else __syncwarp(FULL_WARP);                                        // as far as it concerns the warp
+        }
+    }
 }
 
 }  // namespace wf

@@ -43,7 +43,7 @@ type Key = fn(u64, u64) -> i64;
 
 /// Keys that a sort may find easy or hard, random ones twice, which tells how far times scatter. Nothing says of those that ascend that they
 /// do: the last row is the least.
-pub const ORDERS: [(&str, Key); 19] = [
+pub const ORDERS: [(&str, Key); 21] = [
     ("random", |row, _| random(1, row) as i64),
     ("random, others", |row, _| random(9, row) as i64),
     ("ascending", |row, rows| if row + 1 < rows { (row << 24) as i64 } else { -1 }),
@@ -62,6 +62,8 @@ pub const ORDERS: [(&str, Key); 19] = [
     ("1000 values", |row, _| random(6, below(1, row, 1000)) as i64),
     ("1000 dense values", |row, _| below(1, row, 1000) as i64),
     ("10k values", |row, _| random(6, below(1, row, 10_000)) as i64),
+    ("16k values", |row, _| random(6, below(1, row, 16_384)) as i64),
+    ("32k values", |row, _| random(6, below(1, row, 32_768)) as i64),
     ("64k values", |row, _| random(6, below(1, row, 65_536)) as i64),
     ("256k values", |row, _| random(6, below(1, row, 262_144)) as i64),
     ("1M values", |row, _| random(6, below(1, row, 1_000_000)) as i64),

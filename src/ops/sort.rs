@@ -37,10 +37,12 @@ const SAMPLED_ROWS: u64 = 1 << 17;
 const GUESSED_ROWS: u64 = 1 << 21;
 /// Rows from which on it is worth its launches to learn nearly all values of keys that repeat, for row numbers by several columns; measured of 4M, 10M and
 /// 100M. Times as many for row numbers by one column, and for keys alone, which a prefix sorts as fast whether they repeat or not; but of so few values
-/// that they are counted ([`ranks::COUNTED`]) as few rows will do (of row numbers measured; of keys alone not).
+/// that two of them, where they agree in the prefix, make a run that is too long to be mended (256 rows, of which two values with so many rows
+/// each seldom have more), as few rows will do.
 const RANKED_ROWS: u64 = 1 << 21;
 const RANKED_ALONE: u64 = 4;
 const RANKED_KEYS: u64 = 8;
+const RANKED_ROWS_A_VALUE: u64 = 112;
 /// Values for one that there would be if all were as frequent as a row's, on average: if they are more, some of them are rare.
 const EVEN: f64 = 2.0;
 /// With four bits, one of 16 rows that are equal in the sorted ones is equal in all that travel, and its whole key is read.
@@ -182,9 +184,10 @@ fn argsort_tuned(
 }
 
 /// Whether it is worth its launches to learn nearly all values: of few rows, which are less than so many times the tuning's, only if the values
-/// are few, too.
+/// are few, too, and about as frequent.
 fn ranks_pay(spread: &Spread, rows: u64, times: u64, tuning: Tuning) -> bool {
-    let few_values = spread.distinct <= (ranks::COUNTED as f64).min(EVEN * rows as f64 / spread.equal);
+    let few = ranks::CHUNKED.min(rows / RANKED_ROWS_A_VALUE) as f64;
+    let few_values = spread.distinct <= few.min(EVEN * rows as f64 / spread.equal);
     rows >= tuning.ranked_rows && (rows >= times * tuning.ranked_rows || few_values) && ranks::likely(spread)
 }
 
@@ -360,14 +363,18 @@ fn sort_by_key(
         if let Some(values) = values.filter(|_| by_ranks(&spread) || numbers::likely(spread.equal, rows)) {
             let seen = values.seen(device)?;
             spread.distinct = seen.distinct() as f64;
-            if let Some(sorted) = by_numbers(device, key, payload, rows, &seen, tuning)? {
+            let numbered = || by_numbers(device, key, payload, rows, &seen, tuning);
+            let ranked = || match by_ranks(&spread) {
+                true => Ok(ranks::sorted_keys(device, key, rows, &seen, tuning)?.map(|keys| (keys, None))),
+                false => Ok(None),
+            };
+            // Where the sample has some values seldom, those would be sorted apart from those that are numbered.
+            let sorted = match seen.few_are_frequent(Wanted::All) {
+                true => either(numbered, ranked)?,
+                false => either(ranked, numbered)?,
+            };
+            if let Some(sorted) = sorted {
                 return Ok(sorted);
-            }
-            if by_ranks(&spread)
-                && let Some(ranks) = Ranks::of(device, key, rows, &seen, Wanted::Keys)?
-                && let Some(keys) = ranks.keys(tuning)?
-            {
-                return Ok((keys, None));
             }
         }
         if let Some(sorted) = by_spread(device, key, pass, payload, rows, &spread, tuning)? {
@@ -376,6 +383,11 @@ fn sort_by_key(
     }
     let digits = Digits::count(device, key, rows, 0, if rows > 1 { key.bits } else { 0 }, Counts::Read)?;
     passes(device, key, pass, payload, rows, Low::NONE, &digits, tuning)
+}
+
+/// What the first finds, or else the second.
+fn either<T>(first: impl Fn() -> Result<Option<T>>, second: impl Fn() -> Result<Option<T>>) -> Result<Option<T>> {
+    first()?.map_or_else(second, |found| Ok(Some(found)))
 }
 
 /// Sorts by the keys' numbers among their frequent values. `None`: too many rows have others.

@@ -3,27 +3,28 @@
 //! A sample large enough to hold nearly all values is put in order, and each row's rank among them looked up in a table in L2: 100M rows of a
 //! million random values of 64 bits are then sorted by 20 bits. What the sample missed lies between two ranks, in runs that are mended.
 
+mod keys;
+
 use super::key::{KeyKind, SortKey};
 use super::numbers::{Seen, Wanted};
 use super::packed::{Packed, packed_passes};
-use super::pass::{Counts, DIGITS, Digits, Pass};
+use super::pass::{Counts, DIGITS, Digits};
 use super::prefix::{LONGEST_RUN, Sorted, Spread, Whole, mend};
-use super::{Low, OPERATOR, Tuning, identity, index_bits, passes, sort_distinct};
+use super::{OPERATOR, Tuning, identity, index_bits, sort_distinct};
 use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
-use crate::ops::scan::exclusive_scan_u32_narrow;
 use crate::ops::{grid, tiles};
+
+pub(super) use self::keys::sorted_keys;
 
 /// `SORT_RANKS_…` of the kernels.
 const THREADS: u32 = 256;
 const FIND_THREADS: u32 = 512;
 const FIND_TILE: u64 = 2048;
 const COPIES: u32 = 8;
+const CHUNK: u64 = 512;
+/// Values of a block that puts them in order.
 const ORDERED: u64 = 32;
-const COUNT_TILE: u64 = 4096;
-const FILL_TILE: u64 = 4096;
-/// Counts of a block, with their copies.
-const COUNTS: u64 = 8192;
 /// Most values. Milliseconds of 100M lookups by values and slots for each, chosen in brackets (H200, `lookups.txt` in
 /// `benches/runs/2026-11-23-h200-ranks/`; blocks of 256 threads, four rows a thread: with eight, 0.15 to 0.4 more). The kernel's blocks
 /// have 512 threads, which was not swept, and 32 registers a thread; its counts take 8 KB for each pass.
@@ -36,8 +37,8 @@ const COUNTS: u64 = 8192;
 const MOST: u64 = 1 << 20;
 /// And of row numbers: a million values took 3.56 ms of 100M rows, and by a prefix whose ties are trusted 3.41.
 const MOST_ORDERED: u64 = 1 << 19;
-/// Values that are put in order by counting for each how many are less (not swept: by counts of instructions, twice as many take as long as a sort).
-pub(super) const COUNTED: u64 = 1 << 14;
+/// Values that are put in order by chunks.
+pub(super) const CHUNKED: u64 = 1 << 16;
 const SLOTS: u64 = 4;
 const MOST_SLOTS: u64 = 1 << 21;
 /// Rows for each value from which on all this is worth its while; rows of the sample for each; and rows of which the sample may miss one.
@@ -76,44 +77,34 @@ pub(super) struct Ranks<'a> {
     between: u64,
 }
 
-impl<'a> Ranks<'a> {
-    /// Of keys of which a first sample was seen. Waits for the device. `None`: there are too many values.
-    pub(super) fn of(
-        device: &'a Device,
-        key: &SortKey<'a>,
-        rows: u64,
-        seen: &Seen,
-        wanted: Wanted,
-    ) -> Result<Option<Ranks<'a>>> {
-        let expected = seen.distinct();
-        let most = if wanted == Wanted::Order { MOST_ORDERED } else { MOST };
-        if expected > most || expected * ROWS_A_VALUE > rows || seen.equal * expected as f64 > SKEW * rows as f64 {
-            return Ok(None);
-        }
-        let Some((list, values)) = sampled(device, key, rows, expected, wanted)? else { return Ok(None) };
-        Ranks::among(device, key, rows, list, values, wanted).map(Some)
-    }
+/// Values that nearly all rows have.
+struct Table {
+    /// `u64` each, ascending.
+    sorted: Buffer,
+    values: u64,
+    /// Each with its rank, in pairs of `hash.cuh`.
+    pairs: Buffer,
+    slots: u64,
+}
 
-    /// Among so many values, `u64` each in any order, all different. Waits for the device.
-    pub(super) fn among(
-        device: &'a Device,
-        key: &SortKey<'a>,
-        rows: u64,
-        list: Buffer,
-        values: u64,
-        wanted: Wanted,
-    ) -> Result<Ranks<'a>> {
+impl Table {
+    /// Of so many values, `u64` each in any order, all different; the list is not what it was afterwards.
+    fn of(device: &Device, key: &SortKey<'_>, list: Buffer, values: u64) -> Result<Table> {
         assert!((1..=MOST).contains(&values), "{values} values");
         let slots = (SLOTS * values).next_power_of_two().min(MOST_SLOTS);
-        let table = device.alloc_filled(OPERATOR, (slots as usize + 1) * 16, 0xFF)?;
-        let put = |name, list: &Buffer, sorted: Argument, each: u64| -> Result<()> {
-            let arguments: [Argument; 5] = [list.into(), sorted, values.into(), (&table).into(), slots.into()];
+        let pairs = device.alloc_filled(OPERATOR, (slots as usize + 1) * 16, 0xFF)?;
+        let put = |name, list: &Buffer, sorted: Argument, values_a_block: u64| -> Result<()> {
+            let arguments: [Argument; 5] = [list.into(), sorted, values.into(), (&pairs).into(), slots.into()];
             let kernel = device.kernel(&source(), name)?;
-            // SAFETY: SortRanksPut { list: values u64, all different; sorted: values u64, or null for sort_ranks_put, whose list is in order;
-            // table: 2 × (slots + 1) u64, all ones, slots a power of two of at least 2 × values }.
-            unsafe { device.launch(&kernel, grid(tiles(values, each), THREADS), &arguments) }
+            // SAFETY: SortRanksPut { list: values u64, all different, and in order, for sort_ranks_order in chunks; sorted: values u64, or null
+            // for sort_ranks_put; table: 2 × (slots + 1) u64, all ones, slots a power of two of at least 2 × values }.
+            unsafe { device.launch(&kernel, grid(tiles(values, values_a_block), THREADS), &arguments) }
         };
-        let sorted = if values <= COUNTED {
+        let sorted = if values <= CHUNKED {
+            let kernel = device.kernel(&source(), "sort_ranks_chunk")?;
+            let blocks = grid(tiles(values, CHUNK), CHUNK as u32 / 2);
+            // SAFETY: SortRanksChunk { list: values u64; values }.
+            unsafe { device.launch(&kernel, blocks, &[(&list).into(), values.into()])? };
             let sorted = device.alloc(OPERATOR, values as usize * 8)?;
             put("sort_ranks_order", &list, (&sorted).into(), ORDERED)?;
             sorted
@@ -123,12 +114,40 @@ impl<'a> Ranks<'a> {
             put("sort_ranks_put", &sorted, 0u64.into(), u64::from(THREADS))?;
             sorted
         };
+        Ok(Table { sorted, values, pairs, slots })
+    }
+}
 
+impl<'a> Ranks<'a> {
+    /// Of keys of which a first sample was seen. Waits for the device. `None`: there are too many values.
+    pub(super) fn of(
+        device: &'a Device,
+        key: &SortKey<'a>,
+        rows: u64,
+        seen: &Seen,
+        wanted: Wanted,
+    ) -> Result<Option<Ranks<'a>>> {
+        let Some((list, values)) = sampled(device, key, rows, seen, wanted)? else { return Ok(None) };
+        Ranks::among(device, key, rows, list, values).map(Some)
+    }
+
+    /// Among so many values, `u64` each in any order, all different. Waits for the device.
+    fn among(device: &'a Device, key: &SortKey<'a>, rows: u64, list: Buffer, values: u64) -> Result<Ranks<'a>> {
+        let passes = bits(values - 1).div_ceil(8).max(1);
         // The lowest bit does not tell values apart.
-        let (passes, shift) = match wanted {
-            Wanted::Order | Wanted::All => (bits(values - 1).div_ceil(8).max(1), 1),
-            Wanted::Keys => (1, 1 + low_bits(values)),
-        };
+        Ranks::found(device, key, rows, Table::of(device, key, list, values)?, passes, 1)
+    }
+
+    /// In a table. Waits for the device.
+    fn found(
+        device: &'a Device,
+        key: &SortKey<'a>,
+        rows: u64,
+        table: Table,
+        passes: u32,
+        shift: u32,
+    ) -> Result<Ranks<'a>> {
+        let Table { sorted, values, pairs, slots } = table;
         let ranks = device.alloc(OPERATOR, rows as usize * 4)?;
         let counts = device.alloc_zeroed(OPERATOR, passes as usize * DIGITS * 8)?;
         let between = device.alloc_zeroed(OPERATOR, 8)?;
@@ -139,7 +158,7 @@ impl<'a> Ranks<'a> {
             flip,
             base,
             rows.into(),
-            (&table).into(),
+            (&pairs).into(),
             slots.into(),
             (&sorted).into(),
             values.into(),
@@ -171,7 +190,7 @@ impl<'a> Ranks<'a> {
         SortKey { bits: bits(greatest), ..SortKey::new(self.ranks.slice(0), KeyKind::U32, false) }
     }
 
-    /// The rows' numbers in the order of their keys; not if keys were wanted. Waits for the device. `None`: too many rows lie between the
+    /// The rows' numbers in the order of their keys. Waits for the device. `None`: too many rows lie between the
     /// same values.
     pub(super) fn order(&self, tuning: Tuning) -> Result<Option<Buffer>> {
         let Ranks { device, rows, .. } = *self;
@@ -202,61 +221,6 @@ impl<'a> Ranks<'a> {
         };
         Ok(mend(device, &self.key, index_bits, rows, packed, LONGEST_RUN)?.then_some(numbers))
     }
-
-    /// The rows' keys in their order, as the column has them, if those were wanted. `None`: some lie between values.
-    pub(super) fn keys(&self, tuning: Tuning) -> Result<Option<Buffer>> {
-        let Ranks { device, rows, values, .. } = *self;
-        if self.between > 0 {
-            return Ok(None);
-        }
-        let low = low_bits(values);
-        let parted = passes(
-            device,
-            &self.ranked(),
-            Pass::U32,
-            None,
-            rows,
-            Low { shift: self.shift, settles: false },
-            &self.digits,
-            tuning,
-        )?
-        .0;
-        let counts = device.alloc_zeroed(OPERATOR, values as usize * 4)?;
-        let copies = (COUNTS >> low).clamp(1, 32);
-        let arguments: [Argument; 5] =
-            [(&parted).into(), rows.into(), u64::from(low).into(), copies.into(), (&counts).into()];
-        let kernel = device.kernel(&source(), "sort_ranks_count")?;
-        let shared = (copies as u32 * 4) << low;
-        let full = u64::from(device.full_grid(&kernel, FIND_THREADS, shared)?);
-        let blocks = grid(tiles(rows, COUNT_TILE).min(full), FIND_THREADS);
-        // SAFETY: SortRanksCount { ranks: rows u32, each less than 2 × values; counts: values zeroed u32 }, and as much shared memory as
-        // its copies of 2^low counts take.
-        unsafe { device.launch(&kernel, Grid { shared, ..blocks }, &arguments)? };
-        let begins = exclusive_scan_u32_narrow(device, &counts, values)?;
-        let out = device.alloc(OPERATOR, rows as usize * self.key.kind.width())?;
-        let [data, kind, flip, base] = self.key.arguments();
-        let arguments: [Argument; 9] = [
-            data,
-            kind,
-            flip,
-            base,
-            (&self.sorted).into(),
-            (&begins).into(),
-            values.into(),
-            rows.into(),
-            (&out).into(),
-        ];
-        let kernel = device.kernel(&source(), "sort_ranks_fill")?;
-        // SAFETY: SortRanksFill { key: only how its kind goes back; sorted: values u64; begins: values u32, and `rows` after the last; out:
-        // rows of the key's width }.
-        unsafe { device.launch(&kernel, grid(tiles(rows, FILL_TILE), THREADS), &arguments)? };
-        Ok(Some(out))
-    }
-}
-
-/// Bits of a rank, but for its lowest, by which ranks are not sorted before they are counted.
-fn low_bits(values: u64) -> u32 {
-    bits(values - 1).saturating_sub(8)
 }
 
 /// Bits of a number.
@@ -269,9 +233,14 @@ fn sampled(
     device: &Device,
     key: &SortKey<'_>,
     rows: u64,
-    expected: u64,
+    seen: &Seen,
     wanted: Wanted,
 ) -> Result<Option<(Buffer, u64)>> {
+    let expected = seen.distinct();
+    let most = if wanted == Wanted::Order { MOST_ORDERED } else { MOST };
+    if expected > most || expected * ROWS_A_VALUE > rows || seen.equal * expected as f64 > SKEW * rows as f64 {
+        return Ok(None);
+    }
     let samples = (SAMPLES_A_VALUE * expected).max(CHECKED).min(rows);
     let checked = CHECKED.min(samples);
     let slots = (2 * expected).next_power_of_two();

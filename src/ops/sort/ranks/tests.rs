@@ -7,9 +7,10 @@ fn value(number: u64) -> u64 {
     random(200 + number, 1).next().unwrap()
 }
 
-/// How often rows' ranks were found.
+/// How often rows were looked up among values.
 fn found(device: &Device) -> u64 {
-    device.launches().get("sort_ranks_find").copied().unwrap_or(0)
+    let launches = device.launches();
+    ["sort_ranks_find", "sort_ranks_tally"].iter().map(|kernel| launches.get(*kernel).copied().unwrap_or(0)).sum()
 }
 
 /// Keys of more values than are numbered; among them such that a sample misses, below, between and above.
@@ -80,16 +81,22 @@ fn canonical(value: f64) -> f64 {
 }
 
 /// Keys alone, by their ranks among these.
-fn keys_among(device: &Device, key: &SortKey<'_>, rows: usize, values: &[u64]) -> Result<Option<Buffer>> {
-    ranks_among(device, key, rows, values, Wanted::Keys).keys(TUNED)
+fn keys_by(device: &Device, key: &SortKey<'_>, rows: usize, values: &[u64]) -> Option<Buffer> {
+    let list = upload(device, &shuffled(values));
+    keys::keys_among(device, key, rows as u64, list, values.len() as u64, TUNED).unwrap()
 }
 
-/// Ranks among these, which are listed in another order.
-fn ranks_among<'a>(device: &'a Device, key: &SortKey<'a>, rows: usize, values: &[u64], wanted: Wanted) -> Ranks<'a> {
+/// Ranks among these.
+fn ranks_by<'a>(device: &'a Device, key: &SortKey<'a>, rows: usize, values: &[u64]) -> Ranks<'a> {
+    let list = upload(device, &shuffled(values));
+    Ranks::among(device, key, rows as u64, list, values.len() as u64).unwrap()
+}
+
+/// In another order.
+fn shuffled(values: &[u64]) -> Vec<u64> {
     let mut list = values.to_vec();
-    list.rotate_left(values.len() / 3);
-    list[values.len() / 2..].reverse();
-    Ranks::among(device, key, rows as u64, upload(device, &list), values.len() as u64, wanted).unwrap()
+    list.sort_by_key(|value| value.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ value >> 7);
+    list
 }
 
 /// Many different keys between two values: pairs, runs that are mended, runs that are sorted on their own, and too many.
@@ -109,13 +116,13 @@ fn keys_between_two_values_are_put_in_order() {
             let keys: Vec<u64> = random(60 + seed, rows).map(key).collect();
             let buffer = upload(&device, &keys);
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            let ranks = ranks_among(&device, &key, rows, &values, Wanted::Order);
+            let ranks = ranks_by(&device, &key, rows, &values);
             assert_eq!(ranks.key().is_some(), between == 0, "{between} in {gap}");
             let sorted = ranks.order(TUNED).unwrap();
             assert_eq!(sorted.is_some(), between < 20_000, "{between} in {gap}");
             let expected = expected_order(|row| keys[row as usize], rows);
             assert!(sorted.is_none_or(|sorted| read::<u32>(&sorted, rows) == expected), "{between} in {gap}");
-            let sorted = keys_among(&device, &key, rows, &values).unwrap();
+            let sorted = keys_by(&device, &key, rows, &values);
             assert_eq!(sorted.is_some(), between == 0, "{between} in {gap}");
             let same = |found: Vec<u64>| found.iter().zip(&expected).all(|(key, row)| *key == keys[*row as usize]);
             assert!(sorted.is_none_or(|sorted| same(read(&sorted, rows))), "{between} in {gap}");
@@ -134,7 +141,7 @@ fn keys_between_two_values_are_put_in_order() {
             }
             let buffer = upload(&device, &halves);
             let key = SortKey::new(buffer.slice(0), KeyKind::I32, descending);
-            let sorted = keys_among(&device, &key, rows, &values).unwrap();
+            let sorted = keys_by(&device, &key, rows, &values);
             let mut expected = halves.clone();
             expected.sort_by(|a, b| turned(a.cmp(b)));
             assert!(read::<i32>(&sorted.expect("known values"), rows) == expected, "{descending}");
@@ -147,12 +154,12 @@ fn keys_between_two_values_are_put_in_order() {
             values.sort_unstable();
             let buffer = upload(&device, &floats);
             let key = SortKey::new(buffer.slice(0), KeyKind::F64, descending);
-            let sorted = keys_among(&device, &key, rows, &values).unwrap();
+            let sorted = keys_by(&device, &key, rows, &values);
             let mut expected = floats.clone();
             expected.sort_by(|a, b| turned(a.total_cmp(b)));
             assert!(read::<f64>(&sorted.expect("known values"), rows) == expected, "{descending}");
         }
-        assert!(device.launches().contains_key("sort_ranks_count"));
+        assert!(device.launches().contains_key("sort_ranks_tally"));
     }
 }
 
@@ -161,7 +168,7 @@ fn keys_between_two_values_are_put_in_order() {
 fn few_rows_are_sorted_by_ranks_of_few_values() {
     for device in devices_of_its_own() {
         for (name, rows, values, rare, times) in
-            [("few", 70_000, 1000, 0, 1), ("some are rare", 70_000, 20, 3, 0), ("many", 1_300_000, 20_000, 0, 0)]
+            [("few", 70_000, 500, 0, 1), ("some are rare", 70_000, 20, 3, 0), ("many", 70_000, 800, 0, 0)]
         {
             let key = |x: u64| if x >> 32 & 127 < rare { x } else { value(x % values) };
             let keys: Vec<u64> = random(5, rows).map(key).collect();
@@ -177,44 +184,76 @@ fn few_rows_are_sorted_by_ranks_of_few_values() {
     }
 }
 
-/// Keys alone of fewer rows than pay otherwise, where values are few; not of fewer still.
+/// Keys alone of fewer rows than pay otherwise, where values are few; not of fewer rows still. And not by the numbers of those values that the sample has
+/// often, if it has others seldom.
 #[test]
 fn keys_of_few_rows_are_sorted_by_ranks_of_few_values() {
     for device in devices_of_its_own() {
         let rows = 400_000;
-        let keys: Vec<u64> = random(6, rows).map(|x| value(x % 5000)).collect();
-        let mut expected = keys.clone();
-        expected.sort_unstable();
-        let buffer = upload(&device, &keys);
-        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        for (ranked_rows, times) in [(rows as u64 / 2, 1), (rows as u64 * 2, 0)] {
-            let tuning = Tuning { ranked_rows, ..WAYS[1] };
-            let before = found(&device);
-            let (sorted, _) = sort_by_key(&device, &key, None, rows as u64, tuning).unwrap();
-            assert!(read::<u64>(&sorted, rows) == expected, "from {ranked_rows} rows on");
-            assert_eq!(found(&device) - before, times, "from {ranked_rows} rows on");
+        for values in [400, 2500] {
+            let keys: Vec<u64> = random(6, rows).map(|x| value(x % values)).collect();
+            let mut expected = keys.clone();
+            expected.sort_unstable();
+            let buffer = upload(&device, &keys);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let numbered = || device.launches().get("sort_numbers_count").copied().unwrap_or(0);
+            for (ranked_rows, by_ranks, by_numbers) in
+                [(rows as u64 / 2, 1, 0), (rows as u64 * 2, 0, u64::from(values == 400))]
+            {
+                let tuning = Tuning { ranked_rows, ..WAYS[1] };
+                let before = (found(&device), numbered());
+                let (sorted, _) = sort_by_key(&device, &key, None, rows as u64, tuning).unwrap();
+                assert!(read::<u64>(&sorted, rows) == expected, "{values}, from {ranked_rows} rows on");
+                let after = (before.0 + by_ranks, before.1 + by_numbers);
+                assert_eq!((found(&device), numbered()), after, "{values}, from {ranked_rows} rows on");
+            }
         }
     }
 }
 
-/// Values that are counted in several turns, and so many that they are sorted.
+/// Values that are put in order by one chunk, by several, or as any keys; rows that are counted as they are looked up, or afterwards.
 #[test]
-fn values_are_put_in_order_by_counting_or_sorting() {
+fn values_are_put_in_order_by_chunks_or_sorted() {
     for device in devices_of_its_own() {
         let rows = 40_000;
-        for (count, kernel) in [(5000, "sort_ranks_order"), (20_000, "sort_ranks_put")] {
-            let values: Vec<u64> = (0..count).map(|number| random(number, 1).next().unwrap()).collect();
+        for (count, order, keys_counted) in [
+            (1, "sort_ranks_order", "sort_ranks_tally"),
+            (511, "sort_ranks_order", "sort_ranks_tally"),
+            (513, "sort_ranks_order", "sort_ranks_tally"),
+            (32_768, "sort_ranks_order", "sort_ranks_tally"),
+            (32_769, "sort_ranks_order", "sort_ranks_count"),
+            (65_536, "sort_ranks_order", "sort_ranks_count"),
+            (65_537, "sort_ranks_put", "sort_ranks_count"),
+        ] {
+            let mut values: Vec<u64> = (0..count).map(|number| random(number, 1).next().unwrap()).collect();
+            // What pads a chunk, and marks a free slot of a table.
+            values[0] = u64::MAX;
             let keys: Vec<u64> = random(77, rows).map(|x| values[(x % count) as usize]).collect();
-            let mut sorted_values = values.clone();
-            sorted_values.sort_unstable();
             let buffer = upload(&device, &keys);
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            let launched = |device: &Device| device.launches().get(kernel).copied().unwrap_or(0);
-            let before = launched(&device);
-            let order = ranks_among(&device, &key, rows, &sorted_values, Wanted::Order).order(TUNED).unwrap();
+            let launched = |kernel: &str| device.launches().get(kernel).copied().unwrap_or(0);
+            let before = (launched(order), launched(keys_counted));
+            let ranks = ranks_by(&device, &key, rows, &values).order(TUNED).unwrap();
             let expected = expected_order(|row| keys[row as usize], rows);
-            assert!(read::<u32>(&order.expect("known values"), rows) == expected, "{count}");
-            assert!(launched(&device) > before, "{count}");
+            assert!(read::<u32>(&ranks.expect("known values"), rows) == expected, "{count}");
+            let sorted = read::<u64>(&keys_by(&device, &key, rows, &values).expect("known values"), rows);
+            assert!(sorted.iter().zip(&expected).all(|(key, row)| *key == keys[*row as usize]), "{count}");
+            assert_eq!((launched(order), launched(keys_counted)), (before.0 + 2, before.1 + 1), "{count}");
         }
+    }
+}
+
+/// More rows of a value than a block's counts hold: blocks take fewer.
+#[test]
+fn no_block_counts_more_rows_than_its_counts_hold() {
+    for device in devices_of_its_own() {
+        let rows = 1_300_000;
+        let keys: Vec<u64> = random(78, rows).map(|x| if x % 1000 == 0 { 9 } else { 5 }).collect();
+        let buffer = upload(&device, &keys);
+        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+        let sorted = read::<u64>(&keys_by(&device, &key, rows, &[5, 9]).expect("known values"), rows);
+        let mut expected = keys;
+        expected.sort_unstable();
+        assert!(sorted == expected);
     }
 }
