@@ -2,11 +2,13 @@
 //!
 //! The groups come out in the order of their keys, so that an ORDER BY behind finds nothing to do.
 
+use std::sync::Arc;
+
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{AggregateCall, AggregateKind, Codes, Emitter, Flow, Generator, Source, Value, materialize};
+use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, Generator, Source, Value, materialize};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::Result;
@@ -16,11 +18,11 @@ use crate::ops::segment::{Reduction, Segments, runs, segmented_reduce};
 /// every value once, runs read the keys apart from the values.
 const SMALL_DOMAIN: i128 = 1 << 16;
 
-/// An aggregate of one run, from its length and a reduction.
+/// An aggregate of one run: a reduction by its place among the wanted, the run's length, or a sum over it.
+#[derive(Clone, Copy)]
 enum RunAggregate {
-    Rows,
     Reduced(usize),
-    /// A sum over the run's length.
+    Rows,
     Mean(usize),
 }
 
@@ -40,24 +42,55 @@ impl Runner {
         let Some(aggregates) = aggregates else { return Ok(None) };
 
         let width = key.width();
-        let segments = runs(&self.device, key.data.slice(key.offset * width), width, rows)?;
+        let (segments, keys) = runs(&self.device, key.data.slice(key.offset * width), width, rows)?;
         let results = (reduced.iter())
             .map(|(kind, column)| {
                 let values = column.data.slice(column.offset * column.width());
-                segmented_reduce(&self.device, *kind, values, None, None, &segments)
+                segmented_reduce(&self.device, *kind, values, None, None, &segments).map(Arc::new)
             })
             .collect::<Result<Vec<_>>>()?;
 
+        let count = segments.count as usize;
+        let stats = Stats { range: key.stats.range, ascending: true, unique: true, ..Stats::default() };
+        let mut columns = vec![Column { stats, ..Column::plain(key.dtype.clone(), count, Arc::new(keys), None) }];
+        let mut of_lengths = self.of_lengths(&aggregates, &results, &segments)?.into_iter();
+        columns.extend(aggregates.iter().filter_map(|aggregate| match aggregate {
+            RunAggregate::Reduced(at) => Some(Column::plain(DataType::Float64, count, results[*at].clone(), None)),
+            RunAggregate::Rows | RunAggregate::Mean(_) => of_lengths.next(),
+        }));
+        Ok(Some(Relation::dense(segments.count, columns)))
+    }
+
+    /// The numbers of rows and the means among the aggregates, one after the other.
+    fn of_lengths(
+        &self,
+        aggregates: &[RunAggregate],
+        results: &[Arc<Buffer>],
+        segments: &Segments,
+    ) -> Result<Vec<Column>> {
+        if aggregates.iter().all(|aggregate| matches!(aggregate, RunAggregate::Reduced(_))) {
+            return Ok(vec![]);
+        }
         let of_runs = Flow::new(Source::Relation(Relation::dense(segments.count, vec![])), anonymous(&[])?);
-        let (count, mut columns) = materialize(&self.device, "aggregate", &of_runs, Codes::Keep, |generator, out| {
-            let mut values = vec![first_of_run(&key, &segments, generator, out)];
-            for aggregate in &aggregates {
-                values.push(value(aggregate, &results, &segments, generator, out));
-            }
-            Ok(values)
+        let (_, columns) = materialize(&self.device, "aggregate", &of_runs, Codes::Keep, |generator, out| {
+            let offsets = generator.params.borrowed("const u32", &segments.offsets);
+            let length = format!("({offsets}[row + 1] - {offsets}[row])");
+            let value = |aggregate: &RunAggregate| match *aggregate {
+                RunAggregate::Reduced(_) => None,
+                RunAggregate::Rows => {
+                    let code = out.let_("i64", format_args!("(i64){length}"));
+                    let range = Some((1, i128::from(segments.rows)));
+                    Some(Value::new(DataType::Int64, Repr::I64, code, None).with_range(range))
+                }
+                RunAggregate::Mean(at) => {
+                    let sums = generator.params.borrowed("const f64", &results[at]);
+                    let code = out.let_("f64", format_args!("{sums}[row] / (f64){length}"));
+                    Some(Value::new(DataType::Float64, Repr::F64, code, None))
+                }
+            };
+            Ok(aggregates.iter().filter_map(value).collect())
         })?;
-        columns[0].stats = Stats { ascending: true, unique: true, ..columns[0].stats };
-        Ok(Some(Relation::dense(count, columns)))
+        Ok(columns)
     }
 }
 
@@ -106,37 +139,4 @@ fn aggregate(flow: &Flow, call: &AggregateCall, reduced: &mut Vec<(Reduction, Co
         reduced.len() - 1
     });
     Some(if call.kind == AggregateKind::Average { RunAggregate::Mean(at) } else { RunAggregate::Reduced(at) })
-}
-
-/// The key of a run.
-fn first_of_run(key: &Column, segments: &Segments, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
-    let ctype = key.repr().device_type();
-    let offsets = generator.params.borrowed("const u32", &segments.offsets);
-    let bytes = generator.params.pointer("const u8", &key.data, key.offset * key.width());
-    let code = out.let_(ctype, format_args!("((const {ctype}*){bytes})[{offsets}[row]]"));
-    Value::new(key.dtype.clone(), key.repr(), code, None).with_range(key.stats.range)
-}
-
-fn value(
-    aggregate: &RunAggregate,
-    results: &[Buffer],
-    segments: &Segments,
-    generator: &mut Generator<'_>,
-    out: &mut Emitter,
-) -> Value {
-    let offsets = generator.params.borrowed("const u32", &segments.offsets);
-    let rows = format!("({offsets}[row + 1] - {offsets}[row])");
-    let mut result = |at: usize| format!("{}[row]", generator.params.borrowed("const f64", &results[at]));
-    let float = |code: String, out: &mut Emitter| Value::new(DataType::Float64, Repr::F64, out.let_("f64", code), None);
-    match aggregate {
-        RunAggregate::Rows => {
-            let code = out.let_("i64", format_args!("(i64){rows}"));
-            Value::new(DataType::Int64, Repr::I64, code, None).with_range(Some((1, i128::from(segments.rows))))
-        }
-        RunAggregate::Reduced(at) => float(result(*at), out),
-        RunAggregate::Mean(at) => {
-            let sum = result(*at);
-            float(format!("{sum} / (f64){rows}"), out)
-        }
-    }
 }

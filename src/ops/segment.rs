@@ -11,9 +11,11 @@ const OPERATOR: &str = "segment";
 /// `SEGMENT_TILE` and `SEGMENT_THREADS` of the kernels.
 const TILE: u64 = 2048;
 const THREADS: u32 = 256;
-/// `RUNS_TILE` and `RUNS_THREADS` of the kernels.
+/// `RUNS_TILE`, `RUNS_THREADS`, `RUNS_PARTS` and `RUNS_ROOM` of the kernels.
 const RUNS_TILE: u64 = 8192;
 const RUNS_THREADS: u32 = 512;
+const RUNS_PARTS: u64 = RUNS_TILE / TILE;
+const RUNS_ROOM: u64 = RUNS_TILE / 4;
 /// Tiles that a block of the finishing pass looks at: one for each of its warps.
 const FINISH_TILES: u64 = 8;
 /// The count's bits in a word of the look-back (`COMPACT_COUNT`).
@@ -28,8 +30,10 @@ pub(crate) struct Segments {
     pub(crate) count: u64,
     /// Rows they cover.
     pub(crate) rows: u64,
-    /// The segment of each tile's first row, and `count` at the end: `u32 × (tiles + 1)`.
-    segment_of: Buffer,
+    /// Segments that begin before each tile, and `count` at the end: `u64 × (tiles + 1)`.
+    begins: Buffer,
+    /// Of runs, a bit for each row that begins one.
+    marks: Option<Buffer>,
 }
 
 fn source() -> Source {
@@ -39,8 +43,14 @@ fn source() -> Source {
 /// The reduction by segments of one kind.
 fn reduce_source(kind: Reduction) -> Source {
     let (suffix, op) = kind.entry();
-    let text = format!("#include \"segment.cuh\"\nWF_SEGMENT_REDUCE({suffix}, {op})\n");
+    let runs = if has_runs(kind) { format!("WF_SEGMENT_REDUCE_RUNS({suffix}, {op})\n") } else { String::new() };
+    let text = format!("#include \"segment.cuh\"\nWF_SEGMENT_REDUCE({suffix}, {op})\n{runs}");
     Source::new(format!("segment_{suffix}"), text)
+}
+
+/// Whether there is a kernel for runs of rows as they lie.
+fn has_runs(kind: Reduction) -> bool {
+    matches!(kind, Reduction::SumF64 | Reduction::MinF64 | Reduction::MaxF64)
 }
 
 pub(super) fn sources() -> Vec<Source> {
@@ -73,42 +83,52 @@ pub(crate) fn segments(device: &Device, words: &[SortWord<'_>], order: &Buffer, 
     found(device, most, &state, rows)
 }
 
-/// The runs of equal keys of a column: `rows` integers of `width` 4 or 8 bytes, in the order in which they lie. Waits for the
+/// The runs of equal keys of a column, and their keys: `rows` integers of `width` 4 or 8 bytes, in the order in which they lie. Waits for the
 /// device: the number of runs.
-pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) -> Result<Segments> {
+pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) -> Result<(Segments, Buffer)> {
     numbered(OPERATOR, rows)?;
     assert!(keys.len() as u64 >= rows * width as u64, "{rows} keys");
     if rows == 0 {
-        return none(device);
+        return Ok((none(device)?, device.alloc(OPERATOR, 0)?));
     }
-    let name = match width {
-        4 => "segment_heads_u32",
-        8 => "segment_heads_u64",
+    let [heads_name, list_name] = match width {
+        4 => ["segment_heads_u32", "segment_list_u32"],
+        8 => ["segment_heads_u64", "segment_list_u64"],
         other => unreachable!("keys of {other} bytes"),
     };
     let tiles = tiles(rows, RUNS_TILE);
     let marks = device.alloc(OPERATOR, (tiles * RUNS_TILE / 8) as usize)?;
-    let counts = device.alloc(OPERATOR, tiles as usize * 4)?;
-    let kernel = device.kernel(&source(), name)?;
-    let arguments: [Argument; 4] = [keys.into(), rows.into(), (&marks).into(), (&counts).into()];
-    // SAFETY: SegmentHeads { keys: rows of `width`, checked; rows > 0; marks: a bit for each row of the tiles; counts: tiles
-    // u32 }.
+    let counts = device.alloc(OPERATOR, (tiles * RUNS_PARTS) as usize * 4)?;
+    let heads = device.alloc(OPERATOR, (tiles * RUNS_ROOM) as usize * width)?;
+    let kernel = device.kernel(&source(), heads_name)?;
+    let arguments: [Argument; 5] = [keys.into(), rows.into(), (&marks).into(), (&counts).into(), (&heads).into()];
+    // SAFETY: SegmentHeads { keys: rows of `width`, checked; rows > 0; marks: a bit for each row of the tiles; counts: tiles ×
+    // RUNS_PARTS u32; heads: tiles × RUNS_ROOM of `width` }.
     unsafe { device.launch(&kernel, grid(tiles, RUNS_THREADS), &arguments)? };
-    let begins = exclusive_scan_u32(device, &counts, tiles)?;
-    let count = begins.read_word_or(tiles as usize * 8, rows.div_ceil(4))?;
+    let begins = exclusive_scan_u32(device, &counts, tiles * RUNS_PARTS)?;
+    let count = begins.read_word_or((tiles * RUNS_PARTS) as usize * 8, rows.div_ceil(4))?;
     let offsets = device.alloc(OPERATOR, (count as usize + 1) * 4)?;
-    let kernel = device.kernel(&source(), "segment_list")?;
-    let arguments: [Argument; 4] = [(&marks).into(), (&begins).into(), rows.into(), (&offsets).into()];
-    // SAFETY: SegmentList { marks as above; begins: tiles + 1 u64; rows; offsets: count + 1 u32, and `begins` ends with that
-    // count }.
+    let of_runs = device.alloc(OPERATOR, count as usize * width)?;
+    let kernel = device.kernel(&source(), list_name)?;
+    let arguments: [Argument; 7] = [
+        keys.into(),
+        (&heads).into(),
+        (&marks).into(),
+        (&begins).into(),
+        rows.into(),
+        (&offsets).into(),
+        (&of_runs).into(),
+    ];
+    // SAFETY: SegmentList { keys, heads, marks as above; begins: tiles × RUNS_PARTS + 1 u64; rows; offsets: count + 1 u32, and `begins` ends
+    // with that count; of_runs: count of `width` }.
     unsafe { device.launch(&kernel, grid(tiles, RUNS_THREADS), &arguments)? };
-    Segments::new(device, offsets, count, rows)
+    Ok((Segments { offsets, count, rows, begins, marks: Some(marks) }, of_runs))
 }
 
 /// Segments of no rows.
 fn none(device: &Device) -> Result<Segments> {
-    let (offsets, segment_of) = (device.alloc_zeroed(OPERATOR, 4)?, device.alloc_zeroed(OPERATOR, 4)?);
-    Ok(Segments { offsets, count: 0, rows: 0, segment_of })
+    let (offsets, begins) = (device.alloc_zeroed(OPERATOR, 4)?, device.alloc_zeroed(OPERATOR, 8)?);
+    Ok(Segments { offsets, count: 0, rows: 0, begins, marks: None })
 }
 
 /// The segments whose offsets a kernel wrote into room for as many as there are rows; the state's last word counts them.
@@ -126,13 +146,13 @@ impl Segments {
     pub(crate) fn new(device: &Device, offsets: Buffer, count: u64, rows: u64) -> Result<Segments> {
         assert!(offsets.len() as u64 >= (count + 1) * 4, "{count} segments");
         let tiles = tiles(rows, TILE);
-        let segment_of = device.alloc(OPERATOR, (tiles as usize + 1) * 4)?;
+        let begins = device.alloc(OPERATOR, (tiles as usize + 1) * 8)?;
         let kernel = device.kernel(&source(), "segment_tiles")?;
-        let arguments: [Argument; 4] = [(&offsets).into(), count.into(), tiles.into(), (&segment_of).into()];
+        let arguments: [Argument; 4] = [(&offsets).into(), count.into(), tiles.into(), (&begins).into()];
         let blocks = super::tiles(tiles + 1, u64::from(THREADS));
-        // SAFETY: SegmentTiles { offsets: count + 1 u32, checked; count; tiles; segment_of: tiles + 1 u32 }.
+        // SAFETY: SegmentTiles { offsets: count + 1 u32, checked; count; tiles; begins: tiles + 1 u64 }.
         unsafe { device.launch(&kernel, grid(blocks, THREADS), &arguments)? };
-        Ok(Segments { offsets, count, rows, segment_of })
+        Ok(Segments { offsets, count, rows, begins, marks: None })
     }
 }
 
@@ -159,13 +179,16 @@ pub(crate) fn segmented_reduce<'a>(
     let tails = device.alloc(OPERATOR, tiles as usize * width)?;
 
     let null = Argument::from(0u64);
-    let kernel = device.kernel(&reduce_source(kind), &format!("segment_reduce_{}", kind.entry().0))?;
-    let arguments: [Argument; 10] = [
+    let marks = segments.marks.as_ref().filter(|_| valid.is_none() && order.is_none() && has_runs(kind));
+    let of_runs = if marks.is_some() { "runs_" } else { "" };
+    let kernel = device.kernel(&reduce_source(kind), &format!("segment_reduce_{of_runs}{}", kind.entry().0))?;
+    let arguments: [Argument; 11] = [
         if kind == Reduction::Count { null } else { values.into() },
         valid.map_or(null, Argument::from),
         order.map_or(null, Argument::from),
         (&segments.offsets).into(),
-        (&segments.segment_of).into(),
+        marks.map_or(null, Argument::from),
+        (&segments.begins).into(),
         rows.into(),
         tiles.into(),
         (&results).into(),
@@ -173,14 +196,14 @@ pub(crate) fn segmented_reduce<'a>(
         (&tails).into(),
     ];
     // SAFETY: SegmentReduce: values of the kind's width for every row that `order` names (its maker's promise; without
-    // one checked above), validity likewise; order rows u32 or null; offsets and segment_of made by `Segments`; results
-    // one for each segment, heads and tails one for each tile, of the kind's width.
+    // one checked above), validity likewise; order rows u32 or null; offsets, marks and begins made by `Segments` and `runs`, and
+    // marks for the kernel that wants them; results one for each segment, heads and tails one for each tile, of the kind's width.
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
 
     let kernel = device.kernel(&reduce_source(kind), &format!("segment_finish_{}", kind.entry().0))?;
     let arguments: [Argument; 7] = [
         (&segments.offsets).into(),
-        (&segments.segment_of).into(),
+        (&segments.begins).into(),
         rows.into(),
         tiles.into(),
         (&results).into(),

@@ -180,25 +180,50 @@ fn scatter(rows: usize) -> Vec<usize> {
     order
 }
 
+/// The keys of runs come along, also of tiles that have more of them than there is room for; and what is reduced by the rows' bits has the same bits
+/// as by offsets.
 #[test]
 fn runs_of_a_column_are_its_segments() {
-    for device in devices() {
-        for lengths in shapes() {
-            let offsets = offsets_of(&lengths);
-            let rows = u64::from(*offsets.last().unwrap());
-            let keys: Vec<u64> = (lengths.iter().zip(5u64..))
-                .flat_map(|(&len, run)| std::iter::repeat_n(run << 40 | run, len as usize))
-                .collect();
-            let narrow: Vec<u32> = keys.iter().map(|&key| key as u32).collect();
-            let wide = runs(&device, upload(&device, &keys).slice(0), 8, rows).unwrap();
-            let narrow = runs(&device, upload(&device, &narrow).slice(0), 4, rows).unwrap();
+    let mixed = || (0..3000).map(|run| if (1000..2900).contains(&run) { 1 } else { 1 + run * 7919 % 37 }).collect();
+    for device in devices_of_its_own() {
+        for lengths in shapes().into_iter().chain([mixed(), vec![5, 700_000, 4, 1]]) {
+            let (by_offsets, offsets) = of_lengths(&device, &lengths);
+            let rows = by_offsets.rows;
+            let wide_keys: Vec<u64> = (0..lengths.len() as u64).map(|run| (run + 5) << 40 | (run + 5)).collect();
+            let narrow_keys: Vec<u32> = wide_keys.iter().map(|&key| key as u32).collect();
+            let wide: Vec<u64> = repeat(&wide_keys, &lengths);
+            let narrow: Vec<u32> = repeat(&narrow_keys, &lengths);
+            let (wide, of_wide) = runs(&device, upload(&device, &wide).slice(0), 8, rows).unwrap();
+            let (narrow, of_narrow) = runs(&device, upload(&device, &narrow).slice(0), 4, rows).unwrap();
+            assert!(
+                read::<u64>(&of_wide, lengths.len()) == wide_keys
+                    && read::<u32>(&of_narrow, lengths.len()) == narrow_keys
+            );
+            let values: Vec<f64> = random(9, rows as usize).map(|x| (x as f64 / 1e19).powi(11) - 1e-4).collect();
+            let values = upload(&device, &values);
             for found in [wide, narrow] {
                 assert_eq!(found.count, lengths.len() as u64);
                 assert_eq!(read::<u32>(&found.offsets, lengths.len() + 1), offsets);
+                for kind in [Reduction::SumF64, Reduction::MinF64, Reduction::MaxF64] {
+                    let reduced = |segments: &Segments| {
+                        let results = segmented_reduce(&device, kind, &values, None, None, segments).unwrap();
+                        read::<u64>(&results, lengths.len())
+                    };
+                    assert!(reduced(&found) == reduced(&by_offsets), "{kind:?} of {} runs", lengths.len());
+                }
             }
         }
+        for kernel in ["segment_reduce_runs_sum_f64", "segment_reduce_runs_min_f64", "segment_reduce_runs_max_f64"] {
+            assert!(device.launches().contains_key(kernel), "{kernel}");
+        }
         let keys = upload(&device, &[7u64, 7, 8, 8, 8]);
-        assert_eq!(read::<u32>(&runs(&device, keys.slice(8), 8, 4).unwrap().offsets, 3), [0, 1, 4]);
-        assert_eq!(runs(&device, keys.slice(0), 8, 0).unwrap().count, 0);
+        let (found, of_runs) = runs(&device, keys.slice(8), 8, 4).unwrap();
+        assert_eq!((read::<u32>(&found.offsets, 3), read::<u64>(&of_runs, 2)), (vec![0, 1, 4], vec![7, 8]));
+        assert_eq!(runs(&device, keys.slice(0), 8, 0).unwrap().0.count, 0);
     }
+}
+
+/// Each key as often as its run is long.
+fn repeat<T: Copy>(keys: &[T], lengths: &[u32]) -> Vec<T> {
+    keys.iter().zip(lengths).flat_map(|(&key, &length)| std::iter::repeat_n(key, length as usize)).collect()
 }
