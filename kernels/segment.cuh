@@ -15,8 +15,8 @@
 //
 //   1. segment_reduce: each thread reduces neighbouring rows, the block joins the threads' ends by a segmented scan; of runs
 //      segment_reduce_runs: where they begin the rows' bits tell, 0.23 ms of 100M floats in 10M runs, by offsets 0.34 (H200)
-//   2. segment_finish: for each tile whose last segment goes on, its tail and the heads after it, by a warp
-//      (by the whole block where there are many)
+//   2. segment_finish: for each tile whose last segment goes on, its tail and the heads after it, by a thread if there is one, by a warp if there
+//      are more, and by the whole block if there are many
 //
 // What is combined with what depends on the rows' positions alone: same input, same bits. Reads each value once.
 #pragma once
@@ -390,43 +390,48 @@ __device__ void segment_finish_body(const SegmentFinish& p) {
     typedef typename Op::Sum Sum;
     constexpr u32 WARPS = SEGMENT_THREADS / 32;
     WF_SHARED_ARRAY(Sum, sums, WARPS);
+    // Tiles whose segments have several heads: those are waited for together.
+    WF_SHARED_ARRAY(u64, tiles, SEGMENT_THREADS);
+    WF_SHARED_ARRAY(u64, segments, SEGMENT_THREADS);
+    WF_SHARED_ARRAY(u64, ends, SEGMENT_THREADS);
+    WF_SHARED(u32, count);
     const Sum* heads = static_cast<const Sum*>(p.heads);
     const Sum* tails = static_cast<const Sum*>(p.tails);
     typename Op::Result* results = static_cast<typename Op::Result*>(p.results);
-    WF_SHARED_ARRAY(u64, long_segments, WARPS);
-    WF_SHARED_ARRAY(u64, long_ends, WARPS);
-    const u32 own = threadIdx.x / 32;
-    // Eight tiles a block, one for each warp; long ones wait for the block.
-    const u64 tile = u64(blockIdx.x) * WARPS + own;
-    u64 segment = 0, end_tile = 0;
-    bool spans = false;
-    if (tile < p.tiles) {
-        const u64 end = minimum((tile + 1) * SEGMENT_TILE, p.rows);
-        segment = p.begins[tile + 1] - 1;  // the last that begins before the tile's end
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();  // there are none yet
+    const u64 own = u64(global_thread());
+    if (own < p.tiles) {
+        const u64 end = minimum((own + 1) * SEGMENT_TILE, p.rows);
+        const u64 segment = p.begins[own + 1] - 1;  // the last that begins before the tile's end
         const u64 segment_end = p.offsets[segment + 1];
-        spans = p.offsets[segment] >= tile * SEGMENT_TILE && segment_end > end;
-        end_tile = spans ? (segment_end + SEGMENT_TILE - 1) / SEGMENT_TILE : 0;
+        if (segment_end > end && p.offsets[segment] >= own * SEGMENT_TILE) {
+            const u64 end_tile = (segment_end + SEGMENT_TILE - 1) / SEGMENT_TILE;
+            if (end_tile == own + 2) {
+                results[segment] = Op::leave(Op::join(tails[own], heads[own + 1]));
+            } else {
+                const u32 at = atomicAdd(&count, 1u);
+                tiles[at] = own;
+                segments[at] = segment;
+                ends[at] = end_tile;
+            }
+        }
     }
-    const bool by_block = spans && end_tile - tile > SEGMENT_SPAN_OF_WARP;
-    if (threadIdx.x % 32 == 0) {
-        long_segments[own] = segment;
-        long_ends[own] = by_block ? end_tile : 0;
+    __syncthreads();  // those that wait are known
+    for (u32 at = warp(); at < count; at += WARPS) {
+        if (ends[at] - tiles[at] > SEGMENT_SPAN_OF_WARP) continue;
+        const Sum part = segment_heads<Op>(heads, tiles[at] + 1, ends[at], lane(), 32);
+        if (lane() == 0) results[segments[at]] = Op::leave(Op::join(tails[tiles[at]], part));
     }
-    if (spans && !by_block) {
-        const Sum part = segment_heads<Op>(heads, tile + 1, end_tile, threadIdx.x % 32, 32);
-        if (threadIdx.x % 32 == 0) results[segment] = Op::leave(Op::join(tails[tile], part));
-    }
-    __syncthreads();  // the long ones are known
-    for (u32 w = 0; w < WARPS; ++w) {
-        if (long_ends[w] == 0) continue;
-        const u64 from = u64(blockIdx.x) * WARPS + w;
-        const Sum part = segment_heads<Op>(heads, from + 1, long_ends[w], threadIdx.x, SEGMENT_THREADS);
-        if (threadIdx.x % 32 == 0) sums[own] = part;
+    for (u32 at = 0; at < count; ++at) {
+        if (ends[at] - tiles[at] <= SEGMENT_SPAN_OF_WARP) continue;
+        const Sum part = segment_heads<Op>(heads, tiles[at] + 1, ends[at], threadIdx.x, SEGMENT_THREADS);
+        if (lane() == 0) sums[warp()] = part;
         __syncthreads();  // the warps' parts are there
         if (threadIdx.x == 0) {
-            Sum sum = tails[from];
+            Sum sum = tails[tiles[at]];
             for (u32 other = 0; other < WARPS; ++other) sum = Op::join(sum, sums[other]);
-            results[long_segments[w]] = Op::leave(sum);
+            results[segments[at]] = Op::leave(sum);
         }
         __syncthreads();  // the parts have been read
     }
@@ -436,8 +441,8 @@ __device__ void segment_finish_body(const SegmentFinish& p) {
 
 #define WF_SEGMENT_ENTRIES                                                                                         \
     WF_KERNEL_BOUNDS(wf::SEGMENT_THREADS, 1, segment_bounds, wf::SegmentBounds) { wf::segment_bounds_body(p); }    \
-    WF_KERNEL_BOUNDS(wf::RUNS_THREADS, 1, segment_heads_u32, wf::SegmentHeads) { wf::segment_heads_body<wf::u32>(p); } \
-    WF_KERNEL_BOUNDS(wf::RUNS_THREADS, 1, segment_heads_u64, wf::SegmentHeads) { wf::segment_heads_body<wf::u64>(p); } \
+    WF_KERNEL_BOUNDS(wf::RUNS_THREADS, 2, segment_heads_u32, wf::SegmentHeads) { wf::segment_heads_body<wf::u32>(p); } \
+    WF_KERNEL_BOUNDS(wf::RUNS_THREADS, 2, segment_heads_u64, wf::SegmentHeads) { wf::segment_heads_body<wf::u64>(p); } \
     WF_KERNEL_BOUNDS(wf::RUNS_THREADS, 1, segment_list_u32, wf::SegmentList) { wf::segment_list_body<wf::u32>(p); } \
     WF_KERNEL_BOUNDS(wf::RUNS_THREADS, 1, segment_list_u64, wf::SegmentList) { wf::segment_list_body<wf::u64>(p); } \
     WF_KERNEL(segment_tiles, wf::SegmentTiles) { wf::segment_tiles_body(p); }

@@ -16,8 +16,6 @@ const RUNS_TILE: u64 = 8192;
 const RUNS_THREADS: u32 = 512;
 const RUNS_PARTS: u64 = RUNS_TILE / TILE;
 const RUNS_ROOM: u64 = RUNS_TILE / 4;
-/// Tiles that a block of the finishing pass looks at: one for each of its warps.
-const FINISH_TILES: u64 = 8;
 /// The count's bits in a word of the look-back (`COMPACT_COUNT`).
 const COUNT: u64 = (1 << 62) - 1;
 
@@ -211,7 +209,7 @@ pub(crate) fn segmented_reduce<'a>(
         (&tails).into(),
     ];
     // SAFETY: SegmentFinish: the same buffers as above.
-    unsafe { device.launch(&kernel, grid(super::tiles(tiles, FINISH_TILES), THREADS), &arguments)? };
+    unsafe { device.launch(&kernel, grid(super::tiles(tiles, u64::from(THREADS)), THREADS), &arguments)? };
     Ok(results)
 }
 
