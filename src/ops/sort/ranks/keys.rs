@@ -1,9 +1,14 @@
 //! Keys alone by their ranks: it is enough to count how many rows each value has.
 
+use super::super::key::SortKey;
+use super::super::numbers::{Seen, Wanted};
 use super::super::pass::Pass;
-use super::super::{Low, passes};
-use super::*;
+use super::super::{Low, OPERATOR, Tuning, passes};
+use super::{FIND_THREADS, Ranks, THREADS, Table, bits, sampled, source};
+use crate::device::{Argument, Buffer, Device, Grid};
+use crate::error::Result;
 use crate::ops::scan::exclusive_scan_u32_narrow;
+use crate::ops::{grid, tiles};
 
 /// `SORT_RANKS_…` of the kernels.
 const TALLY_THREADS: u32 = 1024;
@@ -12,7 +17,8 @@ const COUNT_TILE: u64 = 4096;
 const FILL_TILE: u64 = 4096;
 /// Counts of a block, with their copies.
 const COUNTS: u64 = 8192;
-/// Most values whose rows a block counts as it looks them up, in 64 KB; and most rows of a block, whose counts have 16 bits.
+/// Most values whose rows a block counts as it looks them up, in 64 KB, so that two blocks of 30 registers a thread share a multiprocessor of 164 KB;
+/// and most rows of a block, whose counts have 16 bits. Neither was swept: 0.63 ms of 100M rows of 10,000 values (H200), where a lookup alone takes 0.6.
 const TALLIED: u64 = 1 << 15;
 const TALLY_TILES: u64 = (1 << 16) / TALLY_TILE - 1;
 
