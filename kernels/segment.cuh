@@ -88,7 +88,7 @@ struct SegmentHeads {
     u64 rows;
     u32* marks;        // tiles × RUNS_TILE / 32: a bit for each row that begins a run
     u32* counts;       // tiles × RUNS_PARTS: runs that begin in each SEGMENT_TILE rows
-    void* heads;       // tiles × RUNS_ROOM: the keys of each tile's runs, if there is room for them
+    void* gathered;    // tiles × RUNS_ROOM: the keys of each tile's runs, if there is room for them
 };
 
 template <typename Key>
@@ -133,24 +133,24 @@ __device__ void segment_heads_body(const SegmentHeads& p) {
         p.counts[blockIdx.x * RUNS_PARTS + threadIdx.x] = of_part;
     }
     if (total > RUNS_ROOM) return;
-    Key* const heads = static_cast<Key*>(p.heads) + u64(blockIdx.x) * RUNS_ROOM + at;
+    Key* const gathered = static_cast<Key*>(p.gathered) + u64(blockIdx.x) * RUNS_ROOM + at;
     u32 before = 0;
 #pragma unroll
     for (u32 j = 0; j < RUNS_ITEMS; ++j) {
         const u32 begins = __shfl_sync(FULL_WARP, word, j);
-        if ((begins >> lane() & 1) != 0) heads[before + u32(__popc(begins & lanes_below()))] = own[j];
+        if ((begins >> lane() & 1) != 0) gathered[before + u32(__popc(begins & lanes_below()))] = own[j];
         before += u32(__popc(begins));
     }
 }
 
 struct SegmentList {
-    const void* keys;   // rows
-    const void* heads;  // as found
+    const void* keys;      // rows
+    const void* gathered;  // as found
     const u32* marks;
-    const u64* begins;  // tiles × RUNS_PARTS + 1: runs that begin before each SEGMENT_TILE rows
+    const u64* begins;     // tiles × RUNS_PARTS + 1: runs that begin before each SEGMENT_TILE rows
     u64 rows;
-    u32* offsets;       // runs + 1
-    void* of_runs;      // runs: their keys
+    u32* offsets;          // runs + 1
+    void* of_runs;         // runs: their keys
 };
 
 template <typename Key>
@@ -171,11 +171,11 @@ __device__ void segment_list_body(const SegmentList& p) {
     __syncthreads();  // the list is complete
     const u64 start = p.begins[u64(blockIdx.x) * RUNS_PARTS];
     const Key* const keys = static_cast<const Key*>(p.keys) + first;
-    const Key* const heads = static_cast<const Key*>(p.heads) + u64(blockIdx.x) * RUNS_ROOM;
+    const Key* const gathered = static_cast<const Key*>(p.gathered) + u64(blockIdx.x) * RUNS_ROOM;
     Key* const of_runs = static_cast<Key*>(p.of_runs) + start;
     for (u32 i = own; i < total; i += RUNS_THREADS) {
         p.offsets[start + i] = u32(first + places[i]);
-        of_runs[i] = total <= RUNS_ROOM ? heads[i] : keys[places[i]];
+        of_runs[i] = total <= RUNS_ROOM ? gathered[i] : keys[places[i]];
     }
     if (own == 0 && first + RUNS_TILE >= p.rows) p.offsets[start + total] = u32(p.rows);
 }

@@ -97,11 +97,11 @@ pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) ->
     let tiles = tiles(rows, RUNS_TILE);
     let marks = device.alloc(OPERATOR, (tiles * RUNS_TILE / 8) as usize)?;
     let counts = device.alloc(OPERATOR, (tiles * RUNS_PARTS) as usize * 4)?;
-    let heads = device.alloc(OPERATOR, (tiles * RUNS_ROOM) as usize * width)?;
+    let gathered = device.alloc(OPERATOR, (tiles * RUNS_ROOM) as usize * width)?;
     let kernel = device.kernel(&source(), heads_name)?;
-    let arguments: [Argument; 5] = [keys.into(), rows.into(), (&marks).into(), (&counts).into(), (&heads).into()];
+    let arguments: [Argument; 5] = [keys.into(), rows.into(), (&marks).into(), (&counts).into(), (&gathered).into()];
     // SAFETY: SegmentHeads { keys: rows of `width`, checked; rows > 0; marks: a bit for each row of the tiles; counts: tiles ×
-    // RUNS_PARTS u32; heads: tiles × RUNS_ROOM of `width` }.
+    // RUNS_PARTS u32; gathered: tiles × RUNS_ROOM of `width` }.
     unsafe { device.launch(&kernel, grid(tiles, RUNS_THREADS), &arguments)? };
     let begins = exclusive_scan_u32(device, &counts, tiles * RUNS_PARTS)?;
     let count = begins.read_word_or((tiles * RUNS_PARTS) as usize * 8, rows.div_ceil(4))?;
@@ -110,14 +110,14 @@ pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) ->
     let kernel = device.kernel(&source(), list_name)?;
     let arguments: [Argument; 7] = [
         keys.into(),
-        (&heads).into(),
+        (&gathered).into(),
         (&marks).into(),
         (&begins).into(),
         rows.into(),
         (&offsets).into(),
         (&of_runs).into(),
     ];
-    // SAFETY: SegmentList { keys, heads, marks as above; begins: tiles × RUNS_PARTS + 1 u64; rows; offsets: count + 1 u32, and `begins` ends
+    // SAFETY: SegmentList { keys, gathered, marks as above; begins: tiles × RUNS_PARTS + 1 u64; rows; offsets: count + 1 u32, and `begins` ends
     // with that count; of_runs: count of `width` }.
     unsafe { device.launch(&kernel, grid(tiles, RUNS_THREADS), &arguments)? };
     Ok((Segments { offsets, count, rows, begins, marks: Some(marks) }, of_runs))
