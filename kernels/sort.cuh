@@ -47,7 +47,7 @@ struct SortHistogram {
     u64* counts;       // PASSES × 256, zero
     u64* greatest;     // the greatest key; zero before
     u64* found;        // SORT_FOUND_…: the sums of keys of 8 bytes are wanted; or null
-    u64 seed;          // of their hashes
+    SortSeeds seeds;   // of their hashes
 };
 
 // Each lane counts in a copy of its own, in a bank of its own: lanes of a warp hold different digits of the same bank mostly,
@@ -62,7 +62,7 @@ __device__ void sort_histogram_body(const SortHistogram& p) {
 
     u32* const mine = counts + threadIdx.x % COPIES;
     Key greatest = 0;
-    SortSums sums(p.seed);
+    SortSums sums(p.seeds);
     const bool summed = sizeof(Key) == 8 && p.found != nullptr;
     constexpr u64 TILE = SORT_HISTOGRAM_THREADS * SORT_HISTOGRAM_ITEMS;
     for (u64 first = blockIdx.x * TILE; first < p.rows; first += gridDim.x * TILE) {

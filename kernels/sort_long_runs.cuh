@@ -3,17 +3,21 @@
 //
 //   sorted by tens   11 | 27 22 27 22 27 22 … | 38 31          a pair out of order, anywhere in a long run, is listed
 //
-//   1. sort_long_find      where the run of each listed row begins and ends, each run once
+//   1. sort_long_near      if few rows are listed: a block for each looks how far its run goes, and that of the run's first one puts it in order
+//
+//   or if that leaves some, or more are listed,
+//
+//   2. sort_long_find      where the run of each listed row begins and ends, each run once
 //
 //   and if none has more rows than a block of threads can hold,
 //
-//   2. sort_long_block     each run by a block, in shared memory
+//   3. sort_long_block     each run by a block, in shared memory
 //
 //   or else
 //
-//   2. sort_long_collect   the rows of all such runs one after the other, and their places; the host sorts them by whole keys:
+//   3. sort_long_collect   the rows of all such runs one after the other, and their places; the host sorts them by whole keys:
 //                          runs keep their order, so that the first of them belongs into the first place, and so on
-//   3. sort_long_return    rows back into the places
+//   4. sort_long_return    rows back into the places
 #pragma once
 #include "compact.cuh"
 #include "hash.cuh"
@@ -24,30 +28,40 @@ namespace wf {
 
 constexpr u64 SORT_LONG_NEAR = 1024;  // rows between which and a listed one both ends of its run probably lie: two steps
 
-struct SortLongFind {
+struct SortLongListed {
     SortKey key;         // the rows in their order so far: keys, or packed words as SORT_WORD
     u64 rows;
     u64 shift;           // lowest bit that is sorted
     const u32* implied;  // 256: where the rows of each highest digit begin, if packed words leave it out; or null
     const u32* listed;   // rows of long runs
     u64 count;
-    u64* table;          // slots + 1, all ones
-    u64 slots;           // a power of two of at least 2 × count
-    u64* found;          // how many runs there are; zero before
-    u64* bounds;         // of each two: its first row, and the first behind it
+
+    // The rows that may be of a row's run: from `least` on, before `most`.
+    WF_DEVICE void digit(u32 row, u64& least, u64& most) const {
+        least = 0;
+        most = rows;
+        if (implied == nullptr) return;
+        least = implied[sort_digit_at(implied, row)];
+        most = sort_digit_end(implied, row, rows);
+    }
+};
+
+struct SortLongFind {
+    SortLongListed of;
+    u64* table;   // slots + 1, all ones
+    u64 slots;    // a power of two of at least 2 × count
+    u64* found;   // how many runs there are; zero before
+    u64* bounds;  // of each two: its first row, and the first behind it
 };
 
 // By a warp, which probes 32 places at once: each step waits for memory.
 WF_DEVICE void sort_long_find_body(const SortLongFind& p) {
     const u64 at = u64(global_thread()) / 32;
-    if (at >= p.count) return;
-    const u32 row = p.listed[at];
-    const u64 mine = sort_key(p.key, row) >> p.shift;
-    u64 least = 0, most = p.rows;  // of rows that may be equal
-    if (p.implied != nullptr) {
-        least = p.implied[sort_digit_at(p.implied, row)];
-        most = sort_digit_end(p.implied, row, p.rows);
-    }
+    if (at >= p.of.count) return;
+    const u32 row = p.of.listed[at];
+    const u64 mine = sort_key(p.of.key, row) >> p.of.shift;
+    u64 least, most;
+    p.of.digit(row, least, most);
     // The run's first row is `low` or behind, up to `begin`; the first behind it is `end` or behind, up to `high`.
     u64 begin = row, end = row + 1;
     const u64 near_low = row > least + SORT_LONG_NEAR ? row - SORT_LONG_NEAR : least;
@@ -58,10 +72,10 @@ WF_DEVICE void sort_long_find_body(const SortLongFind& p) {
         const u64 from = low, before = begin - low, to = end, behind = high - end;
         const u32 rows[2] = {u32(from + before * lane() / 32), behind != 0 ? u32(to + behind * lane() / 32) : row};
         u64 keys[2];
-        sort_keys_of(p.key, rows, keys);
+        sort_keys_of(p.of.key, rows, keys);
         // Of the probes before the run's rows, the first so many are others; of those behind, the first so many are its own.
-        const u64 others = u64(__popc(__ballot_sync(FULL_WARP, keys[0] >> p.shift != mine)));
-        const u64 own = u64(__popc(__ballot_sync(FULL_WARP, keys[1] >> p.shift == mine)));
+        const u64 others = u64(__popc(__ballot_sync(FULL_WARP, keys[0] >> p.of.shift != mine)));
+        const u64 own = u64(__popc(__ballot_sync(FULL_WARP, keys[1] >> p.of.shift == mine)));
         if (before != 0) {
             if (others > 0) low = from + before * (others - 1) / 32 + 1;
             if (others < 32) begin = from + before * others / 32;
@@ -92,26 +106,25 @@ constexpr u32 SORT_LONG_ITEMS = 8;  // most rows of a thread
 constexpr u32 SORT_LONG_ROWS = SORT_LONG_THREADS * SORT_LONG_ITEMS;
 constexpr u32 SORT_LONG_FEW = 6;    // different keys of a run that are taken one after the other
 
-struct SortLongBlock {
-    SortKey key;        // of the whole sort, in its order so far; or if `values` are row numbers, of the column
-    const u64* bounds;  // of each two: a run's first row, and the first behind it; a block each, of SORT_LONG_ROWS at most
-    void* keys;         // the memory of `key`, sorted where it lies; or null, if `values` are row numbers
-    void* values;       // of the whole sort
-    u64 value_bytes;    // 0, 4 or 8
+struct SortLongMoved {
+    SortKey key;      // of the whole sort, in its order so far; or if `values` are row numbers, of the column
+    void* keys;       // the memory of `key`, sorted where it lies; or null, if `values` are row numbers
+    void* values;     // of the whole sort
+    u64 value_bytes;  // 0, 4 or 8
 };
 
-// Few different keys are taken one after the other, the least first, of which each row's place is then a count; of more keys a bitonic
-// network (Batcher, "Sorting Networks and their Applications", 1968) sorts as many places as the next power of two has, of which those
-// without a row stay behind all others. Equal keys stand in the order of the places that they had.
-WF_DEVICE void sort_long_block_body(const SortLongBlock& p) {
+// Puts SORT_LONG_ROWS at most from `begin` on in order, by a block. Few different keys are taken one after the other, the least first, of which
+// each row's place is then a count; of more keys a bitonic network (Batcher, "Sorting Networks and their Applications", 1968), if there is to be
+// one, sorts as many places as the next power of two has, of which those without a row stay behind all others. Equal keys stand in the order of
+// the places that they had. `false`: nothing has changed.
+template <bool NETWORK>
+WF_DEVICE bool sort_long_run(const SortLongMoved& p, u64 begin, u32 rows) {
     constexpr u32 THREADS = SORT_LONG_THREADS;
     constexpr u32 ITEMS = SORT_LONG_ITEMS;
     constexpr u64 NONE = ~u64(0);
     WF_SHARED_ARRAY(u64, keys, SORT_LONG_ROWS);
     WF_SHARED_ARRAY(u16, froms, SORT_LONG_ROWS);  // where the row of each place was before
     WF_SHARED_ARRAY(u64, leasts, (THREADS / 32));
-    const u64 begin = p.bounds[2 * blockIdx.x];
-    const u32 rows = u32(p.bounds[2 * blockIdx.x + 1] - begin);
     for (u32 at = threadIdx.x; at < rows; at += THREADS) {
         const u64 place = begin + at;
         keys[at] = sort_key(p.key, p.keys != nullptr ? place : u64(static_cast<const u32*>(p.values)[place]));
@@ -148,6 +161,7 @@ WF_DEVICE void sort_long_block_body(const SortLongBlock& p) {
     const bool few = placed == rows;
     __syncthreads();  // all rows have their places, or none has
 
+    if (!few && !NETWORK) return false;
     const u32 places = few || rows <= 1 ? 1 : 1u << (32 - u32(leading_zeros(rows - 1)));
     for (u32 at = threadIdx.x; !few && at < places; at += THREADS) {
         if (at >= rows) keys[at] = NONE;
@@ -155,7 +169,7 @@ WF_DEVICE void sort_long_block_body(const SortLongBlock& p) {
     }
     __syncthreads();  // all places have a key
     // Stretches of `length` places are made of two that are in order.
-    for (u32 length = 2; length <= places; length *= 2) {
+    for (u32 length = 2; NETWORK && length <= places; length *= 2) {
         for (u32 apart = length / 2; apart != 0; apart /= 2) {
             for (u32 at = threadIdx.x; at < places / 2; at += THREADS) {
                 // The first meets its mirror image, so that all stretches ascend.
@@ -201,6 +215,72 @@ WF_DEVICE void sort_long_block_body(const SortLongBlock& p) {
         if (p.value_bytes == 4) static_cast<u32*>(p.values)[place] = u32(values[i]);
         if (p.value_bytes == 8) static_cast<u64*>(p.values)[place] = values[i];
     }
+    return true;
+}
+
+struct SortLongBlock {
+    SortLongMoved moved;
+    const u64* bounds;  // of each two: a run's first row, and the first behind it; a block each, of SORT_LONG_ROWS at most
+};
+
+WF_DEVICE void sort_long_block_body(const SortLongBlock& p) {
+    const u64 begin = p.bounds[2 * blockIdx.x];
+    sort_long_run<true>(p.moved, begin, u32(p.bounds[2 * blockIdx.x + 1] - begin));
+}
+
+struct SortLongNear {
+    SortLongListed of;  // a block each
+    SortLongMoved moved;
+    u64* left;          // rows whose runs were not put in order: these have too many rows, or keys; zero before
+};
+
+// The run's first listed row has the rows of its run near it, most of them behind it. Others may see the run change, but not the bits that they
+// look at.
+WF_DEVICE void sort_long_near_body(const SortLongNear& p) {
+    constexpr u32 THREADS = SORT_LONG_THREADS;
+    constexpr u32 ITEMS = SORT_LONG_ITEMS;
+    constexpr u64 BEFORE = SORT_LONG_ROWS / 4, BEHIND = SORT_LONG_ROWS - BEFORE;
+    WF_SHARED_ARRAY(u32, ends, 2);
+    const u32 row = p.of.listed[blockIdx.x];
+    const u64 mine = sort_key(p.of.key, row) >> p.of.shift;
+    u64 least, most;
+    p.of.digit(row, least, most);
+    const u32 low = u32(row > least + BEFORE ? row - BEFORE : least), high = u32(minimum(row + BEHIND, most));
+    if (threadIdx.x == 0) {
+        ends[0] = low;
+        ends[1] = high;
+    }
+    u32 places[ITEMS];
+    u64 keys[ITEMS];
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) places[i] = minimum(low + threadIdx.x + i * THREADS, high - 1);
+    sort_keys_of(p.of.key, places, keys);
+    u32 begin = low, end = high;
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        if (keys[i] >> p.of.shift == mine) continue;
+        if (places[i] < row) begin = maximum(begin, places[i] + 1);
+        else end = minimum(end, places[i]);
+    }
+    begin = __reduce_max_sync(FULL_WARP, begin);
+    end = __reduce_min_sync(FULL_WARP, end);
+    __syncthreads();  // the ends are those of the rows that are looked at
+    if (lane() == 0) {
+        atomicMax(ends, begin);
+        atomicMin(ends + 1, end);
+    }
+    __syncthreads();  // or those of the run
+    begin = ends[0];
+    end = ends[1];
+    bool earlier = false;
+    for (u64 at = threadIdx.x; at < p.of.count; at += THREADS) {
+        const u32 other = p.of.listed[at];
+        earlier = earlier || (other >= begin && other < row);
+    }
+    if (__syncthreads_or(earlier)) return;
+    const bool seen = (begin > low || low == least) && (end < high || high == most);
+    const bool done = seen && sort_long_run<false>(p.moved, begin, end - begin);
+    if (!done && threadIdx.x == 0) atomicAdd(p.left, u64(1));
 }
 
 struct SortLongRows {
@@ -248,8 +328,9 @@ WF_DEVICE void sort_long_return_body(const SortLongRows& p) {
 
 }  // namespace wf
 
-#define WF_SORT_LONG_RUNS_ENTRIES                                                                       \
-    WF_KERNEL(sort_long_find, wf::SortLongFind) { wf::sort_long_find_body(p); }                         \
+#define WF_SORT_LONG_RUNS_ENTRIES                                                                                   \
+    WF_KERNEL(sort_long_find, wf::SortLongFind) { wf::sort_long_find_body(p); }                                     \
+    WF_KERNEL_BOUNDS(wf::SORT_LONG_THREADS, 2, sort_long_near, wf::SortLongNear) { wf::sort_long_near_body(p); }    \
     WF_KERNEL_BOUNDS(wf::SORT_LONG_THREADS, 2, sort_long_block, wf::SortLongBlock) { wf::sort_long_block_body(p); } \
-    WF_KERNEL(sort_long_collect, wf::SortLongRows) { wf::sort_long_collect_body(p); }                   \
+    WF_KERNEL(sort_long_collect, wf::SortLongRows) { wf::sort_long_collect_body(p); }                               \
     WF_KERNEL(sort_long_return, wf::SortLongRows) { wf::sort_long_return_body(p); }

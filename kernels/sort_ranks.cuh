@@ -7,8 +7,8 @@
 //   2. sort_ranks_list    the table's keys one after the other, and how many of other rows, drawn one by one, have keys that it has
 //                         not
 //   3. sort_ranks_chunk   values in order within chunks
-//      sort_ranks_order   and among all, by looking each up in every chunk, and each with its rank into a table of pairs that fits the L2
-//                         cache; of many values
+//      sort_ranks_order   and among all, by looking each up in every chunk (of more than a few chunks first among some), and each with its
+//                         rank into a table of pairs that fits the L2 cache; of many values
 //      sort_ranks_put     only the latter: they are sorted as any other keys before
 //   4. sort_ranks_find    each row's rank, by one lookup; of keys that the sample missed by binary search
 //
@@ -35,8 +35,9 @@ constexpr u32 SORT_RANKS_CHUNK = 512;        // values that a block puts in orde
 constexpr u32 SORT_RANKS_AT_ONCE = 4;        // chunks in which a thread looks a value up
 constexpr u32 SORT_RANKS_STRETCH = 4;        // neighbours that are drawn together: they come with one sector of memory
 constexpr u32 SORT_RANKS_FIND_THREADS = 512;
-constexpr u32 SORT_RANKS_ITEMS = 4;          // rows of a thread that looks ranks up
+constexpr u32 SORT_RANKS_ITEMS = 4;          // rows of a thread that draws keys or looks ranks up
 constexpr u32 SORT_RANKS_TILE = SORT_RANKS_FIND_THREADS * SORT_RANKS_ITEMS;
+constexpr u32 SORT_RANKS_DRAWN = SORT_RANKS_THREADS * SORT_RANKS_ITEMS;
 constexpr u32 SORT_RANKS_COPIES = 8;         // of a block's counts of digits
 constexpr u32 SORT_RANKS_TALLY_THREADS = 1024;
 constexpr u32 SORT_RANKS_TALLY_TILE = SORT_RANKS_TALLY_THREADS * SORT_RANKS_ITEMS;
@@ -56,21 +57,60 @@ struct SortRanksDraw {
     u64* found;   // keys in the table; zero before
 };
 
+// One key after the other, each would wait for those before it: with one a thread, half a million took 0.020 ms instead of 0.0xx (H200).
 WF_DEVICE void sort_ranks_draw_body(const SortRanksDraw& p) {
+    constexpr u32 THREADS = SORT_RANKS_THREADS;
+    constexpr u32 ITEMS = SORT_RANKS_ITEMS;
     WF_SHARED(u64, before);
     if (threadIdx.x == 0) before = load_relaxed(p.found);
     __syncthreads();  // it is known whether to go on
     if (before > p.most) return;
-    const u64 at = global_thread();
-    bool fresh = false;
-    if (at < p.samples) {
+    u64 keys[ITEMS] = {};
+    u32 open = 0, fresh = 0;
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        const u64 at = u64(blockIdx.x) * SORT_RANKS_DRAWN + i * THREADS + threadIdx.x;
+        if (at >= p.samples) continue;
         const u64 stretch = mul_high(hash_mix(at / SORT_RANKS_STRETCH), p.rows / SORT_RANKS_STRETCH);
-        const u64 key = sort_key(p.key, stretch * SORT_RANKS_STRETCH + at % SORT_RANKS_STRETCH);
-        hash_insert(p.table, p.slots - 1, key, fresh);
+        keys[i] = sort_key_bits(p.key, stretch * SORT_RANKS_STRETCH + at % SORT_RANKS_STRETCH);
+        open |= 1u << i;
+    }
+    const u32 mask = u32(p.slots - 1);
+    u32 slot[ITEMS] = {};
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) {
+        if ((open >> i & 1) == 0) continue;
+        keys[i] = sort_key_of(p.key, keys[i]);
+        slot[i] = u32(hash_mix(keys[i])) & mask;
+        if (keys[i] != HASH_EMPTY) continue;
+        open &= ~(1u << i);
+        bool first;
+        hash_insert(p.table, p.slots - 1, HASH_EMPTY, first);
+        fresh += first ? 1 : 0;
+    }
+    // A table that is full says so by how many keys it has.
+    for (u32 left = u32(minimum(p.slots, HASH_PROBES)); open != 0 && left != 0; --left) {
+        u64 seen[ITEMS];
+        u32 tried = 0;
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) seen[i] = (open >> i & 1) != 0 ? p.table[slot[i]] : 0;
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            if ((open >> i & 1) == 0 || seen[i] != HASH_EMPTY) continue;
+            seen[i] = atomicCAS(p.table + slot[i], HASH_EMPTY, keys[i]);
+            tried |= 1u << i;
+        }
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) {
+            const bool took = (tried >> i & 1) != 0 && seen[i] == HASH_EMPTY;
+            fresh += took ? 1 : 0;
+            if (took || seen[i] == keys[i]) open &= ~(1u << i);
+            slot[i] = (slot[i] + 1) & mask;
+        }
     }
     __syncwarp(FULL_WARP);  // the lanes probed for different lengths
-    const u32 count = u32(__syncthreads_count(fresh));
-    if (threadIdx.x == 0 && count != 0) atomicAdd(p.found, u64(count));
+    fresh = __reduce_add_sync(FULL_WARP, fresh);
+    if (lane() == 0 && fresh != 0) atomicAdd(p.found, u64(fresh));
 }
 
 struct SortRanksList {
@@ -124,34 +164,36 @@ WF_DEVICE void sort_ranks_chunk_body(const SortRanksChunk& p) {
 }
 
 struct SortRanksPut {
-    const u64* list;  // values, no two the same: in order, or each chunk of them is
-    u64* sorted;      // values, in order; or null, if they are
+    const u64* list;  // values, no two the same, in order within chunks of
+    u64 chunk;        // so many, a power of two
+    u64 together;     // values, a multiple of the chunk, that are put in order among each other; or all
+    u64* sorted;      // values in that order; or null, if they are
     u64 values;
-    u64* table;       // PAIR × (slots + 1), all ones
+    u64* table;       // PAIR × (slots + 1), all ones; or null, if it is not wanted yet
     u64 slots;        // a power of two of at least 2 × values
 };
 
 // A block has a value for each lane, which its warps look up in chunks, in turn. Neighbours' searches take nearly the same way: a thread for each
 // value and chunk, whose neighbours look in other chunks, took 0.028 ms of 32,768 values and 0.090 of 65,536 (H200).
 WF_DEVICE void sort_ranks_order_body(const SortRanksPut& p) {
-    constexpr u32 CHUNK = SORT_RANKS_CHUNK;
     constexpr u32 AT_ONCE = SORT_RANKS_AT_ONCE;
     constexpr u32 WARPS = SORT_RANKS_THREADS / 32;
     WF_SHARED_ARRAY(u32, numbers, 32);  // how many values are less
-    const u32 values = u32(p.values);
     const u32 at = blockIdx.x * 32 + lane();
-    const u64 value = at < values ? p.list[at] : 0;
+    const u32 chunk = u32(p.chunk), together = u32(p.together);
+    const u32 begin = at / together * together, end = minimum(begin + together, u32(p.values));
+    const u64 value = at < end ? p.list[at] : 0;
     if (threadIdx.x < 32) numbers[lane()] = 0;
     __syncthreads();  // the numbers are zero
     u32 number = 0;
-    for (u32 first = warp() * CHUNK; first < values; first += AT_ONCE * WARPS * CHUNK) {
+    for (u32 first = begin + warp() * chunk; first < end; first += AT_ONCE * WARPS * chunk) {
         // By halves, of which the first is the whole chunk's and one place: as many as are less is any number from none to all.
         u32 less[AT_ONCE] = {};
-        for (u32 step = CHUNK; step != 0; step /= 2) {
+        for (u32 step = chunk; step != 0; step /= 2) {
 #pragma unroll
             for (u32 i = 0; i < AT_ONCE; ++i) {
-                const u32 probe = less[i] + step, chunk = first + i * WARPS * CHUNK;
-                if (probe <= CHUNK && chunk + probe <= values && p.list[chunk + probe - 1] < value) less[i] = probe;
+                const u32 probe = less[i] + step, from = first + i * WARPS * chunk;
+                if (probe <= chunk && from + probe <= end && p.list[from + probe - 1] < value) less[i] = probe;
             }
         }
 #pragma unroll
@@ -160,13 +202,12 @@ WF_DEVICE void sort_ranks_order_body(const SortRanksPut& p) {
     atomicAdd(numbers + lane(), number);
     __syncthreads();  // all chunks are looked at
     if (warp() != 0) return;
-    number = numbers[lane()];
+    number = begin + numbers[lane()];
+    if (at < end) p.sorted[number] = value;
+    if (p.table == nullptr) return;
     u64 slot = HASH_NONE;
     bool fresh;
-    if (at < values) {
-        p.sorted[number] = value;
-        slot = hash_insert<PAIR>(p.table, p.slots - 1, value, fresh);
-    }
+    if (at < end) slot = hash_insert<PAIR>(p.table, p.slots - 1, value, fresh);
     __syncwarp(FULL_WARP);  // the lanes probed for different lengths
     if (slot != HASH_NONE) p.table[slot * PAIR + 1] = 2 * u64(number) + 1;
 }

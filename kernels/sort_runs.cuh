@@ -54,7 +54,7 @@ struct SortRuns {
     const u32* implied;      // 256: where the rows of each highest digit begin, if packed words leave it out
     u64 trusted;             // rows that tie count as equal where they stand in order, if so many digits look as if keys repeated (0: always,
                              // SORT_TRUSTED_NEVER: not at all); of packed words that hold no whole keys, without further words
-    u64 seed;                // of the sums' hashes
+    SortSeeds seeds;         // of the sums' hashes
 };
 
 constexpr u64 SORT_TRUSTED_NEVER = ~u64(0);  // more digits than there are
@@ -300,7 +300,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     // Of rows that tie: hashes of groups; and the first group of a thread, by its rows and the bits of its key, or, of the last threads, one
     // for each warp, both keys where a group is cut.
     constexpr u32 READERS = THREADS - WARPS;
-    SortSums sums(p.seed);
+    SortSums sums(p.seeds);
     u32 tied_rows = 0;
     u64 tied_bits[2] = {};
 

@@ -12,8 +12,10 @@ use super::OPERATOR;
 use crate::device::{Argument, Buffer, Device};
 use crate::error::Result;
 
-/// `SORT_FOUND_…`: rows listed, two sums, digits that look as if keys repeated, groups cut between two keys.
-const WORDS: usize = 5;
+/// `SORT_FOUND_…`: rows listed, two sums, digits that look as if keys repeated, groups cut between two keys; and rows whose long runs are not in
+/// order yet.
+const WORDS: usize = 6;
+const LEFT: usize = 5;
 /// Rows of a sort for each that is listed, and at least so many.
 const ROWS_A_LISTED: u64 = 64;
 const LEAST_LISTED: u64 = 64;
@@ -62,21 +64,35 @@ impl Found {
         Ok(Found { words, listed: device.alloc(OPERATOR, room as usize * 4)?, room })
     }
 
-    /// The words and the seed of the hashes, as the kernels want them.
-    pub(super) fn arguments(&self) -> [Argument; 2] {
-        [(&self.words).into(), seed().into()]
+    /// The words and the numbers of the hashes, as the kernels want them.
+    pub(super) fn arguments(&self) -> [Argument; 4] {
+        let [first, second, third] = seeds();
+        [(&self.words).into(), first.into(), second.into(), third.into()]
+    }
+
+    /// Where rows are counted whose long runs are left, a word that is zero before.
+    pub(super) fn left(&self) -> Argument {
+        self.words.slice(LEFT * 8).into()
+    }
+
+    /// Waits for the device.
+    pub(super) fn none_is_left(&self) -> Result<bool> {
+        Ok(self.words.read_words(LEFT * 8, 1)? == [0])
     }
 
     /// Waits for the device.
     pub(super) fn read(&self, trust: Trust) -> Result<Findings> {
-        let words = self.words.read_words(0, WORDS)?;
+        let words = self.words.read_words(0, LEFT)?;
         let misled = words[3] >= trust.word() && (words[1..3] != [0, 0] || words[4] != 0);
         Ok(Findings { listed: words[0], misled })
     }
 }
 
 /// Of this process's hashes: whoever chooses keys does not know which sums agree.
-fn seed() -> u64 {
-    static SEED: OnceLock<u64> = OnceLock::new();
-    *SEED.get_or_init(|| RandomState::new().hash_one(WORDS))
+fn seeds() -> [u64; 3] {
+    static SEEDS: OnceLock<[u64; 3]> = OnceLock::new();
+    *SEEDS.get_or_init(|| {
+        let state = RandomState::new();
+        [0, 1, 2].map(|round| state.hash_one(round))
+    })
 }

@@ -1,5 +1,7 @@
 //! Long runs of equal prefixes that are out of order: `mend` lists rows of them, and if they hold few rows, those are sorted on
 //! their own. Kernels in `kernels/sort_long_runs.cuh`.
+//!
+//! Most often these are a few frequent keys that agree in the prefix, two of them in each run: then one launch does it.
 
 use super::found::Found;
 use super::key::SortKey;
@@ -12,6 +14,8 @@ const THREADS: u32 = 256;
 /// `SORT_LONG_THREADS` and `SORT_LONG_ROWS` of the kernels.
 const BLOCK_THREADS: u32 = 512;
 const BLOCK_RUN: u64 = 4096;
+/// Listed rows up to which each has a block that looks for its run.
+const NEAR_LISTED: u64 = 1024;
 /// Rows of a sort for each in long runs.
 const ROWS_A_SORTED: u64 = 8;
 /// Most runs; the host puts them in order.
@@ -38,11 +42,14 @@ pub(super) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Sorts the runs of which `count` rows were found. Waits for the device if there are any. `false`: there are too many runs, or rows of them,
-    /// and nothing has changed.
+    /// Sorts the runs of which `count` rows were found. Waits for the device if there are any, and twice if some have many rows or keys. `false`:
+    /// there are too many runs, or rows of them.
     pub(super) fn sort_runs(&self, device: &Device, found: &Found, count: u64) -> Result<bool> {
         if count == 0 || count > found.room {
             return Ok(count == 0);
+        }
+        if count <= NEAR_LISTED && self.near(device, found, count)? {
+            return Ok(true);
         }
         let (bounds, runs) = self.bounds(device, found, count)?;
         let total: u64 = runs.iter().map(|(begin, end)| end - begin).sum();
@@ -53,21 +60,9 @@ impl Rows<'_> {
         let value_width = self.values.map_or(0, |(_, width)| width);
         let null = Argument::from(0u64);
         if runs.iter().all(|(begin, end)| end - begin <= BLOCK_RUN) {
-            let [data, kind, flip, base] = self.key.arguments();
-            let arguments: [Argument; 8] = [
-                data,
-                kind,
-                flip,
-                base,
-                (&bounds).into(),
-                if self.in_place { data } else { null },
-                self.values.map_or(null, |(values, _)| values.into()),
-                (value_width as u64).into(),
-            ];
+            let arguments = [&self.moved()[..], &[(&bounds).into()]].concat();
             let kernel = device.kernel(&source(), "sort_long_block")?;
-            // SAFETY: SortLongBlock { key: rows of its kind, those that values number if keys is null; bounds: as many runs as blocks, of up
-            // to BLOCK_RUN of the sort's rows, no two the same; keys: the key's own rows, or null; values: rows of value_bytes, or null
-            // and 0 }.
+            // SAFETY: SortLongBlock { moved; bounds: as many runs as blocks, of up to BLOCK_RUN of the sort's rows, no two the same }.
             unsafe { device.launch(&kernel, grid(runs.len() as u64, BLOCK_THREADS), &arguments)? };
             return Ok(true);
         }
@@ -113,31 +108,41 @@ impl Rows<'_> {
         Ok(true)
     }
 
+    /// Sorts those runs that are not too long, nor have more than a few different keys. Waits for the device. Whether these are all.
+    fn near(&self, device: &Device, found: &Found, count: u64) -> Result<bool> {
+        let arguments = [&self.listed(found, count)[..], &self.moved(), &[found.left()]].concat();
+        let kernel = device.kernel(&source(), "sort_long_near")?;
+        // SAFETY: SortLongNear { of: `count` listed rows, a block each; moved; left: a zeroed word }.
+        unsafe { device.launch(&kernel, grid(count, BLOCK_THREADS), &arguments)? };
+        found.none_is_left()
+    }
+
+    /// `SortLongListed`: key: rows of its kind; implied: 256 u32 or null; listed: count u32, rows of the sort.
+    fn listed(&self, found: &Found, count: u64) -> [Argument; 9] {
+        let [data, kind, flip, base] = self.words.arguments();
+        let shift = u64::from(self.shift);
+        [data, kind, flip, base, self.rows.into(), shift.into(), self.implied, (&found.listed).into(), count.into()]
+    }
+
+    /// `SortLongMoved`: key: rows of its kind, those that values number if keys is null; keys: the key's own rows, or null; values: rows of
+    /// value_bytes, or null and 0.
+    fn moved(&self) -> [Argument; 7] {
+        let [data, kind, flip, base] = self.key.arguments();
+        let keys = if self.in_place { data } else { 0u64.into() };
+        let (values, width) = self.values.map_or((0u64.into(), 0), |(values, width)| (values.into(), width as u64));
+        [data, kind, flip, base, keys, values, width.into()]
+    }
+
     /// First row of each run and the first behind it, in any order there and in the order of rows here.
     fn bounds(&self, device: &Device, found: &Found, count: u64) -> Result<(Buffer, Vec<(u64, u64)>)> {
         let slots = (2 * count).next_power_of_two();
         let table = device.alloc_filled(OPERATOR, (slots as usize + 1) * 8, 0xFF)?;
         let runs = device.alloc_zeroed(OPERATOR, 8)?;
         let bounds = device.alloc(OPERATOR, count as usize * 16)?;
-        let [data, kind, flip, base] = self.words.arguments();
-        let arguments: [Argument; 13] = [
-            data,
-            kind,
-            flip,
-            base,
-            self.rows.into(),
-            u64::from(self.shift).into(),
-            self.implied,
-            (&found.listed).into(),
-            count.into(),
-            (&table).into(),
-            slots.into(),
-            (&runs).into(),
-            (&bounds).into(),
-        ];
+        let more: [Argument; 4] = [(&table).into(), slots.into(), (&runs).into(), (&bounds).into()];
+        let arguments = [&self.listed(found, count)[..], &more].concat();
         let kernel = device.kernel(&source(), "sort_long_find")?;
-        // SAFETY: SortLongFind { key: rows of its kind; implied: 256 u32 or null; listed: count u32, rows of the sort; table: slots + 1 u64,
-        // all ones; found: a zeroed word; bounds: 2 × count u64 }.
+        // SAFETY: SortLongFind { of: `count` listed rows; table: slots + 1 u64, all ones; found: a zeroed word; bounds: 2 × count u64 }.
         unsafe { device.launch(&kernel, grid(tiles(count, u64::from(THREADS / 32)), THREADS), &arguments)? };
         let runs = runs.read_words(0, 1)?[0];
         let words = bounds.read_words(0, 2 * runs as usize)?;

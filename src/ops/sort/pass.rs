@@ -234,8 +234,8 @@ impl Digits {
         let full = u64::from(device.full_grid(&kernel, HISTOGRAM_THREADS, shared)?);
         let [data, kind, flip, base] = key.arguments();
         let greatest = counts.slice(cells * 8);
-        let [found_words, seed] = found.map_or([Argument::from(0u64); 2], Found::arguments);
-        let arguments: [Argument; 10] = [
+        let [found_words, first, second, third] = found.map_or([Argument::from(0u64); 4], Found::arguments);
+        let arguments: [Argument; 12] = [
             data,
             kind,
             flip,
@@ -245,7 +245,9 @@ impl Digits {
             (&counts).into(),
             greatest.into(),
             found_words,
-            seed,
+            first,
+            second,
+            third,
         ];
         let blocks = tiles(rows, HISTOGRAM_TILE).min(full);
         // SAFETY: SortHistogram { key: rows of its kind (its maker's promise); rows; shift; counts: digits × 256 zeroed

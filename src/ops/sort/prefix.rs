@@ -328,8 +328,8 @@ pub(super) fn mend(
     };
     let implied_at = implied.map_or(null, Argument::from);
     let [data, kind, flip, base] = key.arguments_of(data);
-    let [found_words, seed] = found.arguments();
-    let arguments: [Argument; 20] = [
+    let [found_words, first, second, third] = found.arguments();
+    let arguments: [Argument; 22] = [
         words,
         data,
         kind,
@@ -349,7 +349,9 @@ pub(super) fn mend(
         found.room.into(),
         implied_at,
         trust.word().into(),
-        seed,
+        first,
+        second,
+        third,
     ];
     let source = runs_source(value, packed, implied.is_some());
     let kernel = device.kernel(&source, &source.name)?;

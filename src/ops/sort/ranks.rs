@@ -21,6 +21,7 @@ pub(super) use self::keys::sorted_keys;
 const THREADS: u32 = 256;
 const FIND_THREADS: u32 = 512;
 const FIND_TILE: u64 = 2048;
+const DRAWN: u64 = 1024;
 const COPIES: u32 = 8;
 const ORDERED: u64 = 32;
 /// Values that a block puts in order: 0.007 to 0.009 ms of up to 65,536 (H200); with 2048 of a block, two a thread as here, 0.020.
@@ -37,6 +38,9 @@ const CHUNK: u64 = 512;
 const MOST: u64 = 1 << 20;
 /// And of row numbers: a million values took 3.56 ms of 100M rows, and by a prefix whose ties are trusted 3.41.
 const MOST_ORDERED: u64 = 1 << 19;
+/// Chunks in which a value is looked up at once, and of more, as many as are put together first.
+const AT_ONCE: u64 = 32;
+const TOGETHER: u64 = 8;
 /// Values that are put in order by chunks: those of 16,384, 32,768 and 65,536 take 0.011, 0.020 and 0.054 ms to find their places among all, a sort and
 /// a table 0.06.
 pub(super) const CHUNKED: u64 = 1 << 16;
@@ -94,12 +98,24 @@ impl Table {
         assert!((1..=MOST).contains(&values), "{values} values");
         let slots = (SLOTS * values).next_power_of_two().min(MOST_SLOTS);
         let pairs = device.alloc_filled(OPERATOR, (slots as usize + 1) * 16, 0xFF)?;
-        let put = |name, list: &Buffer, sorted: Argument, values_a_block: u64| -> Result<()> {
-            let arguments: [Argument; 5] = [list.into(), sorted, values.into(), (&pairs).into(), slots.into()];
+        let null = Argument::from(0u64);
+        let put = |list: &Buffer, chunk: u64, together: u64, sorted: Option<&Buffer>| -> Result<()> {
+            let arguments: [Argument; 7] = [
+                list.into(),
+                chunk.into(),
+                together.into(),
+                sorted.map_or(null, Argument::from),
+                values.into(),
+                if together < values { null } else { (&pairs).into() },
+                slots.into(),
+            ];
+            let (name, each) =
+                if sorted.is_some() { ("sort_ranks_order", ORDERED) } else { ("sort_ranks_put", u64::from(THREADS)) };
             let kernel = device.kernel(&source(), name)?;
-            // SAFETY: SortRanksPut { list: values u64, all different, and in order, for sort_ranks_order in chunks; sorted: values u64, or null
-            // for sort_ranks_put; table: 2 × (slots + 1) u64, all ones, slots a power of two of at least 2 × values }.
-            unsafe { device.launch(&kernel, grid(tiles(values, values_a_block), THREADS), &arguments) }
+            // SAFETY: SortRanksPut { list: values u64, all different, in order within chunks of a power of two up to 2^31; together: a multiple
+            // of a chunk and of the values of a block; sorted: values u64, or null for sort_ranks_put; table: 2 × (slots + 1) u64, all ones,
+            // slots a power of two of at least 2 × values, or null for sort_ranks_order }.
+            unsafe { device.launch(&kernel, grid(tiles(values, each), THREADS), &arguments) }
         };
         let sorted = if values <= CHUNKED {
             let kernel = device.kernel(&source(), "sort_ranks_chunk")?;
@@ -107,12 +123,18 @@ impl Table {
             // SAFETY: SortRanksChunk { list: values u64; values }.
             unsafe { device.launch(&kernel, blocks, &[(&list).into(), values.into()])? };
             let sorted = device.alloc(OPERATOR, values as usize * 8)?;
-            put("sort_ranks_order", &list, (&sorted).into(), ORDERED)?;
-            sorted
+            if values <= AT_ONCE * CHUNK {
+                put(&list, CHUNK, CHUNKED, Some(&sorted))?;
+                sorted
+            } else {
+                put(&list, CHUNK, TOGETHER * CHUNK, Some(&sorted))?;
+                put(&sorted, TOGETHER * CHUNK, CHUNKED, Some(&list))?;
+                list
+            }
         } else {
             let listed = SortKey { bits: key.bits, ..SortKey::new(list.slice(0), KeyKind::Word, false) };
             let sorted = sort_distinct(device, &listed, values)?;
-            put("sort_ranks_put", &sorted, 0u64.into(), u64::from(THREADS))?;
+            put(&sorted, CHUNK, values, None)?;
             sorted
         };
         Ok(Table { sorted, values, pairs, slots })
@@ -266,7 +288,7 @@ fn sampled(
     let kernel = device.kernel(&source(), "sort_ranks_draw")?;
     // SAFETY: SortRanksDraw { key: rows of its kind, which more are than a stretch has; table: slots + 1 u64, all ones, slots a power of
     // two; found: a zeroed word }.
-    unsafe { device.launch(&kernel, grid(tiles(samples, u64::from(THREADS)), THREADS), &arguments)? };
+    unsafe { device.launch(&kernel, grid(tiles(samples, DRAWN), THREADS), &arguments)? };
     let list = device.alloc(OPERATOR, most as usize * 8)?;
     let arguments: [Argument; 12] = [
         data,

@@ -329,23 +329,27 @@ fn numbers(device: &Device, key: &SortKey<'_>, rows: usize, wanted: Wanted) -> b
 }
 
 /// Few frequent keys that agree in the prefix, among others that do not: sorted by prefix, and the long run on its own, by a block if it
-/// has few rows.
+/// has few rows, which finds it by itself if all such runs have few different keys.
 #[test]
 fn long_runs_of_few_rows_are_sorted_on_their_own() {
-    for device in devices() {
-        for (one_in, kernel) in [(64, "sort_long_block"), (9, "sort_long_return")] {
-            long_runs_of(&device, one_in);
-            assert!(device.launches().contains_key(kernel), "{kernel}");
+    for device in devices_of_its_own() {
+        let launched = |kernel: &str| device.launches().get(kernel).copied().unwrap_or(0);
+        for (one_in, keys, kernel) in
+            [(64, 4, "sort_long_near"), (64, 16, "sort_long_block"), (9, 16, "sort_long_return")]
+        {
+            long_runs_of(&device, one_in, keys);
+            assert!(launched(kernel) > 0, "{kernel}");
+            assert_eq!(launched("sort_long_find") > 0, keys == 16, "{kernel}");
         }
     }
 }
 
-/// One row in so many belongs to a long run, and one in a hundred to another, which a block sorts.
-fn long_runs_of(device: &Device, one_in: u64) {
+/// One row in so many belongs to a long run, and one in a hundred to another, of so many different keys, which a block sorts.
+fn long_runs_of(device: &Device, one_in: u64, keys: u64) {
     let rows = 40_000;
     let key = |x: u64| match x {
         x if x % one_in == 0 => (9 << 40) | (x >> 33 & 3),
-        x if x % 101 == 0 => (11 << 40) | (x >> 33 & 15),
+        x if x % 101 == 0 => (11 << 40) | (x >> 33) % keys,
         x => x,
     };
     let keys: Vec<u64> = random(51, rows).map(key).collect();
