@@ -93,7 +93,7 @@ __device__ void sort_histogram_body(const SortHistogram& p) {
     if (threadIdx.x == 0) block_greatest = 0;
     __syncthreads();  // all keys of the block are counted, the greatest is zero
     if (lane() == 0) atomicMax(&block_greatest, u64(greatest));
-    if (summed) sums.to_block(block_sums);
+    if (summed) sums.to_block(block_sums, true);
     __syncthreads();  // the greatest of all warps is there, and their sums
     if (threadIdx.x == 0) atomicMax(p.greatest, block_greatest);
     if (summed && threadIdx.x < 2) {

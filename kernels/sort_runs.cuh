@@ -454,7 +454,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
                 else if (key != sort_key_of(p.key, tied_bits[1])) atomicAdd(p.found + SORT_FOUND_UNEQUAL, u64(1));
             }
             __syncwarp(FULL_WARP);  // lanes listed different numbers of runs
-            sums.to_block(block_sums);
+            sums.to_block(block_sums, __ballot_sync(FULL_WARP, sums.any()) != 0);
         }
     }
     __syncthreads();  // the list is complete, and the words may change; the sums of all warps are there

@@ -56,6 +56,8 @@ struct SortSums {
 
     explicit WF_DEVICE SortSums(const SortSeeds& seeds) : seeds(seeds), low(0), high(0) {}
 
+    WF_DEVICE bool any() const { return (low | high) != 0; }
+
     // The hash of a key, for so many rows.
     WF_DEVICE void add(u64 key, u32 rows) {
         const u64 hash = sort_hash(seeds, key);
@@ -63,9 +65,9 @@ struct SortSums {
         high += (hash >> 32) * rows;
     }
 
-    // Leaves a warp's in its two words of the block's. By whole warps.
-    WF_DEVICE void to_block(u64* block) {
-        for (u32 step = 16; step != 0; step /= 2) {
+    // Leaves a warp's in its two words of the block's, of which lanes have `any`. By whole warps.
+    WF_DEVICE void to_block(u64* block, bool any) {
+        for (u32 step = 16; step != 0 && any; step /= 2) {
             low += __shfl_xor_sync(FULL_WARP, low, step);
             high += __shfl_xor_sync(FULL_WARP, high, step);
         }

@@ -544,7 +544,8 @@ mod tests {
                         let ordered = with_run(first, length, |at| at);
                         assert!(mended(&device, &ordered, longest), "{length} from {first}, in order");
                         let reversed = with_run(first, length, |at| (length as u64 - at) / 2);
-                        assert_eq!(mended(&device, &reversed, longest), length <= 500, "{length} from {first}");
+                        // Of 2500 rows more are listed than there is room for.
+                        assert_eq!(mended(&device, &reversed, longest), length <= 512, "{length} from {first}");
                         // At the beginning of a tile, too, where only the tile before knows how long the run is, and sees no more of it.
                         let rows = if first == 5 && length > 500 { 2048..2320 } else { 0..0 };
                         let tile = rows.step_by(9).map(|row| row - first);
@@ -552,12 +553,14 @@ mod tests {
                             let mut keys = ordered.clone();
                             keys.swap(first + at, first + at + 1);
                             let found = mended(&device, &keys, longest);
-                            assert_eq!(found, length <= 500, "{length} from {first}, out of order at {at}");
+                            // A block sees 512 rows before a listed one; of other runs an eighth of all rows is too many.
+                            let seen = length <= 512 || at < 256;
+                            assert_eq!(found, seen, "{length} from {first}, out of order at {at}");
                         }
                     }
                 }
             }
-            for kernel in ["sort_long_find", "sort_long_block"] {
+            for kernel in ["sort_long_near", "sort_long_find"] {
                 assert!(device.launches().contains_key(kernel), "{kernel}");
             }
         }

@@ -21,7 +21,6 @@ pub(super) use self::keys::sorted_keys;
 const THREADS: u32 = 256;
 const FIND_THREADS: u32 = 512;
 const FIND_TILE: u64 = 2048;
-const DRAWN: u64 = 1024;
 const COPIES: u32 = 8;
 const ORDERED: u64 = 32;
 /// Values that a block puts in order: 0.007 to 0.009 ms of up to 65,536 (H200); with 2048 of a block, two a thread as here, 0.020.
@@ -39,7 +38,7 @@ const MOST: u64 = 1 << 20;
 /// And of row numbers: a million values took 3.56 ms of 100M rows, and by a prefix whose ties are trusted 3.41.
 const MOST_ORDERED: u64 = 1 << 19;
 /// Chunks in which a value is looked up at once, and of more, as many as are put together first.
-const AT_ONCE: u64 = 32;
+const AT_ONCE: u64 = 64;
 const TOGETHER: u64 = 8;
 /// Values that are put in order by chunks: those of 16,384, 32,768 and 65,536 take 0.011, 0.020 and 0.054 ms to find their places among all, a sort and
 /// a table 0.06.
@@ -288,7 +287,7 @@ fn sampled(
     let kernel = device.kernel(&source(), "sort_ranks_draw")?;
     // SAFETY: SortRanksDraw { key: rows of its kind, which more are than a stretch has; table: slots + 1 u64, all ones, slots a power of
     // two; found: a zeroed word }.
-    unsafe { device.launch(&kernel, grid(tiles(samples, DRAWN), THREADS), &arguments)? };
+    unsafe { device.launch(&kernel, grid(tiles(samples, u64::from(THREADS)), THREADS), &arguments)? };
     let list = device.alloc(OPERATOR, most as usize * 8)?;
     let arguments: [Argument; 12] = [
         data,

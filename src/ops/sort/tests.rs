@@ -328,33 +328,35 @@ fn numbers(device: &Device, key: &SortKey<'_>, rows: usize, wanted: Wanted) -> b
     seen.is_some_and(|seen| Numbers::of(device, key, rows as u64, &seen, wanted).unwrap().is_some())
 }
 
-/// Few frequent keys that agree in the prefix, among others that do not: sorted by prefix, and the long run on its own, by a block if it
-/// has few rows, which finds it by itself if all such runs have few different keys.
+/// Few frequent keys that agree in the prefix, among others that do not: sorted by prefix, and the long runs on their own: by blocks that find
+/// them if few rows are listed, or blocks that are given them, or where one has too many rows for a block, all their rows together.
 #[test]
 fn long_runs_of_few_rows_are_sorted_on_their_own() {
     for device in devices_of_its_own() {
         let launched = |kernel: &str| device.launches().get(kernel).copied().unwrap_or(0);
-        for (one_in, keys, kernel) in
-            [(64, 4, "sort_long_near"), (64, 16, "sort_long_block"), (9, 16, "sort_long_return")]
+        let kernels = ["sort_long_near", "sort_long_find", "sort_long_block", "sort_long_return"];
+        for (rows, one_in, runs, launches) in
+            [(40_000, 64, 1, [5, 0, 0, 0]), (131_072, 9, 5, [0, 5, 5, 0]), (40_000, 9, 1, [5, 5, 0, 5])]
         {
-            long_runs_of(&device, one_in, keys);
-            assert!(launched(kernel) > 0, "{kernel}");
-            assert_eq!(launched("sort_long_find") > 0, keys == 16, "{kernel}");
+            let before = kernels.map(launched);
+            long_runs_of(&device, rows, one_in, runs);
+            let after = kernels.map(launched);
+            assert_eq!(std::array::from_fn(|at| after[at] - before[at]), launches, "{rows} rows, {runs} runs");
         }
     }
 }
 
-/// One row in so many belongs to a long run, and one in a hundred to another, of so many different keys, which a block sorts.
-fn long_runs_of(device: &Device, one_in: u64, keys: u64) {
-    let rows = 40_000;
+/// One row in so many belongs to one of so many runs of four different keys, and one in a hundred to another, of two.
+fn long_runs_of(device: &Device, rows: usize, one_in: u64, runs: u64) {
     let key = |x: u64| match x {
-        x if x % one_in == 0 => (9 << 40) | (x >> 33 & 3),
-        x if x % 101 == 0 => (11 << 40) | (x >> 33) % keys,
+        x if x % one_in == 0 => (9 + (x >> 40) % runs) << 40 | (x >> 33 & 3),
+        x if x % 101 == 0 => 8 << 40 | (x >> 33 & 1),
         x => x,
     };
     let keys: Vec<u64> = random(51, rows).map(key).collect();
     let run = |prefix: u64| keys.iter().filter(|key| **key >> 40 == prefix).count();
-    assert!(run(9) > [4096, 600][usize::from(one_in > 9)] && (300..4096).contains(&run(11)));
+    let many = rows / one_in as usize / runs as usize;
+    assert!(run(9) > many * 9 / 10 && (300..4096).contains(&run(8)));
     let order = expected_order(|row| keys[row as usize], rows);
     let buffer = upload(device, &keys);
     let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
