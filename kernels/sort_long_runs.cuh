@@ -291,24 +291,30 @@ struct SortLongNear {
 WF_DEVICE void sort_long_near_body(const SortLongNear& p) {
     constexpr u32 THREADS = SORT_LONG_THREADS;
     constexpr u32 WARPS = THREADS / 32;
-    constexpr u32 ITEMS = SORT_LONG_ITEMS - 1;  // behind the listed row, and one before it: all are what a block holds
+    constexpr u32 ITEMS = SORT_LONG_ITEMS / 2;  // before the listed row, and from it on: all are what a block holds
     WF_SHARED_ARRAY(u32, begins, WARPS);
     WF_SHARED_ARRAY(u32, listed, WARPS);
     WF_SHARED_ARRAY(u32, ends, WARPS);
     const u32 row = p.of.listed[blockIdx.x];
     u64 least, most;
     p.of.digit(row, least, most);
-    const u32 low = u32(row > least + THREADS ? row - THREADS : least), high = u32(minimum(row + u64(ITEMS * THREADS), most));
-    const u32 before[2] = {minimum(low + threadIdx.x, row), row};
-    u64 keys[2];
-    sort_keys_of(p.of.key, before, keys);
+    const u32 low = u32(row > least + ITEMS * THREADS ? row - ITEMS * THREADS : least);
+    const u32 high = u32(minimum(row + u64(ITEMS * THREADS), most));
+    u32 places[ITEMS + 1];
+    u64 keys[ITEMS + 1];
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) places[i] = minimum(low + threadIdx.x + i * THREADS, row);
+    places[ITEMS] = row;
+    sort_keys_of(p.of.key, places, keys);
     u32 earlier = 0;  // than the listed row, a place more
     for (u64 at = threadIdx.x; at < p.of.count; at += THREADS) {
         const u32 other = p.of.listed[at];
         if (other < row) earlier = maximum(earlier, other + 1);
     }
-    const u64 mine = keys[1] >> p.of.shift;
-    u32 begin = keys[0] >> p.of.shift != mine ? before[0] + 1 : low;
+    const u64 mine = keys[ITEMS] >> p.of.shift;
+    u32 begin = low;
+#pragma unroll
+    for (u32 i = 0; i < ITEMS; ++i) begin = keys[i] >> p.of.shift != mine ? maximum(begin, places[i] + 1) : begin;
     begin = __reduce_max_sync(FULL_WARP, begin);
     earlier = __reduce_max_sync(FULL_WARP, earlier);
     if (lane() == 0) {
@@ -321,14 +327,12 @@ WF_DEVICE void sort_long_near_body(const SortLongNear& p) {
         earlier = maximum(earlier, listed[w]);
     }
     if (earlier > begin) return;  // a row of the same run
-    u32 places[ITEMS];
-    u64 behind[ITEMS];
 #pragma unroll
-    for (u32 i = 0; i < ITEMS; ++i) places[i] = minimum(row + threadIdx.x + i * THREADS, high - 1);
-    sort_keys_of(p.of.key, places, behind);
+    for (u32 i = 0; i <= ITEMS; ++i) places[i] = minimum(row + threadIdx.x + i * THREADS, high - 1);
+    sort_keys_of(p.of.key, places, keys);
     u32 end = high;
 #pragma unroll
-    for (u32 i = 0; i < ITEMS; ++i) end = behind[i] >> p.of.shift != mine ? minimum(end, places[i]) : end;
+    for (u32 i = 0; i < ITEMS; ++i) end = keys[i] >> p.of.shift != mine ? minimum(end, places[i]) : end;
     end = __reduce_min_sync(FULL_WARP, end);
     if (lane() == 0) ends[warp()] = end;
     __syncthreads();  // all warps know where others begin

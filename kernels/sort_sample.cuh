@@ -28,7 +28,8 @@ struct SortSample {
     u64 samples;
     u64* keys;    // samples
     u64* found;   // least, complement of greatest: all ones before; then, zero before, SORT_SAMPLE_LEVELS numbers of pairs,
-                  // the bits in which keys differ from the first, and how many sampled rows have the key of the next
+                  // the bits in which keys differ from the first, how many sampled rows have the key of the next, and how many
+                  // different keys there are among the sampled
     u64 slots;    // of each level's table, a power of two of at least 2 × samples
     u64* tables;  // levels × (slots + 1), all ones
     u32* counts;  // levels × (slots + 1), zero
@@ -89,7 +90,8 @@ WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
     const u32 peers = __match_any_sync(FULL_WARP, key) & __ballot_sync(FULL_WARP, drawn);
     const bool leads = drawn && lane() == u32(trailing_zeros(peers));
     u64 slot = HASH_NONE, pairs = 0;
-    if (leads) slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, key);
+    bool fresh = false;
+    if (leads) slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, key, fresh);
     __syncwarp(FULL_WARP);  // the lanes probed for different lengths
     if (slot != HASH_NONE) {
         const u64 rows = u64(__popc(peers));
@@ -99,11 +101,12 @@ WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
     for (u32 step = 16; step != 0; step /= 2) pairs += __shfl_xor_sync(FULL_WARP, pairs, step);
     WF_SHARED_ARRAY(u64, sums, SORT_SAMPLE_WARPS);
     if (lane() == 0) sums[warp()] = pairs;
-    __syncthreads();  // all warps' pairs are there
+    const u32 different = u32(__syncthreads_count(fresh));  // and all warps' pairs are there
     if (threadIdx.x != 0) return;
 #pragma unroll
     for (u32 w = 1; w < SORT_SAMPLE_WARPS; ++w) pairs += sums[w];
     if (pairs != 0) atomicAdd(p.found + 2 + l, pairs);
+    if (l + 1 == SORT_SAMPLE_LEVELS && different != 0) atomicAdd(p.found + 4 + SORT_SAMPLE_LEVELS, u64(different));
 }
 
 }  // namespace wf

@@ -19,7 +19,7 @@ mod pass;
 mod prefix;
 mod ranks;
 
-use self::numbers::{Numbers, Seen, Wanted};
+use self::numbers::{Numbers, Seen, Values, Wanted};
 use self::packed::{argsort_prefix, narrow_passes, ties_are_equal};
 use self::pass::{Counts, Digits, Ends, Pass, PassRun, Sorter};
 use self::prefix::{Sample, Sorted, Spread, mend};
@@ -153,11 +153,12 @@ fn argsort_tuned(
         let times = if alone { RANKED_ALONE } else { 1 };
         let by_ranks = |spread: &Spread| ranks_pay(spread, rows, times, tuning);
         if let Some(values) = values.filter(|_| by_ranks(&spread) || numbers::likely(spread.equal, rows)) {
-            let seen = values.seen(device)?;
-            spread.distinct = seen.distinct() as f64;
+            let seen = values_seen(device, &values, &mut spread, by_ranks)?;
             let of_numbers = if alone && !few_rows { Wanted::Order } else { Wanted::All };
             let of_ranks = by_ranks(&spread).then_some(if alone { Wanted::Order } else { Wanted::All });
-            if let Some(order) = argsort_values(device, &key, more, rows, &seen, of_numbers, of_ranks, tuning)? {
+            if let Some(order) =
+                argsort_values(device, &key, more, rows, &spread, seen.as_ref(), of_numbers, of_ranks, tuning)?
+            {
                 return Ok(order);
             }
         }
@@ -191,6 +192,21 @@ fn ranks_pay(spread: &Spread, rows: u64, times: u64, tuning: Tuning) -> bool {
     rows >= tuning.ranked_rows && (rows >= times * tuning.ranked_rows || few_values) && ranks::likely(spread)
 }
 
+/// Looks at the sample's values, unless ranks pay and it is known that numbers do not. Waits for the device.
+fn values_seen(
+    device: &Device,
+    values: &Values,
+    spread: &mut Spread,
+    by_ranks: impl Fn(&Spread) -> bool,
+) -> Result<Option<Seen>> {
+    if by_ranks(spread) && spread.none_is_frequent() {
+        return Ok(None);
+    }
+    let seen = values.seen(device)?;
+    spread.distinct = seen.distinct() as f64;
+    Ok(Some(seen))
+}
+
 /// Sorts by the keys' numbers among their frequent values, or by their ranks among all, if those are wanted. `None`: there are too many values,
 /// or (`All` are wanted) rare ones.
 #[expect(clippy::too_many_arguments, reason = "the private half of argsort_tuned")]
@@ -199,12 +215,14 @@ fn argsort_values(
     key: &SortKey<'_>,
     more: &[SortWord<'_>],
     rows: u64,
-    seen: &Seen,
+    spread: &Spread,
+    seen: Option<&Seen>,
     of_numbers: Wanted,
     of_ranks: Option<Wanted>,
     tuning: Tuning,
 ) -> Result<Option<Buffer>> {
-    if let Some(numbers) = Numbers::of(device, key, rows, seen, of_numbers)? {
+    let numbers = seen.map(|seen| Numbers::of(device, key, rows, seen, of_numbers)).transpose()?.flatten();
+    if let Some(numbers) = numbers {
         return match more {
             [] => numbers.order(),
             more => argsort_words(device, &numbers.key(), more, rows, tuning),
@@ -212,7 +230,7 @@ fn argsort_values(
         .map(Some);
     }
     let Some(wanted) = of_ranks else { return Ok(None) };
-    let Some(ranks) = Ranks::of(device, key, rows, seen, wanted)? else { return Ok(None) };
+    let Some(ranks) = Ranks::of(device, key, rows, spread, wanted)? else { return Ok(None) };
     if more.is_empty() {
         return ranks.order(tuning);
     }
@@ -361,15 +379,17 @@ fn sort_by_key(
         let Sample { mut spread, values } = sample(device, key, true, rows)?;
         let by_ranks = |spread: &Spread| payload.is_none() && ranks_pay(spread, rows, RANKED_KEYS, tuning);
         if let Some(values) = values.filter(|_| by_ranks(&spread) || numbers::likely(spread.equal, rows)) {
-            let seen = values.seen(device)?;
-            spread.distinct = seen.distinct() as f64;
-            let numbered = || by_numbers(device, key, payload, rows, &seen, tuning);
+            let seen = values_seen(device, &values, &mut spread, by_ranks)?;
+            let numbered = || match &seen {
+                Some(seen) => by_numbers(device, key, payload, rows, seen, tuning),
+                None => Ok(None),
+            };
             let ranked = || match by_ranks(&spread) {
-                true => Ok(ranks::sorted_keys(device, key, rows, &seen, tuning)?.map(|keys| (keys, None))),
+                true => Ok(ranks::sorted_keys(device, key, rows, &spread, tuning)?.map(|keys| (keys, None))),
                 false => Ok(None),
             };
             // Where the sample has some values seldom, those would be sorted apart from those that are numbered.
-            let sorted = match seen.few_are_frequent(Wanted::All) {
+            let sorted = match seen.as_ref().is_some_and(|seen| seen.few_are_frequent(Wanted::All)) {
                 true => either(numbered, ranked)?,
                 false => either(ranked, numbered)?,
             };

@@ -13,7 +13,7 @@ use crate::ops::{grid, tiles};
 
 /// `SORT_NUMBERS_MOST`, `SORT_NUMBERS_LIST_THREADS`, `SORT_NUMBERS_RANK_THREADS`, `SORT_NUMBERS_RANKED`, `SORT_NUMBERS_THREADS`,
 /// `SORT_NUMBERS_TILE`, `SORT_FILL_THREADS`, `SORT_FILL_TILE` of the kernels.
-const MOST: u64 = 4096;
+pub(super) const MOST: u64 = 4096;
 const LIST_THREADS: u32 = 256;
 const RANK_THREADS: u32 = 256;
 const RANKED: u64 = 32;
@@ -60,8 +60,6 @@ pub(super) struct Values {
     pub(super) slots: u64,
     pub(super) base: u64,
     pub(super) samples: u64,
-    /// Rows that a row meets, on average, that have the same key.
-    pub(super) equal: f64,
 }
 
 /// Whether frequent values are worth a look, of keys of which a row meets so many equal ones.
@@ -74,8 +72,6 @@ pub(super) struct Seen {
     /// `u64` each, in any order: values that the sample has [`FREQUENT`] times.
     list: Buffer,
     frequent: u64,
-    /// Rows that a row meets, on average, that have the same key.
-    pub(super) equal: f64,
     /// Rows of the sample, and those that have frequent values.
     samples: u64,
     shown: u64,
@@ -323,7 +319,7 @@ impl Values {
         unsafe { device.launch(&kernel, blocks, &arguments)? };
         let words = listed.read_words(0, 5)?;
         let (frequent, shown, values, once, twice) = (words[0], words[1], words[2], words[3], words[4]);
-        Ok(Seen { list, frequent, equal: self.equal, samples: self.samples, shown, values, once, twice })
+        Ok(Seen { list, frequent, samples: self.samples, shown, values, once, twice })
     }
 }
 

@@ -44,6 +44,10 @@ const MOST_EQUAL: f64 = 16.0;
 const MOST_TIED: f64 = 3.0;
 const CLOSE: f64 = 64.0;
 const NEIGHBOURS: f64 = 0.5;
+/// How far the number of different keys in a sample may be from that of equally frequent ones, and how many pairs of equal ones tell that
+/// number well enough. One row of a hundred that has a rare key among 32,768 frequent ones is more in a sample of 16,384.
+const EVEN_SHOWN: f64 = 0.04;
+const EVEN_PAIRS: u64 = 1 << 10;
 
 pub(super) fn sources() -> Vec<Source> {
     let mut sources = vec![Source::new("sort_sample", "#include \"sort_sample.cuh\"\nWF_SORT_SAMPLE_ENTRIES\n")];
@@ -98,6 +102,8 @@ pub(super) struct Spread {
     pub(super) equal: f64,
     /// How many different keys there probably are; where nothing else tells, as if each were as frequent.
     pub(super) distinct: f64,
+    /// Whether as many different ones were seen as if each were.
+    pub(super) even: bool,
     /// The share of rows that have the same key as the next.
     pub(super) near: f64,
     pub(super) basis: Basis,
@@ -138,6 +144,7 @@ impl Spread {
             prefix,
             equal: 0.0,
             distinct: rows as f64,
+            even: false,
             near: 0.0,
             basis: Basis::Guess,
         }
@@ -158,7 +165,7 @@ impl Spread {
         let slots = (2 * samples).next_power_of_two();
         let cells = LEVELS * (slots as usize + 1);
         let keys = device.alloc(OPERATOR, samples as usize * 8)?;
-        let found = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 2) * 8]].concat())?;
+        let found = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 3) * 8]].concat())?;
         let tables = device.alloc_filled(OPERATOR, cells * 8, 0xFF)?;
         let counts = device.alloc_zeroed(OPERATOR, cells * 4)?;
         let [data, kind, flip, base] = key.arguments();
@@ -178,7 +185,7 @@ impl Spread {
         for (name, levels) in [("sort_sample_draw", 1), ("sort_sample_pairs", LEVELS as u64)] {
             let kernel = device.kernel(&sources()[0], name)?;
             let grid = grid(tiles(samples, u64::from(SAMPLE_THREADS)) * levels, SAMPLE_THREADS);
-            // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 4 + LEVELS words as
+            // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 5 + LEVELS words as
             // the kernel wants them; tables and counts: LEVELS × (slots + 1), all ones and zero }.
             unsafe { device.launch(&kernel, grid, &arguments)? };
         }
@@ -188,12 +195,12 @@ impl Spread {
             let shares =
                 (0..LEVELS as i32).map(|level| 2f64.powi(-(FIRST_BITS as i32 + 8 * level)) + 1.0 / rows as f64);
             let pairs: Vec<u64> = shares.map(|share| (pairs * share) as u64).collect();
-            let spread = Spread::of(key, alone, rows, samples, [0, u64::MAX, u64::MAX, 0], &pairs);
+            let spread = Spread::of(key, alone, rows, samples, [0, u64::MAX, u64::MAX, 0, samples], &pairs);
             return Ok(Sample { spread, values: None });
         }
-        let words = found.read_words(0, 4 + LEVELS)?;
+        let words = found.read_words(0, 5 + LEVELS)?;
         let (least, pairs) = (words[0], &words[2..2 + LEVELS]);
-        let found = [least, !words[1], words[2 + LEVELS], words[3 + LEVELS]];
+        let found = [least, !words[1], words[2 + LEVELS], words[3 + LEVELS], words[4 + LEVELS]];
         let spread = Spread::of(key, alone, rows, samples, found, pairs);
         let first_slot = (LEVELS - 1) * (slots as usize + 1);
         let repeat = numbers::likely(spread.equal, rows) || ranks::likely(&spread);
@@ -204,15 +211,14 @@ impl Spread {
             slots,
             base: least,
             samples,
-            equal: spread.equal,
         });
         Ok(Sample { spread, values })
     }
 
-    /// From what the sample showed: least and greatest key, the bits in which keys differ, rows with the key of the next, and pairs of
-    /// equals by level.
-    fn of(key: &SortKey<'_>, alone: bool, rows: u64, samples: u64, found: [u64; 4], pairs: &[u64]) -> Spread {
-        let [least, greatest, differ, near] = found;
+    /// From what the sample showed: least and greatest key, the bits in which keys differ, rows with the key of the next, different keys, and
+    /// pairs of equals by level.
+    fn of(key: &SortKey<'_>, alone: bool, rows: u64, samples: u64, found: [u64; 5], pairs: &[u64]) -> Spread {
+        let [least, greatest, differ, near, different] = found;
         let near = near as f64 / samples as f64;
         // Rows beyond the sample lie a little outside; the histogram checks.
         let span = greatest.saturating_sub(least);
@@ -242,8 +248,10 @@ impl Spread {
         let varying = bits.saturating_sub(differ.trailing_zeros());
         let fewer = varying < bits && varying.div_ceil(8) <= prefix.unwrap_or(bits.next_multiple_of(8) - 8) / 8;
         let prefix = if differ != 0 && fewer && ordered { Some(varying) } else { prefix };
-        let distinct = rows as f64 / equal.max(1.0);
-        Spread { base: key.base.wrapping_add(base), bits, prefix, equal, distinct, near, basis: Basis::Sample }
+        let distinct = rows as f64 / (equal + ITSELF).max(1.0);
+        let shown = distinct * (1.0 - (-(samples as f64) / distinct).exp());
+        let even = pairs[LEVELS - 1] >= EVEN_PAIRS && (different as f64 / shown - 1.0).abs() < EVEN_SHOWN;
+        Spread { base: key.base.wrapping_add(base), bits, prefix, equal, distinct, even, near, basis: Basis::Sample }
     }
 
     /// How many pairs of different keys agree in the highest `bits` bits, where keys are spread evenly.
@@ -254,6 +262,11 @@ impl Spread {
     /// Whether many rows have the same key as others that lie anywhere: whole keys, where those had to be read, would be read at random.
     pub(super) fn equals_lie_apart(&self, rows: u64) -> bool {
         self.equal > MOST_TIED && self.equal < rows as f64 / CLOSE && !self.equals_are_neighbours()
+    }
+
+    /// Whether the values are so many, and about as frequent, that no few of them have nearly all rows.
+    pub(super) fn none_is_frequent(&self) -> bool {
+        self.even && self.distinct > numbers::MOST as f64
     }
 
     /// Whether most rows have the key of a neighbour.
@@ -553,8 +566,10 @@ mod tests {
                             let mut keys = ordered.clone();
                             keys.swap(first + at, first + at + 1);
                             let found = mended(&device, &keys, longest);
-                            // A block sees 512 rows before a listed one; of other runs an eighth of all rows is too many.
-                            let seen = length <= 512 || at < 256;
+                            // A block sees 2048 rows before and from a listed one on, which is the run's first or a chunk's; of other runs
+                            // an eighth of all rows is too many.
+                            let listed = if at < 256 { 0 } else { (first + at) / 8 * 8 - first };
+                            let seen = listed.max(length - listed) <= 2048;
                             assert_eq!(found, seen, "{length} from {first}, out of order at {at}");
                         }
                     }

@@ -6,7 +6,7 @@
 mod keys;
 
 use super::key::{KeyKind, SortKey};
-use super::numbers::{Seen, Wanted};
+use super::numbers::Wanted;
 use super::packed::{Packed, packed_passes};
 use super::pass::{Counts, DIGITS, Digits};
 use super::prefix::{LONGEST_RUN, Sorted, Spread, Whole, mend};
@@ -24,7 +24,7 @@ const FIND_TILE: u64 = 2048;
 const COPIES: u32 = 8;
 const ORDERED: u64 = 32;
 /// Values that a block puts in order: 0.007 to 0.009 ms of up to 65,536 (H200); with 2048 of a block, two a thread as here, 0.020.
-const CHUNK: u64 = 512;
+const CHUNK: u64 = 1024;
 /// Most values. Milliseconds of 100M lookups by values and slots for each, chosen in brackets (H200, `lookups.txt` in
 /// `benches/runs/2026-11-23-h200-ranks/`; blocks of 256 threads, four rows a thread: with eight, 0.15 to 0.4 more). The kernel's blocks
 /// have 512 threads, which was not swept, and 32 registers a thread; its counts take 8 KB for each pass.
@@ -37,9 +37,6 @@ const CHUNK: u64 = 512;
 const MOST: u64 = 1 << 20;
 /// And of row numbers: a million values took 3.56 ms of 100M rows, and by a prefix whose ties are trusted 3.41.
 const MOST_ORDERED: u64 = 1 << 19;
-/// Chunks in which a value is looked up at once, and of more, as many as are put together first.
-const AT_ONCE: u64 = 64;
-const TOGETHER: u64 = 8;
 /// Values that are put in order by chunks: those of 16,384, 32,768 and 65,536 take 0.011, 0.020 and 0.054 ms to find their places among all, a sort and
 /// a table 0.06.
 pub(super) const CHUNKED: u64 = 1 << 16;
@@ -97,24 +94,12 @@ impl Table {
         assert!((1..=MOST).contains(&values), "{values} values");
         let slots = (SLOTS * values).next_power_of_two().min(MOST_SLOTS);
         let pairs = device.alloc_filled(OPERATOR, (slots as usize + 1) * 16, 0xFF)?;
-        let null = Argument::from(0u64);
-        let put = |list: &Buffer, chunk: u64, together: u64, sorted: Option<&Buffer>| -> Result<()> {
-            let arguments: [Argument; 7] = [
-                list.into(),
-                chunk.into(),
-                together.into(),
-                sorted.map_or(null, Argument::from),
-                values.into(),
-                if together < values { null } else { (&pairs).into() },
-                slots.into(),
-            ];
-            let (name, each) =
-                if sorted.is_some() { ("sort_ranks_order", ORDERED) } else { ("sort_ranks_put", u64::from(THREADS)) };
+        let put = |name, list: &Buffer, sorted: Argument, values_a_block: u64| -> Result<()> {
+            let arguments: [Argument; 5] = [list.into(), sorted, values.into(), (&pairs).into(), slots.into()];
             let kernel = device.kernel(&source(), name)?;
-            // SAFETY: SortRanksPut { list: values u64, all different, in order within chunks of a power of two up to 2^31; together: a multiple
-            // of a chunk and of the values of a block; sorted: values u64, or null for sort_ranks_put; table: 2 × (slots + 1) u64, all ones,
-            // slots a power of two of at least 2 × values, or null for sort_ranks_order }.
-            unsafe { device.launch(&kernel, grid(tiles(values, each), THREADS), &arguments) }
+            // SAFETY: SortRanksPut { list: values u64, all different, and in order, for sort_ranks_order in chunks; sorted: values u64, or null
+            // for sort_ranks_put; table: 2 × (slots + 1) u64, all ones, slots a power of two of at least 2 × values }.
+            unsafe { device.launch(&kernel, grid(tiles(values, values_a_block), THREADS), &arguments) }
         };
         let sorted = if values <= CHUNKED {
             let kernel = device.kernel(&source(), "sort_ranks_chunk")?;
@@ -122,18 +107,12 @@ impl Table {
             // SAFETY: SortRanksChunk { list: values u64; values }.
             unsafe { device.launch(&kernel, blocks, &[(&list).into(), values.into()])? };
             let sorted = device.alloc(OPERATOR, values as usize * 8)?;
-            if values <= AT_ONCE * CHUNK {
-                put(&list, CHUNK, CHUNKED, Some(&sorted))?;
-                sorted
-            } else {
-                put(&list, CHUNK, TOGETHER * CHUNK, Some(&sorted))?;
-                put(&sorted, TOGETHER * CHUNK, CHUNKED, Some(&list))?;
-                list
-            }
+            put("sort_ranks_order", &list, (&sorted).into(), ORDERED)?;
+            sorted
         } else {
             let listed = SortKey { bits: key.bits, ..SortKey::new(list.slice(0), KeyKind::Word, false) };
             let sorted = sort_distinct(device, &listed, values)?;
-            put(&sorted, CHUNK, values, None)?;
+            put("sort_ranks_put", &sorted, 0u64.into(), u64::from(THREADS))?;
             sorted
         };
         Ok(Table { sorted, values, pairs, slots })
@@ -146,10 +125,10 @@ impl<'a> Ranks<'a> {
         device: &'a Device,
         key: &SortKey<'a>,
         rows: u64,
-        seen: &Seen,
+        spread: &Spread,
         wanted: Wanted,
     ) -> Result<Option<Ranks<'a>>> {
-        let Some((list, values)) = sampled(device, key, rows, seen, wanted)? else { return Ok(None) };
+        let Some((list, values)) = sampled(device, key, rows, spread, wanted)? else { return Ok(None) };
         Ranks::among(device, key, rows, list, values).map(Some)
     }
 
@@ -255,12 +234,12 @@ fn sampled(
     device: &Device,
     key: &SortKey<'_>,
     rows: u64,
-    seen: &Seen,
+    spread: &Spread,
     wanted: Wanted,
 ) -> Result<Option<(Buffer, u64)>> {
-    let expected = seen.distinct();
+    let expected = spread.distinct.ceil() as u64;
     let most = if wanted == Wanted::Order { MOST_ORDERED } else { MOST };
-    if expected > most || expected * ROWS_A_VALUE > rows || seen.equal * expected as f64 > SKEW * rows as f64 {
+    if expected > most || expected * ROWS_A_VALUE > rows || spread.equal * spread.distinct > SKEW * rows as f64 {
         return Ok(None);
     }
     let samples = (SAMPLES_A_VALUE * expected).max(CHECKED).min(rows);

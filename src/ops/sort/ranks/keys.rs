@@ -1,8 +1,9 @@
 //! Keys alone by their ranks: it is enough to count how many rows each value has.
 
 use super::super::key::SortKey;
-use super::super::numbers::{Seen, Wanted};
+use super::super::numbers::Wanted;
 use super::super::pass::Pass;
+use super::super::prefix::Spread;
 use super::super::{Low, OPERATOR, Tuning, passes};
 use super::{FIND_THREADS, Ranks, THREADS, Table, bits, sampled, source};
 use crate::device::{Argument, Buffer, Device, Grid};
@@ -28,10 +29,10 @@ pub(in super::super) fn sorted_keys(
     device: &Device,
     key: &SortKey<'_>,
     rows: u64,
-    seen: &Seen,
+    spread: &Spread,
     tuning: Tuning,
 ) -> Result<Option<Buffer>> {
-    let Some((list, values)) = sampled(device, key, rows, seen, Wanted::Keys)? else { return Ok(None) };
+    let Some((list, values)) = sampled(device, key, rows, spread, Wanted::Keys)? else { return Ok(None) };
     keys_among(device, key, rows, list, values, tuning)
 }
 
