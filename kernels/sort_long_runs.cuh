@@ -23,6 +23,7 @@
 #include "hash.cuh"
 #include "sort_digit.cuh"
 #include "sort_key.cuh"
+#include "sort_ties.cuh"
 
 namespace wf {
 
@@ -281,13 +282,13 @@ WF_DEVICE bool sort_long_two(const SortLongMoved& p, u64 begin, u32 rows) {
 }
 
 struct SortLongNear {
-    SortLongListed of;  // a block each
+    SortLongListed of;  // a block each; if there are more than `count`, nothing is done
     SortLongMoved moved;
-    u64* left;          // rows whose runs go on beyond those that a block looks at; zero before
+    u64* found;         // SORT_FOUND_…: how many are listed, and (zero before) how many of them have runs that go on beyond what a block sees
 };
 
 // The run's first listed row, near its begin mostly, finds the run's end, and puts it in order. Others may see the run change, but not the bits
-// that they look at. (Finding each run once and putting it in order by another kernel took 0.020 to 0.024 ms instead of 0.0xx.)
+// that they look at. (Finding each run once and putting it in order by another kernel took 0.020 to 0.024 ms instead of 0.012 to 0.014.)
 WF_DEVICE void sort_long_near_body(const SortLongNear& p) {
     constexpr u32 THREADS = SORT_LONG_THREADS;
     constexpr u32 WARPS = THREADS / 32;
@@ -295,6 +296,8 @@ WF_DEVICE void sort_long_near_body(const SortLongNear& p) {
     WF_SHARED_ARRAY(u32, begins, WARPS);
     WF_SHARED_ARRAY(u32, listed, WARPS);
     WF_SHARED_ARRAY(u32, ends, WARPS);
+    const u64 count = p.found[SORT_FOUND_TOO_LONG];
+    if (blockIdx.x >= count || count > p.of.count) return;
     const u32 row = p.of.listed[blockIdx.x];
     u64 least, most;
     p.of.digit(row, least, most);
@@ -307,7 +310,7 @@ WF_DEVICE void sort_long_near_body(const SortLongNear& p) {
     places[ITEMS] = row;
     sort_keys_of(p.of.key, places, keys);
     u32 earlier = 0;  // than the listed row, a place more
-    for (u64 at = threadIdx.x; at < p.of.count; at += THREADS) {
+    for (u64 at = threadIdx.x; at < count; at += THREADS) {
         const u32 other = p.of.listed[at];
         if (other < row) earlier = maximum(earlier, other + 1);
     }
@@ -338,7 +341,7 @@ WF_DEVICE void sort_long_near_body(const SortLongNear& p) {
     __syncthreads();  // all warps know where others begin
     for (u32 w = 0; w < WARPS; ++w) end = minimum(end, ends[w]);
     if ((begin == low && low != least) || (end == high && high != most)) {
-        if (threadIdx.x == 0) atomicAdd(p.left, u64(1));
+        if (threadIdx.x == 0) atomicAdd(p.found + SORT_FOUND_LEFT, u64(1));
     } else if (!sort_long_two(p.moved, begin, end - begin)) {
         sort_long_run(p.moved, begin, end - begin);
     }

@@ -451,8 +451,8 @@ fn by_spread(
     let low = Low { shift, settles: spread.equal < SETTLED_EQUAL && index_bits(rows) + SETTLED_BITS > sorted };
     let (keys, values) = passes(device, &key, pass, payload, rows, low, &digits, tuning)?;
     let payload = values.as_ref().map(|values| (values, pass.value_width()));
-    let done =
-        shift == 0 || mend(device, &key, shift, rows, Sorted::Values { keys: &keys, payload }, spread.longest(false))?;
+    let done = shift == 0
+        || mend(device, &key, shift, rows, Sorted::Values { keys: &keys, payload }, spread.runs(sorted, false))?;
     Ok(done.then_some((keys, values)))
 }
 

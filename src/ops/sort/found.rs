@@ -35,6 +35,8 @@ pub(super) struct Findings {
     pub(super) listed: u64,
     /// Whether ties were trusted, and some rows that tie are not equal.
     pub(super) misled: bool,
+    /// How many of those rows have runs that blocks for each left, where there were such.
+    pub(super) left: u64,
 }
 
 /// When rows that tie count as equal.
@@ -70,21 +72,16 @@ impl Found {
         [(&self.words).into(), first.into(), second.into(), third.into()]
     }
 
-    /// Where rows are counted whose long runs are left, a word that is zero before.
-    pub(super) fn left(&self) -> Argument {
-        self.words.slice(LEFT * 8).into()
-    }
-
-    /// Waits for the device.
+    /// Whether no listed row's run is left. Waits for the device.
     pub(super) fn none_is_left(&self) -> Result<bool> {
         Ok(self.words.read_words(LEFT * 8, 1)? == [0])
     }
 
     /// Waits for the device.
     pub(super) fn read(&self, trust: Trust) -> Result<Findings> {
-        let words = self.words.read_words(0, LEFT)?;
+        let words = self.words.read_words(0, WORDS)?;
         let misled = words[3] >= trust.word() && (words[1..3] != [0, 0] || words[4] != 0);
-        Ok(Findings { listed: words[0], misled })
+        Ok(Findings { listed: words[0], misled, left: words[LEFT] })
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Most often these are a few frequent keys that agree in the prefix, two of them in each run: then one launch does it.
 
-use super::found::Found;
+use super::found::{Findings, Found};
 use super::key::SortKey;
 use super::{OPERATOR, TUNED, Tuning, sort_by_key};
 use crate::device::{Argument, Buffer, Device, Source};
@@ -14,8 +14,9 @@ const THREADS: u32 = 256;
 /// `SORT_LONG_THREADS` and `SORT_LONG_ROWS` of the kernels.
 const BLOCK_THREADS: u32 = 512;
 const BLOCK_RUN: u64 = 4096;
-/// Listed rows up to which each has a block that looks for its run.
+/// Listed rows up to which each has a block that looks for its run; and where it is not known yet how many they are, as many as an H200 runs at once.
 const NEAR_LISTED: u64 = 1024;
+const NEAR_EXPECTED: u64 = 512;
 /// Rows of a sort for each in long runs.
 const ROWS_A_SORTED: u64 = 8;
 /// Most runs; the host puts them in order.
@@ -42,14 +43,27 @@ pub(super) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Sorts the runs of which `count` rows were found. Waits for the device if there are any, and twice if some have many rows or keys. `false`:
-    /// there are too many runs, or rows of them.
-    pub(super) fn sort_runs(&self, device: &Device, found: &Found, count: u64) -> Result<bool> {
+    /// Sorts the runs of a few listed rows, as far as they are near; how many rows these are is not known here.
+    pub(super) fn sort_expected(&self, device: &Device, found: &Found) -> Result<()> {
+        self.near(device, found, NEAR_EXPECTED.min(found.room))
+    }
+
+    /// Sorts the runs of which rows were found; `expected`: as `sort_expected` was to. Waits for the device if there are any, and twice if some have
+    /// many rows. `false`: there are too many runs, or rows of them.
+    pub(super) fn sort_runs(&self, device: &Device, found: &Found, findings: Findings, expected: bool) -> Result<bool> {
+        let count = findings.listed;
         if count == 0 || count > found.room {
             return Ok(count == 0);
         }
-        if count <= NEAR_LISTED && self.near(device, found, count)? {
-            return Ok(true);
+        if expected && count <= NEAR_EXPECTED {
+            if findings.left == 0 {
+                return Ok(true);
+            }
+        } else if count <= NEAR_LISTED {
+            self.near(device, found, count)?;
+            if found.none_is_left()? {
+                return Ok(true);
+            }
         }
         let (bounds, runs) = self.bounds(device, found, count)?;
         let total: u64 = runs.iter().map(|(begin, end)| end - begin).sum();
@@ -108,13 +122,12 @@ impl Rows<'_> {
         Ok(true)
     }
 
-    /// Sorts those runs that are not too long, nor have more than a few different keys. Waits for the device. Whether these are all.
-    fn near(&self, device: &Device, found: &Found, count: u64) -> Result<bool> {
-        let arguments = [&self.listed(found, count)[..], &self.moved(), &[found.left()]].concat();
+    /// Sorts the runs of up to `most` listed rows, if these are not more, and the runs not too long.
+    fn near(&self, device: &Device, found: &Found, most: u64) -> Result<()> {
+        let arguments = [&self.listed(found, most)[..], &self.moved(), &found.arguments()[..1]].concat();
         let kernel = device.kernel(&source(), "sort_long_near")?;
-        // SAFETY: SortLongNear { of: `count` listed rows, a block each; moved; left: a zeroed word }.
-        unsafe { device.launch(&kernel, grid(count, BLOCK_THREADS), &arguments)? };
-        found.none_is_left()
+        // SAFETY: SortLongNear { of: at most `most` listed rows, a block each; moved; found: SORT_FOUND_… words }.
+        unsafe { device.launch(&kernel, grid(most, BLOCK_THREADS), &arguments) }
     }
 
     /// `SortLongListed`: key: rows of its kind; implied: 256 u32 or null; listed: count u32, rows of the sort.

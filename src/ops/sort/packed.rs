@@ -57,7 +57,7 @@ pub(super) fn argsort_prefix(
     let shift = index_bits + travels - sorted;
     let ties = Some((&found, trust));
     let packed = Sorted::Packed { words: &words, index_bits, whole, ties, more, implied, numbers: &numbers };
-    Ok(mend(device, &key, shift, rows, packed, spread.longest(!more.is_empty()))?.then_some(numbers))
+    Ok(mend(device, &key, shift, rows, packed, spread.runs(sorted, !more.is_empty()))?.then_some(numbers))
 }
 
 /// Whether rows that agree in all that travels will be taken to have the same key, of keys of which a sample was seen: where they repeat, and

@@ -30,6 +30,8 @@ const GUESSED_EXPONENT: u32 = 8;
 pub(super) const LONGEST_RUN: u64 = 256;
 /// And of a guess, where further words are compared: inserting a row takes a step for each before it.
 const GUESSED_RUN: u64 = 32;
+/// Pairs of values that agree, if there are probably so many at least, are looked for without waiting.
+const LIKELY_PAIRS: f64 = 1.0;
 
 /// How many rows a row may meet, on average, that agree with it in the sorted bits only. Where keys repeat, few values meet another, but
 /// then all of its rows: of these many equal rows one more.
@@ -109,6 +111,15 @@ pub(super) struct Spread {
     pub(super) basis: Basis,
 }
 
+/// Runs of rows that agree in the sorted bits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Runs {
+    /// The longest that `sort_runs` is to put in order by itself.
+    pub(super) longest: u64,
+    /// Whether a few are probably longer, and out of order.
+    pub(super) longer: bool,
+}
+
 /// What was learned from a sample.
 pub(super) struct Sample {
     pub(super) spread: Spread,
@@ -155,9 +166,11 @@ impl Spread {
         if self.basis == Basis::Sample { Counts::Read } else { Counts::Unread }
     }
 
-    /// The longest run that `sort_runs` is to put in order by itself, with or without further words.
-    pub(super) fn longest(&self, more: bool) -> u64 {
-        if more && self.basis == Basis::Guess { GUESSED_RUN } else { LONGEST_RUN }
+    /// What runs of keys that agree in the highest `sorted` bits there will be, with or without further words.
+    pub(super) fn runs(&self, sorted: u32, more: bool) -> Runs {
+        let guess = self.basis == Basis::Guess;
+        let longer = !guess && 2.0 * self.equal > LONGEST_RUN as f64 && self.keys_that_agree(sorted) >= LIKELY_PAIRS;
+        Runs { longest: if more && guess { GUESSED_RUN } else { LONGEST_RUN }, longer }
     }
 
     /// Draws `samples` of `rows` keys. Waits for the device.
@@ -304,14 +317,14 @@ pub(super) enum Sorted<'a> {
 }
 
 /// Puts runs of keys that agree from bit `shift` upwards in order. Waits for the device, and once more where ties were trusted in vain;
-/// `false`: too many rows are in runs of more than `longest` that are out of order, and what was written is worth nothing.
+/// `false`: too many rows are in runs that are too long and out of order, and what was written is worth nothing.
 pub(super) fn mend(
     device: &Device,
     key: &SortKey<'_>,
     shift: u32,
     rows: u64,
     sorted: Sorted<'_>,
-    longest: u64,
+    runs: Runs,
 ) -> Result<bool> {
     let fresh;
     let (found, trust) = match sorted {
@@ -352,7 +365,7 @@ pub(super) fn mend(
         u64::from(shift).into(),
         u64::from(index_bits).into(),
         (whole as u64).into(),
-        longest.into(),
+        runs.longest.into(),
         more,
         (more_words as u64).into(),
         out,
@@ -375,6 +388,21 @@ pub(super) fn mend(
     // payload's width or null; found: SORT_FOUND_… words: sums and repeats as the histogram's kernels left them, the rest zero; listed: room
     // u32; implied: 256 u32 or null; whole: SORT_WHOLE_….
     unsafe { device.launch(&kernel, grid, &arguments)? };
+    let rows_of = match sorted {
+        Sorted::Values { keys, payload } => {
+            let key = SortKey { data: keys.slice(0), ..*key };
+            Some(Rows { words: key, shift, implied: null, key, in_place: true, values: payload, rows })
+        }
+        Sorted::Packed { words, numbers, more: [], .. } => {
+            let words = SortKey::new(words.slice(0), KeyKind::Word, false);
+            let values = Some((numbers, 4));
+            Some(Rows { words, shift, implied: implied_at, key: *key, in_place: false, values, rows })
+        }
+        Sorted::Packed { .. } => None,
+    };
+    if let Some(rows_of) = rows_of.as_ref().filter(|_| runs.longer) {
+        rows_of.sort_expected(device, found)?;
+    }
     let findings = found.read(trust)?;
     if let Sorted::Packed { words, index_bits, whole, more, implied, numbers, .. } = sorted
         && findings.misled
@@ -383,22 +411,12 @@ pub(super) fn mend(
             return Ok(false);
         }
         let sorted = Sorted::Packed { words, index_bits, whole, ties: None, more, implied, numbers };
-        return mend(device, key, shift, rows, sorted, longest);
+        return mend(device, key, shift, rows, sorted, runs);
     }
-    let sorted = match sorted {
-        Sorted::Values { keys, payload } => {
-            let key = SortKey { data: keys.slice(0), ..*key };
-            Rows { words: key, shift, implied: null, key, in_place: true, values: payload, rows }
-        }
-        Sorted::Packed { words, numbers, more, .. } => {
-            if !more.is_empty() {
-                return Ok(findings.listed == 0);
-            }
-            let words = SortKey::new(words.slice(0), KeyKind::Word, false);
-            Rows { words, shift, implied: implied_at, key: *key, in_place: false, values: Some((numbers, 4)), rows }
-        }
-    };
-    sorted.sort_runs(device, found, findings.listed)
+    match rows_of {
+        Some(rows_of) => rows_of.sort_runs(device, found, findings, runs.longer),
+        None => Ok(findings.listed == 0),
+    }
 }
 
 #[cfg(test)]
@@ -493,7 +511,8 @@ mod tests {
             };
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
             let values = Sorted::Values { keys: &buffer, payload };
-            let done = mend(device, &key, 16, rows as u64, values, longest).unwrap();
+            let runs = Runs { longest, longer: width == 4 };
+            let done = mend(device, &key, 16, rows as u64, values, runs).unwrap();
             verdicts.push(done);
             if done {
                 assert!(read::<u64>(&buffer, rows) == sorted, "payload of {width} bytes");
@@ -524,11 +543,13 @@ mod tests {
             implied: None,
             numbers: &numbers,
         };
-        let done = mend(device, &key, 16, rows as u64, packed, longest).unwrap();
-        verdicts.push(done);
-        assert!(!done || read::<u32>(&numbers, rows) == expected, "packed");
+        for longer in [false, true] {
+            let done = mend(device, &key, 16, rows as u64, packed, Runs { longest, longer }).unwrap();
+            verdicts.push(done);
+            assert!(!done || read::<u32>(&numbers, rows) == expected, "packed");
+        }
         assert!(verdicts.windows(2).all(|pair| pair[0] == pair[1]), "{verdicts:?}");
-        done
+        verdicts[0]
     }
 
     #[test]

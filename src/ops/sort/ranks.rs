@@ -9,7 +9,7 @@ use super::key::{KeyKind, SortKey};
 use super::numbers::Wanted;
 use super::packed::{Packed, packed_passes};
 use super::pass::{Counts, DIGITS, Digits};
-use super::prefix::{LONGEST_RUN, Sorted, Spread, Whole, mend};
+use super::prefix::{LONGEST_RUN, Runs, Sorted, Spread, Whole, mend};
 use super::{OPERATOR, Tuning, identity, index_bits, sort_distinct};
 use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
@@ -220,7 +220,8 @@ impl<'a> Ranks<'a> {
             implied: None,
             numbers: &numbers,
         };
-        Ok(mend(device, &self.key, index_bits, rows, packed, LONGEST_RUN)?.then_some(numbers))
+        Ok(mend(device, &self.key, index_bits, rows, packed, Runs { longest: LONGEST_RUN, longer: false })?
+            .then_some(numbers))
     }
 }
 
