@@ -23,7 +23,8 @@ const FIND_THREADS: u32 = 512;
 const FIND_TILE: u64 = 2048;
 const COPIES: u32 = 8;
 const ORDERED: u64 = 32;
-/// Values that a block puts in order: 0.007 to 0.009 ms of up to 65,536 (H200); with 2048 of a block, two a thread as here, 0.020.
+/// Values that a block puts in order: 0.011 to 0.013 ms of up to 65,536 (H200); 512 of a block, two a thread as here, take 0.008, but are twice as many
+/// chunks to look in afterwards (0.020 instead of 0.014 of 32,768 values); 2048 0.020.
 const CHUNK: u64 = 1024;
 /// Most values. Milliseconds of 100M lookups by values and slots for each, chosen in brackets (H200, `lookups.txt` in
 /// `benches/runs/2026-11-23-h200-ranks/`; blocks of 256 threads, four rows a thread: with eight, 0.15 to 0.4 more). The kernel's blocks
@@ -37,7 +38,7 @@ const CHUNK: u64 = 1024;
 const MOST: u64 = 1 << 20;
 /// And of row numbers: a million values took 3.56 ms of 100M rows, and by a prefix whose ties are trusted 3.41.
 const MOST_ORDERED: u64 = 1 << 19;
-/// Values that are put in order by chunks: those of 16,384, 32,768 and 65,536 take 0.011, 0.020 and 0.054 ms to find their places among all, a sort and
+/// Values that are put in order by chunks: those of 16,384, 32,768 and 65,536 take 0.011, 0.014 and 0.032 ms to find their places among all, a sort and
 /// a table 0.06.
 pub(super) const CHUNKED: u64 = 1 << 16;
 const SLOTS: u64 = 4;
