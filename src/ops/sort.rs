@@ -1,14 +1,14 @@
 //! Stable radix sort of normalised keys. Kernels in `kernels/sort*.cuh`.
 //!
 //! A sort of many rows first looks at a sample of its keys (`prefix.rs`): where their high bits tell rows apart, only those
-//! are sorted (`packed.rs`: with row numbers), and the few rows that agree in them are put in order at the end. The keys are read once for the histograms
+//! are sorted (`packed.rs`: with row numbers), and the few rows that agree in them are put in order at the end (`runs.rs`, `long_runs.rs`). The keys are read once for the histograms
 //! of the digits (digits that are the same in every key cost nothing afterwards), and a pass is made for each digit left.
 //! Where the sample shows few frequent keys, their numbers in order are sorted instead (`numbers.rs`); where keys repeat, their ranks
 //! among a larger sample (`ranks.rs`).
 //! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer. A wrong guess sorts by all bits.
 //!
 //! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (one more where ties were trusted
-//! in vain, and two where it leaves long runs), and before numbers or ranks two or three more; of few rows only the last.
+//! in vain, and up to two where it leaves long runs), and before numbers or ranks one to three more; of few rows only the last.
 
 mod found;
 mod key;
@@ -18,12 +18,14 @@ mod packed;
 mod pass;
 mod prefix;
 mod ranks;
+mod runs;
 
 use self::numbers::{Numbers, Seen, Values, Wanted};
 use self::packed::{argsort_prefix, narrow_passes, ties_are_equal};
 use self::pass::{Counts, Digits, Ends, Pass, PassRun, Sorter};
-use self::prefix::{Sample, Sorted, Spread, mend};
+use self::prefix::{Sample, Spread};
 use self::ranks::Ranks;
+use self::runs::{Sorted, mend};
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Slice, Source};
 use crate::error::Result;
@@ -62,9 +64,9 @@ fn source() -> Source {
 }
 
 pub(super) fn sources() -> Vec<Source> {
-    let mut sources = vec![source(), long_runs::source(), numbers::source(), ranks::source()];
+    let mut sources = vec![source(), long_runs::source(), numbers::source(), prefix::source(), ranks::source()];
     sources.extend(pass::sources());
-    sources.extend(prefix::sources());
+    sources.extend(runs::sources());
     sources
 }
 

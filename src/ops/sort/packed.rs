@@ -3,7 +3,8 @@
 use super::found::{Found, Trust};
 use super::key::{SortKey, SortWord};
 use super::pass::{Digits, Ends, PLACE_BITS, Pass, PassRun, Sorter};
-use super::prefix::{Basis, Sorted, Spread, Whole, mend};
+use super::prefix::{Basis, Spread};
+use super::runs::{Sorted, Whole, mend};
 use super::{OPERATOR, Tuning, fits, index_bits};
 use crate::device::{Buffer, Device};
 use crate::error::Result;
