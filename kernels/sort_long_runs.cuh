@@ -27,7 +27,7 @@
 
 namespace wf {
 
-constexpr u64 SORT_LONG_NEAR = 1024;  // rows between which and a listed one both ends of its run probably lie: two steps
+constexpr u64 SORT_LONG_PROBED = 1024;  // rows between which and a listed one both ends of its run probably lie: two steps
 
 struct SortLongListed {
     SortKey key;         // the rows in their order so far: keys, or packed words as SORT_WORD
@@ -65,8 +65,8 @@ WF_DEVICE void sort_long_find_body(const SortLongFind& p) {
     p.of.digit(row, least, most);
     // The run's first row is `low` or behind, up to `begin`; the first behind it is `end` or behind, up to `high`.
     u64 begin = row, end = row + 1;
-    const u64 near_low = row > least + SORT_LONG_NEAR ? row - SORT_LONG_NEAR : least;
-    const u64 near_high = minimum(row + SORT_LONG_NEAR, most);
+    const u64 near_low = row > least + SORT_LONG_PROBED ? row - SORT_LONG_PROBED : least;
+    const u64 near_high = minimum(row + SORT_LONG_PROBED, most);
     u64 low = near_low, high = near_high;
     bool near = true;
     while (low < begin || end < high) {
