@@ -84,7 +84,7 @@ impl Rows {
     }
 
     /// Where the other differs, in words.
-    fn difference(&self, other: &Rows, ordered: bool) -> Option<String> {
+    pub fn difference(&self, other: &Rows, ordered: bool) -> Option<String> {
         if self.types != other.types {
             return Some(format!("types: cpu {:?}\n    device {:?}", self.types, other.types));
         }

@@ -36,6 +36,7 @@ mod runs;
 mod semi;
 mod session;
 mod slt;
+mod slt_datafusion;
 mod sort;
 mod tables;
 mod text;
