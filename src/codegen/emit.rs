@@ -102,11 +102,17 @@ pub(crate) fn push_number(text: &mut String, number: usize) {
 #[derive(Debug, Default)]
 pub(crate) struct Emitter {
     body: String,
+    /// Statements that belong to places in `body`, by the order in which they were made.
+    inserted: Vec<(Place, String)>,
     next: usize,
     prefix: &'static str,
     guards: Vec<String>,
     may_fail: bool,
 }
+
+/// A place between statements, see [`Emitter::insert`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(usize);
 
 impl Emitter {
     /// Names made here begin with `prefix`: give two emitters whose statements share a scope different ones.
@@ -127,6 +133,16 @@ impl Emitter {
     pub(crate) fn line(&mut self, statement: impl Display) {
         // Without a string of its own: allocations are most of what generating a kernel costs.
         let _ = writeln!(self.body, "{statement}");
+    }
+
+    /// Where the next statement will stand.
+    pub(crate) fn place(&self) -> Place {
+        Place(self.body.len())
+    }
+
+    /// Puts a statement to an earlier place, behind others that were put there: its text follows from later ones.
+    pub(crate) fn insert(&mut self, at: Place, statement: String) {
+        self.inserted.push((at, statement));
     }
 
     /// Declares a constant of type `ctype` and returns its name.
@@ -196,6 +212,21 @@ impl Emitter {
 
     /// The statements so far; the emitter goes on with fresh names.
     pub(crate) fn take(&mut self) -> String {
-        std::mem::take(&mut self.body)
+        let body = std::mem::take(&mut self.body);
+        let mut inserted = std::mem::take(&mut self.inserted);
+        if inserted.is_empty() {
+            return body;
+        }
+        inserted.sort_by_key(|(at, _)| *at);
+        let mut whole = String::with_capacity(body.len() + 32 * inserted.len());
+        let mut from = 0;
+        for (Place(at), statement) in inserted {
+            whole.push_str(&body[from..at]);
+            whole.push_str(&statement);
+            whole.push('\n');
+            from = at;
+        }
+        whole.push_str(&body[from..]);
+        whole
     }
 }

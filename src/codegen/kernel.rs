@@ -1,5 +1,6 @@
 //! From statements to a running kernel: the text around them, compilation, launch.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -7,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::emit::Failure;
 use super::generator::Prepared;
 use super::params::Place;
+use super::parts::{in_parts, is_long};
 use crate::device::{Argument, Bounds, Buffer, Device, Grid, Parts, Source};
 use crate::error::Result;
 
@@ -116,12 +118,23 @@ impl Control {
 const CULPRIT: usize = 40;
 const CULPRIT_BYTES: usize = 128;
 
+/// Most parameters of a kernel, in words of 8 bytes: CUDA takes 32,764 bytes. More lie in memory.
+const MOST_PARAMETERS: usize = 4095;
+
+/// Whether a kernel finds its parameters in memory: where they are many; and where the body is in parts, to which they go by their
+/// address, which those of a launch have only in a copy that every thread makes.
+fn through_memory(prepared: &Prepared, body: &str) -> bool {
+    prepared.params.count() > MOST_PARAMETERS || is_long(body)
+}
+
 /// A generated kernel, compiled.
 #[derive(Debug)]
 pub(crate) struct Generated {
     kernel: crate::device::Kernel,
     arguments: Vec<Argument>,
     threads: u32,
+    /// See [`through_memory`].
+    through_memory: bool,
 }
 
 /// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
@@ -129,6 +142,8 @@ pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, bounds: Bou
     let Bounds { threads, blocks } = bounds;
     let declarations = prepared.params.declarations();
     let includes = includes(declarations, body);
+    let through_memory = through_memory(prepared, body);
+    let body = &*if is_long(body) { Cow::Owned(in_parts(body)) } else { Cow::Borrowed(body) };
     let hash = Sha256::new()
         .chain_update(declarations)
         .chain_update(threads.to_le_bytes())
@@ -136,9 +151,18 @@ pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, bounds: Bou
         .chain_update(body)
         .finalize();
     let name = format!("{stem}_{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
-    let text = format!(
-        "{includes}\nusing namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\nWF_KERNEL_BOUNDS({threads}, {blocks}, {name}, {name}_params) {{\nconstexpr u32 THREADS = {threads};\n{body}\n}}\n"
-    );
+    let head = format!("{includes}\nusing namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\n");
+    let threads_of = format!("constexpr u32 THREADS = {threads};\n");
+    let text = match through_memory {
+        false => format!(
+            "{head}WF_KERNEL_BOUNDS({threads}, {blocks}, {name}, {name}_params) {{\n{threads_of}{body}\n}}\n"
+        ),
+        true => format!(
+            "{head}struct {name}_place {{\n    const {name}_params* at;\n}};\n\n\
+             WF_KERNEL_BOUNDS({threads}, {blocks}, {name}, {name}_place) {{\n{threads_of}\
+             const {name}_params* const parameters = p.at;\n{{\nconst {name}_params& p = *parameters;\n{body}\n}}\n}}\n"
+        ),
+    };
     (Source::new(&name, text), name)
 }
 
@@ -172,7 +196,8 @@ impl Generated {
             (source, name, prepared.params.named_in(body))
         })?;
         let arguments = prepared.params.arguments(&known.named, prepared.rows);
-        Ok(Generated { kernel: known.kernel, arguments, threads: bounds.threads })
+        let through_memory = through_memory(prepared, body);
+        Ok(Generated { kernel: known.kernel, arguments, threads: bounds.threads, through_memory })
     }
 
     /// The same with other buffers, as long as those were, at these places of its parameters.
@@ -181,7 +206,7 @@ impl Generated {
         for (Place(at), buffer) in buffers {
             arguments[at] = arguments[at].moved_to(buffer);
         }
-        Generated { kernel: self.kernel.clone(), arguments, threads: self.threads }
+        Generated { kernel: self.kernel.clone(), arguments, ..*self }
     }
 
     /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles. That number follows from how the
@@ -194,6 +219,13 @@ impl Generated {
     /// Submits the kernel.
     pub(crate) fn launch(&self, device: &Device, blocks: u32, shared: u32) -> Result<()> {
         let grid = Grid { blocks, threads: self.threads, shared };
+        if self.through_memory {
+            let words: Vec<u8> = self.arguments.iter().flat_map(|argument| argument.to_bytes()).collect();
+            let place = device.upload("kernel parameters", &words)?;
+            // What is freed after the launch is given out again only to what runs behind it.
+            // SAFETY: as below; the structure's one field is the address of the words, as many as `Params` declared.
+            return unsafe { device.launch(&self.kernel, grid, &[Argument::of_all(&place, &self.arguments)]) };
+        }
         // SAFETY: `Params` declared the structure and collected the arguments in one list, so they match; every
         // pointer came from a live buffer that the caller's `Prepared` keeps, whose length the generator derived
         // from the same row counts that bound the kernel's loops.

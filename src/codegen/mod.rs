@@ -24,6 +24,7 @@ mod order_bytes;
 mod order_compare;
 mod outputs;
 mod params;
+mod parts;
 mod powers;
 mod record;
 mod selectivity;

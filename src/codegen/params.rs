@@ -102,6 +102,11 @@ impl Params {
         &self.keep
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.words.len()
+    }
+
     /// Fields of the parameter structure.
     pub(crate) fn declarations(&self) -> &str {
         &self.declarations

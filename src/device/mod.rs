@@ -111,6 +111,16 @@ impl Argument {
         Argument { bytes: self.bytes.min(bytes), ..self }
     }
 
+    /// The address of a buffer that holds `all`, whose bytes count for it.
+    pub(crate) fn of_all(buffer: &Buffer, all: &[Argument]) -> Self {
+        Argument { word: buffer.address(), bytes: all.iter().map(|argument| argument.bytes).sum() }
+    }
+
+    /// The word as it lies in memory.
+    pub(crate) fn to_bytes(self) -> [u8; 8] {
+        self.word.to_ne_bytes()
+    }
+
     /// The same with another buffer instead, from its beginning.
     pub(crate) fn moved_to(self, buffer: &Buffer) -> Self {
         Argument { word: buffer.address(), ..self }

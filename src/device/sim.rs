@@ -62,6 +62,8 @@ impl Default for SimOptions {
 const MULTIPROCESSORS: u32 = 4;
 const SHARED_PER_BLOCK: u32 = 227 * 1024;
 const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
+/// Words of parameters that CUDA takes (32,764 bytes).
+const MOST_PARAMETERS: usize = 4095;
 /// Most device memory; a machine with less than twice as much offers half of what it has.
 const MEMORY: u64 = 4 << 30;
 /// Blocks that are live at once, so that look-back between them is exercised; fewer where they are large, because
@@ -224,6 +226,10 @@ impl Driver for SimDriver {
         let Function { entry, facts } = state.functions[function.0 as usize];
         if arguments.len() != facts.words as usize {
             return Err(fault(kernel, format!("takes {} parameters, got {} arguments", facts.words, arguments.len())));
+        }
+        if facts.words as usize > MOST_PARAMETERS {
+            let report = format!("takes {} parameters; CUDA passes {MOST_PARAMETERS} words at most", facts.words);
+            return Err(fault(kernel, report));
         }
         if grid.threads == 0 || !grid.threads.is_multiple_of(32) || grid.threads > facts.threads {
             let report = format!("{} threads a block; a multiple of 32 up to {}", grid.threads, facts.threads);

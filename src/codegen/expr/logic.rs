@@ -4,11 +4,31 @@ use datafusion::arrow::datatypes::FieldRef;
 use datafusion::logical_expr::Case;
 
 use super::*;
+use crate::codegen::emit::Place;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Junction {
     And,
     Or,
+}
+
+/// A value that a row takes where a condition (a name) holds, or whatever holds.
+#[derive(Debug)]
+pub(super) struct Choice {
+    taken: Option<String>,
+    value: Value,
+    /// Behind the statements that compute both.
+    place: Place,
+}
+
+impl Choice {
+    /// `name = code`, where it is taken.
+    fn assign(&self, name: &str, code: &str) -> String {
+        match &self.taken {
+            Some(taken) => format!("if ({taken}) {name} = {code};"),
+            None => format!("{name} = {code};"),
+        }
+    }
 }
 
 impl Compiler<'_> {
@@ -89,10 +109,18 @@ impl Compiler<'_> {
         Ok(Value::new(DataType::Boolean, Repr::Bool, self.out.let_("bool", test), None))
     }
 
+    /// The first THEN whose WHEN holds, as one statement for each:
+    ///
+    /// ```text
+    ///   i32 chosen; bool valid;                     `taken` holds for one of them, `open` for the row none of them took
+    ///   … const bool taken = open && when; …        when, and then the value, under guards
+    ///   if (taken) { chosen = value; valid = …; }
+    /// ```
     pub(super) fn case(&mut self, case: &Case, dtype: &DataType) -> Result<Value> {
+        let begin = self.out.place();
         // `open`: no WHEN before held.
         let mut open: Option<String> = None;
-        let mut choices: Vec<(Option<String>, Value)> = Vec::new();
+        let mut choices = Vec::with_capacity(case.when_then_expr.len() + 1);
         for (when, then) in &case.when_then_expr {
             if let Some(open) = &open {
                 self.out.guard(open.clone());
@@ -105,27 +133,26 @@ impl Compiler<'_> {
             if open.is_some() {
                 self.out.unguard();
             }
-            let holds = condition?.truth();
-            let taken = match &open {
-                Some(open) => format!("{open} && {holds}"),
-                None => holds.clone(),
-            };
-            let taken = self.out.let_("bool", taken);
-            let still = match &open {
-                Some(open) => format!("{open} && !{taken}"),
-                None => format!("!{taken}"),
-            };
-            open = Some(self.out.let_("bool", still));
-            let value = self.guarded_value(&taken, then)?;
-            choices.push((Some(taken), value));
+            let taken = self.still(&open, &condition?.truth());
+            open = Some(self.still(&open, &format!("!{taken}")));
+            choices.push(self.choice(Some(&taken), then, dtype)?);
         }
-        let otherwise = match (&case.else_expr, &open) {
-            (Some(otherwise), Some(open)) => self.guarded_value(&open.clone(), otherwise)?,
-            (Some(otherwise), None) => self.value(otherwise)?,
-            (None, _) => self.null(dtype)?,
-        };
-        choices.push((None, otherwise));
-        self.choose(choices, dtype)
+        choices.push(match &case.else_expr {
+            Some(otherwise) => self.choice(open.as_deref(), otherwise, dtype)?,
+            None => {
+                let null = self.null(dtype)?;
+                self.chosen_if(open.as_deref(), null, dtype)?
+            }
+        });
+        self.choose(begin, &choices, dtype)
+    }
+
+    /// A name of `open && condition`.
+    fn still(&mut self, open: &Option<String>, condition: &str) -> String {
+        match open {
+            Some(open) => self.out.let_("bool", format_args!("{open} && {condition}")),
+            None => self.out.let_("bool", condition),
+        }
     }
 
     fn equal_floats(&mut self, base: &Expr, when: &Expr) -> Result<Value> {
@@ -133,38 +160,45 @@ impl Compiler<'_> {
         self.compare_with(Operator::Eq, &base, &when, compare::Zeros::Apart)
     }
 
-    fn guarded_value(&mut self, guard: &str, expr: &Expr) -> Result<Value> {
-        self.out.guard(guard);
-        let value = self.value(expr);
-        self.out.unguard();
-        value
+    /// The value of `expr` as a choice; what fails in it does so only where the choice is taken.
+    fn choice(&mut self, taken: Option<&str>, expr: &Expr, dtype: &DataType) -> Result<Choice> {
+        if let Some(taken) = taken {
+            self.out.guard(taken);
+        }
+        let choice = self.value(expr).and_then(|value| self.chosen_if(taken, value, dtype));
+        if taken.is_some() {
+            self.out.unguard();
+        }
+        choice
     }
 
-    /// The first of the values whose condition holds; the last has none.
-    pub(super) fn choose(&mut self, choices: Vec<(Option<String>, Value)>, dtype: &DataType) -> Result<Value> {
-        let mut choices: Vec<(Option<String>, Value)> = choices
-            .into_iter()
-            .map(|(condition, value)| {
-                // An untyped null is a null of the result's type.
-                let value = if value.dtype.is_null() { self.null(dtype)? } else { value };
-                // The optimizer may fold what a decimal's scale depends on after the types were made one.
-                let value = match (&value.dtype, dtype) {
-                    (DataType::Decimal128(_, own), DataType::Decimal128(_, scale)) if own != scale => {
-                        self.cast(value, dtype, cast::OnError::Null)?
-                    }
-                    _ => value,
-                };
-                Ok((condition, value))
-            })
-            .collect::<Result<_>>()?;
-        let target = repr_of(dtype)?;
+    /// A value as a choice of type `dtype`.
+    pub(super) fn chosen_if(&mut self, taken: Option<&str>, value: Value, dtype: &DataType) -> Result<Choice> {
+        let value = match (&value.dtype, dtype) {
+            // An untyped null is a null of the result's type.
+            (own, _) if own.is_null() => self.null(dtype)?,
+            // The optimizer may fold what a decimal's scale depends on after the types were made one.
+            (DataType::Decimal128(_, own), DataType::Decimal128(_, scale)) if own != scale => {
+                self.cast(value, dtype, cast::OnError::Null)?
+            }
+            _ => value,
+        };
+        Ok(Choice { taken: taken.map(str::to_string), value, place: self.out.place() })
+    }
+
+    /// The value that was taken: of several that hold the last. All are computed behind the place `begin`.
+    pub(super) fn choose(&mut self, begin: Place, choices: &[Choice], dtype: &DataType) -> Result<Value> {
         if let DataType::Struct(fields) = dtype {
-            return self.choose_fields(choices, dtype, fields);
+            return self.choose_fields(begin, choices, dtype, fields);
         }
-        let values: Vec<&Value> = choices.iter().map(|(_, value)| value).collect();
+        let target = repr_of(dtype)?;
+        let values: Vec<&Value> = choices.iter().map(|choice| &choice.value).collect();
         let same_class = |repr: Repr| repr == target || (repr.is_integer() && target.is_integer());
         if let Some(other) = values.iter().find(|v| !same_class(v.repr)) {
             return Err(not_yet(format!("a choice between {dtype} and {}", other.dtype)));
+        }
+        if values.is_empty() {
+            return Err(not_yet("an empty choice"));
         }
         let repr = if target.is_integer() { compare::common(&values) } else { target };
         let range = values
@@ -174,77 +208,83 @@ impl Compiler<'_> {
             .filter(|_| target.is_integer());
         let magnitude = values.iter().map(|v| v.magnitude).reduce(|a, b| Some(a?.max(b?))).flatten();
         let longest = values.iter().map(|v| v.longest).reduce(|a, b| Some(a?.max(b?))).flatten();
-        let nullable = values.iter().any(|v| v.valid.is_some());
-        let Some((_, last)) = choices.pop() else { return Err(not_yet("an empty choice")) };
+        let ctype = if repr == Repr::Bool { "bool" } else { repr.device_type() };
         let cast = |value: &Value| match repr {
             Repr::View | Repr::List => value.code.clone(),
-            Repr::Bool => format!("(bool){}", value.code),
-            other => format!("({}){}", other.device_type(), value.code),
+            _ => format!("({ctype}){}", value.code),
         };
-        let (mut code, mut valid) = (cast(&last), last.validity().to_string());
-        for (condition, value) in choices.iter().rev() {
-            let condition = condition.as_deref().unwrap_or("true");
-            code = format!("{condition} ? {} : ({code})", cast(value));
-            valid = format!("{condition} ? {} : ({valid})", value.validity());
+        let code = self.out.fresh();
+        let valid = self.choose_validity(begin, choices);
+        self.out.insert(begin, format!("{ctype} {code};"));
+        for choice in choices {
+            self.out.insert(choice.place, choice.assign(&code, &cast(&choice.value)));
         }
-        let valid = nullable.then(|| self.out.let_("bool", valid));
-        let mut result = self.result(dtype.clone(), repr, code, valid).with_range(range);
+        let mut result = Value::new(dtype.clone(), repr, code, valid).with_range(range);
         result.magnitude = magnitude;
         result.longest = longest;
         Ok(result)
     }
 
+    /// Whether the value that was taken is valid; `None` where all are.
+    fn choose_validity(&mut self, begin: Place, choices: &[Choice]) -> Option<String> {
+        if choices.iter().all(|choice| choice.value.valid.is_none()) {
+            return None;
+        }
+        let name = self.out.fresh();
+        self.out.insert(begin, format!("bool {name};"));
+        for choice in choices {
+            self.out.insert(choice.place, choice.assign(&name, choice.value.validity()));
+        }
+        Some(name)
+    }
+
     /// The same of structs: of each field.
     fn choose_fields(
         &mut self,
-        choices: Vec<(Option<String>, Value)>,
+        begin: Place,
+        choices: &[Choice],
         dtype: &DataType,
         fields: &[FieldRef],
     ) -> Result<Value> {
-        if let Some((_, other)) = choices.iter().find(|(_, value)| value.fields.len() != fields.len()) {
-            return Err(not_yet(format!("a choice between {dtype} and {}", other.dtype)));
+        if let Some(other) = choices.iter().find(|choice| choice.value.fields.len() != fields.len()) {
+            return Err(not_yet(format!("a choice between {dtype} and {}", other.value.dtype)));
         }
         let mut chosen = vec![];
         for (at, field) in fields.iter().enumerate() {
-            let of = choices.iter().map(|(condition, value)| (condition.clone(), value.fields[at].clone())).collect();
-            chosen.push(self.choose(of, field.data_type())?);
+            let mut of = vec![];
+            for Choice { taken, value, place } in choices {
+                let field = self.chosen_if(taken.as_deref(), value.fields[at].clone(), field.data_type())?;
+                // What a field is converted by stands behind all of them.
+                let converted = field.value.code != value.fields[at].code;
+                of.push(if converted { field } else { Choice { place: *place, ..field } });
+            }
+            chosen.push(self.choose(begin, &of, field.data_type())?);
         }
-        let nullable = choices.iter().any(|(_, value)| value.valid.is_some());
-        let valid = nullable.then(|| {
-            let mut choices = choices.iter().rev();
-            let last = choices.next().map_or("true", |(_, value)| value.validity()).to_string();
-            let valid = choices.fold(last, |others, (condition, value)| {
-                format!("{} ? {} : ({others})", condition.as_deref().unwrap_or("true"), value.validity())
-            });
-            self.out.let_("bool", valid)
-        });
+        let valid = self.choose_validity(begin, choices);
         Ok(Value::of_fields(dtype.clone(), chosen, valid))
     }
 
     /// The first argument that is not null.
     pub(super) fn coalesce(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
-        let mut choices: Vec<(Option<String>, Value)> = Vec::new();
+        let begin = self.out.place();
+        let mut choices = Vec::with_capacity(arguments.len() + 1);
         let mut open: Option<String> = None;
         for argument in arguments {
-            let value = match &open {
-                Some(open) => self.guarded_value(&open.clone(), argument)?,
-                None => self.value(argument)?,
-            };
-            let Some(valid) = value.valid.clone() else {
+            let mut choice = self.choice(open.as_deref(), argument, dtype)?;
+            let Some(valid) = choice.value.valid.clone() else {
                 // Never null: what follows is never looked at.
-                choices.push((None, value));
-                return self.choose(choices, dtype);
+                choices.push(choice);
+                return self.choose(begin, &choices, dtype);
             };
-            let still = match &open {
-                Some(open) => format!("{open} && !{valid}"),
-                None => format!("!{valid}"),
-            };
-            open = Some(self.out.let_("bool", still));
-            choices.push((Some(valid), value));
+            let taken = self.still(&open, &valid);
+            open = Some(self.still(&open, &format!("!{valid}")));
+            choice.taken = Some(taken);
+            choice.place = self.out.place();
+            choices.push(choice);
         }
         let null = self.null(dtype)?;
-        choices.push((None, null));
-        self.choose(choices, dtype)
+        choices.push(self.chosen_if(open.as_deref(), null, dtype)?);
+        self.choose(begin, &choices, dtype)
     }
 
     /// The first argument, or null where it equals the second.

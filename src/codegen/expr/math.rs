@@ -219,7 +219,10 @@ impl Compiler<'_> {
                 (Some(v), Some(w)) => Some(self.out.let_("bool", format_args!("{v} || {w}"))),
                 _ => None,
             };
-            let mut chosen = self.choose(vec![(Some(stays), current), (None, value)], dtype)?;
+            let begin = self.out.place();
+            let other = self.chosen_if(None, value, dtype)?;
+            let current = self.chosen_if(Some(&stays), current, dtype)?;
+            let mut chosen = self.choose(begin, &[other, current], dtype)?;
             chosen.valid = valid;
             best = Some(chosen);
         }
