@@ -196,13 +196,14 @@ impl Session {
     async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
         let state = self.state();
         let dialect = state.config_options().sql_parser.dialect;
-        let statement = state.sql_to_statement(text, &dialect).map_err(|error| one_statement(error, text))?;
+        let mut statement = state.sql_to_statement(text, &dialect).map_err(|error| one_statement(error, text))?;
         let Statement::Statement(inner) = &statement else {
             return Err(not_a_query(&statement.to_string()));
         };
         if !matches!(**inner, ast::Statement::Query(_)) {
             return Err(not_a_query(&inner.to_string()));
         }
+        rules::balance(&mut statement);
         let tables = state.resolve_table_references(&statement)?;
         match state.statement_to_plan(statement).await {
             Ok(plan) => {

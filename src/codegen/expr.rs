@@ -10,6 +10,7 @@ mod arithmetic;
 mod automaton;
 mod captures;
 mod cast;
+mod chain;
 mod compare;
 mod dictionary;
 mod format;
@@ -43,6 +44,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 
 pub(crate) use list::{element_at, element_of};
 
+use self::chain::Chains;
 use super::emit::{Emitter, Failure};
 use super::value::{Inputs, Value, both, type_bounds, within};
 use crate::column::{Repr, coded_numbers, is_nested, value_type};
@@ -56,7 +58,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Errors
 /// `Unsupported`, exactly where [`unsupported`] gives a reason; those of `inputs`.
 pub(crate) fn compile(expr: &Expr, schema: &DFSchema, inputs: &mut dyn Inputs, out: &mut Emitter) -> Result<Value> {
-    Compiler { schema, inputs, out }.value(expr)
+    Compiler { schema, inputs, out, chains: Chains::default() }.value(expr)
 }
 
 /// Why the device does not compute `expr`; `None` where [`compile`] will succeed.
@@ -152,13 +154,25 @@ struct Compiler<'a> {
     schema: &'a DFSchema,
     inputs: &'a mut dyn Inputs,
     out: &'a mut Emitter,
+    chains: Chains,
 }
 
 impl Compiler<'_> {
     fn value(&mut self, expr: &Expr) -> Result<Value> {
+        if let Some(value) = self.chains.take(expr) {
+            return Ok(value);
+        }
+        if chain::is_deep(expr) {
+            return self.chain(expr);
+        }
         if let Some(value) = self.by_dictionary(expr)? {
             return Ok(value);
         }
+        self.value_of_row(expr)
+    }
+
+    /// The value, but not by a table of what it is for each entry of a dictionary.
+    fn value_of_row(&mut self, expr: &Expr) -> Result<Value> {
         match expr {
             Expr::Alias(alias) => self.value(&alias.expr),
             Expr::Column(column) => self.inputs.column(column, self.out),
@@ -220,7 +234,7 @@ impl Compiler<'_> {
             RegexIMatch => self.regex_match(left, right, "i", false),
             RegexNotMatch => self.regex_match(left, right, "", true),
             RegexNotIMatch => self.regex_match(left, right, "i", true),
-            StringConcat => self.joined(left, right, &expr.get_type(self.schema)?),
+            StringConcat => self.joined(left, right, &self.type_of(expr)?),
             op => Err(not_yet(format!("operator {op}"))),
         }
     }

@@ -1,5 +1,6 @@
-//! DataFusion's rules over physical plans, with what keeps two of its operators from losing rows.
+//! Rules over statements, and DataFusion's over physical plans with what keeps two of its operators from losing rows.
 
+mod balance;
 mod pushdown;
 mod top_k;
 
@@ -7,6 +8,8 @@ use std::sync::Arc;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+
+pub(super) use balance::balance;
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 

@@ -95,11 +95,11 @@ impl Step {
 impl Compiler<'_> {
     /// `expr` is `left op right`.
     pub(super) fn arithmetic(&mut self, expr: &Expr, op: Operator, left: &Expr, right: &Expr) -> Result<Value> {
-        let (left_type, right_type) = (left.get_type(self.schema)?, right.get_type(self.schema)?);
+        let (left_type, right_type) = (self.type_of(left)?, self.type_of(right)?);
         // DataFusion would find the same, by trying the operation on arrays.
         let dtype = &match left_type == right_type && (left_type.is_integer() || left_type.is_floating()) {
             true => left_type.clone(),
-            false => expr.get_type(self.schema)?,
+            false => self.type_of(expr)?,
         };
         if let Some(value) = self.temporal_arithmetic(op, left, &left_type, right, &right_type, dtype)? {
             return Ok(value);

@@ -29,7 +29,7 @@ impl Compiler<'_> {
         match answers.data_type() {
             DataType::Boolean => Ok(Some(self.condition(&answers, &value, input))),
             dtype if is_string(dtype) => {
-                let dtype = expr.get_type(self.schema)?;
+                let dtype = self.type_of(expr)?;
                 Ok(self.rewritten(&answers, &value, input, dtype))
             }
             _ => Ok(self.measure(&answers, &value, input)),
@@ -124,7 +124,7 @@ impl Compiler<'_> {
         let columns = expr.column_refs();
         let mut columns = columns.into_iter();
         let (Some(column), None) = (columns.next(), columns.next()) else { return Ok(None) };
-        let dtype = expr.get_type(self.schema)?;
+        let dtype = self.type_of(expr)?;
         let wanted =
             dtype == DataType::Boolean || value_type(&dtype).is_integer() || is_string(&dtype) && makes_text(expr);
         if !is_string(self.schema.data_type(column)?) || !wanted {

@@ -1,0 +1,130 @@
+//! Long chains of AND and of OR as balanced trees, before they are planned.
+//!
+//! ```text
+//!   a OR b OR c OR d     parsed: ((a OR b) OR c) OR d     planned: (a OR b) OR (c OR d)
+//! ```
+//!
+//! DataFusion asks each operator of a tree for its type, and each asks all operators below it, so that the planning of a chain takes time
+//! by the square of its length and stack by its length. Both operators are associative, nulls included, and the terms keep
+//! their order, by which one guards those behind it.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value, VisitMut, VisitorMut};
+
+/// Terms up to which a chain stays as it was typed.
+const SHORT: usize = 16;
+
+/// Balances the chains in a statement.
+pub(crate) fn balance(statement: &mut Statement) {
+    if let Statement::Statement(statement) = statement {
+        let _ = statement.visit(&mut Balancing);
+    }
+}
+
+struct Balancing;
+
+impl VisitorMut for Balancing {
+    type Break = ();
+
+    /// Before the terms are visited: what is visited is never deep.
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Some(op) = junction(expr).filter(|op| is_long(expr, op)) {
+            let mut terms = vec![];
+            let mut left = vec![std::mem::replace(expr, Expr::Value(Value::Null.into()))];
+            while let Some(next) = left.pop() {
+                match next {
+                    Expr::BinaryOp { left: one, op: own, right: other } if own == op => left.extend([*other, *one]),
+                    term => terms.push(term),
+                }
+            }
+            let count = terms.len();
+            *expr = tree(&mut terms.into_iter(), count, &op);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// AND or OR.
+fn junction(expr: &Expr) -> Option<BinaryOperator> {
+    match expr {
+        Expr::BinaryOp { op: op @ (BinaryOperator::And | BinaryOperator::Or), .. } => Some(op.clone()),
+        _ => None,
+    }
+}
+
+/// Whether the operators that follow one another to the left are many. Chains that lean to the right are typed with parentheses, of
+/// which the parser takes few.
+fn is_long(expr: &Expr, op: &BinaryOperator) -> bool {
+    let mut next = expr;
+    for _ in 0..SHORT {
+        match next {
+            Expr::BinaryOp { left, op: own, .. } if own == op => next = left,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// The next so many terms, as a tree.
+fn tree(terms: &mut impl Iterator<Item = Expr>, count: usize, op: &BinaryOperator) -> Expr {
+    if count <= 1 {
+        return terms.next().unwrap_or(Expr::Value(Value::Null.into()));
+    }
+    let left = Box::new(tree(terms, count / 2, op));
+    let right = Box::new(tree(terms, count - count / 2, op));
+    Expr::BinaryOp { left, op: op.clone(), right }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::parser::DFParser;
+
+    use super::*;
+
+    fn parsed(condition: &str) -> Statement {
+        DFParser::parse_sql(&format!("SELECT 1 WHERE {condition}")).expect("it parses").remove(0)
+    }
+
+    fn depth(expr: &Expr) -> usize {
+        match expr {
+            Expr::BinaryOp { left, right, .. } => 1 + depth(left).max(depth(right)),
+            _ => 0,
+        }
+    }
+
+    struct Deepest(usize);
+
+    impl VisitorMut for Deepest {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            self.0 = self.0.max(depth(expr));
+            ControlFlow::Continue(())
+        }
+    }
+
+    #[test]
+    fn long_chains_are_as_deep_as_the_logarithm_of_their_length_and_keep_their_order() {
+        for op in ["AND", "OR"] {
+            let terms: Vec<String> = (0..5000).map(|at| format!("x{at}")).collect();
+            let mut statement = parsed(&terms.join(&format!(" {op} ")));
+            balance(&mut statement);
+            let text = statement.to_string();
+            assert_eq!(text, format!("SELECT 1 WHERE {}", terms.join(&format!(" {op} "))));
+            let Statement::Statement(inner) = &mut statement else { panic!("a query") };
+            let mut deepest = Deepest(0);
+            let _ = inner.visit(&mut deepest);
+            assert_eq!(deepest.0, 13);
+        }
+    }
+
+    #[test]
+    fn short_chains_and_other_operators_stay() {
+        for condition in ["a AND b AND c OR d", &["a"; 16].join(" OR "), &["a"; 40].join(" + ")] {
+            let mut statement = parsed(condition);
+            balance(&mut statement);
+            assert_eq!(statement, parsed(condition));
+        }
+    }
+}
