@@ -1,6 +1,6 @@
-// arith.cuh: arithmetic that generated expressions call: wrapping integers, floats rounded as on the host, total order.
+// arith.cuh: arithmetic that generated expressions call: wrapping integers, floats rounded as on the host, comparisons.
 //
-//   wrap_add<i32>(I32_MAX, 1) = I32_MIN      quotient(7, 0) = 0      total_order(-0.0) < total_order(0.0)
+//   wrap_add<i32>(I32_MAX, 1) = I32_MIN      quotient(7, 0) = 0      sql_less(1.0 / 0.0, 0.0 / 0.0)
 //
 // Everything is defined for all operands: beneath a null lies garbage, and it is computed with all the same. What must
 // fail is tested beside the computation and reported through `fail`.
@@ -85,42 +85,11 @@ WF_DEVICE f32 fmul(f32 a, f32 b) { return __fmul_rn(a, b); }
 WF_DEVICE f32 fdiv(f32 a, f32 b) { return __fdiv_rn(a, b); }
 WF_CALLED f32 frem(f32 a, f32 b) { return fmodf(a, b); }
 
-// An integer whose order is IEEE's total order of floats: -NaN < -inf < -0 < 0 < inf < NaN.
-WF_DEVICE i64 total_order(f64 value) {
-    i64 raw = (i64)bits(value);
-    return raw ^ (i64)((u64)(raw >> 63) >> 1);
-}
-WF_DEVICE i32 total_order(f32 value) {
-    i32 raw = (i32)bits(value);
-    return raw ^ (i32)((u32)(raw >> 31) >> 1);
-}
-
-// The same with -0.0 equal to 0.0: the order of SQL's comparison operators.
-WF_DEVICE i64 sql_order(f64 value) {
-    i64 order = total_order(value);
-    return order == -1 ? 0 : order;
-}
-WF_DEVICE i32 sql_order(f32 value) {
-    i32 order = total_order(value);
-    return order == -1 ? 0 : order;
-}
-
-// SQL's comparisons. Numbers compare by one instruction; only where one is NaN do their orders.
-template <class T> WF_DEVICE bool sql_less(T a, T b) {
-    if (a < b) return true;
-    if (a >= b) return false;
-    return sql_order(a) < sql_order(b);
-}
-template <class T> WF_DEVICE bool sql_less_equal(T a, T b) {
-    if (a <= b) return true;
-    if (a > b) return false;
-    return sql_order(a) <= sql_order(b);
-}
-template <class T> WF_DEVICE bool sql_equal(T a, T b) {
-    if (a == b) return true;
-    if (a < b || a > b) return false;
-    return sql_order(a) == sql_order(b);
-}
+// SQL's comparisons: NaN is one value, equal to itself and greater than every other number, and -0.0 is 0.0. Where one side is known
+// to be no NaN, one of IEEE's says the same: `x < 5` is `x < 5`, and `x > 5` is `!(x <= 5)`.
+template <class T> WF_DEVICE bool sql_less(T a, T b) { return a == a && !(a >= b); }
+template <class T> WF_DEVICE bool sql_less_equal(T a, T b) { return b != b || a <= b; }
+template <class T> WF_DEVICE bool sql_equal(T a, T b) { return a == b || (a != a && b != b); }
 
 // --------------------------------------------------------------------------------------------------------- searching
 
@@ -136,9 +105,5 @@ WF_DEVICE bool in_sorted(i64 value, const i64* sorted, u32 count) {
     }
     return low < count && sorted[low] == value;
 }
-
-// Flips the sign, of a NaN too: a GPU's own negation may return the one NaN it knows, and comparisons look at the sign.
-WF_DEVICE f64 negated(f64 value) { return double_of_bits(bits(value) ^ ((u64)1 << 63)); }
-WF_DEVICE f32 negated(f32 value) { return float_of_bits(bits(value) ^ ((u32)1 << 31)); }
 
 }  // namespace wf

@@ -22,6 +22,7 @@ pub mod device;
 mod error;
 mod exec;
 pub mod frame;
+mod host;
 #[cfg(feature = "polars")]
 pub mod interop;
 mod io;

@@ -57,8 +57,20 @@ impl Column {
             }
             (Repr::I8 | Repr::U8, _) => self.read_values::<u8>(&validity)?,
             (Repr::I16 | Repr::U16, _) => self.read_values::<u16>(&validity)?,
-            (Repr::I32 | Repr::U32 | Repr::F32, _) => self.read_values::<u32>(&validity)?,
-            (Repr::I64 | Repr::U64 | Repr::F64, _) => self.read_values::<u64>(&validity)?,
+            (Repr::F32, _) => {
+                let mut bits = self.read_values::<u32>(&validity)?;
+                let nan = |bits: u32| bits << 1 > f32::INFINITY.to_bits() << 1;
+                one_nan(bits.typed_data_mut::<u32>(), nan, 0x7fc0_0000);
+                bits
+            }
+            (Repr::F64, _) => {
+                let mut bits = self.read_values::<u64>(&validity)?;
+                let nan = |bits: u64| bits << 1 > f64::INFINITY.to_bits() << 1;
+                one_nan(bits.typed_data_mut::<u64>(), nan, 0x7ff8_0000_0000_0000);
+                bits
+            }
+            (Repr::I32 | Repr::U32, _) => self.read_values::<u32>(&validity)?,
+            (Repr::I64 | Repr::U64, _) => self.read_values::<u64>(&validity)?,
             (Repr::I128 | Repr::View | Repr::List | Repr::Struct, _) => self.read_values::<i128>(&validity)?,
         };
         let array = ArrayData::builder(dtype.clone()).len(self.len).nulls(validity.nulls).add_buffer(values.into());
@@ -88,6 +100,14 @@ impl Column {
         }
         let nulls = NullBuffer::new(BooleanBuffer::collect_bool(self.len, |row| bytes[row] != 0));
         Ok(Validity { bytes, nulls: Some(nulls) })
+    }
+}
+
+/// Gives NaN the one form that it has outside of the device, where all are equal whatever their bits: a GPU, the host and files
+/// each have their own.
+fn one_nan<T: Copy>(bits: &mut [T], is_nan: impl Fn(T) -> bool, nan: T) {
+    for bits in bits {
+        *bits = if is_nan(*bits) { nan } else { *bits };
     }
 }
 

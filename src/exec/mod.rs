@@ -32,6 +32,7 @@ pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
+use crate::host;
 use crate::plan::{self, Cut, DeviceNode, Planner, Prepared, cut, order_joins};
 
 /// What executes the plans of a session with a device.
@@ -78,7 +79,7 @@ pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: Logical
     }
     let planner = Planner { engine: engine.clone(), state: Arc::new(state.clone()) };
     let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(planner)]);
-    let physical = planner.create_physical_plan(&plan, state).await?;
+    let physical = planner.create_physical_plan(&host::plan(&plan)?, state).await?;
     Ok(Outcome::Host(datafusion::physical_plan::collect(physical, state.task_ctx()).await?))
 }
 
@@ -128,7 +129,8 @@ pub(crate) async fn run_subtree(state: &SessionState, engine: &Engine, plan: &Lo
         Ok(table) => Ok(Outcome::Device(table)),
         Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
             engine.device.count_fallback();
-            let physical = DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?;
+            let planner = DefaultPhysicalPlanner::default();
+            let physical = planner.create_physical_plan(&host::plan(plan)?, state).await?;
             Ok(Outcome::Host(datafusion::physical_plan::collect(physical, state.task_ctx()).await?))
         }
         Err(error) => Err(error),

@@ -15,6 +15,7 @@ use super::run::Runner;
 use crate::codegen::{Flow, Source};
 use crate::column::{Column, Relation};
 use crate::error::Result;
+use crate::host::host_expr;
 
 impl Runner {
     /// The rows as columns on the device.
@@ -37,6 +38,7 @@ impl Runner {
 /// The value of a constant expression, as an array of one row.
 fn cell(expr: &Expr, row: &RecordBatch) -> Result<ArrayRef> {
     let (schema, props) = (DFSchema::empty(), ExecutionProps::new());
-    let physical = create_physical_expr(expr, &schema, &props, &PhysicalPlanningContext::default())?;
+    let physical =
+        create_physical_expr(&host_expr(expr.clone(), &schema)?, &schema, &props, &PhysicalPlanningContext::default())?;
     Ok(physical.evaluate(row)?.into_array(1)?)
 }

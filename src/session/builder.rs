@@ -11,6 +11,7 @@ use super::{Inner, Session, rules};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Engine;
+use crate::host;
 
 /// Where queries shall run.
 ///
@@ -205,6 +206,8 @@ impl SessionBuilder {
         let runtime = Runtime::new()?;
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(config(device.is_some(), self.partitions)?)
+            .with_optimizer_rules(host::folding())
+            .with_query_planner(Arc::new(host::HostPlanner))
             .with_physical_optimizer_rules(rules::rules())
             .build();
         let context = SessionContext::new_with_state(state);

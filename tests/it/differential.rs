@@ -231,9 +231,6 @@ impl Pair {
     /// The device session as this builder makes it.
     pub fn with(builder: SessionBuilder) -> Pair {
         let cpu = Session::builder().device(DeviceChoice::Cpu).cpu_partitions(1).build().expect("a CPU session");
-        // What a join passes down to a scan tells -0.0 from 0.0, which are equal, and loses rows.
-        let state = cpu.context().state_ref();
-        state.write().config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
         let device = builder.cpu_partitions(1).build().expect("the device under test opens");
         Pair { cpu, device, origin: String::new() }
     }

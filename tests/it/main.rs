@@ -23,6 +23,7 @@ mod lists;
 mod meet;
 mod modules;
 mod moved;
+mod nan;
 mod nested;
 mod nested_order;
 mod outer;

@@ -295,7 +295,7 @@ impl Compiler<'_> {
         let value = self.value(inner)?;
         if is_float(&value.dtype) {
             let mut result =
-                self.result(value.dtype.clone(), value.repr, format!("negated({})", value.code), value.valid.clone());
+                self.result(value.dtype.clone(), value.repr, format!("-{}", value.code), value.valid.clone());
             result.magnitude = value.magnitude;
             result.unit = value.unit;
             return Ok(result);

@@ -1,7 +1,7 @@
 //! Comparisons: =, <, IS DISTINCT FROM, BETWEEN, IN.
 //!
-//! Floats compare in IEEE's total order: NaN is greatest and equal to itself. DataFusion's comparison operators take −0.0
-//! and 0.0 for equal; IN, nullif, greatest, least and CASE with a base tell them apart, as Arrow does.
+//! NaN is one value, whatever its bits: equal to itself, and greater than every other number. −0.0 is 0.0, but comes before it
+//! where values are put in an order (greatest, least, sorted lists).
 
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, expr_fn};
@@ -89,15 +89,16 @@ impl Compiler<'_> {
         Ok(match (left.repr, right.repr) {
             (Repr::Bool, Repr::Bool) => format!("((u32)(bool){l} {sign} (u32)(bool){r})"),
             (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) if zeros == Zeros::Apart => {
-                format!("(total_order({l}) {sign} total_order({r}))")
+                let bits = if left.repr == Repr::F32 { 32 } else { 64 };
+                format!("(sort_f{bits}({l}) {sign} sort_f{bits}({r}))")
             }
             (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) => match op {
-                Operator::Eq => format!("sql_equal({l}, {r})"),
-                Operator::NotEq => format!("!sql_equal({l}, {r})"),
-                Operator::Lt => format!("sql_less({l}, {r})"),
-                Operator::LtEq => format!("sql_less_equal({l}, {r})"),
-                Operator::Gt => format!("sql_less({r}, {l})"),
-                _ => format!("sql_less_equal({r}, {l})"),
+                Operator::Eq => float_equal(left, right),
+                Operator::NotEq => format!("!{}", float_equal(left, right)),
+                Operator::Lt => float_less(left, right),
+                Operator::LtEq => format!("!{}", float_less(right, left)),
+                Operator::Gt => float_less(right, left),
+                _ => format!("!{}", float_less(left, right)),
             },
             (Repr::View, Repr::View) => match op {
                 Operator::Eq => format!("views_equal({l}, {r})"),
@@ -143,7 +144,7 @@ impl Compiler<'_> {
                 let mut tests = Vec::new();
                 for item in &list.list {
                     let item = self.value(item)?;
-                    tests.push(self.compare_with(Operator::Eq, &value, &item, Zeros::Apart)?);
+                    tests.push(self.compare(Operator::Eq, &value, &item)?);
                 }
                 let mut tests = tests.into_iter();
                 let Some(first) = tests.next() else { return Err(not_yet("an empty IN list")) };
@@ -178,7 +179,7 @@ impl Compiler<'_> {
             let mut tests = Vec::new();
             for literal in literals.iter().filter(|l| !l.is_null()) {
                 let item = self.literal(literal)?;
-                tests.push(self.comparison(Operator::Eq, value, &item, Zeros::Apart)?);
+                tests.push(self.comparison(Operator::Eq, value, &item, Zeros::Equal)?);
             }
             if tests.is_empty() { "false".into() } else { format!("({})", tests.join(" || ")) }
         };
@@ -194,6 +195,27 @@ impl Compiler<'_> {
     pub(super) fn equals(base: &Expr, when: &Expr) -> Expr {
         expr_fn::binary_expr(base.clone(), Operator::Eq, when.clone())
     }
+}
+
+/// C++ `bool`: two floats are equal.
+fn float_equal(left: &Value, right: &Value) -> String {
+    let (l, r) = (&left.code, &right.code);
+    if is_number(left) || is_number(right) { format!("({l} == {r})") } else { format!("sql_equal({l}, {r})") }
+}
+
+/// C++ `bool`: one float is less than another.
+fn float_less(left: &Value, right: &Value) -> String {
+    let (l, r) = (&left.code, &right.code);
+    match (is_number(left), is_number(right)) {
+        (_, true) => format!("({l} < {r})"),
+        (true, false) => format!("(!({l} >= {r}))"),
+        (false, false) => format!("sql_less({l}, {r})"),
+    }
+}
+
+/// Whether a valid float is known to be no NaN.
+fn is_number(value: &Value) -> bool {
+    value.magnitude.is_some()
 }
 
 /// The literals but for nulls, where they are many strings for a string to be compared with, which has no codes.

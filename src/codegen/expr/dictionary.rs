@@ -17,6 +17,7 @@ use datafusion::physical_expr::create_physical_expr;
 
 use super::*;
 use crate::codegen::value::DictionaryInput;
+use crate::host::host_expr;
 
 impl Compiler<'_> {
     /// The value of a condition or an integer that looks at nothing but one dictionary-encoded column, or `None`.
@@ -224,6 +225,7 @@ fn answers(expr: &Expr, column: &Column, dtype: &DataType, input: &DictionaryInp
         .ok()?
         .data;
     let schema = DFSchema::try_from(schema).ok()?;
+    let expr = host_expr(expr, &schema).ok()?;
     let props = ExecutionProps::new();
     let physical = create_physical_expr(&expr, &schema, &props, &PhysicalPlanningContext::default()).ok()?;
     physical.evaluate(&batch).ok()?.into_array(batch.num_rows()).ok()

@@ -1,4 +1,4 @@
-//! Lists with some elements removed, replaced, added or left out.
+//! Lists with some elements removed, replaced, added or left out. Where elements are looked for, −0.0 is 0.0, and comes out as that.
 
 use super::list::longest_of;
 use super::*;
@@ -28,8 +28,8 @@ impl Compiler<'_> {
         let valid = both(&list.valid, &needle.valid, self.out);
         let valid = both(&valid, &most_valid, self.out);
         self.kept(&list, dtype, valid, |this, element| {
-            let same = this.compare_with(Operator::IsNotDistinctFrom, element, &needle, compare::Zeros::Apart)?;
-            Ok(format!("!({} && {left}-- > 0)", same.code))
+            let same = this.compare(Operator::IsNotDistinctFrom, element, &needle)?;
+            Ok((format!("!({} && {left}-- > 0)", same.code), this.with_one_zero(element)))
         })
     }
 
@@ -47,11 +47,12 @@ impl Compiler<'_> {
         let mut longest = None;
         self.each(&list, |this, element, place| {
             longest = longest_of(element).zip(longest_of(&to)).map(|(a, b)| a.max(b));
-            let same = this.compare_with(Operator::IsNotDistinctFrom, element, &from, compare::Zeros::Apart)?;
+            let same = this.compare(Operator::IsNotDistinctFrom, element, &from)?;
+            let element = this.with_one_zero(element);
             this.out.line(format_args!("if ({} && {left}-- > 0) {{", same.code));
             this.put(&builder, place, to.clone())?;
             this.out.line("} else {");
-            this.put(&builder, place, element.clone())?;
+            this.put(&builder, place, element)?;
             this.out.line("}");
             Ok(())
         })?;

@@ -81,16 +81,16 @@ impl Compiler<'_> {
     pub(super) fn array_compact(&mut self, list: &Expr, dtype: &DataType) -> Result<Value> {
         let list = self.list(list)?;
         let valid = list.valid.clone();
-        self.kept(&list, dtype, valid, |_, element| Ok(element.validity().to_string()))
+        self.kept(&list, dtype, valid, |_, element| Ok((element.validity().to_string(), element.clone())))
     }
 
-    /// The elements for which `keep`, a C++ `bool`, holds.
+    /// The elements for which `keep` yields a C++ `bool` that holds, as it yields them.
     pub(super) fn kept(
         &mut self,
         list: &List,
         dtype: &DataType,
         valid: Option<String>,
-        keep: impl FnOnce(&mut Self, &Value) -> Result<String>,
+        keep: impl FnOnce(&mut Self, &Value) -> Result<(String, Value)>,
     ) -> Result<Value> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let builder = self.build(item.data_type(), &format!("{}.length", list.view))?;
@@ -99,9 +99,9 @@ impl Compiler<'_> {
         let mut longest = None;
         self.each(list, |this, element, _| {
             longest = longest_of(element);
-            let keep = keep(this, element)?;
+            let (keep, element) = keep(this, element)?;
             this.out.line(format_args!("if ({keep}) {{"));
-            this.put(&builder, &next, element.clone())?;
+            this.put(&builder, &next, element)?;
             this.out.line(format_args!("{next}++;\n}}"));
             Ok(())
         })?;
@@ -116,7 +116,7 @@ impl Compiler<'_> {
         let next = self.out.fresh();
         self.out.line(format_args!("u32 {next} = 0;"));
         self.each(&list, |this, element, place| {
-            let same = this.compare_with(Operator::IsNotDistinctFrom, element, &needle, compare::Zeros::Apart)?;
+            let same = this.compare(Operator::IsNotDistinctFrom, element, &needle)?;
             this.out.line(format_args!("if ({}) {{", same.code));
             let place = Value::new(DataType::UInt64, Repr::U64, format!("((u64){place} + 1)"), None);
             this.put(&builder, &next, place)?;
@@ -137,7 +137,7 @@ impl Compiler<'_> {
             let found = this.out.fresh();
             this.out.line(format_args!("bool {found} = false;"));
             this.each(&list, |this, element, _| {
-                let same = this.compare_with(Operator::IsNotDistinctFrom, element, needle, compare::Zeros::Apart)?;
+                let same = this.compare(Operator::IsNotDistinctFrom, element, needle)?;
                 this.out.line(format_args!("if ({}) {{\n{found} = true;\nbreak;\n}}", same.code));
                 Ok(())
             })?;

@@ -137,7 +137,7 @@ impl Compiler<'_> {
         })
     }
 
-    fn with_one_zero(&mut self, element: &Value) -> Value {
+    pub(super) fn with_one_zero(&mut self, element: &Value) -> Value {
         let mut element = element.clone();
         if is_float(&element.dtype) {
             let ctype = element.repr.device_type();

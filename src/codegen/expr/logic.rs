@@ -126,7 +126,6 @@ impl Compiler<'_> {
                 self.out.guard(open.clone());
             }
             let condition = match &case.expr {
-                Some(base) if is_float(&base.get_type(self.schema)?) => self.equal_floats(base, when),
                 Some(base) => self.boolean(&Self::equals(base, when)),
                 None => self.boolean(when),
             };
@@ -153,11 +152,6 @@ impl Compiler<'_> {
             Some(open) => self.out.let_("bool", format_args!("{open} && {condition}")),
             None => self.out.let_("bool", condition),
         }
-    }
-
-    fn equal_floats(&mut self, base: &Expr, when: &Expr) -> Result<Value> {
-        let (base, when) = (self.value(base)?, self.value(when)?);
-        self.compare_with(Operator::Eq, &base, &when, compare::Zeros::Apart)
     }
 
     /// The value of `expr` as a choice; what fails in it does so only where the choice is taken.
@@ -290,7 +284,7 @@ impl Compiler<'_> {
     /// The first argument, or null where it equals the second.
     pub(super) fn nullif(&mut self, left: &Expr, right: &Expr) -> Result<Value> {
         let (mut value, other) = (self.value(left)?, self.value(right)?);
-        let equal = self.compare_with(Operator::Eq, &value, &other, compare::Zeros::Apart)?.truth();
+        let equal = self.compare(Operator::Eq, &value, &other)?.truth();
         let valid = format!("{} && !{equal}", value.validity());
         value.valid = Some(self.out.let_("bool", valid));
         value.dictionary = None;

@@ -165,7 +165,7 @@ impl Compiler<'_> {
         let found = self.out.fresh();
         self.out.line(format_args!("bool {found} = false;"));
         self.each(&list, |this, element, _| {
-            let equal = this.compare_with(Operator::Eq, element, &needle, compare::Zeros::Apart)?;
+            let equal = this.compare(Operator::Eq, element, &needle)?;
             this.out.line(format_args!("if ({}) {{\n{found} = true;\nbreak;\n}}", equal.truth()));
             Ok(())
         })?;
@@ -179,7 +179,7 @@ impl Compiler<'_> {
         let found = self.out.fresh();
         self.out.line(format_args!("u64 {found} = 0;"));
         self.each(&list, |this, element, place| {
-            let same = this.compare_with(Operator::IsNotDistinctFrom, element, &needle, compare::Zeros::Apart)?;
+            let same = this.compare(Operator::IsNotDistinctFrom, element, &needle)?;
             this.out.line(format_args!("if ({}) {{\n{found} = (u64){place} + 1;\nbreak;\n}}", same.code));
             Ok(())
         })?;

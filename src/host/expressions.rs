@@ -1,0 +1,381 @@
+//! Expressions for the CPU engine.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunctionDefinition};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when};
+
+use super::casts::rounds;
+use super::floats::{Form, formed_scalar, holds_floats};
+use super::functions::Work;
+
+/// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
+pub(crate) fn host_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    Host { schema, folding: false }.visit(expr, Takes::OneNan)
+}
+
+/// The same while constants are folded: what [`plain_expr`] cannot take back is done to constants alone.
+pub(super) fn folding_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    Host { schema, folding: true }.visit(expr, Takes::OneNan)
+}
+
+/// Whether it matters to who takes a value which form its NaN have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    OneNan,
+    AnyNan,
+}
+
+/// Functions of which one NaN is as good as another, and that yield no floats but by computing.
+const COMPUTING: [&str; 34] = [
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "cos",
+    "cosh",
+    "cot",
+    "degrees",
+    "exp",
+    "floor",
+    "isnan",
+    "iszero",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "power",
+    "radians",
+    "round",
+    "signum",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+    "to_timestamp",
+    "to_timestamp_seconds",
+];
+
+/// Functions that yield floats of their arguments as they are, or that make no NaN.
+const PASSING: [&str; 36] = [
+    "coalesce",
+    "nvl",
+    "nvl2",
+    "nullif",
+    "nanvl",
+    "greatest",
+    "least",
+    "make_array",
+    "array_element",
+    "array_slice",
+    "array_append",
+    "array_prepend",
+    "array_concat",
+    "array_pop_front",
+    "array_pop_back",
+    "array_reverse",
+    "array_remove",
+    "array_remove_n",
+    "array_remove_all",
+    "array_replace",
+    "array_replace_n",
+    "array_replace_all",
+    "array_resize",
+    "array_sort",
+    "array_distinct",
+    "array_union",
+    "array_except",
+    "array_intersect",
+    "array_any_value",
+    "array_repeat",
+    "flatten",
+    "struct",
+    "named_struct",
+    "get_field",
+    "random",
+    "pi",
+];
+
+/// Functions that ask whether elements are equal to values, and yield no floats.
+const FINDING: [&str; 5] = ["array_has", "array_has_any", "array_has_all", "array_position", "array_positions"];
+
+/// Aggregates that compute, so that one NaN is as good as another.
+const ADDING: [&str; 22] = [
+    "sum",
+    "avg",
+    "var",
+    "var_pop",
+    "stddev",
+    "stddev_pop",
+    "covar_samp",
+    "covar_pop",
+    "corr",
+    "regr_slope",
+    "regr_intercept",
+    "regr_r2",
+    "regr_count",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_sxx",
+    "regr_syy",
+    "regr_sxy",
+    "array_sum",
+    "array_avg",
+    "bool_and",
+    "bool_or",
+];
+
+/// Aggregates and window functions that yield values of their arguments as they are.
+const CHOOSING: [&str; 13] = [
+    "min",
+    "max",
+    "first_value",
+    "last_value",
+    "nth_value",
+    "any_value",
+    "array_agg",
+    "lag",
+    "lead",
+    "count",
+    "percent_rank",
+    "cume_dist",
+    "array_min",
+];
+
+/// Whether the extrema are of floats, for which DataFusion's accumulators of groups and frames have no order: a NaN that comes first
+/// is kept or lost, and of nothing but −inf the greatest is the least finite number
+/// (55.2, <https://github.com/apache/datafusion/issues/24432>).
+pub(super) fn is_extreme_of_floats(name: &str, args: &[Expr], schema: &DFSchema) -> bool {
+    ["min", "max"].contains(&name)
+        && args.first().is_some_and(|arg| arg.get_type(schema).is_ok_and(|dtype| dtype.is_floating()))
+}
+
+/// What has to be done with the result of an aggregate or window function, to which `expr` is an alias or itself.
+pub(super) fn after(expr: &Expr, schema: &DFSchema) -> Result<Option<Work>> {
+    let (name, args) = match expr {
+        Expr::Alias(alias) => return after(&alias.expr, schema),
+        Expr::AggregateFunction(call) => (call.func.name(), &call.params.args),
+        Expr::WindowFunction(call) => (call.fun.name(), &call.params.args),
+        _ => return Ok(None),
+    };
+    if is_extreme_of_floats(name, args, schema) {
+        return Ok(Some(Work::OfOrder));
+    }
+    let makes = !CHOOSING.contains(&name) && holds_floats(&expr.get_type(schema)?);
+    Ok(makes.then_some(Work::Formed(Form::OneNan)))
+}
+
+/// Whether an expression may have anything that is to be changed: most have not.
+pub(super) fn concerns(expr: &Expr) -> bool {
+    expr.exists(|expr| {
+        Ok(match expr {
+            Expr::Literal(value, _) => formed_scalar(value, Form::Equal).is_some(),
+            Expr::BinaryExpr(BinaryExpr { op, .. }) => !matches!(
+                op,
+                Operator::And
+                    | Operator::Or
+                    | Operator::BitwiseAnd
+                    | Operator::BitwiseOr
+                    | Operator::BitwiseXor
+                    | Operator::StringConcat
+            ),
+            Expr::Case(case) => case.expr.is_some(),
+            Expr::Cast(_)
+            | Expr::TryCast(_)
+            | Expr::Negative(_)
+            | Expr::InList(_)
+            | Expr::ScalarFunction(_)
+            | Expr::HigherOrderFunction(_)
+            | Expr::AggregateFunction(_)
+            | Expr::WindowFunction(_) => true,
+            _ => false,
+        })
+    })
+    .unwrap_or(true)
+}
+
+/// The expression without the functions that [`host_expr`] put around constants and what folds to constants.
+pub(super) fn plain_expr(expr: Expr) -> Result<Transformed<Expr>> {
+    expr.transform_up(|expr| {
+        Ok(match expr {
+            Expr::ScalarFunction(mut call) if Work::from(&call.func).is_some() => {
+                let argument = call.args.swap_remove(0);
+                Transformed::yes(match Work::from(&call.func) {
+                    Some(Work::Cast { to, or_null: false }) => {
+                        Expr::Cast(Cast::new_from_field(argument.into(), to.clone()))
+                    }
+                    Some(Work::Cast { to, or_null: true }) => {
+                        Expr::TryCast(TryCast::new_from_field(argument.into(), to.clone()))
+                    }
+                    _ => argument,
+                })
+            }
+            other => Transformed::no(other),
+        })
+    })
+}
+
+struct Host<'a> {
+    schema: &'a DFSchema,
+    folding: bool,
+}
+
+impl Host<'_> {
+    fn visit(&self, expr: Expr, takes: Takes) -> Result<Expr> {
+        let inner = self.inner(&expr, takes);
+        let expr = expr.map_children(|child| Ok(Transformed::yes(self.visit(child, inner)?)))?.data;
+        let expr = self.changed(expr)?;
+        Ok(if takes == Takes::OneNan && self.makes_nan(&expr) { Work::Formed(Form::OneNan).of(expr) } else { expr })
+    }
+
+    /// What an expression takes, of which `takes` tells what is taken.
+    fn inner(&self, expr: &Expr, takes: Takes) -> Takes {
+        let computes = match expr {
+            Expr::BinaryExpr(BinaryExpr { op, .. }) => is_arithmetic(*op),
+            Expr::Negative(_) | Expr::IsNull(_) | Expr::IsNotNull(_) => true,
+            Expr::ScalarFunction(call) => COMPUTING.contains(&call.name()),
+            Expr::AggregateFunction(call) => ADDING.contains(&call.func.name()) && !call.params.distinct,
+            Expr::WindowFunction(call) => {
+                matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_)) && ADDING.contains(&call.fun.name())
+            }
+            Expr::Alias(_) => return takes,
+            _ => false,
+        };
+        if computes { Takes::AnyNan } else { Takes::OneNan }
+    }
+
+    fn changed(&self, expr: Expr) -> Result<Expr> {
+        Ok(match expr {
+            Expr::Literal(value, metadata) => {
+                Expr::Literal(formed_scalar(&value, Form::OneNan).unwrap_or(value), metadata)
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right })
+                if is_comparison(op) && self.is_nested(&left) && self.is_nested(&right) =>
+            {
+                Expr::BinaryExpr(BinaryExpr {
+                    left: self.equal_bits(*left)?.into(),
+                    op,
+                    right: self.equal_bits(*right)?.into(),
+                })
+            }
+            Expr::InList(mut list) if self.holds_floats(&list.expr) => {
+                list.expr = self.equal_bits(*list.expr)?.into();
+                list.list = list.list.into_iter().map(|item| self.equal_bits(item)).collect::<Result<_>>()?;
+                Expr::InList(list)
+            }
+            Expr::Case(mut case) if case.expr.as_ref().is_some_and(|base| self.holds_floats(base)) => {
+                if let Some(base) = case.expr {
+                    case.expr = Some(self.equal_bits(*base)?.into());
+                }
+                for (when, _) in &mut case.when_then_expr {
+                    **when = self.equal_bits(std::mem::take(when))?;
+                }
+                Expr::Case(case)
+            }
+            Expr::Cast(cast) if self.rounds(&cast.expr, cast.field.data_type()) => {
+                Work::Cast { to: cast.field, or_null: false }.of(*cast.expr)
+            }
+            Expr::TryCast(cast) if self.rounds(&cast.expr, cast.field.data_type()) => {
+                Work::Cast { to: cast.field, or_null: true }.of(*cast.expr)
+            }
+            Expr::ScalarFunction(call) => self.function(call)?,
+            Expr::AggregateFunction(call) => Expr::AggregateFunction(self.aggregate(call)?),
+            other => other,
+        })
+    }
+
+    fn function(&self, mut call: ScalarFunction) -> Result<Expr> {
+        let asked = !self.folding || !call.args.iter().any(Expr::any_column_refs);
+        if call.name() == "nullif" && call.args.len() == 2 && asked && self.holds_floats(&call.args[0]) {
+            // Its own comparison is of bits.
+            let right = self.equal_bits(call.args.swap_remove(1))?;
+            let left = call.args.swap_remove(0);
+            let dtype = left.get_type(self.schema)?;
+            let null = Expr::Literal(ScalarValue::try_from(&dtype)?, None);
+            return when(self.equal_bits(left.clone())?.eq(right), null).otherwise(left);
+        }
+        let of_bits = match call.name() {
+            name if FINDING.contains(&name) => call.args.len(),
+            name if name.starts_with("array_remove") || name.starts_with("array_replace") => 2,
+            _ => 0,
+        };
+        for arg in call.args.iter_mut().take(of_bits) {
+            *arg = self.equal_bits(std::mem::take(arg))?;
+        }
+        Ok(Expr::ScalarFunction(call))
+    }
+
+    fn aggregate(&self, mut call: AggregateFunction) -> Result<AggregateFunction> {
+        if call.params.distinct || call.func.name() == "approx_distinct" {
+            call.params.args = call.params.args.into_iter().map(|arg| self.equal_bits(arg)).collect::<Result<_>>()?;
+        }
+        Ok(call)
+    }
+
+    /// The expression with equal bits for equal floats; itself where it holds none.
+    fn equal_bits(&self, expr: Expr) -> Result<Expr> {
+        Ok(match expr {
+            Expr::Literal(value, metadata) => {
+                Expr::Literal(formed_scalar(&value, Form::Equal).unwrap_or(value), metadata)
+            }
+            // Already made to have one NaN.
+            Expr::ScalarFunction(mut call) if Work::from(&call.func) == Some(&Work::Formed(Form::OneNan)) => {
+                Work::Formed(Form::Equal).of(call.args.swap_remove(0))
+            }
+            expr if self.holds_floats(&expr) => Work::Formed(Form::Equal).of(expr),
+            expr => expr,
+        })
+    }
+
+    /// Whether what an expression yields, if not its parts, may be NaN of any form.
+    fn makes_nan(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::BinaryExpr(BinaryExpr { op, .. }) => is_arithmetic(*op) && self.holds_floats(expr),
+            Expr::Negative(_) | Expr::HigherOrderFunction(_) => self.holds_floats(expr),
+            Expr::Cast(cast) => self.reads_nan(&cast.expr, cast.field.data_type()),
+            Expr::TryCast(cast) => self.reads_nan(&cast.expr, cast.field.data_type()),
+            Expr::ScalarFunction(call) => {
+                Work::from(&call.func).is_none() && !PASSING.contains(&call.name()) && self.holds_floats(expr)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a cast may read a NaN, as of texts. Between floats, NaN keeps its form.
+    fn reads_nan(&self, from: &Expr, to: &DataType) -> bool {
+        let plain = |dtype: DataType| dtype.is_numeric() || dtype.is_temporal() || dtype == DataType::Boolean;
+        holds_floats(to) && !from.get_type(self.schema).is_ok_and(plain)
+    }
+
+    fn rounds(&self, from: &Expr, to: &DataType) -> bool {
+        from.get_type(self.schema).is_ok_and(|from| rounds(&from, to))
+    }
+
+    fn holds_floats(&self, expr: &Expr) -> bool {
+        expr.get_type(self.schema).is_ok_and(|dtype| holds_floats(&dtype))
+    }
+
+    /// Lists and the like that hold floats: those alone compare by bits, zeros among them.
+    fn is_nested(&self, expr: &Expr) -> bool {
+        expr.get_type(self.schema).is_ok_and(|dtype| dtype.is_nested() && holds_floats(&dtype))
+    }
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::*;
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+fn is_arithmetic(op: Operator) -> bool {
+    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo)
+}

@@ -1,0 +1,145 @@
+//! The functions that plans for the CPU engine are given.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{exec_err, internal_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::casts::cast_exactly;
+use super::floats::{Form, float_type, formed, formed_scalar, order_type, ordered, unordered};
+
+/// What a function does with its one argument.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Work {
+    /// Floats within it in a form.
+    Formed(Form),
+    /// A float as an integer of its order.
+    Order,
+    /// And back.
+    OfOrder,
+    /// A cast between decimals and floats that yields the nearest value; to null where there is none, or an error.
+    Cast { to: FieldRef, or_null: bool },
+}
+
+impl Work {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Work::Formed(Form::OneNan) => "one_nan",
+            Work::Formed(Form::Equal) => "one_float",
+            Work::Order => "float_order",
+            Work::OfOrder => "float_of_order",
+            Work::Cast { .. } => "nearest",
+        }
+    }
+
+    /// The function of an expression.
+    pub(super) fn of(self, argument: Expr) -> Expr {
+        static SHARED: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+            [Work::Formed(Form::OneNan), Work::Formed(Form::Equal), Work::Order, Work::OfOrder]
+                .map(HostFunction::shared)
+        });
+        let shared = match &self {
+            Work::Formed(Form::OneNan) => Some(0),
+            Work::Formed(Form::Equal) => Some(1),
+            Work::Order => Some(2),
+            Work::OfOrder => Some(3),
+            Work::Cast { .. } => None,
+        };
+        let function = shared.map_or_else(|| HostFunction::shared(self), |at| SHARED[at].clone());
+        function.call(vec![argument])
+    }
+
+    /// What a function does, if it is one of these.
+    pub(super) fn from(function: &ScalarUDF) -> Option<&Work> {
+        function.inner().downcast_ref::<HostFunction>().map(|function| &function.work)
+    }
+}
+
+/// One of the functions. It bears the name of its argument, so that columns keep theirs.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct HostFunction {
+    work: Work,
+    signature: Signature,
+}
+
+impl HostFunction {
+    fn shared(work: Work) -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(HostFunction { work, signature: Signature::any(1, Volatility::Immutable) }))
+    }
+}
+
+impl ScalarUDFImpl for HostFunction {
+    fn name(&self) -> &str {
+        self.work.name()
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args[0].schema_name().to_string())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let [argument] = types else { return internal_err!("{} of {} arguments", self.name(), types.len()) };
+        let (result, wanted) = match &self.work {
+            Work::Formed(_) => (Some(argument.clone()), "a value"),
+            Work::Order => (order_type(argument), "a float"),
+            Work::OfOrder => (float_type(argument), "an integer"),
+            Work::Cast { to, .. } => (Some(to.data_type().clone()), "a value"),
+        };
+        match result {
+            Some(result) => Ok(result),
+            None => internal_err!("{} needs {wanted}, not {argument}", self.name()),
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let argument = &args.arg_fields[0];
+        let dtype = self.return_type(&[argument.data_type().clone()])?;
+        let field = argument.as_ref().clone().with_data_type(dtype);
+        Ok(Arc::new(match &self.work {
+            // As casts do.
+            Work::Cast { to, or_null } => {
+                let nullable = argument.is_nullable() || *or_null;
+                field.with_nullable(nullable).with_metadata(to.metadata().clone())
+            }
+            _ => field,
+        }))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [argument] = args.args.as_slice() else { return exec_err!("{} needs one argument", self.name()) };
+        if let (Work::Formed(form), ColumnarValue::Scalar(value)) = (&self.work, argument) {
+            return Ok(ColumnarValue::Scalar(formed_scalar(value, *form).unwrap_or_else(|| value.clone())));
+        }
+        let array = match argument {
+            ColumnarValue::Array(array) => array.clone(),
+            ColumnarValue::Scalar(value) => value.to_array()?,
+        };
+        let done = self.of(&array)?;
+        Ok(match argument {
+            ColumnarValue::Array(_) => ColumnarValue::Array(done),
+            ColumnarValue::Scalar(_) => {
+                ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&done, 0)?)
+            }
+        })
+    }
+}
+
+impl HostFunction {
+    fn of(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        match &self.work {
+            Work::Formed(form) => Ok(formed(array, *form).unwrap_or_else(|| array.clone())),
+            Work::Order => ordered(array),
+            Work::OfOrder => unordered(array),
+            Work::Cast { to, or_null } => cast_exactly(array, to.data_type(), *or_null),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Plans for the CPU engine.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, DFSchemaRef};
+use datafusion::error::Result;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::{
+    Aggregate, Expr, ExprSchemable, Join, LogicalPlan, Projection, Window, expr_rewriter::NamePreserver,
+};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+use super::expressions::{after, concerns, host_expr, is_extreme_of_floats};
+use super::floats::{Form, holds_floats};
+use super::functions::Work;
+
+/// Plans queries for the CPU engine.
+#[derive(Debug)]
+pub(crate) struct HostPlanner;
+
+#[async_trait]
+impl QueryPlanner for HostPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        DefaultPhysicalPlanner::default().create_physical_plan(&plan(logical)?, session).await
+    }
+}
+
+/// The optimized plan as the CPU engine shall run it. Its columns are those of the plan that is given.
+pub(crate) fn plan(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    Ok(plan.clone().transform_up_with_subqueries(|node| Ok(Transformed::yes(changed(node)?)))?.data)
+}
+
+fn changed(node: LogicalPlan) -> Result<LogicalPlan> {
+    match node {
+        LogicalPlan::TableScan(_) => {
+            let schema = node.schema().clone();
+            let formed = |at: usize| holds_floats(schema.field(at).data_type()).then_some(Work::Formed(Form::OneNan));
+            above(node, &schema, formed)
+        }
+        LogicalPlan::Aggregate(aggregate) => changed_aggregate(aggregate),
+        LogicalPlan::Window(window) => changed_window(window),
+        LogicalPlan::Join(join) => changed_expressions(LogicalPlan::Join(changed_keys(join)?)),
+        other => changed_expressions(other),
+    }
+}
+
+/// A projection of all columns of a plan, some of them through functions, if any is; `schema` is what it yields.
+fn above(plan: LogicalPlan, schema: &DFSchemaRef, work: impl Fn(usize) -> Option<Work>) -> Result<LogicalPlan> {
+    let works: Vec<_> = (0..schema.fields().len()).map(work).collect();
+    if works.iter().all(Option::is_none) {
+        return Ok(plan);
+    }
+    let columns = works.into_iter().enumerate().map(|(at, work)| {
+        let (relation, field) = schema.qualified_field(at);
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        match work {
+            Some(work) => work.of(column).alias_qualified(relation.cloned(), field.name()),
+            None => column,
+        }
+    });
+    let columns = columns.collect();
+    Ok(LogicalPlan::Projection(Projection::try_new_with_schema(columns, Arc::new(plan), schema.clone())?))
+}
+
+fn changed_expressions(node: LogicalPlan) -> Result<LogicalPlan> {
+    let schema = schema_beneath(&node)?;
+    let names = NamePreserver::new(&node);
+    let changed = |expr: Expr| {
+        let name = names.save(&expr);
+        Ok(Transformed::yes(name.restore(host_expr(expr, &schema)?)))
+    };
+    Ok(node
+        .map_expressions(|expr| match concerns(&expr) {
+            true => changed(expr),
+            false => Ok(Transformed::no(expr)),
+        })?
+        .data)
+}
+
+/// What a node's expressions look at.
+pub(super) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchema> {
+    if let LogicalPlan::TableScan(scan) = node {
+        return DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema());
+    }
+    let mut schema = DFSchema::empty();
+    for input in node.inputs() {
+        schema.merge(input.schema());
+    }
+    Ok(schema)
+}
+
+/// Equal keys get equal bits. Lists and structs match by those; and what a join learns of its build side's keys, and has scans
+/// test, tells −0.0 from 0.0 (55.2, `HashJoinExec`).
+fn changed_keys(mut join: Join) -> Result<Join> {
+    for (left, right) in &mut join.on {
+        if holds_floats(&left.get_type(join.left.schema())?) {
+            // Under names of their own, beside the columns that they are made of.
+            for key in [left, right] {
+                let name = format!("equal {key}");
+                *key = Work::Formed(Form::Equal).of(std::mem::take(key)).alias(name);
+            }
+        }
+    }
+    Ok(join)
+}
+
+fn changed_aggregate(aggregate: Aggregate) -> Result<LogicalPlan> {
+    let schema = aggregate.input.schema().clone();
+    let groups = aggregate.group_expr.into_iter().map(|key| match key {
+        Expr::GroupingSet(_) => Ok(key.map_children(|key| Ok(Transformed::yes(group_key(key, &schema)?)))?.data),
+        key => group_key(key, &schema),
+    });
+    let groups = groups.collect::<Result<Vec<_>>>()?;
+    let works = aggregate.aggr_expr.iter().map(|call| after(call, &schema)).collect::<Result<Vec<_>>>()?;
+    let calls = changed_calls(aggregate.aggr_expr, &schema)?;
+    let before = aggregate.schema.fields().len() - calls.len();
+    let made = LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input, groups, calls)?);
+    above(made, &aggregate.schema, |at| works.get(at.checked_sub(before)?)?.clone())
+}
+
+/// A key of groups. Lists and structs are told apart by their bits.
+fn group_key(key: Expr, schema: &DFSchema) -> Result<Expr> {
+    let name = NamePreserver::new_for_projection().save(&key);
+    let dtype = key.get_type(schema)?;
+    let key = host_expr(key, schema)?;
+    let equal = dtype.is_nested() && holds_floats(&dtype);
+    Ok(name.restore(if equal { Work::Formed(Form::Equal).of(key) } else { key }))
+}
+
+fn changed_window(window: Window) -> Result<LogicalPlan> {
+    let schema = window.input.schema().clone();
+    let works = window.window_expr.iter().map(|call| after(call, &schema)).collect::<Result<Vec<_>>>()?;
+    let calls = changed_calls(window.window_expr, &schema)?;
+    let before = schema.fields().len();
+    let made = LogicalPlan::Window(Window::try_new(calls, window.input)?);
+    above(made, &window.schema, |at| works.get(at.checked_sub(before)?)?.clone())
+}
+
+/// Aggregates or window functions: of floats the extrema are found among integers.
+fn changed_calls(calls: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    let ordered = |args: &mut Vec<Expr>| {
+        if let Some(first) = args.first_mut() {
+            *first = Work::Order.of(std::mem::take(first));
+        }
+    };
+    let changed = |call: Expr| {
+        let name = NamePreserver::new_for_projection().save(&call);
+        let extreme = |name: &str, args: &[Expr]| is_extreme_of_floats(name, args, schema);
+        let call = call.unalias();
+        let of_floats = match &call {
+            Expr::AggregateFunction(call) => extreme(call.func.name(), &call.params.args),
+            Expr::WindowFunction(call) => extreme(call.fun.name(), &call.params.args),
+            _ => false,
+        };
+        let mut call = host_expr(call, schema)?;
+        match &mut call {
+            Expr::AggregateFunction(call) if of_floats => ordered(&mut call.params.args),
+            Expr::WindowFunction(call) if of_floats => ordered(&mut call.params.args),
+            _ => {}
+        }
+        Ok(name.restore(call))
+    };
+    calls.into_iter().map(changed).collect()
+}
