@@ -174,18 +174,9 @@ impl KeyField {
                 let least = params.word("u64", self.least as u64);
                 let code = out.let_("u64", format_args!("(u64)({}) - {least}", value.code));
                 let (low, high) = value.bounds();
-                let greatest = self.least + (self.values() - 1) as i128;
+                let greatest = self.greatest();
                 if low < self.least || high > greatest {
-                    if value.repr == Repr::I128 {
-                        let least = self.emit_wide(self.least, params);
-                        let greatest = self.emit_wide(greatest, params);
-                        outside.push(format!("({valid}({0} < {least} || {0} > {greatest}))", value.code));
-                    } else if self.values() < WHOLE {
-                        // A value below `least` wraps to a code above every valid one unless the layout's type is
-                        // wider than the value's, in which case it cannot be below.
-                        let last = params.word("u64", (self.values() - 1) as u64);
-                        outside.push(format!("({valid}{code} > {last})"));
-                    }
+                    outside.extend(self.emit_outside(value, &code, params).map(|test| format!("({valid}{test})")));
                     code
                 } else if out.may_fail() && self.values() < WHOLE {
                     // Codes are places in memory, also of a row that failed.
@@ -210,6 +201,44 @@ impl KeyField {
             }
             _ => out.let_("u64", plain),
         }
+    }
+
+    fn greatest(&self) -> i128 {
+        self.least + (self.values().max(1) - 1) as i128
+    }
+
+    /// C++ condition that a valid integer, some of whose values lie outside of the field's, does. Its code is a difference
+    /// modulo 2⁶⁴, and tells only where no value outside is congruent to one inside:
+    ///
+    /// ```text
+    ///   field −5..=10, values −100..=100    code > 15
+    ///   field −5..=10, values 0..=2⁶⁴ − 1   value > 10: the code of 2⁶⁴ − 5 is 0
+    /// ```
+    fn emit_outside(&self, value: &Value, code: &str, params: &mut Params) -> Option<String> {
+        const MODULUS: i128 = 1 << 64;
+        let (least, greatest) = (self.least, self.greatest());
+        let (low, high) = value.bounds();
+        let last = greatest - least;
+        let (below, above) = (low.saturating_sub(least), high.saturating_sub(least));
+        if value.repr != Repr::I128 && below > last - MODULUS && above < MODULUS {
+            let last = params.word("u64", last as u64);
+            return Some(format!("{code} > {last}"));
+        }
+        // In the value's own type, where what it cannot hold needs no comparison.
+        let mut bound = |bound: i128| match value.repr {
+            Repr::I128 => self.emit_wide(bound, params),
+            repr => {
+                let ctype = repr.device_type();
+                format!("({ctype}){}", params.word("u64", bound as u64))
+            }
+        };
+        if low > greatest || high < least {
+            return Some("true".into());
+        }
+        let below = (low < least).then(|| format!("{} < {}", value.code, bound(least)));
+        let above = (high > greatest).then(|| format!("{} > {}", value.code, bound(greatest)));
+        let tests: Vec<_> = below.into_iter().chain(above).collect();
+        Some(format!("({})", tests.join(" || ")))
     }
 
     fn emit_wide(&self, value: i128, params: &mut Params) -> String {

@@ -20,6 +20,7 @@ mod join_order;
 mod limit;
 mod list_sets;
 mod lists;
+mod keys;
 mod meet;
 mod modules;
 mod moved;
