@@ -29,7 +29,7 @@ use crate::codegen::{
 };
 use crate::column::{Column, Relation, Table};
 use crate::device::Buffer;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ops::join::{Assumed, BuildKeys, JoinTable, Payload, Slots, Wanted};
 use crate::plan::join_cost;
 
@@ -134,23 +134,38 @@ fn not_in_some(join: &Join, filter: &Expr) -> Join {
     Join { on: vec![], filter, null_aware: false, ..join.clone() }
 }
 
+/// Whether a value of some row could not be computed.
+fn of_row(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Arithmetic { .. })
+}
+
 impl Runner {
     /// The join's rows. `readers` are all expressions that read them, where that is known.
     pub(super) fn join(&self, join: &Join, readers: Option<&[Expr]>) -> Result<Flow> {
         use JoinType::*;
         let of_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark | RightSemi);
         let of_right = matches!(join.join_type, Inner | Right | RightSemi | RightAnti | RightMark | LeftSemi);
-        match self.join_sides(join, readers) {
-            // DataFusion does not look at one side where the other has no rows, and so the join none.
-            Err(error) if matches!(error.kind(), ErrorKind::Arithmetic { .. }) => {
-                let is_empty = |side| {
-                    let side = self.flow(side).and_then(|flow| self.relation("join", &flow));
-                    side.is_ok_and(|side| side.rows == 0)
-                };
-                match of_left && is_empty(&join.left) || of_right && is_empty(&join.right) {
-                    true => self.no_rows(join),
-                    false => Err(error),
-                }
+        // DataFusion does not look at one side where the other has no rows, and so the join none. Of a side, all that has run
+        // is looked at here: to run it again would run it twice as often with every join above.
+        let is_empty = |side: &Flow| self.relation("join", side).is_ok_and(|side| side.rows == 0);
+        let nothing_unless = |error: Error, is_empty: bool| match is_empty {
+            true => self.no_rows(join),
+            false => Err(error),
+        };
+        let left = match self.flow(&join.left) {
+            Err(error) if of_row(&error) => {
+                let right = of_right.then(|| self.flow(&join.right));
+                return nothing_unless(error, right.is_some_and(|right| right.is_ok_and(|right| is_empty(&right))));
+            }
+            left => left?,
+        };
+        let right = match self.flow(&join.right) {
+            Err(error) if of_row(&error) => return nothing_unless(error, of_left && is_empty(&left)),
+            right => right?,
+        };
+        match self.join_sides(join, left.clone(), right.clone(), readers) {
+            Err(error) if of_row(&error) => {
+                nothing_unless(error, of_left && is_empty(&left) || of_right && is_empty(&right))
             }
             joined => joined,
         }
@@ -161,7 +176,7 @@ impl Runner {
         Ok(Flow::new(Source::Relation(Relation::dense(0, columns)), join.schema.clone()))
     }
 
-    fn join_sides(&self, join: &Join, readers: Option<&[Expr]>) -> Result<Flow> {
+    fn join_sides(&self, join: &Join, left: Flow, right: Flow, readers: Option<&[Expr]>) -> Result<Flow> {
         use JoinType::*;
         let conditional;
         let join = match &join.filter {
@@ -171,7 +186,7 @@ impl Runner {
             }
             _ => join,
         };
-        let sides = Sides::of(join, self.flow(&join.left)?, self.flow(&join.right)?);
+        let sides = Sides::of(join, left, right);
         if let Some(flow) = self.met(join, &sides, readers)? {
             return Ok(flow);
         }

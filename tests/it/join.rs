@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use warpframe::ErrorKind;
 use warpframe::arrow::array::{ArrayRef, Float64Array, Int8Array, Int32Array, Int64Array, StringArray};
 use warpframe::device::DeviceKind;
 
@@ -115,6 +116,33 @@ fn keys_that_fail_beside_an_empty_side() {
         assert_eq!(run(&pair.device, sql).map(|frame| frame.num_rows()).ok(), Some(0), "{sql}");
     }
     pair.check_error("SELECT * FROM t JOIN v ON v.w = abs(t.i8)");
+}
+
+/// A side that failed is not run again by every join above it.
+#[test]
+fn a_row_that_fails_below_joins_costs_each_of_them_the_same() {
+    let keys = || Arc::new(Int64Array::from_iter_values(0..50)) as ArrayRef;
+    let t =
+        columns(vec![("k", keys()), ("z", Arc::new(Int64Array::from_iter_values((0..50).map(|z| z % 7))) as ArrayRef)]);
+    let pair = Pair::of(t).and("u", columns(vec![("k", keys())]));
+    let nested = |levels: usize, kind: &str, first: bool| {
+        let least = "SELECT t.k FROM t JOIN u ON u.k = 100 / t.z".to_string();
+        (0..levels).fold(least, |below, level| match first {
+            true => format!("SELECT x{level}.k FROM ({below}) x{level} {kind} JOIN u ON x{level}.k = u.k"),
+            false => format!("SELECT x{level}.k FROM u {kind} JOIN ({below}) x{level} ON x{level}.k = u.k"),
+        })
+    };
+    for (kind, first) in [("", true), ("", false), ("LEFT", true), ("FULL", false)] {
+        let launches = [4, 8, 12].map(|levels| {
+            let sql = nested(levels, kind, first);
+            let before = pair.gpu().counters().launches;
+            let error = run(&pair.device, &sql).expect_err("a quotient by 0");
+            assert!(matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{error:?}\n  {sql}");
+            pair.gpu().counters().launches - before
+        });
+        let [less, more] = [launches[1] - launches[0], launches[2] - launches[1]];
+        assert!(more <= less + less / 4 + 4 && launches[2] < 200, "{launches:?} launches: {kind} {first}");
+    }
 }
 
 #[test]
