@@ -18,6 +18,7 @@ constexpr u32 FAIL_DOMAIN = 8;
 constexpr u32 FAIL_NOT_ASCII = 16;
 constexpr u32 FAIL_BEYOND = 32;
 constexpr u32 FAIL_ROWS = 64;
+constexpr u32 FAIL_LENGTH = 128;
 
 // Reports that a row failed. Rare, so contention does not matter.
 WF_DEVICE void fail(u32* status, u32 failure) { atomicOr(status, failure); }

@@ -95,7 +95,7 @@ struct list_builder {
     WF_DEVICE list_builder(const text_arena& arena, u64 length) : out{0, 0, 0}, at(nullptr), room(length) {
         if (length == 0) return;
         if (length > LONGEST_TEXT) {
-            fail(arena.status, FAIL_OVERFLOW);
+            fail(arena.status, FAIL_LENGTH);
             return;
         }
         const u64 bytes = values_at(SLOTS, length) + SLOTS * length;
@@ -143,12 +143,13 @@ struct list_table {
     }
 };
 
-// How many steps a series has from `start` to before `stop`, or to it.
+// How many steps a series has from `start` to before `stop`, or to it; of more than 63 bits the greatest number of those.
 WF_DEVICE u64 list_steps(i64 start, i64 stop, i64 step, bool inclusive) {
     const i128 span = step > 0 ? (i128)stop - start : (i128)start - stop;
     const i128 by = step > 0 ? (i128)step : -(i128)step;
     if (step == 0 || span < 0 || (span == 0 && !inclusive)) return 0;
-    return (u64)((inclusive ? span : span - 1) / by + 1);
+    const i128 steps = (inclusive ? span : span - 1) / by + 1;
+    return steps >> 63 != 0 ? ~(u64)0 >> 1 : (u64)steps;
 }
 
 // ---- parts of a text ----

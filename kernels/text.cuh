@@ -31,7 +31,7 @@ struct text_writer {
     WF_DEVICE text_writer(const text_arena& arena, u64 length) : out{(u32)length, 0, 0}, at(nullptr), next(0) {
         if (length <= INLINE_BYTES) return;
         if (length > LONGEST_TEXT) {
-            fail(arena.status, FAIL_OVERFLOW);
+            fail(arena.status, FAIL_LENGTH);
             out.length = 0;
             return;
         }

@@ -447,7 +447,7 @@ fn attempt(
         _ => None,
     };
 
-    let mut prepared = generator.finish(device, &pointer)?;
+    let mut prepared = generator.finish(device, &pointer, &[&out])?;
     prepared.set_arena(device, OPERATOR, expected.arena)?;
     let prologue = std::mem::take(&mut prepared.prologue);
     let statements = out.take();
@@ -487,12 +487,11 @@ fn attempt(
         } else {
             let lossy = (shape.feeds.iter()).any(|f| matches!(f.accumulator, Accumulator::Fixed { exact: false, .. }));
             let ordered = shape.feeds.iter().any(|feed| feed.accumulator == Accumulator::Float);
-            let launch = |stem: &str, text: String, threads: u32, shared: u64| -> Result<bool> {
+            let launch = |stem: &str, text: String, threads: u32, shared: u64| -> Result<()> {
                 let tiles = rows.div_ceil(u64::from(items * threads));
-                Generated::with_threads(device, stem, &prepared, &text, threads)?.fill(device, tiles, shared as u32)?;
-                Ok(text.contains("fail("))
+                Generated::with_threads(device, stem, &prepared, &text, threads)?.fill(device, tiles, shared as u32)
             };
-            let fails = match &sink {
+            match &sink {
                 Sink::Registers => {
                     let (name, partials) = partials.as_ref().expect("made for this sink");
                     let text = registers::body(&kernel, name, rows_per_thread(rows, device));
@@ -509,8 +508,7 @@ fn attempt(
                         outputs: shape.outputs.clone(),
                     };
                     made.launch(device, &made.kernel)?;
-                    let fails = text.contains("fail(");
-                    if !fails && !lossy && rows > 0 && prepared.arena.is_none() && !device.rehearses() {
+                    if !prepared.may_fail && !lossy && rows > 0 && !device.rehearses() {
                         let fresh = Fresh {
                             control: (&pointer, &control.0),
                             partials: (name, partials),
@@ -522,7 +520,6 @@ fn attempt(
                         };
                         replay = Replay::of(flow, &prepared.params, made, &fresh);
                     }
-                    fails
                 }
                 Sink::Cells { cells, copies } => {
                     let text = cells::direct_body(&kernel, cells, &slot_count, *copies, &key, &found);
@@ -550,14 +547,14 @@ fn attempt(
                     let stem = if direct.is_some() { "group_direct" } else { "group_hash" };
                     launch(stem, atomics::body(&kernel, &extra, &slot), THREADS, 0)?
                 }
-            };
+            }
             if prepared.arena.is_some() {
                 let asked = control.characters()?;
                 if asked > expected.arena {
                     return Ok(Tried::ArenaFull(asked));
                 }
             }
-            if fails || matches!(occupancy, Occupancy::Hashed(_)) || lossy {
+            if prepared.may_fail || matches!(occupancy, Occupancy::Hashed(_)) || lossy {
                 retry = Some(control.read()?.0);
             }
         }

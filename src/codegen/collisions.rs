@@ -45,7 +45,7 @@ pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) ->
     let pointer = generator.params.pointer("u64", &control.0, 0);
     out.line(format_args!("if (!({})) atomicOr((u32*)({pointer} + 1), {}u);", same.join(" && "), Retry::COLLISION));
     let row_count = generator.params.word("u64", rows);
-    let prepared = generator.finish(device, &pointer)?;
+    let prepared = generator.finish(device, &pointer, &[&out])?;
     let statements = out.take();
     let items = items_for(prepared.eager_bytes, Effort::of(&statements));
     let head = format!("const u64 rows = {row_count};\n");

@@ -18,11 +18,13 @@ pub(crate) enum Failure {
     Beyond,
     /// A subquery of one value has several rows.
     Rows,
+    /// A string or a list would be longer than their lengths count.
+    Length,
 }
 
 impl Failure {
     /// First what is no error: the CPU will find those.
-    const ALL: [Failure; 7] = [
+    const ALL: [Failure; 8] = [
         Failure::NotAscii,
         Failure::Beyond,
         Failure::DivideByZero,
@@ -30,6 +32,8 @@ impl Failure {
         Failure::Cast,
         Failure::Domain,
         Failure::Rows,
+        // Last: what is made of a string that was not is no reason.
+        Failure::Length,
     ];
 
     /// The bit of the status word.
@@ -42,6 +46,7 @@ impl Failure {
             Failure::NotAscii => 16,
             Failure::Beyond => 32,
             Failure::Rows => 64,
+            Failure::Length => 128,
         }
     }
 
@@ -54,6 +59,7 @@ impl Failure {
             Failure::NotAscii => "FAIL_NOT_ASCII",
             Failure::Beyond => "FAIL_BEYOND",
             Failure::Rows => "FAIL_ROWS",
+            Failure::Length => "FAIL_LENGTH",
         }
     }
 
@@ -82,6 +88,7 @@ impl Failure {
             }
             Failure::Cast => "Cast error: a value is outside of the range of the type it is cast to",
             Failure::Rows => "a scalar subquery yields more than one row",
+            Failure::Length => "a string of more than 2147483647 bytes, or a list of more elements",
             Failure::Domain => "a function was called with a value outside of its domain",
         };
         Some(ErrorKind::Arithmetic { what: what.into() }.into())

@@ -115,6 +115,8 @@ pub(crate) struct Prepared {
     pub(crate) late: bool,
     /// Buffers that string views in outputs may point into.
     pub(crate) characters: Vec<Arc<Buffer>>,
+    /// Rows may fail: the kernel's status has to be read before anything that it made is.
+    pub(crate) may_fail: bool,
     /// Where the kernel makes strings.
     pub(crate) arena: Option<Arena>,
     /// The arena it has, which they may point into, too.
@@ -444,9 +446,11 @@ impl<'a> Generator<'a> {
         self.makes_text
     }
 
-    /// Uploads the constants and yields what the kernel needs. `control` names the kernel's control words, and in scope
-    /// of the prologue is `status`.
-    pub(crate) fn finish(mut self, device: &Device, control: &str) -> Result<Prepared> {
+    /// Uploads the constants and yields what the kernel needs, whose statements are those of the emitters. `control` names
+    /// the kernel's control words, and in scope of the prologue is `status`.
+    pub(crate) fn finish(mut self, device: &Device, control: &str, emitters: &[&Emitter]) -> Result<Prepared> {
+        // What makes strings and lists may find that one is too long.
+        let may_fail = self.makes_text || emitters.iter().any(|out| out.may_fail());
         let mut prologue = String::with_capacity(512);
         let arena = self.makes_text.then(|| {
             let (arena, statement) = Arena::declare(&mut self.params, control);
@@ -474,7 +478,7 @@ impl<'a> Generator<'a> {
         self.characters.dedup_by_key(|b| b.address());
         let rows = self.flow.source.rows();
         let Generator { params, characters, touched, late, .. } = self;
-        Ok(Prepared { params, prologue, rows, eager_bytes, late, characters, arena, made: None, touched })
+        Ok(Prepared { params, prologue, rows, eager_bytes, late, characters, may_fail, arena, made: None, touched })
     }
 }
 

@@ -41,7 +41,13 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(device: &Device, mut generator: Generator<'_>, values: Vec<Value>, rows: u64) -> Result<Self> {
+    fn new(
+        device: &Device,
+        mut generator: Generator<'_>,
+        values: Vec<Value>,
+        rows: u64,
+        out: &Emitter,
+    ) -> Result<Self> {
         let places: Vec<_> = values.into_iter().map(|value| place(value, Codes::Keep, &mut generator.params)).collect();
         let stores = places.iter().map(store).collect();
         let control = Control::new(device)?;
@@ -51,7 +57,7 @@ impl Parts {
             "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
         );
         let marks = Marks::declare(&mut generator);
-        let prepared = generator.finish(device, &pointer)?;
+        let prepared = generator.finish(device, &pointer, &[out])?;
         Ok(Parts { places, stores, control, head, marks, prepared })
     }
 
@@ -73,7 +79,7 @@ pub(crate) fn materialize_matches(
     let mut out = Emitter::new("v");
     generator.stages(Pass::Decide, &mut out)?;
     let values = outputs(&mut generator, &mut out)?;
-    let mut parts = Parts::new(device, generator, values, rows)?;
+    let mut parts = Parts::new(device, generator, values, rows, &out)?;
     let columns = parts.columns(device, operator, rows)?;
     let Parts { stores, control, head, marks, mut prepared, .. } = parts;
     let decide = format!("{}const u64 at = row;\n{stores}", out.take());
@@ -87,7 +93,7 @@ pub(crate) fn materialize_matches(
             arena = Arena::larger(arena, asked);
             continue;
         }
-        if decide.contains("fail(") {
+        if prepared.may_fail {
             control.read()?;
         }
         let kept = marked.kept(flow.expected_rows())?;
@@ -112,12 +118,15 @@ pub(crate) fn materialize_marked(
     generator.stages(Pass::Carried, &mut out)?;
     let width = flow.schema().fields().len();
     let values = (0..width).map(|at| generator.column(at, &mut out)).collect::<Result<Vec<_>>>()?;
-    let mut parts = Parts::new(device, generator, values, rows)?;
+    let mut parts = Parts::new(device, generator, values, rows, &out)?;
     let columns = parts.columns(device, operator, kept)?;
-    let Parts { places, stores, head, marks, mut prepared, control: _control } = parts;
+    let Parts { places, stores, head, marks, mut prepared, control } = parts;
     if kept > 0 {
         let write = format!("{}{stores}", out.take());
         marks.write(device, &mut prepared, marked, &head, (&write, places.len()), (rows, kept))?;
+        if prepared.may_fail {
+            control.read()?;
+        }
     }
     Ok(finish(device, operator, columns, kept, kept, &prepared)?.1)
 }

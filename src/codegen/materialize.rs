@@ -72,19 +72,20 @@ pub(crate) fn materialize(
     let row_count = generator.params.word("u64", rows);
     let (state, state_later) = generator.params.later("u64*");
     let marks = (compacting && flow.only_filters() && !generator.makes_text()).then(|| Marks::declare(&mut generator));
-    let mut prepared = generator.finish(device, &pointer)?;
+    let mut prepared = generator.finish(device, &pointer, &[&decide, &write])?;
     if let (Some(marks), true) = (marks, rows > 0) {
         prepared.params.set(state_later, 0u64);
         let head = format!(
             "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
         );
+        let (deciding_fails, writing_fails) = (decide.may_fail(), write.may_fail());
         let write = format!("{}{stores}", write.take());
         // The outputs are not there yet; marking does not look at them.
         places.iter().for_each(|place| place.leave_out(&mut prepared));
         let decide = decide.take();
         let marked = marks.run(device, operator, &mut prepared, &head, &decide, rows)?;
         let kept = marked.kept(flow.expected_rows())?;
-        if decide.contains("fail(") {
+        if deciding_fails {
             control.read()?;
         }
         let mut columns = vec![];
@@ -93,7 +94,7 @@ pub(crate) fn materialize(
         }
         if kept > 0 {
             marks.write(device, &mut prepared, &marked, &head, (&write, places.len()), (rows, kept))?;
-            if write.contains("fail(") {
+            if writing_fails {
                 control.read()?;
             }
         }
@@ -109,7 +110,6 @@ pub(crate) fn materialize(
             "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
         );
         let (decide, write) = (decide.take(), write.take());
-        let fails = compacting || prepared.arena.is_some() || write.contains("fail(");
         let mut arena = Arena::guess(rows);
         loop {
             prepared.set_arena(device, operator, arena)?;
@@ -142,7 +142,7 @@ pub(crate) fn materialize(
             prepared.undo(&control)?;
             arena = Arena::larger(arena, asked);
         }
-        if fails {
+        if compacting || prepared.may_fail {
             let (_, kept) = control.read()?;
             let kept = if device.rehearses() { flow.expected_rows() } else { kept };
             if compacting {
@@ -174,7 +174,7 @@ pub(crate) fn for_each(
     let control = Control::new(device)?;
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
-    let mut prepared = generator.finish(device, &pointer)?;
+    let mut prepared = generator.finish(device, &pointer, &[&out])?;
     let head = format!(
         "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
     );
@@ -193,7 +193,7 @@ pub(crate) fn for_each(
         prepared.undo(&control)?;
         arena = Arena::larger(arena, asked);
     }
-    if statements.contains("fail(") {
+    if prepared.may_fail {
         control.read()?;
     }
     Ok(())

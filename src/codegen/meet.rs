@@ -161,7 +161,7 @@ impl Side {
         );
         let spread = Spread { stem, record, parts: cut.parts, part: cut.part(), rows };
         let names = spread.declare(&mut generator.params);
-        let prepared = generator.finish(device, &pointer)?;
+        let prepared = generator.finish(device, &pointer, &[&out])?;
         let statements = out.take();
         Ok(Some(Side {
             spread,
@@ -330,6 +330,7 @@ impl Together<'_> {
         let mut outputs = vec![];
         for place in places.iter().flatten() {
             outputs.push(allocate(device, OPERATOR, place, Codes::Keep, capacity, &mut prepared)?);
+            may_fail: false,
         }
         let threads = if device.kind() == DeviceKind::Sim { THREADS_ON_SIMULATOR } else { THREADS };
         let text = self.text(&names, &write, repeated);

@@ -14,6 +14,7 @@ mod edges;
 mod examples;
 mod filter;
 mod frame;
+mod fails;
 mod frames;
 mod join;
 mod join_order;
