@@ -17,12 +17,13 @@ namespace wf {
 
 constexpr u64 HASH_EMPTY = ~u64(0);  // content of a free slot
 constexpr u64 HASH_NONE = ~u64(0);   // no slot: not found, or the table is too full
-constexpr u64 HASH_PROBES = 1024;    // longest probe before the table counts as full
+constexpr u64 HASH_PROBES = 1024;    // longest probe before the table counts as full, at first
 
 // A bijection whose every output bit depends on every input bit (the finaliser of SplitMix64, Steele et al. 2014).
-// A plain multiplication would be nearly perfect on dense keys and bad on others.
-WF_DEVICE u64 hash_mix(u64 x) {
-    x ^= x >> 30;
+// A plain multiplication would be nearly perfect on dense keys and bad on others. Who does not know the secret cannot choose
+// keys that collide; it costs nothing, since one instruction takes three operands of an exclusive or.
+WF_DEVICE u64 hash_mix(u64 x, u64 secret) {
+    x ^= x >> 30 ^ secret;
     x *= 0xBF58476D1CE4E5B9ull;
     x ^= x >> 27;
     x *= 0x94D049BB133111EBull;
@@ -30,12 +31,16 @@ WF_DEVICE u64 hash_mix(u64 x) {
     return x;
 }
 
+// Of numbers that nobody chooses.
+WF_DEVICE u64 hash_mix(u64 x) { return hash_mix(x, 0); }
+
 // The value whose hash_mix this is.
-WF_DEVICE u64 hash_unmix(u64 x) {
+WF_DEVICE u64 hash_unmix(u64 x, u64 secret) {
     x ^= x >> 31 ^ x >> 62;
     x *= 0x319642B2D24D8EC3ull;
     x ^= x >> 27 ^ x >> 54;
     x *= 0x96DE1B173F119089ull;
+    x ^= secret;
     x ^= x >> 30 ^ x >> 60;
     return x;
 }
@@ -46,17 +51,19 @@ WF_DEVICE u64 hash_combine(u64 seed, u64 value) {
 }
 
 // Finds the slot of `key` or takes one for it. `fresh` tells whether this call took it. HASH_NONE: the table is too
-// full, and the caller flags that and starts again with a bigger one. MIXED: keys are hashes already.
+// full, or a key would lie further than `probes` slots from its place, and the caller flags that and starts again with a bigger
+// one, or another secret. With as many probes as slots every key of a table that has room finds its place. MIXED: keys are
+// hashes already.
 template <u32 STRIDE = 1, bool MIXED = false>
-WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key, bool& fresh) {
+WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key, bool& fresh, u64 secret = 0, u64 probes = HASH_PROBES) {
     fresh = false;
     if (key == HASH_EMPTY) {
         u64* last = keys + (mask + 1) * STRIDE;
         if (*last == HASH_EMPTY) fresh = atomicCAS(last, HASH_EMPTY, u64(0)) == HASH_EMPTY;
         return mask + 1;
     }
-    u64 slot = (MIXED ? key : hash_mix(key)) & mask;
-    u64 left = mask < HASH_PROBES ? mask + 1 : HASH_PROBES;
+    u64 slot = (MIXED ? key : hash_mix(key, secret)) & mask;
+    u64 left = mask < probes ? mask + 1 : probes;
     u64 found = HASH_NONE;
     // One exit and no `continue` after the atomicCAS: ptxas 13.0 has duplicated keys in such a loop.
     while (left != 0) {
@@ -84,14 +91,17 @@ WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key) {
 }
 
 // The same for kernels that unroll their rows: once in the code, for tables in global memory.
-WF_CALLED u64 hash_slot(u64* keys, u64 mask, u64 key) { return hash_insert(keys, mask, key); }
+WF_CALLED u64 hash_slot(u64* keys, u64 mask, u64 key, u64 secret, u64 probes) {
+    bool fresh;
+    return hash_insert(keys, mask, key, fresh, secret, probes);
+}
 
-// The slot of `key`, or HASH_NONE. Not to run beside inserts of the same keys.
+// The slot of `key`, or HASH_NONE; as far from its place as it may lie. Not to run beside inserts of the same keys.
 template <u32 STRIDE = 1>
-WF_DEVICE u64 hash_find(const u64* keys, u64 mask, u64 key) {
+WF_DEVICE u64 hash_find(const u64* keys, u64 mask, u64 key, u64 secret = 0) {
     if (key == HASH_EMPTY) return keys[(mask + 1) * STRIDE] == HASH_EMPTY ? HASH_NONE : mask + 1;
-    u64 slot = hash_mix(key) & mask;
-    u64 left = mask < HASH_PROBES ? mask + 1 : HASH_PROBES;
+    u64 slot = hash_mix(key, secret) & mask;
+    u64 left = mask + 1;
     u64 found = HASH_NONE;
     while (left != 0) {
         u64 seen = keys[slot * STRIDE];
@@ -106,7 +116,9 @@ WF_DEVICE u64 hash_find(const u64* keys, u64 mask, u64 key) {
 
 constexpr u32 PAIR = 2;  // words
 
-WF_DEVICE u64 pair_find(const u64* slots, u64 mask, u64 key) { return hash_find<PAIR>(slots, mask, key); }
+WF_DEVICE u64 pair_find(const u64* slots, u64 mask, u64 key, u64 secret) {
+    return hash_find<PAIR>(slots, mask, key, secret);
+}
 WF_DEVICE u64 pair_value(const u64* slots, u64 slot) { return slots[slot * PAIR + 1]; }
 
 // ---- accumulators in global memory whose result does not depend on the order of the additions ----

@@ -38,6 +38,8 @@ struct JoinBuild {
     const void* payload;  // rows, what a hash table's values are, or null: the rows' numbers
     u64 width;         // bytes of a payload, 4 or 8
     u32* flags;        // zero
+    u64 secret;        // of the hash
+    u64 probes;        // that a row makes at most
 };
 
 WF_DEVICE u64 join_value_of(const JoinBuild& p, u64 row) {
@@ -63,7 +65,7 @@ __device__ void join_build_body(const JoinBuild& p) {
                     fresh = p.starts[slot] == JOIN_NO_ROW && atomicCAS(p.starts + slot, JOIN_NO_ROW, u32(row)) == JOIN_NO_ROW;
                 }
             } else {
-                slot = hash_insert<PAIR>(p.slots, p.mask_or_domain, key, fresh);
+                slot = hash_insert<PAIR>(p.slots, p.mask_or_domain, key, fresh, p.secret, p.probes);
                 if (fresh) p.slots[slot * PAIR + 1] = join_value_of(p, row);
             }
             if (key != row) seen |= JOIN_UNORDERED;
@@ -88,6 +90,7 @@ struct JoinSlots {
     u64 mask_or_domain;
     u64 count;        // of slots; rows that take no part get this number, and sort to the end
     u64* slot_of;     // rows
+    u64 secret;
 };
 
 template <bool DIRECT>
@@ -95,7 +98,7 @@ __device__ void join_slots_body(const JoinSlots& p) {
     for (u64 row = u64(global_thread()); row < p.rows; row += u64(global_threads())) {
         u64 slot = p.count;
         if (p.valid == nullptr || p.valid[row] != 0) {
-            slot = DIRECT ? p.keys[row] : pair_find(p.slots, p.mask_or_domain, p.keys[row]);
+            slot = DIRECT ? p.keys[row] : pair_find(p.slots, p.mask_or_domain, p.keys[row], p.secret);
         }
         p.slot_of[row] = slot;
     }

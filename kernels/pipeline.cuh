@@ -255,8 +255,9 @@ constexpr u32 CELL_PROBES_GUESSED = 24;
 
 // Where a key is looked for first in a table in shared memory: some high bits of a hash of 32 bits, which takes a third of the instructions of
 // hash_mix. (100M rows of 10 groups: 0.44 ms instead of 0.51.)
-WF_DEVICE u32 cell_hash(u64 key) {
-    u32 hash = u32(key) * 0x9E3779B1u + u32(key >> 32) * 0x85EBCA6Bu;
+// The factors are secret, both odd.
+WF_DEVICE u32 cell_hash(u64 key, u64 secret) {
+    u32 hash = u32(key) * u32(secret) + u32(key >> 32) * u32(secret >> 32);
     hash ^= hash >> 15;
     hash *= 0xC2B2AE35u;
     return hash >> 12;
@@ -266,8 +267,8 @@ WF_DEVICE u32 cell_hash(u64 key) {
 enum CellKeys { CELL_PLAIN, CELL_MIXED };
 
 template <CellKeys KEYS>
-WF_DEVICE u32 cell_place(u64 key) {
-    return KEYS == CELL_MIXED ? u32(key) : cell_hash(key);
+WF_DEVICE u32 cell_place(u64 key, u64 secret) {
+    return KEYS == CELL_MIXED ? u32(key) : cell_hash(key, secret);
 }
 
 // The slots of several keys, those whose bit of `wanted` is set, in a table in shared memory (`keys`: capacity + 1, of at most 2^20), where
@@ -277,11 +278,11 @@ WF_DEVICE u32 cell_place(u64 key) {
 // 100M rows, 10M groups in partitions: 1.40 ms instead of 1.85; 1000 groups .51 instead of .74. (Where few keys are in
 // their second slots, only lanes that want it look there, and collide less: of 1000 groups 0.60 instead of 0.64.)
 template <u32 COUNT, CellKeys KEYS, u32 PROBES = CELL_PROBES>
-WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&own_keys)[COUNT], u32 wanted, u32 (&slot)[COUNT]) {
+WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&own_keys)[COUNT], u32 wanted, u32 (&slot)[COUNT], u64 secret) {
     u32 pending = 0;
 #pragma unroll
     for (u32 k = 0; k < COUNT; ++k) {
-        const u32 first = cell_place<KEYS>(own_keys[k]) & mask;
+        const u32 first = cell_place<KEYS>(own_keys[k], secret) & mask;
         const u32 second = (first + 1) & mask;
         const u64 one = keys[first];
         u64 two = HASH_EMPTY;
@@ -305,7 +306,7 @@ WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&own_keys)[COUNT], u32
         u64 own = own_keys[0];
 #pragma unroll
         for (u32 k = 1; k < COUNT; ++k) own = turn == k ? own_keys[k] : own;
-        u32 at = cell_place<KEYS>(own) & mask;
+        u32 at = cell_place<KEYS>(own, secret) & mask;
         u32 left = minimum(mask + 1, PROBES);
         u32 found = CELL_NONE;
         // One exit and no `continue` after the atomicCAS, as in hash_insert.
@@ -334,10 +335,10 @@ WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&own_keys)[COUNT], u32
 // Puts a key of each of the block's threads into such a table, and says whether so many of them differ that it will not do: more than
 // seven of eight, or more than have room, as an even sample of the slots shows. All threads come here.
 template <u32 THREADS>
-WF_DEVICE bool cells_crowded(u64* keys, u32 slots, u64 key, bool there) {
+WF_DEVICE bool cells_crowded(u64* keys, u32 slots, u64 key, bool there, u64 secret) {
     const u64 one[1] = {key};
     u32 slot[1];
-    const bool placed = cell_slots<1, CELL_PLAIN, CELL_PROBES_GUESSED>(keys, slots - 1, one, there ? 1 : 0, slot);
+    const bool placed = cell_slots<1, CELL_PLAIN, CELL_PROBES_GUESSED>(keys, slots - 1, one, there ? 1 : 0, slot, secret);
     const bool lost = __syncthreads_or(!placed) != 0;
     const u32 step = slots / THREADS;
     const u32 taken = u32(__syncthreads_count(step != 0 && keys[threadIdx.x * step] != HASH_EMPTY));

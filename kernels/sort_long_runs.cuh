@@ -94,7 +94,8 @@ WF_DEVICE void sort_long_find_body(const SortLongFind& p) {
     }
     if (lane() != 0) return;
     bool fresh;
-    hash_insert(p.table, p.slots - 1, begin, fresh);
+    // Wherever there is room: a run that is not noted would not be put in order.
+    hash_insert(p.table, p.slots - 1, begin, fresh, 0, p.slots);
     if (fresh) {
         const u64 run = atomicAdd(p.found, u64(1));
         p.bounds[2 * run] = begin;

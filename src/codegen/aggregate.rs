@@ -36,7 +36,7 @@ use crate::column::Relation;
 use crate::device::{Bounds, Buffer, Device, DeviceKind};
 use crate::error::{ErrorKind, Result};
 use cells::{Cells, Probes};
-use expected::Expected;
+use expected::{Expected, MOST_TRIES};
 use feeds::{Feed, argument, shape};
 use partitioned::{Domain, Plan, Target};
 pub(crate) use replay::Replay;
@@ -77,8 +77,8 @@ pub(crate) enum FloatSums {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Manner {
     pub(crate) floats: FloatSums,
-    /// Seed of hashed keys.
-    pub(crate) seed: u64,
+    /// How often hashed keys collided.
+    pub(crate) collisions: u64,
     /// Whether the slot of each row is wanted, see [`Partial::row_slots`].
     pub(crate) row_slots: bool,
 }
@@ -121,6 +121,8 @@ const CELL_BYTES: u64 = 48 << 10;
 const LARGE_BLOCK: u32 = 1024;
 /// Accumulators of which the registers of such a block hold the arguments.
 const MOST_FEEDS: usize = 4;
+/// `HASH_PROBES` of the kernels: how far from its place a key may lie in a hash table that counts as full beyond.
+const PROBES: u64 = 1024;
 /// A dense domain up to this indexes slots directly whatever the number of rows.
 const SMALL_DOMAIN: u64 = 1 << 16;
 /// Most rows of a thread per tile.
@@ -240,7 +242,7 @@ pub(crate) fn aggregate(
     let mut expected = Expected::nothing(flow);
     loop {
         match attempt(device, flow, groups, calls, manner, &expected)? {
-            Tried::WantsSample => expected = expected::learn(device, flow, groups, manner.seed)?,
+            Tried::WantsSample => expected = expected::learn(device, flow, groups, manner.collisions)?,
             Tried::GuessIsNoUse => expected.wrong(),
             Tried::NoRoom => expected.frugal = true,
             Tried::ArenaFull(asked) => expected.arena = Arena::larger(expected.arena, asked),
@@ -323,14 +325,14 @@ fn attempt(
     expected: &Expected,
 ) -> Result<Tried> {
     const OPERATOR: &str = "aggregate";
-    let Manner { floats, seed, row_slots: wanted } = manner;
+    let Manner { floats, collisions, row_slots: wanted } = manner;
     let rows = flow.source.rows();
     let mut generator = Generator::new(flow);
     let mut out = Emitter::new("v");
     generator.stages(Pass::Decide, &mut out)?;
     let keys = groups.iter().map(|g| generator.expr(g, &mut out)).collect::<Result<Vec<_>>>()?;
-    let mut layout = KeyLayout::of(&keys, NullKeys::Equal, true);
-    layout.seed = layout.seed.wrapping_add(seed);
+    let secret = device.secret(collisions * MOST_TRIES + expected.tries);
+    let layout = KeyLayout::of(&keys, NullKeys::Equal, true, secret);
     let shape = shape(&mut generator, calls, layout, floats, groups.is_empty(), rows, &mut out)?;
 
     // Floats in registers are summed in a fixed order anyway; where one accumulator needs an order of rows, so do they.
@@ -411,6 +413,13 @@ fn attempt(
         Occupancy::Hashed(table) => generator.params.pointer("u64", table, 0),
     };
     let mask = generator.params.word("u64", slots.saturating_sub(2));
+    let (secret, probes) = match occupancy {
+        Occupancy::Hashed(_) => {
+            let probes = if expected.patient() { slots } else { PROBES };
+            (generator.params.word("u64", shape.layout.secret), generator.params.word("u64", probes))
+        }
+        _ => ("0ull".to_string(), String::new()),
+    };
     let slot_count = generator.params.word("u64", slots);
     let exponents: Vec<_> = (shape.feeds.iter())
         .map(|f| match f.accumulator {
@@ -474,7 +483,15 @@ fn attempt(
         feeds: &shape.feeds,
         accumulators: &pointers,
         exponents: &exponents,
-        rows: Rows { control: &pointer, head: &head, prologue: &prologue, statements: &statements, key: &key, items },
+        rows: Rows {
+            control: &pointer,
+            head: &head,
+            prologue: &prologue,
+            statements: &statements,
+            key: &key,
+            secret: &secret,
+            items,
+        },
     };
     let (mut retry, mut replay) = (None, None);
     if rows > 0 || matches!(sink, Sink::Registers) {
@@ -534,7 +551,7 @@ fn attempt(
                 _ => {
                     let slot = match &occupancy {
                         Occupancy::Hashed(_) => format!(
-                            "slot = hash_slot({found}, {mask}, {key});\n{}\n",
+                            "slot = hash_slot({found}, {mask}, {key}, {secret}, {probes});\n{}\n",
                             kernel.flag("slot == HASH_NONE", Retry::TABLE_FULL)
                         ),
                         _ => format!("slot = {key};\n"),

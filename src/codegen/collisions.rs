@@ -34,7 +34,8 @@ pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) ->
     let table = generator.params.pointer("const u64", table, 0);
     let mask = generator.params.word("u64", partial.slots.slots - 2);
     let first = generator.params.pointer("const u32", first, 0);
-    let slot = out.let_("u64", format_args!("hash_find({table}, {mask}, {key})"));
+    let secret = generator.params.word("u64", layout.secret);
+    let slot = out.let_("u64", format_args!("hash_find({table}, {mask}, {key}, {secret})"));
     let row = out.let_("u32", format_args!("{first}[{slot}]"));
     let mut same = vec![];
     for (value, at) in mine.iter().zip(columns) {

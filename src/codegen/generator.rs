@@ -453,7 +453,7 @@ impl<'a> Generator<'a> {
         let may_fail = self.makes_text || emitters.iter().any(|out| out.may_fail());
         let mut prologue = String::with_capacity(512);
         let arena = self.makes_text.then(|| {
-            let (arena, statement) = Arena::declare(&mut self.params, control);
+            let (arena, statement) = Arena::declare(&mut self.params, control, device.secret(0));
             prologue.push_str(&statement);
             arena
         });

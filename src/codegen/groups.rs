@@ -191,7 +191,8 @@ impl GroupSlots {
             }
             GroupKeys::Mixed(layout, table) => {
                 let mixed = self.emit_table_key(table, &mut generator.params, out);
-                let key = out.let_("u64", format_args!("hash_unmix({mixed})"));
+                let secret = generator.params.word("u64", layout.secret);
+                let key = out.let_("u64", format_args!("hash_unmix({mixed}, {secret})"));
                 layout.emit_decode(&key, at, &mut generator.params, out)
             }
             GroupKeys::Row(relation, columns, rows) => {

@@ -25,8 +25,8 @@ pub(crate) struct KeyLayout {
     pub(crate) fields: Vec<KeyField>,
     /// Number of different keys, where all columns are packed and it fits; else the key is a hash.
     pub(crate) domain: Option<u128>,
-    /// Seed of the hash; ignored for packed keys.
-    pub(crate) seed: u64,
+    /// Keys the hash of the columns, and those of tables that find the keys (`kernels/hash.cuh`); of the device.
+    pub(crate) secret: u64,
 }
 
 /// One column of an equality key.
@@ -71,13 +71,13 @@ const WHOLE: u128 = 1 << 64;
 impl KeyLayout {
     /// Lays out keys that look like these values. `dictionaries` tells whether codes may be used (not where keys are
     /// compared with those of another column).
-    pub(crate) fn of(values: &[Value], nulls: NullKeys, dictionaries: bool) -> Self {
+    pub(crate) fn of(values: &[Value], nulls: NullKeys, dictionaries: bool, secret: u64) -> Self {
         let fields: Vec<_> = values.iter().map(|value| KeyField::of(value, nulls, dictionaries)).collect();
         let packed = fields.iter().try_fold(1u128, |domain, field| match field.code {
             KeyCode::Hashed => None,
             _ => domain.checked_mul(field.radix).filter(|d| *d <= WHOLE),
         });
-        KeyLayout { fields, domain: packed, seed: 0x5eed_0001 }
+        KeyLayout { fields, domain: packed, secret }
     }
 
     /// Whether equal `u64`s mean equal keys.
@@ -96,7 +96,7 @@ impl KeyLayout {
         let mut key: Option<String> = None;
         let mut outside = vec![];
         if !self.is_exact() {
-            let mut hash = params.word("u64", self.seed);
+            let mut hash = params.word("u64", self.secret);
             for value in values {
                 hash = emit_hash(value, &hash, out);
             }

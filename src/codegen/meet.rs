@@ -117,6 +117,7 @@ struct Side {
     head: String,
     statements: String,
     key: String,
+    secret: String,
     /// The columns that travel, by their place in the result.
     values: Vec<(usize, Value)>,
     expected: u64,
@@ -154,6 +155,7 @@ impl Side {
         if !record.fits() || generator.makes_text() {
             return Ok(None);
         }
+        let secret = generator.params.word("u64", layout.secret);
         let pointer = generator.params.pointer("u64", &control.0, 0);
         let row_count = generator.params.word("u64", rows);
         let head = format!(
@@ -171,6 +173,7 @@ impl Side {
             head,
             statements,
             key,
+            secret,
             values,
             expected: flow.expected_rows(),
         }))
@@ -184,6 +187,7 @@ impl Side {
             prologue: &prologue,
             statements: &self.statements,
             key: &self.key,
+            secret: &self.secret,
             items: items_for(self.prepared.eager_bytes, Effort::of(&self.statements)),
         };
         let step = if sampled { self.spread.first_step() } else { 1 };
@@ -312,10 +316,13 @@ impl Together<'_> {
         let stores: String = places.iter().flatten().map(store).collect();
         let decoded = out.take();
         let key = match self.cut.dense {
-            true => "const u64 key = record[k][0];\n",
-            false => "const u64 key = hash_unmix((u64)record[k][1] << 32 | record[k][0]);\n",
+            true => "const u64 key = record[k][0];\n".to_string(),
+            false => {
+                let secret = params.word("u64", self.meeting.layout.secret);
+                format!("const u64 key = hash_unmix((u64)record[k][1] << 32 | record[k][0], {secret});\n")
+            }
         };
-        let write = format!("{loads}{}{decoded}{stores}", if decoded.is_empty() { "" } else { key });
+        let write = format!("{loads}{}{decoded}{stores}", if decoded.is_empty() { "" } else { &key });
         let mut prepared = Prepared {
             params,
             prologue: String::new(),
@@ -323,6 +330,7 @@ impl Together<'_> {
             eager_bytes: 0,
             late: false,
             characters: vec![],
+            may_fail: false,
             arena: None,
             made: None,
             touched: vec![],
@@ -330,7 +338,6 @@ impl Together<'_> {
         let mut outputs = vec![];
         for place in places.iter().flatten() {
             outputs.push(allocate(device, OPERATOR, place, Codes::Keep, capacity, &mut prepared)?);
-            may_fail: false,
         }
         let threads = if device.kind() == DeviceKind::Sim { THREADS_ON_SIMULATOR } else { THREADS };
         let text = self.text(&names, &write, repeated);

@@ -95,11 +95,14 @@ impl Record {
         self.words <= MOST_WORDS && self.flags.len() <= 32
     }
 
-    /// Statements that store a row's key to the array `to` of words.
-    pub(super) fn emit_key(&self, key: &str, to: &str) -> String {
+    /// Statements that store a row's key to the array `to` of words; `secret` mixes it.
+    pub(super) fn emit_key(&self, key: &str, secret: &str, to: &str) -> String {
         match self.key {
             1 => format!("{to}[0] = (u32){key};\n"),
-            _ => format!("const u64 mixed = hash_mix({key});\n{to}[0] = (u32)mixed;\n{to}[1] = (u32)(mixed >> 32);\n"),
+            _ => format!(
+                "const u64 mixed = hash_mix({key}, {secret});\n\
+                 {to}[0] = (u32)mixed;\n{to}[1] = (u32)(mixed >> 32);\n"
+            ),
         }
     }
 

@@ -64,8 +64,9 @@ pub(super) struct Rows<'a> {
     pub(super) head: &'a str,
     pub(super) prologue: &'a str,
     pub(super) statements: &'a str,
-    /// A row's key, behind the statements.
+    /// A row's key, behind the statements, and what mixes it.
     pub(super) key: &'a str,
+    pub(super) secret: &'a str,
     /// Rows of a thread per tile.
     pub(super) items: u32,
 }
@@ -162,7 +163,11 @@ impl Spread {
         let (word, shift) = self.part;
         let key = match self.record.key {
             1 => format!("const u32 part = (u32){key} >> {shift};\n"),
-            _ => format!("const u32 part = (u32)(hash_mix({key}) >> {}) >> {shift};\n", 32 * word),
+            _ => format!(
+                "const u32 part = (u32)(hash_mix({key}, {secret}) >> {}) >> {shift};\n",
+                32 * word,
+                secret = rows.secret,
+            ),
         };
         format!(
             "constexpr int ITEMS = {items};\nconst u32 PARTS = (u32){parts};\n{head}\
@@ -231,7 +236,7 @@ impl Spread {
             head = rows.head,
             prologue = rows.prologue,
             statements = rows.statements,
-            key = self.record.emit_key(rows.key, "keys[turn + k]"),
+            key = self.record.emit_key(rows.key, rows.secret, "keys[turn + k]"),
             values = self.record.emit_values("record"),
             key_words = self.record.key,
             cursors = names.cursors.0,

@@ -20,6 +20,7 @@ mod parts;
 mod pool;
 mod profile;
 mod rehearsal;
+mod secret;
 mod sim;
 mod source;
 
@@ -64,6 +65,7 @@ struct Shared {
     by_parts: parts::ByParts,
     counters: Arc<counters::Counting>,
     profile: Mutex<Option<Vec<profile::Span>>>,
+    fixed_secret: secret::Fixed,
     /// Of a stand-in: where the kernels that are asked for go.
     rehearsal: Option<Arc<ahead::Queue>>,
     /// Where kernels can be compiled better than at first.
@@ -231,6 +233,7 @@ impl Device {
             by_parts,
             counters,
             profile,
+            fixed_secret: Default::default(),
             rehearsal: None,
             improver,
         })))

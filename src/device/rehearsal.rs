@@ -27,6 +27,7 @@ impl Device {
             by_parts: Default::default(),
             counters: Arc::default(),
             profile: Default::default(),
+            fixed_secret: Default::default(),
             rehearsal: Some(queue),
             improver: None,
         }))

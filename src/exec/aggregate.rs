@@ -91,18 +91,18 @@ impl Runner {
         row_slots: bool,
     ) -> Result<Box<Partial>> {
         let (mut flow, mut groups, mut calls) = (flow, groups.to_vec(), calls.to_vec());
-        let mut manner = Manner { floats: FloatSums::Fixed, seed: 0, row_slots };
+        let mut manner = Manner { floats: FloatSums::Fixed, collisions: 0, row_slots };
         loop {
             match aggregate(&self.device, &flow, &groups, &calls, manner)? {
                 Attempt::NeedsColumns => (flow, groups, calls) = self.in_columns(&flow, &groups, &calls)?,
                 Attempt::Inexact => manner.floats = FloatSums::Ordered,
                 Attempt::Done(partial) => {
                     if groups_collide(&self.device, &flow, &partial)? {
-                        manner.seed += 1;
-                        if manner.seed > MOST_SEEDS {
+                        manner.collisions += 1;
+                        if manner.collisions > MOST_COLLISIONS {
                             return Err(Error::unsupported(
                                 "aggregate",
-                                "of keys whose hashes collide with every seed",
+                                "of keys whose hashes collide with every secret",
                             ));
                         }
                         continue;
@@ -295,8 +295,8 @@ fn of_slots(slots: GroupSlots, schema: DFSchemaRef) -> Flow {
     Flow::new(source, schema)
 }
 
-/// Seeds of hashed keys that are tried: two in a row that collide by chance are as good as never seen.
-const MOST_SEEDS: u64 = 16;
+/// Secrets of hashed keys that are tried: two in a row with which some collide by chance are as good as never seen.
+const MOST_COLLISIONS: u64 = 16;
 
 /// Bits of a slot's number.
 pub(super) fn slot_bits(slots: u64) -> u32 {

@@ -263,7 +263,7 @@ impl Runner {
         if flow.source.rows() == 0 {
             return Ok(None);
         }
-        let layout = join_layout(flow, &sides.build_keys, null_keys(join))?;
+        let layout = join_layout(flow, &sides.build_keys, null_keys(join), self.device.secret(0))?;
         let most = SEEN_ALWAYS.max(flow.source.rows().saturating_mul(SEEN_PER_ROW));
         let Some(domain) = layout.dense_domain(most) else { return Ok(None) };
         let seen = Arc::new(self.device.alloc_zeroed("join build", domain as usize)?);
@@ -316,7 +316,7 @@ impl Runner {
             let candidates = Candidates::Every;
             return Ok(Probe { candidates, build, place, keep, residual, total: false, keys_of: vec![] });
         }
-        let layout = join_layout(flow, keys, nulls)?;
+        let layout = join_layout(flow, keys, nulls, self.device.secret(0))?;
         let residual = residual(join, nulls, layout.is_exact())?;
         let existence = residual.is_none() && !matches!(keep, Keep::Matched | Keep::All);
         let mut keep = keep;

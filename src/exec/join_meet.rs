@@ -27,7 +27,7 @@ impl Runner {
             return Ok(None);
         }
         let nulls = null_keys(join);
-        let layout = join_layout(&sides.build, &sides.build_keys, nulls)?;
+        let layout = join_layout(&sides.build, &sides.build_keys, nulls, self.device.secret(0))?;
         let Some(domain) = self.pays(sides, &layout)? else { return Ok(None) };
         let residual = residual(join, nulls, layout.is_exact())?;
         let conjuncts = residual.map_or(vec![], |residual| residual.conjuncts);

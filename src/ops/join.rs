@@ -14,6 +14,10 @@ const EXPAND_THREADS: u32 = 256;
 /// A hash table of so many bytes may have this many slots a row.
 const SMALL_TABLE: u64 = 1 << 20;
 const SMALL_TABLE_ROOM: u64 = 8;
+/// `HASH_PROBES` of the kernels: how far from its place a key may lie in a table that is made in a hurry.
+const PROBES: u64 = 1024;
+/// Secrets that are tried for tables of keys that collide.
+const SECRETS: u64 = 4;
 /// Flags that the build kernels set.
 const REPEATED: u64 = 1;
 const FULL: u64 = 2;
@@ -39,6 +43,8 @@ pub(crate) struct JoinTable {
     pub(crate) unique: bool,
     /// Bytes of the payload that slots hold instead of row numbers, if they do.
     pub(crate) payload: Option<usize>,
+    /// Of the hash.
+    pub(crate) secret: u64,
 }
 
 /// What there is for each key.
@@ -122,16 +128,17 @@ impl JoinTable {
         {
             return Ok(table);
         }
-        // Half full at most; emptier, for shorter probes, where the table is small anyway. Only keys made to collide need more.
+        // Half full at most; emptier, for shorter probes, where the table is small anyway.
         let roomy = (SMALL_TABLE / 16).min(rows * SMALL_TABLE_ROOM);
-        let mut capacity = (rows * 2).max(roomy).next_power_of_two().max(16);
-        for _ in 0..4 {
-            if let Some(table) = build.hash(capacity)? {
+        let capacity = (rows * 2).max(roomy).next_power_of_two().max(16);
+        for number in 0..SECRETS {
+            if let Some(table) = build.hash(capacity, device.secret(number), PROBES)? {
                 return Ok(table);
             }
-            capacity *= 4;
         }
-        Err(Error::unsupported("join", "the keys' hashes collide too often"))
+        // Slow where most keys collide, but every key finds its place: there are more slots than keys.
+        let table = build.hash(capacity, device.secret(SECRETS), capacity)?;
+        table.ok_or_else(|| Error::unsupported(OPERATOR, "a table of more slots than rows has no room"))
     }
 
     /// Whether slots are the keys themselves.
@@ -166,9 +173,9 @@ impl Build<'_> {
     fn direct(&self, domain: u64) -> Result<Option<JoinTable>> {
         let device = self.device;
         let starts = device.alloc_filled(OPERATOR, domain as usize * 4, 0xFF)?;
-        let Some(found) = self.insert(None, domain, Some(&starts), None)? else { return Ok(None) };
+        let Some(found) = self.insert(None, domain, Some(&starts), None, (0, 0))? else { return Ok(None) };
         let unique = found.unique;
-        let table = |slots, rows| JoinTable { slots, mask_or_domain: domain, rows, unique, payload: None };
+        let table = |slots, rows| JoinTable { slots, mask_or_domain: domain, rows, unique, payload: None, secret: 0 };
         if unique && found.ordered && self.keys.rows == domain && self.keys.valid.is_none() {
             return Ok(Some(table(Slots::Ordered, None)));
         }
@@ -177,20 +184,21 @@ impl Build<'_> {
         }
         drop(starts);
         let bounds = device.alloc_zeroed(OPERATOR, domain as usize * 8)?;
-        let rows = self.lists(None, domain, domain, bounds.slice(0), 2)?;
+        let rows = self.lists((None, 0), domain, domain, bounds.slice(0), 2)?;
         Ok(Some(table(Slots::Direct(Arc::new(bounds)), Some(rows))))
     }
 
-    /// `None`: probes grew too long.
-    fn hash(&self, capacity: u64) -> Result<Option<JoinTable>> {
+    /// `None`: a row made so many probes and did not find its key's place.
+    fn hash(&self, capacity: u64, secret: u64, probes: u64) -> Result<Option<JoinTable>> {
         let slots = self.device.alloc_filled(OPERATOR, (capacity as usize + 1) * 16, 0xFF)?;
         let mask = capacity - 1;
         // A payload is found by its place among all words of the table, which has 32 bits.
         let payload = self.payload.filter(|payload| (capacity + 1) * 16 / (payload.width as u64) < 1 << 32);
-        let Some(Found { unique, .. }) = self.insert(Some(&slots), mask, None, payload)? else { return Ok(None) };
+        let inserted = self.insert(Some(&slots), mask, None, payload, (secret, probes))?;
+        let Some(Found { unique, .. }) = inserted else { return Ok(None) };
         let rows = match unique || self.wanted == Wanted::Existence {
             true => None,
-            false => Some(self.lists(Some(&slots), mask, capacity + 1, slots.slice(8), 4)?),
+            false => Some(self.lists((Some(&slots), secret), mask, capacity + 1, slots.slice(8), 4)?),
         };
         Ok(Some(JoinTable {
             slots: Slots::Hash(Arc::new(slots)),
@@ -198,6 +206,7 @@ impl Build<'_> {
             rows,
             unique,
             payload: payload.filter(|_| unique).map(|payload| payload.width),
+            secret,
         }))
     }
 
@@ -212,11 +221,12 @@ impl Build<'_> {
         mask_or_domain: u64,
         starts: Option<&Buffer>,
         payload: Option<Payload<'_>>,
+        (secret, probes): (u64, u64),
     ) -> Result<Option<Found>> {
         let null = Argument::from(0u64);
         let flags = self.device.alloc_zeroed(OPERATOR, 8)?;
         let kernel = self.kernel(slots, "join_build_hash", "join_build_direct")?;
-        let arguments: [Argument; 9] = [
+        let arguments: [Argument; 11] = [
             self.keys.keys.into(),
             self.keys.valid.map_or(null, Argument::from),
             self.keys.rows.into(),
@@ -226,10 +236,12 @@ impl Build<'_> {
             payload.map_or(null, |payload| payload.values.into()),
             (payload.map_or(0, |payload| payload.width) as u64).into(),
             (&flags).into(),
+            secret.into(),
+            probes.into(),
         ];
         // SAFETY: JoinBuild: keys rows u64, valid rows u8 or null (both checked by `build`); rows; slots capacity + 1
         // pairs of u64 or, direct, null; mask or domain; starts domain u32 or, hashed, null; rows payloads of their
-        // width, or null; flags u32.
+        // width, or null; flags u32; secret; probes.
         unsafe { self.device.launch(&kernel, grid(tiles(self.keys.rows, 1024), THREADS), &arguments)? };
         let flags = flags.read_word_or(0, self.keys.assumed.flags())?;
         let found = Found { unique: flags & REPEATED == 0, ordered: flags & UNORDERED == 0 };
@@ -239,7 +251,7 @@ impl Build<'_> {
     /// The rows by slot; writes where each slot's begin and end, `stride` words from slot to slot.
     fn lists(
         &self,
-        slots: Option<&Buffer>,
+        (slots, secret): (Option<&Buffer>, u64),
         mask_or_domain: u64,
         count: u64,
         bounds: Slice<'_>,
@@ -249,7 +261,7 @@ impl Build<'_> {
         let slot_of = device.alloc(OPERATOR, rows as usize * 8)?;
         let null = Argument::from(0u64);
         let kernel = self.kernel(slots, "join_slots_hash", "join_slots_direct")?;
-        let arguments: [Argument; 7] = [
+        let arguments: [Argument; 8] = [
             self.keys.keys.into(),
             self.keys.valid.map_or(null, Argument::from),
             rows.into(),
@@ -257,9 +269,10 @@ impl Build<'_> {
             mask_or_domain.into(),
             count.into(),
             (&slot_of).into(),
+            secret.into(),
         ];
         let every_row = grid(tiles(rows, 1024), THREADS);
-        // SAFETY: JoinSlots: as JoinBuild, after it inserted every key; count; slot_of rows u64.
+        // SAFETY: JoinSlots: as JoinBuild, after it inserted every key; count; slot_of rows u64; secret.
         unsafe { device.launch(&kernel, every_row, &arguments)? };
 
         let bits = 64 - count.leading_zeros();

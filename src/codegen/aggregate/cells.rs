@@ -308,8 +308,9 @@ pub(super) fn hash_body(
     let crowded = match probes {
         Probes::Many => String::new(),
         Probes::Few => format!(
-            "if (tile == blockIdx.x && cells_crowded<THREADS>(shared_keys, slots, own_keys[0], (wanted & 1) != 0)) {{\n\
+            "if (tile == blockIdx.x && cells_crowded<THREADS>(shared_keys, slots, own_keys[0], (wanted & 1) != 0, {})) {{\n\
              wanted = 0;\n{}\n}}\n",
+            kernel.rows.secret,
             kernel.flag("threadIdx.x == 0", Retry::TABLE_FULL)
         ),
     };
@@ -377,8 +378,9 @@ pub(super) fn hash_slots(kernel: &Kernel<'_>, count: &str, keys: &str, are: Keys
         Probes::Few => ", CELL_PROBES_GUESSED",
     };
     format!(
-        "if (!cell_slots<{count}, {are}{probes}>(shared_keys, slots - 1, {keys}, wanted, slot_of)) {{ {} }}\n\
+        "if (!cell_slots<{count}, {are}{probes}>(shared_keys, slots - 1, {keys}, wanted, slot_of, {})) {{ {} }}\n\
          __syncwarp(FULL_WARP);\n",
+        kernel.rows.secret,
         kernel.flag("true", Retry::TABLE_FULL)
     )
 }
@@ -403,9 +405,13 @@ impl Table<'_> {
     /// Finds the table's slot `to` for the key in `slot`, or continues with the next.
     pub(super) fn insert(&self, kernel: &Kernel<'_>, are: Keys) -> String {
         let Table { keys, first, mask } = self;
-        let mix = if are == Keys::Plain { "hash_mix" } else { "" };
+        let key = "slot < slots ? shared_keys[slot] : HASH_EMPTY";
+        let mixed = match are {
+            Keys::Plain => format!("hash_mix({key}, {})", kernel.rows.secret),
+            Keys::Mixed => key.to_string(),
+        };
         format!(
-            "const u64 mixed = {mix}(slot < slots ? shared_keys[slot] : HASH_EMPTY);\n\
+            "const u64 mixed = {mixed};\n\
              const u64 found = hash_insert<1, true>({keys} + {first}, {mask}, mixed);\n\
              if (found == HASH_NONE) {{ {} continue; }}\nconst u64 to = {first} + found;\n",
             kernel.flag("true", Retry::TABLE_FULL)

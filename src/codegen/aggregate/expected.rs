@@ -32,6 +32,11 @@ const BEYOND: f64 = 1.5;
 const SKEWED_SAMPLE: u64 = 16;
 /// Capacity of the first hash table tried.
 const FIRST_CAPACITY: u64 = 1 << 20;
+/// Tables that are tried, the last with room for all and as many probes as slots, so that every key finds its place. One that
+/// was too small is made again a few times as large, and all with secrets of their own: so only those who know the secrets
+/// have keys that come as far as that.
+pub(super) const MOST_TRIES: u64 = 8;
+const LARGER_TRIES: u64 = 5;
 
 /// Expectations that an aggregation starts from, and corrects.
 pub(super) struct Expected {
@@ -47,12 +52,22 @@ pub(super) struct Expected {
     pub(super) guessed: bool,
     /// Capacity of a hash table in global memory.
     capacity: u64,
+    /// Tables that were too small before.
+    pub(super) tries: u64,
 }
 
 impl Expected {
     pub(super) fn nothing(flow: &Flow) -> Self {
         let arena = Arena::guess(flow.source.rows());
-        Expected { arena, sampled: false, frugal: false, groups: None, guessed: false, capacity: FIRST_CAPACITY }
+        Expected {
+            arena,
+            sampled: false,
+            frugal: false,
+            groups: None,
+            guessed: false,
+            capacity: FIRST_CAPACITY,
+            tries: 0,
+        }
     }
 
     /// Few groups.
@@ -68,11 +83,17 @@ impl Expected {
 
     /// There were more groups than a table had room for.
     pub(super) fn too_few(&mut self) {
-        if self.guessed {
+        self.tries = (self.tries + 1).min(MOST_TRIES - 1);
+        if self.guessed || self.tries > LARGER_TRIES {
             return self.wrong();
         }
         self.capacity = self.capacity.saturating_mul(16);
         self.groups = self.groups.map(|groups| groups.saturating_mul(4));
+    }
+
+    /// Whether every key has to find a place, however far from its own.
+    pub(super) fn patient(&self) -> bool {
+        self.tries == MOST_TRIES - 1
     }
 
     /// The guess was wrong, or is of no use: every row may have a group of its own.
@@ -82,10 +103,10 @@ impl Expected {
 }
 
 /// What there may be, by a guess or a sample.
-pub(super) fn learn(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
+pub(super) fn learn(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Result<Expected> {
     match flow.source.rows() <= GUESSED_UP_TO * sampled_from(device) {
         true => Ok(Expected::few(flow)),
-        false => sample(device, flow, groups, seed),
+        false => sample(device, flow, groups, collisions),
     }
 }
 
@@ -99,15 +120,15 @@ fn sampled_from(device: &Device) -> u64 {
 }
 
 /// Counts the groups of the first rows, and concludes how many there are.
-fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Expected> {
+fn sample(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Result<Expected> {
     let mut expected = Expected { sampled: true, ..Expected::nothing(flow) };
     let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
     let first = |rows: u64| Flow { source: Source::Relation(relation.slice(0, Some(rows))), ..flow.clone() };
     let mut sample = sampled_from(device) / 4;
     loop {
-        let Some(found) = count(device, &first(sample), groups, seed)? else { return Ok(expected) };
+        let Some(found) = count(device, &first(sample), groups, collisions)? else { return Ok(expected) };
         let half = match found > HALVED_FROM {
-            true => count(device, &first(sample / 2), groups, seed)?,
+            true => count(device, &first(sample / 2), groups, collisions)?,
             false => None,
         };
         let uniform = groups_behind(found, sample);
@@ -126,9 +147,9 @@ fn sample(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Ex
 }
 
 /// How many groups the flow's rows have.
-fn count(device: &Device, flow: &Flow, groups: &[Expr], seed: u64) -> Result<Option<u64>> {
+fn count(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Result<Option<u64>> {
     let expected = Expected { sampled: true, ..Expected::nothing(flow) };
-    let manner = Manner { floats: FloatSums::Fixed, seed, row_slots: false };
+    let manner = Manner { floats: FloatSums::Fixed, collisions, row_slots: false };
     let Tried::Attempt(Attempt::Done(partial), retry) = attempt(device, flow, groups, &[], manner, &expected)? else {
         return Ok(None);
     };

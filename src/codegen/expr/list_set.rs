@@ -98,7 +98,7 @@ impl Compiler<'_> {
         self.each(list, |this, element, _| {
             set.longest = set.longest.zip(longest_of(element)).map(|(a, b)| a.max(b));
             let element = this.with_one_zero(element);
-            let hash = emit_hash(&element, "0ull", this.out);
+            let hash = emit_hash(&element, "secret", this.out);
             this.out.line(format_args!("bool {known} = {table}.slots == nullptr;"));
             this.out.line(format_args!(
                 "for (u64 {at} = {hash} & {table}.mask; !{known}; {at} = ({at} + 1) & {table}.mask) {{"
@@ -120,7 +120,7 @@ impl Compiler<'_> {
         let Set { next, table, .. } = set;
         self.each(list, |this, element, _| {
             let element = this.with_one_zero(element);
-            let hash = emit_hash(&element, "0ull", this.out);
+            let hash = emit_hash(&element, "secret", this.out);
             this.out.line(format_args!("bool {found} = false;"));
             this.out.line(format_args!(
                 "for (u64 {at} = {hash} & {table}.mask; {table}.slots != nullptr; {at} = ({at} + 1) & {table}.mask) {{"

@@ -83,12 +83,12 @@ impl Probe {
     }
 }
 
-/// How the keys of a join would be laid out, were this flow its build side.
-pub(crate) fn join_layout(flow: &Flow, keys: &[Expr], nulls: NullKeys) -> Result<KeyLayout> {
+/// How the keys of a join would be laid out, were this flow its build side; `secret` is the device's.
+pub(crate) fn join_layout(flow: &Flow, keys: &[Expr], nulls: NullKeys, secret: u64) -> Result<KeyLayout> {
     let (mut generator, mut out) = (Generator::new(flow), Emitter::default());
     generator.stages(Pass::Decide, &mut out)?;
     let values = keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
-    Ok(KeyLayout::of(&values, nulls, false))
+    Ok(KeyLayout::of(&values, nulls, false, secret))
 }
 
 /// Whether no row of the flow can have a key that is null or out of the layout's range.
@@ -360,7 +360,8 @@ impl Generator<'_> {
             Slots::Hash(slots) => {
                 let slots = self.params.pointer("const u64", slots, 0);
                 let mask = self.params.word("u64", table.mask_or_domain);
-                let slot = out.let_("u64", format_args!("pair_find({slots}, {mask}, {key})"));
+                let secret = self.params.word("u64", table.secret);
+                let slot = out.let_("u64", format_args!("pair_find({slots}, {mask}, {key}, {secret})"));
                 out.line(format_args!("if ({slot} == HASH_NONE) break;"));
                 slot
             }

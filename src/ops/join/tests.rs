@@ -15,13 +15,14 @@ struct Probe {
     wf::u64 n;
     wf::u64* begin;
     wf::u64* end;
+    wf::u64 secret;
 };
 WF_KERNEL(probe, Probe) {
     using namespace wf;
     for (u64 at = u64(global_thread()); at < p.n; at += u64(global_threads())) {
         const u64 key = p.probes[at];
         u64 slot = key < p.mask_or_domain ? key : HASH_NONE;
-        if (p.slots != nullptr) slot = pair_find(p.slots, p.mask_or_domain, key);
+        if (p.slots != nullptr) slot = pair_find(p.slots, p.mask_or_domain, key, p.secret);
         u64 begin = JOIN_NO_ROW, end = JOIN_NO_ROW;
         if (slot != HASH_NONE && p.lists != 0) {
             const u64 bounds = p.slots != nullptr ? pair_value(p.slots, slot) : 0;
@@ -47,7 +48,7 @@ fn probe(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> (Buff
         Slots::Ordered => (null, null),
     };
     let lists = u64::from(table.rows.is_some());
-    let arguments: [Argument; 8] = [
+    let arguments: [Argument; 9] = [
         slots,
         starts,
         table.mask_or_domain.into(),
@@ -56,8 +57,9 @@ fn probe(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> (Buff
         (n as u64).into(),
         (&begin).into(),
         (&end).into(),
+        table.secret.into(),
     ];
-    // SAFETY: Probe: the table, n probes, two arrays of n.
+    // SAFETY: Probe: the table, n probes, two arrays of n, the table's secret.
     unsafe { device.launch(&kernel, grid(tiles(n as u64, 256), 256), &arguments).unwrap() };
     (begin, end)
 }
