@@ -400,7 +400,6 @@ constexpr u64 WINDOW_START = 1;        // the bound is a frame's first row, else
 constexpr u64 WINDOW_PRECEDING = 2;    // the bound lies before the row's value, else after it
 constexpr u64 WINDOW_DESCENDING = 4;
 constexpr u64 WINDOW_NULLS_FIRST = 8;
-constexpr u64 WINDOW_UNSIGNED = 16;    // what would be negative is 0
 
 struct WindowRange {
     const void* keys;         // rows, in the order
@@ -427,7 +426,6 @@ WF_DEVICE bool window_target(const WindowRange& p, T value, bool add, T& target)
     const i128 step = i128(make_u128(p.step_high, p.step_low));
     i128 sum;
     const bool overflow = add ? add_overflows(i128(value), step, &sum) : sub_overflows(i128(value), step, &sum);
-    if (!add && (p.flags & WINDOW_UNSIGNED) != 0 && !overflow && sum < 0) sum = 0;
     if (overflow || sum < i128(make_u128(p.least_high, p.least_low)) ||
         sum > i128(make_u128(p.greatest_high, p.greatest_low))) {
         return false;
@@ -435,15 +433,17 @@ WF_DEVICE bool window_target(const WindowRange& p, T value, bool add, T& target)
     target = T(sum);
     return true;
 }
-// NaN stays what it is: all NaN are one value.
+// NaN stays what it is: all NaN are one value. Infinitely far from an infinity of the other sign lies that of the step.
 WF_DEVICE bool window_target(const WindowRange& p, f64 value, bool add, f64& target) {
     const f64 step = double_of_bits(p.step_low);
     target = add ? fadd(value, step) : fsub(value, step);
+    if (target != target && value == value) target = add ? step : -step;
     return true;
 }
 WF_DEVICE bool window_target(const WindowRange& p, f32 value, bool add, f32& target) {
     const f32 step = float_of_bits(u32(p.step_low));
     target = add ? fadd(value, step) : fsub(value, step);
+    if (target != target && value == value) target = add ? step : -step;
     return true;
 }
 
@@ -461,24 +461,14 @@ __device__ void window_range_body(const WindowRange& p) {
     const bool descending = (p.flags & WINDOW_DESCENDING) != 0;
     u64 low = p.partitions[p.partition_of[row]], high = p.partitions[p.partition_of[row] + 1];
     if (p.valid != nullptr && p.valid[row] == 0) {
-        // The frame of a null is all nulls. But bounds never go back: behind a value whose frame is beyond all, see below, so
-        // is that of the nulls.
-        const u64 first = p.peers[p.peers_of[row]];
-        T last;
-        const bool beyond = start && !preceding && first > low && p.targets == nullptr &&
-                            !window_target(p, keys[first - 1], !descending, last);
-        p.out[row] = beyond ? u32(high) : start ? u32(first) : p.peers[p.peers_of[row] + 1];
+        // The frame of a null is all nulls.
+        p.out[row] = start ? p.peers[p.peers_of[row]] : p.peers[p.peers_of[row] + 1];
         return;
     }
-    // Beyond what the type holds there is nothing; DataFusion takes such a frame to the partition's end, nulls and all, but
-    // for one that ends before all values.
+    // A bound beyond what the type holds lies before all values, or behind them, and never among the nulls.
     const T* targets = static_cast<const T*>(p.targets);
     T value = targets != nullptr ? targets[row] : keys[row];
     const bool within = targets != nullptr || window_target(p, value, preceding == descending, value);
-    if (!within && !(preceding && !start)) {
-        p.out[row] = u32(preceding ? low : high);
-        return;
-    }
     const auto target = window_ordered(value);
     // The first row that is not before the bound.
     while (low < high) {
@@ -489,7 +479,7 @@ __device__ void window_range_body(const WindowRange& p) {
         } else {
             const auto key = window_ordered(keys[middle]);
             const bool ahead = descending ? key > target : key < target;
-            before = within && (ahead || (!start && key == target));
+            before = within ? ahead || (!start && key == target) : !preceding;
         }
         if (before) {
             low = middle + 1;

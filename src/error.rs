@@ -309,6 +309,14 @@ fn from_arrow(error: ArrowError) -> Error {
         ArrowError::ExternalError(inner) => from_boxed(inner),
         ArrowError::DivideByZero => ErrorKind::Arithmetic { what: "Divide by zero error".into() }.into(),
         ArrowError::ArithmeticOverflow(what) => ErrorKind::Arithmetic { what }.into(),
+        // "Cannot cast to Decimal128(38, 2). Overflowing on …"
+        ArrowError::CastError(what) if what.contains("Overflowing on") => {
+            ErrorKind::Arithmetic { what: format!("Arithmetic overflow: {what}") }.into()
+        }
+        // "… is too large to store in a Decimal128 of precision 38. Max is …"
+        ArrowError::InvalidArgumentError(what) if what.contains(" to store in a Decimal") => {
+            ErrorKind::Arithmetic { what: format!("Arithmetic overflow: {what}") }.into()
+        }
         ArrowError::ParquetError(message) => ErrorKind::File { path: PathBuf::new(), message }.into(),
         ArrowError::CsvError(message) => bad_csv(message),
         ArrowError::ParseError(message) if message.contains(" at line ") => bad_csv(message),

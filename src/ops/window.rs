@@ -89,8 +89,6 @@ pub(crate) struct RangeBound<'a> {
     pub(crate) preceding: bool,
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
-    /// What would be negative is 0.
-    pub(crate) unsigned: bool,
     pub(crate) distance: Distance<'a>,
 }
 
@@ -290,7 +288,7 @@ pub(crate) fn range_bound(
     assert!(keys.len() as u64 >= rows * width, "{rows} keys");
     assert!(valid.is_none_or(|valid| valid.len() as u64 >= rows), "{rows} rows of validity");
     let out = device.alloc(OPERATOR, rows as usize * 4)?;
-    let flags = [bound.start, bound.preceding, bound.descending, bound.nulls_first, bound.unsigned];
+    let flags = [bound.start, bound.preceding, bound.descending, bound.nulls_first];
     let flags = flags.iter().rev().fold(0u64, |bits, flag| bits << 1 | u64::from(*flag));
     let words = |number: i128| [Argument::from(number as u64), Argument::from((number >> 64) as u64)];
     let (targets, step, limits) = match bound.distance {

@@ -4,6 +4,7 @@
 //! which the physical planner turns into one leaf. Everything above runs on DataFusion's operators.
 
 mod aggregates;
+mod cpu;
 mod cut;
 mod estimate;
 mod join_order;
@@ -15,6 +16,7 @@ mod support;
 mod window;
 
 pub(crate) use aggregates::{Bits, DeviceAggregate, Points, RegroupedCall, RegroupedKind, Share, device_aggregate};
+pub(crate) use cpu::for_cpu;
 pub(crate) use cut::{Cut, cut, explain};
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use node::{DeviceNode, Planner};

@@ -34,6 +34,7 @@ mod plans;
 mod project;
 mod random;
 mod regroup;
+mod range_frames;
 mod replays;
 mod rows;
 mod runs;

@@ -190,7 +190,6 @@ impl Runner {
                 preceding,
                 descending: !key.asc,
                 nulls_first: key.nulls_first,
-                unsigned: dtype.is_unsigned_integer(),
                 distance,
             };
             let valid = column.validity.as_deref();

@@ -238,15 +238,13 @@ fn bounds_by_value_are_where_the_first_key_is_beyond() {
         preceding: true,
         descending: false,
         nulls_first: true,
-        unsigned: false,
         distance: Distance::Step { step: 3, limits: (0, 255) },
     };
     let find =
         |bound: RangeBound| read::<u32>(&range_bound(&device, &bound, &key_buffer, Some(&valid), &bounds).unwrap(), 9);
     let far = Distance::Step { step: 5, limits: (0, 255) };
-    // Below 0 there is nothing: the frame begins with the partition.
-    assert_eq!(find(bound), [0, 0, 0, 2, 2, 3, 6, 7, 7]);
-    assert_eq!(find(RangeBound { unsigned: true, ..bound }), [0, 0, 2, 2, 2, 3, 6, 7, 7]);
+    // Below 0 there is nothing: the frame begins with the first value, and ends before it.
+    assert_eq!(find(bound), [0, 0, 2, 2, 2, 3, 6, 7, 7]);
     assert_eq!(find(RangeBound { start: false, ..bound }), [2, 2, 2, 3, 3, 3, 6, 7, 7]);
     assert_eq!(find(RangeBound { start: false, preceding: false, ..bound }), [2, 2, 5, 6, 6, 6, 7, 9, 9]);
     assert_eq!(find(RangeBound { preceding: false, distance: far, ..bound }), [0, 0, 5, 6, 6, 6, 7, 9, 9]);
