@@ -62,4 +62,44 @@ WF_CALLED i128 average_of(i64 sum, i64 count, i64 scale) {
     return (i128)whole * scale + divided<i64>(rest * scale, count);
 }
 
+// ---- sums of decimals of up to 38 digits, which may have more than 128 bits ----
+//
+//   x = high · 2^64 + low      high = x >> 64, low the lower word, not negative; each is summed by itself, in 128 bits
+
+constexpr u64 DECIMAL_MOST_HIGH = 0x4B3B4CA85A86C47Aull, DECIMAL_MOST_LOW = 0x098A223FFFFFFFFFull;  // 10^38 − 1
+
+// Whether the sum has more than 38 digits, of those of high and low words.
+WF_DEVICE bool decimal_sum_overflows(i128 high, i128 low, i128* out) {
+    const i128 most = make_i128(DECIMAL_MOST_HIGH, DECIMAL_MOST_LOW);
+    const i128 top = high + (low >> 64);
+    *out = make_i128((u64)top, (u64)low);
+    return top != (i128)(i64)top || *out > most || *out < -most;
+}
+
+// That sum · scale / count, towards zero, where count · scale has fewer than 127 bits; the least number where the result has
+// more than 38 digits.
+WF_CALLED i128 decimal_average(i128 high, i128 low, i64 count, i64 scale) {
+    const u128 most = make_u128(DECIMAL_MOST_HIGH, DECIMAL_MOST_LOW);
+    const i128 top = high + (low >> 64);
+    // The magnitude, in three words, divided from the top.
+    u128 upper = (u128)top;
+    u64 lower = (u64)low;
+    if (top < 0) {
+        lower = 0 - lower;
+        upper = ~upper + (lower == 0 ? 1 : 0);
+    }
+    const u64 first = high_word(upper) / (u64)count;
+    const i128 second_of = make_i128(high_word(upper) - first * (u64)count, low_word(upper));
+    const i128 second = divided_i128(second_of, (i128)count);
+    const i128 third_of = make_i128((u64)(second_of - second * count), lower);
+    const i128 third = divided_i128(third_of, (i128)count);
+    const i128 rest = (third_of - third * count) * scale;
+    const i128 fraction = high_word((u128)rest) == 0 ? (i128)((u64)rest / (u64)count) : divided_i128(rest, (i128)count);
+    i128 average;
+    if (first != 0 || mul_overflows(make_i128((u64)second, (u64)third), (i128)scale, &average)) return I128_MIN;
+    average = wrap_add<i128>(average, fraction);
+    if ((u128)average > most) return I128_MIN;
+    return top < 0 ? -average : average;
+}
+
 }  // namespace wf

@@ -11,7 +11,7 @@ use super::emit::{Emitter, Failure};
 use super::generator::Generator;
 use super::keys::{KeyLayout, dictionary_value};
 use super::params::Params;
-use super::value::{Value, both};
+use super::value::{Value, both, widen};
 use crate::column::{Column, Dictionary, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::Result;
@@ -115,8 +115,10 @@ pub(crate) enum OutputKind {
     Unordered(usize, Repr, Option<Arc<Dictionary>>),
     /// Sum over count of floats.
     FloatAverage(usize, usize),
-    /// Sum over count of decimals, scaled up by 10^power first.
-    DecimalAverage(usize, usize, u32),
+    /// Sum of decimals: those of their high and of their low words.
+    DecimalSum(usize, usize),
+    /// Sum over count of decimals, scaled up by 10^power first; of sums by words, that of the low ones, too.
+    DecimalAverage(usize, Option<usize>, usize, u32),
     /// A column of the input at the row that the accumulator holds.
     Pick(usize, Relation, usize),
 }
@@ -246,11 +248,13 @@ impl GroupSlots {
                 let code = out.let_("f64", format_args!("{sum} / (f64){count}"));
                 Value::new(dtype, Repr::F64, code, valid)
             }
-            OutputKind::DecimalAverage(sum, count, power) => {
-                let narrow = self.accumulators[*sum].0.words() == 1;
-                let (_, sum) = self.emit_plain(*sum, &dtype, generator);
+            OutputKind::DecimalSum(high, low) => {
+                self.decimal_sum(*high, Some(*low), &dtype, generator, out).emit(dtype, valid, out)
+            }
+            OutputKind::DecimalAverage(sum, low, count, power) => {
+                let sum = self.decimal_sum(*sum, *low, &dtype, generator, out);
                 let count = self.emit_word(*count, 0, generator);
-                let code = decimal_average(&sum, narrow, &count, self.rows, *power, out);
+                let code = sum.emit_average(&count, self.rows, *power, out);
                 Value::new(dtype, Repr::I128, code, valid)
             }
             OutputKind::Pick(at, relation, column) => {
@@ -266,6 +270,27 @@ impl GroupSlots {
                 value.valid = both(&Some(has), &value.valid, out);
                 value.dtype = dtype;
                 value
+            }
+        }
+    }
+
+    fn decimal_sum(
+        &self,
+        sum: usize,
+        low: Option<usize>,
+        dtype: &DataType,
+        generator: &mut Generator<'_>,
+        out: &mut Emitter,
+    ) -> DecimalSum {
+        let narrow = self.accumulators[sum].0.words() == 1;
+        let (_, code) = self.emit_plain(sum, dtype, generator);
+        match low {
+            None if narrow => DecimalSum::I64(code),
+            None => DecimalSum::I128(code),
+            Some(low) => {
+                let (_, low) = self.emit_plain(low, dtype, generator);
+                let [high, low] = [code, low].map(|word| out.let_("i128", format_args!("(i128)({word})")));
+                DecimalSum::Words { high, low }
             }
         }
     }
@@ -297,27 +322,75 @@ impl GroupSlots {
     }
 }
 
-/// A sum of decimals, `narrow` if it has 64 bits, scaled up by 10^power, over their count, which is at most `rows`; 0 where there are
-/// none. Overflow fails.
-pub(crate) fn decimal_average(
-    sum: &str,
-    narrow: bool,
-    count: &str,
-    rows: u64,
-    power: u32,
-    out: &mut Emitter,
-) -> String {
-    let factor = 10i128.pow(power);
-    let some = out.let_("bool", format_args!("{count} != 0"));
-    // Then nothing takes more than 64 bits but the result.
-    if narrow && factor.saturating_mul(i128::from(rows)) < i128::from(i64::MAX) {
-        return out.let_("i128", format_args!("{some} ? average_of({sum}, (i64){count}, {factor}ll) : (i128)0"));
+/// A sum of decimals, by names.
+#[derive(Debug, Clone)]
+pub(crate) enum DecimalSum {
+    /// It has so many bits whatever the values are.
+    I64(String),
+    I128(String),
+    /// The sums of high and low words (`kernels/decimal.cuh`), 128 bits each.
+    Words {
+        high: String,
+        low: String,
+    },
+}
+
+/// The greatest decimal.
+const MOST: u128 = 10u128.pow(38) - 1;
+
+impl DecimalSum {
+    /// Whether the sum of `rows` integers within bounds may have more digits than a decimal.
+    pub(crate) fn may_overflow((low, high): (i128, i128), rows: u64) -> bool {
+        let most = low.unsigned_abs().max(high.unsigned_abs());
+        most.checked_mul(u128::from(rows.max(1))).is_none_or(|sum| sum > MOST)
     }
-    let scale = format!("((i128)((u128){:#x}ull << 64 | {:#x}ull))", (factor >> 64) as u64, factor as u64);
-    let sum = out.let_("i128", format_args!("(i128)({sum})"));
-    let scaled = out.let_("i128", format_args!("(i128)((u128){sum} * (u128){scale})"));
-    if power > 0 {
-        out.fail_if(format!("{some} && divided<i128>({scaled}, {scale}) != {sum}"), Failure::Overflow);
+
+    /// The high and the low word of a decimal, as numbers.
+    pub(crate) fn words_of(value: &Value, out: &mut Emitter) -> [Value; 2] {
+        let (least, greatest) = value.bounds();
+        let wide = out.let_("i128", widen(value, Repr::I128));
+        let high = out.let_("i64", format_args!("(i64)({wide} >> 64)"));
+        let low = out.let_("u64", format_args!("(u64)(u128){wide}"));
+        let high = Value::new(DataType::Int64, Repr::I64, high, value.valid.clone());
+        let low = Value::new(DataType::UInt64, Repr::U64, low, value.valid.clone());
+        [high.with_range(Some((least >> 64, greatest >> 64))), low]
     }
-    out.let_("i128", format_args!("{some} ? divided<i128>({scaled}, (i128){count}) : (i128)0"))
+
+    /// The sum itself; one of more than 38 digits fails.
+    pub(crate) fn emit(&self, dtype: DataType, valid: Option<String>, out: &mut Emitter) -> Value {
+        match self {
+            DecimalSum::I64(sum) => Value::new(dtype, Repr::I64, sum, valid),
+            DecimalSum::I128(sum) => Value::new(dtype, Repr::I128, sum, valid),
+            DecimalSum::Words { high, low } => {
+                let sum = out.fresh();
+                out.line(format_args!("i128 {sum};"));
+                let overflows = out.let_("bool", format_args!("decimal_sum_overflows({high}, {low}, &{sum})"));
+                out.fail_if(overflows, Failure::Overflow);
+                Value::new(dtype, Repr::I128, sum, valid)
+            }
+        }
+    }
+
+    /// The sum, scaled up by 10^power, over the count of its values, which is at most `rows`; 0 where there are none. One of
+    /// more than 38 digits fails.
+    pub(crate) fn emit_average(&self, count: &str, rows: u64, power: u32, out: &mut Emitter) -> String {
+        let factor = 10i128.pow(power);
+        let some = out.let_("bool", format_args!("{count} != 0"));
+        let (high, low) = match self {
+            // Then nothing takes more than 64 bits but the result.
+            DecimalSum::I64(sum) if factor.saturating_mul(i128::from(rows)) < i128::from(i64::MAX) => {
+                return out
+                    .let_("i128", format_args!("{some} ? average_of({sum}, (i64){count}, {factor}ll) : (i128)0"));
+            }
+            DecimalSum::I64(sum) | DecimalSum::I128(sum) => {
+                let sum = out.let_("i128", format_args!("(i128)({sum})"));
+                (format!("({sum} >> 64)"), format!("(i128)(u64)(u128){sum}"))
+            }
+            DecimalSum::Words { high, low } => (high.clone(), low.clone()),
+        };
+        let average = out
+            .let_("i128", format_args!("{some} ? decimal_average({high}, {low}, (i64){count}, {factor}ll) : (i128)0"));
+        out.fail_if(format!("{average} == I128_MIN"), Failure::Overflow);
+        average
+    }
 }

@@ -39,7 +39,7 @@ pub(crate) use emit::Emitter;
 pub(crate) use expr::{element_at, unsupported};
 pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Records, Residual, Source};
 pub(crate) use generator::{Generator, join_layout, keys_inside};
-pub(crate) use groups::{Accumulator, GroupOutput, GroupSlots, OutputKind, decimal_average};
+pub(crate) use groups::{Accumulator, DecimalSum, GroupOutput, GroupSlots, OutputKind};
 pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value};
 pub(crate) use matches::{materialize_marked, materialize_matches};
 pub(crate) use materialize::{Codes, for_each, materialize};

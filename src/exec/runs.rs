@@ -108,7 +108,7 @@ fn column_in_place(flow: &Flow, expr: &Expr) -> Option<Column> {
 }
 
 fn has_runs(key: &Column) -> bool {
-    let wide = key.stats.range.is_some_and(|(least, greatest)| greatest - least >= SMALL_DOMAIN);
+    let wide = key.stats.range.is_some_and(|(least, greatest)| greatest.saturating_sub(least) >= SMALL_DOMAIN);
     key.stats.ascending && wide && matches!(key.repr(), Repr::I32 | Repr::U32 | Repr::I64 | Repr::U64)
 }
 

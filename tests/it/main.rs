@@ -8,6 +8,7 @@ mod captures;
 mod casts;
 mod coded;
 mod data;
+mod decimal_sums;
 mod differential;
 mod distinct;
 mod docs;

@@ -1,5 +1,7 @@
 //! Which accumulators a query's aggregates need, and what goes into them.
 
+use std::collections::HashMap;
+
 use datafusion::arrow::datatypes::DataType;
 
 use super::{AggregateCall, AggregateKind, FloatSums};
@@ -7,7 +9,7 @@ use crate::codegen::aggregate::plain_column;
 use crate::codegen::emit::Emitter;
 use crate::codegen::flow::Source;
 use crate::codegen::generator::Generator;
-use crate::codegen::groups::{Accumulator, GroupOutput, OutputKind};
+use crate::codegen::groups::{Accumulator, DecimalSum, GroupOutput, OutputKind};
 use crate::codegen::keys::KeyLayout;
 use crate::codegen::value::{Value, widen};
 use crate::column::Repr;
@@ -46,6 +48,7 @@ pub(super) fn shape(
 ) -> Result<Shape> {
     let mut feeds: Vec<Feed> = vec![];
     let mut outputs = vec![];
+    let mut words: HashMap<String, [Value; 2]> = HashMap::new();
     // Of all rows of a table there is one at least, or it is known that there is none.
     let flow = generator.flow();
     let maybe_none = rows == 0 || flow.drops_rows() || !matches!(flow.source, Source::Relation(_));
@@ -61,6 +64,15 @@ pub(super) fn shape(
             (None, None) => None,
             (Some(one), None) | (None, Some(one)) => Some(one),
             (Some(a), Some(b)) => Some(out.let_("bool", format_args!("{a} && {b}"))),
+        };
+        // Of decimals whose sum may have more digits than one: high and low words.
+        let split = match (call.kind, &value, &call.dtype) {
+            (AggregateKind::Sum | AggregateKind::Average, Some(value), DataType::Decimal128(_, _))
+                if DecimalSum::may_overflow(value.bounds(), rows) =>
+            {
+                Some(words.entry(value.code.clone()).or_insert_with(|| DecimalSum::words_of(value, out)).clone())
+            }
+            _ => None,
         };
         let mut feed = |accumulator: Accumulator, value: Option<&Value>, greatest: bool| {
             let code = value.map_or(String::new(), |v| match (&v.dictionary, &accumulator) {
@@ -82,17 +94,32 @@ pub(super) fn shape(
                 let at = counted.unwrap_or_else(|| feed(Accumulator::Count, None, false));
                 (OutputKind::Plain(at), None)
             }
-            (AggregateKind::Sum, Some(value)) => {
-                let accumulator = sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
-                (OutputKind::Plain(feed(accumulator, Some(value), false)), counted)
-            }
+            (AggregateKind::Sum, Some(value)) => match &split {
+                Some([high, low]) => {
+                    let [high, low] = [high, low].map(|word| {
+                        let accumulator = sum_accumulator(word, &call.dtype, floats, ungrouped, rows);
+                        feed(accumulator, Some(word), false)
+                    });
+                    (OutputKind::DecimalSum(high, low), counted)
+                }
+                None => {
+                    let accumulator = sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
+                    (OutputKind::Plain(feed(accumulator, Some(value), false)), counted)
+                }
+            },
             (AggregateKind::Average, Some(value)) => {
-                let accumulator = sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
-                let sum = feed(accumulator, Some(value), false);
+                let summed = split.as_ref().map_or(std::slice::from_ref(value), |words| words.as_slice());
+                let sums: Vec<usize> = (summed.iter())
+                    .map(|value| {
+                        let accumulator = sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
+                        feed(accumulator, Some(value), false)
+                    })
+                    .collect();
+                let (sum, low) = (sums[0], sums.get(1).copied());
                 let count = counted.unwrap_or_else(|| feed(Accumulator::Count, None, false));
                 let kind = match (&call.dtype, &value.dtype) {
                     (DataType::Decimal128(_, scale), DataType::Decimal128(_, of)) => {
-                        OutputKind::DecimalAverage(sum, count, (scale - of).max(0) as u32)
+                        OutputKind::DecimalAverage(sum, low, count, (scale - of).max(0) as u32)
                     }
                     _ => OutputKind::FloatAverage(sum, count),
                 };

@@ -8,7 +8,7 @@ use datafusion::logical_expr::Expr;
 use super::places::holds_row;
 use super::{OPERATOR, Sorted, positions};
 use crate::codegen::{
-    AggregateKind, Codes, Direction, Emitter, Generator, NullsPlace, Value, emit_words, materialize, widen,
+    AggregateKind, Codes, DecimalSum, Direction, Emitter, Generator, NullsPlace, Value, emit_words, materialize, widen,
 };
 use crate::column::{Column, Dictionary, Repr};
 use crate::device::Buffer;
@@ -39,6 +39,8 @@ enum Purpose {
     /// To be counted.
     Presence,
     Sum,
+    /// The low words of a sum.
+    LowWords,
     Extremum,
     Variance,
     Bits,
@@ -50,6 +52,8 @@ pub(super) enum FeedKind {
     Presence,
     /// Summed thus.
     Sum(Reduction),
+    /// The low words of decimals whose high words the feed before has (`kernels/decimal.cuh`).
+    LowWords,
     /// Floats.
     Real,
     /// Words of bits.
@@ -158,6 +162,12 @@ pub(super) fn feed_of(feeds: &[Feed], call: &WindowCall) -> Option<usize> {
     })
 }
 
+/// The feed of the low words, of a call that sums decimals by words.
+pub(super) fn low_feed_of(feeds: &[Feed], call: &WindowCall) -> Option<usize> {
+    let wanted = Wanted { purpose: Purpose::LowWords, ..wanted(call).filter(|of| of.purpose == Purpose::Sum)? };
+    feeds.iter().position(|feed| feed.wanted == wanted)
+}
+
 /// The reduction that the call asks for, its count aside.
 pub(super) fn fold_of(call: &WindowCall, feed: &Feed) -> Option<Fold> {
     match (&call.function, &feed.kind) {
@@ -169,6 +179,7 @@ pub(super) fn fold_of(call: &WindowCall, feed: &Feed) -> Option<Fold> {
         (WindowKind::Aggregate(call), FeedKind::Sum(sum)) if call.kind != AggregateKind::Count => {
             Some(Fold::Reduce(*sum))
         }
+        (WindowKind::Aggregate(_), FeedKind::LowWords) => Some(Fold::Reduce(Reduction::SumI128)),
         (WindowKind::Variance { .. }, _) => Some(Fold::Deviations),
         (WindowKind::Bits { bits, .. }, _) => Some(Fold::Reduce(match bits {
             Bits::And => Reduction::AndU64,
@@ -221,20 +232,28 @@ impl Runner {
             Ok(values)
         })?;
         let mut columns = columns.into_iter();
-        (all.into_iter().zip(shapes))
-            .map(|(wanted, shape)| {
-                let first = columns.next().expect("a column for each feed");
-                let (values, kind) = match shape {
-                    Shape::Values(kind) => (first.data, kind),
-                    Shape::Words(bits) => {
-                        let words: Vec<Column> = columns.by_ref().take(bits.len()).collect();
-                        let (ranks, order) = self.ranks(&words, &bits, sorted.rows())?;
-                        (ranks, FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, Origin::Place(order)))
-                    }
-                };
-                Ok(Feed { wanted, values, valid: first.validity, kind })
-            })
-            .collect()
+        let mut feeds = vec![];
+        for (wanted, shape) in all.into_iter().zip(shapes) {
+            let first = columns.next().expect("a column for each feed");
+            let mut low_words = None;
+            let (values, kind) = match shape {
+                Shape::Values(kind) => (first.data, kind),
+                Shape::Split => {
+                    let low = columns.next().expect("a column of low words");
+                    let wanted = Wanted { purpose: Purpose::LowWords, ..wanted.clone() };
+                    low_words = Some(Feed { wanted, values: low.data, valid: low.validity, kind: FeedKind::LowWords });
+                    (first.data, FeedKind::Sum(Reduction::SumI64Wide))
+                }
+                Shape::Words(bits) => {
+                    let words: Vec<Column> = columns.by_ref().take(bits.len()).collect();
+                    let (ranks, order) = self.ranks(&words, &bits, sorted.rows())?;
+                    (ranks, FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, Origin::Place(order)))
+                }
+            };
+            feeds.push(Feed { wanted, values, valid: first.validity, kind });
+            feeds.extend(low_words);
+        }
+        Ok(feeds)
     }
 
     /// Each position's place in the order of its words (`u64`), and the positions in that order.
@@ -265,8 +284,11 @@ impl Runner {
             );
             let counted = if reduces { call.frame } else { UP_TO_ROW };
             let count = feed.valid.as_ref().map(|_| (COUNT, counted));
-            let reduction = fold_of(call, feed).map(|fold| (fold, call.frame));
-            for (fold, frame) in count.into_iter().chain(reduction) {
+            let reduction = |at: usize| fold_of(call, &feeds[at]).map(|fold| (at, fold, call.frame));
+            let low = low_feed_of(feeds, call).and_then(reduction);
+            let count = count.map(|(fold, frame)| (at, fold, frame));
+            for (at, fold, frame) in count.into_iter().chain(reduction(at)).chain(low) {
+                let feed = &feeds[at];
                 let way = Way::of(&frame, fold);
                 if parts.iter().any(|part| part.feed == at && part.fold == fold && part.way.same_results(way)) {
                     continue;
@@ -295,6 +317,8 @@ impl Runner {
 /// A feed's columns before the kernel ran.
 enum Shape {
     Values(FeedKind),
+    /// High and low words of decimals.
+    Split,
     /// A column of which only the validity counts, then words of sort bits, of so many bits.
     Words(Vec<u32>),
 }
@@ -342,7 +366,13 @@ fn shaped(
             (FeedKind::Bits, Value::new(DataType::UInt64, Repr::U64, bits, valid.clone()))
         }
         Purpose::Sum if is_float => (FeedKind::Sum(Reduction::SumF64), real()),
-        Purpose::Sum => {
+        Purpose::Sum | Purpose::LowWords => {
+            if matches!(value.dtype, DataType::Decimal128(_, _)) && DecimalSum::may_overflow((low, high), rows) {
+                let [high, low] = DecimalSum::words_of(&Value { valid: valid.clone(), ..value.clone() }, out);
+                let code = format!("((i128){})", low.code);
+                let low = Value::new(DataType::Decimal128(38, 0), Repr::I128, code, valid);
+                return Ok((Shape::Split, vec![high, low]));
+            }
             let most = low.unsigned_abs().max(high.unsigned_abs());
             let fits = most.checked_mul(u128::from(rows)).is_some_and(|sum| sum < 1 << 63);
             match value.dtype {

@@ -5,13 +5,11 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::arguments::{
-    COUNT, Feed, FeedKind, Origin, Part, UP_TO_ROW, Way, feed_of, fold_of, is_never_empty, part_of,
+    COUNT, Feed, FeedKind, Origin, Part, UP_TO_ROW, Way, feed_of, fold_of, is_never_empty, low_feed_of, part_of,
 };
 use super::places::{Places, holds_row};
 use super::{Arguments, OPERATOR, Sorted};
-use crate::codegen::{
-    AggregateCall, AggregateKind, Emitter, Generator, Value, decimal_average, dictionary_value, widen,
-};
+use crate::codegen::{AggregateCall, AggregateKind, DecimalSum, Emitter, Generator, Value, dictionary_value, widen};
 use crate::column::Repr;
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -225,6 +223,18 @@ impl Results<'_> {
         if let FeedKind::Extremum(_, _, origin) = &feed.kind {
             return Ok(self.extremum(aggregate, origin, &reduced, valid, dtype, generator, out));
         }
+        let sum = match (low_feed_of(feeds, call), repr) {
+            (Some(low), _) => {
+                let words = Fold::Reduce(Reduction::SumI128);
+                let low = self.reduced(low, words, &call.frame, "i128", generator, out);
+                DecimalSum::Words { high: reduced.clone(), low }
+            }
+            (None, Repr::I64) => DecimalSum::I64(reduced.clone()),
+            (None, _) => DecimalSum::I128(reduced.clone()),
+        };
+        if let (AggregateKind::Sum, DecimalSum::Words { .. }) = (aggregate.kind, &sum) {
+            return Ok(sum.emit(dtype, valid, out));
+        }
         if aggregate.kind == AggregateKind::Sum {
             if dtype == DataType::UInt64 {
                 return Ok(Value::new(dtype, Repr::U64, format!("((u64){reduced})"), valid));
@@ -235,7 +245,7 @@ impl Results<'_> {
         Ok(match (&dtype, arg) {
             (DataType::Decimal128(_, scale), Some(DataType::Decimal128(_, of))) => {
                 let power = (scale - of).max(0) as u32;
-                let code = decimal_average(&reduced, repr == Repr::I64, &count, self.sorted.rows(), power, out);
+                let code = sum.emit_average(&count, self.sorted.rows(), power, out);
                 Value::new(dtype, Repr::I128, code, valid)
             }
             _ => Value::new(dtype, Repr::F64, out.let_("f64", format_args!("{reduced} / (f64){count}")), valid),
