@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use warpframe::arrow::array::*;
 
-use crate::differential::Pair;
+use crate::differential::{Pair, builder, run};
 use crate::tables::columns;
 
 /// Texts with numbers, words, lines and é in them; of few distinct values as `d`.
@@ -76,4 +76,37 @@ fn replacements_refer_to_groups() {
         );
         pair.check("SELECT regexp_replace(s, '^(.).*$', '\\1') AS a, count(*) FROM t GROUP BY 1 ORDER BY a");
     }
+}
+
+/// Patterns whose repetitions, written out, would take all memory, are errors that name them, and soon.
+#[test]
+fn patterns_that_are_too_large_are_refused_by_name() {
+    let table = || columns(vec![("s", Arc::new(StringArray::from(vec!["aaab", "b"])) as ArrayRef)]);
+    let strict = Pair::of(table());
+    let lenient = Pair::with(builder()).and("t", table());
+    let start = std::time::Instant::now();
+    for pattern in ["((a{1000}){1000}){1000}", "(((a|b){999}c){999}){999}", "(\\w{1000}){1000}"] {
+        for form in [
+            "SELECT s ~ '{}' AS x FROM t",
+            "SELECT count(*) FROM t WHERE s !~* '{}'",
+            "SELECT s SIMILAR TO '{}' AS x FROM t",
+            "SELECT regexp_like(s, '{}') FROM t",
+            "SELECT regexp_count(s, '{}') FROM t",
+            "SELECT regexp_instr(s, '{}') FROM t",
+            "SELECT regexp_match(s, '{}') FROM t",
+            "SELECT regexp_replace(s, '{}', 'x') FROM t",
+        ] {
+            let sql = form.replace("{}", pattern);
+            for session in [&strict.cpu, &strict.device, &lenient.device] {
+                let error = run(session, &sql).expect_err(&sql);
+                assert!(error.to_string().contains(pattern), "{error}\n  {sql}");
+            }
+        }
+    }
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+    // Large, and not too large.
+    let all = lenient.check("SELECT s FROM t WHERE s ~ 'a{3}b{1,2}' AND s LIKE '%a%a%a%_'");
+    assert_eq!(all, 1);
+    let long = "_".repeat(20_000);
+    lenient.agreement(&format!("SELECT s FROM t WHERE s LIKE '{long}%' OR s LIKE '%b'"));
 }

@@ -11,7 +11,8 @@ use regex_automata::{Anchored, MatchKind};
 
 use super::*;
 
-/// Most bytes of an automaton: what beyond it blows up stays with the CPU.
+/// Most bytes of an automaton, and of the one that it is made from, whose repetitions are written out: what beyond it blows up
+/// stays with the CPU.
 const MOST_BYTES: usize = 1 << 20;
 
 const MATCH: u32 = 1 << 31;
@@ -37,10 +38,15 @@ fn table(pattern: &str, way: Way) -> Result<Vec<u8>> {
         .unicode_word_boundary(true)
         .dfa_size_limit(Some(MOST_BYTES))
         .determinize_size_limit(Some(2 * MOST_BYTES));
-    let built = dense::Builder::new().configure(config).thompson(thompson::Config::new().reverse(back)).build(pattern);
+    let built = dense::Builder::new().configure(config).thompson(of_bounded_size().reverse(back)).build(pattern);
     let dfa =
         built.map_err(|error| Error::unsupported(format!("regular expression '{pattern}'"), error.to_string()))?;
     Ok(Table::of(&dfa, if back { Anchored::Yes } else { Anchored::No }).bytes())
+}
+
+/// How a pattern is compiled; without a bound `((a{1000}){1000}){1000}` would take all memory.
+pub(super) fn of_bounded_size() -> thompson::Config {
+    thompson::Config::new().nfa_size_limit(Some(MOST_BYTES))
 }
 
 /// States by number, as they are found.
@@ -267,6 +273,12 @@ mod tests {
         assert!(table("(?i)straße", Way::Ahead).is_ok());
         assert!(table("[01]*1[01]{20}", Way::Ahead).is_err());
         assert!(table("(", Way::Ahead).is_err());
+        for pattern in ["((a{1000}){1000}){1000}", "(((a|b){900}){900}c){900}", "(\\w{500}){500}"] {
+            let start = std::time::Instant::now();
+            let error = table(pattern, Way::Back).expect_err("it is too large");
+            assert!(error.to_string().contains(pattern), "{error}");
+            assert!(start.elapsed().as_secs() < 5, "{pattern} took {:?}", start.elapsed());
+        }
         assert_eq!(of_like("a%_\\%é"), "(?s)^\\x{61}.*.\\x{25}\\x{e9}$");
     }
 }

@@ -5,7 +5,7 @@ use regex_automata::util::interpolate;
 use regex_automata::util::look::Look;
 use regex_automata::util::primitives::{PatternID, StateID};
 
-use super::automaton::{Way, with_flags};
+use super::automaton::{Way, of_bounded_size, with_flags};
 use super::*;
 use crate::column::item_of;
 
@@ -131,7 +131,8 @@ fn look_code(look: Look) -> Option<u32> {
 
 fn nfa(pattern: &str) -> Result<NFA> {
     let refused = |why: String| Error::unsupported(format!("groups of the regular expression '{pattern}'"), why);
-    let nfa = NFA::compiler().build(pattern).map_err(|error| refused(error.to_string()))?;
+    let nfa =
+        NFA::compiler().configure(of_bounded_size()).build(pattern).map_err(|error| refused(error.to_string()))?;
     match nfa.states().len() <= MOST_STATES {
         true => Ok(nfa),
         false => Err(refused("it has too many states".into())),
