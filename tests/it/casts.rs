@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use warpframe::ErrorKind;
-use warpframe::arrow::array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};
+use warpframe::arrow::array::{ArrayRef, Decimal128Array, Float32Array, Float64Array, RecordBatch, StringArray};
 
-use crate::differential::Pair;
+use crate::differential::{Cell, Pair, Rows, run};
 use crate::tables::Shape;
 
 /// Numbers of every magnitude, from a fixed seed.
@@ -103,4 +103,111 @@ fn casts_are_keys_and_arguments_of_every_operator() {
     pair.check_error("SELECT k, sum(sl::int) FROM t GROUP BY k");
     pair.check_error("SELECT a.id FROM t a JOIN t b ON a.sl::int = b.k");
     pair.check_error("SELECT id FROM t WHERE sl::double > 0");
+}
+
+/// What both engines say of a query of one column or more.
+fn both(pair: &Pair, sql: &str) -> [(&'static str, Vec<Vec<Cell>>); 2] {
+    [("cpu", &pair.cpu), ("device", &pair.device)].map(|(name, session)| {
+        let frame = run(session, sql).unwrap_or_else(|error| panic!("{name}: {error}\n  {sql}"));
+        (name, Rows::of(&frame).rows)
+    })
+}
+
+/// Digits of decimals of a precision: of every length, those around powers of two and ten among them.
+fn digits(precision: u32, count: usize) -> Vec<i128> {
+    let most = 10i128.pow(precision) - 1;
+    let mut digits: Vec<i128> = (bits().zip(bits().skip(1)).zip(bits().skip(2)))
+        .take(count)
+        .map(|((high, low), drop)| {
+            let all = ((u128::from(high) << 64 | u128::from(low)) >> 1 >> (drop % 127)) as i128;
+            let some = all % (most + 1);
+            if drop & 1 << 40 == 0 { some } else { -some }
+        })
+        .collect();
+    let near = |power: i128| [power - 1, power, power + 1, -power];
+    digits.extend((0..127).flat_map(|e| near(1 << e)).filter(|digit| digit.abs() <= most));
+    digits.extend((0..precision).flat_map(|e| near(10i128.pow(e))).filter(|digit| digit.abs() <= most));
+    // Halfway between two doubles, or almost.
+    digits.extend((54..126).flat_map(|e| near((1 << e) + (1 << (e - 53)))).filter(|digit| digit.abs() <= most));
+    digits
+}
+
+#[test]
+fn decimals_become_the_nearest_floats() {
+    for (precision, scale) in [(38u8, 0i8), (38, 2), (38, 10), (38, 22), (38, 23), (38, 37), (38, 38), (18, 4), (9, 2)]
+    {
+        let digits = digits(precision.into(), 1500);
+        let decimals = Decimal128Array::from(digits.clone()).with_precision_and_scale(precision, scale);
+        let decimals = decimals.expect("a precision and a scale");
+        let pair = Pair::of(batch(vec![("m", Arc::new(decimals))]));
+        for (name, found) in both(&pair, "SELECT m::double AS x, m::real AS y, [m]::double[] AS l FROM t") {
+            for (row, digits) in found.iter().zip(&digits) {
+                // Rust's parser yields the nearest float.
+                let text = format!("{digits}e{}", -i32::from(scale));
+                let (x, y): (f64, f32) = (text.parse().expect("a number"), text.parse().expect("a number"));
+                let expected = [Cell::Float(x), Cell::Float(y.into()), Cell::Text(format!("[{x:?}]"))];
+                let right = row[..2] == expected[..2];
+                assert!(right, "{name}, {text} of decimal({precision}, {scale}): {row:?}, not {expected:?}");
+                let Cell::Text(list) = &row[2] else { panic!("a list") };
+                assert_eq!(list[1..list.len() - 1].parse::<f64>(), Ok(x), "{name}, {text} within a list");
+            }
+        }
+    }
+}
+
+#[test]
+fn decimals_beside_doubles_are_their_nearest() {
+    let decimals = Decimal128Array::from(vec![12345678901234567890, 9007199254740993, 10i128.pow(16) + 1]);
+    let decimals = decimals.with_precision_and_scale(38, 2).expect("a precision and a scale");
+    let doubles = Float64Array::from(vec![123456789012345678.90, 90071992547409.93, 100000000000000.01]);
+    let pair = Pair::of(batch(vec![("m", Arc::new(decimals)), ("x", Arc::new(doubles))]));
+    let sql = "SELECT m::double = x AS a, m::double IN (x, 1) AS b, m + x = 2 * x AS c, x - m = 0 AS d FROM t";
+    for (name, found) in both(&pair, sql) {
+        assert_eq!(found, vec![vec![Cell::Int(1); 4]; 3], "{name}");
+    }
+    // Constants, folded.
+    let sql = "SELECT count(*) FROM t WHERE CAST(CAST(1 AS decimal(38, 37)) AS double) = CAST(1 AS double)";
+    for (name, found) in both(&pair, sql) {
+        assert_eq!(found, [[Cell::Int(3)]], "{name}");
+    }
+}
+
+/// A float's exact value times ten to a power, halves away from zero.
+fn exactly(value: f64, scale: usize) -> Option<i128> {
+    let text = format!("{:.1100}", value.abs());
+    let (whole, fraction) = text.split_once('.')?;
+    let kept: i128 = format!("{whole}{}", &fraction[..scale]).parse().ok()?;
+    let up = fraction.as_bytes()[scale] >= b'5';
+    Some((kept + i128::from(up)) * if value < 0.0 { -1 } else { 1 })
+}
+
+#[test]
+fn floats_become_the_nearest_decimals() {
+    let mut doubles: Vec<f64> = (bits().zip(bits().skip(1)))
+        .take(1200)
+        .map(|(a, b)| f64::from_bits(a >> 12 | (1023 + b % 140 - 60) << 52) * if b & 1 << 50 == 0 { 1.0 } else { -1.0 })
+        .collect();
+    doubles.extend((0..2000).map(|n| f64::from(n) * 0.005));
+    doubles.extend([0.0, -0.0, 2.675, 1.005, 0.5, -0.5, 1e15, 1e22, 4503599627370496.5, 5e-324, f64::MAX, -1e300]);
+    doubles.extend([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
+    let floats: Vec<f32> = doubles.iter().map(|x| *x as f32).collect();
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("x", Arc::new(Float64Array::from(doubles.clone()))), ("u", Arc::new(Float32Array::from(floats.clone())))];
+    let pair = Pair::of(batch(columns));
+    for (precision, scale) in [(38u32, 0usize), (38, 2), (38, 15), (38, 25), (38, 38), (18, 2), (18, 10), (9, 4)] {
+        let most = 10i128.pow(precision) - 1;
+        let expected = |value: f64| match exactly(value, scale).filter(|digits| digits.abs() <= most) {
+            Some(digits) => Cell::Int(digits),
+            None => Cell::Null,
+        };
+        let to = format!("decimal({precision}, {scale})");
+        for (name, found) in both(&pair, &format!("SELECT TRY_CAST(x AS {to}), TRY_CAST(u AS {to}) FROM t")) {
+            for ((row, x), u) in found.iter().zip(&doubles).zip(&floats) {
+                let right = [expected(*x), expected((*u).into())];
+                assert!(row[..] == right, "{name}, {x:?} and {u:?} as {to}: {row:?}, not {right:?}");
+            }
+        }
+        let error = pair.check_error(&format!("SELECT CAST(x AS {to}) FROM t"));
+        assert!(matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{error}");
+    }
 }

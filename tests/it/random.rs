@@ -5,8 +5,7 @@
 //! seeds that failed: that seed and one query show the failure again, and `WARPFRAME_RANDOM_SHRINK` makes it smaller, in so many
 //! tries. `WARPFRAME_RANDOM_SQL` is asked of the seed's tables instead. No query may leave memory behind.
 //!
-//! Left out is what two correct engines answer differently: floats that arithmetic makes NaN (its sign orders it, on
-//! the CPU), extrema of NaN by group, functions whose last bit is free, sums that cancel.
+//! Left out is what two correct engines answer differently: functions whose last bit is free, sums that cancel.
 
 mod choices;
 mod maker;

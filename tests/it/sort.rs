@@ -64,8 +64,9 @@ fn sort_keeps_the_order_of_equals() {
 #[test]
 fn sort_of_floats_puts_nan_last_and_zeros_where_the_cpu_does() {
     use warpframe::arrow::array::{ArrayRef, Float64Array, Int32Array};
-    // NaN of the other sign is the same NaN here, and another one to the CPU engine.
-    let values = [1.0, f64::NAN, -0.0, f64::NEG_INFINITY, 0.0, f64::INFINITY, f64::NAN, -1.0, 5e-324, 0.0, -0.0];
+    // NaN of the other sign is the same NaN.
+    let (one, other) = (f64::NAN, -f64::NAN);
+    let values = [1.0, one, -0.0, f64::NEG_INFINITY, 0.0, other, f64::INFINITY, one, -1.0, other, 5e-324, 0.0, -0.0];
     let ids: Vec<i32> = (0..values.len() as i32).collect();
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("id", std::sync::Arc::new(Int32Array::from(ids))),

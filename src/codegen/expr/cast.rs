@@ -84,17 +84,7 @@ impl Compiler<'_> {
                 self.float_to_decimal(value, *precision, *scale, on_error)
             }
             (Decimal128(p1, s1), Decimal128(p2, s2)) => self.rescale(value, (*p1, *s1), (*p2, *s2), on_error),
-            (Decimal128(_, scale), to) if is_float(to) => {
-                let power = 10f64.powi(i32::from(*scale));
-                let quotient = format!("fdiv((f64){}, double_of_bits({}ull))", value.code, power.to_bits());
-                let (low, high) = value.bounds();
-                let magnitude = low.unsigned_abs().max(high.unsigned_abs()) as f64 / power * (1.0 + 1e-6);
-                let repr = repr_of(to)?;
-                let mut result =
-                    self.result(to.clone(), repr, format!("({}){quotient}", repr.device_type()), value.valid);
-                result.magnitude = Some(magnitude).filter(|m| *m < f64::from(f32::MAX));
-                Ok(result)
-            }
+            (Decimal128(_, scale), to) if is_float(to) => self.decimal_to_float(value, *scale, to),
             (Decimal128(_, scale), to) if to.is_integer() && *scale >= 0 => {
                 let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
                     return Err(Error::unsupported(format!("a cast from {from}"), "exceeds 128 bits"));
@@ -287,27 +277,66 @@ impl Compiler<'_> {
         Ok(Value { dtype: to, ..value })
     }
 
-    /// Scaled in floating point, halves away from zero.
+    /// The nearest float. Where digits and power of ten are exact floats, their quotient is, by one instruction.
+    fn decimal_to_float(&mut self, value: Value, scale: i8, to: &DataType) -> Result<Value> {
+        let (low, high) = value.bounds();
+        let most = low.unsigned_abs().max(high.unsigned_abs());
+        let power = 10f64.powi(i32::from(scale).abs());
+        let repr = repr_of(to)?;
+        let narrow = repr == Repr::F32;
+        // Of digits that an `f32` holds, too, the quotient of doubles may be rounded again.
+        let (digits, places) = if narrow { (1 << 24, 10) } else { (1 << 53, EXACT_POWERS) };
+        let exact = most < digits && scale.unsigned_abs() <= places;
+        let ctype = repr.device_type();
+        let ten = format!("double_of_bits({}ull)", power.to_bits());
+        let rvalue = match (exact, u32::try_from(scale).ok().filter(|scale| *scale <= MOST_PLACES)) {
+            (true, Some(_)) => format!("({ctype})fdiv((f64){}, {ten})", value.code),
+            (true, None) => format!("fmul(({ctype}){}, ({ctype}){ten})", value.code),
+            (false, Some(scale)) => {
+                let five = power_of_five(scale);
+                let more = if narrow { String::new() } else { format!(", {ten}") };
+                format!("decimal_to_{ctype}((i128){}, {five}, {scale}u{more})", value.code)
+            }
+            (false, None) => return Err(not_yet(format!("a cast from {} to {to}", value.dtype))),
+        };
+        let mut result = self.result(to.clone(), repr, rvalue, value.valid);
+        let magnitude = if scale < 0 { most as f64 * power } else { most as f64 / power };
+        result.magnitude = Some(magnitude * (1.0 + 1e-6)).filter(|m| *m < f64::from(f32::MAX));
+        Ok(result)
+    }
+
+    /// The nearest decimal, halves away from zero.
     fn float_to_decimal(&mut self, value: Value, precision: u8, scale: i8, on_error: OnError) -> Result<Value> {
         let to = DataType::Decimal128(precision, scale);
+        let Some(places) = u32::try_from(scale).ok().filter(|places| *places <= MOST_PLACES) else {
+            return Err(not_yet(format!("a cast to {to}")));
+        };
         let power = 10f64.powi(i32::from(scale));
-        let scaled = format!("round(fmul(double_of_bits({}ull), (f64){}))", power.to_bits(), value.code);
-        let scaled = self.out.let_("f64", scaled);
-        // Powers of ten up to 22 are exact floats; beyond, 128 bits are tested exactly.
-        let (repr, limit) =
-            if precision <= 18 { (Repr::I64, 10f64.powi(i32::from(precision))) } else { (Repr::I128, 2f64.powi(127)) };
-        let inside = self.out.let_("bool", format_args!("fabs({scaled}) < {limit:?}"));
+        let outside = self.out.fresh();
+        self.out.line(format_args!("bool {outside};"));
+        let digits = self.out.let_(
+            "i128",
+            format_args!(
+                "decimal_of_f64((f64){}, {}, {places}u, double_of_bits({}ull), &{outside})",
+                value.code,
+                power_of_five(places),
+                power.to_bits()
+            ),
+        );
+        let (low, high) = precision_bounds(precision);
+        let (low, high) = (literal::baked_i128(low), literal::baked_i128(high));
+        let inside = format!("!{outside} && {digits} >= (i128){low} && {digits} <= (i128){high}");
+        let inside = self.out.let_("bool", inside);
         let valid = self.outcome(&value.valid, &format!("!{inside}"), on_error);
-        let rvalue = format!("{inside} ? ({0}){scaled} : ({0})0", repr.device_type());
-        let result = self.result(wide(), repr, rvalue, valid);
-        let mut result = result.with_range((precision <= 18).then(|| precision_bounds(precision)));
+        let repr = repr_of(&to)?;
+        let rvalue = format!("{inside} ? ({0}){digits} : ({0})0", repr.device_type());
+        let mut result = self.result(to, repr, rvalue, valid).with_range(Some(precision_bounds(precision)));
         if let Some(bound) = value.magnitude.map(|m| m * power).filter(|m| *m < 1e36) {
             let bound = (bound * (1.0 + 1e-6)) as i128 + 1;
             let (low, high) = result.bounds();
             result.range = Some((low.max(-bound), high.min(bound)));
         }
-        let result = self.fit(result, &wide(), precision_bounds(precision), on_error)?;
-        Ok(Value { dtype: to, ..result })
+        Ok(result)
     }
 
     /// Between scales: up exactly, down with halves away from zero; then the precision is tested.
@@ -332,6 +361,16 @@ impl Compiler<'_> {
         let result = self.fit(result, &wide(), limits, on_error)?;
         Ok(Value { dtype: target, ..result })
     }
+}
+
+/// Most places behind the point of a decimal of 128 bits, and those of which the power of ten is an exact double.
+const MOST_PLACES: u32 = 38;
+const EXACT_POWERS: u8 = 22;
+
+/// 5 to a power of at most [`MOST_PLACES`], in device code.
+fn power_of_five(power: u32) -> String {
+    let five = 5u128.pow(power);
+    format!("make_u128({}ull, {}ull)", five >> 64, five as u64)
 }
 
 /// Whether values are bytes that need be no characters.

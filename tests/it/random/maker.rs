@@ -329,7 +329,7 @@ impl Maker {
                 format!("sum({}) FILTER (WHERE {filter})", self.column(from, column))
             }
             5 => {
-                let column = self.pick(&["m38", "s", "sl", "sv", "sd", "x", "u64", "ts", "b", "spread"]);
+                let column = self.pick(&["m38", "s", "sl", "sv", "sd", "x", "u64", "ts", "b", "spread", "f64", "f32"]);
                 format!("{}({})", self.pick(&["min", "max"]), self.column(from, column))
             }
             6 => {
@@ -512,7 +512,7 @@ impl Maker {
             4 => format!("sum({})", self.expr(Class::Int, from, 1)),
             5 => format!("sum({} * {})", self.column(from, "x"), self.column(from, "k")),
             6 => {
-                let column = self.pick(&["m38", "s", "sl", "sv", "sd", "x", "u64", "ts", "b", "spread"]);
+                let column = self.pick(&["m38", "s", "sl", "sv", "sd", "x", "u64", "ts", "b", "spread", "f64", "f32"]);
                 format!("{}({})", self.pick(&["min", "max"]), self.column(from, column))
             }
             _ => {

@@ -83,7 +83,8 @@ impl Maker {
                 }
             }
             Class::Float => {
-                let (a, b) = (self.column(from, "x"), self.expr(Class::Int, from, depth));
+                let column = self.pick(&["x", "x", "f64"]);
+                let (a, b) = (self.column(from, column), self.expr(Class::Int, from, depth));
                 match self.rng.random_range(0..6) {
                     0 => format!("{}({a})", self.pick(&["floor", "ceil", "abs", "trunc", "round", "signum"])),
                     1 => format!("sqrt(abs({a}))"),
