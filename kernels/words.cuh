@@ -107,12 +107,14 @@ WF_CALLED i32 words_distance(const view& one, const view& two, bool* lost) {
     u32 width = minimum(count_one, count_two);
     *lost = width > LONGEST_COMPARED;
     if (*lost) return 0;
-    // Distances of the longer one's beginning from each beginning of the shorter one.
+    // Distances of the longer one's beginning from each beginning of the shorter one. They differ from its own length by no more than
+    // the other's, whatever that length is: what lies here is the difference, from `middle` on.
+    constexpr u32 middle = LONGEST_COMPARED + 1;
     u16 row[LONGEST_COMPARED + 1];
     u32 distance = width;
     for (u32 i = 0; i < longer.length && width == 0; i++) distance += continues(byte_at(longer, i)) ? 0 : 1;
     if (width == 0) return (i32)distance;
-    for (u32 j = 0; j < width; j++) row[j] = (u16)(j + 1);
+    for (u32 j = 0; j < width; j++) row[j] = (u16)(j + 1 + middle);
     u32 before = 0;
     for (u32 i = 0, next; i < longer.length; i = next, before++) {
         next = character_end(longer, i);
@@ -124,9 +126,9 @@ WF_CALLED i32 words_distance(const view& one, const view& two, bool* lost) {
             if (after - k == size)
                 while (same < size && byte_at(longer, i + same) == byte_at(shorter, k + same)) same++;
             u32 replaced = diagonal + (same == size ? 0 : 1);
-            diagonal = row[j];
+            diagonal = row[j] + before - middle;
             distance = minimum(distance + 1, minimum(replaced, diagonal + 1));
-            row[j] = (u16)minimum(distance, (u32)U16_MAX);
+            row[j] = (u16)(distance + middle - (before + 1));
         }
     }
     return (i32)distance;

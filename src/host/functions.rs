@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::array::{ArrayRef, AsArray};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{exec_err, internal_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
@@ -22,6 +22,8 @@ pub(super) enum Work {
     Order,
     /// And back.
     OfOrder,
+    /// A number of characters: none where it is negative, an error where it is more than a string has.
+    Length,
     /// A cast between decimals and floats that yields the nearest value; to null where there is none, or an error.
     Cast { to: FieldRef, or_null: bool },
 }
@@ -33,6 +35,7 @@ impl Work {
             Work::Formed(Form::Equal) => "one_float",
             Work::Order => "float_order",
             Work::OfOrder => "float_of_order",
+            Work::Length => "text_length",
             Work::Cast { .. } => "nearest",
         }
     }
@@ -48,7 +51,7 @@ impl Work {
             Work::Formed(Form::Equal) => Some(1),
             Work::Order => Some(2),
             Work::OfOrder => Some(3),
-            Work::Cast { .. } => None,
+            Work::Length | Work::Cast { .. } => None,
         };
         let function = shared.map_or_else(|| HostFunction::shared(self), |at| SHARED[at].clone());
         function.call(vec![argument])
@@ -89,7 +92,7 @@ impl ScalarUDFImpl for HostFunction {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let [argument] = types else { return internal_err!("{} of {} arguments", self.name(), types.len()) };
         let (result, wanted) = match &self.work {
-            Work::Formed(_) => (Some(argument.clone()), "a value"),
+            Work::Formed(_) | Work::Length => (Some(argument.clone()), "a value"),
             Work::Order => (order_type(argument), "a float"),
             Work::OfOrder => (float_type(argument), "an integer"),
             Work::Cast { to, .. } => (Some(to.data_type().clone()), "a value"),
@@ -139,7 +142,19 @@ impl HostFunction {
             Work::Formed(form) => Ok(formed(array, *form).unwrap_or_else(|| array.clone())),
             Work::Order => ordered(array),
             Work::OfOrder => unordered(array),
+            Work::Length => lengths(array),
             Work::Cast { to, or_null } => cast_exactly(array, to.data_type(), *or_null),
         }
     }
+}
+
+/// Most characters that are asked for: strings have no more than 2 GiB.
+const LONGEST: i64 = i32::MAX as i64;
+
+fn lengths(array: &ArrayRef) -> Result<ArrayRef> {
+    let Some(lengths) = array.as_primitive_opt::<Int64Type>() else { return Ok(array.clone()) };
+    if let Some(length) = lengths.iter().flatten().find(|length| *length > LONGEST) {
+        return exec_err!("requested length {length} too large, maximum allowed length is {LONGEST}");
+    }
+    Ok(Arc::new(lengths.unary::<_, Int64Type>(|length| length.clamp(0, LONGEST))))
 }

@@ -146,11 +146,21 @@ fn changed_window(window: Window) -> Result<LogicalPlan> {
     above(made, &window.schema, |at| works.get(at.checked_sub(before)?)?.clone())
 }
 
+/// An argument of a function that sees to the form of floats itself.
+fn without_form(arg: Expr) -> Expr {
+    match arg {
+        Expr::ScalarFunction(mut call) if matches!(Work::from(&call.func), Some(Work::Formed(_))) => {
+            call.args.swap_remove(0)
+        }
+        arg => arg,
+    }
+}
+
 /// Aggregates or window functions: of floats the extrema are found among integers.
 fn changed_calls(calls: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
     let ordered = |args: &mut Vec<Expr>| {
         if let Some(first) = args.first_mut() {
-            *first = Work::Order.of(std::mem::take(first));
+            *first = Work::Order.of(without_form(std::mem::take(first)));
         }
     };
     let changed = |call: Expr| {

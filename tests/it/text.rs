@@ -5,7 +5,7 @@ use std::sync::Arc;
 use warpframe::ErrorKind;
 use warpframe::arrow::array::*;
 
-use crate::differential::{Agreement, Pair, builder, run};
+use crate::differential::{Agreement, Cell, Pair, Rows, builder, run};
 use crate::tables::{Batches, Shape, Values, columns};
 
 #[test]
@@ -130,5 +130,39 @@ fn columns_of_more_than_two_gib_of_characters() {
         ] {
             pair.check(sql);
         }
+    }
+}
+
+#[test]
+fn strings_of_more_characters_than_16_bits_count() {
+    let pair = Pair::of(Shape::random(6, 77).batches());
+    pair.check_all(&[
+        "SELECT id, levenshtein(repeat('a', 70000), s) AS a, levenshtein(s, repeat('é', 65536)) AS b FROM t ORDER BY id",
+        "SELECT id, levenshtein(repeat('a', 66000) || s, sd || repeat('a', 100)) AS a FROM t ORDER BY id",
+        "SELECT levenshtein(repeat('ab', 40000), repeat('b', 200)) AS a FROM t WHERE id < 2",
+        "SELECT id, strpos(repeat('a', 70000) || s, s) AS a, find_in_set(s, repeat('a,', 70000) || s) AS b FROM t ORDER BY id",
+        "SELECT id, split_part(repeat('a,', 70000) || s, ',', 70001) AS a, substr(repeat('é', 70000) || s, 70001, 3) AS b FROM t ORDER BY id",
+    ]);
+    let sql = "SELECT levenshtein(repeat('a', 70000), 'b' || id) AS a FROM t WHERE id < 5";
+    for session in [&pair.cpu, &pair.device] {
+        assert!(Rows::of(&run(session, sql).expect("it runs")).rows.iter().all(|row| row[0] == Cell::Int(70000)));
+    }
+}
+
+#[test]
+fn lengths_may_be_negative_or_too_great() {
+    let pair = Pair::of(Shape::random(40, 78).batches());
+    pair.check_all(&[
+        "SELECT id, lpad(s, id - 9) AS a, rpad(s, id - 9, sv) AS b, lpad(s, -id, 'é') AS c FROM t ORDER BY id",
+        "SELECT id, repeat(s, -id) AS a, left(s, i64) AS b, right(s, i64) AS c, split_part(s, 'e', id + 1) AS d FROM t \
+         ORDER BY id",
+        "SELECT left(s, -9223372036854775807 - 1) AS a, right(s, 9223372036854775807) AS b, \
+         substr(s, 9223372036854775807) AS c, substr(s, 2, 9223372036854775807) AS d, \
+         overlay(s PLACING 'Q' FROM 9223372036854775807 FOR 9223372036854775807) AS e FROM t",
+    ]);
+    for call in
+        ["lpad(s, id + 3000000000)", "rpad(s, id + 9223372036854775000, 'x')", "chr(id + 1114112)", "chr(-1 - id)"]
+    {
+        pair.check_error(&format!("SELECT {call} AS a FROM t"));
     }
 }
