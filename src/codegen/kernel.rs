@@ -154,9 +154,9 @@ pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, bounds: Bou
     let head = format!("{includes}\nusing namespace wf;\n\nstruct {name}_params {{\n{declarations}}};\n\n");
     let threads_of = format!("constexpr u32 THREADS = {threads};\n");
     let text = match through_memory {
-        false => format!(
-            "{head}WF_KERNEL_BOUNDS({threads}, {blocks}, {name}, {name}_params) {{\n{threads_of}{body}\n}}\n"
-        ),
+        false => {
+            format!("{head}WF_KERNEL_BOUNDS({threads}, {blocks}, {name}, {name}_params) {{\n{threads_of}{body}\n}}\n")
+        }
         true => format!(
             "{head}struct {name}_place {{\n    const {name}_params* at;\n}};\n\n\
              WF_KERNEL_BOUNDS({threads}, {blocks}, {name}, {name}_place) {{\n{threads_of}\

@@ -372,7 +372,8 @@ mod tests {
         assert_eq!(of("u32 v3[4];"), Some(("v3", None, false)));
         assert_eq!(of("list_builder<u32, view> v5(arena, 3);"), Some(("v5", None, false)));
         assert_eq!(of("const u8* v6 = p.k1;"), Some(("v6", None, true)));
-        for other in ["v1 = 3;", "acc0 += (i64)v2;", "if (a) v1 = 3;", "fail(status, X);", "v0.shorten(v2);", "break;"] {
+        for other in ["v1 = 3;", "acc0 += (i64)v2;", "if (a) v1 = 3;", "fail(status, X);", "v0.shorten(v2);", "break;"]
+        {
             assert_eq!(of(other), None, "{other}");
         }
     }

@@ -17,7 +17,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use super::expressions::{after, concerns, host_expr, is_extreme_of_floats};
 use super::floats::{Form, holds_floats};
 use super::functions::Work;
-use crate::plan::for_cpu;
+use crate::plan::{evaluated_in_order, for_cpu};
 
 /// Plans queries for the CPU engine.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl QueryPlanner for HostPlanner {
 
 /// The optimized plan as the CPU engine shall run it. Its columns are those of the plan that is given.
 pub(crate) fn plan(plan: &LogicalPlan) -> Result<LogicalPlan> {
-    let plan = for_cpu(plan.clone())?;
+    let plan = evaluated_in_order(for_cpu(plan.clone())?)?;
     Ok(plan.transform_up_with_subqueries(|node| Ok(Transformed::yes(changed(node)?)))?.data)
 }
 

@@ -10,24 +10,23 @@
 //! cheapest join is made again and again. A tree is replaced where another is expected to cost clearly less. No order joins
 //! what no equality connects.
 //!
-//! Predicates that may fail (a division, say) would meet other rows in another order: a tree that has one stays as it is.
+//! Predicates that can fail (a division, say) would meet other rows in another order: a join or a filter that has one is no
+//! part of a tree, but may be a leaf of one, or have one below it.
 
 mod cost;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column as Name, DFSchema, JoinConstraint, NullEquality};
 use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{
-    Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, Operator, Projection, binary_expr,
-};
+use datafusion::logical_expr::utils::{merge_schema, split_conjunction_owned};
+use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan, Operator, Projection, binary_expr};
 
 use self::cost::Costs;
 pub(crate) use self::cost::join_cost;
 use super::estimate::estimate;
+use super::failing::{can_fail, is_comparison};
 
 /// Leaves up to which every tree is looked at: 3^n pairs of sets.
 const MOST_EXACT: usize = 10;
@@ -118,13 +117,43 @@ fn is_inner(plan: &LogicalPlan) -> bool {
                 && !join.on.is_empty()
                 && !join.null_aware
                 && join.null_equality == NullEquality::NullEqualsNothing
+                && !can_any_fail(plan)
         }
-        LogicalPlan::Filter(filter) => is_inner(&filter.input),
+        LogicalPlan::Filter(filter) => is_inner(&filter.input) && !can_any_fail(plan),
         LogicalPlan::Projection(project) => {
             project.expr.iter().all(|expr| matches!(expr, Expr::Column(_))) && is_inner(&project.input)
         }
         _ => false,
     }
+}
+
+/// Whether a condition or a key can fail.
+fn can_any_fail(plan: &LogicalPlan) -> bool {
+    let mut schema = None;
+    let mut fails = false;
+    // Nothing is an error here.
+    let _ = plan.apply_expressions(|expr| {
+        // Most look at nothing but columns and constants: then their types need not be known.
+        if !is_plain(expr) {
+            fails |= can_fail(expr, schema.get_or_insert_with(|| merge_schema(&plan.inputs())));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    fails
+}
+
+/// Whether an expression compares columns and constants, and nothing else.
+fn is_plain(expr: &Expr) -> bool {
+    let plain = |node: &Expr| match node {
+        Expr::Column(_) | Expr::Literal(_, _) | Expr::Between(_) | Expr::InList(_) | Expr::Like(_) | Expr::Not(_) => {
+            true
+        }
+        Expr::IsNull(_) | Expr::IsNotNull(_) => true,
+        Expr::BinaryExpr(binary) => binary.op.is_logic_operator() || is_comparison(binary.op),
+        _ => false,
+    };
+    // Nothing is an error here.
+    !expr.exists(|node| Ok(!plain(node))).unwrap_or(true)
 }
 
 impl Tree {
@@ -155,8 +184,7 @@ impl Tree {
         for expr in conditions {
             predicates.push(Predicate { of: leaves_of(&expr, &leaves)?, expr, sides: None });
         }
-        let sound = |p: &Predicate| p.of != 0 && !may_fail(&p.expr, &columns);
-        let columns = match predicates.iter().all(sound) {
+        let columns = match predicates.iter().all(|p: &Predicate| p.of != 0) {
             true => Arc::new(columns),
             false => return None,
         };
@@ -292,55 +320,6 @@ fn leaves_of(expr: &Expr, leaves: &[LogicalPlan]) -> Option<Set> {
         let leaf = leaves.iter().position(|leaf| leaf.schema().has_column(column))?;
         Some(set | 1 << leaf)
     })
-}
-
-/// Whether an expression may fail for some row, or is not known not to.
-fn may_fail(expr: &Expr, columns: &DFSchema) -> bool {
-    let of = |expr: &Expr| expr.get_type(columns).ok();
-    let mut fails = false;
-    let walked = expr.apply(|node| {
-        let safe = match node {
-            Expr::Column(_) | Expr::Literal(_, _) | Expr::Alias(_) | Expr::Not(_) | Expr::Like(_) => true,
-            Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsNotTrue(_) => true,
-            Expr::IsFalse(_) | Expr::IsNotFalse(_) | Expr::Between(_) | Expr::InList(_) | Expr::TryCast(_) => true,
-            Expr::BinaryExpr(binary) => match binary.op {
-                Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => true,
-                Operator::IsDistinctFrom | Operator::IsNotDistinctFrom | Operator::And | Operator::Or => true,
-                // Integers wrap, floats have infinities.
-                Operator::Plus | Operator::Minus | Operator::Multiply => {
-                    of(node).is_some_and(|dtype| dtype.is_integer() || dtype.is_floating())
-                }
-                _ => false,
-            },
-            Expr::Cast(cast) => match (of(&cast.expr), of(node)) {
-                (Some(from), Some(to)) => keeps_values(&from, &to),
-                _ => false,
-            },
-            _ => false,
-        };
-        fails |= !safe;
-        Ok(if fails { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    fails || walked.is_err()
-}
-
-/// Whether every value of a type has its place in another.
-fn keeps_values(from: &DataType, to: &DataType) -> bool {
-    let signed = |dtype: &DataType| dtype.is_signed_integer();
-    let text = |dtype: &DataType| matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    match (from, to) {
-        (from, to) if from == to || text(from) && text(to) => true,
-        (from, to) if from.is_integer() && to.is_floating() => true,
-        (DataType::Float32, DataType::Float64) => true,
-        (from, to) if from.is_integer() && to.is_integer() => {
-            let (narrow, wide) = (from.primitive_width(), to.primitive_width());
-            if signed(from) == signed(to) { narrow <= wide } else { signed(to) && narrow < wide }
-        }
-        (DataType::Decimal128(p, s), DataType::Decimal128(to_p, to_s)) => {
-            s <= to_s && i16::from(*p) - i16::from(*s) <= i16::from(*to_p) - i16::from(*to_s)
-        }
-        _ => false,
-    }
 }
 
 #[cfg(test)]

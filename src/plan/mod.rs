@@ -7,10 +7,13 @@ mod aggregates;
 mod cpu;
 mod cut;
 mod estimate;
+mod failing;
+mod in_order;
 mod join_order;
 mod node;
 mod prepared;
 mod replays;
+mod sealed;
 mod subquery;
 mod support;
 mod window;
@@ -18,11 +21,16 @@ mod window;
 pub(crate) use aggregates::{Bits, DeviceAggregate, Points, RegroupedCall, RegroupedKind, Share, device_aggregate};
 pub(crate) use cpu::for_cpu;
 pub(crate) use cut::{Cut, cut, explain};
+pub(crate) use failing::{
+    can_fail, cast_fails, fails_itself, has_failing, is_comparison, is_total, operands, sum_fails,
+};
+pub(crate) use in_order::evaluated_in_order;
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use node::{DeviceNode, Planner};
 pub(crate) use prepared::{
     Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift, reads_seats, seat_of,
 };
 pub(crate) use replays::Replays;
+pub(crate) use sealed::{in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, unseal};
 pub(crate) use subquery::with_one_row;
 pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind, device_window};

@@ -206,7 +206,7 @@ impl SessionBuilder {
         let runtime = Runtime::new()?;
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(config(device.is_some(), self.partitions)?)
-            .with_optimizer_rules(host::folding())
+            .with_optimizer_rules(rules::logical())
             .with_query_planner(Arc::new(host::HostPlanner))
             .with_physical_optimizer_rules(rules::rules())
             .build();

@@ -18,6 +18,7 @@ mod fails;
 mod filter;
 mod frame;
 mod frames;
+mod guards;
 mod join;
 mod join_order;
 mod keys;

@@ -1,4 +1,4 @@
-use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::logical_expr::builder::table_scan;
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::col;

@@ -1,0 +1,233 @@
+//! Rules over physical plans, kept from computing what can fail on rows that a filter drops.
+//!
+//! DataFusion (55.2) moves a projection below a filter where that makes rows narrower (`FilterExec::try_swapping_with_projection`):
+//!
+//! ```text
+//!   SELECT x, 10 / x + y + z FROM t WHERE x <> 0
+//!
+//!   ProjectionExec: x, 10 / x + y + z                    FilterExec: x <> 0
+//!     FilterExec: x <> 0                        →          ProjectionExec: x, 10 / x + y + z
+//! ```
+//!
+//! and a filter below a projection, where the filter's columns become what the projection computes. A fence is an operator
+//! through which a rule sees nothing; it stands below projections that can fail while the first kind of rule runs, and above
+//! them while the second does.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Schema;
+use datafusion::common::ScalarValue;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NegativeExpr,
+    NotExpr,
+};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter_pushdown::{
+    ChildFilterDescription, ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
+};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+
+use super::Rule;
+use crate::plan::{cast_fails, is_comparison, is_total, sum_fails};
+
+/// The rule with fences, if it moves projections or filters.
+pub(super) fn fenced(rule: Rule) -> Rule {
+    match rule.name() {
+        PROJECTIONS => Arc::new(Fenced(rule, Side::Below)),
+        name if name.starts_with(super::pushdown::PUSHDOWN) => Arc::new(Fenced(rule, Side::Above)),
+        _ => rule,
+    }
+}
+
+/// The name of the rule that moves projections.
+const PROJECTIONS: &str = "ProjectionPushdown";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Below,
+    Above,
+}
+
+#[derive(Debug)]
+struct Fenced(Rule, Side);
+
+impl PhysicalOptimizerRule for Fenced {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut fences = 0;
+        let fenced = plan.transform_up(|plan| {
+            let fenced = with_fence(&plan, self.1)?;
+            fences += usize::from(fenced.is_some());
+            Ok(fenced.map_or_else(|| Transformed::no(plan), Transformed::yes))
+        });
+        let plan = self.0.optimize(fenced.data()?, config)?;
+        if fences == 0 {
+            return Ok(plan);
+        }
+        let open = |plan: Arc<dyn ExecutionPlan>| match plan.downcast_ref::<Fence>() {
+            Some(fence) => Transformed::yes(fence.input.clone()),
+            None => Transformed::no(plan),
+        };
+        plan.transform_up(|plan| Ok(open(plan))).data()
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+/// A projection that can fail with a fence on one side, if the rule could move it or something through it.
+fn with_fence(plan: &Arc<dyn ExecutionPlan>, side: Side) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(project) = plan.downcast_ref::<ProjectionExec>() else { return Ok(None) };
+    let (input, schema) = (project.input(), project.input().schema());
+    let fails = |of: &ProjectionExpr| can_fail(&of.expr, &schema);
+    if !project.expr().iter().any(fails) {
+        return Ok(None);
+    }
+    match side {
+        Side::Above => {
+            let open = (0..project.expr().len()).filter(|at| !fails(&project.expr()[*at])).collect();
+            Ok(Some(Arc::new(Fence { input: plan.clone(), open })))
+        }
+        Side::Below if project.expr().len() < schema.fields().len() && leads_to_filter(input) => {
+            let fence = Fence { input: input.clone(), open: HashSet::new() };
+            replace_children_if_necessary(plan.clone(), vec![Arc::new(fence)]).map(Some)
+        }
+        Side::Below => Ok(None),
+    }
+}
+
+/// Whether a projection could get to a filter from above this operator.
+fn leads_to_filter(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match plan.children().as_slice() {
+        _ if plan.is::<FilterExec>() => true,
+        [input] => leads_to_filter(input),
+        _ => false,
+    }
+}
+
+/// Whether an expression can fail, as `plan/failing.rs` says it of logical ones.
+fn can_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    fails_itself(expr, schema) || expr.children().into_iter().any(|child| can_fail(child, schema))
+}
+
+fn fails_itself(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let safe = expr.is::<Column>() || expr.is::<Literal>() || expr.is::<IsNullExpr>() || expr.is::<IsNotNullExpr>();
+    let safe = safe || expr.is::<NotExpr>() || expr.is::<InListExpr>() || expr.is::<LikeExpr>();
+    if safe || expr.is::<CaseExpr>() || expr.is::<NegativeExpr>() {
+        return false;
+    }
+    if let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() {
+        let constant = |at: usize| call.args().get(at).and_then(|of| of.downcast_ref::<Literal>()).map(Literal::value);
+        let count = |value: &ScalarValue| matches!(value, ScalarValue::Int64(Some(0..)));
+        let substr = call.name() == "substr" && constant(1).is_some();
+        return !(is_total(call.name()) || substr && (call.args().len() == 2 || constant(2).is_some_and(count)));
+    }
+    if let Some(cast) = expr.downcast_ref::<CastExpr>() {
+        return cast.expr().data_type(schema).map_or(true, |from| cast_fails(&from, cast.cast_type()));
+    }
+    let Some(binary) = expr.downcast_ref::<BinaryExpr>() else { return true };
+    match (binary.op(), binary.left().data_type(schema), binary.right().data_type(schema)) {
+        (op @ (Operator::Plus | Operator::Minus | Operator::Multiply), Ok(left), Ok(right)) => {
+            sum_fails(*op, &left, &right)
+        }
+        (Operator::Divide | Operator::Modulo, Ok(left), Ok(right)) => !(left.is_floating() && right.is_floating()),
+        (op, Ok(_), Ok(_)) => !(is_comparison(*op) || op.is_logic_operator() || *op == Operator::StringConcat),
+        _ => true,
+    }
+}
+
+/// An operator that does nothing, and that no rule sees through but filters of its open columns.
+#[derive(Debug)]
+struct Fence {
+    input: Arc<dyn ExecutionPlan>,
+    open: HashSet<usize>,
+}
+
+impl DisplayAs for Fence {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "FenceExec")
+    }
+}
+
+impl ExecutionPlan for Fence {
+    fn name(&self) -> &str {
+        "FenceExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        match <[_; 1]>::try_from(children) {
+            Ok([input]) => Ok(Arc::new(Fence { input, open: self.open.clone() })),
+            Err(_) => datafusion::common::internal_err!("a fence has one input"),
+        }
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+
+    fn gather_filters_for_pushdown(
+        &self,
+        _: FilterPushdownPhase,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        _: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        let open = self.open.clone();
+        let below = ChildFilterDescription::from_child_with_allowed_indices(&filters, open, &self.input)?;
+        Ok(FilterDescription::new().with_child(below))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        _: FilterPushdownPhase,
+        below: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        Ok(FilterPushdownPropagation::if_all(below))
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules;
+
+    /// DataFusion may rename its rules; then this has to follow.
+    #[test]
+    fn the_rules_that_move_filters_and_projections_are_fenced() {
+        let fenced: Vec<_> = rules().iter().filter(|rule| format!("{rule:?}").starts_with("Fenced")).cloned().collect();
+        assert_eq!(fenced.len(), 4, "{fenced:?}");
+    }
+}

@@ -1,0 +1,183 @@
+//! DataFusion's push down of filters, kept from what is sealed.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Operator};
+use datafusion::optimizer::optimizer::ApplyOrder;
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use super::Rule;
+use crate::plan::{can_fail, into_operands, is_in_place, is_sealed, operands, unseal};
+
+/// The rule, for conditions that are free.
+#[derive(Debug)]
+pub(super) struct GuardedPushDown(Rule);
+
+impl GuardedPushDown {
+    pub(super) fn new(rule: Rule) -> Self {
+        GuardedPushDown(rule)
+    }
+}
+
+impl OptimizerRule for GuardedPushDown {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        match plan {
+            LogicalPlan::Filter(filter) => self.filter(filter, config),
+            LogicalPlan::Join(join) => self.free(LogicalPlan::Join(join), config),
+            other => self.0.rewrite(other, config),
+        }
+    }
+}
+
+impl GuardedPushDown {
+    /// Of filters above one another: those that stay come above, in their order, and the others go down.
+    fn filter(&self, filter: Filter, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let mut below = filter.input.as_ref();
+        let mut filters = vec![&filter.predicate];
+        while let LogicalPlan::Filter(next) = below {
+            filters.push(&next.predicate);
+            below = next.input.as_ref();
+        }
+        let parts = || filters.iter().rev().flat_map(|predicate| operands(predicate, Operator::And));
+        let stays = |condition: &Expr| is_in_place(condition) || is_made_of_failing(condition, below);
+        if !parts().any(stays) {
+            return self.free(LogicalPlan::Filter(filter), config);
+        }
+        let (staying, free): (Vec<Expr>, Vec<Expr>) = parts().cloned().partition(stays);
+        let moved = match (conjunction(free), filters.len()) {
+            (None, 1) => return Ok(Transformed::no(LogicalPlan::Filter(filter))),
+            (None, _) => Transformed::yes(below.clone()),
+            (Some(free), _) => {
+                let free = Filter::try_new(free, Arc::new(below.clone()))?;
+                let moved = self.free(LogicalPlan::Filter(free), config)?;
+                // As they already stood: nothing has moved.
+                let settled = filters.len() == 2
+                    && !moved.transformed
+                    && operands(filters[0], Operator::And).iter().all(|part| stays(part));
+                if settled {
+                    return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+                }
+                moved
+            }
+        };
+        let Some(predicate) = conjunction(staying) else { return Ok(moved) };
+        Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(moved.data))?)))
+    }
+
+    /// Runs the rule on a join, or on a free filter, above or in which no sealed condition of a join is seen.
+    fn free(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let (plan, sealed) = without_sealed(plan)?;
+        let pushed = self.0.rewrite(plan, config)?;
+        match sealed.is_empty() {
+            true => Ok(pushed),
+            false => pushed.map_data(|plan| with_sealed(plan, sealed)),
+        }
+    }
+}
+
+/// Whether a condition would be another one below the operator: of expressions that can fail, instead of their columns.
+fn is_made_of_failing(condition: &Expr, below: &LogicalPlan) -> bool {
+    let (exprs, input) = match below {
+        LogicalPlan::Projection(project) => (&project.expr, &project.input),
+        LogicalPlan::Aggregate(aggregate) => (&aggregate.group_expr, &aggregate.input),
+        _ => return false,
+    };
+    let columns = condition.column_refs();
+    exprs.iter().any(|expr| {
+        let (relation, name) = expr.qualified_name();
+        let named = |column: &&datafusion::common::Column| column.name == name && column.relation == relation;
+        !matches!(expr, Expr::Column(_)) && columns.iter().any(|column| named(column)) && can_fail(expr, input.schema())
+    })
+}
+
+/// Takes the sealed conditions out of the join that this is, or that is below this filter.
+fn without_sealed(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
+    match plan {
+        LogicalPlan::Join(join) => {
+            let (join, sealed) = unsealed_join(join);
+            Ok((LogicalPlan::Join(join), sealed))
+        }
+        LogicalPlan::Filter(Filter { predicate, input, .. }) if matches!(*input, LogicalPlan::Join(_)) => {
+            let (input, sealed) = without_sealed(Arc::unwrap_or_clone(input))?;
+            Ok((LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?), sealed))
+        }
+        other => Ok((other, vec![])),
+    }
+}
+
+fn unsealed_join(join: Join) -> (Join, Vec<Expr>) {
+    let conditions = join.filter.map(|filter| into_operands(filter, Operator::And)).unwrap_or_default();
+    let (sealed, free): (Vec<_>, Vec<_>) = conditions.into_iter().partition(is_in_place);
+    (Join { filter: conjunction(free), ..join }, sealed)
+}
+
+/// Puts them back behind the join's other conditions.
+fn with_sealed(plan: LogicalPlan, sealed: Vec<Expr>) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Join(join) => {
+            let filter = conjunction(join.filter.into_iter().chain(sealed));
+            Ok(LogicalPlan::Join(Join { filter, ..join }))
+        }
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            let input = with_sealed(Arc::unwrap_or_clone(input), sealed)?;
+            Ok(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?))
+        }
+        other => datafusion::common::internal_err!("a join's conditions have no place in {}", other.display()),
+    }
+}
+
+/// DataFusion's rule that makes inner joins of outer ones, for a condition that null does not pass. It only looks at the
+/// condition, and so it may see one that is sealed.
+#[derive(Debug)]
+pub(super) struct SeenByOuterJoins(Rule);
+
+impl SeenByOuterJoins {
+    pub(super) fn new(rule: Rule) -> Self {
+        SeenByOuterJoins(rule)
+    }
+}
+
+impl OptimizerRule for SeenByOuterJoins {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Filter(Filter { predicate, input, .. }) = &plan else {
+            return self.0.rewrite(plan, config);
+        };
+        if !is_sealed(predicate) {
+            return self.0.rewrite(plan, config);
+        }
+        let sealed = predicate.clone();
+        let seen = Filter::try_new(unseal(predicate.clone())?.data, input.clone())?;
+        let rewritten = self.0.rewrite(LogicalPlan::Filter(seen), config)?;
+        rewritten.map_data(|plan| match plan {
+            LogicalPlan::Filter(seen) => Ok(LogicalPlan::Filter(Filter::try_new(sealed, seen.input)?)),
+            other => datafusion::common::internal_err!("a filter became {}", other.display()),
+        })
+    }
+}
