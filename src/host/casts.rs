@@ -279,8 +279,8 @@ mod tests {
             let digits = (number % 10u128.pow(38)) as i128 * if at % 2 == 0 { 1 } else { -1 };
             let scale = (at % 45) as i8 - 5;
             let text = format!("{digits}e{}", -i32::from(scale));
-            assert_eq!(f64_of(Digits::Few(digits), scale), text.parse().expect("a number"), "{text}");
-            assert_eq!(f32_of(Digits::Few(digits), scale), text.parse().expect("a number"), "{text}");
+            assert_eq!(f64_of(Digits::Few(digits), scale), text.parse::<f64>().expect("a number"), "{text}");
+            assert_eq!(f32_of(Digits::Few(digits), scale), text.parse::<f32>().expect("a number"), "{text}");
         }
         // A unit in the last place off where digits are rounded first.
         assert_eq!(f64_of(Digits::Few(9_007_199_254_740_993), 1), 900719925474099.3);
