@@ -42,6 +42,7 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 
+pub(crate) use automaton::of_like;
 pub(crate) use list::{element_at, element_of};
 
 use self::chain::Chains;

@@ -36,7 +36,7 @@ pub(crate) use aggregate::{
 };
 pub(crate) use collisions::groups_collide;
 pub(crate) use emit::Emitter;
-pub(crate) use expr::{element_at, unsupported};
+pub(crate) use expr::{element_at, of_like, unsupported};
 pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Records, Residual, Source};
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use groups::{Accumulator, DecimalSum, GroupOutput, GroupSlots, OutputKind};

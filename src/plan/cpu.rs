@@ -13,6 +13,7 @@
 //!
 //! Every node that is stated otherwise has a projection above it, which gives its columns their names and types again.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit, i256};
@@ -26,6 +27,8 @@ use datafusion::logical_expr::{
 };
 use regex_automata::nfa::thompson;
 
+use crate::codegen::of_like;
+
 /// The plan in words that the CPU's operators compute rightly.
 ///
 /// # Errors
@@ -34,7 +37,9 @@ pub(crate) fn for_cpu(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.apply_with_subqueries(|plan| {
         plan.apply_expressions(|expr| {
             expr.apply(|expr| {
-                regular_expression(expr).map_or(Ok(()), of_bounded_size)?;
+                if let Some((pattern, expression)) = regular_expression(expr) {
+                    of_bounded_size(pattern, &expression)?;
+                }
                 Ok(TreeNodeRecursion::Continue)
             })
         })
@@ -50,8 +55,18 @@ pub(crate) fn for_cpu(plan: LogicalPlan) -> Result<LogicalPlan> {
     .data()
 }
 
-/// The constant regular expression that an expression compiles.
-fn regular_expression(expr: &Expr) -> Option<&str> {
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(value, _) => value.try_as_str().flatten(),
+        _ => None,
+    }
+}
+
+/// LIKE patterns of fewer bytes are never too large.
+const SHORT: usize = 1000;
+
+/// The constant pattern that an expression compiles, and the regular expression that it is.
+fn regular_expression(expr: &Expr) -> Option<(&str, Cow<'_, str>)> {
     let pattern = match expr {
         Expr::BinaryExpr(BinaryExpr { op, right, .. }) => {
             use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
@@ -61,22 +76,23 @@ fn regular_expression(expr: &Expr) -> Option<&str> {
             }
         }
         Expr::SimilarTo(like) => &like.pattern,
+        Expr::Like(like) => {
+            let pattern = text(&like.pattern).filter(|pattern| pattern.len() >= SHORT)?;
+            return Some((pattern, of_like(pattern).into()));
+        }
         Expr::ScalarFunction(call) if call.func.name().starts_with("regexp_") => call.args.get(1)?,
         _ => return None,
     };
-    match pattern {
-        Expr::Literal(value, _) => value.try_as_str().flatten(),
-        _ => None,
-    }
+    text(pattern).map(|pattern| (pattern, pattern.into()))
 }
 
-/// Fails where the pattern would take more memory than regular expressions may.
-fn of_bounded_size(pattern: &str) -> Result<()> {
+/// Fails where the pattern, as this regular expression, would take more memory than those may.
+fn of_bounded_size(pattern: &str, expression: &str) -> Result<()> {
     // The limit of the crate `regex`, which compiles them on the CPU.
     let config = thompson::Config::new().nfa_size_limit(Some(10 << 20));
-    match thompson::NFA::compiler().configure(config).build(pattern) {
+    match thompson::NFA::compiler().configure(config).build(expression) {
         Err(error) if error.size_limit().is_some() => {
-            Err(DataFusionError::Plan(format!("the regular expression '{pattern}' is too large: {error}")))
+            Err(DataFusionError::Plan(format!("the pattern '{pattern}' is too large: {error}")))
         }
         _ => Ok(()),
     }

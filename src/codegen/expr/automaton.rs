@@ -122,7 +122,7 @@ impl Found<'_> {
 }
 
 /// A LIKE pattern as a regular expression of the whole text.
-pub(super) fn of_like(pattern: &str) -> String {
+pub(crate) fn of_like(pattern: &str) -> String {
     let mut regex = String::from("(?s)^");
     let mut characters = pattern.chars();
     while let Some(c) = characters.next() {
