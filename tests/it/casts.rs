@@ -188,7 +188,7 @@ fn floats_become_the_nearest_decimals() {
         .map(|(a, b)| f64::from_bits(a >> 12 | (1023 + b % 140 - 60) << 52) * if b & 1 << 50 == 0 { 1.0 } else { -1.0 })
         .collect();
     doubles.extend((0..2000).map(|n| f64::from(n) * 0.005));
-    doubles.extend([0.0, -0.0, 2.675, 1.005, 0.5, -0.5, 1e15, 1e22, 4503599627370496.5, 5e-324, f64::MAX, -1e300]);
+    doubles.extend([0.0, -0.0, 2.675, 1.005, 0.5, -0.5, 1e15, 1e22, 4503599627370495.5, 5e-324, f64::MAX, -1e300]);
     doubles.extend([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
     let floats: Vec<f32> = doubles.iter().map(|x| *x as f32).collect();
     let columns: Vec<(&str, ArrayRef)> =

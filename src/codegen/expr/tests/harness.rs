@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::*;
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -21,6 +21,7 @@ use crate::codegen::value::{DictionaryInput, Inputs, Value, widen};
 use crate::column::{Dictionary, Repr};
 use crate::device::{Argument, Buffer, Device, Grid, Source};
 use crate::error::Result;
+use crate::host::host_expr;
 
 /// Bytes of a string that the kernel copies out.
 const TEXT: usize = 496;
@@ -160,13 +161,16 @@ impl Context {
         expr.unalias_nested().data
     }
 
-    /// DataFusion's result for each row: an array of one row, or an error.
+    /// DataFusion's result for each row, as the CPU engine is made to compute it: an array of one row, or an error.
     fn expected(&self, expr: &Expr) -> Vec<Option<ArrayRef>> {
         let state = self.session.state();
+        let expr = host_expr(expr.clone(), &self.schema).unwrap_or_else(|e| panic!("{expr}: {e}"));
         let physical =
-            create_physical_expr(expr, &self.schema, state.execution_props(), &PhysicalPlanningContext::default())
+            create_physical_expr(&expr, &self.schema, state.execution_props(), &PhysicalPlanningContext::default())
                 .unwrap_or_else(|e| panic!("{expr}: {e}"));
-        (0..ROWS).map(|row| physical.evaluate(&self.batch.slice(row, 1)).and_then(|v| v.into_array(1)).ok()).collect()
+        let columns = self.batch.columns().iter().map(with_one_nan).collect();
+        let batch = RecordBatch::try_new(self.batch.schema(), columns).expect("the same columns");
+        (0..ROWS).map(|row| physical.evaluate(&batch.slice(row, 1)).and_then(|v| v.into_array(1)).ok()).collect()
     }
 
     /// The value of an expression, and its statements with parameters by position among its own.
@@ -225,6 +229,7 @@ impl Context {
         }
         let text = format!(
             r#"#include "arith.cuh"
+#include "keys.cuh"
 #include "decimal.cuh"
 #include "text.cuh"
 #include "time.cuh"
@@ -358,6 +363,21 @@ fn agrees(found: &Found, expected: Option<&ArrayRef>, repr: Repr) -> bool {
                 _ => bytes[..wanted.len()] == wanted,
             }
         }
+    }
+}
+
+/// A column as it leaves a scan of the CPU engine.
+fn with_one_nan(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Float64 => {
+            let floats = column.as_primitive::<Float64Type>();
+            Arc::new(floats.unary::<_, Float64Type>(|x| if x.is_nan() { f64::NAN } else { x }))
+        }
+        DataType::Float32 => {
+            let floats = column.as_primitive::<Float32Type>();
+            Arc::new(floats.unary::<_, Float32Type>(|x| if x.is_nan() { f32::NAN } else { x }))
+        }
+        _ => column.clone(),
     }
 }
 
