@@ -231,7 +231,21 @@ struct Host<'a> {
 }
 
 impl Host<'_> {
-    fn visit(&self, expr: Expr, takes: Takes) -> Result<Expr> {
+    /// Conditions may be thousands, which lean to the left: down that side there is no recursion.
+    fn visit(&self, mut expr: Expr, takes: Takes) -> Result<Expr> {
+        let mut others = vec![];
+        while let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) = expr {
+            others.push((op, self.visit(*right, Takes::OneNan)?));
+            expr = *left;
+        }
+        let mut whole = self.visit_one(expr, takes)?;
+        for (op, right) in others.into_iter().rev() {
+            whole = Expr::BinaryExpr(BinaryExpr { left: whole.into(), op, right: right.into() });
+        }
+        Ok(whole)
+    }
+
+    fn visit_one(&self, expr: Expr, takes: Takes) -> Result<Expr> {
         let inner = self.inner(&expr, takes);
         let expr = expr.map_children(|child| Ok(Transformed::yes(self.visit(child, inner)?)))?.data;
         let expr = self.changed(expr)?;
