@@ -2,9 +2,8 @@
 //
 //   i128 sum;  bool failed = add_overflows(a, b, &sum);      sum wraps where failed
 //
-// Between decimals and floats the result is the value nearest to the exact one: 10^scale is 5^scale times a power of two, and
-// quotients and products with 5^scale fit 192 bits. `five` is 5^scale, `ten` the double nearest to 10^scale, which is 10^scale up
-// to a scale of EXACT_POWERS.
+// A decimal becomes the nearest float: 10^scale is 5^scale times a power of two. `five` is 5^scale, `ten` the double nearest to
+// 10^scale, which is 10^scale up to a scale of EXACT_POWERS. (Floats become decimals by their digits: `format.cuh`.)
 
 #pragma once
 #include "arith.cuh"
@@ -106,7 +105,7 @@ WF_CALLED i128 decimal_average(i128 high, i128 low, i64 count, i64 scale) {
     return top < 0 ? -average : average;
 }
 
-// ------------------------------------------------------------------------------------------- decimals from and to floats
+// ------------------------------------------------------------------------------------------------- decimals to floats
 
 constexpr u32 EXACT_POWERS = 22;
 
@@ -158,51 +157,6 @@ WF_DEVICE f32 decimal_to_f32(i128 value, u128 five, u32 scale) {
     const u64 odd = exact.bits >> 11 | ((exact.bits & 0x7ff) != 0 ? 1 : 0);
     const f32 result = (f32)fmul((f64)odd, power_of_two(exact.power + 11));
     return value < 0 ? -result : result;
-}
-
-// value * 10^scale, halves away from zero, for a scale of at most 38; `outside` is set where it is no number of 128 bits.
-WF_CALLED i128 decimal_of_bits(f64 value, u128 five, u32 scale, bool* outside) {
-    const u64 raw = bits(value), fraction = raw & (((u64)1 << 52) - 1);
-    const i32 biased = (i32)(raw >> 52 & 0x7ff);
-    *outside = biased == 0x7ff;
-    if (biased == 0x7ff) return 0;
-    const u64 mantissa = biased == 0 ? fraction : fraction | (u64)1 << 52;
-    i32 shift = (biased == 0 ? 1 : biased) - 1075 + (i32)scale;
-    // 192 bits: `top` and the 128 below.
-    const u128 high = (u128)mantissa * high_word(five) + high_word((u128)mantissa * low_word(five));
-    const u64 top = high_word(high);
-    u128 whole = make_u128(low_word(high), low_word((u128)mantissa * low_word(five)));
-    if (shift >= 0) {
-        *outside = top != 0 || (whole != 0 && (shift > 126 || whole >> (127 - shift) != 0));
-        if (*outside || whole == 0) return 0;
-        whole = whole << shift;
-    } else {
-        // All but the last bit that goes, which rounds.
-        const u32 by = (u32)(-shift - 1);
-        if (by >= 192) return 0;
-        if (by >= 128) whole = top >> (by - 128);
-        else if (by >= 64) whole = make_u128(top, high_word(whole)) >> (by - 64);
-        else {
-            *outside = top >> by != 0;
-            whole = whole >> by | (by == 0 ? (u128)0 : (u128)top << (128 - by));
-        }
-        whole = (whole >> 1) + (whole & 1);
-        *outside = *outside || whole > (u128)I128_MAX;
-    }
-    return raw >> 63 != 0 ? -(i128)whole : (i128)whole;
-}
-
-WF_DEVICE i128 decimal_of_f64(f64 value, u128 five, u32 scale, f64 ten, bool* outside) {
-    const f64 product = fmul(value, ten);
-    // Where the product is small enough to have a half, only one that was lifted to a half rounds another way.
-    if (scale <= EXACT_POWERS && fabs(product) < 4503599627370496.0) {
-        *outside = false;
-        const f64 whole = trunc(product);
-        const bool lifted = fabs(product - whole) == 0.5 && (fma(value, ten, -product) < 0) == (product > 0) &&
-                            fma(value, ten, -product) != 0;
-        return (i128)(i64)(lifted ? whole : round(product));
-    }
-    return decimal_of_bits(value, five, scale, outside);
 }
 
 }  // namespace wf

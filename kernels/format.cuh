@@ -311,4 +311,38 @@ WF_DEVICE view format_float(const text_arena& arena, f32 value, const u64* table
     return format_digits(arena, shortest(significand, exponent, mantissa == 0 && biased > 1, table), negative, 13, 6);
 }
 
+// -------------------------------------------------------------------------------------------------- floats to decimals
+
+// The shortest digits that read back as the float, times 10^scale, halves away from zero; `outside` is set where that is no number
+// of 128 bits. So 2.675 to two places is 2.68, as its text is.
+WF_CALLED i128 decimal_of_digits(f64 value, u32 scale, const u64* table, bool* outside) {
+    const u64 raw = bits(value), mantissa = raw & ((1ull << 52) - 1);
+    const i32 biased = (i32)(raw >> 52 & 0x7ff);
+    *outside = biased == 0x7ff;
+    if (biased == 0x7ff || (raw << 1) == 0) return 0;
+    const decimal_float near = shortest(biased == 0 ? mantissa : mantissa | 1ull << 52, biased == 0 ? -1074 : biased - 1075,
+                                        mantissa == 0 && biased > 1, table);
+    u128 digits = near.digits;
+    i32 power = near.exponent + (i32)scale;
+    for (; power > 0 && digits < (u128)I128_MAX / 10; power--) digits *= 10;
+    *outside = power > 0;
+    if (power < 0) {
+        // All but the last digit that goes, which rounds.
+        for (; power < -1 && digits != 0; power++) digits = (u64)digits / 10;
+        digits = ((u64)digits + 5) / 10;
+    }
+    return raw >> 63 != 0 ? -(i128)digits : (i128)digits;
+}
+
+// The double nearest to 10^scale is `ten`. A product so small is off by less than 2^-11, and rounds as the digits do if it is not
+// that near to a half.
+WF_DEVICE i128 decimal_of_f64(f64 value, u32 scale, f64 ten, const u64* table, bool* outside) {
+    const f64 product = fmul(value, ten);
+    if (fabs(product) < 1099511627776.0 && fabs(fabs(product - trunc(product)) - 0.5) > 0.00048828125) {
+        *outside = false;
+        return (i128)(i64)round(product);
+    }
+    return decimal_of_digits(value, scale, table, outside);
+}
+
 }  // namespace wf

@@ -19,7 +19,7 @@ pub(crate) const THREADS: u32 = 256;
 const INCLUDES: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cuh", "pipeline.cuh"];
 
 /// Families that not all kernels need, with a part of each text that names something of theirs.
-const RARE_INCLUDES: [(&str, &str); 19] = [
+const RARE_INCLUDES: [(&str, &str); 20] = [
     ("view", "string.cuh"),
     ("text_", "text.cuh"),
     ("view_word", "keys.cuh"),
@@ -30,6 +30,7 @@ const RARE_INCLUDES: [(&str, &str); 19] = [
     ("partition_", "partition.cuh"),
     ("meet_", "meet.cuh"),
     ("format_", "format.cuh"),
+    ("decimal_of_", "format.cuh"),
     ("parse_", "parse.cuh"),
     ("parse_", "parse_time.cuh"),
     ("math_", "math.cuh"),

@@ -1,7 +1,8 @@
-//! Casts between decimals and floats that yield the value nearest to the exact one.
+//! Casts of decimals to the nearest floats, and of floats to the decimals that their digits say.
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and so rounds up to three times
-//! (arrow-cast 59.3, <https://github.com/apache/arrow-rs/issues/10508>); the other way it rounds a product before it rounds to digits.
+//! (arrow-cast 59.3, <https://github.com/apache/arrow-rs/issues/10508>); the other way it rounds a product, which has digits of its own
+//! from 2^53 on: 1e15 as decimal(38, 10) ended in .0905969664. Here a float is what its text says.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use datafusion::arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait,
     PrimitiveArray, StructArray,
 };
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::{
     DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef, Float16Type,
     Float32Type, Float64Type, i256,
@@ -64,9 +65,7 @@ pub(super) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         (Decimal256(_, scale), _) => {
             to_floats::<Decimal256Type>(array, *scale, to, |v| v.to_i128().map_or(Digits::Many(v), Digits::Few))
         }
-        (Float16, _) => to_decimals(array.as_primitive::<Float16Type>(), f16::to_f64, to, or_null)?,
-        (Float32, _) => to_decimals(array.as_primitive::<Float32Type>(), f64::from, to, or_null)?,
-        _ => to_decimals(array.as_primitive::<Float64Type>(), |value| value, to, or_null)?,
+        _ => to_decimals(array, to, or_null)?,
     })
 }
 
@@ -162,92 +161,90 @@ const POWERS: [f64; 23] = [
     1e21, 1e22,
 ];
 
-fn to_decimals<F: ArrowPrimitiveType>(
-    floats: &PrimitiveArray<F>,
-    double: impl Fn(F::Native) -> f64,
-    to: &DataType,
-    or_null: bool,
-) -> Result<ArrayRef> {
+fn to_decimals(floats: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef> {
+    let doubles = cast(floats, &DataType::Float64)?;
     match to {
         DataType::Decimal32(precision, scale) => {
             let native = |value: i256| value.to_i128().and_then(|value| i32::try_from(value).ok());
-            decimals::<F, Decimal32Type>(floats, double, native, (*precision, *scale), or_null)
+            decimals::<Decimal32Type>(&doubles, native, (*precision, *scale), or_null)
         }
         DataType::Decimal64(precision, scale) => {
             let native = |value: i256| value.to_i128().and_then(|value| i64::try_from(value).ok());
-            decimals::<F, Decimal64Type>(floats, double, native, (*precision, *scale), or_null)
-        }
-        DataType::Decimal256(precision, scale) => {
-            decimals::<F, Decimal256Type>(floats, double, Some, (*precision, *scale), or_null)
+            decimals::<Decimal64Type>(&doubles, native, (*precision, *scale), or_null)
         }
         DataType::Decimal128(precision, scale) => {
-            decimals::<F, Decimal128Type>(floats, double, |value| value.to_i128(), (*precision, *scale), or_null)
+            decimals::<Decimal128Type>(&doubles, |value| value.to_i128(), (*precision, *scale), or_null)
+        }
+        DataType::Decimal256(precision, scale) => {
+            decimals::<Decimal256Type>(&doubles, Some, (*precision, *scale), or_null)
         }
         other => Ok(cast_with_options(floats, other, &CastOptions { safe: or_null, ..DEFAULT_CAST_OPTIONS })?),
     }
 }
 
-fn decimals<F, D>(
-    floats: &PrimitiveArray<F>,
-    double: impl Fn(F::Native) -> f64,
+fn decimals<D: DecimalType>(
+    array: &ArrayRef,
     native: impl Fn(i256) -> Option<D::Native>,
     (precision, scale): (u8, i8),
     or_null: bool,
-) -> Result<ArrayRef>
-where
-    F: ArrowPrimitiveType,
-    D: DecimalType,
-{
-    let digits = |value: F::Native| digits_of(double(value), scale).and_then(&native);
-    let fits = |value: &D::Native| D::is_valid_decimal_precision(*value, precision);
-    let decimals: PrimitiveArray<D> = match or_null {
-        true => floats.unary_opt(|value| digits(value).filter(fits)),
-        false => floats.try_unary(|value| {
-            digits(value).filter(fits).ok_or_else(|| {
-                ArrowError::CastError(format!(
-                    "Cannot cast to {}({precision}, {scale}). Overflowing on {:?}",
-                    D::PREFIX,
-                    value
-                ))
-            })
-        })?,
-    };
-    Ok(Arc::new(decimals.with_precision_and_scale(precision, scale)?))
+) -> Result<ArrayRef> {
+    let doubles = array.as_primitive::<Float64Type>();
+    // What arithmetic does not tell, the texts do: few rows ask for them.
+    let mut texts: Option<ArrayRef> = None;
+    let mut values: Vec<Option<D::Native>> = Vec::with_capacity(doubles.len());
+    for (row, value) in doubles.iter().enumerate() {
+        let Some(value) = value else {
+            values.push(None);
+            continue;
+        };
+        let digits = match near(value, scale) {
+            Some(digits) => Some(i256::from_i128(digits.into())),
+            None => {
+                if texts.is_none() {
+                    texts = Some(cast(array, &DataType::Utf8)?);
+                }
+                texts.as_ref().and_then(|texts| digits_of(texts.as_string::<i32>().value(row), scale))
+            }
+        };
+        let decimal = digits.and_then(&native).filter(|value| D::is_valid_decimal_precision(*value, precision));
+        if decimal.is_none() && !or_null {
+            let to = format!("{}({precision}, {scale})", D::PREFIX);
+            return Err(ArrowError::CastError(format!("Cannot cast to {to}. Overflowing on {value:?}")).into());
+        }
+        values.push(decimal);
+    }
+    Ok(Arc::new(PrimitiveArray::<D>::from_iter(values).with_precision_and_scale(precision, scale)?))
 }
 
-/// `value` times ten to the `scale`, rounded to an integer, halves away from zero; `None` of what is no number, or too great.
-fn digits_of(value: f64, scale: i8) -> Option<i256> {
-    if !value.is_finite() {
+/// The digits of a small product of the value and ten to the `scale`. It is off by less than 2^−11, so that it rounds as the value's
+/// digits do if it is not that near to a half.
+fn near(value: f64, scale: i8) -> Option<i64> {
+    let product = value * POWERS.get(usize::try_from(scale).ok()?)?;
+    let plain = product.abs() < (1u64 << 40) as f64 && (product.fract().abs() - 0.5).abs() > 1.0 / 2048.0;
+    plain.then(|| product.round() as i64)
+}
+
+/// The number that a float's text is, times ten to the `scale`, halves away from zero; `None` of what is no number, or too great. So
+/// 2.675 to two places is 2.68, whose double is a little less.
+fn digits_of(text: &str, scale: i8) -> Option<i256> {
+    let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if !whole.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    if let 0..=22 = scale {
-        let power = POWERS[scale as usize];
-        let product = value * power;
-        if product.abs() < (1u64 << 52) as f64 {
-            let rounded = product.round();
-            // A product that was rounded up to a half is less than one.
-            let lifted = (product - product.trunc()).abs() == 0.5 && value.mul_add(power, -product) * product < 0.0;
-            let digits = if lifted { product.trunc() } else { rounded };
-            return Some(i256::from_i128(digits as i128));
-        }
-    }
-    // So little is less than a half; what is not has less than 400 digits behind the point.
-    if value.abs() < 1e-130 {
-        return Some(i256::ZERO);
-    }
-    rounded_text(&format!("{:.500}", value.abs()), scale).map(|digits| if value < 0.0 { -digits } else { digits })
+    let kept = whole.len() as i64 + exponent.parse::<i64>().ok()? + i64::from(scale);
+    let number = rounded(whole.bytes().chain(fraction.bytes()).chain(std::iter::repeat(b'0')), kept)?;
+    Some(if negative { -number } else { number })
 }
 
-/// The same of the exact digits of a number.
-fn rounded_text(text: &str, scale: i8) -> Option<i256> {
-    let (whole, fraction) = text.split_once('.')?;
-    let place = whole.len() as i64 + i64::from(scale);
-    if place < 0 {
-        return Some(i256::ZERO);
-    }
-    let mut digits = whole.bytes().chain(fraction.bytes()).chain(std::iter::repeat(b'0'));
+/// The number of the first digits, rounded by the one behind.
+fn rounded(mut digits: impl Iterator<Item = u8>, kept: i64) -> Option<i256> {
     let mut number = i256::ZERO;
-    for digit in digits.by_ref().take(place as usize) {
+    if kept < 0 {
+        return Some(number);
+    }
+    for digit in digits.by_ref().take(kept as usize) {
         number = number.checked_mul(i256::from_i128(10))?.checked_add(i256::from_i128((digit - b'0').into()))?;
     }
     let up = digits.next().is_some_and(|digit| digit >= b'5');
@@ -256,6 +253,8 @@ fn rounded_text(text: &str, scale: i8) -> Option<i256> {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::array::Float64Array;
+
     use super::*;
 
     /// Numbers of every length, from a fixed seed.
@@ -287,26 +286,32 @@ mod tests {
     }
 
     #[test]
-    fn floats_become_the_nearest_decimals_halves_away_from_zero() {
-        let cases: [(f64, i8, i128); 12] = [
-            (2.675, 2, 267), // 2.67499…
-            (-2.675, 2, -267),
+    fn floats_become_the_decimals_that_their_digits_say() {
+        let cases: [(f64, i8, i128); 14] = [
+            (2.675, 2, 268),
+            (-1.005, 2, -101),
             (0.125, 2, 13),
             (-0.125, 2, -13),
             (2.5, 0, 3),
+            (123456.7, 15, 1_234_567 * 10i128.pow(14)),
             (1e15, 10, 10i128.pow(25)),
             (1e22, 15, 10i128.pow(37)),
-            (0.1, 30, 100_000_000_000_000_005_551_115_123_126),
+            (0.1, 30, 10i128.pow(29)),
             (150.0, -2, 2),
             (149.0, -2, 1),
             (f64::MIN_POSITIVE, 38, 0),
+            (5e-39, 38, 1),
             (4503599627370495.5, 0, 4503599627370496),
         ];
         for (value, scale, digits) in cases {
-            assert_eq!(digits_of(value, scale), Some(i256::from_i128(digits)), "{value} to {scale} places");
+            let doubles: ArrayRef = Arc::new(Float64Array::from(vec![value]));
+            let decimals = cast_exactly(&doubles, &DataType::Decimal128(38, scale), false).expect("it fits");
+            assert_eq!(decimals.as_primitive::<Decimal128Type>().value(0), digits, "{value} to {scale} places");
         }
-        assert_eq!(digits_of(f64::NAN, 2), None);
-        assert_eq!(digits_of(f64::NEG_INFINITY, 2), None);
-        assert_eq!(digits_of(1e300, 2), None);
+        for value in [f64::NAN, f64::NEG_INFINITY, 1e300] {
+            let doubles: ArrayRef = Arc::new(Float64Array::from(vec![value]));
+            assert!(cast_exactly(&doubles, &DataType::Decimal128(38, 2), false).is_err());
+            assert_eq!(cast_exactly(&doubles, &DataType::Decimal128(38, 2), true).expect("null").null_count(), 1);
+        }
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum Work {
     OfOrder,
     /// A number of characters: none where it is negative, an error where it is more than a string has.
     Length,
-    /// A cast between decimals and floats that yields the nearest value; to null where there is none, or an error.
+    /// A cast between decimals and floats; to null where there is no such value, or an error.
     Cast { to: FieldRef, or_null: bool },
 }
 

@@ -172,17 +172,21 @@ fn decimals_beside_doubles_are_their_nearest() {
     }
 }
 
-/// A float's exact value times ten to a power, halves away from zero.
-fn exactly(value: f64, scale: usize) -> Option<i128> {
-    let text = format!("{:.1100}", value.abs());
-    let (whole, fraction) = text.split_once('.')?;
-    let kept: i128 = format!("{whole}{}", &fraction[..scale]).parse().ok()?;
-    let up = fraction.as_bytes()[scale] >= b'5';
-    Some((kept + i128::from(up)) * if value < 0.0 { -1 } else { 1 })
+/// The number that a float's text is, times ten to a power, halves away from zero.
+fn by_text(text: &str, scale: usize) -> Option<i128> {
+    let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let zeros = "0".repeat(400);
+    let point = 400 + whole.len() as i64 + exponent.parse::<i64>().ok()? + scale as i64;
+    let digits = format!("{zeros}{whole}{fraction}{zeros}");
+    let (kept, rest) = digits.split_at_checked(point.try_into().ok()?)?;
+    let number = kept.parse::<i128>().ok()? + i128::from(rest.as_bytes()[0] >= b'5');
+    Some(if negative { -number } else { number })
 }
 
 #[test]
-fn floats_become_the_nearest_decimals() {
+fn floats_become_the_decimals_that_their_texts_are() {
     let mut doubles: Vec<f64> = (bits().zip(bits().skip(1)))
         .take(1200)
         .map(|(a, b)| f64::from_bits(a >> 12 | (1023 + b % 140 - 60) << 52) * if b & 1 << 50 == 0 { 1.0 } else { -1.0 })
@@ -194,17 +198,25 @@ fn floats_become_the_nearest_decimals() {
     let columns: Vec<(&str, ArrayRef)> =
         vec![("x", Arc::new(Float64Array::from(doubles.clone()))), ("u", Arc::new(Float32Array::from(floats.clone())))];
     let pair = Pair::of(batch(columns));
+    let [(_, texts), _] = both(&pair, "SELECT x::varchar AS x, u::double::varchar AS u FROM t");
+    let texted = |text: &Cell| match text {
+        Cell::Text(text) => Some(text.clone()),
+        _ => None,
+    };
     for (precision, scale) in [(38u32, 0usize), (38, 2), (38, 15), (38, 25), (38, 38), (18, 2), (18, 10), (9, 4)] {
         let most = 10i128.pow(precision) - 1;
-        let expected = |value: f64| match exactly(value, scale).filter(|digits| digits.abs() <= most) {
+        let expected = |text: &Cell| match texted(text)
+            .and_then(|text| by_text(&text, scale))
+            .filter(|digits| digits.abs() <= most)
+        {
             Some(digits) => Cell::Int(digits),
             None => Cell::Null,
         };
         let to = format!("decimal({precision}, {scale})");
         for (name, found) in both(&pair, &format!("SELECT TRY_CAST(x AS {to}), TRY_CAST(u AS {to}) FROM t")) {
-            for ((row, x), u) in found.iter().zip(&doubles).zip(&floats) {
-                let right = [expected(*x), expected((*u).into())];
-                assert!(row[..] == right, "{name}, {x:?} and {u:?} as {to}: {row:?}, not {right:?}");
+            for (row, text) in found.iter().zip(&texts) {
+                let right = [expected(&text[0]), expected(&text[1])];
+                assert!(row[..] == right, "{name}, {text:?} as {to}: {row:?}, not {right:?}");
             }
         }
         let error = pair.check_error(&format!("SELECT CAST(x AS {to}) FROM t"));

@@ -8,6 +8,7 @@ use datafusion::arrow::datatypes::{IntervalUnit, TimeUnit};
 use super::arithmetic::{Overflow, Step, wide};
 use super::zone::Missing;
 use super::*;
+use crate::codegen::powers;
 
 /// What becomes of a value that the target type cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -305,7 +306,7 @@ impl Compiler<'_> {
         Ok(result)
     }
 
-    /// The nearest decimal, halves away from zero.
+    /// The float's digits, halves away from zero.
     fn float_to_decimal(&mut self, value: Value, precision: u8, scale: i8, on_error: OnError) -> Result<Value> {
         let to = DataType::Decimal128(precision, scale);
         let Some(places) = u32::try_from(scale).ok().filter(|places| *places <= MOST_PLACES) else {
@@ -314,12 +315,12 @@ impl Compiler<'_> {
         let power = 10f64.powi(i32::from(scale));
         let outside = self.out.fresh();
         self.out.line(format_args!("bool {outside};"));
+        let table = self.inputs.constant(powers::for_format());
         let digits = self.out.let_(
             "i128",
             format_args!(
-                "decimal_of_f64((f64){}, {}, {places}u, double_of_bits({}ull), &{outside})",
+                "decimal_of_f64((f64){}, {places}u, double_of_bits({}ull), (const u64*)({table}), &{outside})",
                 value.code,
-                power_of_five(places),
                 power.to_bits()
             ),
         );
