@@ -6,6 +6,7 @@ mod shared;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
@@ -134,6 +135,17 @@ pub enum ErrorKind {
         /// Why it is not done.
         why: String,
     },
+    /// A statement was stopped before it was done. The session and its tables go on.
+    Interrupted {
+        /// How long it was allowed to take, where it took longer; `None` where [`Session::interrupt`](crate::Session::interrupt)
+        /// stopped it.
+        timeout: Option<Duration>,
+    },
+    /// The engine contradicts itself: a bug of ours, never a reason to try another way in silence.
+    Internal {
+        /// The contradiction.
+        what: String,
+    },
     /// The plan is invalid or failed on the CPU engine.
     Plan {
         /// DataFusion's account.
@@ -190,6 +202,10 @@ impl Error {
         ErrorKind::Unsupported { what: what.into(), why: why.into() }.into()
     }
 
+    pub(crate) fn internal(what: impl Into<String>) -> Self {
+        ErrorKind::Internal { what: what.into() }.into()
+    }
+
     pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         ErrorKind::Io { path: path.into(), source }.into()
     }
@@ -234,6 +250,11 @@ impl fmt::Display for Error {
             }
             ErrorKind::File { path, message } => write!(f, "{}: {message}", path.display()),
             ErrorKind::Unsupported { what, why } => write!(f, "not supported: {what}: {why}"),
+            ErrorKind::Interrupted { timeout: None } => write!(f, "the statement was interrupted"),
+            ErrorKind::Interrupted { timeout: Some(timeout) } => {
+                write!(f, "the statement took longer than statement_timeout allows ({timeout:?})")
+            }
+            ErrorKind::Internal { what } => write!(f, "internal error, a bug of warpframe's: {what}"),
             ErrorKind::Plan { message, location: Some((line, column)) } => {
                 write!(f, "line {line}, column {column}: {message}")
             }

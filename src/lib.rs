@@ -25,6 +25,7 @@ pub mod frame;
 mod host;
 #[cfg(feature = "polars")]
 pub mod interop;
+mod interrupt;
 mod io;
 mod ops;
 mod plan;

@@ -9,6 +9,7 @@ mod tables;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::DFSchemaRef;
@@ -28,6 +29,7 @@ use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Engine, Outcome};
 use crate::frame::{Data, DataFrame, LazyFrame, Verb};
+use crate::interrupt::{Statement as Running, Switch};
 use crate::plan::{Prepared, with_one_row};
 
 /// Tables, a device, and queries over them. Clones share everything.
@@ -52,6 +54,7 @@ struct Inner {
     engine: Option<Engine>,
     plans: plans::Plans,
     notice: Option<String>,
+    switch: Arc<Switch>,
 }
 
 impl std::fmt::Debug for Session {
@@ -152,6 +155,57 @@ impl Session {
         self.0.engine.as_ref().is_some_and(Engine::orders_joins)
     }
 
+    /// Stops the statements of this session that run now, on whichever threads: they fail with [`ErrorKind::Interrupted`]. The session
+    /// and its tables go on. May be called from any thread; returns at once.
+    ///
+    /// A statement stops before its next allocation, launch or copy on the device, in its waits for files and compilers, and between
+    /// the batches of the CPU engine. A kernel that runs on a GPU ends by itself.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let handle = session.clone();
+    /// std::thread::spawn(move || handle.interrupt()).join().unwrap();
+    /// assert_eq!(session.sql("SELECT 1")?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn interrupt(&self) {
+        self.0.switch.interrupt();
+    }
+
+    /// Limits how long statements that begin from now on may take; `None` sets no limit. Those that take longer fail with
+    /// [`ErrorKind::Interrupted`]. Planning, running and downloading a query are a statement each.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.set_statement_timeout(Some(Duration::from_secs(5)));
+    /// assert_eq!(session.statement_timeout(), Some(Duration::from_secs(5)));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn set_statement_timeout(&self, timeout: Option<Duration>) {
+        self.0.switch.set_timeout(timeout);
+    }
+
+    /// How long a statement may take, if there is a limit.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// assert!(Session::builder().device(DeviceChoice::Cpu).build()?.statement_timeout().is_none());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        self.0.switch.timeout()
+    }
+
+    /// Does something as a statement, or as a part of the one that this thread is in.
+    pub(crate) fn as_statement<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let statement = Running::begin(&self.0.switch);
+        let _entered = statement.enter();
+        work()
+    }
+
     /// DataFusion's context behind this session, for its configuration and for user-defined functions.
     ///
     /// Tables registered here directly are always read by the CPU engine.
@@ -182,6 +236,10 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn sql(&self, text: &str) -> Result<LazyFrame> {
+        self.as_statement(|| self.frame_of(text))
+    }
+
+    fn frame_of(&self, text: &str) -> Result<LazyFrame> {
         if self.0.engine.is_some() {
             let state = self.0.context.state_ref();
             let known = self.0.plans.text(&state.read(), text)?;
@@ -236,6 +294,10 @@ impl Session {
 
     /// Optimizes a plan, or finds its form optimized, and runs it.
     pub(crate) fn run(&self, plan: &LogicalPlan) -> Result<DataFrame> {
+        self.as_statement(|| self.run_plan(plan))
+    }
+
+    fn run_plan(&self, plan: &LogicalPlan) -> Result<DataFrame> {
         let Some(engine) = &self.0.engine else {
             return self.block_on(async {
                 let state = self.state();
@@ -275,6 +337,10 @@ impl Session {
 
     /// Runs what steps lead to, by the plan of earlier ones of their form where it was kept.
     pub(crate) fn run_steps(&self, steps: &Steps) -> Result<DataFrame> {
+        self.as_statement(|| self.run_steps_anew(steps))
+    }
+
+    fn run_steps_anew(&self, steps: &Steps) -> Result<DataFrame> {
         let Some(engine) = &self.0.engine else { return self.run(&steps.plan(&mut scan)?) };
         let known = self.0.plans.steps(&self.0.context.state_ref().read(), steps);
         if let Some((prepared, tables)) = known {
@@ -346,6 +412,10 @@ impl Session {
 
     /// The row numbers of a frame in the order of these keys; `None` where the device does not sort it.
     pub(crate) fn order(&self, frame: &DataFrame, keys: &[SortExpr]) -> Result<Option<Table>> {
+        self.as_statement(|| self.order_of(frame, keys))
+    }
+
+    fn order_of(&self, frame: &DataFrame, keys: &[SortExpr]) -> Result<Option<Table>> {
         let Some(engine) = &self.0.engine else { return Ok(None) };
         let verb = Verb::ArgSort(keys.to_vec());
         let table = self.source_of(frame)?;
@@ -401,13 +471,18 @@ impl Session {
     }
 
     /// Waits for a future on a thread of its own: the caller may itself be inside a runtime, where waiting is
-    /// forbidden, and deep plans recurse deeper than a small caller's stack allows.
-    pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
+    /// forbidden, and deep plans recurse deeper than a small caller's stack allows. It is dropped where the statement is to stop.
+    pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = Result<T>> + Send) -> Result<T> {
         const STACK: usize = 64 << 20;
         let runtime = &self.0.runtime;
+        let statement = Running::begin(&self.0.switch);
+        let wait = || {
+            let _entered = statement.enter();
+            runtime.block_on(statement.or_stop(future))
+        };
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
-            match thread.spawn_scoped(scope, || runtime.block_on(future)) {
+            match thread.spawn_scoped(scope, wait) {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 Err(error) => panic!("the system gives no thread: {error}"),
             }
@@ -426,7 +501,7 @@ fn optimize(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
 async fn run_on_cpu(state: &SessionState, plan: &LogicalPlan) -> Result<(SchemaRef, Data)> {
     let physical = state.create_physical_plan(plan).await?;
     let schema = without_metadata(&physical.schema());
-    let batches = datafusion::physical_plan::collect(physical, state.task_ctx()).await?;
+    let batches = exec::collect(physical, state).await?;
     let batches: Vec<_> =
         batches.into_iter().map(|batch| batch.with_schema(schema.clone())).collect::<Result<_, _>>()?;
     Ok((schema, Data::Host(batches.into())))

@@ -4,6 +4,7 @@
 //! [`output`] writes results, [`report`] tells what went wrong, and [`shell`] does all that with a person.
 
 mod arguments;
+mod interrupt;
 mod output;
 mod report;
 mod run;
@@ -49,6 +50,7 @@ fn run(
     }
     arguments.register(&session).inspect_err(|failure| complain(messages, failure))?;
 
+    interrupt::watch(&session);
     let shell = jobs.is_empty() && io::stdin().is_terminal();
     let settings = Settings {
         format: arguments.format,

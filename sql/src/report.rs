@@ -9,6 +9,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use warpframe::arrow::error::ArrowError;
 use warpframe::{Error, ErrorKind};
 
+use crate::interrupt;
+
 /// A place in a text: line and column, in characters, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -118,11 +120,14 @@ impl Failure {
         matches!(&self.problem, Problem::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// 1 for a query or data that is wrong, 2 for a command line that is.
+    /// 1 for a query or data that is wrong, 2 for a command line that is, 130 for a statement that Ctrl-C stopped.
     pub fn exit_code(&self) -> u8 {
         match &self.problem {
             Problem::Usage(_) => 2,
             _ if self.is_broken_pipe() => 0,
+            Problem::Engine(error) if matches!(error.kind(), ErrorKind::Interrupted { timeout: None }) => {
+                interrupt::EXIT_CODE
+            }
             _ => 1,
         }
     }

@@ -10,6 +10,7 @@ use warpframe::arrow::datatypes::SchemaRef;
 use warpframe::device::{Counters, Device, KernelTime, MemoryLimit};
 use warpframe::{DataFrame, Error, ErrorKind, LazyFrame, Session};
 
+use crate::interrupt::Running;
 use crate::output::{self, Format, Rows};
 use crate::report::{Failure, Source};
 use crate::statement::{self, Existing, Name, Request, Rows as Wanted, Sql, Statement};
@@ -52,7 +53,9 @@ impl<'a> Runner<'a> {
         for statement in statement::split(&source.text) {
             let place = statement.as_ref().ok().map(|statement| statement.place);
             let start = Instant::now();
+            let running = Running::begin();
             let result = statement.and_then(|statement| self.statement(&statement));
+            drop(running);
             let result = result.and_then(|()| Ok(self.out.flush()?));
             if let Err(failure) = result {
                 self.report(&failure, |failure| failure.report(Some(source), place));
@@ -206,9 +209,10 @@ impl<'a> Runner<'a> {
             },
             "format" => self.set_format(value).map_err(bad)?,
             "timer" => self.set_timer(value).map_err(bad)?,
+            "statement_timeout" => self.session.set_statement_timeout(duration(value).map_err(bad)?),
             other => {
                 return Err(bad(format!(
-                    "no option named {other:?}; known: format, join_order, max_rows, memory_limit, timer"
+                    "no option named {other:?}; known: format, join_order, max_rows, memory_limit, statement_timeout, timer"
                 )));
             }
         }
@@ -362,6 +366,28 @@ fn switch(word: &str) -> Option<bool> {
     }
 }
 
+/// A time such as `5s`, `1.5 min` or `200` (milliseconds, as in PostgreSQL); `None` for `0` and `off`, which mean no limit.
+fn duration(text: &str) -> Result<Option<Duration>, String> {
+    let text = text.trim().to_lowercase();
+    if text == "off" || text == "none" {
+        return Ok(None);
+    }
+    let bad = || format!("statement_timeout is a time such as '5s', '200ms' or '1min', or 0 for no limit, not {text:?}");
+    let unit = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let number: f64 = text[..unit].parse().map_err(|_| bad())?;
+    let seconds = match text[unit..].trim() {
+        "us" => 1e-6,
+        "" | "ms" => 1e-3,
+        "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return Err(bad()),
+    };
+    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| bad())?;
+    Ok(Some(time).filter(|time| !time.is_zero()))
+}
+
 fn count(rows: usize) -> String {
     format!("{rows} {}", if rows == 1 { "row" } else { "rows" })
 }
@@ -379,4 +405,21 @@ fn in_words(time: Duration) -> String {
 /// Input that cannot be read or is not text.
 pub fn read_standard_input() -> Result<String, Failure> {
     io::read_to_string(io::stdin()).map_err(|error| Failure::file(Path::new("standard input"), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let of = |text: &str| duration(text).unwrap();
+        assert_eq!(of("5s"), Some(Duration::from_secs(5)));
+        assert_eq!(of("1.5 min"), Some(Duration::from_secs(90)));
+        assert_eq!(of("200"), Some(Duration::from_millis(200)));
+        assert_eq!((of("0"), of("off")), (None, None));
+        for text in ["", "soon", "-1s", "5 weeks", "1e9d"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
 }

@@ -260,7 +260,7 @@ fn part(units: &[Unit<'_>], range: Range<usize>, names: &HashMap<&str, Known<'_>
     let mut row = false;
     let mut mentioned: HashMap<&str, ()> = HashMap::new();
     for word in units[range.clone()].iter().flat_map(|unit| unit.lines).flat_map(|line| words(line)) {
-        row |= word == "row";
+        row |= word == "row" && !names.contains_key(word);
         if mentioned.insert(word, ()).is_some() {
             continue;
         }

@@ -16,6 +16,7 @@ use super::cache::KernelCache;
 use super::compilers::{Compilers, join};
 use super::{Device, Source};
 use crate::error::{Error, Result};
+use crate::interrupt::{self, Statement};
 
 /// Most threads that compile for one query.
 const MOST_COMPILERS: usize = 32;
@@ -44,7 +45,9 @@ impl Device {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (driver, cache) = (self.0.driver.clone(), self.0.cache.clone());
         let counters = self.0.counters.clone();
+        let statement = interrupt::current();
         let compilers = Compilers::new(cores.min(MOST_COMPILERS), move |source| {
+            let _entered = statement.as_ref().map(Statement::enter);
             // Who needs the kernel will fail as this did, and say so.
             let _ = cache.prepare(&*driver, &counters, source);
         });

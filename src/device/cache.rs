@@ -15,8 +15,8 @@ mod store;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
@@ -25,9 +25,13 @@ use super::counters::Counting;
 use super::driver::{Driver, FunctionHandle, ModuleHandle, Tier};
 use super::improve::Uses;
 use crate::error::Result;
+use crate::interrupt;
 pub(crate) use store::directory;
 use store::write_atomically;
 pub(super) use store::{Store, hex};
+
+/// How often somebody who waits for a kernel that is being compiled looks.
+const LOOK: Duration = Duration::from_micros(200);
 
 #[derive(Debug)]
 pub(super) struct KernelCache {
@@ -90,7 +94,7 @@ impl KernelCache {
     ) -> Result<Found> {
         let slot = self.slot(source);
         let start = Instant::now();
-        let mut slot = lock(&slot.0);
+        let mut slot = lock_or_stop(&slot.0)?;
         let loaded = match &mut *slot {
             Some(loaded) => {
                 counters.found_in_memory();
@@ -244,6 +248,20 @@ fn record(directory: &Path, source: &Source) -> Result<()> {
     let hash = hex(&Sha256::digest(&source.text));
     std::fs::create_dir_all(directory).map_err(|e| crate::Error::io(directory, e))?;
     write_atomically(&directory.join(format!("{name}-{}.cu", &hash[..8])), source.text.as_bytes())
+}
+
+/// The lock, or that the statement that waits for it is to stop.
+fn lock_or_stop<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Ok(guard),
+            Err(TryLockError::Poisoned(guard)) => return Ok(guard.into_inner()),
+            Err(TryLockError::WouldBlock) if interrupt::current().is_none() => return Ok(lock(mutex)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        interrupt::check()?;
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// Poisoning is ignored: every map is valid between statements.

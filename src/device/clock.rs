@@ -1,4 +1,5 @@
-//! How long the host is inside the driver: what remains of a query's time is ours.
+//! How long the host is inside the driver: what remains of a query's time is ours. And where statements that are to stop do: before
+//! each call that takes memory, submits a kernel, or moves bytes to or from the host; and behind each that waits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use super::Source;
 use super::counters::Counting;
 use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
 use crate::error::Result;
+use crate::interrupt;
 
 /// A driver whose calls that submit work, move bytes or wait are timed. Compiling and loading have counters of their own; looking at
 /// the clock would take as long as finding memory that is kept.
@@ -40,6 +42,7 @@ impl Driver for Clocked {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Option<u64>> {
+        interrupt::check()?;
         match self.driver.alloc_kept(bytes, false) {
             Some(address) => Ok(Some(address)),
             None => self.timed(|driver| driver.alloc(bytes)),
@@ -47,6 +50,7 @@ impl Driver for Clocked {
     }
 
     fn alloc_zeroed(&self, bytes: usize) -> Result<Option<u64>> {
+        interrupt::check()?;
         match self.driver.alloc_kept(bytes, true) {
             Some(address) => Ok(Some(address)),
             None => self.timed(|driver| driver.alloc_zeroed(bytes)),
@@ -66,13 +70,16 @@ impl Driver for Clocked {
     }
 
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()> {
+        interrupt::check()?;
         // SAFETY: as in `free`.
         self.timed(|driver| unsafe { driver.upload(to, from) })
     }
 
     unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
+        interrupt::check()?;
         // SAFETY: as in `free`.
-        self.timed(|driver| unsafe { driver.download(to, from) })
+        self.timed(|driver| unsafe { driver.download(to, from) })?;
+        interrupt::check()
     }
 
     unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
@@ -110,6 +117,7 @@ impl Driver for Clocked {
     }
 
     unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
+        interrupt::check()?;
         // SAFETY: as in `free`.
         self.timed(|driver| unsafe { driver.launch(function, kernel, grid, arguments) })
     }

@@ -4,10 +4,12 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, Weak, mpsc};
 use std::thread::JoinHandle;
 
 use super::Source;
+use crate::error::{Error, Result};
+use crate::interrupt;
 
 /// Sources that wait, and the threads that take them.
 pub(super) struct Compilers {
@@ -128,6 +130,63 @@ impl fmt::Debug for Compilers {
     }
 }
 
+/// What `work` yields, done on a thread of its own where a statement waits for it, which may have to stop before. Then the work goes on
+/// for nobody; the process's end waits for it.
+///
+/// # Errors
+/// `Interrupted`.
+pub(super) fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    if interrupt::current().is_none() {
+        return Ok(work());
+    }
+    let (sender, result) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("warpframe-compiler".into());
+    let thread = thread.spawn(move || drop(sender.send(work()))).map_err(|error| Error::io("", error))?;
+    loop {
+        match result.recv_timeout(interrupt::PACE) {
+            Ok(done) => {
+                join(thread);
+                return Ok(done);
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                join(thread);
+                return Err(Error::internal("a compiler's thread ended without a result"));
+            }
+        }
+        if let Err(error) = interrupt::check() {
+            leave_behind(thread);
+            return Err(error);
+        }
+    }
+}
+
+/// Has a thread joined when the process ends, at the latest.
+fn leave_behind(thread: JoinHandle<()>) {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: as in `close_at_exit`.
+        let _ = unsafe { libc::atexit(join_left_behind) };
+    });
+    let mut left = left_behind();
+    let (done, others) = left.drain(..).partition(|other: &JoinHandle<()>| other.is_finished());
+    *left = others;
+    left.push(thread);
+    drop(left);
+    let done: Vec<JoinHandle<()>> = done;
+    done.into_iter().for_each(join);
+}
+
+fn left_behind() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
+    static LEFT: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+    LEFT.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+extern "C" fn join_left_behind() {
+    let left = std::mem::take(&mut *left_behind());
+    left.into_iter().for_each(|thread| drop(thread.join()));
+}
+
 /// Those to close when the process ends.
 fn open_at_exit() -> MutexGuard<'static, Vec<Weak<Compilers>>> {
     static OPEN: Mutex<Vec<Weak<Compilers>>> = Mutex::new(Vec::new());
@@ -191,6 +250,25 @@ mod tests {
         compilers.ask(&source(0));
         compilers.close();
         assert!(done.load(SeqCst) <= 21 + done_twice && compilers.closed());
+    }
+
+    #[test]
+    fn a_statement_that_stops_leaves_its_compiler_alone() {
+        let switch = Arc::<interrupt::Switch>::default();
+        assert_eq!(beside(|| 3).unwrap(), 3);
+        let statement = interrupt::Statement::begin(&switch);
+        let _entered = statement.enter();
+        assert_eq!(beside(|| 4).unwrap(), 4);
+        let (goes_on, told) = mpsc::channel::<()>();
+        let (sender, done) = mpsc::channel();
+        switch.interrupt();
+        let error = beside(move || {
+            told.recv().unwrap();
+            sender.send(()).unwrap();
+        });
+        assert!(matches!(error.unwrap_err().kind(), crate::ErrorKind::Interrupted { .. }));
+        goes_on.send(()).unwrap();
+        done.recv_timeout(Duration::from_secs(10)).expect("it was left, not stopped");
     }
 
     #[test]

@@ -298,7 +298,9 @@ impl Driver for CudaDriver {
     }
 
     fn compile(&self, source: &Source, tier: Tier, out: &Path) -> Result<()> {
-        let image = self.nvrtc.compile(source, &self.properties.architecture, tier)?;
+        let (nvrtc, architecture, of) = (self.nvrtc, self.properties.architecture.clone(), source.clone());
+        // Nobody can stop NVRTC: a statement that is to stop leaves it alone with its work.
+        let image = super::compilers::beside(move || nvrtc.compile(&of, &architecture, tier))??;
         std::fs::write(out, image.bytes).map_err(|e| Error::io(out, e))
     }
 

@@ -12,6 +12,7 @@
 //! What it does not: a kernel that faults (integer division by zero, a wild address, more than 64 KiB of stack) kills
 //! the process, and an endless loop without `wf::spin()` never returns. Memory ordering is the host's.
 
+mod children;
 mod compiler;
 mod memory;
 mod runtime;
@@ -28,6 +29,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use super::Source;
 use super::driver::*;
 use crate::error::{ErrorKind, Result};
+use crate::interrupt;
 use compiler::Compiler;
 use memory::Memory;
 use runtime::{Entry, Facts, Launch, Runtime};
@@ -243,10 +245,14 @@ impl Driver for SimDriver {
             shared: grid.shared,
             interleaved: (THREADS_PER_MULTIPROCESSOR / grid.threads).clamp(2, INTERLEAVED),
             seed: self.seed,
+            stops: runtime::stops,
         };
         // SAFETY: the number of arguments matches; the caller promises the rest. The lock keeps others from this
         // device's memory.
-        unsafe { self.runtime.run(&launch) }.map_err(|report| fault(kernel, report))?;
+        if let Err(report) = unsafe { self.runtime.run(&launch) } {
+            interrupt::check()?;
+            return Err(fault(kernel, report));
+        }
         state.memory.check_guards(kernel);
         state.memory.take_fault()
     }

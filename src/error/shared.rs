@@ -88,6 +88,8 @@ fn copy(error: &Error) -> Error {
         }
         K::File { path, message } => K::File { path: path.clone(), message: message.clone() },
         K::Unsupported { what, why } => K::Unsupported { what: what.clone(), why: why.clone() },
+        K::Interrupted { timeout } => K::Interrupted { timeout: *timeout },
+        K::Internal { what } => K::Internal { what: what.clone() },
         K::Plan { message, location } => K::Plan { message: message.clone(), location: *location },
         K::Io { path, source } => K::Io { path: path.clone(), source: again(source) },
     };

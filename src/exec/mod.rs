@@ -13,6 +13,7 @@ mod runs;
 mod scan;
 mod sort;
 mod sort_bytes;
+mod stops;
 mod unnest;
 mod values;
 mod window;
@@ -28,6 +29,7 @@ use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
+pub(crate) use self::stops::collect;
 
 use crate::column::Table;
 use crate::device::Device;
@@ -80,7 +82,7 @@ pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: Logical
     let planner = Planner { engine: engine.clone(), state: Arc::new(state.clone()) };
     let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(planner)]);
     let physical = planner.create_physical_plan(&host::plan(&plan)?, state).await?;
-    Ok(Outcome::Host(datafusion::physical_plan::collect(physical, state.task_ctx()).await?))
+    Ok(Outcome::Host(collect(physical, state).await?))
 }
 
 /// Operators above one that is in the way are left to the CPU too: the deepest has the reason.
@@ -131,7 +133,7 @@ pub(crate) async fn run_subtree(state: &SessionState, engine: &Engine, plan: &Lo
             engine.device.count_fallback();
             let planner = DefaultPhysicalPlanner::default();
             let physical = planner.create_physical_plan(&host::plan(plan)?, state).await?;
-            Ok(Outcome::Host(datafusion::physical_plan::collect(physical, state.task_ctx()).await?))
+            Ok(Outcome::Host(collect(physical, state).await?))
         }
         Err(error) => Err(error),
     }

@@ -244,7 +244,7 @@ impl DataFrame {
     /// ```
     pub fn to_arrow(&self) -> Result<Vec<RecordBatch>> {
         match &self.data {
-            Data::Device(table) => table.to_batches(DOWNLOAD_ROWS),
+            Data::Device(table) => self.session.as_statement(|| table.to_batches(DOWNLOAD_ROWS)),
             Data::Host(batches) => Ok(batches.to_vec()),
         }
     }

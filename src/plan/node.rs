@@ -19,6 +19,7 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::{StreamExt, TryStreamExt};
 
 use crate::exec::{Engine, Outcome, run_subtree};
+use crate::interrupt::{self, Statement};
 use crate::io::DOWNLOAD_ROWS;
 
 /// A supported subtree. It has no inputs: they are inside.
@@ -94,6 +95,7 @@ impl ExtensionPlanner for Planner {
             plan: node.plan().clone(),
             engine: self.engine.clone(),
             state: self.state.clone(),
+            statement: interrupt::current(),
             properties: Arc::new(properties),
         })))
     }
@@ -105,6 +107,8 @@ struct DeviceExec {
     plan: LogicalPlan,
     engine: Engine,
     state: Arc<SessionState>,
+    /// Which statement this is planned for: it may run on threads of DataFusion's.
+    statement: Option<Statement>,
     properties: Arc<PlanProperties>,
 }
 
@@ -136,6 +140,7 @@ impl ExecutionPlan for DeviceExec {
 
     fn execute(&self, _partition: usize, _context: Arc<TaskContext>) -> PlanResult<SendableRecordBatchStream> {
         let (plan, engine, state) = (self.plan.clone(), self.engine.clone(), self.state.clone());
+        let statement = self.statement.clone();
         let schema = self.properties.eq_properties.schema().clone();
         let batches = async move {
             let batches = match run_subtree(&state, &engine, &plan).await? {
@@ -143,6 +148,12 @@ impl ExecutionPlan for DeviceExec {
                 Outcome::Host(batches) => batches,
             };
             Ok::<_, datafusion::error::DataFusionError>(futures::stream::iter(batches.into_iter().map(Ok)).boxed())
+        };
+        let batches = async move {
+            match statement {
+                Some(statement) => statement.around(batches).await,
+                None => batches.await,
+            }
         };
         let stream = futures::stream::once(batches).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))

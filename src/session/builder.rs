@@ -1,6 +1,7 @@
 //! Making a session: device, strictness, memory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -12,6 +13,7 @@ use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Engine;
 use crate::host;
+use crate::interrupt::Switch;
 
 /// Where queries shall run.
 ///
@@ -78,6 +80,7 @@ pub struct SessionBuilder {
     sim: SimOptions,
     partitions: Option<usize>,
     join_order: Option<bool>,
+    statement_timeout: Option<Duration>,
 }
 
 impl SessionBuilder {
@@ -156,6 +159,20 @@ impl SessionBuilder {
         self
     }
 
+    /// How long a statement may take, see [`Session::set_statement_timeout`]; otherwise any time.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use warpframe::{DeviceChoice, Session};
+    /// let session =
+    ///     Session::builder().device(DeviceChoice::Cpu).statement_timeout(Duration::from_secs(60)).build()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn statement_timeout(mut self, timeout: Duration) -> Self {
+        self.statement_timeout = Some(timeout);
+        self
+    }
+
     /// Opens the device and makes the session.
     ///
     /// # Errors
@@ -212,7 +229,9 @@ impl SessionBuilder {
             .build();
         let context = SessionContext::new_with_state(state);
         let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));
-        Ok(Session(Arc::new(Inner { context, runtime, engine, plans: Default::default(), notice })))
+        let switch = Arc::<Switch>::default();
+        switch.set_timeout(self.statement_timeout);
+        Ok(Session(Arc::new(Inner { context, runtime, engine, plans: Default::default(), notice, switch })))
     }
 }
 

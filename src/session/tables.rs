@@ -308,7 +308,8 @@ impl Session {
     }
 
     fn provider(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
-        self.block_on(self.0.context.table_provider(TableReference::bare(name))).map_err(|_| self.table_not_found(name))
+        let found = self.block_on(async { Ok(self.0.context.table_provider(TableReference::bare(name)).await) })?;
+        found.map_err(|_| self.table_not_found(name))
     }
 
     fn file_table(&self, path: &Path, format: Format) -> Result<Arc<dyn TableProvider>> {

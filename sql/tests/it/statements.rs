@@ -155,7 +155,7 @@ fn options_are_set_and_unknown_ones_refused() {
     let refused = |sql: &str| warpframe(&["--device", "cpu", "-c", sql]).failure(1);
     assert!(
         refused("SET colour = 'red'")
-            .contains("no option named \"colour\"; known: format, join_order, max_rows, memory_limit, timer")
+            .contains("no option named \"colour\"; known: format, join_order, max_rows, memory_limit, statement_timeout, timer")
     );
     assert!(refused("SET memory_limit = 1").contains("there is no device"));
     assert!(refused("SET join_order = off").contains("there is no device"));

@@ -1,17 +1,18 @@
 //! The system's C++ compiler: finding it, and compiling kernels and the runtime to shared objects.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use libloading::os::unix::Library;
 use sha2::{Digest, Sha256};
 
+use super::children;
 use crate::device::Source;
 use crate::device::cache::hex;
 use crate::device::source::HEADERS;
 use crate::error::{ErrorKind, Result};
+use crate::interrupt;
 
 /// The runtime's files, in the order in which they make one translation unit.
 const RUNTIME: &[(&str, &str)] = &[
@@ -167,26 +168,17 @@ impl Compiler {
 
     fn run(&self, name: &str, options: &[&str], text: &str, out: &Path) -> Result<()> {
         let failed = |log: String| -> crate::Error { ErrorKind::Compile { kernel: name.into(), log }.into() };
-        let mut child = Command::new(&self.command[0])
-            .args(&self.command[1..])
-            .args(options)
-            .arg("-o")
-            .arg(out)
-            .arg("-")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|e| failed(format!("{} does not start: {e}", self.command[0])))?;
-        let mut input = child.stdin.take().expect("stdin is piped");
-        let output = std::thread::scope(|scope| {
-            // From a thread of its own: the compiler may stop reading while it writes its log. A compiler that ends
-            // early is told by its status, so a failed write needs no report.
-            scope.spawn(move || drop(input.write_all(text.as_bytes())));
-            child.wait_with_output()
-        })
-        .map_err(|e| failed(format!("waiting for {}: {e}", self.command[0])))?;
-        if output.status.success() { Ok(()) } else { Err(failed(String::from_utf8_lossy(&output.stderr).into_owned())) }
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]).args(options).arg("-o").arg(out).arg("-");
+        match children::run(command, text.as_bytes()) {
+            Ok(output) if output.status.success() => Ok(()),
+            // Given up, with its statement.
+            Ok(output) => {
+                interrupt::check()?;
+                Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()))
+            }
+            Err(error) => Err(failed(format!("{}: {error}", self.command[0]))),
+        }
     }
 }
 

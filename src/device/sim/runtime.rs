@@ -1,6 +1,6 @@
 //! Loading and calling the runtime, which is the C++ of `runtime/`.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -9,6 +9,7 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use super::compiler::Compiler;
 use crate::device::cache::{Store, directory};
 use crate::error::{ErrorKind, Result};
+use crate::interrupt;
 
 /// A kernel's entry point as host code: it takes the argument words.
 pub(super) type Entry = unsafe extern "C" fn(*const c_void);
@@ -32,6 +33,12 @@ pub(super) struct Launch {
     pub(super) shared: u32,
     pub(super) interleaved: u32,
     pub(super) seed: u64,
+    pub(super) stops: extern "C" fn() -> c_int,
+}
+
+/// Whether the statement that launched is to stop.
+pub(super) extern "C" fn stops() -> c_int {
+    interrupt::check().is_err().into()
 }
 
 #[derive(Debug)]

@@ -93,6 +93,7 @@ struct wf_sim_launch_arguments {
     const void* words;
     u32 blocks, threads, shared, interleaved;
     u64 seed;
+    int (*stops)(void);  // whether the launch is to be given up; asked now and then
 };
 
 namespace {
@@ -107,6 +108,7 @@ struct Launch {
     u32 slot = 0, next_block = 0;
     int direction = 1;
     bool rotate = false;
+    u32 picks = 0;
     u64 serial = 0, spins = 0, random = 0;
     std::string failure;
 

@@ -58,6 +58,8 @@ void change_slot(Launch& launch) {
 // The fiber to run now, or null when the grid is done.
 Fiber* pick() {
     Launch& launch = *running;
+    // Not at first, which is outside of any fiber.
+    if ((++launch.picks & 15) == 0 && launch.a.stops()) fail("was given up");
     if (launch.rotate) {
         launch.rotate = false;
         change_slot(launch);

@@ -1,0 +1,66 @@
+//! Ctrl-C: stops the statement that runs, and leaves where none does, or where one does not stop.
+//!
+//! While a line is edited the terminal hands Ctrl-C to the editor instead.
+
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use signal_hook::consts::SIGINT;
+use signal_hook::iterator::Signals;
+use warpframe::Session;
+
+/// What the shell's own commands exit with when Ctrl-C ends them: 128 and the signal's number.
+pub const EXIT_CODE: u8 = 130;
+
+/// How often a statement that is to stop is told, until it has: it may be between two calls of the engine.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Which statement runs: odd numbers are statements, even ones the time between them.
+static STATEMENT: LazyLock<Arc<AtomicU64>> = LazyLock::new(Arc::default);
+
+/// A statement, until it is dropped.
+pub struct Running(());
+
+impl Running {
+    /// From now on Ctrl-C stops a statement.
+    pub fn begin() -> Running {
+        STATEMENT.fetch_add(1, SeqCst);
+        Running(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        STATEMENT.fetch_add(1, SeqCst);
+    }
+}
+
+/// Watches for Ctrl-C from now on. Where that is not possible it ends the process, as without this.
+pub fn watch(session: &Session) {
+    let Ok(mut signals) = Signals::new([SIGINT]) else { return };
+    let session = session.clone();
+    let watch = move || {
+        let mut stopped = 0;
+        for _ in signals.forever() {
+            let statement = STATEMENT.load(SeqCst);
+            if statement.is_multiple_of(2) || statement == stopped {
+                std::process::exit(EXIT_CODE.into());
+            }
+            stopped = statement;
+            let session = session.clone();
+            let stop = move || {
+                while STATEMENT.load(SeqCst) == statement {
+                    session.interrupt();
+                    std::thread::sleep(AGAIN);
+                }
+            };
+            let thread = std::thread::Builder::new().name("warpframe-interrupt".into());
+            if thread.spawn(stop).is_err() {
+                std::process::exit(EXIT_CODE.into());
+            }
+        }
+    };
+    // A watcher that does not start leaves Ctrl-C without effect; statements end by themselves.
+    let _ = std::thread::Builder::new().name("warpframe-signals".into()).spawn(watch);
+}
