@@ -2,6 +2,7 @@
 
 mod command_line;
 mod errors;
+mod interrupt;
 mod output;
 mod statements;
 mod terminal;
