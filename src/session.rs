@@ -118,6 +118,20 @@ impl Session {
         self.0.notice.as_deref()
     }
 
+    /// Why parts of queries that were planned for the device ran on the CPU instead, a sentence each, since this was asked last: what
+    /// the data showed that the device does not do, or that it has not memory enough for. Never in strict mode, where that is an error.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.sql("SELECT 1")?.collect()?;
+    /// assert!(session.take_fallback_reasons().is_empty());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn take_fallback_reasons(&self) -> Vec<String> {
+        self.0.engine.as_ref().map_or_else(Vec::new, Engine::take_reasons)
+    }
+
     /// Whether a part of a query that cannot run on the device is an error.
     ///
     /// ```
@@ -410,6 +424,17 @@ impl Session {
         }
     }
 
+    /// What the device yielded, or `None` where the CPU is to do it.
+    pub(crate) fn or_on_cpu<T>(&self, ran: Result<T>) -> Result<Option<T>> {
+        match (ran, &self.0.engine) {
+            (Err(error), Some(engine)) if engine.gives_way(&error) => {
+                engine.give_up(&error);
+                Ok(None)
+            }
+            (ran, _) => ran.map(Some),
+        }
+    }
+
     /// The row numbers of a frame in the order of these keys; `None` where the device does not sort it.
     pub(crate) fn order(&self, frame: &DataFrame, keys: &[SortExpr]) -> Result<Option<Table>> {
         self.as_statement(|| self.order_of(frame, keys))
@@ -550,8 +575,11 @@ fn analyzed(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
 /// What a kept plan yielded; `None` where it has to be run in the usual way: tables are not there yet, or the CPU takes over.
 fn or_give_up<T>(engine: &Engine, prepared: &Prepared, ran: Result<Option<T>>) -> Result<Option<T>> {
     match ran {
-        Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
-            prepared.gave_up();
+        Err(error) if engine.gives_way(&error) => {
+            // Memory may suffice the next time.
+            if matches!(error.kind(), ErrorKind::Unsupported { .. }) {
+                prepared.gave_up();
+            }
             Ok(None)
         }
         ran => ran,

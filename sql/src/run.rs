@@ -53,10 +53,14 @@ impl<'a> Runner<'a> {
         for statement in statement::split(&source.text) {
             let place = statement.as_ref().ok().map(|statement| statement.place);
             let start = Instant::now();
+            self.session.take_fallback_reasons();
             let running = Running::begin();
             let result = statement.and_then(|statement| self.statement(&statement));
             drop(running);
             let result = result.and_then(|()| Ok(self.out.flush()?));
+            for reason in self.session.take_fallback_reasons() {
+                self.say(&format!("note: the CPU took over: {reason}\n"));
+            }
             if let Err(failure) = result {
                 self.report(&failure, |failure| failure.report(Some(source), place));
                 return Err(failure);
@@ -273,7 +277,7 @@ impl<'a> Runner<'a> {
         let mut text = if analyze { String::new() } else { frame.explain()? };
         if analyze {
             let account = match self.session.device() {
-                Some(device) => analyze_on(device, &frame)?,
+                Some(device) => analyze_on(device, &self.session, &frame)?,
                 None => {
                     let start = Instant::now();
                     let rows = frame.collect()?.num_rows();
@@ -294,7 +298,7 @@ impl<'a> Runner<'a> {
 }
 
 /// Runs a query and says what that took of the device.
-fn analyze_on(device: &Device, frame: &LazyFrame) -> Result<String, Failure> {
+fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<String, Failure> {
     let before = device.counters();
     let start = Instant::now();
     device.start_profile();
@@ -328,8 +332,8 @@ fn analyze_on(device: &Device, frame: &LazyFrame) -> Result<String, Failure> {
         in_words(after.module_wait - before.module_wait),
         spent(|c| c.improved),
     );
-    if spent(|c| c.fallbacks) > 0 {
-        text.push_str("parts planned for the device went to the CPU, because the data showed that they had to\n");
+    for reason in session.take_fallback_reasons() {
+        text.push_str(&format!("a part planned for the device ran on the CPU: {reason}\n"));
     }
     text.push_str(&kernel_table(&kernels));
     Ok(text)
@@ -372,7 +376,8 @@ fn duration(text: &str) -> Result<Option<Duration>, String> {
     if text == "off" || text == "none" {
         return Ok(None);
     }
-    let bad = || format!("statement_timeout is a time such as '5s', '200ms' or '1min', or 0 for no limit, not {text:?}");
+    let bad =
+        || format!("statement_timeout is a time such as '5s', '200ms' or '1min', or 0 for no limit, not {text:?}");
     let unit = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..unit].parse().map_err(|_| bad())?;
     let seconds = match text[unit..].trim() {

@@ -227,7 +227,7 @@ fn attempts(device: &Device, meeting: &Meeting<'_>) -> Result<Option<(u64, Vec<O
             Outcome::Done(rows, columns) => return Ok(Some((rows, columns))),
             Outcome::Again(retry) if retry.has(Retry::PARTITION_FULL) && sampled => sampled = false,
             Outcome::Again(retry) if retry.has(Retry::PARTITION_FULL) => {
-                return Err(Error::unsupported(OPERATOR, "a histogram does not agree with its rows"));
+                return Err(Error::internal(format!("{OPERATOR}: a histogram does not agree with its rows")));
             }
             // A table that keys number has one slot a key.
             Outcome::Again(retry) if retry.has(Retry::REPEATED) && cut.dense => domain = None,

@@ -57,7 +57,7 @@ impl Lists {
 impl Rows<'_> {
     /// Imports lists: a child column of all their elements, and views of its rows.
     pub(super) fn import_lists(&self, arrays: &[ArrayRef]) -> Result<Column> {
-        let item = item_of(self.dtype).ok_or_else(|| Error::unsupported(self.dtype.to_string(), "it is no list"))?;
+        let item = item_of(self.dtype).ok_or_else(|| Error::internal(format!("{} is no list", self.dtype)))?;
         let lists: Vec<Lists> = arrays.iter().map(Lists::of).collect();
         let values: Vec<ArrayRef> = lists.iter().map(|lists| lists.values.clone()).collect();
         let child = Column::import(self.device, item.data_type(), &values, Strings::Plain)?;
@@ -89,7 +89,7 @@ impl Rows<'_> {
     /// Imports structs: their fields as columns.
     pub(super) fn import_structs(&self, arrays: &[ArrayRef], strings: Strings) -> Result<Column> {
         let DataType::Struct(fields) = self.dtype else {
-            return Err(Error::unsupported(self.dtype.to_string(), "it is no struct"));
+            return Err(Error::internal(format!("{} is no struct", self.dtype)));
         };
         let child = |(at, field): (usize, &FieldRef)| {
             let of = |array: &ArrayRef| array.as_struct().column(at).clone();
@@ -143,7 +143,7 @@ impl Column {
     /// Downloads structs as arrays of `rows` rows.
     pub(super) fn export_structs(&self, rows: usize) -> Result<Vec<ArrayRef>> {
         let DataType::Struct(fields) = &self.dtype else {
-            return Err(Error::unsupported(self.dtype.to_string(), "it is no struct"));
+            return Err(Error::internal(format!("{} is no struct", self.dtype)));
         };
         let nulls = self.read_validity()?.nulls;
         let children = self.children.iter().map(|child| child.to_arrays(rows)).collect::<Result<Vec<_>>>()?;
@@ -158,7 +158,7 @@ impl Column {
 
     /// Downloads lists as arrays of `rows` rows.
     pub(super) fn export_lists(&self, rows: usize) -> Result<Vec<ArrayRef>> {
-        let item = item_of(&self.dtype).ok_or_else(|| Error::unsupported(self.dtype.to_string(), "it is no list"))?;
+        let item = item_of(&self.dtype).ok_or_else(|| Error::internal(format!("{} is no list", self.dtype)))?;
         let validity = self.read_validity()?;
         let views = self.read_values::<u128>(&validity)?;
         let mut offsets = vec![0u64];
@@ -211,7 +211,7 @@ fn rebuilt(
     slots: &mut impl Iterator<Item = Flat>,
     characters: &Arc<[Arc<Buffer>]>,
 ) -> Result<Column> {
-    let Flat { values, valid } = slots.next().ok_or_else(|| Error::unsupported("a list", "of too few slots"))?;
+    let Flat { values, valid } = slots.next().ok_or_else(|| Error::internal("a list of too few slots"))?;
     let column = Column::plain(dtype.clone(), len, Arc::new(values), Some(Arc::new(valid)));
     let children = match dtype {
         DataType::Struct(fields) => {

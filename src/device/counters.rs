@@ -54,7 +54,7 @@ pub struct Counters {
     pub compile_time: Duration,
     /// Time that operators waited for modules to be compiled, found and loaded.
     pub module_wait: Duration,
-    /// Plans that began here and went to the CPU, because the data showed that the device cannot run them.
+    /// Plans that began here and went to the CPU, because the data showed that the device cannot run them, or has not memory enough.
     pub fallbacks: u64,
     /// Queries and verbs that were planned: analysed, optimized, and cut into what runs where.
     pub plans_made: u64,

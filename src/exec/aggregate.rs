@@ -156,7 +156,7 @@ impl Runner {
         let mut by_slot = None;
         for ordered in &partial.ordered {
             let arg = calls[ordered.call].arg.as_ref().and_then(|arg| plain_column(flow, arg));
-            let column = arg.ok_or_else(|| Error::unsupported("aggregate", "an argument that is no column"))?;
+            let column = arg.ok_or_else(|| Error::internal("aggregate: an argument that is no column"))?;
             match partial.slots.accumulators[ordered.accumulator].0 {
                 Accumulator::Row => self.pick(flow, column, partial, row_slots, ordered)?,
                 _ => {

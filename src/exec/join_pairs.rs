@@ -98,7 +98,7 @@ impl Runner {
         })?;
         match (found.pop(), found.pop()) {
             (Some(counts), Some(begins)) => Ok((relation, begins, counts)),
-            _ => Err(Error::unsupported("join", "no matches were counted")),
+            _ => Err(Error::internal("join: no matches were counted")),
         }
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Engine {
     /// Joins run in the order of estimated rows instead of the query's.
     join_order: Arc<AtomicBool>,
     rehearsed: Arc<Rehearsed>,
+    /// Why parts of statements went to the CPU, since somebody asked.
+    given_up: Arc<Mutex<Vec<String>>>,
 }
 
 /// Where a result lies.
@@ -56,7 +58,13 @@ pub(crate) enum Outcome {
 
 impl Engine {
     pub(crate) fn new(device: Device, strict: bool, join_order: bool) -> Self {
-        Engine { device, strict, join_order: Arc::new(join_order.into()), rehearsed: Arc::default() }
+        Engine {
+            device,
+            strict,
+            join_order: Arc::new(join_order.into()),
+            rehearsed: Arc::default(),
+            given_up: Arc::default(),
+        }
     }
 
     pub(crate) fn orders_joins(&self) -> bool {
@@ -66,7 +74,31 @@ impl Engine {
     pub(crate) fn order_joins(&self, on: bool) {
         self.join_order.store(on, Relaxed);
     }
+
+    /// Whether the CPU may do what failed here so: what the data showed that the device does not do, or has no memory for.
+    pub(crate) fn gives_way(&self, error: &Error) -> bool {
+        let for_the_cpu = matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::OutOfDeviceMemory { .. });
+        for_the_cpu && !self.strict
+    }
+
+    /// Notes that the CPU does what failed here so.
+    pub(crate) fn give_up(&self, error: &Error) {
+        self.device.count_fallback();
+        let mut given_up = self.given_up.lock().unwrap_or_else(|e| e.into_inner());
+        let reason = error.to_string();
+        if given_up.len() < MOST_REASONS && !given_up.contains(&reason) {
+            given_up.push(reason);
+        }
+    }
+
+    /// Why parts of statements went to the CPU, since this was asked last.
+    pub(crate) fn take_reasons(&self) -> Vec<String> {
+        std::mem::take(&mut *self.given_up.lock().unwrap_or_else(|e| e.into_inner()))
+    }
 }
+
+/// Most reasons that are kept for somebody to ask.
+const MOST_REASONS: usize = 100;
 
 /// Runs an optimized plan: on the device what it supports, on the CPU the rest.
 pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: LogicalPlan) -> Result<Outcome> {
@@ -103,10 +135,13 @@ pub(crate) async fn order(state: &SessionState, engine: &Engine, plan: &LogicalP
     if !left.is_empty() {
         return Ok(None);
     }
-    let scans = scan::load(state, &engine.device, plan).await?;
-    match rows::order(&run::Runner { device: engine.device.clone(), scans, replays: None }, sort) {
-        Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
-            engine.device.count_fallback();
+    let ordered = match scan::load(state, &engine.device, plan).await {
+        Ok(scans) => rows::order(&run::Runner { device: engine.device.clone(), scans, replays: None }, sort),
+        Err(error) => Err(error),
+    };
+    match ordered {
+        Err(error) if engine.gives_way(&error) => {
+            engine.give_up(&error);
             Ok(None)
         }
         order => order.map(Some),
@@ -124,13 +159,13 @@ pub(crate) fn order_again(
     rows::order(&run::Runner { device: engine.device.clone(), scans, replays: None }, sort).map(Some)
 }
 
-/// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too long to sort, say), the
-/// CPU does, unless the engine is strict; `Counters::fallbacks` tells.
+/// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too long to sort, say, or more than
+/// its memory holds), the CPU does, unless the engine is strict; `Counters::fallbacks` tells, and [`Engine::take_reasons`] why.
 pub(crate) async fn run_subtree(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Outcome> {
     match run_on_device(state, engine, plan).await {
         Ok(table) => Ok(Outcome::Device(table)),
-        Err(error) if !engine.strict && matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
-            engine.device.count_fallback();
+        Err(error) if engine.gives_way(&error) => {
+            engine.give_up(&error);
             let planner = DefaultPhysicalPlanner::default();
             let physical = planner.create_physical_plan(&host::plan(plan)?, state).await?;
             Ok(Outcome::Host(collect(physical, state).await?))

@@ -233,7 +233,7 @@ impl Runner {
                     |of: &Expr, other: &Expr| when(other.clone().is_not_null(), of.clone()).otherwise(null.clone());
                 (both(&x, &y)?, Some(both(&y, &x)?))
             }
-            _ => return Err(Error::unsupported(OPERATOR, "a number of arguments that the planner let pass")),
+            _ => return Err(Error::internal(format!("{OPERATOR}: a number of arguments that the planner let pass"))),
         };
         // Means. A group of equal values has that one, whatever its sum is rounded to.
         let fused = |kind, arg: &Expr, dtype| AggregateCall { kind, arg: Some(arg.clone()), filter: None, dtype };
@@ -412,7 +412,7 @@ impl Runner {
         let (result_rows, result) = self.dense(OPERATOR, result, &rows.schema_of(names)?)?;
         debug_assert!(result_rows > 0 || rows.flow.source.rows() == 0, "every row has a group");
         let Source::Relation(relation) = &rows.flow.source else {
-            return Err(Error::unsupported(OPERATOR, "rows that are not in place"));
+            return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
         };
         let mut relation = relation.clone();
         relation.indices.push(Some(Index { rows: own[0].data.clone(), offset: 0, gaps: false }));
@@ -436,7 +436,7 @@ impl Grouped {
 /// The flow in place with one more column, `slot`.
 fn with_slots(flow: &Flow, slots: &Arc<Buffer>, count: u64) -> Result<Flow> {
     let Source::Relation(relation) = &flow.source else {
-        return Err(Error::unsupported(OPERATOR, "rows that are not in place"));
+        return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
     };
     let mut column = u32_column(slots.clone(), 0, relation.rows);
     column.stats.range = Some((0, i128::from(count.max(1)) - 1));

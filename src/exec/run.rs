@@ -45,7 +45,7 @@ impl Runner {
         match plan {
             LogicalPlan::TableScan(scan) => {
                 let relation = self.scans.get(scan).ok_or_else(|| {
-                    Error::unsupported(format!("table {}", scan.table_name), "it was not loaded on the device")
+                    Error::internal(format!("table {} was not loaded on the device", scan.table_name))
                 })?;
                 let mut flow = Flow::new(Source::Relation(relation.clone()), scan.projected_schema.clone());
                 for filter in &scan.filters {
@@ -85,7 +85,7 @@ impl Runner {
                 let rows = u64::from(empty.produce_one_row);
                 Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)), empty.schema.clone()))
             }
-            other => Err(Error::unsupported(other.display().to_string(), "no device operator")),
+            other => Err(Error::internal(format!("{} has no device operator", other.display()))),
         }
     }
 
@@ -279,7 +279,7 @@ impl Runner {
 
     /// Plain columns of one type, one after the other.
     pub(super) fn concatenated(&self, dtype: &DataType, pieces: &[&Column], rows: u64) -> Result<Column> {
-        let repr = Repr::of(dtype).ok_or_else(|| Error::unsupported(dtype.to_string(), "no device representation"))?;
+        let repr = Repr::of(dtype).ok_or_else(|| Error::internal(format!("{dtype} has no device representation")))?;
         let width = repr.width();
         let data = self.device.alloc("union", rows as usize * width)?;
         let validity = match pieces.iter().any(|p| p.validity.is_some()) {

@@ -150,7 +150,7 @@ fn bare_key(flow: &Flow, keys: &[SortExpr]) -> Option<(usize, bool)> {
 }
 
 fn not_in_place() -> Error {
-    Error::unsupported("ORDER BY", "its column was not seen to be in place")
+    Error::internal("ORDER BY: its column was not seen to be in place")
 }
 
 /// The key that a column is, if it has no nulls and a type that sorts by its bits.

@@ -50,8 +50,10 @@ impl DataFrame {
         if let Data::Device(table) = &self.data {
             let here = matches!(&rows.data, Data::Device(numbers) if numbers.device.same(&table.device));
             let moved = if here { rows.clone() } else { self.session.scan_frame(rows)?.collect()? };
-            if let Data::Device(numbers) = &moved.data {
-                return Ok(self.of_table(exec::take(table, &numbers.columns[0])?));
+            if let Data::Device(numbers) = &moved.data
+                && let Some(taken) = self.session.or_on_cpu(exec::take(table, &numbers.columns[0]))?
+            {
+                return Ok(self.of_table(taken));
             }
         }
         let (mut whole, numbers) = (self.to_batch()?, rows.to_batch()?);
@@ -120,9 +122,14 @@ impl DataFrame {
         if let Data::Device(table) = &self.data
             && let Some(values) = self.summands(table, at, &dtype)?
         {
-            let mut columns = table.columns.clone();
-            columns[at] = exec::running_sums(&table.device, &values, &table.columns[at])?;
-            return Ok(self.of_table(Table::with_rows(&table.device, schema, columns, table.rows)?));
+            let sums = || {
+                let mut columns = table.columns.clone();
+                columns[at] = exec::running_sums(&table.device, &values, &table.columns[at])?;
+                Table::with_rows(&table.device, schema.clone(), columns, table.rows)
+            };
+            if let Some(table) = self.session.or_on_cpu(sums())? {
+                return Ok(self.of_table(table));
+            }
         }
         let whole = self.to_batch()?;
         let mut columns = whole.columns().to_vec();

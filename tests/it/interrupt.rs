@@ -73,7 +73,8 @@ fn statements_end_when_their_time_is_over() -> Result<()> {
         session.set_statement_timeout(None);
         goes_on(session, used);
     }
-    let limited = builder().device(DeviceChoice::Cpu).strict(false).statement_timeout(Duration::from_nanos(1)).build()?;
+    let limited =
+        builder().device(DeviceChoice::Cpu).strict(false).statement_timeout(Duration::from_nanos(1)).build()?;
     let error = limited.sql("SELECT 1").and_then(|frame| frame.collect()).expect_err("no time at all");
     assert!(matches!(error.kind(), ErrorKind::Interrupted { timeout: Some(_) }), "{error:?}");
     Ok(())

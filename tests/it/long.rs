@@ -50,7 +50,9 @@ fn the_first_condition_that_holds_is_taken_and_the_others_do_not_fail() {
     // Nor does a condition behind one that holds.
     let arms = joined(20, " ", |i| format!("WHEN y <= {i} THEN {i} WHEN 10 / (y - {i}) > 3 THEN -1"));
     pair.check(&format!("SELECT id, CASE {arms} END AS c FROM t ORDER BY id"));
-    pair.check_error(&format!("SELECT CASE {arms} WHEN 1 / (y - 9) > 0 THEN 1 END FROM t WHERE y > 30 OR 1 / (y - 9) > 9"));
+    pair.check_error(&format!(
+        "SELECT CASE {arms} WHEN 1 / (y - 9) > 0 THEN 1 END FROM t WHERE y > 30 OR 1 / (y - 9) > 9"
+    ));
 }
 
 #[test]

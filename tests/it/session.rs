@@ -1,11 +1,11 @@
 //! What holds for every query: the same bits each time, errors that leave the session whole, and the CPU as a fallback.
 
-use warpframe::ErrorKind;
 use warpframe::arrow::array::RecordBatch;
 use warpframe::device::SimOptions;
 use warpframe::prelude::*;
+use warpframe::{ErrorKind, Result};
 
-use crate::differential::{Agreement, Cell, Pair, builder, run, scalar};
+use crate::differential::{Agreement, Cell, Pair, Rows, builder, run, scalar};
 use crate::tables::Shape;
 
 const QUERIES: &[&str] = &[
@@ -219,4 +219,57 @@ fn queries_may_run_from_several_threads_at_once() {
             });
         }
     });
+}
+
+/// Outside of strict mode the CPU does what the device has no memory for: whichever allocation it is that fails, in the first run of a
+/// query, of a kept plan, and of a verb of frames that lie on the device.
+#[test]
+fn the_cpu_takes_over_where_device_memory_is_short() -> Result<()> {
+    let pair = Pair::with(builder().strict(false)).and("t", Shape::random(900, 96).batches());
+    let device = pair.gpu().clone();
+    let session = &pair.device;
+    let sql = "SELECT k, count(*) AS n, sum(x) AS s, max(sv) AS v FROM t WHERE id % 3 <> 1 GROUP BY k ORDER BY k, s";
+    let expected = Rows::of(&run(&pair.cpu, sql)?);
+    session.take_fallback_reasons();
+    let (before, mut failures) = (device.counters().fallbacks, 0);
+    loop {
+        device.fail_allocation_after(failures);
+        let found = run(session, sql)?;
+        let reasons = session.take_fallback_reasons();
+        if reasons.is_empty() {
+            break;
+        }
+        assert!(!found.is_on_device() && reasons.iter().all(|why| why.contains("out of device memory")), "{reasons:?}");
+        pair.rows_agree(&run(&pair.cpu, sql)?, &found, sql);
+        failures += 1;
+        assert!(failures < 1000, "the failure never ends");
+    }
+    device.fail_allocation_after(u64::MAX);
+    assert!(failures > 5, "it allocates");
+    assert!(device.counters().fallbacks - before >= failures);
+    assert_eq!(Rows::of(&run(session, sql)?).rows.len(), expected.rows.len());
+
+    // Frames lie on the device, and what is made of them does not fit.
+    let frame = run(session, "SELECT id, k2, x, sv FROM t ORDER BY id")?;
+    let there = run(&pair.cpu, "SELECT id, k2, x, sv FROM t ORDER BY id")?;
+    assert!(frame.is_on_device());
+    device.set_memory_limit(warpframe::device::MemoryLimit::Bytes(device.memory().used + 256));
+    type Verb = fn(&DataFrame) -> Result<DataFrame>;
+    let verbs: [Verb; 4] = [
+        |frame| frame.filter(col("k2").gt(lit(2))),
+        |frame| frame.sort([desc(col("k2")), asc(col("id"))]),
+        |frame| frame.arg_sort([desc(col("k2")), asc(col("id"))]),
+        |frame| frame.cumulative_sum("k2"),
+    ];
+    for (at, verb) in verbs.into_iter().enumerate() {
+        for _ in 0..2 {
+            let found = verb(&frame)?;
+            assert!(!session.take_fallback_reasons().is_empty(), "verb {at}");
+            assert_eq!(Rows::of(&found).rows, Rows::of(&verb(&there)?).rows, "verb {at}");
+        }
+    }
+    device.set_memory_limit("1GB".parse()?);
+    assert!(frame.filter(col("k2").gt(lit(2)))?.is_on_device());
+    assert!(session.take_fallback_reasons().is_empty());
+    Ok(())
 }

@@ -153,10 +153,9 @@ fn options_are_set_and_unknown_ones_refused() {
     assert!(messages.contains("out of device memory"), "{messages}");
 
     let refused = |sql: &str| warpframe(&["--device", "cpu", "-c", sql]).failure(1);
-    assert!(
-        refused("SET colour = 'red'")
-            .contains("no option named \"colour\"; known: format, join_order, max_rows, memory_limit, statement_timeout, timer")
-    );
+    assert!(refused("SET colour = 'red'").contains(
+        "no option named \"colour\"; known: format, join_order, max_rows, memory_limit, statement_timeout, timer"
+    ));
     assert!(refused("SET memory_limit = 1").contains("there is no device"));
     assert!(refused("SET join_order = off").contains("there is no device"));
     assert!(refused("SET join_order = mine").contains("join_order is on or off, not \"mine\""));
@@ -168,4 +167,21 @@ fn the_timer_tells_of_each_statement_and_leaves_results_alone() {
     let run = warpframe(&["--device", "cpu", "--format", "csv", "-c", "SET timer = on; SELECT 1 AS x"]);
     assert_eq!((run.code, run.out.as_str()), (Some(0), "x\n1\n"));
     assert_eq!(run.messages.lines().filter(|line| line.starts_with("time: ")).count(), 2);
+}
+
+#[test]
+fn what_the_device_has_no_memory_for_runs_on_the_cpu_with_a_note() {
+    let sql =
+        "SELECT count(*) AS n, sum(a.px) IS NULL AS none FROM jets a JOIN jets b ON a.jetid = b.jetid AND a.px < b.px";
+    let asked = |sql: &str| {
+        warpframe(&["data/jets.csv", "--device", "sim", "--memory-limit", "300kB", "--format", "csv", "-c", sql])
+    };
+    let run = asked(sql);
+    assert_eq!(run.code, Some(0), "{}", run.messages);
+    assert!(run.messages.starts_with("note: the CPU took over: out of device memory: "), "{}", run.messages);
+    assert_eq!(run.messages.lines().count(), 1, "{}", run.messages);
+    let expected = warpframe(&["data/jets.csv", "--device", "cpu", "--format", "csv", "-c", sql]).results();
+    assert_eq!(run.out, expected);
+    let plan = asked(&format!("EXPLAIN ANALYZE {sql}")).out;
+    assert!(plan.contains("a part planned for the device ran on the CPU: out of device memory: "), "{plan}");
 }

@@ -162,7 +162,9 @@ impl Plan {
             }
             // The sample misled.
             if step == 1 {
-                return Err(crate::error::Error::unsupported(OPERATOR, "a histogram does not agree with its rows"));
+                return Err(crate::error::Error::internal(format!(
+                    "{OPERATOR}: a histogram does not agree with its rows"
+                )));
             }
             control.reset()?;
             names.used.1.fill(0)?;

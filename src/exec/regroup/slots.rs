@@ -21,7 +21,7 @@ impl Runner {
     ) -> Result<Column> {
         let (flow, _, calls) = self.in_place(flow, &[], &[DeviceAggregate::Regrouped(call.clone())])?;
         let [DeviceAggregate::Regrouped(call)] = calls.as_slice() else {
-            return Err(Error::unsupported(OPERATOR, "an aggregate that became another"));
+            return Err(Error::internal(format!("{OPERATOR}: an aggregate that became another")));
         };
         let rows = Grouped { flow: with_slots(&flow, slots, count)?, slots: count, keyed: true };
         let by_slot = self.by_slots(&rows, call)?;

@@ -132,7 +132,7 @@ impl Runner {
     fn kept(&self, sorted: &Sorted, call: &RegroupedCall, frames: &Frames) -> Result<(Flow, RegroupedCall)> {
         let (flow, _, calls) = self.in_place(&sorted.flow(), &[], &[DeviceAggregate::Regrouped(call.clone())])?;
         let Some(DeviceAggregate::Regrouped(mut call)) = calls.into_iter().next() else {
-            return Err(Error::unsupported(OPERATOR, "an aggregate that became another"));
+            return Err(Error::internal(format!("{OPERATOR}: an aggregate that became another")));
         };
         let filter = call.filter.take();
         let known = call.args.iter().filter(|arg| skips_nulls(&call) && has_nulls(&flow, arg));

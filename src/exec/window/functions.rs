@@ -91,7 +91,9 @@ impl Results<'_> {
             WindowKind::Aggregate(aggregate) => self.aggregate(call, aggregate, generator, out)?,
             WindowKind::Variance { of, root, .. } => self.variance(call, *of, *root, generator, out),
             WindowKind::Bits { .. } => self.bits(call, generator, out)?,
-            WindowKind::Regrouped(_) => return Err(Error::unsupported(OPERATOR, "of rows in an order, by one kernel")),
+            WindowKind::Regrouped(_) => {
+                return Err(Error::internal(format!("{OPERATOR}: of rows in an order, by one kernel")));
+            }
         })
     }
 
@@ -180,7 +182,7 @@ impl Results<'_> {
             return Ok(value);
         }
         let default = generator.expr(&Expr::Literal(default.clone(), None), out)?;
-        let repr = Repr::of(dtype).ok_or_else(|| Error::unsupported(OPERATOR, format!("of {dtype}")))?;
+        let repr = Repr::of(dtype).ok_or_else(|| Error::internal(format!("{OPERATOR}: of {dtype}")))?;
         let ctype = if repr == Repr::Bool { "bool" } else { repr.device_type() };
         let code = out.let_(ctype, format_args!("{exists} ? {} : {}", widen(&value, repr), widen(&default, repr)));
         let valid = value.valid.as_ref().map(|valid| out.let_("bool", format_args!("!{exists} || {valid}")));
@@ -214,9 +216,10 @@ impl Results<'_> {
             return Ok(Value::new(dtype, Repr::I64, count, None).with_range(range));
         }
         let feeds = self.feeds;
-        let at = feed_of(feeds, call).ok_or_else(|| Error::unsupported(OPERATOR, "an aggregate of nothing"))?;
+        let at = feed_of(feeds, call).ok_or_else(|| Error::internal(format!("{OPERATOR}: an aggregate of nothing")))?;
         let feed = &feeds[at];
-        let fold = fold_of(call, feed).ok_or_else(|| Error::unsupported(OPERATOR, "an aggregate of another type"))?;
+        let fold =
+            fold_of(call, feed).ok_or_else(|| Error::internal(format!("{OPERATOR}: an aggregate of another type")))?;
         let (ctype, repr) = result_type(fold);
         let reduced = self.reduced(at, fold, &call.frame, ctype, generator, out);
         let valid = (!is_never_empty(feed, &call.frame)).then(|| out.let_("bool", format_args!("{count} != 0")));
@@ -316,10 +319,11 @@ impl Results<'_> {
 
     fn bits(&mut self, call: &WindowCall, generator: &mut Generator<'_>, out: &mut Emitter) -> Result<Value> {
         let feeds = self.feeds;
-        let at = feed_of(feeds, call).ok_or_else(|| Error::unsupported(OPERATOR, "bits of nothing"))?;
-        let fold = fold_of(call, &feeds[at]).ok_or_else(|| Error::unsupported(OPERATOR, "bits of another type"))?;
+        let at = feed_of(feeds, call).ok_or_else(|| Error::internal(format!("{OPERATOR}: bits of nothing")))?;
+        let fold =
+            fold_of(call, &feeds[at]).ok_or_else(|| Error::internal(format!("{OPERATOR}: bits of another type")))?;
         let repr =
-            Repr::of(&call.dtype).ok_or_else(|| Error::unsupported(OPERATOR, format!("bits of {}", call.dtype)))?;
+            Repr::of(&call.dtype).ok_or_else(|| Error::internal(format!("{OPERATOR}: bits of {}", call.dtype)))?;
         let count = self.count(call, generator, out);
         let reduced = self.reduced(at, fold, &call.frame, "u64", generator, out);
         let valid = (!is_never_empty(&feeds[at], &call.frame)).then(|| out.let_("bool", format_args!("{count} != 0")));

@@ -90,7 +90,7 @@ impl Runner {
         })?;
         let mut words = begins.iter().map(|column| column.data.read_words(0, count as usize));
         let (Some(first), Some(before)) = (words.next().transpose()?, words.next().transpose()?) else {
-            return Err(Error::unsupported(OPERATOR, "no slices were found"));
+            return Err(Error::internal(format!("{OPERATOR}: no slices were found")));
         };
         let mut begins: Vec<_> = first.into_iter().zip(before).collect();
         begins.push((frames.count, total));
@@ -127,7 +127,7 @@ impl Runner {
     /// The flow's rows in the frames of a slice, and as column `slot` which frame of the slice it is.
     fn frame_rows(&self, flow: &Flow, frames: &Frames, slice: &Slice) -> Result<Flow> {
         let Source::Relation(relation) = &flow.source else {
-            return Err(Error::unsupported(OPERATOR, "rows that are not in place"));
+            return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
         };
         if slice.pairs >= u64::from(u32::MAX) {
             return Err(Error::unsupported(format!("frames of {} rows", slice.pairs), "row numbers have 32 bits"));

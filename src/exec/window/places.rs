@@ -150,7 +150,7 @@ impl Runner {
             return Ok(vec![]);
         }
         let dtype = key.expr.get_type(&*sorted.schema)?;
-        let repr = Repr::of(&dtype).ok_or_else(|| Error::unsupported(OPERATOR, format!("by distances of {dtype}")))?;
+        let repr = Repr::of(&dtype).ok_or_else(|| Error::internal(format!("{OPERATOR}: by distances of {dtype}")))?;
         let (kind, held, logical) = match repr {
             Repr::F32 => (RangeKeys::F32, Repr::F32, DataType::Float32),
             Repr::F64 => (RangeKeys::F64, Repr::F64, DataType::Float64),
@@ -169,7 +169,7 @@ impl Runner {
             values.collect()
         })?;
         let mut columns = columns.into_iter();
-        let column = columns.next().ok_or_else(|| Error::unsupported(OPERATOR, "by no key"))?;
+        let column = columns.next().ok_or_else(|| Error::internal(format!("{OPERATOR}: by no key")))?;
         let mut found = vec![];
         for ((bound, start), target) in wanted.into_iter().zip(&targets) {
             let Bound::Value { preceding, step } = bound else { continue };

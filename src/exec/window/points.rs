@@ -24,7 +24,9 @@ impl Runner {
         call: &RegroupedCall,
         of: Points,
     ) -> Result<Column> {
-        let [x, y] = call.args.as_slice() else { return Err(Error::unsupported(OPERATOR, "points of one coordinate")) };
+        let [x, y] = call.args.as_slice() else {
+            return Err(Error::internal(format!("{OPERATOR}: points of one coordinate")));
+        };
         let (_, points) = materialize(&self.device, OPERATOR, &sorted.flow(), Codes::Keep, |generator, out| {
             let (x, y) = (generator.expr(x, out)?, generator.expr(y, out)?);
             let filter = call.filter.as_ref().map(|filter| generator.expr(filter, out)).transpose()?;

@@ -132,7 +132,8 @@ impl Runner {
         let each = positions(frames.count)?;
         let (_, mut columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
             let [_, _, _, less] = read_state(&states, frames.count, 0, generator, out);
-            let repr = Repr::of(&call.dtype).ok_or_else(|| Error::unsupported(OPERATOR, "counts of such a type"))?;
+            let repr =
+                Repr::of(&call.dtype).ok_or_else(|| Error::internal(format!("{OPERATOR}: counts of such a type")))?;
             let count = out.let_(repr.device_type(), format!("({}){less}", repr.device_type()));
             Ok(vec![Value::new(call.dtype.clone(), repr, count, None).with_range(Some((0, i128::from(rows))))])
         })?;
@@ -168,7 +169,7 @@ impl Runner {
         let rows = flow.source.rows();
         let groups = self.slots(flow.clone(), &call.args, &[], true)?;
         let Some(group_of) = &groups.row_slots else {
-            return Err(Error::unsupported(OPERATOR, "groups whose rows do not know them"));
+            return Err(Error::internal(format!("{OPERATOR}: groups whose rows do not know them")));
         };
         let (_, words) = materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
             let group_of = generator.params.pointer("const u32", group_of, 0);
