@@ -205,6 +205,7 @@ impl SessionBuilder {
         let runtime = Runtime::new()?;
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(config(device.is_some(), self.partitions)?)
+            .with_analyzer_rules(rules::analyzer_rules())
             .with_physical_optimizer_rules(rules::rules())
             .build();
         let context = SessionContext::new_with_state(state);

@@ -1,10 +1,14 @@
-//! DataFusion's rules over physical plans, with what keeps two of its operators from losing rows.
+//! DataFusion's rules over plans, with what keeps them from wrong answers: over physical plans two of its
+//! operators lose rows, over logical ones nulls, counts and names are forgotten.
 
+mod correlation;
+mod membership;
 mod pushdown;
 mod top_k;
 
 use std::sync::Arc;
 
+use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
@@ -14,4 +18,10 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 pub(super) fn rules() -> Vec<Rule> {
     let rules = PhysicalOptimizer::new().rules.into_iter().map(pushdown::guarded);
     rules.chain([top_k::rule()]).collect()
+}
+
+/// DataFusion's rules that make types agree; then ours, before anything is optimized.
+pub(super) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let rules = Analyzer::new().rules.into_iter();
+    rules.chain([Arc::new(membership::Membership) as _]).collect()
 }

@@ -21,6 +21,7 @@ mod limit;
 mod list_sets;
 mod lists;
 mod meet;
+mod membership;
 mod modules;
 mod moved;
 mod nested;
