@@ -204,7 +204,7 @@ impl Session {
             return Err(not_a_query(&inner.to_string()));
         }
         let tables = state.resolve_table_references(&statement)?;
-        match state.statement_to_plan(statement).await {
+        match state.statement_to_plan(statement).await.and_then(rules::mended) {
             Ok(plan) => {
                 if self.0.engine.is_some() {
                     self.0.plans.keep_text(&state, text, tables, &plan);

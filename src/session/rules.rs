@@ -1,13 +1,17 @@
 //! DataFusion's rules over plans, with what keeps them from wrong answers: over physical plans two of its
 //! operators lose rows, over logical ones nulls, counts and names are forgotten.
 
+mod bags;
 mod correlation;
 mod membership;
 mod pushdown;
 mod top_k;
+mod unnest;
 
 use std::sync::Arc;
 
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -24,4 +28,9 @@ pub(super) fn rules() -> Vec<Rule> {
 pub(super) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let rules = Analyzer::new().rules.into_iter();
     rules.chain([Arc::new(membership::Membership) as _]).collect()
+}
+
+/// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.
+pub(super) fn mended(plan: LogicalPlan) -> Result<LogicalPlan> {
+    unnest::repeating(bags::counted(plan)?)
 }

@@ -2,6 +2,7 @@
 //! names none).
 
 mod aggregate;
+mod bags;
 mod builder;
 mod captures;
 mod casts;
