@@ -195,8 +195,7 @@ impl Session {
 
     async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
         let state = self.state();
-        let dialect = state.config_options().sql_parser.dialect;
-        let statement = state.sql_to_statement(text, &dialect).map_err(|error| one_statement(error, text))?;
+        let statement = rules::parsed(&state, text).map_err(|error| one_statement(error, text))?;
         let Statement::Statement(inner) = &statement else {
             return Err(not_a_query(&statement.to_string()));
         };

@@ -3,8 +3,10 @@
 
 mod bags;
 mod correlation;
+mod dialect;
 mod membership;
 mod pushdown;
+mod statement;
 mod top_k;
 mod unnest;
 
@@ -15,6 +17,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+
+pub(super) use statement::parsed;
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 

@@ -29,6 +29,7 @@ mod nested;
 mod nested_order;
 mod outer;
 mod plans;
+mod precedence;
 mod project;
 mod random;
 mod regroup;
