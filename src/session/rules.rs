@@ -2,6 +2,7 @@
 //! operators lose rows, over logical ones nulls, counts and names are forgotten.
 
 mod bags;
+mod clauses;
 mod correlation;
 mod dialect;
 mod membership;
@@ -9,6 +10,7 @@ mod pushdown;
 mod statement;
 mod top_k;
 mod unnest;
+mod windows;
 
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
-pub(super) use statement::parsed;
+pub(super) use statement::{parsed, prepared};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 

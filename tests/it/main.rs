@@ -6,6 +6,7 @@ mod bags;
 mod builder;
 mod captures;
 mod casts;
+mod clauses;
 mod coded;
 mod data;
 mod differential;
