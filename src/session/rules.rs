@@ -10,6 +10,7 @@ mod pushdown;
 mod statement;
 mod top_k;
 mod unnest;
+mod using;
 mod windows;
 
 use std::sync::Arc;
@@ -38,5 +39,5 @@ pub(super) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.
 pub(super) fn mended(plan: LogicalPlan) -> Result<LogicalPlan> {
-    unnest::repeating(bags::counted(plan)?)
+    unnest::repeating(bags::counted(using::own_names(plan)?)?)
 }

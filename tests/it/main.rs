@@ -47,5 +47,6 @@ mod to_char;
 mod tpch;
 mod types;
 mod union;
+mod using;
 mod window;
 mod zones;

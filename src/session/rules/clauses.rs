@@ -209,7 +209,7 @@ fn of_join(join: &Join) -> ControlFlow<Error> {
 }
 
 /// What a join joins by.
-fn constraint(join: &Join) -> Option<&JoinConstraint> {
+pub(super) fn constraint(join: &Join) -> Option<&JoinConstraint> {
     match &join.join_operator {
         JoinOperator::Join(constraint)
         | JoinOperator::Inner(constraint)

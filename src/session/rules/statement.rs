@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::clauses::Clauses;
 use super::dialect::Ours;
+use super::using;
 use super::windows::Windows;
 use crate::error::Error;
 
@@ -45,7 +46,11 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
     };
     done(statement.visit(&mut Windows))?;
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Longhand);
-    done(Visit::visit(statement, &mut Clauses { state }))
+    done(Visit::visit(statement, &mut Clauses { state }))?;
+    match statement {
+        ast::Statement::Query(query) => using::written_out(state, query),
+        _ => Ok(()),
+    }
 }
 
 /// Short forms, written out.
@@ -95,7 +100,7 @@ impl VisitorMut for Longhand {
 }
 
 /// A function's call.
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),
