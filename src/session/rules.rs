@@ -7,6 +7,7 @@ mod correlation;
 mod dialect;
 mod membership;
 mod pushdown;
+mod rows;
 mod statement;
 mod top_k;
 mod unnest;

@@ -246,3 +246,19 @@ fn datafusion_still_takes_unknown_for_false() {
     assert_eq!(rows("9 NOT IN (SELECT c FROM u)"), 2, "it is unknown for both rows");
     assert_eq!(rows("EXISTS (SELECT count(*) FROM u WHERE u.d = t.a + 1)"), 1, "there is always a row");
 }
+
+#[test]
+fn rows_compare_by_their_values() {
+    let pair = pair(&tables());
+    check(&pair, "(a, b) IN (SELECT c, d FROM u)", &[1]);
+    check(&pair, "(a, b) NOT IN (SELECT c, d FROM u)", &[4]);
+    check(&pair, "(a, b) NOT IN (SELECT c, d FROM whole)", &[4, 6, 7]);
+    check(&pair, "((a, b) IN (SELECT c, d FROM whole)) IS NULL", &[2, 3, 5]);
+    check(&pair, "(a, b) NOT IN (SELECT c, d FROM whole) OR id = 5", &[4, 5, 6, 7]);
+    check(&pair, "(a, m) IN (SELECT c, e FROM u WHERE u.d = t.b)", &[1]);
+    check(&pair, "(a, b) IN ((1, 1), (2, NULL), (3, 3))", &[1, 4]);
+    check(&pair, "((a, b) = (2, NULL)) IS NULL", &[2, 3, 5, 7]);
+    check(&pair, "(a, b) < (2, 1)", &[1, 6, 7]);
+    check(&pair, "(a + 0, b) >= (2, 1)", &[4]);
+    check(&pair, "(a, b) IS NOT DISTINCT FROM (2, NULL)", &[2]);
+}
