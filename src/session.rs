@@ -238,8 +238,8 @@ impl Session {
     /// Plans one SQL query over the session's tables; nothing runs before [`LazyFrame::collect`].
     ///
     /// # Errors
-    /// SQL that does not parse ([`ErrorKind::Parse`]), unknown tables and columns, types that do not fit, and statements
-    /// that are not queries ([`ErrorKind::Unsupported`]).
+    /// SQL that does not parse ([`ErrorKind::Parse`]), unknown tables and columns, types that do not fit; statements that
+    /// are not queries, and clauses that nothing would look at, such as TABLESAMPLE ([`ErrorKind::Unsupported`]).
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, ErrorKind, Session};
@@ -267,17 +267,17 @@ impl Session {
 
     async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
         let state = self.state();
-        let dialect = state.config_options().sql_parser.dialect;
-        let mut statement = state.sql_to_statement(text, &dialect).map_err(|error| one_statement(error, text))?;
-        let Statement::Statement(inner) = &statement else {
+        let mut statement = rules::parsed(&state, text).map_err(|error| one_statement(error, text))?;
+        rules::balance(&mut statement);
+        let Statement::Statement(inner) = &mut statement else {
             return Err(not_a_query(&statement.to_string()));
         };
         if !matches!(**inner, ast::Statement::Query(_)) {
             return Err(not_a_query(&inner.to_string()));
         }
-        rules::balance(&mut statement);
+        rules::prepared(&state, inner)?;
         let tables = state.resolve_table_references(&statement)?;
-        match state.statement_to_plan(statement).await {
+        match state.statement_to_plan(statement).await.and_then(rules::mended) {
             Ok(plan) => {
                 if self.0.engine.is_some() {
                     self.0.plans.keep_text(&state, text, tables, &plan);

@@ -193,7 +193,9 @@ impl Statement<'_> {
         let mut reader = Reader { statement: self, at: 0 };
         let request = if reader.accept("EXPLAIN") {
             let analyze = reader.accept("ANALYZE");
-            reader.accept("VERBOSE");
+            if reader.is_word(0, "VERBOSE") {
+                return Err(reader.expected("a query (EXPLAIN has no VERBOSE)"));
+            }
             Request::Explain { analyze, query: reader.rest("a query")? }
         } else if reader.accept("CREATE") {
             return reader.create();
@@ -507,6 +509,8 @@ mod tests {
         assert_eq!(request("EXPLAIN ANALYZE SELECT 1"), Request::Explain { analyze: true, query });
         assert_eq!(request("EXPLAIN SELECT 1"), Request::Explain { analyze: false, query: sql("        SELECT 1") });
         assert_eq!(refused("EXPLAIN").0, "expected a query, found the end of the statement");
+        let verbose = refused("EXPLAIN VERBOSE SELECT 1");
+        assert_eq!(verbose, ("expected a query (EXPLAIN has no VERBOSE), found VERBOSE".into(), Some((1, 9))));
     }
 
     #[test]

@@ -225,6 +225,7 @@ impl SessionBuilder {
             .with_config(config(device.is_some(), self.partitions)?)
             .with_optimizer_rules(rules::logical())
             .with_query_planner(Arc::new(host::HostPlanner))
+            .with_analyzer_rules(rules::analyzer_rules())
             .with_physical_optimizer_rules(rules::rules())
             .build();
         let context = SessionContext::new_with_state(state);

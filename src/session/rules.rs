@@ -1,20 +1,35 @@
-//! Rules over statements, and DataFusion's over plans with what keeps them from wrong rows and from errors that no row has.
+//! Rules over statements, and DataFusion's over plans with what keeps them from wrong answers: logical ones forget nulls,
+//! counts, names and the order of conditions, physical ones lose rows.
 
+mod bags;
 mod balance;
+mod clauses;
+mod correlation;
+mod dialect;
 mod fences;
 mod guards;
+mod membership;
 mod pushdown;
+mod rows;
+mod statement;
 mod top_k;
+mod unnest;
+mod using;
+mod windows;
 
 use std::sync::Arc;
 
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::OptimizerRule;
+use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
-use crate::host;
-
 pub(super) use balance::balance;
+pub(super) use statement::{parsed, prepared};
+
+use crate::host;
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
@@ -27,4 +42,15 @@ pub(super) fn rules() -> Vec<Rule> {
 /// DataFusion's rules over logical plans in their order, between ours.
 pub(super) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     guards::rules(host::folding())
+}
+
+/// DataFusion's rules that make types agree; then ours, before anything is optimized.
+pub(super) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let rules = Analyzer::new().rules.into_iter();
+    rules.chain([Arc::new(membership::Membership) as _]).collect()
+}
+
+/// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.
+pub(super) fn mended(plan: LogicalPlan) -> Result<LogicalPlan> {
+    unnest::repeating(bags::counted(using::own_names(plan)?)?)
 }

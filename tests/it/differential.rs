@@ -412,6 +412,20 @@ impl Pair {
     }
 }
 
+/// A number of the environment.
+pub fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}: a number")))
+}
+
+/// Random queries to run: seeds, and whether the device runs each, too. `WARPFRAME_<NAME>_QUERIES` says how many
+/// there are, `WARPFRAME_<NAME>_DEVICE` how many of them run on the device, `WARPFRAME_<NAME>_SEED` the first seed.
+pub fn seeds(name: &str, queries: u64, device: u64) -> Vec<(u64, bool)> {
+    let of = |what: &str, otherwise| number(&format!("WARPFRAME_{name}_{what}"), otherwise);
+    let (first, queries) = (of("SEED", 1), of("QUERIES", queries));
+    let step = (queries / of("DEVICE", device).max(1)).max(1);
+    (0..queries).map(|at| (first + at, at % step == 0)).collect()
+}
+
 /// Runs a query to its end.
 pub fn run(session: &Session, sql: &str) -> warpframe::Result<DataFrame> {
     session.sql(sql)?.collect()

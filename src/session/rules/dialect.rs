@@ -1,0 +1,177 @@
+//! The dialect that SQL is parsed in: sqlparser's generic one, as DataFusion's, with the operators'
+//! precedence of PostgreSQL.
+//!
+//! In sqlparser (0.62) the right operand of `IS DISTINCT FROM` took in all that follows, so that
+//! `a IS DISTINCT FROM b AND c` was `a IS DISTINCT FROM (b AND c)`
+//! (<https://github.com/apache/datafusion-sqlparser-rs/pull/2436>), and its generic dialect has a table of
+//! its own, after which `a @> b = c` is `a @> (b = c)`, `a LIKE b = c` is `a LIKE (b = c)` and `1 + 2 || 'x'`
+//! is `1 + (2 || 'x')`. PostgreSQL's
+//! (<https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-PRECEDENCE>), from the tightest:
+//!
+//! ```text
+//!   .    ::  [ ]    unary + −    AT TIME ZONE    * / %    + −    any other operator: || & | # << >> ~ -> @> …
+//!   BETWEEN IN LIKE ILIKE SIMILAR    < > = <= >= <>    IS    NOT    AND    OR
+//! ```
+//!
+//! `^` is no power here but DataFusion's exclusive or, another name of `#`, with the precedence of that.
+
+use std::any::TypeId;
+
+use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// The generic dialect but for precedence.
+#[derive(Debug)]
+pub(super) struct Ours;
+
+/// Methods that answer what the generic dialect does.
+macro_rules! as_generic {
+    ($($method:ident)*) => {
+        $(fn $method(&self) -> bool {
+            GenericDialect.$method()
+        })*
+    };
+}
+
+impl Dialect for Ours {
+    /// What the parser asks for where it decides by dialect.
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<GenericDialect>()
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        GenericDialect.is_delimited_identifier_start(ch)
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        GenericDialect.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        GenericDialect.is_identifier_part(ch)
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        match precedence {
+            Precedence::Period => 100,
+            Precedence::DoubleColon => 90,
+            Precedence::AtTz => 80,
+            Precedence::MulDivModOp => 70,
+            Precedence::PlusMinus => 60,
+            Precedence::PgOther => OTHER,
+            Precedence::Ampersand | Precedence::Pipe | Precedence::Caret | Precedence::Colon => OTHER,
+            Precedence::Between | Precedence::Like => 40,
+            Precedence::Eq => 35,
+            Precedence::Is => 30,
+            Precedence::UnaryNot => 25,
+            Precedence::And => 20,
+            Precedence::Xor => 15,
+            Precedence::Or => 10,
+        }
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        match &parser.peek_token_ref().token {
+            Token::StringConcat
+            | Token::Tilde
+            | Token::TildeAsterisk
+            | Token::ExclamationMarkTilde
+            | Token::ExclamationMarkTildeAsterisk
+            | Token::DoubleTilde
+            | Token::DoubleTildeAsterisk
+            | Token::ExclamationMarkDoubleTilde
+            | Token::ExclamationMarkDoubleTildeAsterisk
+            | Token::CaretAt => Some(Ok(OTHER)),
+            Token::Word(word) if word.keyword == Keyword::OPERATOR => Some(Ok(OTHER)),
+            _ => None,
+        }
+    }
+
+    fn parse_infix(&self, parser: &mut Parser, left: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
+        let same = match parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
+            true => true,
+            false if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) => false,
+            false => return None,
+        };
+        let operator = if same { Expr::IsNotDistinctFrom } else { Expr::IsDistinctFrom };
+        let right = parser.parse_subexpr(self.prec_value(Precedence::Is));
+        Some(right.map(|right| operator(Box::new(left.clone()), Box::new(right))))
+    }
+
+    as_generic! {
+        supports_unicode_string_literal
+        supports_partition_by_after_order_by
+        supports_array_join_syntax
+        supports_group_by_expr
+        supports_group_by_with_modifier
+        supports_left_associative_joins_without_parens
+        supports_connect_by
+        supports_match_recognize
+        supports_pipe_operator
+        supports_start_transaction_modifier
+        supports_window_function_null_treatment_arg
+        supports_dictionary_syntax
+        supports_window_clause_named_window_reference
+        supports_parenthesized_set_variables
+        supports_select_wildcard_except
+        support_map_literal_syntax
+        allow_extract_custom
+        allow_extract_single_quotes
+        supports_extract_comma_syntax
+        supports_create_view_comment_syntax
+        supports_parens_around_table_factor
+        supports_values_as_table_factor
+        supports_create_index_with_clause
+        supports_explain_with_utility_options
+        supports_limit_comma
+        supports_update_order_by
+        supports_from_first_select
+        supports_projection_trailing_commas
+        supports_asc_desc_in_column_definition
+        supports_try_convert
+        supports_bitwise_shift_operators
+        supports_comment_on
+        supports_load_extension
+        supports_named_fn_args_with_assignment_operator
+        supports_struct_literal
+        supports_empty_projections
+        supports_nested_comments
+        supports_multiline_comment_hints
+        supports_user_host_grantee
+        supports_string_escape_constant
+        supports_array_typedef_with_brackets
+        supports_match_against
+        supports_set_names
+        supports_comma_separated_set_assignments
+        supports_filter_during_aggregation
+        supports_select_wildcard_exclude
+        supports_data_type_signed_suffix
+        supports_interval_options
+        supports_quote_delimited_string
+        supports_select_wildcard_replace
+        supports_select_wildcard_ilike
+        supports_select_wildcard_rename
+        supports_optimize_table
+        supports_install
+        supports_detach
+        supports_prewhere
+        supports_with_fill
+        supports_limit_by
+        supports_interpolate
+        supports_settings
+        supports_select_format
+        supports_comment_optimizer_hint
+        supports_constraint_keyword_without_name
+        supports_key_column_option
+        supports_comma_separated_trim
+        supports_cte_without_as
+        supports_select_item_multi_column_alias
+        supports_xml_expressions
+    }
+}
+
+/// The precedence of operators that have no row of their own.
+const OTHER: u8 = 50;

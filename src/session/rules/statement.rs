@@ -1,0 +1,117 @@
+//! Statements as they are parsed, and made ready for DataFusion's planner.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::config::Dialect;
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast::{
+    self, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, LimitClause, ObjectName, Query, Select, SelectFlavor, SelectItem, Value, Visit, VisitMut,
+    VisitorMut,
+};
+
+use super::clauses::Clauses;
+use super::dialect::Ours;
+use super::rows::Rows;
+use super::using;
+use super::windows::Windows;
+use crate::error::Error;
+
+/// The one statement of a text.
+pub(crate) fn parsed(state: &SessionState, text: &str) -> Result<Statement> {
+    let options = &state.config_options().sql_parser;
+    if options.dialect == Dialect::Generic {
+        let limit = options.recursion_limit.get();
+        let parser = DFParserBuilder::new(text).with_dialect(&Ours).with_recursion_limit(limit);
+        let mut statements = parser.build()?.parse_statements()?;
+        if statements.len() == 1
+            && let Some(statement) = statements.pop_front()
+        {
+            return Ok(statement);
+        }
+    }
+    // Another dialect, or what is to be said of no statement and of several.
+    state.sql_to_statement(text, &options.dialect)
+}
+
+/// Writes out what the planner would not look at, and refuses the rest of that.
+///
+/// # Errors
+/// [`crate::ErrorKind::Unsupported`] with the clause's name and, where known, its place.
+pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> Result<(), Error> {
+    let done = |flow| match flow {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    };
+    done(statement.visit(&mut Windows))?;
+    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Longhand);
+    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Rows);
+    done(Visit::visit(statement, &mut Clauses { state }))?;
+    match statement {
+        ast::Statement::Query(query) => using::written_out(state, query),
+        _ => Ok(()),
+    }
+}
+
+/// Short forms, written out.
+struct Longhand;
+
+impl VisitorMut for Longhand {
+    type Break = std::convert::Infallible;
+
+    /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        let fetch = query.fetch.take_if(|fetch| !fetch.with_ties && !fetch.percent);
+        let Some(Fetch { quantity, .. }) = fetch else { return ControlFlow::Continue(()) };
+        let rows = quantity.clone().unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));
+        match &mut query.limit_clause {
+            Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
+            None => {
+                let (limit, limit_by) = (Some(rows), vec![]);
+                query.limit_clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by });
+            }
+            // Both, which is refused.
+            Some(_) => query.fetch = Some(Fetch { with_ties: false, percent: false, quantity }),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// `FROM t` is `SELECT * FROM t`.
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        if select.flavor == SelectFlavor::FromFirstNoSelect && select.projection.is_empty() {
+            select.projection = vec![SelectItem::Wildcard(Default::default())];
+            select.flavor = SelectFlavor::FromFirst;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A cast to `VARCHAR(n)` keeps n characters.
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if let Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon | CastKind::TryCast, data_type, .. } = expr
+            && let DataType::Varchar(length) | DataType::CharacterVarying(length) | DataType::CharVarying(length) =
+                data_type
+            && let Some(ast::CharacterLength::IntegerLength { length: characters, unit: None }) = length.take()
+        {
+            let length = Expr::value(Value::Number(characters.to_string(), false));
+            *expr = call("left", vec![expr.clone(), length]);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A function's call.
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: vec![] }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
+}

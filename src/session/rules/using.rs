@@ -1,0 +1,387 @@
+//! `JOIN … USING` and `NATURAL JOIN`, written out as joins by a condition.
+//!
+//! The two key columns become one, which is the left one's value, of a right join the right one's, of a full
+//! join whichever is there. DataFusion's planner (55.2) takes one of them whatever the join
+//! (<https://github.com/apache/datafusion/issues/22881>), `SELECT *` even that whose table comes first by its
+//! name, and does not know the merged name in WHERE. So before it plans,
+//!
+//! ```text
+//!   SELECT * FROM a FULL JOIN b USING (k) WHERE k > 1
+//!   SELECT coalesce(a.k, b.k) AS k, a.x, b.y FROM a FULL JOIN b ON a.k = b.k WHERE coalesce(a.k, b.k) > 1
+//! ```
+//!
+//! with columns in PostgreSQL's order: the keys of the last join, those before, then the rest from left to
+//! right. What columns there are, the planner is asked of each table, WITH query and subquery in FROM.
+
+mod scope;
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::execution::session_state::SessionState;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, Cte, Distinct, Expr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, OrderByKind,
+    Query, Select, SelectItem, SetExpr, Spanned, TableAlias, TableFactor, TableWithJoins, Value, Visit, VisitMut,
+    Visitor, With,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+use futures::FutureExt;
+
+pub(super) use self::scope::own_names;
+use self::scope::{Column, Outputs, Resolver, Scope, folded, path};
+use super::clauses::constraint;
+use super::dialect::Ours;
+use super::statement::call;
+use crate::error::{Error, Result};
+
+/// Writes them out in a query and all within.
+pub(super) fn written_out(state: &SessionState, query: &mut Query) -> Result<()> {
+    if !Visit::visit(query, &mut Merges).is_break() {
+        return Ok(());
+    }
+    Names { state, with: vec![], recursive: false, unnamed: 0 }.query(query, &[])
+}
+
+/// Breaks off at a join that merges columns.
+struct Merges;
+
+impl Visitor for Merges {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        if select.from.iter().any(merges) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Whether columns are merged among these tables, in parentheses too.
+fn merges(table: &TableWithJoins) -> bool {
+    let nested = |factor: &TableFactor| match factor {
+        TableFactor::NestedJoin { table_with_joins, .. } => merges(table_with_joins),
+        _ => false,
+    };
+    let by_name = |join: &Join| matches!(constraint(join), Some(JoinConstraint::Using(_) | JoinConstraint::Natural));
+    nested(&table.relation) || table.joins.iter().any(|join| by_name(join) || nested(&join.relation))
+}
+
+/// Whose columns a join yields, and whose value a merged one has.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Inner,
+    Left,
+    Right,
+    Full,
+    OnlyLeft,
+    OnlyRight,
+}
+
+/// Walks queries from outside in.
+struct Names<'a> {
+    state: &'a SessionState,
+    /// The WITH queries that may be named.
+    with: Vec<Cte>,
+    recursive: bool,
+    /// Subqueries in FROM that were given a name.
+    unnamed: usize,
+}
+
+impl Names<'_> {
+    /// `outside`: what names mean in the queries around, the nearest first.
+    fn query(&mut self, query: &mut Query, outside: &[Scope]) -> Result<()> {
+        let (known, recursive) = (self.with.len(), self.recursive);
+        if let Some(with) = &mut query.with {
+            self.recursive |= with.recursive;
+            for cte in &mut with.cte_tables {
+                self.query(&mut cte.query, outside)?;
+                self.with.push(cte.clone());
+            }
+        }
+        let outputs = self.body(&mut query.body, outside)?;
+        if let (Some(outputs), Some(order)) = (outputs, &mut query.order_by)
+            && let OrderByKind::Expressions(keys) = &mut order.kind
+        {
+            for key in keys {
+                let of_output = matches!(&key.expr, Expr::Identifier(name) if outputs.names.contains(&folded(name)));
+                if !of_output {
+                    self.resolve(&mut key.expr, &outputs.scopes)?;
+                }
+            }
+        }
+        self.with.truncate(known);
+        self.recursive = recursive;
+        Ok(())
+    }
+
+    /// What ORDER BY may name, behind one SELECT.
+    fn body(&mut self, body: &mut SetExpr, outside: &[Scope]) -> Result<Option<Outputs>> {
+        match body {
+            SetExpr::Select(select) => self.select(select, outside).map(Some),
+            SetExpr::Query(query) => self.query(query, outside).map(|()| None),
+            SetExpr::SetOperation { left, right, .. } => {
+                self.body(left, outside)?;
+                self.body(right, outside)?;
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn select(&mut self, select: &mut Select, outside: &[Scope]) -> Result<Outputs> {
+        let merging = select.from.iter().any(merges);
+        let needed = merging || outside.iter().any(Scope::has_merged);
+        let mut here = Scope::of(vec![]);
+        for table in &mut select.from {
+            let columns = self.table(table, &here, outside, needed)?;
+            here = here.and(columns);
+        }
+        if !needed {
+            here = Scope::Unknown;
+        }
+
+        let scopes: Vec<Scope> = [here.clone()].into_iter().chain(outside.iter().cloned()).collect();
+        if merging {
+            self.wildcards(select, &here)?;
+        }
+        for item in &mut select.projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let before = expr.clone();
+                    self.resolve(expr, &scopes)?;
+                    if let Expr::Identifier(name) = before
+                        && *expr != Expr::Identifier(name.clone())
+                    {
+                        let expr = expr.clone();
+                        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', folded(&name)) };
+                    }
+                }
+                SelectItem::ExprWithAlias { expr, .. } => self.resolve(expr, &scopes)?,
+                _ => {}
+            }
+        }
+        if merging {
+            scope::tell_apart(&mut select.projection);
+        }
+        let mut others: Vec<&mut Expr> = vec![];
+        others.extend(&mut select.selection);
+        others.extend(&mut select.having);
+        others.extend(&mut select.qualify);
+        if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
+            others.extend(exprs);
+        }
+        if let Some(Distinct::On(exprs)) = &mut select.distinct {
+            others.extend(exprs);
+        }
+        others.into_iter().try_for_each(|expr| self.resolve(expr, &scopes))?;
+        Ok(Outputs { names: scope::output_names(&select.projection), scopes })
+    }
+
+    /// Names in an expression, and in the queries within.
+    fn resolve(&mut self, expr: &mut Expr, scopes: &[Scope]) -> Result<()> {
+        let mut within = |query: &mut Query| self.query(query, scopes);
+        match VisitMut::visit(expr, &mut Resolver::new(scopes, &mut within)) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
+        }
+    }
+
+    /// A table and those joined to it. `beside`: the tables before, which LATERAL may name.
+    fn table(&mut self, table: &mut TableWithJoins, beside: &Scope, outside: &[Scope], needed: bool) -> Result<Scope> {
+        let mut left = self.factor(&mut table.relation, beside, outside, needed)?;
+        for join in &mut table.joins {
+            let right = self.factor(&mut join.relation, &beside.clone().and(left.clone()), outside, needed)?;
+            left = self.join(join, left, right, outside)?;
+        }
+        Ok(left)
+    }
+
+    fn join(&mut self, join: &mut Join, left: Scope, right: Scope, outside: &[Scope]) -> Result<Scope> {
+        let place = join.relation.span().start;
+        let (kind, by) = match &mut join.join_operator {
+            JoinOperator::Join(by) | JoinOperator::Inner(by) => (Kind::Inner, by),
+            JoinOperator::Left(by) | JoinOperator::LeftOuter(by) => (Kind::Left, by),
+            JoinOperator::Right(by) | JoinOperator::RightOuter(by) => (Kind::Right, by),
+            JoinOperator::FullOuter(by) => (Kind::Full, by),
+            JoinOperator::LeftSemi(by) | JoinOperator::LeftAnti(by) => (Kind::OnlyLeft, by),
+            JoinOperator::RightSemi(by) | JoinOperator::RightAnti(by) => (Kind::OnlyRight, by),
+            _ => return Ok(left.and(right)),
+        };
+        let keys: Vec<String> = match by {
+            JoinConstraint::On(condition) => {
+                let both = left.clone().and(right.clone());
+                let scopes: Vec<Scope> = [both].into_iter().chain(outside.iter().cloned()).collect();
+                self.resolve(condition, &scopes)?;
+                return Ok(side(kind, left, right));
+            }
+            JoinConstraint::None => return Ok(side(kind, left, right)),
+            JoinConstraint::Using(names) => {
+                let key = |name: &ast::ObjectName| match &name.0[..] {
+                    [part] => part.as_ident().map(folded),
+                    _ => None,
+                };
+                let keys: Option<Vec<String>> = names.iter().map(key).collect();
+                // The planner refuses such names.
+                let Some(keys) = keys else { return Ok(Scope::Unknown) };
+                keys
+            }
+            JoinConstraint::Natural => {
+                let (Some(l), Some(r)) = (left.columns(), right.columns()) else {
+                    return Err(unknown("NATURAL JOIN", place));
+                };
+                let shared = |column: &&Column| r.iter().any(|other| other.name == column.name);
+                let mut seen = HashSet::new();
+                l.iter().filter(shared).map(|c| c.name.clone()).filter(|name| seen.insert(name.clone())).collect()
+            }
+        };
+        let (Some(l), Some(r)) = (left.columns(), right.columns()) else {
+            return Err(unknown("JOIN … USING", place));
+        };
+        let mut merged = vec![];
+        let mut condition: Option<Expr> = None;
+        for key in &keys {
+            let (l, r) = (only(l, key, "left", place)?, only(r, key, "right", place)?);
+            let value = match kind {
+                Kind::Inner | Kind::Left | Kind::OnlyLeft => l.value.clone(),
+                Kind::Right | Kind::OnlyRight => r.value.clone(),
+                Kind::Full => call("coalesce", vec![l.value.clone(), r.value.clone()]),
+            };
+            merged.push(Column { name: key.clone(), value, merged: true });
+            let equal = binary(l.value.clone(), BinaryOperator::Eq, r.value.clone());
+            condition = Some(match condition {
+                Some(condition) => binary(condition, BinaryOperator::And, equal),
+                None => equal,
+            });
+        }
+        let condition = condition.unwrap_or_else(|| Expr::value(Value::Boolean(true)));
+        *by = JoinConstraint::On(condition);
+
+        let rest = |columns: &[Column]| {
+            columns.iter().filter(|column| !keys.contains(&column.name)).cloned().collect::<Vec<_>>()
+        };
+        Ok(Scope::of(match kind {
+            Kind::OnlyLeft => [merged, rest(l)].concat(),
+            Kind::OnlyRight => [merged, rest(r)].concat(),
+            _ => [merged, rest(l), rest(r)].concat(),
+        }))
+    }
+
+    fn factor(&mut self, factor: &mut TableFactor, beside: &Scope, outside: &[Scope], needed: bool) -> Result<Scope> {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let merging = merges(table_with_joins);
+                let columns = self.table(table_with_joins, beside, outside, needed)?;
+                let Some(alias) = alias else { return Ok(columns) };
+                // To be named as one, it is a query.
+                if merging {
+                    let mut query = self.template();
+                    if let SetExpr::Select(select) = query.body.as_mut() {
+                        select.from = vec![table_with_joins.as_ref().clone()];
+                        self.wildcards(select, &columns)?;
+                        scope::tell_apart(&mut select.projection);
+                    }
+                    let (subquery, alias) = (Box::new(query), Some(alias.clone()));
+                    *factor = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+                }
+            }
+            TableFactor::Derived { lateral, subquery, alias, .. } => {
+                let mut scopes = outside.to_vec();
+                if *lateral {
+                    scopes.insert(0, beside.clone());
+                }
+                self.query(subquery, &scopes)?;
+                if alias.is_none() && needed {
+                    self.unnamed += 1;
+                    let name = Ident::with_quote('"', format!("unnamed {}", self.unnamed));
+                    *alias = Some(TableAlias { explicit: true, name, columns: vec![], at: None });
+                }
+            }
+            _ => {}
+        }
+        Ok(if needed { self.columns(factor) } else { Scope::Unknown })
+    }
+
+    /// The columns of one that stands for itself, as the planner sees them.
+    fn columns(&self, factor: &TableFactor) -> Scope {
+        let mut query = self.template();
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.from = vec![TableWithJoins { relation: factor.clone(), joins: vec![] }];
+        }
+        if !self.with.is_empty() {
+            let (recursive, cte_tables) = (self.recursive, self.with.clone());
+            query.with = Some(With { with_token: AttachedToken::empty(), recursive, cte_tables });
+        }
+        let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
+        // All tables are in memory's catalog: nothing has to be waited for.
+        let Some(Ok(plan)) = self.state.statement_to_plan(statement).now_or_never() else { return Scope::Unknown };
+        let columns = plan.schema().iter().map(|(qualifier, field)| Column {
+            name: field.name().clone(),
+            value: path(qualifier, field.name()),
+            merged: false,
+        });
+        Scope::of(columns.collect())
+    }
+
+    /// `SELECT *`, without FROM.
+    fn template(&self) -> Query {
+        let parsed = Parser::parse_sql(&Ours, "SELECT *").expect("it parses").remove(0);
+        match parsed {
+            ast::Statement::Query(query) => *query,
+            _ => unreachable!("it is a query"),
+        }
+    }
+
+    /// Puts columns in place of `*`.
+    fn wildcards(&self, select: &mut Select, scope: &Scope) -> Result<()> {
+        let Some(columns) = scope.columns() else { return Ok(()) };
+        let mut items = vec![];
+        for item in std::mem::take(&mut select.projection) {
+            match item {
+                SelectItem::Wildcard(options) => items.extend(scope::wildcard(columns, &options)?),
+                item => items.push(item),
+            }
+        }
+        select.projection = items;
+        Ok(())
+    }
+}
+
+/// The columns of a join without merged ones.
+fn side(kind: Kind, left: Scope, right: Scope) -> Scope {
+    match kind {
+        Kind::OnlyLeft => left,
+        Kind::OnlyRight => right,
+        _ => left.and(right),
+    }
+}
+
+/// The column of a name; one side must have one.
+fn only<'a>(
+    columns: &'a [Column],
+    name: &str,
+    side: &str,
+    place: datafusion::sql::sqlparser::tokenizer::Location,
+) -> Result<&'a Column> {
+    let mut found = columns.iter().filter(|column| column.name == name);
+    match (found.next(), found.next()) {
+        (Some(column), None) => Ok(column),
+        (None, _) => {
+            let known = columns.iter().map(|column| column.name.clone()).collect();
+            let error = Error::from(crate::ErrorKind::ColumnNotFound { name: name.into(), known });
+            Err(error.at(Some((place.line, place.column))))
+        }
+        (Some(_), Some(_)) => {
+            let message = format!("the column {name:?} to join by is ambiguous: the {side} side has several");
+            let location = (place.line > 0).then_some((place.line, place.column));
+            Err(crate::ErrorKind::Plan { message, location }.into())
+        }
+    }
+}
+
+fn unknown(what: &str, place: datafusion::sql::sqlparser::tokenizer::Location) -> Error {
+    let location = (place.line > 0).then_some((place.line, place.column));
+    Error::unsupported(what, "the columns of a side are not known by themselves").at(location)
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}

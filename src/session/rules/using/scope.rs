@@ -1,0 +1,257 @@
+//! What column names mean in a query whose joins merge columns.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::common::TableReference;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{
+    ExcludeSelectItem, Expr, Ident, ObjectName, Query, SelectItem, VisitorMut, WildcardAdditionalOptions,
+};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A column that a name without a table's may mean.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// With its table's name, or what a merged one consists of.
+    pub(super) value: Expr,
+    pub(super) merged: bool,
+}
+
+/// The columns of a query's tables.
+#[derive(Debug, Clone)]
+pub(super) enum Scope {
+    Known(Vec<Column>),
+    Unknown,
+}
+
+impl Scope {
+    pub(super) fn of(columns: Vec<Column>) -> Scope {
+        Scope::Known(columns)
+    }
+
+    pub(super) fn columns(&self) -> Option<&[Column]> {
+        match self {
+            Scope::Known(columns) => Some(columns),
+            Scope::Unknown => None,
+        }
+    }
+
+    pub(super) fn and(self, other: Scope) -> Scope {
+        match (self, other) {
+            (Scope::Known(left), Scope::Known(right)) => Scope::Known([left, right].concat()),
+            _ => Scope::Unknown,
+        }
+    }
+
+    pub(super) fn has_merged(&self) -> bool {
+        self.columns().is_some_and(|columns| columns.iter().any(|column| column.merged))
+    }
+}
+
+/// What ORDER BY may name: columns of the result, and what the query's tables have.
+pub(super) struct Outputs {
+    pub(super) names: HashSet<String>,
+    pub(super) scopes: Vec<Scope>,
+}
+
+/// Puts values in place of merged names.
+pub(super) struct Resolver<'a> {
+    scopes: &'a [Scope],
+    /// Does the same in a query within.
+    within: &'a mut dyn FnMut(&mut Query) -> Result<()>,
+    depth: usize,
+    /// Parameters of lambdas around.
+    parameters: Vec<Vec<String>>,
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn new(scopes: &'a [Scope], within: &'a mut dyn FnMut(&mut Query) -> Result<()>) -> Self {
+        Resolver { scopes, within, depth: 0, parameters: vec![] }
+    }
+
+    /// The value of a merged column, if that is what the name means.
+    fn meaning(&self, name: &Ident) -> Option<Expr> {
+        let name = folded(name);
+        if self.parameters.iter().flatten().any(|parameter| *parameter == name) {
+            return None;
+        }
+        for scope in self.scopes {
+            let mut found = scope.columns()?.iter().filter(|column| column.name == name);
+            match (found.next(), found.next()) {
+                (None, _) => {}
+                (Some(column), None) if column.merged => return Some(column.value.clone()),
+                // A column as it is, or an ambiguous one, of which the planner says so.
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+impl VisitorMut for Resolver<'_> {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        self.depth += 1;
+        match self.depth {
+            1 => match (self.within)(query) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
+            },
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        match expr {
+            Expr::Identifier(name) if self.depth == 0 => {
+                if let Some(value) = self.meaning(name) {
+                    *expr = value;
+                }
+            }
+            Expr::Lambda(lambda) => {
+                self.parameters.push(lambda.params.iter().map(|parameter| folded(&parameter.name)).collect());
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if matches!(expr, Expr::Lambda(_)) {
+            self.parameters.pop();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A name as SQL folds it.
+pub(super) fn folded(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+}
+
+/// A column by all its names.
+pub(super) fn path(qualifier: Option<&TableReference>, name: &str) -> Expr {
+    let quoted = |part: &str| Ident::with_quote('"', part);
+    match qualifier {
+        None => Expr::Identifier(quoted(name)),
+        Some(table) => {
+            let parts = [table.catalog(), table.schema(), Some(table.table()), Some(name)];
+            Expr::CompoundIdentifier(parts.into_iter().flatten().map(quoted).collect())
+        }
+    }
+}
+
+/// The columns that `*` stands for.
+pub(super) fn wildcard(columns: &[Column], options: &WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
+    if options.opt_rename.is_some() || options.opt_ilike.is_some() || options.opt_alias.is_some() {
+        return Err(Error::unsupported("RENAME, ILIKE or an alias of * beside USING", "name the columns"));
+    }
+    let last = |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).map(folded).unwrap_or_default();
+    let mut left_out: Vec<String> = match &options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => vec![last(name)],
+        Some(ExcludeSelectItem::Multiple(names)) => names.iter().map(last).collect(),
+        None => vec![],
+    };
+    if let Some(except) = &options.opt_except {
+        left_out.extend([&except.first_element].into_iter().chain(&except.additional_elements).map(folded));
+    }
+    let replaced: Vec<(String, &Expr)> = match &options.opt_replace {
+        Some(replace) => replace.items.iter().map(|item| (folded(&item.column_name), &item.expr)).collect(),
+        None => vec![],
+    };
+    for name in left_out.iter().chain(replaced.iter().map(|(name, _)| name)) {
+        if !columns.iter().any(|column| column.name == *name) {
+            let known = columns.iter().map(|column| column.name.clone()).collect();
+            return Err(ErrorKind::ColumnNotFound { name: name.clone(), known }.into());
+        }
+    }
+    let shown = columns.iter().filter(|column| !left_out.contains(&column.name));
+    Ok(shown
+        .map(|column| {
+            let expr = match replaced.iter().find(|(name, _)| *name == column.name) {
+                Some((_, expr)) => (*expr).clone(),
+                None if !column.merged => return SelectItem::UnnamedExpr(column.value.clone()),
+                None => column.value.clone(),
+            };
+            SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', column.name.clone()) }
+        })
+        .collect())
+}
+
+/// What a column of the result is called, as far as that is a name.
+fn output_name(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(folded(name)),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(folded),
+        SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
+        _ => None,
+    }
+}
+
+pub(super) fn output_names(items: &[SelectItem]) -> HashSet<String> {
+    items.iter().filter_map(output_name).collect()
+}
+
+/// The planner takes no two columns of one name, one of them without a table's: a merged one beside others of
+/// its name gets a mark, for [`own_names`].
+pub(super) fn tell_apart(items: &mut [SelectItem]) {
+    let names: Vec<Option<String>> = items.iter().map(output_name).collect();
+    let any_table = items.iter().any(|item| matches!(item, SelectItem::QualifiedWildcard(..)));
+    for (at, item) in items.iter_mut().enumerate() {
+        let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
+        let others = names.iter().enumerate().filter(|(other, name)| *other != at && **name == names[at]);
+        if any_table || others.count() > 0 {
+            *alias = Ident::with_quote('"', format!("{MARK}{}", folded(alias)));
+        }
+    }
+}
+
+/// Before the names of merged columns until they are planned.
+const MARK: char = '\u{1}';
+/// Instead of a table's name, before those of merged columns.
+const MERGED: &str = "merged";
+
+/// A plan in which marked columns have their names again.
+pub(crate) fn own_names(plan: LogicalPlan) -> datafusion::error::Result<LogicalPlan> {
+    let mut marked = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            marked |= expr.exists(|expr| match expr {
+                PlanExpr::Alias(alias) => Ok(alias.name.starts_with(MARK)),
+                _ => Ok(false),
+            })?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    if !marked {
+        return Ok(plan);
+    }
+    let plan = plan.transform_up_with_subqueries(|node| {
+        let node = node.map_expressions(|expr| {
+            expr.transform_up(|expr| match expr {
+                PlanExpr::Alias(alias) if alias.name.starts_with(MARK) => {
+                    let name = alias.name.trim_start_matches(MARK);
+                    Ok(Transformed::yes(alias.expr.alias_qualified(Some(MERGED), name)))
+                }
+                PlanExpr::Column(mut column) if column.name.starts_with(MARK) => {
+                    let relation = column.relation.take().unwrap_or_else(|| TableReference::bare(MERGED));
+                    let name = column.name.trim_start_matches(MARK);
+                    Ok(Transformed::yes(PlanExpr::Column(datafusion::common::Column::new(Some(relation), name))))
+                }
+                other => Ok(Transformed::no(other)),
+            })
+        })?;
+        Ok(Transformed::yes(node.data.recompute_schema()?))
+    })?;
+    Ok(plan.data)
+}

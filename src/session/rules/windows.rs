@@ -1,0 +1,134 @@
+//! Windows by name, written out where they are used.
+//!
+//! DataFusion's planner (55.2) looks for names in the select list alone, and elsewhere takes `sum(x) OVER w`
+//! for an aggregate; of `OVER (w ORDER BY x)` it forgets `w`.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
+    VisitMut, VisitorMut, WindowSpec, WindowType,
+};
+
+use crate::error::{Error, ErrorKind};
+
+/// Visits a statement.
+pub(super) struct Windows;
+
+impl VisitorMut for Windows {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        let SetExpr::Select(select) = query.body.as_ref() else { return ControlFlow::Continue(()) };
+        let mut named = Named::of(select)?;
+        let Some(order) = &mut query.order_by else { return ControlFlow::Continue(()) };
+        match &mut order.kind {
+            OrderByKind::Expressions(keys) => keys.iter_mut().try_for_each(|key| key.expr.visit(&mut named)),
+            OrderByKind::All(_) => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        let mut named = Named::of(select)?;
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                expr.visit(&mut named)?;
+            }
+        }
+        if let Some(Distinct::On(exprs)) = &mut select.distinct {
+            exprs.iter_mut().try_for_each(|expr| expr.visit(&mut named))?;
+        }
+        select.qualify.iter_mut().try_for_each(|expr| expr.visit(&mut named))?;
+        select.having.iter_mut().try_for_each(|expr| expr.visit(&mut named))
+    }
+}
+
+/// The windows of one SELECT, put in place of their names.
+struct Named {
+    windows: HashMap<String, WindowSpec>,
+    /// Queries around the expression, within the one that these windows are of.
+    depth: usize,
+}
+
+impl Named {
+    fn of(select: &Select) -> ControlFlow<Error, Named> {
+        let mut named = Named { windows: HashMap::new(), depth: 0 };
+        for NamedWindowDefinition(name, window) in &select.named_window {
+            let window = match window {
+                NamedWindowExpr::NamedWindow(other) => named.window(other)?.clone(),
+                NamedWindowExpr::WindowSpec(spec) => named.written_out(spec)?,
+            };
+            if named.windows.insert(folded(name), window).is_some() {
+                return failed(name, "is defined twice");
+            }
+        }
+        ControlFlow::Continue(named)
+    }
+
+    fn window(&self, name: &Ident) -> ControlFlow<Error, &WindowSpec> {
+        match self.windows.get(&folded(name)) {
+            Some(window) => ControlFlow::Continue(window),
+            None => failed(name, "is not defined"),
+        }
+    }
+
+    /// A window that may begin with the name of another.
+    fn written_out(&self, window: &WindowSpec) -> ControlFlow<Error, WindowSpec> {
+        let Some(name) = &window.window_name else { return ControlFlow::Continue(window.clone()) };
+        let base = self.window(name)?;
+        if !window.partition_by.is_empty() {
+            return failed(name, "has its PARTITION BY, and can be given no other");
+        }
+        if !base.order_by.is_empty() && !window.order_by.is_empty() {
+            return failed(name, "has its ORDER BY, and can be given no other");
+        }
+        if base.window_frame.is_some() {
+            return failed(name, "has a frame, and cannot be the beginning of another");
+        }
+        let order_by = if base.order_by.is_empty() { &window.order_by } else { &base.order_by };
+        ControlFlow::Continue(WindowSpec {
+            window_name: None,
+            partition_by: base.partition_by.clone(),
+            order_by: order_by.clone(),
+            window_frame: window.window_frame.clone(),
+        })
+    }
+}
+
+impl VisitorMut for Named {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        let window = match &function.over {
+            Some(WindowType::NamedWindow(name)) if self.depth == 0 => self.window(name)?.clone(),
+            Some(WindowType::WindowSpec(window)) if self.depth == 0 => self.written_out(window)?,
+            _ => return ControlFlow::Continue(()),
+        };
+        function.over = Some(WindowType::WindowSpec(window));
+        ControlFlow::Continue(())
+    }
+}
+
+/// A name as SQL folds it.
+fn folded(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+}
+
+fn failed<T>(name: &Ident, why: &str) -> ControlFlow<Error, T> {
+    let place = name.span.start;
+    let location = (place.line > 0).then_some((place.line, place.column));
+    let message = format!("the window {:?} {why}", name.value);
+    ControlFlow::Break(ErrorKind::Plan { message, location }.into())
+}
