@@ -98,9 +98,9 @@ fn collect_resident(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>], found: 
     let (provider, columns) = (source_as_provider(source)?, projection(scan));
     let any: &dyn Any = provider.as_ref();
     let relation = if let Some(kept) = any.downcast_ref::<DeviceTable>() {
-        Some(kept_relation(kept, &columns))
+        Some(kept_relation(kept, &columns)?)
     } else if let Some(source) = any.downcast_ref::<SourceTable>() {
-        resident_relation(source, &columns)
+        resident_relation(source, &columns)?
     } else {
         None
     };
@@ -110,18 +110,18 @@ fn collect_resident(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>], found: 
     }))
 }
 
-fn kept_relation(kept: &DeviceTable, columns: &[usize]) -> Relation {
+fn kept_relation(kept: &DeviceTable, columns: &[usize]) -> Result<Relation> {
     let table = &kept.table;
     let columns = columns.iter().map(|at| table.columns[*at].clone()).collect();
     Relation::dense(table.rows as u64, columns)
 }
 
 /// `None` where a column, or the number of rows, is not known yet.
-fn resident_relation(source: &SourceTable, columns: &[usize]) -> Option<Relation> {
+fn resident_relation(source: &SourceTable, columns: &[usize]) -> Result<Option<Relation>> {
     let resident = source.resident.columns();
-    let rows = resident.values().next().map(|column| column.len as u64)?;
-    let columns = columns.iter().map(|at| resident.get(at).cloned()).collect::<Option<Vec<_>>>()?;
-    Some(Relation::dense(rows, columns))
+    let Some(rows) = resident.values().next().map(|column| column.len as u64) else { return Ok(None) };
+    let columns = columns.iter().map(|at| resident.get(at).cloned()).collect::<Option<Vec<_>>>();
+    columns.map(|columns| Relation::dense(rows, columns)).transpose()
 }
 
 async fn load_table(
@@ -133,7 +133,7 @@ async fn load_table(
 ) -> Result<Relation> {
     let any: &dyn Any = provider.as_ref();
     if let Some(kept) = any.downcast_ref::<DeviceTable>() {
-        return Ok(kept_relation(kept, columns));
+        return kept_relation(kept, columns);
     }
     let Some(source) = any.downcast_ref::<SourceTable>() else {
         return Err(Error::unsupported(format!("table {}", scan.table_name), "it is not one of the session's"));
@@ -151,12 +151,12 @@ async fn load_table(
             resident.insert(at, column);
         }
     }
-    match resident_relation(source, columns) {
+    match resident_relation(source, columns)? {
         Some(relation) => Ok(relation),
         None => {
             let batches = source.load(state, &[]).await?;
             let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-            Ok(Relation::dense(rows, vec![]))
+            Relation::dense(rows, vec![])
         }
     }
 }
