@@ -13,5 +13,5 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// DataFusion's rules in their order, those that push filters down guarded; then ours.
 pub(super) fn rules() -> Vec<Rule> {
     let rules = PhysicalOptimizer::new().rules.into_iter().map(pushdown::guarded);
-    rules.chain([top_k::rule()]).collect()
+    rules.chain([top_k::rule(), crate::io::guard_rule()]).collect()
 }
