@@ -391,7 +391,11 @@ impl Session {
         for batch in &batches {
             of_their_types(batch)?;
         }
-        let memory = MemTable::try_new(schema, vec![batches])?;
+        // The CPU's operators work on partitions side by side; these hold the rows in order.
+        let partitions = self.device().map_or(self.state().config().target_partitions(), |_| 1);
+        let each = batches.len().div_ceil(partitions).max(1);
+        let parts: Vec<_> = batches.chunks(each).map(<[_]>::to_vec).collect();
+        let memory = MemTable::try_new(schema, if parts.is_empty() { vec![vec![]] } else { parts })?;
         Ok(Arc::new(SourceTable::new(Snapshot::of_memory(Arc::new(memory)), None, self.device().is_none())))
     }
 

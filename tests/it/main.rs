@@ -26,6 +26,7 @@ mod modules;
 mod moved;
 mod nested;
 mod nested_order;
+mod order;
 mod outer;
 mod parquet;
 mod plans;
