@@ -1,6 +1,7 @@
 //! A session: tables by name, a device, and the way from a plan to a result.
 
 mod builder;
+mod catalog;
 mod plans;
 mod rules;
 mod runtime;

@@ -356,8 +356,7 @@ impl Session {
     }
 
     fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
-        // Registering over an existing name is an error of the catalog's; ours replaces.
-        self.0.context.deregister_table(TableReference::bare(name))?;
+        // The session's catalog replaces what there was of this name.
         self.0.context.register_table(TableReference::bare(name), provider)?;
         Ok(())
     }

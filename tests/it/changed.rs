@@ -8,7 +8,7 @@ use warpframe::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use warpframe::prelude::*;
 use warpframe::{ErrorKind, Result};
 
-use crate::differential::{Cell, Pair, run, scalar};
+use crate::differential::{Cell, Pair, builder, run, scalar};
 use crate::differential::{Rows, rows_of};
 
 /// `rows` rows of columns `a`, `b` and `c`, which hold `value`.
@@ -229,6 +229,57 @@ fn no_answer_is_of_two_versions() -> Result<()> {
             answers
         });
         assert!(answers > 5, "{answers} of 40 queries were answered");
+    }
+    Ok(())
+}
+
+/// A query of another thread finds the old table or the new one, never none.
+#[test]
+fn a_table_is_replaced_at_once() -> Result<()> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (csv, parquet) = (directory.path().join("t.csv"), directory.path().join("t.parquet"));
+    replace(&csv, 2, 2);
+    replace(&parquet, 3, 3);
+    let devices = [Session::builder().device(DeviceChoice::Cpu).build()?, builder().build()?];
+    for session in devices {
+        session.register_batches("t", [batch(1, 1)])?;
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut seen = 0;
+                        while !stop.load(Relaxed) {
+                            let schema = session.schema("t").expect("there always is a table");
+                            assert_eq!(schema.fields().len(), 3);
+                            assert_eq!(session.table_names(), ["t"]);
+                            let plan = session.sql("SELECT max(a), count(*) FROM t").expect("there always is a table");
+                            if seen % 20 == 0 {
+                                let rows = Rows::of(&plan.collect().expect("every one can be read")).rows;
+                                assert_eq!(rows[0][0], rows[0][1]);
+                            }
+                            seen += 1;
+                        }
+                        seen
+                    })
+                })
+                .collect();
+            let end = Stop(&stop);
+            let two = frame(batch(4, 4));
+            for round in 0..60 {
+                match round % 4 {
+                    0 => session.register_csv("t", &csv),
+                    1 => session.register_parquet("t", &parquet),
+                    2 => session.register_table("t", &two),
+                    _ => session.register_batches("t", [batch(1, 1)]),
+                }
+                .expect("it can be registered");
+            }
+            drop(end);
+            for reader in readers {
+                assert!(reader.join().expect("a reader that found the table") > 0);
+            }
+        });
     }
     Ok(())
 }
