@@ -7,6 +7,7 @@ mod captures;
 mod casts;
 mod changed;
 mod coded;
+mod corrupt;
 mod data;
 mod differential;
 mod distinct;
