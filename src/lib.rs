@@ -33,7 +33,7 @@ mod session;
 
 pub use error::{Error, ErrorKind, Result};
 pub use frame::{DataFrame, GroupBy, LazyFrame};
-pub use session::{CsvOptions, DeviceChoice, Session, SessionBuilder};
+pub use session::{CsvOptions, DeviceChoice, ParquetOptions, Session, SessionBuilder};
 
 /// The Arrow implementation whose arrays and batches go in and out.
 pub use datafusion::arrow;
@@ -55,5 +55,5 @@ struct Readme;
 pub mod prelude {
     pub use crate::frame::expr::*;
     pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame};
-    pub use crate::session::{CsvOptions, DeviceChoice, Session};
+    pub use crate::session::{CsvOptions, DeviceChoice, ParquetOptions, Session};
 }

@@ -1,6 +1,7 @@
 //! A session: tables by name, a device, and the way from a plan to a result.
 
 mod builder;
+mod catalog;
 mod plans;
 mod rules;
 mod runtime;
@@ -8,6 +9,7 @@ mod steps;
 mod tables;
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,11 +20,13 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, SortExpr, TableSource};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
 pub use builder::{DeviceChoice, SessionBuilder};
 pub(crate) use steps::Steps;
-pub use tables::CsvOptions;
 pub(crate) use tables::scan;
+pub use tables::{CsvOptions, ParquetOptions};
 
 use crate::column::Table;
 use crate::device::Device;
@@ -30,6 +34,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Engine, Outcome};
 use crate::frame::{Data, DataFrame, LazyFrame, Verb};
 use crate::interrupt::{Statement as Running, Switch};
+use crate::io::{Reading, of_panic};
 use crate::plan::{Prepared, with_one_row};
 
 /// Tables, a device, and queries over them. Clones share everything.
@@ -315,7 +320,7 @@ impl Session {
         let Some(engine) = &self.0.engine else {
             return self.block_on(async {
                 let state = self.state();
-                match run_on_cpu(&state, plan).await {
+                match of_one_version(&state, plan, || run_on_cpu(&state, plan).boxed(), |_| false).await {
                     Ok((schema, data)) => Ok(DataFrame::new(self.clone(), schema, data)),
                     Err(error) => Err(crate::io::diagnose(error, &state, plan).await),
                 }
@@ -408,7 +413,10 @@ impl Session {
         let result = match plan {
             Ok(plan) => {
                 let schema: SchemaRef = Arc::new(plan.schema().as_arrow().clone());
-                exec::execute(state, engine, plan).await.map(|outcome| match outcome {
+                let run = || exec::execute(state, engine, plan.clone()).boxed();
+                // What the device ran read tables of one version each.
+                let whole = |outcome: &Outcome| matches!(outcome, Outcome::Device(_));
+                of_one_version(state, asked, run, whole).await.map(|outcome| match outcome {
                     Outcome::Device(table) => (table.schema.clone(), Data::Device(table)),
                     Outcome::Host(batches) => {
                         let schema = batches.first().map_or(schema, |batch| batch.schema());
@@ -495,8 +503,9 @@ impl Session {
         ErrorKind::TableNotFound { name: name.into(), known: self.table_names() }.into()
     }
 
-    /// Waits for a future on a thread of its own: the caller may itself be inside a runtime, where waiting is
-    /// forbidden, and deep plans recurse deeper than a small caller's stack allows. It is dropped where the statement is to stop.
+    /// Waits for a future on a thread of its own: the caller may itself be inside a runtime, where
+    /// waiting is forbidden, and deep plans recurse deeper than a small caller's stack allows. The
+    /// future is dropped where the statement is to stop; a panic becomes an error.
     pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = Result<T>> + Send) -> Result<T> {
         const STACK: usize = 64 << 20;
         let runtime = &self.0.runtime;
@@ -508,7 +517,7 @@ impl Session {
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
             match thread.spawn_scoped(scope, wait) {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Ok(thread) => thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref()))),
                 Err(error) => panic!("the system gives no thread: {error}"),
             }
         })
@@ -521,6 +530,29 @@ fn optimize(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
         true => Ok(state.optimize(plan)?),
         false => Ok(state.optimize(&with_one_row(plan)?)?),
     }
+}
+
+/// Runs a plan, and again where its files changed meanwhile, unless `is_of_one` knows better: no
+/// answer is of two versions of one table. A panic becomes an error that names the files.
+async fn of_one_version<'a, T>(
+    state: &SessionState,
+    plan: &LogicalPlan,
+    run: impl Fn() -> BoxFuture<'a, Result<T>>,
+    is_of_one: impl Fn(&T) -> bool,
+) -> Result<T> {
+    let mut changed = None;
+    for _ in 0..Reading::PATIENCE {
+        let reading = Reading::begin(state, plan).await?;
+        let ran = match AssertUnwindSafe(run()).catch_unwind().await {
+            Ok(ran) => ran,
+            Err(panic) => Err(reading.of_panic(panic.as_ref())),
+        };
+        match reading.changed().filter(|_| !ran.as_ref().is_ok_and(&is_of_one)) {
+            None => return ran,
+            later => changed = later,
+        }
+    }
+    Err(changed.expect("it ran once or more"))
 }
 
 async fn run_on_cpu(state: &SessionState, plan: &LogicalPlan) -> Result<(SchemaRef, Data)> {

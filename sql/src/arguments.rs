@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
+use warpframe::arrow::datatypes::TimeUnit;
 use warpframe::device::MemoryLimit;
-use warpframe::{CsvOptions, DeviceChoice, Session};
+use warpframe::{CsvOptions, DeviceChoice, ParquetOptions, Session};
 
 use crate::output::Format;
 use crate::report::Failure;
@@ -44,6 +45,35 @@ pub struct Arguments {
     /// Most device memory in use at once: bytes such as 2GiB or 500MB, or per cent such as 80%
     #[arg(long, value_name = "N")]
     pub memory_limit: Option<MemoryLimit>,
+
+    /// Unit of timestamps that Parquet files hold as INT96; beyond the years from 1678 to 2261
+    /// nanoseconds are an error
+    #[arg(long, value_name = "UNIT", value_enum, default_value_t = Unit::Us)]
+    pub coerce_int96_timestamp_unit: Unit,
+}
+
+/// Units of time, as Parquet's tools write them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Unit {
+    /// Seconds.
+    S,
+    /// Milliseconds.
+    Ms,
+    /// Microseconds.
+    Us,
+    /// Nanoseconds.
+    Ns,
+}
+
+impl From<Unit> for TimeUnit {
+    fn from(unit: Unit) -> TimeUnit {
+        match unit {
+            Unit::S => TimeUnit::Second,
+            Unit::Ms => TimeUnit::Millisecond,
+            Unit::Us => TimeUnit::Microsecond,
+            Unit::Ns => TimeUnit::Nanosecond,
+        }
+    }
 }
 
 /// SQL that the command line names, in the order in which it does.
@@ -98,7 +128,11 @@ impl Arguments {
     pub fn register(&self, session: &Session) -> Result<(), Failure> {
         for table in self.tables()? {
             let registered = match table.kind {
-                Kind::Parquet => session.register_parquet(&table.name, &table.path),
+                Kind::Parquet => {
+                    let unit = self.coerce_int96_timestamp_unit.into();
+                    let options = ParquetOptions { coerce_int96_timestamp_unit: unit };
+                    session.register_parquet_with(&table.name, &table.path, options)
+                }
                 Kind::Csv => session.register_csv(&table.name, &table.path),
                 Kind::Tsv => {
                     let options = CsvOptions { delimiter: b'\t', ..CsvOptions::default() };

@@ -26,7 +26,18 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Rows of one result that a terminal gets to see: some screens, and no flood.
 const TERMINAL_ROWS: usize = 100;
 
+/// A panic of a session's threads becomes the error of its query; nothing is said of it besides.
+fn leave_panics_to_errors() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !std::thread::current().name().is_some_and(|name| name.starts_with("warpframe-")) {
+            usual(panic);
+        }
+    }));
+}
+
 fn main() -> ExitCode {
+    leave_panics_to_errors();
     let (arguments, jobs) = Arguments::from_command_line();
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut messages = io::stderr();

@@ -6,7 +6,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
 
 use super::emit::Emitter;
-use crate::column::{Dictionary, Repr, value_type};
+use crate::column::{Dictionary, Repr, decimal_bound, value_type};
 use crate::error::Result;
 
 /// A value in generated code.
@@ -87,11 +87,7 @@ pub(crate) fn repr_bounds(repr: Repr) -> (i128, i128) {
 /// arithmetic (result types grow with the values); with 38 digits Arrow only watches for overflow of 128 bits.
 pub(super) fn type_bounds(dtype: &DataType) -> (i128, i128) {
     match dtype {
-        DataType::Decimal128(precision, _) if *precision < 38 => {
-            let bound = 10i128.pow(u32::from(*precision)) - 1;
-            (-bound, bound)
-        }
-        DataType::Decimal128(_, _) => (i128::MIN, i128::MAX),
+        DataType::Decimal128(_, _) => decimal_bound(dtype).map_or((i128::MIN, i128::MAX), |bound| (-bound, bound)),
         _ => Repr::of(dtype).map_or((i128::MIN, i128::MAX), repr_bounds),
     }
 }

@@ -9,9 +9,9 @@ use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Decimal128Type, In
 
 use super::pieces::{self, Piece};
 use super::stats::{Integer, Seen};
-use super::{Column, Repr, Stats, coded_numbers, interval, repr_of};
+use super::{Column, Repr, Stats, coded_numbers, decimal_bound, interval, repr_of};
 use crate::device::{Buffer, Device};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Names imports in errors about device memory.
 pub(super) const IMPORT: &str = "import";
@@ -175,7 +175,23 @@ impl Rows<'_> {
         [T]: ToByteSlice,
     {
         let (column, seen) = self.import_native::<T>(Seen::integers)?;
-        Ok(Column { stats: Stats::of_integers(&seen), ..column })
+        let stats = Stats::of_integers(&seen);
+        self.of_type(&stats)?;
+        Ok(Column { stats, ..column })
+    }
+
+    /// Arrow does not check the digits of decimals, but expressions reckon with those that the type
+    /// has.
+    fn of_type(&self, stats: &Stats) -> Result<()> {
+        let (Some(bound), Some((low, high))) = (decimal_bound(self.dtype), stats.range) else { return Ok(()) };
+        match [low, high].into_iter().find(|value| value.unsigned_abs() > bound.unsigned_abs()) {
+            Some(value) => Err(self.outside(value)),
+            None => Ok(()),
+        }
+    }
+
+    fn outside(&self, value: i128) -> Error {
+        ErrorKind::Arithmetic { what: format!("unscaled value {value} is outside {}", self.dtype) }.into()
     }
 
     /// Imports values that lie on the device as integers made of them.
@@ -219,17 +235,15 @@ impl Rows<'_> {
                 match i64::try_from(value) {
                     Ok(value) => narrow.push(value),
                     Err(_) if scratch.valid().is_some_and(|valid| valid[row] == 0) => narrow.push(0),
-                    Err(_) => {
-                        let row = piece.start + row;
-                        let what = format!("unscaled value {value} in row {row} is outside {}", self.dtype);
-                        return Err(ErrorKind::Arithmetic { what }.into());
-                    }
+                    Err(_) => return Err(self.outside(value)),
                 }
             }
             data.write(piece.start * 8, narrow.to_byte_slice())?;
             Ok(Seen::integers(&narrow, scratch.valid()))
         })?;
-        Ok(Column { stats: Stats::of_integers(&seen), ..column })
+        let stats = Stats::of_integers(&seen);
+        self.of_type(&stats)?;
+        Ok(Column { stats, ..column })
     }
 }
 

@@ -29,7 +29,7 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 pub(crate) use facts::Facts;
 pub(crate) use nested::widths_of;
 pub(crate) use relation::{Index, NO_ROW, Relation};
-pub(crate) use repr::{Repr, coded_numbers, is_nested, item_of, value_type};
+pub(crate) use repr::{Repr, coded_numbers, decimal_bound, is_nested, item_of, value_type};
 
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::Column;
 use crate::device::Buffer;
+use crate::error::{ErrorKind, Result};
 
 /// Row numbers (`u32`) of a [`Relation`], from element `offset` of the buffer on.
 #[derive(Debug, Clone)]
@@ -37,8 +38,20 @@ pub(crate) struct Relation {
 
 impl Relation {
     /// Columns of `rows` rows each, in place.
-    pub(crate) fn dense(rows: u64, columns: Vec<Column>) -> Self {
-        Relation { rows, indices: vec![None], columns: columns.into_iter().map(|c| (0, c)).collect() }
+    ///
+    /// # Errors
+    /// [`ErrorKind::TypeMismatch`] where a column has another number of rows: a kernel would read
+    /// beyond its end.
+    pub(crate) fn dense(rows: u64, columns: Vec<Column>) -> Result<Self> {
+        match columns.iter().find(|column| column.len as u64 != rows) {
+            Some(other) => Err(ErrorKind::TypeMismatch {
+                what: "columns side by side".into(),
+                expected: format!("{rows} rows"),
+                found: format!("{} rows", other.len),
+            }
+            .into()),
+            None => Ok(Relation { rows, indices: vec![None], columns: columns.into_iter().map(|c| (0, c)).collect() }),
+        }
     }
 
     /// Whether every column lies in place, without an index.

@@ -162,3 +162,12 @@ impl Repr {
         !matches!(self, Repr::Bool | Repr::F32 | Repr::F64 | Repr::View | Repr::List | Repr::Struct)
     }
 }
+
+/// The greatest unscaled value of a decimal type, by which expressions reckon. `None` for other
+/// types, and where arithmetic knows no bound but that of 128 bits.
+pub(crate) fn decimal_bound(dtype: &DataType) -> Option<i128> {
+    match dtype {
+        DataType::Decimal128(precision, _) if *precision < 38 => Some(10i128.pow(u32::from(*precision)) - 1),
+        _ => None,
+    }
+}

@@ -61,7 +61,13 @@ impl Table {
         }
         let column = |index: usize| {
             let chunks: Vec<ArrayRef> = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
-            Column::from_arrays(device, schema.field(index).data_type(), &chunks)
+            let field = schema.field(index);
+            Column::from_arrays(device, field.data_type(), &chunks).map_err(|error| match error.kind() {
+                ErrorKind::Arithmetic { what } => {
+                    ErrorKind::Arithmetic { what: format!("column {:?}: {what}", field.name()) }.into()
+                }
+                _ => error,
+            })
         };
         let columns = (0..schema.fields().len()).map(column).collect::<Result<Vec<_>>>()?;
         let rows = batches.iter().map(RecordBatch::num_rows).sum();

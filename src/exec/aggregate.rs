@@ -24,7 +24,7 @@ impl Runner {
     pub(super) fn aggregate(&self, aggregate: &Aggregate) -> Result<Flow> {
         let flow = self.flow(&aggregate.input)?;
         if let Some(slots) = self.replayed(aggregate, &flow)? {
-            return Ok(of_slots(slots, aggregate.schema.clone()));
+            return of_slots(slots, aggregate.schema.clone());
         }
         let calls = (aggregate.aggr_expr.iter())
             .map(|expr| {
@@ -40,7 +40,7 @@ impl Runner {
                 if let (Some(replays), Some(replay)) = (&self.replays, partial.replay) {
                     replays.keep(aggregate, replay);
                 }
-                Ok(of_slots(partial.slots, schema))
+                of_slots(partial.slots, schema)
             }
             (groups, _) => self.grouped_by(flow, groups, &calls, schema),
         }
@@ -79,7 +79,7 @@ impl Runner {
         if let Some(relation) = self.grouped_by_runs(&flow, groups, calls)? {
             return Ok(Flow::new(Source::Relation(relation), schema));
         }
-        Ok(of_slots(self.slots(flow, groups, calls, false)?.slots, schema))
+        of_slots(self.slots(flow, groups, calls, false)?.slots, schema)
     }
 
     /// The groups of the flow's rows, and the slot of each row where that is wanted (of a flow in place).
@@ -144,7 +144,7 @@ impl Runner {
         let relation = self.relation("aggregate", &flow)?;
         let (rows, columns) = self.dense("aggregate", relation, &named)?;
         let groups = (0..groups.len()).map(|at| col(format!("c{at}"))).collect();
-        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)), named), groups, plain))
+        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)?), named), groups, plain))
     }
 
     /// Fills the accumulators that want the rows of each group in an order.
@@ -268,7 +268,7 @@ impl Runner {
         count: u64,
         body: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter),
     ) -> Result<()> {
-        let flow = Flow::new(Source::Relation(Relation::dense(count, vec![])), super::run::anonymous(&[])?);
+        let flow = Flow::new(Source::Relation(Relation::dense(count, vec![])?), super::run::anonymous(&[])?);
         materialize(&self.device, "aggregate", &flow, Codes::Keep, |generator, out| {
             body(generator, out);
             Ok(vec![])
@@ -287,12 +287,12 @@ fn all_fused(calls: &[DeviceAggregate]) -> Option<Vec<AggregateCall>> {
 }
 
 /// The flow of an aggregation's groups.
-fn of_slots(slots: GroupSlots, schema: DFSchemaRef) -> Flow {
+fn of_slots(slots: GroupSlots, schema: DFSchemaRef) -> Result<Flow> {
     let source = match slots.in_place() {
-        Some(columns) => Source::Relation(Relation::dense(slots.slots, columns)),
+        Some(columns) => Source::Relation(Relation::dense(slots.slots, columns)?),
         None => Source::Groups(Arc::new(slots)),
     };
-    Flow::new(source, schema)
+    Ok(Flow::new(source, schema))
 }
 
 /// Secrets of hashed keys that are tried: two in a row with which some collide by chance are as good as never seen.

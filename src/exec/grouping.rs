@@ -74,7 +74,7 @@ impl Runner {
         if u32::try_from(rows).is_err() {
             return Err(Error::unsupported("grouping sets", "more than 2^32 groups"));
         }
-        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)), schema))
+        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema))
     }
 }
 

@@ -173,7 +173,7 @@ impl Runner {
 
     fn no_rows(&self, join: &Join) -> Result<Flow> {
         let columns = Table::empty(&self.device, Arc::new(join.schema.as_arrow().clone()))?.columns;
-        Ok(Flow::new(Source::Relation(Relation::dense(0, columns)), join.schema.clone()))
+        Ok(Flow::new(Source::Relation(Relation::dense(0, columns)?), join.schema.clone()))
     }
 
     fn join_sides(&self, join: &Join, left: Flow, right: Flow, readers: Option<&[Expr]>) -> Result<Flow> {
@@ -275,7 +275,7 @@ impl Runner {
             Ok(())
         })?;
         let candidates = Candidates::Seen { seen, domain, layout, keys: sides.probe_keys.clone() };
-        let build = Relation::dense(0, vec![]);
+        let build = Relation::dense(0, vec![])?;
         let (place, keep) = (sides.place, keep.clone());
         Ok(Some(Probe { candidates, build, place, keep, residual: None, total: false, keys_of: vec![] }))
     }
@@ -334,7 +334,7 @@ impl Runner {
             // Nobody asks for the columns of a row that only exists.
             true => {
                 let (rows, key) = materialize(&self.device, "join build", flow, Codes::Keep, key_value)?;
-                (Relation::dense(rows, vec![]), key)
+                (Relation::dense(rows, vec![])?, key)
             }
             false => self.relation_with("join build", flow, &mut key_value)?,
         };

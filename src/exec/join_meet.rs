@@ -43,8 +43,10 @@ impl Runner {
         let Some((rows, found)) = meet(&self.device, &meeting)? else { return Ok(None) };
         let nothing = std::sync::Arc::new(self.device.alloc("join", 0)?);
         let absent = |dtype: &DataType| Column::plain(dtype.clone(), 0, nothing.clone(), None);
+        let dense = Relation::dense(rows, found.iter().flatten().cloned().collect())?;
+        // Those that nobody reads are not there.
         let found = found.into_iter().zip(&columns).map(|(column, (_, dtype))| column.unwrap_or_else(|| absent(dtype)));
-        let relation = Relation::dense(rows, found.collect());
+        let relation = Relation { columns: found.map(|column| (0, column)).collect(), ..dense };
         let mut flow = Flow::new(Source::Relation(relation), join.schema.clone());
         for predicate in conjuncts {
             flow = flow.filter(predicate);

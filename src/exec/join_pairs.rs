@@ -135,7 +135,7 @@ impl Runner {
         if sides.is_empty() {
             return Ok(());
         }
-        let flow = Flow::new(Source::Relation(Relation::dense(pairs.rows, vec![])), anonymous(&[])?);
+        let flow = Flow::new(Source::Relation(Relation::dense(pairs.rows, vec![])?), anonymous(&[])?);
         let marks: Vec<_> = sides.iter().map(|(_, marks)| *marks).collect();
         for_each(&self.device, &flow, &marks, |generator, out| {
             for (rows, marks) in &sides {
@@ -152,7 +152,7 @@ impl Runner {
     fn unmatched(&self, matched: Option<Arc<Buffer>>, rows: u64) -> Result<Option<Column>> {
         let Some(matched) = matched else { return Ok(None) };
         let column = Column::plain(DataType::Boolean, rows as usize, matched, None);
-        let flow = Flow::new(Source::Relation(Relation::dense(rows, vec![column])), anonymous(&[DataType::Boolean])?);
+        let flow = Flow::new(Source::Relation(Relation::dense(rows, vec![column])?), anonymous(&[DataType::Boolean])?);
         let (_, mut lone) = materialize(&self.device, "join", &flow.filter(not(col("c0"))), Codes::Keep, |_, out| {
             Ok(vec![number(out.let_("u32", "(u32)row"))])
         })?;

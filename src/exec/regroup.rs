@@ -160,7 +160,7 @@ impl Runner {
         let flow = flow.clone().project(exprs, named.clone());
         let relation = self.relation(OPERATOR, &flow)?;
         let (rows, columns) = self.dense(OPERATOR, relation, &named)?;
-        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)), named), groups, calls))
+        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)?), named), groups, calls))
     }
 
     /// The aggregate's value for each slot.
@@ -304,7 +304,7 @@ impl Runner {
         let flow = flow.project(exprs, schema.clone());
         let relation = self.relation(OPERATOR, &flow)?;
         let (count, columns) = self.dense(OPERATOR, relation, &schema)?;
-        Ok((Relation::dense(count, columns), schema))
+        Ok((Relation::dense(count, columns)?, schema))
     }
 
     /// Sorts rows by slot and `keys`, and computes a value for each run of rows of one slot. `value` gets the names of the
@@ -358,7 +358,7 @@ impl Runner {
         runs: &Runs,
         value: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter, &str, [&str; 2]) -> Value,
     ) -> Result<BySlot> {
-        let each = Relation::dense(runs.segments.count, vec![]);
+        let each = Relation::dense(runs.segments.count, vec![])?;
         let each = Flow::new(Source::Relation(each), super::run::anonymous(&[])?);
         let mut dtype = DataType::Null;
         let (count, columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
@@ -378,7 +378,7 @@ impl Runner {
             Ok(values)
         })?;
         let schema = rows.schema_of(&[("value", dtype)])?;
-        Ok(Flow::new(Source::Relation(Relation::dense(count, columns)), schema))
+        Ok(Flow::new(Source::Relation(Relation::dense(count, columns)?), schema))
     }
 
     /// Runs a result by slot, and numbers its rows by slot: `u64` for each, all ones where it has no row.
@@ -444,7 +444,7 @@ fn with_slots(flow: &Flow, slots: &Arc<Buffer>, count: u64) -> Result<Flow> {
     columns.push(column);
     let own = flow.schema().fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
     let schema = named(own.chain([("slot".to_string(), DataType::UInt32)]).collect())?;
-    Ok(Flow::new(Source::Relation(Relation::dense(relation.rows, columns)), schema))
+    Ok(Flow::new(Source::Relation(Relation::dense(relation.rows, columns)?), schema))
 }
 
 /// A schema of nullable columns.

@@ -30,7 +30,7 @@ pub(crate) fn take(table: &Table, numbers: &Column) -> Result<Table> {
     let schema = if index.gaps { nullable(&table.schema) } else { table.schema.clone() };
     let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
     let runner = Runner { device: device.clone(), scans: Scans::default(), replays: None };
-    let relation = Relation::dense(table.rows as u64, table.columns.clone());
+    let relation = Relation::dense(table.rows as u64, table.columns.clone())?;
     let relation = runner.through(relation, rows, index)?;
     let (_, columns) = runner.dense("take", relation, &anonymous(&types)?)?;
     Table::with_rows(device, schema, columns, rows as usize)
@@ -116,7 +116,7 @@ fn index_of(device: &Device, numbers: &Column) -> Result<Index> {
     if numbers.repr() == Repr::U32 && !gaps {
         return Ok(Index { rows: numbers.data.clone(), offset: numbers.offset as u64, gaps });
     }
-    let relation = Relation::dense(numbers.len as u64, vec![numbers.clone()]);
+    let relation = Relation::dense(numbers.len as u64, vec![numbers.clone()])?;
     let flow = Flow::new(Source::Relation(relation), anonymous(std::slice::from_ref(&numbers.dtype))?);
     let (_, columns) = materialize(device, "take", &flow, Codes::Keep, |generator, out| {
         let number = generator.column(0, out)?;

@@ -83,7 +83,7 @@ impl Runner {
             LogicalPlan::EmptyRelation(empty) => {
                 let columns = Table::empty(&self.device, Arc::new(empty.schema.as_arrow().clone()))?.columns;
                 let rows = u64::from(empty.produce_one_row);
-                Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)), empty.schema.clone()))
+                Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), empty.schema.clone()))
             }
             other => Err(Error::internal(format!("{} has no device operator", other.display()))),
         }
@@ -150,7 +150,7 @@ impl Runner {
         let all = Flow::new(Source::Relation(Relation { rows, indices, columns }), anonymous(&types)?);
         let mut columns = materialize_marked(&self.device, operator, &all, &marked, kept)?;
         let extras = columns.split_off(width);
-        Ok((Relation::dense(kept, columns), extras))
+        Ok((Relation::dense(kept, columns)?, extras))
     }
 
     /// The columns of a relation, in place.
@@ -274,7 +274,7 @@ impl Runner {
                 self.concatenated(field.data_type(), &pieces, rows)
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)), schema.clone()))
+        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema.clone()))
     }
 
     /// Plain columns of one type, one after the other.

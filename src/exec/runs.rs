@@ -58,7 +58,7 @@ impl Runner {
             RunAggregate::Reduced(at) => Some(Column::plain(DataType::Float64, count, results[*at].clone(), None)),
             RunAggregate::Rows | RunAggregate::Mean(_) => of_lengths.next(),
         }));
-        Ok(Some(Relation::dense(segments.count, columns)))
+        Ok(Some(Relation::dense(segments.count, columns)?))
     }
 
     /// The numbers of rows and the means among the aggregates, one after the other.
@@ -71,7 +71,7 @@ impl Runner {
         if aggregates.iter().all(|aggregate| matches!(aggregate, RunAggregate::Reduced(_))) {
             return Ok(vec![]);
         }
-        let of_runs = Flow::new(Source::Relation(Relation::dense(segments.count, vec![])), anonymous(&[])?);
+        let of_runs = Flow::new(Source::Relation(Relation::dense(segments.count, vec![])?), anonymous(&[])?);
         let (_, columns) = materialize(&self.device, "aggregate", &of_runs, Codes::Keep, |generator, out| {
             let offsets = generator.params.borrowed("const u32", &segments.offsets);
             let length = format!("({offsets}[row + 1] - {offsets}[row])");

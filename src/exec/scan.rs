@@ -11,7 +11,7 @@ use datafusion::logical_expr::{LogicalPlan, TableScan, TableSource};
 
 use crate::column::{Relation, Table};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io::{DeviceTable, SourceTable};
 use crate::plan::seat_of;
 
@@ -24,6 +24,8 @@ struct Read {
     /// A table by identity: its address, or the number of its seat.
     table: usize,
     columns: Vec<usize>,
+    /// The table's version.
+    version: u64,
     relation: Relation,
 }
 
@@ -41,10 +43,17 @@ impl Scans {
         Some(&self.0.iter().find(same)?.relation)
     }
 
-    fn insert(&mut self, scan: &TableScan, columns: Vec<usize>, relation: Relation) {
-        self.0.push(Read { table: identity(scan), columns, relation });
+    /// Whether it is of the version of which the table's other columns are.
+    fn insert(&mut self, scan: &TableScan, columns: Vec<usize>, (version, relation): Versioned) -> bool {
+        let table = identity(scan);
+        let one = self.0.iter().all(|read| read.table != table || read.version == version);
+        self.0.push(Read { table, columns, version, relation });
+        one
     }
 }
+
+/// A table's columns, and the number of its version.
+type Versioned = (u64, Relation);
 
 fn identity(scan: &TableScan) -> usize {
     let address = |provider: Arc<dyn TableProvider>| Arc::as_ptr(&provider).cast::<()>() as usize;
@@ -55,6 +64,9 @@ fn projection(scan: &TableScan) -> Vec<usize> {
     scan.projection.clone().unwrap_or_else(|| (0..scan.source.schema().fields().len()).collect())
 }
 
+/// How often a plan's tables are loaded anew, where files change meanwhile.
+const PATIENCE: usize = 5;
+
 /// Loads every table of a supported plan, as far as it is not resident.
 pub(crate) async fn load(state: &SessionState, device: &Device, plan: &LogicalPlan) -> Result<Scans> {
     let mut scans: Vec<TableScan> = vec![];
@@ -64,16 +76,27 @@ pub(crate) async fn load(state: &SessionState, device: &Device, plan: &LogicalPl
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    let mut loaded = Scans::default();
-    for scan in scans {
-        if loaded.get(&scan).is_some() {
-            continue;
+    'anew: for _ in 0..PATIENCE {
+        let mut loaded = Scans::default();
+        for scan in &scans {
+            if loaded.get(scan).is_some() {
+                continue;
+            }
+            let (provider, columns) = (source_as_provider(&scan.source)?, projection(scan));
+            let read = load_table(state, device, &provider, &columns, scan).await?;
+            if !loaded.insert(scan, columns, read) {
+                continue 'anew;
+            }
         }
-        let (provider, columns) = (source_as_provider(&scan.source)?, projection(&scan));
-        let relation = load_table(state, device, &provider, &columns, &scan).await?;
-        loaded.insert(&scan, columns, relation);
+        return Ok(loaded);
     }
-    Ok(loaded)
+    Err(restless(scans.first()))
+}
+
+fn restless(scan: Option<&TableScan>) -> Error {
+    let table = scan.map_or(String::new(), |scan| scan.table_name.to_string());
+    ErrorKind::File { path: table.into(), message: "its files changed while they were read, again and again".into() }
+        .into()
 }
 
 /// What a supported plan reads, if all of it is on the device. `tables` are those for its seats.
@@ -97,31 +120,27 @@ fn collect_resident(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>], found: 
     let source = seat_of(&scan.source).and_then(|number| tables.get(number)).unwrap_or(&scan.source);
     let (provider, columns) = (source_as_provider(source)?, projection(scan));
     let any: &dyn Any = provider.as_ref();
-    let relation = if let Some(kept) = any.downcast_ref::<DeviceTable>() {
-        Some(kept_relation(kept, &columns))
+    let read = if let Some(kept) = any.downcast_ref::<DeviceTable>() {
+        Some(kept_relation(kept, &columns)?)
     } else if let Some(source) = any.downcast_ref::<SourceTable>() {
-        resident_relation(source, &columns)
+        resident_relation(source, &columns)?
     } else {
         None
     };
-    Ok(relation.is_some_and(|relation| {
-        found.insert(scan, columns, relation);
-        true
-    }))
+    Ok(read.is_some_and(|read| found.insert(scan, columns, read)))
 }
 
-fn kept_relation(kept: &DeviceTable, columns: &[usize]) -> Relation {
+fn kept_relation(kept: &DeviceTable, columns: &[usize]) -> Result<Versioned> {
     let table = &kept.table;
     let columns = columns.iter().map(|at| table.columns[*at].clone()).collect();
-    Relation::dense(table.rows as u64, columns)
+    Ok((0, Relation::dense(table.rows as u64, columns)?))
 }
 
-/// `None` where a column, or the number of rows, is not known yet.
-fn resident_relation(source: &SourceTable, columns: &[usize]) -> Option<Relation> {
-    let resident = source.resident.columns();
-    let rows = resident.values().next().map(|column| column.len as u64)?;
-    let columns = columns.iter().map(|at| resident.get(at).cloned()).collect::<Option<Vec<_>>>()?;
-    Some(Relation::dense(rows, columns))
+/// `None` where the files changed, and where a column, or the number of rows, is not known yet.
+fn resident_relation(source: &SourceTable, columns: &[usize]) -> Result<Option<Versioned>> {
+    let Some(snapshot) = source.known()? else { return Ok(None) };
+    let relation = source.resident(&snapshot, columns)?;
+    Ok(relation.map(|relation| (snapshot.number(), relation)))
 }
 
 async fn load_table(
@@ -130,33 +149,30 @@ async fn load_table(
     provider: &Arc<dyn TableProvider>,
     columns: &[usize],
     scan: &TableScan,
-) -> Result<Relation> {
+) -> Result<Versioned> {
     let any: &dyn Any = provider.as_ref();
     if let Some(kept) = any.downcast_ref::<DeviceTable>() {
-        return Ok(kept_relation(kept, columns));
+        return kept_relation(kept, columns);
     }
     let Some(source) = any.downcast_ref::<SourceTable>() else {
         return Err(Error::unsupported(format!("table {}", scan.table_name), "it is not one of the session's"));
     };
-    let missing: Vec<usize> = {
-        let resident = source.resident.columns();
-        columns.iter().copied().filter(|at| !resident.contains_key(at)).collect()
-    };
-    if !missing.is_empty() {
-        let batches = source.load(state, &missing).await?;
+    for _ in 0..PATIENCE {
+        let snapshot = source.current(state).await?;
+        if let Some(relation) = source.resident(&snapshot, columns)? {
+            return Ok((snapshot.number(), relation));
+        }
+        let missing = source.missing(&snapshot, columns);
+        let loaded = source.load(state, &snapshot, &missing).await;
+        // What was read of files that changed meanwhile is no one version, and neither is an error.
+        if !source.is_current(&snapshot)? {
+            continue;
+        }
+        let batches = loaded?;
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let schema = Arc::new(source.schema().project(&missing)?);
         let table = Table::from_batches(device, schema, &batches)?;
-        let mut resident = source.resident.columns();
-        for (at, column) in missing.into_iter().zip(table.columns) {
-            resident.insert(at, column);
-        }
+        source.keep(&snapshot, rows, missing.into_iter().zip(table.columns).collect())?;
     }
-    match resident_relation(source, columns) {
-        Some(relation) => Ok(relation),
-        None => {
-            let batches = source.load(state, &[]).await?;
-            let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-            Ok(Relation::dense(rows, vec![]))
-        }
-    }
+    Err(restless(Some(scan)))
 }

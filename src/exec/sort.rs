@@ -104,14 +104,14 @@ impl Runner {
                 && let Some(values) = top_values(&self.device, &key, rows, fetch)?
             {
                 let first = Column { len: fetch as usize, ..in_order(column, values, !descending) };
-                return Ok(Relation::dense(fetch, vec![first]));
+                return Relation::dense(fetch, vec![first]);
             }
             let numbers = top_k(&self.device, &key, &[], rows, fetch)?;
             return self.reindexed(relation, fetch, Arc::new(numbers));
         }
         if relation.columns.len() == 1 {
             let sorted = sort_values(&self.device, &key, rows)?;
-            return Ok(Relation::dense(rows, vec![in_order(column, sorted, !descending)]));
+            return Relation::dense(rows, vec![in_order(column, sorted, !descending)]);
         }
         if let [_, _] = &relation.columns[..]
             && let (None, other) = (&relation.indices[relation.columns[1 - at].0], &relation.columns[1 - at].1)
@@ -124,7 +124,7 @@ impl Runner {
             if at == 1 {
                 columns.swap(0, 1);
             }
-            return Ok(Relation::dense(rows, columns));
+            return Relation::dense(rows, columns);
         }
         let numbers = argsort_key(&self.device, &key, rows)?;
         self.reindexed(relation, rows, Arc::new(numbers))

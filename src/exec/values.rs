@@ -31,7 +31,7 @@ impl Runner {
             columns.push(Column::from_arrays(&self.device, field.data_type(), &[whole])?);
         }
         let rows = values.values.len() as u64;
-        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)), values.schema.clone()))
+        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), values.schema.clone()))
     }
 }
 

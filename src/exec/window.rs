@@ -211,7 +211,7 @@ impl Runner {
             }
         }
         if exprs.is_empty() {
-            return Ok(Arguments { exprs, relation: Relation::dense(sorted.rows(), vec![]) });
+            return Ok(Arguments { exprs, relation: Relation::dense(sorted.rows(), vec![])? });
         }
         let types = exprs.iter().map(|expr| expr.get_type(&*sorted.schema)).collect::<Result<Vec<_>, _>>()?;
         let flow = sorted.flow().project(exprs.clone(), anonymous(&types)?);
@@ -244,7 +244,7 @@ fn looked_up(call: &WindowCall) -> Option<&Expr> {
 
 /// So many rows without columns.
 fn positions(rows: u64) -> Result<Flow> {
-    Ok(Flow::new(Source::Relation(Relation::dense(rows, vec![])), anonymous(&[])?))
+    Ok(Flow::new(Source::Relation(Relation::dense(rows, vec![])?), anonymous(&[])?))
 }
 
 /// The input's schema, and the results `made` so far.

@@ -3,35 +3,46 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
-use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::execution::session_state::SessionState;
 
+use super::guard::{of_content, unpanicked};
+use super::parquet::Parquet;
+use super::table::read_all;
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::CsvOptions;
+use crate::session::{CsvOptions, ParquetOptions};
 
 /// Files of one format and schema that make one table.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
-    pub(crate) paths: Vec<PathBuf>,
+    pub(crate) selection: Selection,
     pub(crate) format: Format,
+}
+
+/// What files a table has: the path that its user gave.
+#[derive(Debug, Clone)]
+pub(crate) struct Selection {
+    named: PathBuf,
+    /// Of a directory's files.
+    extension: &'static str,
 }
 
 /// How files are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Format {
-    Parquet,
+    Parquet(ParquetOptions),
     Csv(CsvOptions),
 }
 
 impl Format {
     pub(crate) fn extension(&self) -> &'static str {
         match self {
-            Format::Parquet => "parquet",
+            Format::Parquet(_) => "parquet",
             Format::Csv(_) => "csv",
         }
     }
@@ -39,7 +50,7 @@ impl Format {
     fn listing(&self, state: &SessionState) -> ListingOptions {
         let options = state.default_table_options();
         let format: Arc<dyn FileFormat> = match self {
-            Format::Parquet => Arc::new(ParquetFormat::new().with_options(options.parquet)),
+            Format::Parquet(parquet) => Arc::new(Parquet::new(options.parquet, *parquet)),
             Format::Csv(csv) => Arc::new(
                 CsvFormat::default()
                     .with_options(options.csv)
@@ -57,79 +68,133 @@ impl Format {
     }
 }
 
-/// The files that a path names: itself, a directory's files of the extension, or a pattern's matches, in byte order.
-///
-/// # Errors
-/// [`ErrorKind::Io`] where there is no such file, and where nothing matches.
-pub(crate) fn expand(path: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let absent = || Error::io(path, std::io::ErrorKind::NotFound.into());
-    let mut paths: Vec<PathBuf> = if path.is_dir() {
-        let entries = std::fs::read_dir(path).map_err(|error| Error::io(path, error))?;
-        entries
-            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-            .filter(|file| file.is_file() && file.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension)))
-            .collect()
-    } else if path.exists() {
-        return Ok(vec![path.to_path_buf()]);
-    } else {
-        let pattern = path.to_str().filter(|text| text.contains(['*', '?', '['])).ok_or_else(absent)?;
-        let matches = glob::glob(pattern).map_err(|error| {
-            Error::from(ErrorKind::File { path: path.into(), message: format!("not a pattern: {error}") })
-        })?;
-        matches.filter_map(|entry| entry.ok()).filter(|file| file.is_file()).collect()
-    };
-    paths.sort();
-    if paths.is_empty() { Err(absent()) } else { Ok(paths) }
+impl Selection {
+    pub(crate) fn new(named: impl Into<PathBuf>, extension: &'static str) -> Selection {
+        Selection { named: named.into(), extension }
+    }
+
+    /// The files: the named one, a directory's files of the extension, or a pattern's matches, in
+    /// byte order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] where there is no such file, and where nothing matches.
+    pub(crate) fn paths(&self) -> Result<Vec<PathBuf>> {
+        let named = &self.named;
+        let absent = || Error::io(named, std::io::ErrorKind::NotFound.into());
+        let mut paths: Vec<PathBuf> = if named.is_dir() {
+            let entries = std::fs::read_dir(named).map_err(|error| Error::io(named, error))?;
+            let selected = |file: &PathBuf| {
+                file.is_file() && file.extension().is_some_and(|e| e.eq_ignore_ascii_case(self.extension))
+            };
+            entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(selected).collect()
+        } else if named.exists() {
+            return Ok(vec![named.clone()]);
+        } else {
+            let pattern = self.pattern().ok_or_else(absent)?;
+            let matches = glob::glob(pattern).map_err(|error| {
+                Error::from(ErrorKind::File { path: named.clone(), message: format!("not a pattern: {error}") })
+            })?;
+            matches.filter_map(|entry| entry.ok()).filter(|file| file.is_file()).collect()
+        };
+        paths.sort();
+        if paths.is_empty() { Err(absent()) } else { Ok(paths) }
+    }
+
+    /// The directory that all files lie in, if it is the only one where files of the selection can
+    /// come or go.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        if self.named.is_dir() {
+            return Some(self.named.clone());
+        }
+        self.pattern().filter(|_| !self.named.exists())?;
+        let folder = self.named.parent()?;
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        folder.is_dir().then(|| folder.to_path_buf())
+    }
+
+    /// The path, which a user knows the table's files by.
+    pub(crate) fn named(&self) -> &Path {
+        &self.named
+    }
+
+    fn pattern(&self) -> Option<&str> {
+        self.named.to_str().filter(|text| text.contains(['*', '?', '[']))
+    }
 }
 
 impl Files {
-    /// Whether all files are still there. A listing passes over those that are not, as if they had no rows.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Io`] of the first that is missing.
-    pub(crate) fn present(&self) -> Result<()> {
-        self.paths.iter().try_for_each(|path| match path.metadata() {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Error::io(path, error)),
-        })
+    /// The files that a path names, in this format.
+    pub(crate) fn new(named: &Path, format: Format) -> Files {
+        Files { selection: Selection::new(named, format.extension()), format }
     }
 
-    /// Reads the schema (for CSV, infers it from the first rows of the first file) and makes a table of the files.
+    /// Reads the schema (for CSV, infers it from the first rows of the first file) and makes a
+    /// table of these of the files.
     ///
     /// # Errors
     /// Files that cannot be opened or whose content does not fit their format, by name.
-    pub(crate) async fn provider(&self, state: &SessionState) -> Result<Arc<dyn TableProvider>> {
+    pub(crate) async fn provider(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Arc<dyn TableProvider>> {
         let options = self.format.listing(state);
         let mut schema: Option<SchemaRef> = None;
-        for path in &self.paths {
+        for path in paths {
             // The system's own account of an unreadable file is better than what comes out of the reader.
             let size =
                 std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
             if size == 0 {
                 return Err(ErrorKind::File { path: path.clone(), message: "is empty".into() }.into());
             }
-            let of_file = options
-                .infer_schema(state, &url(path)?)
+            let of_file = unpanicked(options.infer_schema(state, &url(path)?))
                 .await
-                .map_err(|error| self.name(error.into(), path, &Schema::empty()))?;
+                .map_err(|error| self.name(of_content(error), path, &Schema::empty()))?;
             match &schema {
                 None => schema = Some(self.readable(&of_file)),
-                Some(first) => same_columns(first, &of_file, &self.paths[0], path)?,
+                Some(first) => same_columns(first, &of_file, &paths[0], path)?,
             }
         }
-        self.provider_with_schema(state, schema.unwrap_or_else(|| Arc::new(Schema::empty())))
+        let schema = schema.unwrap_or_else(|| Arc::new(Schema::empty()));
+        self.within_nanoseconds(state, paths, &schema).await?;
+        // With the format that has the footers already.
+        listing(options, paths, schema)
+    }
+
+    /// Where INT96 is read as nanoseconds, whether all of it fits: the parquet crate (59) wraps
+    /// what does not. Microseconds hold it.
+    async fn within_nanoseconds(&self, state: &SessionState, paths: &[PathBuf], schema: &SchemaRef) -> Result<()> {
+        let Format::Parquet(options) = self.format else { return Ok(()) };
+        if options.coerce_int96_timestamp_unit != TimeUnit::Nanosecond {
+            return Ok(());
+        }
+        let format = Format::Parquet(ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond });
+        let wide = Files { format, ..self.clone() };
+        let listing = format.listing(state);
+        for path in paths {
+            let in_microseconds = listing.infer_schema(state, &url(path)?).await?;
+            let int96 = (schema.fields().iter().zip(in_microseconds.fields()).enumerate())
+                .filter(|(_, (nanos, micros))| nanos.data_type() != micros.data_type());
+            let int96: Vec<usize> = int96.map(|(at, _)| at).collect();
+            if int96.is_empty() {
+                continue;
+            }
+            let provider = wide.provider_with_schema(state, std::slice::from_ref(path), in_microseconds)?;
+            let batches = read_all(&provider, state, &int96).await.map_err(|error| self.name(error, path, schema))?;
+            for (at, column) in batches.iter().flat_map(|batch| int96.iter().zip(batch.columns())) {
+                if let Some(micros) = beyond_nanoseconds(column.as_ref()) {
+                    let name = schema.field(*at).name();
+                    let message = format!("column {name:?}: {micros} µs since 1970 are beyond 64 bits of nanoseconds");
+                    return Err(ErrorKind::File { path: path.clone(), message }.into());
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn provider_with_schema(
         &self,
         state: &SessionState,
+        paths: &[PathBuf],
         schema: SchemaRef,
     ) -> Result<Arc<dyn TableProvider>> {
-        let urls = self.paths.iter().map(|path| url(path)).collect::<Result<Vec<_>>>()?;
-        let config = ListingTableConfig::new_with_multi_paths(urls)
-            .with_listing_options(self.format.listing(state))
-            .with_schema(schema);
-        Ok(Arc::new(ListingTable::try_new(config)?))
+        listing(self.format.listing(state), paths, schema)
     }
 
     /// A CSV column of which the first rows say nothing, or whose values are text, is strings; strings are views.
@@ -159,6 +224,28 @@ impl Files {
             }
             _ => error,
         }
+    }
+}
+
+fn listing(options: ListingOptions, paths: &[PathBuf], schema: SchemaRef) -> Result<Arc<dyn TableProvider>> {
+    let urls = paths.iter().map(|path| url(path)).collect::<Result<Vec<_>>>()?;
+    let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options).with_schema(schema);
+    Ok(Arc::new(ListingTable::try_new(config)?))
+}
+
+/// A timestamp in microseconds that nanoseconds do not reach.
+fn beyond_nanoseconds(array: &dyn Array) -> Option<i64> {
+    match array.data_type() {
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            let micros = array.as_primitive::<TimestampMicrosecondType>();
+            micros.iter().flatten().find(|micros| micros.checked_mul(1000).is_none())
+        }
+        DataType::List(_) => beyond_nanoseconds(array.as_list::<i32>().values().as_ref()),
+        DataType::LargeList(_) => beyond_nanoseconds(array.as_list::<i64>().values().as_ref()),
+        DataType::FixedSizeList(..) => beyond_nanoseconds(array.as_fixed_size_list().values().as_ref()),
+        DataType::Map(..) => beyond_nanoseconds(array.as_map().entries()),
+        DataType::Struct(_) => array.as_struct().columns().iter().find_map(|of| beyond_nanoseconds(of.as_ref())),
+        _ => None,
     }
 }
 

@@ -1,9 +1,16 @@
 //! Files in and out, and tables as DataFusion's planner sees them.
 
 mod files;
+mod footer;
+mod guard;
+mod pages;
+mod parquet;
 mod table;
+mod thrift;
+mod version;
 mod write;
 
-pub(crate) use files::{Files, Format, expand};
-pub(crate) use table::{DOWNLOAD_ROWS, DeviceTable, SourceTable, diagnose};
+pub(crate) use files::{Files, Format};
+pub(crate) use guard::{guard_rule, of_panic, of_their_types};
+pub(crate) use table::{DOWNLOAD_ROWS, DeviceTable, Reading, Snapshot, SourceTable, diagnose};
 pub(crate) use write::{write_csv, write_parquet};

@@ -125,16 +125,16 @@ fn table(scan: &TableScan) -> Option<Estimate> {
         Estimate { rows: kept.table.rows as f64, columns }
     } else {
         let source = any.downcast_ref::<SourceTable>()?;
-        let resident = source.resident.columns();
-        let rows = match resident.values().next() {
-            Some(column) => column.len as f64,
+        let (rows, facts) = source.facts(&projection);
+        let rows = match rows {
+            Some(rows) => rows as f64,
             None => match provider.statistics()?.num_rows {
                 Precision::Exact(rows) | Precision::Inexact(rows) => rows as f64,
                 Precision::Absent => return None,
             },
         };
-        let facts = |at: &usize| resident.get(at).map_or(Facts::unknown(rows), Facts::of);
-        Estimate { rows, columns: projection.iter().map(facts).collect() }
+        let columns = facts.into_iter().map(|facts| facts.unwrap_or(Facts::unknown(rows))).collect();
+        Estimate { rows, columns }
     };
     for filter in &scan.filters {
         of.rows *= of.selectivity(filter, &scan.projected_schema);

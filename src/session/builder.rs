@@ -7,6 +7,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 
+use super::catalog::Catalog;
 use super::runtime::Runtime;
 use super::{Inner, Session, rules};
 use crate::device::{Device, MemoryLimit, SimOptions};
@@ -229,6 +230,10 @@ impl SessionBuilder {
             .with_physical_optimizer_rules(rules::rules())
             .build();
         let context = SessionContext::new_with_state(state);
+        let names = context.copied_config().options().catalog.clone();
+        if let Some(catalog) = context.catalog(&names.default_catalog) {
+            catalog.register_schema(&names.default_schema, Arc::new(Catalog::default()))?;
+        }
         let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));
         let switch = Arc::<Switch>::default();
         switch.set_timeout(self.statement_timeout);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{SchemaRef, TimeUnit};
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::datasource::{MemTable, provider_as_source};
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableSource, UNN
 use super::{Session, Steps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{Data, DataFrame, LazyFrame};
-use crate::io::{DOWNLOAD_ROWS, DeviceTable, Files, Format, SourceTable, expand};
+use crate::io::{DOWNLOAD_ROWS, DeviceTable, Files, Format, Snapshot, SourceTable, of_their_types};
 
 /// How a CSV file is laid out.
 ///
@@ -39,6 +39,29 @@ impl Default for CsvOptions {
     }
 }
 
+/// How Parquet files are read.
+///
+/// ```
+/// use warpframe::ParquetOptions;
+/// use warpframe::arrow::datatypes::TimeUnit;
+/// let nanoseconds = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Nanosecond };
+/// assert_eq!(ParquetOptions::default().coerce_int96_timestamp_unit, TimeUnit::Microsecond);
+/// # let _ = nanoseconds;
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParquetOptions {
+    /// The unit of timestamps whose physical type is INT96, which Spark, Hive and Impala write or
+    /// wrote. Microseconds reach further than any of these; nanoseconds keep all digits, but of the
+    /// years from 1678 to 2261 alone: others are an error.
+    pub coerce_int96_timestamp_unit: TimeUnit,
+}
+
+impl Default for ParquetOptions {
+    fn default() -> Self {
+        ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond }
+    }
+}
+
 impl Session {
     /// Makes batches of one schema a table; a table of this name is replaced.
     ///
@@ -60,8 +83,10 @@ impl Session {
         self.register(name, self.memory_table(batches.into_iter().collect(), None)?)
     }
 
-    /// Makes a Parquet file (or a directory of them, or those matching a pattern) a table; a table of this name is
-    /// replaced. The files are read when a query needs them.
+    /// Makes a Parquet file (or a directory of them, or those matching a pattern) a table; a table of
+    /// this name is replaced. The files are read when a query needs them, and again once they have
+    /// changed: each query sees them as they are. Files that no longer have the columns that they had
+    /// are an error of the query ([`ErrorKind::File`]).
     ///
     /// # Errors
     /// A file that is missing ([`ErrorKind::Io`]) or is not Parquet ([`ErrorKind::File`]).
@@ -74,11 +99,26 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn register_parquet(&self, name: &str, path: impl AsRef<Path>) -> Result<()> {
-        self.register(name, self.file_table(path.as_ref(), Format::Parquet)?)
+        self.register_parquet_with(name, path, ParquetOptions::default())
+    }
+
+    /// [`Session::register_parquet`] with other options.
+    ///
+    /// ```
+    /// use warpframe::arrow::datatypes::TimeUnit;
+    /// # use warpframe::{DeviceChoice, ParquetOptions, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let options = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Nanosecond };
+    /// session.register_parquet_with("nation", "data/tpch/nation.parquet", options)?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_parquet_with(&self, name: &str, path: impl AsRef<Path>, options: ParquetOptions) -> Result<()> {
+        self.register(name, self.file_table(path.as_ref(), Format::Parquet(options))?)
     }
 
     /// Makes a CSV file (or a directory of them, or those matching a pattern) a table, with types inferred from its
-    /// first rows; a table of this name is replaced. The files are read when a query needs them.
+    /// first rows; a table of this name is replaced. The files are read when a query needs them, and
+    /// again once they have changed, as [`Session::register_parquet`] says.
     ///
     /// # Errors
     /// A file that is missing ([`ErrorKind::Io`]) or malformed ([`ErrorKind::Parse`] with line and field); a value that
@@ -207,7 +247,22 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn scan_parquet(&self, path: impl AsRef<Path>) -> Result<LazyFrame> {
-        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path.as_ref(), Format::Parquet)?)
+        self.scan_parquet_with(path, ParquetOptions::default())
+    }
+
+    /// [`Session::scan_parquet`] with other options.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, ParquetOptions, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let path = "data/tpch/nation.parquet";
+    /// let nations = session.scan_parquet_with(path, ParquetOptions::default())?;
+    /// assert_eq!(nations.collect()?.num_rows(), 25);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn scan_parquet_with(&self, path: impl AsRef<Path>, options: ParquetOptions) -> Result<LazyFrame> {
+        let table = self.file_table(path.as_ref(), Format::Parquet(options))?;
+        self.scan_provider(TableReference::bare(UNNAMED_TABLE), table)
     }
 
     /// A lazy frame of a CSV file's rows, or of several files', as [`Session::register_csv`] takes them.
@@ -301,8 +356,7 @@ impl Session {
     }
 
     fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
-        // Registering over an existing name is an error of the catalog's; ours replaces.
-        self.0.context.deregister_table(TableReference::bare(name))?;
+        // The session's catalog replaces what there was of this name.
         self.0.context.register_table(TableReference::bare(name), provider)?;
         Ok(())
     }
@@ -313,9 +367,9 @@ impl Session {
     }
 
     fn file_table(&self, path: &Path, format: Format) -> Result<Arc<dyn TableProvider>> {
-        let files = Files { paths: expand(path, format.extension())?, format };
-        let provider = self.block_on(files.provider(&self.state()))?;
-        Ok(Arc::new(SourceTable::new(provider, Some(files), self.device().is_none())))
+        let files = Files::new(path, format);
+        let snapshot = self.block_on(Snapshot::of_files(&files, &self.state(), 1))?;
+        Ok(Arc::new(SourceTable::new(snapshot, Some(files), self.device().is_none())))
     }
 
     fn memory_table(&self, batches: Vec<RecordBatch>, schema: Option<SchemaRef>) -> Result<Arc<dyn TableProvider>> {
@@ -334,8 +388,15 @@ impl Session {
             }
             .into());
         }
-        let memory = MemTable::try_new(schema, vec![batches])?;
-        Ok(Arc::new(SourceTable::new(Arc::new(memory), None, self.device().is_none())))
+        for batch in &batches {
+            of_their_types(batch)?;
+        }
+        // The CPU's operators work on partitions side by side; these hold the rows in order.
+        let partitions = self.device().map_or(self.state().config().target_partitions(), |_| 1);
+        let each = batches.len().div_ceil(partitions).max(1);
+        let parts: Vec<_> = batches.chunks(each).map(<[_]>::to_vec).collect();
+        let memory = MemTable::try_new(schema, if parts.is_empty() { vec![vec![]] } else { parts })?;
+        Ok(Arc::new(SourceTable::new(Snapshot::of_memory(Arc::new(memory)), None, self.device().is_none())))
     }
 
     fn provider_of(&self, frame: &DataFrame) -> Result<Arc<dyn TableProvider>> {

@@ -142,7 +142,7 @@ pub(super) fn shape(
                         let column = call.arg.as_ref().and_then(|arg| plain_column(generator.flow(), arg));
                         let relation = match &generator.flow().source {
                             Source::Relation(relation) => relation.clone(),
-                            Source::Groups(_) => crate::column::Relation::dense(0, vec![]),
+                            Source::Groups(_) => crate::column::Relation::dense(0, vec![])?,
                         };
                         let at = feed(Accumulator::Row, Some(value), greatest);
                         (OutputKind::Pick(at, relation, column.unwrap_or_default()), None)

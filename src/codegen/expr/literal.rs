@@ -1,7 +1,7 @@
 //! Literals: values go through kernel parameters, so that other constants need no other kernel.
 
 use super::*;
-use crate::column::interval;
+use crate::column::{decimal_bound, interval};
 
 /// The value of an integer-like literal in its representation: integers, decimals, dates, times, intervals.
 pub(super) fn integer(literal: &ScalarValue) -> Option<i128> {
@@ -79,6 +79,10 @@ impl Compiler<'_> {
             return self.null(&dtype);
         }
         if let Some(value) = integer(literal) {
+            // A program may make any scalar; expressions reckon with the digits of the type.
+            if decimal_bound(&dtype).is_some_and(|bound| value.unsigned_abs() > bound.unsigned_abs()) {
+                return Err(ErrorKind::Arithmetic { what: format!("unscaled value {value} is outside {dtype}") }.into());
+            }
             return Ok(self.integer_parameter(value, dtype));
         }
         let repr = repr_of(&dtype)?;

@@ -36,7 +36,7 @@ impl Runner {
             Bits::Xor => Reduction::XorU64,
         };
         let results = segmented_reduce(&self.device, kind, &*words[1].data, None, Some(&order), &runs)?;
-        let each = Flow::new(Source::Relation(Relation::dense(runs.count, vec![])), anonymous(&[])?);
+        let each = Flow::new(Source::Relation(Relation::dense(runs.count, vec![])?), anonymous(&[])?);
         let (count, columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
             let results = generator.params.borrowed("const u64", &results);
             let mut values = vec![];
@@ -53,6 +53,6 @@ impl Runner {
             Ok(values)
         })?;
         let schema = rows.schema_of(&[("value", call.dtype.clone())])?;
-        Ok(Flow::new(Source::Relation(Relation::dense(count, columns)), schema))
+        Ok(Flow::new(Source::Relation(Relation::dense(count, columns)?), schema))
     }
 }

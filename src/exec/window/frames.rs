@@ -148,7 +148,7 @@ impl Runner {
         let schema = flow.schema().clone();
         let relation = self.relation(OPERATOR, &flow.filter(keep))?;
         let (rows, columns) = self.dense(OPERATOR, relation, &schema)?;
-        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)), schema), call))
+        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema), call))
     }
 
     /// The values of frames as those of their rows.

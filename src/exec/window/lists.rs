@@ -30,7 +30,7 @@ impl Runner {
         // Nobody waits for strings of so many.
         self.counted(frames)?;
         let strings = self.argument(flow, call)?;
-        let strings = Relation::dense(strings.len as u64, vec![strings]);
+        let strings = Relation::dense(strings.len as u64, vec![strings])?;
         let strings = Strings { relation: &strings, at: 0, between: &call.between, dtype: &call.dtype };
         self.each_frame(frames, |generator, out, frame| strings.joined(frame, str::to_string, generator, out))
     }

@@ -51,7 +51,7 @@ impl Runner {
                 Ok((0..NAMES.len()).map(&mut value).collect())
             })?;
         let schema = named(NAMES.map(|name| (name.to_string(), DataType::Float64)).into())?;
-        let flow = Flow::new(Source::Relation(Relation::dense(rows, columns)), schema);
+        let flow = Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema);
         let value: Expr = of_points(of)?;
         let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             Ok(vec![generator.expr(&value, out)?])

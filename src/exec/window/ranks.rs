@@ -93,7 +93,7 @@ impl Runner {
                 write_state(&states, frames.count, at, &[&low, &high, &place, &rank], generator, out);
             }
         })?;
-        let values = Relation::dense(rows, vec![argument]);
+        let values = Relation::dense(rows, vec![argument])?;
         self.each_frame(frames, |generator, out, [low, high]| {
             let present = out.let_("bool", format_args!("{low} < {high}"));
             let count = out.let_("u32", format_args!("maximum({high} - {low}, 1u)"));

@@ -1,0 +1,182 @@
+//! Sizes in Parquet's pages, looked at before the parquet crate allocates by them.
+//!
+//! The crate (59) asks for memory for as many values as a dictionary's header and the lengths of
+//! the DELTA encodings of strings announce. A process that asks for more than there is ends at
+//! once: no error, no panic that could be caught. So a size must be one that the page can hold, or
+//! as many values as the page has. Whatever else is wrong is left to the crate, which says so.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::parquet::basic::Type as Physical;
+use datafusion::parquet::column::page::PageReader;
+use datafusion::parquet::errors::ParquetError;
+use datafusion::parquet::file::metadata::ColumnChunkMetaData;
+use datafusion::parquet::file::serialized_reader::SerializedPageReader;
+
+use super::thrift::{Broken, Compact, I32, STRUCT};
+
+/// What a page's header says.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    kind: i64,
+    uncompressed: i64,
+    compressed: i64,
+    values: i64,
+    encoding: i64,
+    /// Of pages of version 2.
+    levels: i64,
+}
+
+const DICTIONARY_PAGE: i64 = 2;
+const DATA_PAGE_V2: i64 = 3;
+const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
+const DELTA_BYTE_ARRAY: i64 = 7;
+
+impl Header {
+    fn read(compact: &mut Compact) -> Result<Header, Broken> {
+        let mut header = Header::default();
+        compact.fields(|compact, id, kind| {
+            let place = match (id, kind) {
+                (1, I32) => &mut header.kind,
+                (2, I32) => &mut header.uncompressed,
+                (3, I32) => &mut header.compressed,
+                (5 | 7 | 8, STRUCT) => return header.read_of_kind(id, compact),
+                _ => return compact.skip(kind),
+            };
+            *place = compact.integer()?;
+            Ok(())
+        })?;
+        Ok(header)
+    }
+
+    /// Fields of the header of a data page (5), of a dictionary (7), of a data page of version 2
+    /// (8).
+    fn read_of_kind(&mut self, page: i64, compact: &mut Compact) -> Result<(), Broken> {
+        compact.fields(|compact, id, kind| match (page, id, kind) {
+            (_, 1, I32) => compact.integer().map(|values| self.values = values),
+            (5 | 7, 2, I32) | (8, 4, I32) => compact.integer().map(|encoding| self.encoding = encoding),
+            (8, 5 | 6, I32) => compact.integer().map(|bytes| self.levels = self.levels.saturating_add(bytes)),
+            _ => compact.skip(kind),
+        })
+    }
+}
+
+/// Looks at the pages that some bytes of a column chunk are: the first of them begins a page.
+pub(super) fn check(bytes: &Bytes, column: &ColumnChunkMetaData) -> Result<(), ParquetError> {
+    let mut begin = 0;
+    while begin < bytes.len() {
+        let mut compact = Compact::new(&bytes[begin..]);
+        let Ok(header) = Header::read(&mut compact) else { return Ok(()) };
+        let body = bytes.len() - compact.left();
+        let end = usize::try_from(header.compressed).ok().and_then(|length| body.checked_add(length));
+        let Some(end) = end.filter(|end| *end <= bytes.len()) else { return Ok(()) };
+        check_page(&header, bytes.slice(begin..end), column)?;
+        begin = end;
+    }
+    Ok(())
+}
+
+fn check_page(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Result<(), ParquetError> {
+    let implausible = |what: String| {
+        Err(ParquetError::General(format!("a page of column {} is damaged: {what}", column.column_path())))
+    };
+    if header.kind == DICTIONARY_PAGE {
+        let most = header.uncompressed / least_width(column).max(1);
+        if header.values > most {
+            return implausible(format!("a dictionary of {} values in {} bytes", header.values, header.uncompressed));
+        }
+    } else if matches!(header.encoding, DELTA_LENGTH_BYTE_ARRAY | DELTA_BYTE_ARRAY) {
+        let Some(lengths) = lengths(header, page, column) else { return Ok(()) };
+        if lengths > header.values {
+            return implausible(format!("{lengths} lengths of {} values", header.values));
+        }
+    }
+    Ok(())
+}
+
+/// Fewest bytes of a value in a dictionary.
+fn least_width(column: &ColumnChunkMetaData) -> i64 {
+    match column.column_type() {
+        Physical::BOOLEAN => 1,
+        Physical::INT32 | Physical::FLOAT | Physical::BYTE_ARRAY => 4,
+        Physical::INT64 | Physical::DOUBLE => 8,
+        Physical::INT96 => 12,
+        Physical::FIXED_LEN_BYTE_ARRAY => column.column_descr().type_length().into(),
+    }
+}
+
+/// The greatest number of lengths that a page announces, if it can be read so far.
+fn lengths(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Option<i64> {
+    let alone = column.clone().into_builder().set_dictionary_page_offset(None).set_data_page_offset(0);
+    let alone = alone.set_total_compressed_size(page.len() as i64).build().ok()?;
+    let mut reader = SerializedPageReader::new(Arc::new(page), &alone, 0, None).ok()?;
+    let page = reader.get_next_page().ok()??;
+    let bytes = page.buffer().as_ref();
+    let mut values = match header.kind {
+        DATA_PAGE_V2 => bytes.get(usize::try_from(header.levels).ok()?..)?,
+        _ => {
+            let (descriptor, mut rest) = (column.column_descr(), bytes);
+            for _ in [descriptor.max_rep_level(), descriptor.max_def_level()].iter().filter(|level| **level > 0) {
+                let (length, behind) = rest.split_first_chunk::<4>()?;
+                rest = behind.get(u32::from_le_bytes(*length) as usize..)?;
+            }
+            rest
+        }
+    };
+    let first = Deltas::read(&mut values)?;
+    if header.encoding == DELTA_LENGTH_BYTE_ARRAY || first.count > header.values {
+        return Some(first.count);
+    }
+    first.pass(&mut values)?;
+    Some(first.count.max(Deltas::read(&mut values)?.count))
+}
+
+/// The head of integers in DELTA_BINARY_PACKED.
+struct Deltas {
+    block: u64,
+    miniblocks: u64,
+    count: i64,
+}
+
+impl Deltas {
+    fn read(bytes: &mut &[u8]) -> Option<Deltas> {
+        let (block, miniblocks, count) = (leb128(bytes)?, leb128(bytes)?, leb128(bytes)?);
+        leb128(bytes)?;
+        // What does not fit is surely too many.
+        Some(Deltas { block, miniblocks, count: i64::try_from(count).unwrap_or(i64::MAX) })
+    }
+
+    /// Passes over the blocks.
+    fn pass(&self, bytes: &mut &[u8]) -> Option<()> {
+        let each = self.block.checked_div(self.miniblocks).filter(|each| *each > 0)?;
+        let mut left = u64::try_from(self.count).ok()?.saturating_sub(1);
+        while left > 0 {
+            leb128(bytes)?;
+            let widths;
+            (widths, *bytes) = bytes.split_at_checked(usize::try_from(self.miniblocks).ok()?)?;
+            for width in widths {
+                if left == 0 {
+                    break;
+                }
+                let bits = u64::from(*width).checked_mul(each)?;
+                *bytes = bytes.get(usize::try_from(bits.div_ceil(8)).ok()?..)?;
+                left = left.saturating_sub(each);
+            }
+        }
+        Some(())
+    }
+}
+
+fn leb128(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for place in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7F) << place;
+        if *byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}

@@ -1,0 +1,348 @@
+//! Parquet files as DataFusion's format, read by way of footers that say no more than is known
+//! (`footer.rs`).
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
+use datafusion::catalog::Session;
+use datafusion::common::config::TableParquetOptions;
+use datafusion::common::stats::Precision;
+use datafusion::common::{DataFusionError, Statistics};
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::parquet::{ParquetFormat, transform_schema_to_view};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::datasource::physical_plan::parquet::{DefaultParquetFileReaderFactory, Int96Coercer};
+use datafusion::datasource::physical_plan::{
+    FileScanConfig, FileScanConfigBuilder, FileSource, ParquetFileReaderFactory, ParquetSource,
+};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
+use datafusion::parquet::arrow::async_reader::AsyncFileReader;
+use datafusion::parquet::arrow::parquet_to_arrow_schema;
+use datafusion::parquet::errors::ParquetError;
+use datafusion::parquet::file::metadata::ParquetMetaData;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::footer::{self, TAIL};
+use super::guard::caught;
+use super::pages;
+use crate::error::{Error, ErrorKind};
+use crate::session::ParquetOptions;
+
+/// The format of a table's files in one version: their footers are decoded once.
+#[derive(Debug)]
+pub(super) struct Parquet {
+    inner: ParquetFormat,
+    options: TableParquetOptions,
+    int96: TimeUnit,
+    footers: Arc<Footers>,
+}
+
+impl Parquet {
+    pub(super) fn new(mut options: TableParquetOptions, ours: ParquetOptions) -> Parquet {
+        let int96 = ours.coerce_int96_timestamp_unit;
+        let unit = match int96 {
+            TimeUnit::Second => "s",
+            TimeUnit::Millisecond => "ms",
+            TimeUnit::Microsecond => "us",
+            TimeUnit::Nanosecond => "ns",
+        };
+        options.global.coerce_int96 = Some(unit.into());
+        let inner = ParquetFormat::new().with_options(options.clone());
+        Parquet { inner, options, int96, footers: Arc::default() }
+    }
+}
+
+#[async_trait]
+impl FileFormat for Parquet {
+    fn get_ext(&self) -> String {
+        self.inner.get_ext()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        self.inner.get_ext_with_compression(compression)
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        self.inner.compression_type()
+    }
+
+    async fn infer_schema(
+        &self,
+        _state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        let mut schemas = vec![];
+        for object in objects {
+            let file = self.footers.get(store, object, None).await?;
+            let of_file = file.metadata.file_metadata();
+            let schema = parquet_to_arrow_schema(of_file.schema_descr(), of_file.key_value_metadata())?;
+            let coerced = Int96Coercer::new(of_file.schema_descr(), &schema, &self.int96).coerce();
+            let schema = transform_schema_to_view(&coerced.unwrap_or(schema));
+            // Other writers' notes say nothing about a table.
+            let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_metadata(HashMap::new()));
+            schemas.push(Schema::new(fields.collect::<Vec<_>>()));
+        }
+        Ok(Arc::new(Schema::try_merge(schemas)?))
+    }
+
+    async fn infer_stats(
+        &self,
+        _state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        let file = self.footers.get(store, object, Some(&table)).await?;
+        let mut statistics = DFParquetMetadata::statistics_from_parquet_metadata(&file.metadata, &table)?;
+        // Bounds of some row groups are taken for those of all (DataFusion 55.2,
+        // `has_any_exact_match`).
+        for (field, column) in table.fields().iter().zip(&mut statistics.column_statistics) {
+            if !footer::is_bounded(&file.metadata, field.name()) {
+                (column.min_value, column.max_value) = (Precision::Absent, Precision::Absent);
+            }
+        }
+        Ok(statistics)
+    }
+
+    // No order is inferred: that which a file declares is not checked, and its NaN, -0.0 and
+    // strings may lie in another.
+
+    async fn create_physical_plan(
+        &self,
+        state: &dyn Session,
+        config: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let source = config.file_source().downcast_ref::<ParquetSource>().cloned();
+        let source = source.ok_or_else(|| DataFusionError::Internal("a Parquet scan has a Parquet source".into()))?;
+        let store = state.runtime_env().object_store(&config.object_store_url)?;
+        let table = source.table_schema().file_schema().clone();
+        let wanted = config.projected_schema()?;
+        for file in config.file_groups.iter().flat_map(|group| group.iter()) {
+            let footer = self.footers.get(&store, &file.object_meta, Some(&table)).await?;
+            if let Some(name) = footer.unknown.iter().find(|name| wanted.field_with_name(name).is_ok()) {
+                let message = format!("column {name:?} has a type that the arrow crate does not know");
+                let path = std::path::Path::new("/").join(file.object_meta.location.as_ref());
+                return Err(Error::from(ErrorKind::File { path, message }).into());
+            }
+        }
+        let readers = Readers { store, footers: self.footers.clone(), table };
+        let source =
+            source.with_table_parquet_options(self.options.clone()).with_parquet_file_reader_factory(Arc::new(readers));
+        let config = FileScanConfigBuilder::from(config).with_source(Arc::new(source)).build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+
+    fn file_source(&self, table: TableSchema) -> Arc<dyn FileSource> {
+        self.inner.file_source(table)
+    }
+}
+
+/// A file's footer, and which column chunk lies where.
+#[derive(Debug)]
+struct Footer {
+    metadata: Arc<ParquetMetaData>,
+    /// First byte and one past the last, row group, column; in the order of the bytes.
+    chunks: Vec<(Range<u64>, usize, usize)>,
+    /// Columns whose types only an Arrow schema told that cannot be read.
+    unknown: Vec<String>,
+}
+
+impl Footer {
+    fn new(metadata: ParquetMetaData, unknown: Vec<String>) -> Footer {
+        let mut chunks = vec![];
+        for (group, columns) in metadata.row_groups().iter().map(|group| group.columns()).enumerate() {
+            for (column, chunk) in columns.iter().enumerate() {
+                let (begin, bytes) = chunk.byte_range();
+                chunks.push((begin..begin + bytes, group, column));
+            }
+        }
+        chunks.sort_unstable_by_key(|(bytes, ..)| bytes.start);
+        Footer { metadata: Arc::new(metadata), chunks, unknown }
+    }
+
+    /// Looks at bytes that were read of a file, before anything is allocated by what they say.
+    fn check(&self, range: &Range<u64>, bytes: &Bytes) -> Result<(), ParquetError> {
+        let after = self.chunks.partition_point(|(chunk, ..)| chunk.start <= range.start);
+        match after.checked_sub(1).map(|at| &self.chunks[at]) {
+            Some((chunk, group, column)) if range.end <= chunk.end => {
+                pages::check(bytes, self.metadata.row_group(*group).column(*column))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Footers that were decoded, by file, and by whether a table's schema had a say.
+#[derive(Debug, Default)]
+struct Footers(Mutex<HashMap<(Path, bool), Arc<Footer>>>);
+
+impl Footers {
+    async fn get(
+        &self,
+        store: &Arc<dyn ObjectStore>,
+        object: &ObjectMeta,
+        table: Option<&Schema>,
+    ) -> Result<Arc<Footer>, ParquetError> {
+        let key = (object.location.clone(), table.is_some());
+        if let Some(known) = self.known(&key) {
+            return Ok(known);
+        }
+        let footer = Arc::new(match (table, self.known(&(key.0.clone(), false))) {
+            // What the table's schema adds is little, and seldom.
+            (Some(_), Some(plain)) => {
+                let more = caught(|| footer::with_strings(&plain.metadata, table))?;
+                match more {
+                    Some(metadata) => Footer::new(metadata, plain.unknown.clone()),
+                    None => return Ok(self.keep(key, plain)),
+                }
+            }
+            _ => {
+                let (metadata, unknown) = read_footer(store, object).await?;
+                Footer::new(caught(|| footer::with_strings(&metadata, table))?.unwrap_or(metadata), unknown)
+            }
+        });
+        Ok(self.keep(key, footer))
+    }
+
+    fn known(&self, key: &(Path, bool)) -> Option<Arc<Footer>> {
+        // Poisoning is ignored: the map is valid between statements.
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).get(key).cloned()
+    }
+
+    fn keep(&self, key: (Path, bool), footer: Arc<Footer>) -> Arc<Footer> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).insert(key, footer.clone());
+        footer
+    }
+}
+
+/// Reads and decodes a file's footer. Also names columns whose types only an Arrow schema told that
+/// cannot be read.
+async fn read_footer(
+    store: &Arc<dyn ObjectStore>,
+    object: &ObjectMeta,
+) -> Result<(ParquetMetaData, Vec<String>), ParquetError> {
+    let read = async |range: Range<u64>| store.get_range(&object.location, range).await.map_err(external);
+    let Some(end) = object.size.checked_sub(TAIL) else {
+        return Err(ParquetError::General(format!("{} bytes are no Parquet file", object.size)));
+    };
+    let begin = footer::begins_at(&read(end..object.size).await?, object.size)?;
+    let bytes = if begin < end { read(begin..end).await? } else { Bytes::new() };
+    let metadata = caught(|| footer::decode(&bytes, object.size))?;
+    // An Arrow schema with types that the arrow crate does not know (polars' Int128) makes it
+    // panic. It only tells more.
+    let of_file = metadata.file_metadata();
+    match caught(|| parquet_to_arrow_schema(of_file.schema_descr(), of_file.key_value_metadata())) {
+        Ok(_) => Ok((metadata, vec![])),
+        Err(error) => {
+            let plain = footer::without_arrow_schema(metadata);
+            let schema = plain.file_metadata().schema_descr();
+            caught(|| parquet_to_arrow_schema(schema, None)).map_err(|_| error)?;
+            let unknown = footer::bare_bytes(schema);
+            Ok((plain, unknown))
+        }
+    }
+}
+
+fn external(error: datafusion::object_store::Error) -> ParquetError {
+    ParquetError::External(Box::new(error))
+}
+
+/// Makes the readers of a scan.
+#[derive(Debug)]
+struct Readers {
+    store: Arc<dyn ObjectStore>,
+    footers: Arc<Footers>,
+    table: SchemaRef,
+}
+
+impl ParquetFileReaderFactory for Readers {
+    fn create_reader(
+        &self,
+        partition: usize,
+        file: PartitionedFile,
+        hint: Option<usize>,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Result<Box<dyn AsyncFileReader + Send>> {
+        let object = file.object_meta.clone();
+        let plain = DefaultParquetFileReaderFactory::new(self.store.clone());
+        let inner = plain.create_reader(partition, file, hint, metrics)?;
+        let (store, footers, table) = (self.store.clone(), self.footers.clone(), self.table.clone());
+        Ok(Box::new(Reader { inner, object, store, footers, table, footer: None }))
+    }
+}
+
+/// Reads one file.
+struct Reader {
+    inner: Box<dyn AsyncFileReader + Send>,
+    object: ObjectMeta,
+    store: Arc<dyn ObjectStore>,
+    footers: Arc<Footers>,
+    table: SchemaRef,
+    footer: Option<Arc<Footer>>,
+}
+
+impl Reader {
+    /// Bytes outside of the file are not asked for: memory would be taken for all of them.
+    fn inside(&self, ranges: &[Range<u64>]) -> Result<(), ParquetError> {
+        match ranges.iter().find(|range| range.start > range.end || range.end > self.object.size) {
+            Some(range) => {
+                let (begin, end, size) = (range.start, range.end, self.object.size);
+                Err(ParquetError::General(format!("bytes {begin} to {end} are asked for of {size}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check(&self, range: &Range<u64>, bytes: &Bytes) -> Result<(), ParquetError> {
+        self.footer.as_ref().map_or(Ok(()), |footer| footer.check(range, bytes))
+    }
+}
+
+impl AsyncFileReader for Reader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
+        async move {
+            self.inside(std::slice::from_ref(&range))?;
+            let bytes = self.inner.get_bytes(range.clone()).await?;
+            self.check(&range, &bytes)?;
+            Ok(bytes)
+        }
+        .boxed()
+    }
+
+    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
+        async move {
+            self.inside(&ranges)?;
+            let bytes = self.inner.get_byte_ranges(ranges.clone()).await?;
+            ranges.iter().zip(&bytes).try_for_each(|(range, bytes)| self.check(range, bytes))?;
+            Ok(bytes)
+        }
+        .boxed()
+    }
+
+    fn get_metadata<'a>(
+        &'a mut self,
+        _options: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
+        async move {
+            let footer = self.footers.get(&self.store, &self.object, Some(&self.table)).await?;
+            self.footer = Some(footer.clone());
+            Ok(footer.metadata.clone())
+        }
+        .boxed()
+    }
+}

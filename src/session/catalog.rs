@@ -1,0 +1,47 @@
+//! The session's tables by name.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use async_trait::async_trait;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::error::Result;
+
+/// Tables by name, of which a new one replaces that of its name at once: for other threads there is
+/// always one of both. DataFusion's own refuses a name that is taken.
+#[derive(Debug, Default)]
+pub(super) struct Catalog(RwLock<HashMap<String, Arc<dyn TableProvider>>>);
+
+impl Catalog {
+    fn read<T>(&self, read: impl FnOnce(&HashMap<String, Arc<dyn TableProvider>>) -> T) -> T {
+        // Poisoning is ignored: the map is valid between statements.
+        read(&self.0.read().unwrap_or_else(|e| e.into_inner()))
+    }
+
+    fn write<T>(&self, write: impl FnOnce(&mut HashMap<String, Arc<dyn TableProvider>>) -> T) -> T {
+        write(&mut self.0.write().unwrap_or_else(|e| e.into_inner()))
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for Catalog {
+    fn table_names(&self) -> Vec<String> {
+        self.read(|tables| tables.keys().cloned().collect())
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.read(|tables| tables.get(name).cloned()))
+    }
+
+    fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.write(|tables| tables.insert(name, table)))
+    }
+
+    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.write(|tables| tables.remove(name)))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.read(|tables| tables.contains_key(name))
+    }
+}
