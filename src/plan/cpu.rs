@@ -23,7 +23,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Window, WindowFrame,
-    WindowFrameBound, WindowFrameUnits, cast,
+    WindowFrameBound, WindowFrameUnits, cast, when,
 };
 use regex_automata::nfa::thompson;
 
@@ -32,7 +32,7 @@ use crate::codegen::of_like;
 /// The plan in words that the CPU's operators compute rightly.
 ///
 /// # Errors
-/// `NotImplemented`, with the frame's words, where there are none.
+/// `Plan` for a pattern that is too large to compile.
 pub(crate) fn for_cpu(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.apply_with_subqueries(|plan| {
         plan.apply_expressions(|expr| {
@@ -111,8 +111,9 @@ fn of_aggregate(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
         return Ok(None);
     }
     let made = Aggregate::try_new(aggregate.input.clone(), aggregate.group_expr.clone(), exprs)?;
-    let places: Vec<usize> = (0..changed.len()).collect();
-    Ok(Some(under(LogicalPlan::Aggregate(made), &aggregate.schema, &changed, &places)?))
+    let made = LogicalPlan::Aggregate(made);
+    let columns = (0..changed.len()).map(|at| column_of(&made, at)).collect();
+    Ok(Some(under(made, &aggregate.schema, columns, &changed)?))
 }
 
 fn of_window(window: &Window) -> Result<Option<LogicalPlan>> {
@@ -129,35 +130,57 @@ fn of_window(window: &Window) -> Result<Option<LogicalPlan>> {
     if key.is_none() && !changed.contains(&true) {
         return Ok(None);
     }
-    let mut places: Vec<usize> = (0..window.schema.fields().len()).collect();
-    let made = match key {
-        None => Window::try_new(exprs, window.input.clone())?,
-        Some(Key::Wide(wide)) => {
-            let exprs = exprs.into_iter().map(|expr| wide.over(expr)).collect::<Result<_>>()?;
-            Window::try_new(exprs, window.input.clone())?
-        }
-        Some(Key::NullsApart) => {
-            // Other frames of the same order do not mind where values end.
-            let (apart, others): (Vec<usize>, Vec<usize>) =
-                (0..exprs.len()).partition(|at| window_function(&exprs[*at]).is_some_and(has_distance));
-            let order = others.iter().chain(&apart).enumerate();
-            order.for_each(|(place, at)| places[width + at] = width + place);
-            let mut input = window.input.clone();
-            if !others.is_empty() {
-                let others = others.iter().map(|at| exprs[*at].clone()).collect();
-                input = Arc::new(LogicalPlan::Window(Window::try_new(others, input)?));
-            }
-            let apart = apart.iter().map(|at| with_nulls_apart(exprs[*at].clone())).collect();
-            Window::try_new(apart, input)?
-        }
+    let wide = match key {
+        None => exprs,
+        Some(Key::Wide(wide)) => exprs.into_iter().map(|expr| wide.over(expr)).collect::<Result<_>>()?,
+        Some(Key::NullsApart) => return Ok(Some(with_nulls_apart(window, &exprs, &changed)?)),
     };
-    Ok(Some(under(LogicalPlan::Window(made), &window.schema, &changed, &places)?))
+    let made = LogicalPlan::Window(Window::try_new(wide, window.input.clone())?);
+    let columns = (0..changed.len()).map(|at| column_of(&made, at)).collect();
+    Ok(Some(under(made, &window.schema, columns, &changed)?))
 }
 
-/// The plan's columns at these places, by the names and types of the schema; those that changed are cast.
-fn under(plan: LogicalPlan, schema: &DFSchemaRef, changed: &[bool], places: &[usize]) -> Result<LogicalPlan> {
-    let exprs = (0..schema.fields().len()).map(|at| {
-        let made = Expr::from(plan.schema().qualified_field(places[at]));
+/// The window with nulls in partitions of their own for frames whose bounds would reach them. Where a frame has an end that is
+/// open, those of nulls hold values, too: they are taken from the frame as it stands.
+fn with_nulls_apart(window: &Window, exprs: &[Expr], changed: &[bool]) -> Result<LogicalPlan> {
+    let width = window.input.schema().fields().len();
+    let frames: Vec<Option<Reach>> = exprs.iter().map(reach).collect();
+    let of_values = |at: &usize| matches!(frames[*at], Some(Reach::Values | Reach::OpenBehindValues));
+    let apart: Vec<usize> = (0..exprs.len()).filter(of_values).collect();
+    let whole: Vec<usize> = (0..exprs.len()).filter(|at| frames[*at] != Some(Reach::Values)).collect();
+    let mut plan = window.input.clone();
+    if !whole.is_empty() {
+        let exprs = whole.iter().map(|at| exprs[*at].clone()).collect();
+        plan = Arc::new(LogicalPlan::Window(Window::try_new(exprs, plan)?));
+    }
+    if !apart.is_empty() {
+        let exprs = apart.iter().map(|at| apart_from_nulls(exprs[*at].clone())).collect();
+        plan = Arc::new(LogicalPlan::Window(Window::try_new(exprs, plan)?));
+    }
+    let place = |among: &[usize], at: usize| among.iter().position(|of| *of == at);
+    let result = |at: usize| -> Result<Expr> {
+        let whole_column = place(&whole, at).map(|place| column_of(&plan, width + place));
+        let apart_column = place(&apart, at).map(|place| column_of(&plan, width + whole.len() + place));
+        match (whole_column, apart_column, window_function(&exprs[at])) {
+            (Some(of_nulls), Some(of_values), Some(call)) => {
+                when(call.params.order_by[0].expr.clone().is_null(), of_nulls).otherwise(of_values)
+            }
+            (Some(column), _, _) | (None, Some(column), _) => Ok(column),
+            (None, None, _) => Err(DataFusionError::Internal("a window expression that was lost".into())),
+        }
+    };
+    let inputs = (0..width).map(|at| Ok(column_of(&plan, at)));
+    let columns = inputs.chain((0..exprs.len()).map(result)).collect::<Result<_>>()?;
+    under(Arc::unwrap_or_clone(plan.clone()), &window.schema, columns, changed)
+}
+
+fn column_of(plan: &LogicalPlan, at: usize) -> Expr {
+    Expr::from(plan.schema().qualified_field(at))
+}
+
+/// Columns of the plan by the names and types of the schema; those that changed are cast.
+fn under(plan: LogicalPlan, schema: &DFSchemaRef, columns: Vec<Expr>, changed: &[bool]) -> Result<LogicalPlan> {
+    let exprs = columns.into_iter().enumerate().map(|(at, made)| {
         let (table, field) = schema.qualified_field(at);
         let made = if changed[at] { cast(made, field.data_type().clone()) } else { made };
         made.alias_qualified(table.cloned(), field.name())
@@ -280,20 +303,32 @@ fn wide_key(exprs: &[Expr], schema: &DFSchema) -> Result<Option<Key>> {
             decimal(9, Some(DataType::Int64), Units::Nanoseconds(nanoseconds(unit)))
         }
         DataType::Date32 | DataType::Timestamp(_, _) => {
-            let frames = || distances.iter().map(|call| &call.params.window_frame);
-            let unbounded = |frame: &WindowFrame| [&frame.start_bound, &frame.end_bound].map(is_unbounded);
-            // Bounds that overflow go to the partition's end: where that is open on the side of the nulls, they may.
-            if frames().all(|frame| unbounded(frame) == [key.nulls_first, !key.nulls_first]) {
-                return Ok(None);
-            }
-            if let Some(frame) = frames().find(|frame| unbounded(frame) != [false; 2]) {
-                return Err(DataFusionError::NotImplemented(format!(
-                    "{frame} on the CPU, by months or by days of a time zone, over a key that may be null"
-                )));
-            }
-            Some(Key::NullsApart)
+            let reached = exprs.iter().filter_map(reach).any(|reach| reach != Reach::OpenBehindNulls);
+            reached.then_some(Key::NullsApart)
         }
         _ => None,
+    })
+}
+
+/// Where a frame by distances ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Both ends are at a distance, or with the row's peers.
+    Values,
+    /// It has an open end, on the side where the nulls are: to which bounds that overflow go as well.
+    OpenBehindNulls,
+    /// It has an open end on the other side.
+    OpenBehindValues,
+}
+
+fn reach(expr: &Expr) -> Option<Reach> {
+    let params = &window_function(expr).filter(|call| has_distance(call))?.params;
+    let nulls_first = params.order_by.first()?.nulls_first;
+    let open = [&params.window_frame.start_bound, &params.window_frame.end_bound].map(is_unbounded);
+    Some(match open {
+        [false, false] => Reach::Values,
+        [start, _] if start == nulls_first => Reach::OpenBehindNulls,
+        _ => Reach::OpenBehindValues,
     })
 }
 
@@ -305,9 +340,9 @@ fn is_unbounded(bound: &WindowFrameBound) -> bool {
 }
 
 /// The window expression with nulls in partitions of their own.
-fn with_nulls_apart(expr: Expr) -> Expr {
+fn apart_from_nulls(expr: Expr) -> Expr {
     match expr {
-        Expr::Alias(alias) => with_nulls_apart(*alias.expr),
+        Expr::Alias(alias) => apart_from_nulls(*alias.expr),
         Expr::WindowFunction(mut call) => {
             let key = call.params.order_by[0].expr.clone();
             call.params.partition_by.push(key.is_null());
