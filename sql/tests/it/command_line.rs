@@ -149,7 +149,7 @@ fn sql_comes_from_standard_input_when_that_is_no_terminal() {
 #[test]
 fn the_memory_limit_is_kept_and_said() {
     let q = "SELECT l_orderkey, l_partkey FROM lineitem ORDER BY l_partkey";
-    let arguments = ["data/tpch/lineitem.parquet", "--device", "sim", "--memory-limit", "64KiB", "-c", q];
+    let arguments = ["data/tpch/lineitem.parquet", "--device", "sim", "--strict", "--memory-limit", "64KiB", "-c", q];
     let messages = warpframe(&arguments).failure(1);
     assert!(messages.starts_with("error: out of device memory: ") && messages.contains("65536"), "{messages}");
 }

@@ -149,7 +149,7 @@ fn options_are_set_and_unknown_ones_refused() {
     assert_eq!(warpframe(&["--device", "cpu", "-c", sql]).results(), "{\"x\":1}\nx\n2\n");
 
     let sql = "SET memory_limit = '64KiB'; SELECT jetid FROM jets ORDER BY px";
-    let messages = warpframe(&["data/jets.csv", "--device", "sim", "-c", sql]).failure(1);
+    let messages = warpframe(&["data/jets.csv", "--device", "sim", "--strict", "-c", sql]).failure(1);
     assert!(messages.contains("out of device memory"), "{messages}");
 
     let refused = |sql: &str| warpframe(&["--device", "cpu", "-c", sql]).failure(1);
