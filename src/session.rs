@@ -282,7 +282,7 @@ impl Session {
         }
         rules::prepared(&state, inner)?;
         let tables = state.resolve_table_references(&statement)?;
-        match state.statement_to_plan(statement).await.and_then(rules::mended) {
+        match rules::planned(&state, statement).await.and_then(rules::mended) {
             Ok(plan) => {
                 if self.0.engine.is_some() {
                     self.0.plans.keep_text(&state, text, tables, &plan);
@@ -526,10 +526,12 @@ impl Session {
 
 fn optimize(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
     // Where scalar subqueries do not become joins, DataFusion counts their rows.
-    match state.config_options().optimizer.enable_physical_uncorrelated_scalar_subquery {
-        true => Ok(state.optimize(plan)?),
-        false => Ok(state.optimize(&with_one_row(plan)?)?),
-    }
+    let plan = match state.config_options().optimizer.enable_physical_uncorrelated_scalar_subquery {
+        true => state.optimize(plan)?,
+        false => state.optimize(&with_one_row(plan)?)?,
+    };
+    rules::refuse_what_is_left(&plan)?;
+    Ok(plan)
 }
 
 /// Runs a plan, and again where its files changed meanwhile, unless `is_of_one` knows better: no
@@ -556,7 +558,8 @@ async fn of_one_version<'a, T>(
 }
 
 async fn run_on_cpu(state: &SessionState, plan: &LogicalPlan) -> Result<(SchemaRef, Data)> {
-    let physical = state.create_physical_plan(plan).await?;
+    let plan = optimize(state, plan)?;
+    let physical = state.query_planner().create_physical_plan(&plan, state).await?;
     let schema = without_metadata(&physical.schema());
     let batches = exec::collect(physical, state).await?;
     let batches: Vec<_> =

@@ -31,6 +31,8 @@ pub(crate) use prepared::{
     Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift, reads_seats, seat_of,
 };
 pub(crate) use replays::Replays;
-pub(crate) use sealed::{in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, unseal};
+pub(crate) use sealed::{
+    in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, of_some_rows, unseal,
+};
 pub(crate) use subquery::with_one_row;
 pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind, device_window};

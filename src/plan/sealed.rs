@@ -28,6 +28,8 @@ use datafusion::logical_expr::{
 enum Seal {
     /// One argument, which keeps its place.
     Place,
+    /// One argument, which is computed on some rows only.
+    Some,
     And,
     Or,
     /// A base, if there is one; conditions and values in turn; what is chosen otherwise, if anything is.
@@ -64,6 +66,7 @@ impl ScalarUDFImpl for Sealed {
     fn name(&self) -> &str {
         match self.seal {
             Seal::Place => "in_place",
+            Seal::Some => "of_some_rows",
             Seal::And => "in_order_and",
             Seal::Or => "in_order_or",
             Seal::Case { .. } => "in_order_case",
@@ -76,7 +79,7 @@ impl ScalarUDFImpl for Sealed {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let values = match self.seal {
-            Seal::Place => types,
+            Seal::Place | Seal::Some => types,
             Seal::And | Seal::Or => return Ok(DataType::Boolean),
             Seal::Case { base, .. } => &types[usize::from(base)..],
         };
@@ -93,6 +96,7 @@ impl ScalarUDFImpl for Sealed {
     fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
         let sure = match self.seal {
             Seal::Place => return None,
+            Seal::Some => 0,
             Seal::Case { base: true, .. } => 2,
             _ => 1,
         };
@@ -102,7 +106,7 @@ impl ScalarUDFImpl for Sealed {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match (self.seal, args.args.as_slice()) {
-            (Seal::Place, [value]) => Ok(value.clone()),
+            (Seal::Place | Seal::Some, [value]) => Ok(value.clone()),
             // Rules that compute constants go on without.
             _ => internal_err!("{} is not computed before it is unsealed", self.name()),
         }
@@ -112,6 +116,11 @@ impl ScalarUDFImpl for Sealed {
 /// The expression where it stands.
 pub(crate) fn in_place(expr: Expr) -> Expr {
     Sealed::call(Seal::Place, vec![expr])
+}
+
+/// The expression, of which nothing may be computed for all rows.
+pub(crate) fn of_some_rows(expr: Expr) -> Expr {
+    Sealed::call(Seal::Some, vec![expr])
 }
 
 /// A chain of AND or OR whose operands keep their order.
@@ -160,7 +169,7 @@ fn opened(seal: Seal, args: Vec<Expr>) -> Result<Expr> {
         args.reduce(|left, right| binary_expr(left, op, right)).map_or_else(|| internal_err!("an empty seal"), Ok)
     };
     match seal {
-        Seal::Place | Seal::And => chain(args, Operator::And),
+        Seal::Place | Seal::Some | Seal::And => chain(args, Operator::And),
         Seal::Or => chain(args, Operator::Or),
         Seal::Case { base, otherwise } => {
             let expr = if base { args.next().map(Box::new) } else { None };

@@ -10,9 +10,11 @@ mod fences;
 mod guards;
 mod in_order;
 mod membership;
+mod names;
 mod pushdown;
 mod rows;
 mod statement;
+mod subqueries;
 mod top_k;
 mod unnest;
 mod using;
@@ -28,7 +30,9 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 pub(super) use balance::balance;
+pub(super) use names::planned;
 pub(super) use statement::{parsed, prepared};
+pub(super) use subqueries::refuse_what_is_left;
 
 use crate::host;
 
@@ -48,7 +52,7 @@ pub(super) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 /// DataFusion's rules that make types agree; then ours, before anything is optimized.
 pub(super) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let rules = Analyzer::new().rules.into_iter();
-    rules.chain([Arc::new(membership::Membership) as _]).collect()
+    rules.chain([Arc::new(membership::Membership) as _, Arc::new(subqueries::LiftSubqueries) as _]).collect()
 }
 
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.

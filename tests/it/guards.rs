@@ -1,9 +1,11 @@
 //! Conditions that can fail stay behind those that guard them, on the CPU engine and on the device.
 
+mod generated;
+
 use std::sync::Arc;
 
-use arrow::array::{Int32Array, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use warpframe::arrow::array::{Int32Array, Int64Array, RecordBatch, StringArray};
+use warpframe::arrow::datatypes::{DataType, Field, Schema};
 use warpframe::prelude::*;
 
 use crate::differential::{Cell, Pair, Rows, run};

@@ -27,6 +27,7 @@ mod interrupt;
 mod join;
 mod join_order;
 mod keys;
+mod lifted;
 mod limit;
 mod list_sets;
 mod lists;

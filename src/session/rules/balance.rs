@@ -84,7 +84,10 @@ mod tests {
     use super::*;
 
     fn parsed(condition: &str) -> Statement {
-        DFParser::parse_sql(&format!("SELECT 1 WHERE {condition}")).expect("it parses").pop_front().expect("a statement")
+        DFParser::parse_sql(&format!("SELECT 1 WHERE {condition}"))
+            .expect("it parses")
+            .pop_front()
+            .expect("a statement")
     }
 
     fn depth(expr: &Expr) -> usize {

@@ -38,6 +38,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use self::pushdown::{GuardedPushDown, SeenByOuterJoins};
 use self::seal::Sealer;
+pub(super) use self::seal::guard_members;
 use crate::plan::{can_fail, in_place, into_operands, is_sealed, unseal};
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -155,8 +156,14 @@ fn seal_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     for (at, condition) in into_operands(filter.predicate, Operator::And).into_iter().enumerate() {
         parts.add(condition, &sealer, keys.get(&at))?;
     }
+    // DataFusion makes a join's condition of all that a subquery asks of outer columns only where that stands in one filter.
+    let outer = parts.free.iter().chain(&parts.placed).chain(&parts.later).any(Expr::contains_outer);
+    let filters = match outer {
+        true => vec![parts.free.into_iter().chain(parts.placed).chain(parts.later).collect()],
+        false => vec![parts.free, parts.placed, parts.later],
+    };
     let mut plan = Arc::unwrap_or_clone(filter.input);
-    for conditions in [parts.free, parts.placed] {
+    for conditions in filters {
         if let Some(predicate) = conjunction(conditions) {
             plan = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(plan))?);
         }
@@ -176,7 +183,7 @@ fn seal_join(join: Join) -> Result<Transformed<LogicalPlan>> {
     for (at, condition) in into_operands(filter, Operator::And).into_iter().enumerate() {
         parts.add(condition, &sealer, keys.get(&at))?;
     }
-    let filter = conjunction(parts.free.into_iter().chain(parts.placed));
+    let filter = conjunction(parts.free.into_iter().chain(parts.placed).chain(parts.later));
     Ok(Transformed::yes(LogicalPlan::Join(Join { filter, ..join })))
 }
 
@@ -185,6 +192,8 @@ fn seal_join(join: Join) -> Result<Transformed<LogicalPlan>> {
 struct Parts {
     free: Vec<Expr>,
     placed: Vec<Expr>,
+    /// Subqueries that can fail and stand behind what can fail, and all that can fail behind those: they become joins above it.
+    later: Vec<Expr>,
     /// All so far, as they were.
     before: Vec<Expr>,
 }
@@ -197,9 +206,11 @@ impl Parts {
             None => seal::guard_members(condition.clone(), &self.before, sealer.schema)?,
         };
         let stays = key.is_none() && can_fail(&guarded, sealer.schema) && !seal::is_membership(&guarded);
-        let sealed = sealer.sealed_after(guarded, !self.before.is_empty())?.data;
+        let sealed = sealer.sealed(guarded)?.data;
         match stays {
-            true => self.placed.push(in_place(sealed)),
+            true if self.later.is_empty() => self.placed.push(in_place(sealed)),
+            true => self.later.push(in_place(sealed)),
+            false if !self.placed.is_empty() && seal::has_failing_subquery(&condition)? => self.later.push(sealed),
             false => self.free.push(sealed),
         }
         self.before.push(condition);

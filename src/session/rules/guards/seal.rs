@@ -1,13 +1,15 @@
 //! Sealing expressions: AND, OR and CASE with operands that can fail.
 
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::error::Result;
-use datafusion::logical_expr::expr::InSubquery;
-use datafusion::logical_expr::utils::conjunction;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::{AggregateFunction, InSubquery};
+use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{BinaryExpr, Case, Cast, Expr, Operator, binary_expr, when};
 
-use crate::plan::{can_fail, fails_itself, has_failing, in_order, in_order_case, in_place, into_operands};
+use crate::plan::{
+    can_fail, fails_itself, has_failing, in_order, in_order_case, in_place, into_operands, of_some_rows,
+};
 
 pub(super) struct Sealer<'s> {
     pub(super) schema: &'s DFSchema,
@@ -27,35 +29,44 @@ impl Sealer<'_> {
     }
 
     pub(super) fn sealed(&self, expr: Expr) -> Result<Transformed<Expr>> {
-        self.sealed_after(expr, false)
-    }
-
-    /// `guarded`: the expression is evaluated only where others hold.
-    pub(super) fn sealed_after(&self, expr: Expr, guarded: bool) -> Result<Transformed<Expr>> {
-        let part = self.part(expr, guarded)?;
+        let part = self.part(expr)?;
         Ok(Transformed::new_transformed(part.expr, part.sealed))
     }
 
-    fn part(&self, expr: Expr, guarded: bool) -> Result<Part> {
+    fn part(&self, expr: Expr) -> Result<Part> {
         match expr {
-            Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => {
-                self.chain(expr, op, guarded)
+            Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => self.chain(expr, op),
+            Expr::Case(case) => self.case(case),
+            // A cast of a constant that fails is an error when rules compute constants, even if no row comes to it.
+            Expr::Cast(cast) if !cast.expr.any_column_refs() => {
+                let fails = has_failing(&Expr::Cast(cast.clone()), self.schema);
+                let inner = self.part(*cast.expr)?.expr;
+                let expr = Box::new(if fails { in_place(inner) } else { inner });
+                Ok(Part { expr: Expr::Cast(Cast { expr, field: cast.field }), fails, sealed: fails })
             }
-            Expr::Case(case) => self.case(case, guarded),
-            // What cannot be computed is an error when rules compute constants, wherever it stands.
-            Expr::Cast(Cast { expr: inner, field }) if guarded && matches!(*inner, Expr::Literal(_, _)) => {
-                let fails = has_failing(&Expr::Cast(Cast { expr: inner.clone(), field: field.clone() }), self.schema);
-                let inner = if fails { Box::new(in_place(*inner)) } else { inner };
-                Ok(Part { expr: Expr::Cast(Cast { expr: inner, field }), fails, sealed: fails })
+            // Arguments of an aggregate are asked for where its FILTER holds.
+            Expr::AggregateFunction(AggregateFunction { func, mut params }) if params.filter.is_some() => {
+                params.args = self.arguments(params.args)?;
+                for key in &mut params.order_by {
+                    key.expr = self.argument(key.expr.clone())?;
+                }
+                params.filter =
+                    params.filter.map(|of| Ok::<_, DataFusionError>(Box::new(self.part(*of)?.expr))).transpose()?;
+                let expr = Expr::AggregateFunction(AggregateFunction { func, params });
+                Ok(Part { expr, fails: false, sealed: true })
+            }
+            Expr::WindowFunction(mut call) if call.params.filter.is_some() => {
+                call.params.args = self.arguments(std::mem::take(&mut call.params.args))?;
+                let filter = call.params.filter.take();
+                call.params.filter =
+                    filter.map(|of| Ok::<_, DataFusionError>(Box::new(self.part(*of)?.expr))).transpose()?;
+                Ok(Part { expr: Expr::WindowFunction(call), fails: false, sealed: true })
             }
             other => {
                 let (mut fails, mut sealed) = (false, false);
-                let mut first = true;
-                let lazy = matches!(&other, Expr::ScalarFunction(call) if call.func.short_circuits());
                 let itself = fails_itself(&other, self.schema);
                 let expr = other.map_children(|child| {
-                    let part = self.part(child, guarded || lazy && !first)?;
-                    first = false;
+                    let part = self.part(child)?;
                     (fails, sealed) = (fails || part.fails, sealed || part.sealed);
                     Ok(Transformed::new_transformed(part.expr, part.sealed))
                 })?;
@@ -64,9 +75,17 @@ impl Sealer<'_> {
         }
     }
 
-    fn chain(&self, expr: Expr, op: Operator, guarded: bool) -> Result<Part> {
-        let operands = into_operands(expr, op).into_iter().enumerate();
-        let parts = operands.map(|(at, operand)| self.part(operand, guarded || at > 0));
+    fn arguments(&self, arguments: Vec<Expr>) -> Result<Vec<Expr>> {
+        arguments.into_iter().map(|argument| self.argument(argument)).collect()
+    }
+
+    fn argument(&self, argument: Expr) -> Result<Expr> {
+        let part = self.part(argument)?;
+        Ok(if part.fails { of_some_rows(part.expr) } else { part.expr })
+    }
+
+    fn chain(&self, expr: Expr, op: Operator) -> Result<Part> {
+        let parts = into_operands(expr, op).into_iter().map(|operand| self.part(operand));
         let parts = parts.collect::<Result<Vec<_>>>()?;
         let fails = parts.iter().any(|part| part.fails);
         let later = parts.iter().skip(1).any(|part| part.fails);
@@ -82,10 +101,10 @@ impl Sealer<'_> {
         Ok(Part { expr, fails, sealed })
     }
 
-    fn case(&self, case: Case, guarded: bool) -> Result<Part> {
+    fn case(&self, case: Case) -> Result<Part> {
         let (mut fails, mut later, mut sealed) = (false, false, false);
         let mut part = |expr: Box<Expr>, behind: bool| -> Result<Box<Expr>> {
-            let part = self.part(*expr, guarded || behind)?;
+            let part = self.part(*expr)?;
             (fails, later, sealed) = (fails || part.fails, later || behind && part.fails, sealed || part.sealed);
             Ok(Box::new(part.expr))
         };
@@ -110,9 +129,30 @@ pub(super) fn is_membership(expr: &Expr) -> bool {
     }
 }
 
+/// Whether a subquery asks something of outer columns that can fail.
+pub(super) fn has_failing_subquery(condition: &Expr) -> Result<bool> {
+    condition.exists(|node| {
+        let subquery = match node {
+            Expr::Exists(exists) => &exists.subquery,
+            Expr::InSubquery(member) => &member.subquery,
+            Expr::ScalarSubquery(subquery) => subquery,
+            _ => return Ok(false),
+        };
+        let mut fails = false;
+        subquery.subquery.apply_with_subqueries(|node| {
+            let schema = merge_schema(&node.inputs());
+            node.apply_expressions(|expr| {
+                fails |= expr.contains_outer() && has_failing(expr, &schema);
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        Ok(fails)
+    })
+}
+
 /// In `x IN (SELECT …)`, which becomes a key of a join below the condition, makes an `x` that can fail null where the
 /// conditions `before`, or those around it, do not ask for it.
-pub(super) fn guard_members(condition: Expr, before: &[Expr], schema: &DFSchema) -> Result<Expr> {
+pub(in crate::session::rules) fn guard_members(condition: Expr, before: &[Expr], schema: &DFSchema) -> Result<Expr> {
     let concerned =
         condition.exists(|node| Ok(matches!(node, Expr::InSubquery(member) if can_fail(&member.expr, schema))))?;
     if !concerned {
@@ -143,6 +183,21 @@ fn guarded(expr: Expr, guards: &mut Vec<Expr>, schema: &DFSchema) -> Result<Expr
                 });
             }
             done.unwrap_or_else(|| datafusion::prelude::lit(op == Operator::And))
+        }
+        Expr::Case(case) if case.expr.is_none() => {
+            let mut when_then_expr = vec![];
+            for (when, then) in case.when_then_expr {
+                let known = guards.len();
+                let plain = !when.exists(|node| Ok(is_membership(node)))?;
+                guards.extend(plain.then(|| (*when).clone()));
+                let then = guarded(*then, guards, schema)?;
+                guards.truncate(known);
+                let condition = guarded((*when).clone(), guards, schema)?;
+                guards.extend(plain.then_some(Expr::IsNotTrue(when)));
+                when_then_expr.push((Box::new(condition), Box::new(then)));
+            }
+            let else_expr = case.else_expr.map(|expr| guarded(*expr, guards, schema).map(Box::new)).transpose()?;
+            Expr::Case(Case { expr: None, when_then_expr, else_expr })
         }
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
             let expr = match (can_fail(&expr, schema), conjunction(guards.iter().cloned())) {

@@ -1,0 +1,327 @@
+//! Subqueries where DataFusion's rules do not look for them.
+//!
+//! Its rules (55.2, `ScalarSubqueryToJoin`, `DecorrelatePredicateSubquery`) make joins of scalar subqueries in filters and in
+//! select lists, and of EXISTS and IN in filters. Elsewhere subqueries stay in their expressions, where the device does not
+//! run them, the CPU engine only some (apache/datafusion#14554 asks for EXISTS in select lists), and one in the order of a
+//! window fails. So they are lifted below the operator first:
+//!
+//! ```text
+//!   Sort: (SELECT max(a) FROM v) + b         Projection: t.a, t.b
+//!     TableScan: t                             Sort: value_1 + b
+//!                                                Projection: t.a, t.b, (SELECT max(a) FROM v) AS value_1
+//!                                                  TableScan: t
+//!
+//!   Projection: t.a, EXISTS (…)              Projection: t.a, q_1.mark
+//!     TableScan: t                             LeftMark Join: …
+//!                                                TableScan: t
+//!                                                Subquery
+//! ```
+//!
+//! A subquery whose column has the name of one beside it gets another: DataFusion takes the sums of
+//! `sum(b) / (SELECT sum(b) FROM t)` for one.
+
+mod below;
+mod marks;
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, JoinType};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{
+    Aggregate, Distinct, DistinctOn, Expr, Filter, GroupingSet, Join, LogicalPlan, LogicalPlanBuilder, Operator,
+    Projection, Sort, Subquery, Window,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use self::below::{Below, Counts};
+use crate::error::Error;
+use crate::plan::into_operands;
+
+/// Runs behind the coercion of types.
+#[derive(Debug)]
+pub(super) struct LiftSubqueries;
+
+impl AnalyzerRule for LiftSubqueries {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut numbers = Numbers::default();
+        Ok(plan.transform_up_with_subqueries(|node| lifted(node, &mut numbers))?.data)
+    }
+
+    fn name(&self) -> &str {
+        "lift_subqueries"
+    }
+}
+
+/// An error for a subquery that no rule has made a join of.
+///
+/// # Errors
+/// `Unsupported`, with what the subquery is called and where it stands.
+pub(in crate::session) fn refuse_what_is_left(plan: &LogicalPlan) -> crate::error::Result<()> {
+    let mut left = None;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            let stays = expr.exists(|node| {
+                Ok(match node {
+                    Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
+                    Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+                    _ => false,
+                })
+            })?;
+            if stays {
+                left = Some((marks::construct(expr), node.display().to_string()));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    match left {
+        Some((what, place)) => {
+            let why = "its subquery looks at columns outside of it in a way that is no equality of a join";
+            Err(Error::unsupported(format!("{what} in {place}"), why))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Numbers for names: no two of a plan are the same.
+#[derive(Default)]
+struct Numbers(usize);
+
+impl Numbers {
+    fn name(&mut self, what: &str) -> String {
+        self.0 += 1;
+        format!("__{what}_{}", self.0)
+    }
+}
+
+fn is_subquery(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_))
+}
+
+fn has_subquery(expr: &Expr) -> bool {
+    // Nothing fails here.
+    expr.exists(|node| Ok(is_subquery(node))).unwrap_or(false)
+}
+
+fn lifted(node: LogicalPlan, numbers: &mut Numbers) -> Result<Transformed<LogicalPlan>> {
+    let mut concerned = false;
+    node.apply_expressions(|expr| {
+        concerned |= has_subquery(expr);
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if !concerned {
+        return Ok(Transformed::no(node));
+    }
+    match node {
+        LogicalPlan::Filter(filter) => {
+            let predicate = renamed(filter.predicate, filter.input.schema(), numbers)?;
+            Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
+        }
+        LogicalPlan::Projection(project) => projection(project, numbers).map(Transformed::yes),
+        LogicalPlan::Aggregate(aggregate) => self::aggregate(aggregate, numbers).map(Transformed::yes),
+        LogicalPlan::Window(window) => self::window(window, numbers).map(Transformed::yes),
+        LogicalPlan::Sort(sort) => self::sort(sort, numbers).map(Transformed::yes),
+        LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on, numbers).map(Transformed::yes),
+        LogicalPlan::Join(join) => self::join(join, numbers).map(Transformed::yes),
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Scalar subqueries whose column has a name that the input's columns have, too, with another name.
+fn renamed(expr: Expr, input: &DFSchema, numbers: &mut Numbers) -> Result<Expr> {
+    let renamed = expr.transform_up(|expr| match expr {
+        Expr::ScalarSubquery(subquery) => {
+            let name = subquery.subquery.schema().field(0).name();
+            match input.fields().iter().any(|field| field.name() == name) {
+                true => Ok(Transformed::yes(Expr::ScalarSubquery(named(subquery, numbers.name("value"))?))),
+                false => Ok(Transformed::no(Expr::ScalarSubquery(subquery))),
+            }
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(renamed.data)
+}
+
+/// The subquery with a name for its column.
+fn named(subquery: Subquery, name: String) -> Result<Subquery> {
+    let column = Expr::Column(Column::from(subquery.subquery.schema().qualified_field(0))).alias(name);
+    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([column])?.build()?;
+    Ok(Subquery { subquery: Arc::new(plan), ..subquery })
+}
+
+/// Of the select list only EXISTS and IN: DataFusion makes joins of the others.
+fn projection(project: Projection, numbers: &mut Numbers) -> Result<LogicalPlan> {
+    let node = LogicalPlan::Projection(project.clone());
+    let names = NamePreserver::new(&node);
+    let mut below = Below::of_select_list(Arc::unwrap_or_clone(project.input), numbers);
+    let mut exprs = vec![];
+    for expr in project.expr {
+        let name = names.save(&expr);
+        exprs.push(name.restore(below.lifted(expr, Counts::Value)?));
+    }
+    let input = below.plan()?;
+    let exprs = exprs.into_iter().map(|expr| {
+        let name = names.save(&expr);
+        Ok(name.restore(renamed(expr, input.schema(), numbers)?))
+    });
+    let exprs = exprs.collect::<Result<Vec<_>>>()?;
+    Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?))
+}
+
+fn aggregate(aggregate: Aggregate, numbers: &mut Numbers) -> Result<LogicalPlan> {
+    let names = NamePreserver::new_for_projection();
+    let mut below = Below::new(Arc::unwrap_or_clone(aggregate.input), "GROUP BY or an aggregate", numbers);
+    let mut keep = |expr: Expr| -> Result<Expr> {
+        let name = names.save(&expr);
+        Ok(name.restore(below.lifted(expr, Counts::Value)?))
+    };
+    let mut group_expr = vec![];
+    for expr in aggregate.group_expr {
+        let mut all = |exprs: Vec<Expr>| exprs.into_iter().map(&mut keep).collect::<Result<Vec<_>>>();
+        group_expr.push(match expr {
+            Expr::GroupingSet(GroupingSet::Rollup(exprs)) => Expr::GroupingSet(GroupingSet::Rollup(all(exprs)?)),
+            Expr::GroupingSet(GroupingSet::Cube(exprs)) => Expr::GroupingSet(GroupingSet::Cube(all(exprs)?)),
+            Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => {
+                let sets = sets.into_iter().map(all).collect::<Result<_>>()?;
+                Expr::GroupingSet(GroupingSet::GroupingSets(sets))
+            }
+            other => keep(other)?,
+        });
+    }
+    let aggr_expr = aggregate.aggr_expr.into_iter().map(&mut keep).collect::<Result<_>>()?;
+    let input = Arc::new(below.plan()?);
+    Ok(LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, aggr_expr)?))
+}
+
+fn window(window: Window, numbers: &mut Numbers) -> Result<LogicalPlan> {
+    let columns = window.schema.columns();
+    let names = NamePreserver::new_for_projection();
+    let mut below = Below::new(Arc::unwrap_or_clone(window.input), "a window", numbers);
+    let mut exprs = vec![];
+    for expr in window.window_expr {
+        let name = names.save(&expr);
+        exprs.push(name.restore(below.lifted(expr, Counts::Value)?));
+    }
+    let plan = LogicalPlan::Window(Window::try_new(exprs, Arc::new(below.plan()?))?);
+    only(plan, columns)
+}
+
+fn sort(sort: Sort, numbers: &mut Numbers) -> Result<LogicalPlan> {
+    let columns = sort.input.schema().columns();
+    let mut below = Below::new(Arc::unwrap_or_clone(sort.input), "ORDER BY", numbers);
+    let mut keys = sort.expr;
+    for key in &mut keys {
+        key.expr = below.lifted(key.expr.clone(), Counts::Value)?;
+    }
+    let plan = LogicalPlan::Sort(Sort { expr: keys, input: Arc::new(below.plan()?), fetch: sort.fetch });
+    only(plan, columns)
+}
+
+fn distinct_on(on: DistinctOn, numbers: &mut Numbers) -> Result<LogicalPlan> {
+    let names = NamePreserver::new_for_projection();
+    let mut below = Below::new(Arc::unwrap_or_clone(on.input), "DISTINCT ON", numbers);
+    let on_expr = on.on_expr.into_iter().map(|expr| below.lifted(expr, Counts::Value)).collect::<Result<_>>()?;
+    let mut select_expr = vec![];
+    for expr in on.select_expr {
+        let name = names.save(&expr);
+        select_expr.push(name.restore(below.lifted(expr, Counts::Value)?));
+    }
+    let mut sort_expr = on.sort_expr;
+    for key in sort_expr.iter_mut().flatten() {
+        key.expr = below.lifted(key.expr.clone(), Counts::Value)?;
+    }
+    let input = Arc::new(below.plan()?);
+    Ok(LogicalPlan::Distinct(Distinct::On(DistinctOn::try_new(on_expr, select_expr, sort_expr, input)?)))
+}
+
+/// Conditions with subqueries: those of one side are lifted below it; of an inner join the others, and EXISTS and IN, which
+/// make joins there, are conditions above it.
+fn join(join: Join, numbers: &mut Numbers) -> Result<LogicalPlan> {
+    let columns = join.schema.columns();
+    let inner = join.join_type == JoinType::Inner;
+    let Some(filter) = join.filter.clone() else { return Ok(LogicalPlan::Join(join)) };
+    let mut left = Below::new(Arc::unwrap_or_clone(join.left), "ON", numbers);
+    let (mut kept, mut above, mut of_right) = (vec![], vec![], vec![]);
+    let right_schema = join.right.schema().clone();
+    for condition in into_operands(filter, Operator::And) {
+        if !has_subquery(&condition) {
+            kept.push(condition);
+            continue;
+        }
+        let looked_at = looked_at(&condition)?;
+        let of = |schema: &DFSchema| looked_at.iter().all(|column| schema.has_column(column));
+        let scalar = !condition.exists(|node| Ok(matches!(node, Expr::Exists(_) | Expr::InSubquery(_))))?;
+        if of(left.schema()) && (scalar || !inner) {
+            kept.push(left.lifted(condition, Counts::Truth)?);
+        } else if of(&right_schema) && (scalar || !inner) {
+            of_right.push(condition);
+        } else if inner {
+            above.push(condition);
+        } else {
+            let what = format!("{} in ON of an outer join", marks::construct(&condition));
+            return Err(Error::unsupported(what, "it looks at columns of both sides").into());
+        }
+    }
+    let left = left.plan()?;
+    let mut right = Below::new(Arc::unwrap_or_clone(join.right), "ON", numbers);
+    for condition in of_right {
+        kept.push(right.lifted(condition, Counts::Truth)?);
+    }
+    let joined = Join::try_new(
+        Arc::new(left),
+        Arc::new(right.plan()?),
+        join.on,
+        conjunction(kept),
+        join.join_type,
+        join.join_constraint,
+        join.null_equality,
+        join.null_aware,
+    )?;
+    let plan = match conjunction(above) {
+        Some(predicate) => {
+            let joined = LogicalPlan::Join(joined);
+            let predicate = renamed(predicate, joined.schema(), numbers)?;
+            LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(joined))?)
+        }
+        None => LogicalPlan::Join(joined),
+    };
+    only(plan, columns)
+}
+
+/// Columns that the subqueries of a condition look at, and what they are compared with.
+fn looked_at(condition: &Expr) -> Result<Vec<Column>> {
+    let mut columns = vec![];
+    let mut add = |subquery: &Subquery| {
+        columns.extend(subquery.outer_ref_columns.iter().filter_map(|expr| match expr {
+            Expr::OuterReferenceColumn(_, column) => Some(column.clone()),
+            _ => None,
+        }));
+    };
+    let mut members = vec![];
+    condition.apply(|node| {
+        match node {
+            Expr::ScalarSubquery(subquery) => add(subquery),
+            Expr::Exists(exists) => add(&exists.subquery),
+            Expr::InSubquery(member) => {
+                add(&member.subquery);
+                members.extend(member.expr.column_refs().into_iter().cloned());
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    columns.extend(members);
+    Ok(columns)
+}
+
+/// These columns of a plan, if it has more.
+fn only(plan: LogicalPlan, columns: Vec<Column>) -> Result<LogicalPlan> {
+    if plan.schema().fields().len() == columns.len() {
+        return Ok(plan);
+    }
+    let columns = columns.into_iter().map(Expr::Column).collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
+}

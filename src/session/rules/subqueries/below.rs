@@ -1,0 +1,154 @@
+//! Lifting subqueries out of expressions, below the operator that has them.
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery};
+use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, LogicalPlanBuilder, Operator, not};
+
+use super::{Numbers, has_subquery, is_subquery, marks, named};
+use crate::session::rules::guards::guard_members;
+
+/// What of a condition's three values counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// Whether it is true: null may be false.
+    Truth,
+    Value,
+}
+
+/// The input of an operator, with a column for each subquery that was lifted.
+pub(super) struct Below<'n> {
+    plan: LogicalPlan,
+    numbers: &'n mut Numbers,
+    /// The clause, for errors.
+    clause: &'static str,
+    /// Scalar subqueries stay.
+    scalars_stay: bool,
+    /// Subqueries with the columns that they have become.
+    known: Vec<(Expr, Expr)>,
+    /// Scalar subqueries, by names.
+    values: Vec<Expr>,
+}
+
+impl<'n> Below<'n> {
+    pub(super) fn new(plan: LogicalPlan, clause: &'static str, numbers: &'n mut Numbers) -> Self {
+        Below { plan, numbers, clause, scalars_stay: false, known: vec![], values: vec![] }
+    }
+
+    pub(super) fn of_select_list(plan: LogicalPlan, numbers: &'n mut Numbers) -> Self {
+        Below { scalars_stay: true, ..Below::new(plan, "the select list", numbers) }
+    }
+
+    pub(super) fn schema(&self) -> &DFSchema {
+        self.plan.schema()
+    }
+
+    /// The input with all that was lifted.
+    pub(super) fn plan(self) -> Result<LogicalPlan> {
+        if self.values.is_empty() {
+            return Ok(self.plan);
+        }
+        let columns = self.plan.schema().columns().into_iter().map(Expr::Column);
+        let exprs: Vec<_> = columns.chain(self.values).collect();
+        LogicalPlanBuilder::from(self.plan).project(exprs)?.build()
+    }
+
+    /// The expression over what [`Below::plan`] will be.
+    pub(super) fn lifted(&mut self, expr: Expr, counts: Counts) -> Result<Expr> {
+        let expr = guard_members(expr, &[], self.plan.schema())?;
+        self.of(expr, counts)
+    }
+
+    fn of(&mut self, expr: Expr, counts: Counts) -> Result<Expr> {
+        if !has_subquery(&expr) {
+            return Ok(expr);
+        }
+        if is_subquery(&expr)
+            && let Some((_, column)) = self.known.iter().find(|(known, _)| *known == expr)
+        {
+            return Ok(column.clone());
+        }
+        let whole = expr.clone();
+        let column = match expr {
+            Expr::ScalarSubquery(_) if self.scalars_stay => return Ok(expr),
+            Expr::ScalarSubquery(subquery) => {
+                let name = self.numbers.name("value");
+                let value = Expr::ScalarSubquery(named(subquery, self.numbers.name("value"))?);
+                self.values.push(value.alias(name.clone()));
+                Expr::Column(Column::new_unqualified(name))
+            }
+            Expr::Exists(Exists { subquery, negated }) => {
+                let mark = self.exists(&subquery)?;
+                if negated { not(mark) } else { mark }
+            }
+            Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                let member = self.of(*expr, Counts::Value)?;
+                return self.is_in(member, subquery, negated, counts);
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+                let (left, right) = (self.of(*left, counts)?, self.of(*right, counts)?);
+                return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))));
+            }
+            Expr::Case(case) if case.expr.is_none() => {
+                let mut when_then_expr = vec![];
+                for (when, then) in case.when_then_expr {
+                    when_then_expr.push((Box::new(self.of(*when, Counts::Truth)?), Box::new(self.of(*then, counts)?)));
+                }
+                let else_expr = case.else_expr.map(|expr| self.of(*expr, counts).map(Box::new)).transpose()?;
+                return Ok(Expr::Case(Case { expr: None, when_then_expr, else_expr }));
+            }
+            Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
+                params.filter = params.filter.map(|of| self.of(*of, Counts::Truth).map(Box::new)).transpose()?;
+                let call = Expr::AggregateFunction(AggregateFunction { func, params });
+                return self.children(call);
+            }
+            other => return self.children(other),
+        };
+        self.known.push((whole, column.clone()));
+        Ok(column)
+    }
+
+    fn children(&mut self, expr: Expr) -> Result<Expr> {
+        Ok(expr.map_children(|child| Ok(Transformed::yes(self.of(child, Counts::Value)?)))?.data)
+    }
+
+    /// Whether the subquery has a row, never null.
+    fn exists(&mut self, subquery: &datafusion::logical_expr::Subquery) -> Result<Expr> {
+        let marked = marks::exists(&self.plan, subquery, self.clause, self.numbers)?;
+        Ok(self.marked(marked))
+    }
+
+    fn marked(&mut self, (plan, mark): (Option<LogicalPlan>, Expr)) -> Expr {
+        self.plan = plan.unwrap_or_else(|| self.plan.clone());
+        mark
+    }
+
+    /// `member IN subquery`, in three-valued logic where null counts.
+    fn is_in(
+        &mut self,
+        member: Expr,
+        subquery: datafusion::logical_expr::Subquery,
+        negated: bool,
+        counts: Counts,
+    ) -> Result<Expr> {
+        if marks::is_one_row(&subquery.subquery) {
+            let value = self.of(Expr::ScalarSubquery(subquery), Counts::Value)?;
+            return Ok(if negated { member.not_eq(value) } else { member.eq(value) });
+        }
+        let found = marks::is_in(&self.plan, &subquery, &member, self.clause, self.numbers)?;
+        let found = self.marked(found);
+        if counts == Counts::Truth && !negated {
+            return Ok(found);
+        }
+        let unknown = marks::unknown(&self.plan, &subquery, &member, self.clause, self.numbers)?;
+        let value = match unknown {
+            Some((plan, unknown)) => {
+                self.plan = plan;
+                marks::known(found, unknown)?
+            }
+            None => found,
+        };
+        Ok(if negated { not(value) } else { value })
+    }
+}
