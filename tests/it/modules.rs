@@ -54,9 +54,10 @@ fn rehearsals_leave_no_trace_in_counters_and_memory() {
 fn answers_do_not_depend_on_how_kernels_were_compiled() {
     let gpu = Pair::new();
     let rows = if gpu.gpu().kind() == DeviceKind::Sim { 5_000 } else { 3_000_000 };
-    let x = Float64Array::from_iter_values((0..rows).map(|i| f64::from(i.wrapping_mul(7919) % 1009) / 7.3 - 41.0));
-    let y =
-        Float64Array::from_iter_values((0..rows).map(|i| 1e-3 * f64::from(i.wrapping_mul(31) % 65537).sqrt() + 0.1));
+    let x = Float64Array::from_iter_values((0..rows).map(|i: i32| f64::from(i.wrapping_mul(7919) % 1009) / 7.3 - 41.0));
+    let y = Float64Array::from_iter_values(
+        (0..rows).map(|i: i32| 1e-3 * f64::from(i.wrapping_mul(31) % 65537).sqrt() + 0.1),
+    );
     let k = Int64Array::from_iter_values((0..i64::from(rows)).map(|i| i * 2654435761 % 977));
     let columns = [("x", Arc::new(x) as ArrayRef), ("y", Arc::new(y)), ("k", Arc::new(k))];
     let pair = gpu.and("floats", vec![RecordBatch::try_from_iter(columns).unwrap()]);

@@ -233,7 +233,7 @@ fn a_right_side_that_fails_beside_an_empty_left_one_makes_no_difference() {
     }
 }
 
-/// DataFusion computes the sides of a condition below the join, and fails in a row of which there is no pair.
+/// A side of a condition may be computed below the join, but fails only for a pair.
 #[test]
 fn conditions_of_a_join_do_not_fail_where_there_is_no_pair() {
     let pair = Pair::of(Shape::random(700, 5).batches()).and("u", Shape::random(40, 6).batches());
@@ -241,8 +241,7 @@ fn conditions_of_a_join_do_not_fail_where_there_is_no_pair() {
     for kind in ["CROSS JOIN", "INNER JOIN"] {
         let on = if kind == "CROSS JOIN" { "WHERE" } else { "ON" };
         let sql = format!("SELECT t.id FROM t {kind} {none} {on} u.k <= 1 / (t.k - t.k)");
-        assert_eq!(pair.agreement(&sql), Agreement::Undecided, "{sql}");
-        assert_eq!(run(&pair.device, &sql).expect("no row fails").num_rows(), 0);
+        assert_eq!(pair.agreement(&sql), Agreement::Rows(0), "{sql}");
     }
     let some = "SELECT t.id FROM t CROSS JOIN u WHERE u.k <= 1 / (t.k - t.k)";
     assert!(matches!(pair.check_error(some).kind(), ErrorKind::Arithmetic { .. }));
