@@ -336,6 +336,10 @@ impl Host<'_> {
     fn aggregate(&self, mut call: AggregateFunction) -> Result<AggregateFunction> {
         if call.params.distinct || call.func.name() == "approx_distinct" {
             call.params.args = call.params.args.into_iter().map(|arg| self.equal_bits(arg)).collect::<Result<_>>()?;
+            // An order of distinct values is one of the arguments.
+            for key in &mut call.params.order_by {
+                key.expr = self.equal_bits(std::mem::take(&mut key.expr))?;
+            }
         }
         Ok(call)
     }
