@@ -21,7 +21,10 @@ type Bag = BTreeMap<Row, usize>;
 const TABLES: [&str; 3] = ["l", "r", "m"];
 const COLUMNS: [&str; 4] = ["a", "s", "f", "w"];
 
-fn rows(table: usize) -> Vec<(Option<i64>, Option<&'static str>, Option<f64>, Option<i64>)> {
+/// A row of the four columns.
+type Stored = (Option<i64>, Option<&'static str>, Option<f64>, Option<i64>);
+
+fn rows(table: usize) -> Vec<Stored> {
     let (n, one, two) = (None, Some(1), Some(2));
     let (x, y) = (Some("x"), Some("y"));
     match table {

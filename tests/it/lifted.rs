@@ -9,7 +9,10 @@ use warpframe::{ErrorKind, Result};
 
 use crate::differential::{Cell, Pair, Rows, run};
 
-fn batch(columns: &[(&str, Option<Vec<Option<i32>>>, Vec<Option<&str>>)]) -> RecordBatch {
+/// A column by its name, of numbers or of texts.
+type Named<'a> = (&'a str, Option<Vec<Option<i32>>>, Vec<Option<&'a str>>);
+
+fn batch(columns: &[Named<'_>]) -> RecordBatch {
     let field = |(name, numbers, _): &(&str, Option<_>, _)| {
         Field::new(*name, if numbers.is_some() { DataType::Int32 } else { DataType::Utf8 }, true)
     };

@@ -326,10 +326,10 @@ fn star_has_the_keys_first() {
 fn frames_join_by_the_merged_key() {
     let pair = pair();
     pair.check_frame("full join of frames", |session| {
-        session.table("a")?.join(&session.table("c")?, JoinType::Full, &["k"], &["k"])?.select([col("k"), col("z")])
+        session.table("a")?.join(&session.table("c")?, JoinType::Full, ["k"], ["k"])?.select([col("k"), col("z")])
     });
     let joined = |kind| {
-        let frame = pair.cpu.table("a").and_then(|a| a.join(&pair.cpu.table("c")?, kind, &["k"], &["k"]));
+        let frame = pair.cpu.table("a").and_then(|a| a.join(&pair.cpu.table("c")?, kind, ["k"], ["k"]));
         let frame = frame.and_then(|frame| frame.select([col("k")])?.collect()).expect("frames join");
         Rows::of(&frame).rows.into_iter().filter(|row| row[0] == Cell::Int(7)).count()
     };

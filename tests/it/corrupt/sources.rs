@@ -23,7 +23,7 @@ pub struct Source {
 const ROWS: usize = 150;
 
 fn is_null(row: usize, seed: usize) -> bool {
-    (row * 7 + seed) % 11 == 0
+    (row * 7 + seed).is_multiple_of(11)
 }
 
 /// Flat columns of many types, with nulls.
@@ -56,7 +56,7 @@ fn flat() -> RecordBatch {
             ),
         ),
     ];
-    RecordBatch::try_from_iter(columns.into_iter().map(|(name, array)| (name, array))).expect("columns of one length")
+    RecordBatch::try_from_iter(columns).expect("columns of one length")
 }
 
 /// Lists, structs and lists of structs.
@@ -151,11 +151,11 @@ pub fn all(directory: &Path) -> Vec<Source> {
     let of = |row: usize| {
         vec![
             Values::Int96((0..60).map(|at| (2_440_588 + row as u32 + at, 1_000 * u64::from(at))).collect()),
-            Values::Bytes(vec![&b"bytes \xff"[..], b"b", b"and more of them"].repeat(20)),
+            Values::Bytes([&b"bytes \xff"[..], b"b", b"and more of them"].repeat(20)),
             Values::Fixed((0..60u8).map(|at| vec![at; 5]).collect()),
             Values::Fixed((0..60u8).map(|at| vec![0, 0, 0, 0, 0, 0, 0, at, 7]).collect()),
             Values::Int32((0..60).map(|at| at * 1000).collect()),
-            Values::Bytes(vec![&b"{\"a\": 1}"[..], b"[]", b"null"].repeat(20)),
+            Values::Bytes([&b"{\"a\": 1}"[..], b"[]", b"null"].repeat(20)),
         ]
     };
     for (name, properties) in [("of other writers", plain()), ("of other writers, plain", bare())] {

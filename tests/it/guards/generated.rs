@@ -267,10 +267,16 @@ fn tables(rows: &[Row]) -> Pair {
     Pair::of(vec![t.expect("columns of one length")]).and("u", vec![u.expect("one column")])
 }
 
+/// What a row adds to a result: nothing, or a value.
+type Added = dyn Fn(&Row, Order) -> std::result::Result<Option<Option<i64>>, Fails>;
+
+/// What a row yields.
+type Yielded = dyn Fn(&Row, Order) -> Of<i64>;
+
 /// A query, and what a row adds to its result.
 struct Query {
     sql: String,
-    value: Box<dyn Fn(&Row, Order) -> std::result::Result<Option<Option<i64>>, Fails>>,
+    value: Box<Added>,
 }
 
 impl Query {
@@ -287,10 +293,8 @@ impl Query {
                 Ok((decide(&all, row, order, false)? == Some(true)).then_some(Some(row.id)))
             }),
         };
-        let value = |sql: String, of: Box<dyn Fn(&Row, Order) -> Of<i64>>| Query {
-            sql,
-            value: Box::new(move |row, order| of(row, order).map(Some)),
-        };
+        let value =
+            |sql: String, of: Box<Yielded>| Query { sql, value: Box::new(move |row, order| of(row, order).map(Some)) };
         match random.random_range(0..11) {
             0 => filter(format!("SELECT t.id FROM t WHERE {a} AND {b}"), vec![a, b], false),
             1 => filter(format!("SELECT t.id FROM (SELECT * FROM t WHERE {a}) t WHERE {b}"), vec![a, b], false),

@@ -24,12 +24,12 @@ pub(super) fn of_join(join: &Join, filter: &Expr) -> Keys {
             break;
         }
         let below = |guard: &Expr, table: u64| {
-            let pushed = match (join.join_type, table) {
-                (JoinType::Inner, _) => true,
-                (JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark, 2) => true,
-                (JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark, 1) => true,
-                _ => false,
-            };
+            let pushed = matches!(
+                (join.join_type, table),
+                (JoinType::Inner, _)
+                    | (JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark, 2)
+                    | (JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark, 1)
+            );
             pushed && !can_fail(guard, &tables.all())
         };
         if let Ok(Some(key)) = tables.key(condition, before, below) {

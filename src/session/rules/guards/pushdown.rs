@@ -101,7 +101,7 @@ fn is_made_of_failing(condition: &Expr, below: &LogicalPlan) -> bool {
     exprs.iter().any(|expr| {
         let (relation, name) = expr.qualified_name();
         let named = |column: &&datafusion::common::Column| column.name == name && column.relation == relation;
-        !matches!(expr, Expr::Column(_)) && columns.iter().any(|column| named(column)) && can_fail(expr, input.schema())
+        !matches!(expr, Expr::Column(_)) && columns.iter().any(named) && can_fail(expr, input.schema())
     })
 }
 
