@@ -1,8 +1,8 @@
 //! `UNION`, `INTERSECT` and `EXCEPT`, with `ALL` and without: how often each row comes out.
 //!
 //! Random trees of them are asked of the CPU engine and of the device, and counted in Rust.
-//! `WARPFRAME_BAGS_QUERIES` says how many run on the CPU (200), `WARPFRAME_BAGS_DEVICE` how many of them on the
-//! device, too (10), and `WARPFRAME_BAGS_SEED` the first one's seed (1).
+//! `WARPFRAME_BAGS_QUERIES` says how many run on the CPU (200), `WARPFRAME_BAGS_DEVICE` how many of
+//! them on the device, too (10), and `WARPFRAME_BAGS_SEED` the first one's seed (1).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

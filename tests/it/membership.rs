@@ -1,9 +1,10 @@
-//! Subqueries in conditions: `IN`, `NOT IN`, `EXISTS`, `ANY` and `ALL` of them, in three-valued logic.
+//! Subqueries in conditions: `IN`, `NOT IN`, `EXISTS`, `ANY` and `ALL` of them, in three-valued
+//! logic.
 //!
-//! Random conditions are asked of the CPU engine and of the device, and evaluated row by row in Rust
-//! (`membership/condition.rs`), which knows nothing of joins. `WARPFRAME_MEMBERSHIP_QUERIES` says how many
-//! run on the CPU (400), `WARPFRAME_MEMBERSHIP_DEVICE` how many of them on the device, too (26), and
-//! `WARPFRAME_MEMBERSHIP_SEED` the first one's seed (1).
+//! Random conditions are asked of the CPU engine and of the device, and evaluated row by row in
+//! Rust (`membership/condition.rs`), which knows nothing of joins. `WARPFRAME_MEMBERSHIP_QUERIES`
+//! says how many run on the CPU (400), `WARPFRAME_MEMBERSHIP_DEVICE` how many of them on the
+//! device, too (26), and `WARPFRAME_MEMBERSHIP_SEED` the first one's seed (1).
 
 mod condition;
 
@@ -170,6 +171,7 @@ fn a_null_in_the_list_leaves_membership_open() {
     check(&pair, "(a IN (SELECT c FROM void)) IS NOT FALSE", &[]);
     check(&pair, "a NOT IN (SELECT c FROM u WHERE u.d = t.b)", &[2, 4, 5, 7]);
     check(&pair, "9 NOT IN (SELECT c FROM u)", &[]);
+    check(&pair, "2 IN (SELECT c FROM u WHERE u.e = t.b AND u.c = 2)", &[3, 4]);
     check(&pair, "CAST(NULL AS bigint) NOT IN (SELECT e FROM u)", &[]);
     check(&pair, "CASE WHEN a IN (SELECT c FROM u) THEN 'in' ELSE 'out' END = 'out'", &[3, 5, 6]);
     check(&pair, "(a IN (SELECT c FROM u)) = (m IN (SELECT e FROM u))", &[1, 2, 4, 7]);

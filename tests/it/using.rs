@@ -1,8 +1,8 @@
 //! `JOIN … USING` and `NATURAL JOIN`: what the merged key is, in every clause.
 //!
-//! Random chains of joins are asked of the CPU engine and of the device, and joined row by row in Rust.
-//! `WARPFRAME_USING_QUERIES` says how many run on the CPU (300), `WARPFRAME_USING_DEVICE` how many of them on the
-//! device, too (20), and `WARPFRAME_USING_SEED` the first one's seed (1).
+//! Random chains of joins are asked of the CPU engine and of the device, and joined row by row in
+//! Rust. `WARPFRAME_USING_QUERIES` says how many run on the CPU (300), `WARPFRAME_USING_DEVICE` how
+//! many of them on the device, too (20), and `WARPFRAME_USING_SEED` the first one's seed (1).
 
 use std::sync::Arc;
 
@@ -162,7 +162,8 @@ fn from(random: &mut StdRng) -> (String, Relation) {
             .filter(|name| other.shown.iter().any(|(of, _)| of == name))
             .collect();
         let natural = random.random_range(0..3) == 0;
-        // Of two keys one alone leaves the other ambiguous, which does not matter unless it is named.
+        // Of two keys one alone leaves the other ambiguous, which does not matter unless it is
+        // named.
         let keys = if natural || random.random_range(0..2) == 0 { shared } else { vec!["k"] };
         let name = TABLES[*next].0;
         text = match natural {

@@ -1,8 +1,9 @@
 //! `INTERSECT ALL` and `EXCEPT ALL`, which count rows.
 //!
-//! DataFusion (55.2, `LogicalPlanBuilder::intersect_or_except`) makes a semi or anti join of them, so that
-//! a row stays as often as it is on the left if it is on the right at all, or not at all
-//! (<https://github.com/apache/datafusion/issues/12955> and 12956). Here both sides are counted together:
+//! DataFusion (55.2, `LogicalPlanBuilder::intersect_or_except`) makes a semi or anti join of them,
+//! so that a row stays as often as it is on the left if it is on the right at all, or not at all
+//! (<https://github.com/apache/datafusion/issues/12955> and 12956). Here both sides are counted
+//! together:
 //!
 //! ```text
 //!   left 1 1 2 3    1: 2 on the left, 1 on the right     INTERSECT ALL   least(2, 1) times
@@ -35,8 +36,9 @@ pub(super) fn counted(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// Whether a join stands for one of them. The planner gives no other join this equality of nulls. If rows
-/// on the left are distinct, the join is right, and nothing else is left where ALL is not said.
+/// Whether a join stands for one of them. The planner gives no other join this equality of nulls.
+/// If rows on the left are distinct, the join is right, and nothing else is left where ALL is not
+/// said.
 fn counts(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull

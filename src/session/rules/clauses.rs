@@ -1,7 +1,8 @@
 //! Clauses that the parser takes and DataFusion's planner (55.2) does not look at: refused by name.
 //!
-//! `TABLESAMPLE`, say, was dropped in silence (<https://github.com/apache/datafusion/issues/13563>), and the
-//! answer was that of another query. What the planner refuses by itself is not listed here.
+//! `TABLESAMPLE`, say, was dropped in silence
+//! (<https://github.com/apache/datafusion/issues/13563>), and the answer was that of another query.
+//! What the planner refuses by itself is not listed here.
 
 use std::ops::ControlFlow;
 

@@ -87,7 +87,8 @@ fn has_row(plan: &Arc<LogicalPlan>, of: &Subquery) -> Result<Expr> {
     }
 }
 
-/// A correlated `x = ANY q` (or of another operator, not negated) by simpler ones; `None` where it is one.
+/// A correlated `x = ANY q` (or of another operator, not negated) by simpler ones; `None` where it
+/// is one.
 pub(super) fn parts(member: &Member) -> Result<Option<Expr>> {
     let of = &member.subquery;
     let within = |plan: &Arc<LogicalPlan>| {
@@ -140,8 +141,8 @@ fn truth(row: &Arc<LogicalPlan>, predicate: &Expr, of: &Subquery) -> Result<Expr
     Ok(Expr::IsTrue(Box::new(scalar(kept.build()?, of)?)))
 }
 
-/// The value of a plan's one row. Names of tables within are made names of columns: DataFusion loses its mark
-/// of rows without a match behind one ("No field named __always_true").
+/// The value of a plan's one row. Names of tables within are made names of columns: DataFusion
+/// loses its mark of rows without a match behind one ("No field named __always_true").
 fn scalar(plan: LogicalPlan, of: &Subquery) -> Result<Expr> {
     let plan = plan.transform_down(|node| match node {
         LogicalPlan::SubqueryAlias(alias) if has_one_row(&alias.input) => {
@@ -159,8 +160,8 @@ fn scalar(plan: LogicalPlan, of: &Subquery) -> Result<Expr> {
     Ok(Expr::ScalarSubquery(ready(subquery(Arc::new(plan.data), of))?))
 }
 
-/// A query of one column under a name of its own: a column outside its list that the condition needs is added
-/// to that, where it may be called the same.
+/// A query of one column under a name of its own: a column outside its list that the condition
+/// needs is added to that, where it may be called the same.
 fn renamed(plan: LogicalPlan) -> Result<LogicalPlan> {
     const NAME: &str = "the only column";
     match plan {
@@ -224,10 +225,10 @@ pub(super) fn ready(subquery: Subquery) -> Result<Subquery> {
     Ok(Subquery { outer_ref_columns: plan.all_out_ref_exprs(), subquery: Arc::new(plan), ..subquery })
 }
 
-/// The plan, in which columns that a condition with rows outside needs have names of their own, and come out at
-/// the top. Of the tables within only their columns' names are left of them in the join
-/// (`replace_qualified_name`), so that one was taken for another; and what is added to a projection for the
-/// condition's sake was not to be found above a join or a table's alias.
+/// The plan, in which columns that a condition with rows outside needs have names of their own, and
+/// come out at the top. Of the tables within only their columns' names are left of them in the join
+/// (`replace_qualified_name`), so that one was taken for another; and what is added to a projection
+/// for the condition's sake was not to be found above a join or a table's alias.
 fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut needed: Vec<Column> = vec![];
     plan.apply(|node| {
@@ -302,8 +303,9 @@ fn told_apart(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// Before the numbers of columns that a condition with rows outside needs.
 const NEEDED: &str = "correlated column ";
 
-/// The plan, in which something stands between a condition that names rows outside and another below it: of
-/// both DataFusion notes the columns that they need by the plan beneath, and of one plan only the last ones.
+/// The plan, in which something stands between a condition that names rows outside and another
+/// below it: of both DataFusion notes the columns that they need by the plan beneath, and of one
+/// plan only the last ones.
 fn separated(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up(|node| match node {
         LogicalPlan::Filter(filter)

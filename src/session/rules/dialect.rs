@@ -1,19 +1,21 @@
 //! The dialect that SQL is parsed in: sqlparser's generic one, as DataFusion's, with the operators'
 //! precedence of PostgreSQL.
 //!
-//! In sqlparser (0.62) the right operand of `IS DISTINCT FROM` took in all that follows, so that
-//! `a IS DISTINCT FROM b AND c` was `a IS DISTINCT FROM (b AND c)`
-//! (<https://github.com/apache/datafusion-sqlparser-rs/pull/2436>), and its generic dialect has a table of
-//! its own, after which `a @> b = c` is `a @> (b = c)`, `a LIKE b = c` is `a LIKE (b = c)` and `1 + 2 || 'x'`
-//! is `1 + (2 || 'x')`. PostgreSQL's
-//! (<https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-PRECEDENCE>), from the tightest:
+//! In sqlparser (0.62) the right operand of `IS DISTINCT FROM` took in all that follows, so that `a
+//! IS DISTINCT FROM b AND c` was `a IS DISTINCT FROM (b AND c)`
+//! (<https://github.com/apache/datafusion-sqlparser-rs/pull/2436>), and its generic dialect has a
+//! table of its own, after which `a @> b = c` is `a @> (b = c)`, `a LIKE b = c` is `a LIKE (b = c)`
+//! and `1 + 2 || 'x'` is `1 + (2 || 'x')`. PostgreSQL's
+//! (<https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-PRECEDENCE>), from the
+//! tightest:
 //!
 //! ```text
 //!   .    ::  [ ]    unary + −    AT TIME ZONE    * / %    + −    any other operator: || & | # << >> ~ -> @> …
 //!   BETWEEN IN LIKE ILIKE SIMILAR    < > = <= >= <>    IS    NOT    AND    OR
 //! ```
 //!
-//! `^` is no power here but DataFusion's exclusive or, another name of `#`, with the precedence of that.
+//! `^` is no power here but DataFusion's exclusive or, another name of `#`, with the precedence of
+//! that.
 
 use std::any::TypeId;
 

@@ -1,19 +1,19 @@
 //! `IN`, `NOT IN`, `= ANY` and `<> ALL` of subqueries in three-valued logic.
 //!
-//! DataFusion (55.2, `DecorrelatePredicateSubquery`) makes a semi join, a null-aware anti join or a mark
-//! join of them. A mark says whether there is a match, and so takes unknown for false: `x NOT IN q OR c`
-//! kept rows for which it is unknown, `(x IN q) IS NULL` was never true
-//! (<https://github.com/apache/datafusion/issues/8241>). Its null-aware join knows no correlated subquery
-//! (<https://github.com/apache/datafusion/issues/25347>). What nulls may decide is therefore written out,
-//! before it comes to that:
+//! DataFusion (55.2, `DecorrelatePredicateSubquery`) makes a semi join, a null-aware anti join or a
+//! mark join of them. A mark says whether there is a match, and so takes unknown for false: `x NOT
+//! IN q OR c` kept rows for which it is unknown, `(x IN q) IS NULL` was never true
+//! (<https://github.com/apache/datafusion/issues/8241>). Its null-aware join knows no correlated
+//! subquery (<https://github.com/apache/datafusion/issues/25347>). What nulls may decide is
+//! therefore written out, before it comes to that:
 //!
 //! ```text
 //!   match    EXISTS (SELECT FROM q WHERE c = x)
 //!   unknown  no match, and q has a null, or x is null and q has a row
 //! ```
 //!
-//! Where unknown may as well be false, as in `WHERE x IN q OR c`, a mark is right, and
-//! `WHERE x NOT IN q` alone has its join: those stay as they are.
+//! Where unknown may as well be false, as in `WHERE x IN q OR c`, a mark is right, and `WHERE x NOT
+//! IN q` alone has its join: those stay as they are.
 
 use std::sync::Arc;
 
@@ -170,12 +170,12 @@ impl Place<'_> {
         let nulls =
             Nulls { here: value.nullable(self.schema)?, there: subquery.subquery.schema().field(0).is_nullable() };
         let none = !nulls.here && !nulls.there;
-        // A value without a column is no key of a join, and nulls were lost
+        // A value without a column is no key of a join: nulls were lost, and matches
         // (<https://github.com/apache/datafusion/issues/25340>).
-        let keyed = !value.column_refs().is_empty();
         let joins = self.joins && unknown == Unknown::False && operator == Operator::Eq;
-        if joins && (!negated || !correlated && keyed) {
-            return Ok(Expr::InSubquery(InSubquery::new(Box::new(value), correlation::ready(subquery)?, negated)));
+        if joins && !value.column_refs().is_empty() && !(negated && correlated) {
+            let subquery = correlation::ready(subquery)?;
+            return Ok(Expr::InSubquery(InSubquery::new(Box::new(value), subquery, negated)));
         }
 
         let found = self.matches(&value, operator, &subquery)?;
@@ -189,7 +189,8 @@ impl Place<'_> {
             false => undecided_of_all(&value, &subquery, nulls)?,
         };
         Ok(match (unknown, negated) {
-            // True where there is a match and where it is unknown, so that only truth is left of the negation.
+            // True where there is a match and where it is unknown, so that only truth is left of
+            // the negation.
             (Unknown::True, false) => found.or(undecided),
             (Unknown::False, true) => negation(found).and(negation(undecided)),
             _ => when(found, lit(!negated)).when(undecided, lit(ScalarValue::Boolean(None))).otherwise(lit(negated))?,
@@ -219,7 +220,8 @@ impl Place<'_> {
     }
 }
 
-/// `value operator ANY (subquery)`, or its negation: `IN` is `= ANY`, and `x < ALL q` is `NOT x >= ANY q`.
+/// `value operator ANY (subquery)`, or its negation: `IN` is `= ANY`, and `x < ALL q` is `NOT x >=
+/// ANY q`.
 pub(super) struct Member {
     pub(super) value: Expr,
     pub(super) operator: Operator,

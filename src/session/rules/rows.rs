@@ -1,7 +1,8 @@
-//! Comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, written out as those of their values.
+//! Comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, written out as those of their
+//! values.
 //!
-//! DataFusion's planner (55.2) makes structs of them, in which null equals null, and takes a subquery of
-//! several columns not at all:
+//! DataFusion's planner (55.2) makes structs of them, in which null equals null, and takes a
+//! subquery of several columns not at all:
 //!
 //! ```text
 //!   (a, b) = (c, d)               a = c AND b = d
@@ -10,8 +11,8 @@
 //!   (a, b) IN (SELECT c, d …)     EXISTS (SELECT 1 FROM (…) AS row (c1, c2) WHERE a = c1 AND b = c2)
 //! ```
 //!
-//! The last holds where unknown is as good as false. Elsewhere a second subquery tells whether there is a row of
-//! which it is unknown.
+//! The last holds where unknown is as good as false. Elsewhere a second subquery tells whether
+//! there is a row of which it is unknown.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;

@@ -1,8 +1,8 @@
 //! `UNNEST`, behind which rows that were distinct need not be.
 //!
-//! DataFusion (55.2, `Unnest::try_new`) hands on that columns of its input, such as the keys of groups, tell
-//! rows apart, and so left out `DISTINCT` above it. Nothing is known so behind `UNION`: here one is put with
-//! no rows on its other side, of which the optimizer leaves nothing.
+//! DataFusion (55.2, `Unnest::try_new`) hands on that columns of its input, such as the keys of
+//! groups, tell rows apart, and so left out `DISTINCT` above it. Nothing is known so behind
+//! `UNION`: here one is put with no rows on its other side, of which the optimizer leaves nothing.
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;

@@ -1,17 +1,18 @@
 //! `JOIN … USING` and `NATURAL JOIN`, written out as joins by a condition.
 //!
-//! The two key columns become one, which is the left one's value, of a right join the right one's, of a full
-//! join whichever is there. DataFusion's planner (55.2) takes one of them whatever the join
-//! (<https://github.com/apache/datafusion/issues/22881>), `SELECT *` even that whose table comes first by its
-//! name, and does not know the merged name in WHERE. So before it plans,
+//! The two key columns become one, which is the left one's value, of a right join the right one's,
+//! of a full join whichever is there. DataFusion's planner (55.2) takes one of them whatever the
+//! join (<https://github.com/apache/datafusion/issues/22881>), `SELECT *` even that whose table
+//! comes first by its name, and does not know the merged name in WHERE. So before it plans,
 //!
 //! ```text
 //!   SELECT * FROM a FULL JOIN b USING (k) WHERE k > 1
 //!   SELECT coalesce(a.k, b.k) AS k, a.x, b.y FROM a FULL JOIN b ON a.k = b.k WHERE coalesce(a.k, b.k) > 1
 //! ```
 //!
-//! with columns in PostgreSQL's order: the keys of the last join, those before, then the rest from left to
-//! right. What columns there are, the planner is asked of each table, WITH query and subquery in FROM.
+//! with columns in PostgreSQL's order: the keys of the last join, those before, then the rest from
+//! left to right. What columns there are, the planner is asked of each table, WITH query and
+//! subquery in FROM.
 
 mod scope;
 

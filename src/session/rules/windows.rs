@@ -1,7 +1,7 @@
 //! Windows by name, written out where they are used.
 //!
-//! DataFusion's planner (55.2) looks for names in the select list alone, and elsewhere takes `sum(x) OVER w`
-//! for an aggregate; of `OVER (w ORDER BY x)` it forgets `w`.
+//! DataFusion's planner (55.2) looks for names in the select list alone, and elsewhere takes
+//! `sum(x) OVER w` for an aggregate; of `OVER (w ORDER BY x)` it forgets `w`.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;

@@ -334,7 +334,14 @@ impl Maker {
             0..=3 => Shape::Aggregate { function: self.pick(&["count", "max", "sum"]), having: self.chance(30) },
             4 | 5 => Shape::Distinct,
             6 => Shape::Grouped,
-            7 => Shape::Union(Box::new(self.list(level, may_correlate))),
+            7 => {
+                let mut other = self.list(level, may_correlate);
+                // A limit behind it would be one of all rows.
+                if matches!(other.shape, Shape::Limit { .. }) {
+                    other.shape = Shape::Plain;
+                }
+                Shape::Union(Box::new(other))
+            }
             8 if !correlated => self.limit(),
             _ => Shape::Plain,
         };

@@ -202,8 +202,8 @@ pub(super) fn output_names(items: &[SelectItem]) -> HashSet<String> {
     items.iter().filter_map(output_name).collect()
 }
 
-/// The planner takes no two columns of one name, one of them without a table's: a merged one beside others of
-/// its name gets a mark, for [`own_names`].
+/// The planner takes no two columns of one name, one of them without a table's: a merged one beside
+/// others of its name gets a mark, for [`own_names`].
 pub(super) fn tell_apart(items: &mut [SelectItem]) {
     let names: Vec<Option<String>> = items.iter().map(output_name).collect();
     let any_table = items.iter().any(|item| matches!(item, SelectItem::QualifiedWildcard(..)));
