@@ -90,6 +90,8 @@ const ANSWERS: &[(&str, &str)] = &[
         "SELECT a, a IN (SELECT a FROM t), a NOT IN (SELECT a FROM t) FROM t",
         "- - - | 0 1 0 | 1 1 0 | 2 1 0",
     ),
+    ("SELECT a FROM t WHERE (a IN (SELECT a FROM t)) IS NULL", "-"),
+    ("SELECT a FROM t WHERE NOT (a IN (SELECT a FROM t WHERE a > 0) AND a < 9)", "0"),
     (
         "SELECT a, EXISTS (SELECT 1 FROM v WHERE v.a = t.a) FROM t",
         "- 0 | 0 0 | 1 0 | 2 1",

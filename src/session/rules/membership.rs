@@ -307,10 +307,28 @@ pub(super) fn only_column(plan: &LogicalPlan) -> Expr {
     Expr::Column(Column::from(plan.schema().qualified_field(0)))
 }
 
+/// The subquery under a name of its own where a column outside has the name of one within, as in
+/// `a IN (SELECT a FROM t)` over t itself: the join would take both for one.
+fn told_apart(subquery: LogicalPlan, predicate: Expr) -> Result<(LogicalPlan, Expr)> {
+    const MEMBERS: &str = "__members";
+    let within = subquery.schema().columns();
+    let clashes = predicate
+        .exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(_, column) if within.contains(column))))?;
+    if !clashes {
+        return Ok((subquery, predicate));
+    }
+    let renamed = predicate.transform_up(|expr| match expr {
+        Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Column::new(Some(MEMBERS), column.name)))),
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok((LogicalPlanBuilder::from(subquery).alias(MEMBERS)?.build()?, renamed.data))
+}
+
 /// Whether there is a row of the subquery that satisfies a predicate.
 fn exists_where(subquery: &Subquery, predicate: Expr) -> Result<Expr> {
     correlation::check_exists(&subquery.subquery)?;
-    let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).filter(predicate)?.build()?;
+    let (plan, predicate) = told_apart(subquery.subquery.as_ref().clone(), predicate)?;
+    let plan = LogicalPlanBuilder::from(plan).filter(predicate)?.build()?;
     let outer_ref_columns = plan.all_out_ref_exprs();
     let subquery = Subquery { subquery: Arc::new(plan), outer_ref_columns, ..subquery.clone() };
     Ok(Expr::Exists(Exists::new(correlation::ready(subquery)?, false)))
