@@ -33,6 +33,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::correlation::{self, is_correlated};
 use crate::error::Error;
+use crate::plan::can_fail;
 
 /// Runs behind the coercion of types.
 #[derive(Debug)]
@@ -199,7 +200,9 @@ impl Place<'_> {
 
     /// Whether a row of the subquery compares so to the value, never unknown.
     fn matches(&self, value: &Expr, operator: Operator, subquery: &Subquery) -> Result<Expr> {
-        if has_subquery(value)? || value.contains_outer() {
+        // A value that can fail stays in sight of the conditions that guard it (`guards.rs`).
+        let guarded = operator == Operator::Eq && can_fail(value, self.schema);
+        if has_subquery(value)? || value.contains_outer() || guarded {
             if operator != Operator::Eq {
                 let what = format!("{value} {operator} ANY or ALL of a subquery");
                 return Err(Error::unsupported(what, "the value comes from another query").into());

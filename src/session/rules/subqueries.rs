@@ -205,8 +205,33 @@ fn window(window: Window, numbers: &mut Numbers) -> Result<LogicalPlan> {
         let name = names.save(&expr);
         exprs.push(name.restore(below.lifted(expr, Counts::Value)?));
     }
-    let plan = LogicalPlan::Window(Window::try_new(exprs, Arc::new(below.plan()?))?);
-    only(plan, columns)
+    let input = below.plan()?;
+    let mut keys = vec![];
+    let exprs = exprs.into_iter().map(|expr| keys_apart(expr, &mut keys, numbers)).collect::<Result<Vec<_>>>()?;
+    let columns_and_keys = input.schema().columns().into_iter().map(Expr::Column).chain(keys);
+    let input = LogicalPlanBuilder::from(input).project(columns_and_keys)?.build()?;
+    only(LogicalPlan::Window(Window::try_new(exprs, Arc::new(input))?), columns)
+}
+
+/// The window function over keys that are columns; those that are not become columns below. The CPU
+/// engine does not take the order of rows for the one that a computed key with a subquery asks for.
+fn keys_apart(expr: Expr, keys: &mut Vec<Expr>, numbers: &mut Numbers) -> Result<Expr> {
+    let mut column = |key: &mut Expr| {
+        if !matches!(key, Expr::Column(_) | Expr::Literal(..)) {
+            let name = numbers.name("key");
+            keys.push(std::mem::take(key).alias(&name));
+            *key = Expr::Column(Column::new_unqualified(name));
+        }
+    };
+    let apart = expr.transform_up(|expr| match expr {
+        Expr::WindowFunction(mut call) => {
+            call.params.partition_by.iter_mut().for_each(&mut column);
+            call.params.order_by.iter_mut().for_each(|key| column(&mut key.expr));
+            Ok(Transformed::yes(Expr::WindowFunction(call)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(apart.data)
 }
 
 fn sort(sort: Sort, numbers: &mut Numbers) -> Result<LogicalPlan> {
