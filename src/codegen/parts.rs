@@ -113,7 +113,7 @@ fn scope(lines: &[&str], text: &mut String) {
         lines.iter().for_each(|line| push_line(text, line));
         return;
     }
-    let units = units(lines);
+    let units = stores_moved_up(units(lines));
     let names = names(&units);
     let mut first = 0;
     while first < units.len() {
@@ -230,6 +230,44 @@ fn names<'a>(units: &[Unit<'a>]) -> HashMap<&'a str, Known<'a>> {
     }
     names
 }
+
+/// Stores of results, which stand behind all that is computed, behind what each of them asks for: hundreds of columns are not handed on
+/// from part to part then. None goes before something that leaves the row.
+fn stores_moved_up(mut units: Vec<Unit<'_>>) -> Vec<Unit<'_>> {
+    if let Some(at) = units.iter().position(|unit| unit.lines == [PLACE_OF_ROW]) {
+        let place = units.remove(at);
+        units.insert(0, place);
+    }
+    let is_store =
+        |unit: &Unit<'_>| matches!(unit.lines, [line] if line.starts_with("p.k") && line.contains("[at] = "));
+    // Behind which unit a name has its value, and whether it has that as soon as it is declared.
+    let mut known: HashMap<&str, (usize, bool)> = HashMap::new();
+    let mut left = 0;
+    for (at, unit) in units.iter().enumerate().filter(|(_, unit)| !is_store(unit)) {
+        if let Some(declared) = unit.declares {
+            known.insert(declared.name, (at, declared.constant));
+        }
+        for word in unit.lines.iter().flat_map(|line| words(line)) {
+            if let Some((known, false)) = known.get_mut(word) {
+                *known = at;
+            }
+        }
+        if unit.lines.iter().any(|line| line.contains("break;")) {
+            left = at;
+        }
+    }
+    let mut order: Vec<(usize, Unit<'_>)> = vec![];
+    for (at, unit) in units.into_iter().enumerate() {
+        let asked = |line: &&str| words(line).filter_map(|word| Some(known.get(word)?.0)).max();
+        let behind = unit.lines.iter().filter_map(asked).max().unwrap_or(0).max(left);
+        order.push((if is_store(&unit) { behind.min(at) } else { at }, unit));
+    }
+    order.sort_by_key(|(at, _)| *at);
+    order.into_iter().map(|(_, unit)| unit).collect()
+}
+
+/// Where a row of a source that loses none goes, see `materialize.rs`.
+const PLACE_OF_ROW: &str = "const u64 at = row;";
 
 /// Where the part that begins with unit `first` ends.
 fn end_of_part(units: &[Unit<'_>], names: &HashMap<&str, Known<'_>>, first: usize) -> usize {
@@ -348,6 +386,21 @@ mod tests {
         assert!(cut.contains("i32 c{};\n") && !cut.contains("\ni32 c;\n") && cut.contains("c_ = c;\n"));
         assert_eq!(cut.matches("wrap_add").count(), 4000, "nothing is lost");
         assert!(cut.len() < body.len() + parts * 300);
+    }
+
+    #[test]
+    fn stores_follow_what_they_store() {
+        let mut body = String::from("do {\nif (p.k0[row] > 3) break;\n");
+        (0..1000).for_each(|at| body.push_str(&format!("const i64 v{at} = plenty_of_text(p.k{at}[row]);\n")));
+        body.push_str("i32 c;\nif (v3 > 1) c = 3;\nif (v4 > 1) c = 4;\nif (v5 > 1) c = 5;\nconst u64 at = row;\n");
+        (0..1000).for_each(|at| body.push_str(&format!("p.k{}[at] = v{at};\n", 1000 + at)));
+        let cut = in_parts(&(body + "p.k9[at] = c;\n} while (0);\n"));
+        // Between two parts `at` goes on, and what was stored last perhaps.
+        let handed_on: Vec<_> = cut.lines().filter(|line| line.ends_with("{};")).collect();
+        assert!(handed_on.len() <= cut.matches("WF_PART").count() + 2, "{handed_on:?}");
+        let at = |text: &str| cut.find(text).unwrap_or_else(|| panic!("{text}"));
+        assert!(at("const u64 at = row;") < at("return false;") && at("return false;") < at("p.k1000[at]"));
+        assert!(at("p.k1000[at] = v0;") < at("const i64 v900 ") && at("c = 5;") < at("p.k9[at] = c;"));
     }
 
     #[test]
