@@ -119,18 +119,20 @@ fn compilers_are_not_waited_for() {
     // Different in each run of the test: it must not be found on disk.
     let salt = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").subsec_micros();
     let shape: String = (0..10).map(|bit| if salt >> bit & 1 == 0 { " + k" } else { " - k" }).collect();
-    let arms: String = (0..300).map(|i| format!(" WHEN id{shape} = {i} THEN k * {i}")).collect();
-    session.set_statement_timeout(Some(Duration::from_millis(1500)));
+    let arms: String = (0..900).map(|i| format!(" WHEN id{shape} = {i} THEN k * {i}")).collect();
+    session.set_statement_timeout(Some(Duration::from_millis(700)));
     let compiled = session.device().expect("a device").counters().compilations;
     let start = Instant::now();
     let error = run(session, &format!("SELECT sum(CASE{arms} END) FROM t"));
     let taken = start.elapsed();
     session.set_statement_timeout(None);
     match error {
-        // On a fast machine.
+        // On a fast machine; the session keeps what an aggregate of all rows is launched again with.
         Ok(_) => assert!(session.device().expect("a device").counters().compilations > compiled),
-        Err(error) => assert!(matches!(error.kind(), ErrorKind::Interrupted { .. }), "{error:?}"),
+        Err(error) => {
+            assert!(matches!(error.kind(), ErrorKind::Interrupted { .. }), "{error:?}");
+            goes_on(session, used);
+        }
     }
     assert!(taken < SOON, "{taken:?}");
-    goes_on(session, used);
 }
