@@ -6,11 +6,12 @@
 //!   x <> 0 AND 10 / x    cannot fail as a whole: what can fail in it is behind its guard
 //! ```
 //!
-//! This is the one account of it. Rules over plans (`session/rules/guards.rs`), the order of joins and what is made for the
-//! CPU engine (`lazy.rs`) ask it. An expression that is not known here is taken to fail: then it keeps its place, which is
-//! never wrong.
+//! This is the one account of it. Rules over plans (`session/rules/guards.rs`), the order of joins
+//! and what is made for the CPU engine (`lazy.rs`) ask it. An expression that is not known here is
+//! taken to fail: then it keeps its place, which is never wrong.
 //!
-//! Subqueries do not count: what they do is done once, wherever the expression that has their value stands.
+//! Subqueries do not count: what they do is done once, wherever the expression that has their value
+//! stands.
 
 mod casts;
 mod constant;
@@ -35,8 +36,8 @@ const DIGITS: i16 = 38;
 /// Conditions that are looked at for what is known of a divisor: those nearest to it.
 const NEAREST: usize = 64;
 
-/// Whether a row may fail when the expression is evaluated as it is written: from left to right, and no further than AND, OR
-/// and CASE need it. Types are agreed (as after DataFusion's analyzer).
+/// Whether a row may fail when the expression is evaluated as it is written: from left to right,
+/// and no further than AND, OR and CASE need it. Types are agreed (as after DataFusion's analyzer).
 pub(crate) fn can_fail(expr: &Expr, schema: &DFSchema) -> bool {
     has_failing(expr, schema) && Walk { schema, facts: vec![] }.fails(expr)
 }
@@ -200,8 +201,8 @@ fn is_literal(expr: &Expr) -> bool {
     literal(expr).is_some()
 }
 
-/// Whether a sum, difference or product of two types can fail: integers wrap, floats have infinities; a decimal's digits
-/// have to fit.
+/// Whether a sum, difference or product of two types can fail: integers wrap, floats have
+/// infinities; a decimal's digits have to fit.
 pub(crate) fn sum_fails(op: Operator, left: &DataType, right: &DataType) -> bool {
     match (left, right) {
         (DataType::Decimal128(p, s), DataType::Decimal128(q, t)) => {
@@ -230,7 +231,8 @@ fn quotient_fails(binary: &BinaryExpr, types: [&DataType; 3], schema: &DFSchema,
         }
         [DataType::Decimal128(p, s), DataType::Decimal128(q, t), DataType::Decimal128(_, result)] => {
             let [p, s, q, t] = [i16::from(*p), i16::from(*s), i16::from(*q), i16::from(*t)];
-            // What is divided is first multiplied by a power of ten; remainders are taken of numbers of one scale.
+            // What is divided is first multiplied by a power of ten; remainders are taken of
+            // numbers of one scale.
             let fits = match binary.op {
                 Operator::Divide => p + i16::from(*result) - s + t <= DIGITS,
                 _ => p + s.max(t) - s <= DIGITS && q + s.max(t) - t <= DIGITS,
@@ -296,7 +298,8 @@ fn sign_of(divisor: &Expr, facts: &[Fact<'_>], schema: &DFSchema) -> Option<Sign
     known.nonzero.then_some(known)
 }
 
-/// Whether a condition says that a number is not zero; and on which side of it the number lies, if it says so.
+/// Whether a condition says that a number is not zero; and on which side of it the number lies, if
+/// it says so.
 fn compared(fact: &Fact<'_>, number: &Expr, schema: &DFSchema) -> Option<Option<Ordering>> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = fact.condition else { return None };
     let (op, bound) = match () {
@@ -325,7 +328,8 @@ fn to_zero(value: &ScalarValue) -> Option<Ordering> {
     value.partial_cmp(&ScalarValue::new_zero(&value.data_type()).ok()?)
 }
 
-/// What is left of an expression without aliases and without casts of numbers that keep every value.
+/// What is left of an expression without aliases and without casts of numbers that keep every
+/// value.
 fn bare<'e>(expr: &'e Expr, schema: &DFSchema) -> &'e Expr {
     match expr {
         Expr::Alias(alias) => bare(&alias.expr, schema),

@@ -1,16 +1,21 @@
 //! Plans for DataFusion's CPU engine, whose AND and OR compute both sides for all rows of a batch.
 //!
 //! ```text
-//!   x <> 0 AND 10 / x > 1        CASE WHEN x <> 0 THEN 10 / x > 1 ELSE false END        where null and false are the same
-//!   sum(10 / x) FILTER (WHERE x <> 0)        sum(CASE WHEN x <> 0 THEN 10 / x END) FILTER (WHERE x <> 0)
+//!   x <> 0 AND 10 / x > 1        where null and false are the same:
+//!                                CASE WHEN x <> 0 IS NOT TRUE THEN false ELSE 10 / x > 1 END
+//!
+//!   sum(10 / x) FILTER (WHERE x <> 0)
+//!                                sum(CASE WHEN x <> 0 THEN 10 / x END) FILTER (WHERE x <> 0)
 //! ```
 //!
-//! CASE computes a branch for the rows that take it (apache/datafusion#8910 has the reasons why AND does not). Only
-//! expressions with operands that can fail are changed. Conditions that can fail are made volatile, too, so that the rules
-//! over physical plans leave them where they are.
+//! CASE computes a branch for the rows that take it, AND does not
+//! (<https://github.com/apache/datafusion/issues/8927>). Only expressions with operands that can fail
+//! are changed. Conditions that can fail are made volatile, too, so that the rules over physical
+//! plans leave them where they are.
 //!
-//! Null is where it gets long: for AND to be false it is enough that one operand is, whatever comes before. So an expression
-//! of which not only the truth counts is asked twice, whether it is true and then whether it is false.
+//! Null is where it gets long: for AND to be false it is enough that one operand is, whatever comes
+//! before. So an expression of which not only the truth counts is asked twice, whether it is true
+//! and then whether it is false.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -25,7 +30,8 @@ use datafusion::logical_expr::{
 use super::failing::{can_fail, has_failing};
 use super::sealed::{in_place, into_operands};
 
-/// The plan with conditions that the CPU engine evaluates in their order, and no further than it has to.
+/// The plan with conditions that the CPU engine evaluates in their order, and no further than it
+/// has to.
 pub(crate) fn evaluated_in_order(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.transform_up_with_subqueries(node)?.data)
 }
@@ -64,8 +70,8 @@ fn node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-/// Keys and the condition of a join. The engine computes what of the condition is about one side below the join: columns that
-/// are in their places keep it from that.
+/// Keys and the condition of a join. The engine computes what of the condition is about one side
+/// below the join: columns that are in their places keep it from that.
 fn join_node(join: Join) -> Result<Transformed<LogicalPlan>> {
     let schema = merge_schema(&[&join.left, &join.right]);
     let orders = Orders { schema: &schema };
@@ -185,7 +191,8 @@ impl Orders<'_> {
         self.grouped(operands, op, counts)
     }
 
-    /// What can fail begins a group, which is looked at where none before decides; those that cannot fail go with it.
+    /// What can fail begins a group, which is looked at where none before decides; those that
+    /// cannot fail go with it.
     fn grouped(&self, operands: Vec<Expr>, op: Operator, counts: Counts) -> Result<Expr> {
         let mut groups: Vec<Vec<Expr>> = vec![];
         for operand in operands {

@@ -10,8 +10,8 @@
 //! cheapest join is made again and again. A tree is replaced where another is expected to cost clearly less. No order joins
 //! what no equality connects.
 //!
-//! Predicates that can fail (a division, say) would meet other rows in another order: a join or a filter that has one is no
-//! part of a tree, but may be a leaf of one, or have one below it.
+//! Predicates that can fail (a division, say) would meet other rows in another order: a join or a
+//! filter that has one is no part of a tree, but may be a leaf of one, or have one below it.
 
 mod cost;
 

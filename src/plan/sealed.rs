@@ -1,4 +1,5 @@
-//! Expressions that an optimizer shall not look into, and conditions that it shall leave where they are.
+//! Expressions that an optimizer shall not look into, and conditions that it shall leave where they
+//! are.
 //!
 //! ```text
 //!   x <> 0 AND 10 / x > 1                      in_order_and(x <> 0, 10 / x > 1)
@@ -6,10 +7,11 @@
 //!   10 / x > 1  as a condition of its own      in_place(10 / x > 1)
 //! ```
 //!
-//! DataFusion's rules take AND and OR to be commutative, and make them of CASE. Where an operand can fail, its place behind the
-//! others is part of its meaning. As calls of functions that nobody knows, the order of operands stays. `in_place` is
-//! volatile besides: no rule moves such a condition into scans, joins or keys. The calls are only there while rules run:
-//! [`unseal`] makes of them what they were.
+//! DataFusion's rules take AND and OR to be commutative, and make them of CASE. Where an operand
+//! can fail, its place behind the others is part of its meaning. As calls of functions that nobody
+//! knows, the order of operands stays. `in_place` is volatile besides: no rule moves such a
+//! condition into scans, joins or keys. The calls are only there while rules run: [`unseal`] makes
+//! of them what they were.
 
 use std::sync::{Arc, LazyLock};
 
@@ -32,7 +34,8 @@ enum Seal {
     Some,
     And,
     Or,
-    /// A base, if there is one; conditions and values in turn; what is chosen otherwise, if anything is.
+    /// A base, if there is one; conditions and values in turn; what is chosen otherwise, if
+    /// anything is.
     Case {
         base: bool,
         otherwise: bool,

@@ -190,7 +190,8 @@ fn conditions_that_cannot_fail_are_free() {
         plan_of_join[..join].contains("Int64(10) / t.y") && plan_of_join[join..].contains("t.x >"),
         "{plan_of_join}"
     );
-    // An equality that can fail is a key all the same where nothing guards it, or a table's own conditions do.
+    // An equality that can fail is a key all the same where nothing guards it, or a table's own
+    // conditions do.
     for sql in [
         "SELECT id FROM t JOIN u ON CAST(t.s AS bigint) = u.n",
         "SELECT id FROM t, u WHERE t.s ~ '^[0-9]+$' AND CAST(t.s AS bigint) = u.n",

@@ -22,7 +22,8 @@ enum Looks {
     Rows,
 }
 
-/// Whether an expression is one of constants, and has a value. Rules compute most of these, but later.
+/// Whether an expression is one of constants, and has a value. Rules compute most of these, but
+/// later.
 pub(super) fn is_computable(expr: &Expr) -> bool {
     match looks(expr) {
         Looks::Constants => computes(expr),

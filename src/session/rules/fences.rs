@@ -1,6 +1,7 @@
 //! Rules over physical plans, kept from computing what can fail on rows that a filter drops.
 //!
-//! DataFusion (55.2) moves a projection below a filter where that makes rows narrower (`FilterExec::try_swapping_with_projection`):
+//! DataFusion (55.2) moves a projection below a filter where that makes rows narrower
+//! (`FilterExec::try_swapping_with_projection`):
 //!
 //! ```text
 //!   SELECT x, 10 / x + y + z FROM t WHERE x <> 0
@@ -9,9 +10,9 @@
 //!     FilterExec: x <> 0                        →          ProjectionExec: x, 10 / x + y + z
 //! ```
 //!
-//! and a filter below a projection, where the filter's columns become what the projection computes. A fence is an operator
-//! through which a rule sees nothing; it stands below projections that can fail while the first kind of rule runs, and above
-//! them while the second does.
+//! and a filter below a projection, where the filter's columns become what the projection computes.
+//! A fence is an operator through which a rule sees nothing; it stands below projections that can
+//! fail while the first kind of rule runs, and above them while the second does.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -90,7 +91,8 @@ impl PhysicalOptimizerRule for Fenced {
     }
 }
 
-/// A projection that can fail with a fence on one side, if the rule could move it or something through it.
+/// A projection that can fail with a fence on one side, if the rule could move it or something
+/// through it.
 fn with_fence(plan: &Arc<dyn ExecutionPlan>, side: Side) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(project) = plan.downcast_ref::<ProjectionExec>() else { return Ok(None) };
     let (input, schema) = (project.input(), project.input().schema());

@@ -1,8 +1,10 @@
 //! Names of subqueries in select lists.
 //!
-//! DataFusion (55.2) calls a subquery in a select list what its column is called, and EXISTS by no text of its own, and wants
-//! all names of a list to differ: `SELECT sum(b), (SELECT sum(b) FROM t)` is refused, and so is
-//! `SELECT a, (SELECT a FROM v LIMIT 1)`. Where that happens, such items without a name are called by their text.
+//! DataFusion (55.2) calls a subquery in a select list what its column is called, and EXISTS by no
+//! text of its own, and wants all names of a list to differ
+//! (<https://github.com/apache/datafusion/issues/6543>): `SELECT sum(b), (SELECT sum(b) FROM t)`
+//! is refused, and so is `SELECT a, (SELECT a FROM v LIMIT 1)`. Where that happens, such items
+//! without a name are called by their text.
 
 use std::ops::ControlFlow;
 

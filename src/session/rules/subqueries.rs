@@ -1,15 +1,16 @@
 //! Subqueries where DataFusion's rules do not look for them.
 //!
-//! Its rules (55.2, `ScalarSubqueryToJoin`, `DecorrelatePredicateSubquery`) make joins of scalar subqueries in filters and in
-//! select lists, and of EXISTS and IN in filters. Elsewhere subqueries stay in their expressions, where the device does not
-//! run them, the CPU engine only some (apache/datafusion#14554 asks for EXISTS in select lists), and one in the order of a
-//! window fails. So they are lifted below the operator first:
+//! Its rules (55.2, `ScalarSubqueryToJoin`, `DecorrelatePredicateSubquery`) make joins of scalar
+//! subqueries in filters and in select lists, and of EXISTS and IN in filters. Elsewhere subqueries
+//! stay in their expressions, where the device does not run them, the CPU engine only some
+//! (<https://github.com/apache/datafusion/issues/23022>), and one in the order of a window
+//! fails. So they are lifted below the operator first:
 //!
 //! ```text
-//!   Sort: (SELECT max(a) FROM v) + b         Projection: t.a, t.b
-//!     TableScan: t                             Sort: value_1 + b
-//!                                                Projection: t.a, t.b, (SELECT max(a) FROM v) AS value_1
-//!                                                  TableScan: t
+//!   Sort: (SELECT max(a) FROM v) + b       Projection: t.a, t.b
+//!     TableScan: t                           Sort: value_1 + b
+//!                                              Projection: t.a, t.b, (SELECT …) AS value_1
+//!                                                TableScan: t
 //!
 //!   Projection: t.a, EXISTS (…)              Projection: t.a, q_1.mark
 //!     TableScan: t                             LeftMark Join: …
@@ -130,12 +131,13 @@ fn lifted(node: LogicalPlan, numbers: &mut Numbers) -> Result<Transformed<Logica
     }
 }
 
-/// Scalar subqueries whose column has a name that the input's columns have, too, with another name.
+/// Scalar subqueries whose column has the name of one of the input's, which is of no table, with
+/// another name.
 fn renamed(expr: Expr, input: &DFSchema, numbers: &mut Numbers) -> Result<Expr> {
     let renamed = expr.transform_up(|expr| match expr {
         Expr::ScalarSubquery(subquery) => {
             let name = subquery.subquery.schema().field(0).name();
-            match input.fields().iter().any(|field| field.name() == name) {
+            match input.iter().any(|(table, field)| table.is_none() && field.name() == name) {
                 true => Ok(Transformed::yes(Expr::ScalarSubquery(named(subquery, numbers.name("value"))?))),
                 false => Ok(Transformed::no(Expr::ScalarSubquery(subquery))),
             }
@@ -262,8 +264,8 @@ fn distinct_on(on: DistinctOn, numbers: &mut Numbers) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Distinct(Distinct::On(DistinctOn::try_new(on_expr, select_expr, sort_expr, input)?)))
 }
 
-/// Conditions with subqueries: those of one side are lifted below it; of an inner join the others, and EXISTS and IN, which
-/// make joins there, are conditions above it.
+/// Conditions with subqueries: those of one side are lifted below it; of an inner join the others,
+/// and EXISTS and IN, which make joins there, are conditions above it.
 fn join(join: Join, numbers: &mut Numbers) -> Result<LogicalPlan> {
     let columns = join.schema.columns();
     let inner = join.join_type == JoinType::Inner;

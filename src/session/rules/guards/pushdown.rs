@@ -45,7 +45,8 @@ impl OptimizerRule for GuardedPushDown {
 }
 
 impl GuardedPushDown {
-    /// Of filters above one another: those that stay come above, in their order, and the others go down.
+    /// Of filters above one another: those that stay come above, in their order, and the others go
+    /// down.
     fn filter(&self, filter: Filter, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let mut below = filter.input.as_ref();
         let mut filters = vec![&filter.predicate];
@@ -79,7 +80,8 @@ impl GuardedPushDown {
         Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(moved.data))?)))
     }
 
-    /// Runs the rule on a join, or on a free filter, above or in which no sealed condition of a join is seen.
+    /// Runs the rule on a join, or on a free filter, above or in which no sealed condition of a
+    /// join is seen.
     fn free(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let (plan, sealed) = without_sealed(plan)?;
         let pushed = self.0.rewrite(plan, config)?;
@@ -90,7 +92,8 @@ impl GuardedPushDown {
     }
 }
 
-/// Whether a condition would be another one below the operator: of expressions that can fail, instead of their columns.
+/// Whether a condition would be another one below the operator: of expressions that can fail,
+/// instead of their columns.
 fn is_made_of_failing(condition: &Expr, below: &LogicalPlan) -> bool {
     let (exprs, input) = match below {
         LogicalPlan::Projection(project) => (&project.expr, &project.input),
@@ -141,8 +144,8 @@ fn with_sealed(plan: LogicalPlan, sealed: Vec<Expr>) -> Result<LogicalPlan> {
     }
 }
 
-/// DataFusion's rule that makes inner joins of outer ones, for a condition that null does not pass. It only looks at the
-/// condition, and so it may see one that is sealed.
+/// DataFusion's rule that makes inner joins of outer ones, for a condition that null does not pass.
+/// It only looks at the condition, and so it may see one that is sealed.
 #[derive(Debug)]
 pub(super) struct SeenByOuterJoins(Rule);
 

@@ -37,7 +37,8 @@ impl Sealer<'_> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => self.chain(expr, op),
             Expr::Case(case) => self.case(case),
-            // A cast of a constant that fails is an error when rules compute constants, even if no row comes to it.
+            // A cast of a constant that fails is an error when rules compute constants, even if no
+            // row comes to it.
             Expr::Cast(cast) if !cast.expr.any_column_refs() => {
                 let fails = has_failing(&Expr::Cast(cast.clone()), self.schema);
                 let inner = self.part(*cast.expr)?.expr;
@@ -150,8 +151,8 @@ pub(super) fn has_failing_subquery(condition: &Expr) -> Result<bool> {
     })
 }
 
-/// In `x IN (SELECT …)`, which becomes a key of a join below the condition, makes an `x` that can fail null where the
-/// conditions `before`, or those around it, do not ask for it.
+/// In `x IN (SELECT …)`, which becomes a key of a join below the condition, makes an `x` that can
+/// fail null where the conditions `before`, or those around it, do not ask for it.
 pub(in crate::session::rules) fn guard_members(condition: Expr, before: &[Expr], schema: &DFSchema) -> Result<Expr> {
     let concerned =
         condition.exists(|node| Ok(matches!(node, Expr::InSubquery(member) if can_fail(&member.expr, schema))))?;

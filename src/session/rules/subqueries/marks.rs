@@ -72,8 +72,8 @@ pub(super) fn is_in(
     }
 }
 
-/// Whether it is unknown that the subquery has a member that was not found: the subquery has a null, or the member is null and
-/// the subquery has a row. `None` where neither can be.
+/// Whether it is unknown that the subquery has a member that was not found: the subquery has a
+/// null, or the member is null and the subquery has a row. `None` where neither can be.
 pub(super) fn unknown(
     plan: &LogicalPlan,
     subquery: &Subquery,
@@ -115,7 +115,8 @@ pub(super) fn known(found: Expr, unknown: Expr) -> Result<Expr> {
     when(found, lit(true)).when(unknown, lit(ScalarValue::Boolean(None))).otherwise(lit(false))
 }
 
-/// The mark join with the subquery; `None` where it looks at outer columns in a way that is no condition of a join.
+/// The mark join with the subquery; `None` where it looks at outer columns in a way that is no
+/// condition of a join.
 fn mark(
     plan: &LogicalPlan,
     subquery: &LogicalPlan,
