@@ -48,8 +48,15 @@ fn string(raw: u64) -> String {
 pub(super) fn array(dtype: &DataType, rows: &[(u64, bool)]) -> ArrayRef {
     let raws = || rows.iter().map(|&(raw, _)| raw);
     let values: ArrayRef = match dtype {
-        DataType::Float32 => Arc::new(raws().map(|raw| Some(f32::from_bits(raw as u32))).collect::<Float32Array>()),
-        DataType::Float64 => Arc::new(raws().map(|raw| Some(f64::from_bits(raw))).collect::<Float64Array>()),
+        // NaN comes back in one form, whatever its bits were.
+        DataType::Float32 => {
+            let floats = raws().map(|raw| f32::from_bits(raw as u32));
+            Arc::new(floats.map(|x| Some(if x.is_nan() { f32::NAN } else { x })).collect::<Float32Array>())
+        }
+        DataType::Float64 => {
+            let floats = raws().map(f64::from_bits);
+            Arc::new(floats.map(|x| Some(if x.is_nan() { f64::NAN } else { x })).collect::<Float64Array>())
+        }
         DataType::Boolean => Arc::new(raws().map(|raw| Some(raw & 1 == 1)).collect::<BooleanArray>()),
         DataType::Decimal128(precision, _) => {
             let modulus = 10i128.pow(*precision as u32);
