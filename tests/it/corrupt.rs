@@ -26,7 +26,7 @@ use warpframe::{ErrorKind, Result};
 use crate::differential::builder;
 
 /// Cases on each engine where nobody asks for more. On the device the CPU looks at them, too.
-const CASES: u64 = 400;
+const CASES: u64 = 250;
 /// How long a case may take; most take milliseconds, but kernels are compiled in some.
 const PATIENCE: Duration = Duration::from_secs(60);
 

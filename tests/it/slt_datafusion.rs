@@ -162,7 +162,7 @@ impl Engines {
         }
         // Approximate aggregates are exact on the device (docs/sql.md), and LIMIT without an order
         // may keep any rows.
-        let ordered = lower.contains("order by");
+        let ordered = orders_its_rows(&lower);
         let free = lower.contains("approx_") || lower.contains("limit") && !ordered;
         let cpu = match ask(&self.cpu, sql) {
             Ok(rows) => rows,
@@ -213,6 +213,19 @@ fn ask(session: &Session, sql: &str) -> Result<Rows, String> {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_) => Err("panicked".into()),
     }
+}
+
+/// Whether an ORDER BY stands outside of all parentheses.
+fn orders_its_rows(lower: &str) -> bool {
+    let mut depth = 0;
+    lower.char_indices().any(|(at, letter)| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && lower[at..].starts_with("order by")
+    })
 }
 
 fn is_ours(conditions: &[Condition]) -> bool {
