@@ -7,8 +7,8 @@ mod clauses;
 mod correlation;
 mod dialect;
 mod fences;
+mod file_order;
 mod guards;
-mod in_order;
 mod membership;
 mod names;
 mod pushdown;
@@ -41,7 +41,7 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// DataFusion's rules over physical plans in their order, those that move filters and projections guarded; then ours.
 pub(super) fn rules() -> Vec<Rule> {
     let rules = PhysicalOptimizer::new().rules.into_iter().map(pushdown::guarded).map(fences::fenced);
-    rules.chain([top_k::rule(), in_order::rule(), crate::io::guard_rule()]).collect()
+    rules.chain([top_k::rule(), file_order::rule(), crate::io::guard_rule()]).collect()
 }
 
 /// DataFusion's rules over logical plans in their order, between ours.
