@@ -212,19 +212,47 @@ impl RecordBatchStream for GuardedStream {
     }
 }
 
-/// Whether all values of a batch are of their types: Arrow does not check the digits of decimals,
-/// and those who read files do not either.
+/// Whether all values of a batch are of their types. Arrow does not check the digits of decimals,
+/// and those who read files do not either. The parquet crate (59) checks strings of the DELTA
+/// encodings for UTF-8 as if they were one string: a character may be cut by the end of a value.
 ///
 /// # Errors
-/// [`ErrorKind::Arithmetic`] with the column and a value.
+/// [`ErrorKind::Arithmetic`] with the column and a value; [`ErrorKind::File`] of a file that is not
+/// named yet, with the column, where a string is no UTF-8.
 pub(crate) fn of_their_types(batch: &RecordBatch) -> Result<()> {
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         if let Some((value, dtype)) = beyond(column.as_ref()) {
             let what = format!("column {:?}: unscaled value {value} is outside {dtype}", field.name());
             return Err(ErrorKind::Arithmetic { what }.into());
         }
+        if cuts_a_character(column.as_ref()) {
+            return Err(damaged(format!(
+                "column {:?}: a string is no UTF-8: it begins within a character",
+                field.name()
+            )));
+        }
     }
     Ok(())
+}
+
+/// Whether a string begins within a character. Where all strings together are UTF-8, each is, if
+/// none does.
+fn cuts_a_character(array: &dyn Array) -> bool {
+    let is_within = |byte: u8| byte & 0xC0 == 0x80;
+    match array.data_type() {
+        // The length lies in the low 32 bits of a view, behind it the first byte.
+        DataType::Utf8View => {
+            let views = array.as_string_view().views();
+            views.iter().any(|view| *view as u32 > 0 && is_within((view >> 32) as u8))
+        }
+        DataType::List(_) => cuts_a_character(array.as_list::<i32>().values().as_ref()),
+        DataType::LargeList(_) => cuts_a_character(array.as_list::<i64>().values().as_ref()),
+        DataType::FixedSizeList(..) => cuts_a_character(array.as_fixed_size_list().values().as_ref()),
+        DataType::Map(..) => cuts_a_character(array.as_map().entries()),
+        DataType::Struct(_) => array.as_struct().columns().iter().any(|column| cuts_a_character(column.as_ref())),
+        DataType::Dictionary(..) => cuts_a_character(array.as_any_dictionary().values().as_ref()),
+        _ => false,
+    }
 }
 
 /// A decimal of more digits than its type has, with the type.

@@ -13,6 +13,10 @@
 //! and a filter below a projection, where the filter's columns become what the projection computes.
 //! A fence is an operator through which a rule sees nothing; it stands below projections that can
 //! fail while the first kind of rule runs, and above them while the second does.
+//!
+//! Below a projection that computes over a file's columns stands one, too: DataFusion would have the
+//! scan compute, before `io/guard.rs` looked whether the file's values are of their types, and its
+//! functions are undefined over strings that are no UTF-8.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -22,6 +26,8 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
@@ -96,6 +102,13 @@ impl PhysicalOptimizerRule for Fenced {
 fn with_fence(plan: &Arc<dyn ExecutionPlan>, side: Side) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(project) = plan.downcast_ref::<ProjectionExec>() else { return Ok(None) };
     let (input, schema) = (project.input(), project.input().schema());
+    let below = || {
+        let fence = Fence { input: input.clone(), open: HashSet::new() };
+        replace_children_if_necessary(plan.clone(), vec![Arc::new(fence)]).map(Some)
+    };
+    if side == Side::Below && leads_to(input, is_scan_of_files) && !project.expr().iter().all(|of| selects(&of.expr)) {
+        return below();
+    }
     let fails = |of: &ProjectionExpr| can_fail(&of.expr, &schema);
     if !project.expr().iter().any(fails) {
         return Ok(None);
@@ -105,21 +118,33 @@ fn with_fence(plan: &Arc<dyn ExecutionPlan>, side: Side) -> Result<Option<Arc<dy
             let open = (0..project.expr().len()).filter(|at| !fails(&project.expr()[*at])).collect();
             Ok(Some(Arc::new(Fence { input: plan.clone(), open })))
         }
-        Side::Below if project.expr().len() < schema.fields().len() && leads_to_filter(input) => {
-            let fence = Fence { input: input.clone(), open: HashSet::new() };
-            replace_children_if_necessary(plan.clone(), vec![Arc::new(fence)]).map(Some)
+        Side::Below
+            if project.expr().len() < schema.fields().len() && leads_to(input, |plan| plan.is::<FilterExec>()) =>
+        {
+            below()
         }
         Side::Below => Ok(None),
     }
 }
 
-/// Whether a projection could get to a filter from above this operator.
-fn leads_to_filter(plan: &Arc<dyn ExecutionPlan>) -> bool {
+/// Whether a projection could get to such an operator from above this one.
+fn leads_to(plan: &Arc<dyn ExecutionPlan>, such: fn(&Arc<dyn ExecutionPlan>) -> bool) -> bool {
     match plan.children().as_slice() {
-        _ if plan.is::<FilterExec>() => true,
-        [input] => leads_to_filter(input),
+        _ if such(plan) => true,
+        [input] => leads_to(input, such),
         _ => false,
     }
+}
+
+fn is_scan_of_files(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let scan = plan.downcast_ref::<DataSourceExec>();
+    scan.is_some_and(|scan| scan.data_source().downcast_ref::<FileScanConfig>().is_some())
+}
+
+/// Whether an expression is a column, or a field of one: what is read, not what is made of it.
+fn selects(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let field = |call: &ScalarFunctionExpr| call.name() == "get_field" && call.args().iter().all(selects);
+    expr.is::<Column>() || expr.is::<Literal>() || expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(field)
 }
 
 /// Whether an expression can fail, as `plan/failing.rs` says it of logical ones.
