@@ -75,6 +75,27 @@ impl Driver for Clocked {
         self.timed(|driver| unsafe { driver.upload(to, from) })
     }
 
+    unsafe fn feed(
+        &self,
+        to: u64,
+        len: usize,
+        after: EventHandle,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<EventHandle> {
+        interrupt::check()?;
+        // Not timed: several threads feed at once, and most of their time is that of `fill`.
+        // SAFETY: as in `free`.
+        unsafe { self.driver.feed(to, len, after, fill) }
+    }
+
+    fn wait_for(&self, event: EventHandle) -> Result<()> {
+        self.driver.wait_for(event)
+    }
+
+    fn settle(&self, event: EventHandle) -> Result<()> {
+        self.timed(|driver| driver.settle(event))
+    }
+
     unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
         interrupt::check()?;
         // SAFETY: as in `free`.

@@ -4,6 +4,7 @@
 //! `elapsed_ms` — and, where memory is short, `alloc`, which lets freed memory arrive before it gives up.
 
 mod calls;
+mod lanes;
 mod memory;
 mod staging;
 mod zeros;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cudarc::driver::sys;
 
 use self::calls::{Failed, Queue, call, unavailable};
+use self::lanes::Lanes;
 use self::memory::Memory;
 use self::staging::Staging;
 use super::Source;
@@ -31,6 +33,7 @@ pub(super) struct CudaDriver {
     properties: DeviceProperties,
     nvrtc: &'static Nvrtc,
     // Dropped in this order, after `drop` has waited: what the stream uses goes before it.
+    lanes: Lanes,
     staging: Staging,
     memory: Memory,
     modules: Mutex<Vec<Module>>,
@@ -67,7 +70,17 @@ impl CudaDriver {
         let queue = unsafe { Queue::new(context) }?;
         let memory = Memory::new(device, properties.memory)?;
         let (modules, functions, resident) = Default::default();
-        Ok(CudaDriver { properties, nvrtc, staging: Staging::new(), memory, modules, functions, resident, queue })
+        Ok(CudaDriver {
+            properties,
+            nvrtc,
+            lanes: Lanes::default(),
+            staging: Staging::new(),
+            memory,
+            modules,
+            functions,
+            resident,
+            queue,
+        })
     }
 
     fn alloc_by(&self, ask: impl Fn(sys::CUstream) -> Result<Option<u64>, Failed>) -> Result<Option<u64>> {
@@ -92,6 +105,7 @@ impl Drop for CudaDriver {
         // Errors cannot be reported here.
         let _ = self.queue.bind();
         let _ = self.queue.wait();
+        self.lanes.clear();
         let _ = self.memory.release(self.queue.stream());
         self.staging.clear();
         // SAFETY: no work is under way, and handles to modules live no longer than their driver.
@@ -198,6 +212,32 @@ struct Context(sys::CUcontext);
 // SAFETY: driver handles may be used from any thread.
 unsafe impl Send for Context {}
 
+/// An event without a time that nobody knows yet.
+struct Event(sys::CUevent);
+
+impl Event {
+    /// The queue's context is bound.
+    fn new(queue: &Queue) -> Result<Event> {
+        let mut event = std::ptr::null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: writes the handle only.
+        queue.check(unsafe { call!(cuEventCreate(&mut event, flags)) })?;
+        Ok(Event(event))
+    }
+
+    /// Its handle, whose owner releases it.
+    fn handed_over(self) -> EventHandle {
+        EventHandle(std::mem::ManuallyDrop::new(self).0 as u64)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: a live event that nobody else knows.
+        let _ = unsafe { call!(cuEventDestroy_v2(self.0)) };
+    }
+}
+
 #[derive(Debug)]
 struct Module(sys::CUmodule);
 
@@ -269,6 +309,32 @@ impl Driver for CudaDriver {
         self.queue.bind()?;
         // SAFETY: the caller's promise; the context is bound.
         unsafe { self.staging.upload(&self.queue, to, from) }
+    }
+
+    unsafe fn feed(
+        &self,
+        to: u64,
+        len: usize,
+        after: EventHandle,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<EventHandle> {
+        self.queue.bind()?;
+        let copied = Event::new(&self.queue)?;
+        // SAFETY: the caller's promise; both events are live.
+        unsafe { self.lanes.feed(&self.queue, (to, len), after.0 as sys::CUevent, copied.0, fill) }?;
+        Ok(copied.handed_over())
+    }
+
+    fn wait_for(&self, event: EventHandle) -> Result<()> {
+        self.queue.bind()?;
+        // SAFETY: handles exist only while their event is live.
+        self.queue.check(unsafe { call!(cuStreamWaitEvent(self.queue.stream(), event.0 as sys::CUevent, 0)) })
+    }
+
+    fn settle(&self, event: EventHandle) -> Result<()> {
+        self.queue.bind()?;
+        // SAFETY: as above.
+        self.queue.check(unsafe { call!(cuEventSynchronize(event.0 as sys::CUevent)) })
     }
 
     unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {

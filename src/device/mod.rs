@@ -2,7 +2,8 @@
 //!
 //! Two drivers stand behind one small interface: `cuda` (through cudarc, loaded at run time) and `sim`, which
 //! compiles the same kernel sources as host code and runs blocks as groups of fibers. Every operation goes to the
-//! device's single stream, in order; only downloads and [`Device::synchronize`] wait.
+//! device's single stream, in order, but for copies that go beside it (`feed.rs`); only downloads and
+//! [`Device::synchronize`] wait.
 
 mod ahead;
 mod buffer;
@@ -14,6 +15,7 @@ mod cuda;
 mod driver;
 #[cfg(test)]
 mod fake;
+mod feed;
 mod improve;
 mod nvrtc;
 mod parts;
@@ -31,6 +33,7 @@ pub(crate) use buffer::{Buffer, Slice};
 pub use counters::Counters;
 pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
+pub(crate) use feed::{Fed, LANES, MOST_FED};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{Bounds, Parts};

@@ -75,6 +75,24 @@ impl Driver for StandIn {
         Ok(())
     }
 
+    unsafe fn feed(
+        &self,
+        _: u64,
+        _: usize,
+        _: EventHandle,
+        _: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<EventHandle> {
+        Ok(EventHandle(0))
+    }
+
+    fn wait_for(&self, _: EventHandle) -> Result<()> {
+        Ok(())
+    }
+
+    fn settle(&self, _: EventHandle) -> Result<()> {
+        Ok(())
+    }
+
     unsafe fn download(&self, to: &mut [u8], _: u64) -> Result<()> {
         to.fill(0);
         Ok(())

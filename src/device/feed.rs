@@ -1,0 +1,146 @@
+//! Copies to the device beside its stream.
+//!
+//! Computing is done by one stream; bytes arrive by lanes of their own:
+//!
+//! ```text
+//!   stream   … use of the memory │ record `after` │ …           │ wait for the copy │ kernels that read it
+//!   lane                            wait for `after`, copy bytes │ event
+//! ```
+//!
+//! Memory that is fed belongs to the lane from `after` on until the stream waits for the copy: a
+//! [`Fed`] keeps it alive so long, and waits itself where it is dropped before.
+
+use std::sync::Arc;
+
+use super::driver::EventHandle;
+use super::{Buffer, Device, Event};
+use crate::error::Result;
+
+/// Most bytes of one [`Device::feed`]: so many lie pinned twice for each lane.
+pub(crate) const MOST_FED: usize = 4 << 20;
+/// Lanes that bring the bus to its limit; one more thread would only wait.
+pub(crate) const LANES: usize = 8;
+
+/// Bytes on their way to the device.
+#[derive(Debug)]
+pub(crate) struct Fed {
+    event: EventHandle,
+    /// Nothing in a rehearsal or where the stream waits already.
+    under_way: bool,
+    buffer: Arc<Buffer>,
+}
+
+impl Device {
+    /// Has `fill` write `len` bytes (at most [`MOST_FED`]), which are copied to `offset` of the
+    /// buffer once the stream has passed `after`. May be called from several threads at once.
+    ///
+    /// # Errors
+    /// What `fill` returns; of the driver.
+    pub(crate) fn feed(
+        &self,
+        buffer: &Arc<Buffer>,
+        offset: usize,
+        len: usize,
+        after: &Event,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<Fed> {
+        assert!(len <= MOST_FED, "{len} bytes are fed at once");
+        let to = buffer.slice(offset);
+        assert!(to.len() >= len, "{len} bytes at {offset} of {}", buffer.len());
+        self.0.counters.uploaded(len);
+        // SAFETY: the range was checked; the buffer lives as long as what is returned, which waits
+        // for the copy before it lets go.
+        let event = unsafe { self.0.driver.feed(to.address(), len, after.handle, fill) }?;
+        Ok(Fed { event, under_way: true, buffer: buffer.clone() })
+    }
+}
+
+impl Fed {
+    /// Lets work that is submitted later wait for the bytes.
+    pub(crate) fn arrive(mut self) -> Result<()> {
+        let driver = &self.buffer.device().0.driver;
+        let waits = driver.wait_for(self.event);
+        self.under_way = waits.is_err();
+        waits
+    }
+}
+
+impl Drop for Fed {
+    fn drop(&mut self) {
+        let driver = &self.buffer.device().0.driver;
+        if self.under_way {
+            // An error is of earlier work: the next call that can report it does.
+            let _ = driver.settle(self.event);
+        }
+        driver.release(self.event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn devices() -> Vec<Device> {
+        let gpu = Device::cuda(0, Default::default());
+        assert!(gpu.is_ok() || std::env::var_os("WARPFRAME_REQUIRE_GPU").is_none(), "{gpu:?}");
+        gpu.into_iter().chain([Device::sim(Default::default(), Default::default()).unwrap()]).collect()
+    }
+
+    fn filled(byte: u8) -> impl FnMut(&mut [u8]) -> Result<()> {
+        move |bytes| {
+            bytes.fill(byte);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_fed_is_there_when_it_was_waited_for() {
+        for device in devices() {
+            let buffer = Arc::new(device.alloc("test", 3 * MOST_FED).unwrap());
+            buffer.fill(9).unwrap();
+            let after = device.record().unwrap();
+            let fed: Vec<Fed> = std::thread::scope(|scope| {
+                let feed = |part: usize| {
+                    let (device, buffer, after) = (&device, &buffer, &after);
+                    scope.spawn(move || device.feed(buffer, part * MOST_FED, MOST_FED, after, &mut filled(part as u8)))
+                };
+                let parts: Vec<_> = (0..3).map(feed).collect();
+                parts.into_iter().map(|part| part.join().unwrap().unwrap()).collect()
+            });
+            fed.into_iter().try_for_each(Fed::arrive).unwrap();
+            let mut bytes = vec![0; 3 * MOST_FED];
+            buffer.read(0, &mut bytes).unwrap();
+            assert!(bytes.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at / MOST_FED));
+        }
+    }
+
+    #[test]
+    fn the_simulator_shows_who_does_not_wait() {
+        let device = Device::sim(Default::default(), Default::default()).unwrap();
+        let buffer = Arc::new(device.alloc_zeroed("test", 100).unwrap());
+        let after = device.record().unwrap();
+        let fed = device.feed(&buffer, 0, 100, &after, &mut filled(1)).unwrap();
+        let mut bytes = [0; 100];
+        buffer.read(0, &mut bytes).unwrap();
+        assert_eq!(bytes, [0xA5; 100], "the copy is under way");
+        fed.arrive().unwrap();
+        buffer.read(0, &mut bytes).unwrap();
+        assert_eq!(bytes, [1; 100]);
+    }
+
+    #[test]
+    fn an_error_of_who_fills_comes_back() {
+        for device in devices() {
+            let buffer = Arc::new(device.alloc("test", 10).unwrap());
+            let after = device.record().unwrap();
+            let mut fails = |_: &mut [u8]| Err(ErrorKind::Arithmetic { what: "filling".into() }.into());
+            assert!(device.feed(&buffer, 0, 10, &after, &mut fails).unwrap_err().to_string().contains("filling"));
+            // Its lane still works.
+            device.feed(&buffer, 0, 10, &after, &mut filled(3)).unwrap().arrive().unwrap();
+            let mut bytes = [0; 10];
+            buffer.read(0, &mut bytes).unwrap();
+            assert_eq!(bytes, [3; 10]);
+        }
+    }
+}
