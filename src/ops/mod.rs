@@ -9,7 +9,6 @@
 pub(crate) mod characters;
 #[cfg(test)]
 mod compiled;
-pub(crate) mod extent;
 pub(crate) mod gather;
 pub(crate) mod join;
 #[cfg(test)]
@@ -21,6 +20,7 @@ pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod select;
 pub(crate) mod sort;
+pub(crate) mod survey;
 #[cfg(test)]
 mod testing;
 pub(crate) mod top;
@@ -31,8 +31,8 @@ use crate::error::{Error, Result};
 
 /// Every translation unit of this module, for compiling ahead.
 pub(crate) fn sources() -> Vec<Source> {
-    let mut sources = vec![characters::source(), join::source(), extent::source(), gather::source(), list::source()];
-    sources.extend([select::source(), partition::source()]);
+    let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
+    sources.extend([select::source(), partition::source(), survey::source()]);
     sources.extend(scan::sources());
     sources.extend(top::sources());
     sources.extend(reduce::sources());
