@@ -14,6 +14,7 @@ pub(crate) mod join;
 #[cfg(test)]
 mod large;
 pub(crate) mod list;
+pub(crate) mod parquet;
 pub(crate) mod partition;
 pub(crate) mod reduce;
 pub(crate) mod scan;
