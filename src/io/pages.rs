@@ -14,28 +14,42 @@ use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 use datafusion::parquet::file::serialized_reader::SerializedPageReader;
 
-use super::thrift::{Broken, Compact, I32, STRUCT};
+use super::thrift::{Broken, Compact, FALSE, I32, STRUCT, TRUE};
 
 /// What a page's header says.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Header {
-    kind: i64,
-    uncompressed: i64,
-    compressed: i64,
-    values: i64,
-    encoding: i64,
-    /// Of pages of version 2.
-    levels: i64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) kind: i64,
+    pub(super) uncompressed: i64,
+    pub(super) compressed: i64,
+    pub(super) values: i64,
+    pub(super) encoding: i64,
+    /// Bytes of definition and repetition levels, of pages of version 2.
+    pub(super) definition: i64,
+    pub(super) repetition: i64,
+    /// Whether the values are compressed, of pages of version 2.
+    pub(super) is_compressed: bool,
 }
 
-const DICTIONARY_PAGE: i64 = 2;
-const DATA_PAGE_V2: i64 = 3;
+pub(super) const DATA_PAGE: i64 = 0;
+pub(super) const INDEX_PAGE: i64 = 1;
+pub(super) const DICTIONARY_PAGE: i64 = 2;
+pub(super) const DATA_PAGE_V2: i64 = 3;
 const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
 const DELTA_BYTE_ARRAY: i64 = 7;
 
 impl Header {
-    fn read(compact: &mut Compact) -> Result<Header, Broken> {
-        let mut header = Header::default();
+    pub(super) fn read(compact: &mut Compact) -> Result<Header, Broken> {
+        let mut header = Header {
+            kind: -1,
+            uncompressed: -1,
+            compressed: -1,
+            values: 0,
+            encoding: 0,
+            definition: 0,
+            repetition: 0,
+            is_compressed: true,
+        };
         compact.fields(|compact, id, kind| {
             let place = match (id, kind) {
                 (1, I32) => &mut header.kind,
@@ -56,7 +70,12 @@ impl Header {
         compact.fields(|compact, id, kind| match (page, id, kind) {
             (_, 1, I32) => compact.integer().map(|values| self.values = values),
             (5 | 7, 2, I32) | (8, 4, I32) => compact.integer().map(|encoding| self.encoding = encoding),
-            (8, 5 | 6, I32) => compact.integer().map(|bytes| self.levels = self.levels.saturating_add(bytes)),
+            (8, 5, I32) => compact.integer().map(|bytes| self.definition = bytes),
+            (8, 6, I32) => compact.integer().map(|bytes| self.repetition = bytes),
+            (8, 7, TRUE | FALSE) => {
+                self.is_compressed = kind == TRUE;
+                Ok(())
+            }
             _ => compact.skip(kind),
         })
     }
@@ -114,7 +133,7 @@ fn lengths(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Option
     let page = reader.get_next_page().ok()??;
     let bytes = page.buffer().as_ref();
     let mut values = match header.kind {
-        DATA_PAGE_V2 => bytes.get(usize::try_from(header.levels).ok()?..)?,
+        DATA_PAGE_V2 => bytes.get(usize::try_from(header.definition.checked_add(header.repetition)?).ok()?..)?,
         _ => {
             let (descriptor, mut rest) = (column.column_descr(), bytes);
             for _ in [descriptor.max_rep_level(), descriptor.max_def_level()].iter().filter(|level| **level > 0) {

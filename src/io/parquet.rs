@@ -1,6 +1,13 @@
 //! Parquet files as DataFusion's format, read by way of footers that say no more than is known
 //! (`footer.rs`).
 
+mod batches;
+mod headers;
+mod outputs;
+mod read;
+mod strings;
+mod workers;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

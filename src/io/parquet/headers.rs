@@ -1,0 +1,186 @@
+//! The pages of a column chunk, found by their headers.
+//!
+//! ```text
+//!   chunk   header │ dictionary │ header │ page │ header │ page │ …
+//! ```
+//!
+//! Headers are small and far from each other: each is read for itself, and the bytes of the pages by
+//! others, later. Every size is checked, for memory is asked for by them.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use datafusion::parquet::basic::Compression;
+use datafusion::parquet::file::metadata::ColumnChunkMetaData;
+
+use super::super::pages::{DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, Header, INDEX_PAGE};
+use super::super::thrift::Compact;
+use crate::ops::parquet::Encoding;
+
+/// Why the device does not read something.
+pub(super) type Reason = String;
+
+/// Bytes read for a header at first; one with long statistics wants more.
+const WINDOW: usize = 512;
+/// Most bytes of a header.
+const LONGEST: usize = 1 << 20;
+
+/// A page, and where its bytes lie in its file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Located {
+    /// Of the first byte behind the header.
+    pub(super) begin: u64,
+    pub(super) compressed: u32,
+    pub(super) uncompressed: u32,
+    pub(super) values: u32,
+    pub(super) encoding: Encoding,
+    /// Of version 2: bytes of the definition levels, which are not compressed and lie before the
+    /// values.
+    pub(super) levels: Option<u32>,
+    /// Whether the values are compressed as the chunk says.
+    pub(super) is_compressed: bool,
+}
+
+/// The pages of a column chunk.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    pub(super) dictionary: Option<Located>,
+    pub(super) data: Vec<Located>,
+}
+
+impl Pages {
+    /// Whether every row is a code.
+    pub(super) fn are_codes(&self) -> bool {
+        self.dictionary.is_some() && self.data.iter().all(|page| page.encoding == Encoding::Dictionary)
+    }
+
+    /// Reads the headers of a chunk.
+    ///
+    /// # Errors
+    /// Why its pages cannot be told apart, or are not as the file's footer says.
+    pub(super) fn of(file: &File, chunk: &ColumnChunkMetaData) -> Result<Pages, Reason> {
+        let (begin, length) = chunk.byte_range();
+        let (mut at, end) = (begin, begin + length);
+        let mut pages = Pages::default();
+        let mut rows = 0i64;
+        let mut window = Window { file, begin: 0, bytes: vec![] };
+        while rows < chunk.num_values() {
+            let (header, length) = window.header(at, end)?;
+            at += length as u64;
+            let size = |bytes: i64| u32::try_from(bytes).ok().filter(|bytes| *bytes <= i32::MAX as u32);
+            let (Some(compressed), Some(uncompressed), Some(values)) =
+                (size(header.compressed), size(header.uncompressed), size(header.values))
+            else {
+                return Err("a page of a negative size".into());
+            };
+            if u64::from(compressed) > end - at {
+                return Err("a page that is longer than its column chunk".into());
+            }
+            let levels = match header.kind {
+                DATA_PAGE | DICTIONARY_PAGE => None,
+                DATA_PAGE_V2 => {
+                    let levels = size(header.definition).filter(|_| header.repetition == 0);
+                    Some(levels.ok_or("a page with repetition levels")?)
+                }
+                INDEX_PAGE => {
+                    at += u64::from(compressed);
+                    continue;
+                }
+                other => return Err(format!("a page of the unknown kind {other}")),
+            };
+            let of_levels = levels.unwrap_or(0);
+            let (Some(packed), Some(unpacked)) =
+                (compressed.checked_sub(of_levels), uncompressed.checked_sub(of_levels))
+            else {
+                return Err("a page that is shorter than its levels".into());
+            };
+            let is_compressed = header.is_compressed && chunk.compression() != Compression::UNCOMPRESSED;
+            if u64::from(unpacked) > most_unpacked(chunk.compression(), is_compressed, packed) {
+                return Err(format!("a page of {unpacked} bytes in {packed}"));
+            }
+            let encoding = encoding(header.encoding).ok_or_else(|| format!("encoding {}", header.encoding))?;
+            let page = Located { begin: at, compressed, uncompressed, values, encoding, levels, is_compressed };
+            at += u64::from(compressed);
+            if header.kind == DICTIONARY_PAGE {
+                if pages.dictionary.is_some() || !pages.data.is_empty() {
+                    return Err("a dictionary that is not its chunk's first page".into());
+                }
+                if !matches!(encoding, Encoding::Plain | Encoding::Dictionary) {
+                    return Err(format!("a dictionary in {encoding:?}"));
+                }
+                pages.dictionary = Some(page);
+            } else {
+                rows += i64::from(values);
+                pages.data.push(page);
+            }
+        }
+        match rows == chunk.num_values() {
+            true => Ok(pages),
+            false => Err(format!("pages of {rows} values in a chunk of {}", chunk.num_values())),
+        }
+    }
+}
+
+/// Most bytes that so many compressed ones can become: no memory is asked for on a header's word alone.
+fn most_unpacked(codec: Compression, is_compressed: bool, packed: u32) -> u64 {
+    let packed = u64::from(packed);
+    match codec {
+        _ if !is_compressed => packed,
+        // A copy of 64 bytes takes 3.
+        Compression::SNAPPY => 32 * packed + 64,
+        // A byte more of a length stands for 255.
+        Compression::LZ4_RAW => 256 * packed + 64,
+        _ => u64::MAX,
+    }
+}
+
+/// By the number that the format gives it.
+fn encoding(number: i64) -> Option<Encoding> {
+    Some(match number {
+        0 => Encoding::Plain,
+        2 | 8 => Encoding::Dictionary,
+        3 => Encoding::Rle,
+        5 => Encoding::DeltaBinaryPacked,
+        6 => Encoding::DeltaLengthByteArray,
+        7 => Encoding::DeltaByteArray,
+        9 => Encoding::ByteStreamSplit,
+        _ => return None,
+    })
+}
+
+/// Some bytes of a file, of which headers are read.
+struct Window<'a> {
+    file: &'a File,
+    begin: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window<'_> {
+    /// The header at a place in the file, and its length.
+    fn header(&mut self, at: u64, end: u64) -> Result<(Header, usize), Reason> {
+        if at >= end {
+            return Err("fewer values in its pages than it has".into());
+        }
+        let mut wanted = WINDOW;
+        loop {
+            let held = at.checked_sub(self.begin).and_then(|skip| self.bytes.get(usize::try_from(skip).ok()?..));
+            if let Some(bytes) = held.filter(|bytes| !bytes.is_empty()) {
+                let mut compact = Compact::new(bytes);
+                if let Ok(header) = Header::read(&mut compact) {
+                    return Ok((header, bytes.len() - compact.left()));
+                }
+            }
+            let length = wanted.min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            if self.begin == at && self.bytes.len() >= length || wanted > LONGEST {
+                return Err("a page's header is damaged".into());
+            }
+            self.bytes.resize(length, 0);
+            self.begin = at;
+            if let Err(error) = self.file.read_exact_at(&mut self.bytes, at) {
+                self.bytes.clear();
+                return Err(format!("its pages cannot be read: {error}"));
+            }
+            wanted *= 8;
+        }
+    }
+}
