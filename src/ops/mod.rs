@@ -9,6 +9,7 @@
 pub(crate) mod characters;
 #[cfg(test)]
 mod compiled;
+pub(crate) mod decompress;
 pub(crate) mod extent;
 pub(crate) mod gather;
 pub(crate) mod join;
@@ -39,6 +40,7 @@ pub(crate) fn sources() -> Vec<Source> {
     sources.extend(sort::sources());
     sources.extend(segment::sources());
     sources.extend(window::sources());
+    sources.extend(decompress::sources());
     sources
 }
 
