@@ -9,6 +9,7 @@
 pub(crate) mod characters;
 #[cfg(test)]
 mod compiled;
+pub(crate) mod decompress;
 pub(crate) mod gather;
 pub(crate) mod join;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub(crate) fn sources() -> Vec<Source> {
     sources.extend(sort::sources());
     sources.extend(segment::sources());
     sources.extend(window::sources());
+    sources.extend(decompress::sources());
     sources
 }
 

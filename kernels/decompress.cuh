@@ -1,0 +1,255 @@
+// decompress.cuh: what blocks of Snappy and LZ4 have in common.
+//
+// A block is a chain of tokens, and each token makes some bytes. A literal has them in the compressed text. A copy says
+// how many they are and how far back they stand in what was made so far; it may reach into its own bytes, which then
+// repeat:
+//
+//   literal "abc"   copy of 5 from 2 back   literal "d"      →   abc bcbcb d
+//
+// A warp makes the bytes of up to 32 tokens, a batch, at once: first a lane a token, to learn where each begins, then a
+// lane a byte. A copy's byte is followed from token to token until it stands in the text or before the batch.
+#pragma once
+#include "prelude.cuh"
+
+namespace wf {
+
+// A block as the host describes it.
+struct Compressed {
+    u64 source, target;
+    u32 source_size, target_size;
+    u32 page;        // whose content it is
+    u32 in_place;    // not 0: where all is one literal it may stay where it is
+    u32 first_part;  // of a block that is cut into parts: the first of them
+    u32 listed;      // not 0 once it is listed to be made as a whole
+};
+
+// What is wrong with a block; the host has the texts.
+constexpr u32 DAMAGE_LENGTH = 1;    // the block says another length than its page
+constexpr u32 DAMAGE_CUT = 2;       // the text ends within a token
+constexpr u32 DAMAGE_LONG = 3;      // tokens make more bytes than there should be
+constexpr u32 DAMAGE_DISTANCE = 4;  // a copy from before the beginning, or from itself
+constexpr u32 DAMAGE_SHORT = 5;     // tokens make fewer bytes than there should be
+// Not damage: a copy reaches back behind the part of the block that the warp makes.
+constexpr u32 REACHES_BACK = 255;
+
+WF_DEVICE void report_damage(u64* fault, u32 page, u32 code) { atomicMin(fault, u64(page) << 8 | code); }
+
+// Sizes in a text may be anything: what is larger than all texts and contents is taken to be this, so that sums of two
+// and a little more fit 32 bits.
+constexpr u32 HUGE_SIZE = 0x7fff0000u;
+
+// Eight bytes at any address, of aligned words: up to three bytes before and eleven behind it are read.
+WF_DEVICE u64 load_unaligned(const u8* at) {
+    const u64 address = reinterpret_cast<u64>(at);
+    const u32* const words = reinterpret_cast<const u32*>(address & ~u64(3));
+    const u32 shift = u32(address & 3) * 8;
+    const u32 a = words[0], b = words[1], c = words[2];
+    return u64(__funnelshift_r(b, c, shift)) << 32 | __funnelshift_r(a, b, shift);
+}
+
+WF_DEVICE uint4 load_shifted(const u32* words, u32 shift) {
+    const u32 a = words[0], b = words[1], c = words[2], d = words[3], e = words[4];
+    return make_uint4(__funnelshift_r(a, b, shift), __funnelshift_r(b, c, shift), __funnelshift_r(c, d, shift),
+                      __funnelshift_r(d, e, shift));
+}
+
+// A warp copies bytes between addresses of any alignment that do not overlap. Up to three bytes before the source and
+// four behind it are read.
+WF_DEVICE void warp_copy(u8* target, const u8* source, u32 size) {
+    constexpr u32 FLIGHT = 4;  // accesses of a lane under way
+    const u32 head = minimum(size, u32(0 - reinterpret_cast<u64>(target)) & 15);
+    if (lane() < head) target[lane()] = source[lane()];
+    target += head;
+    source += head;
+    size -= head;
+
+    const u32 whole = size / 16;
+    const u32 shift = u32(reinterpret_cast<u64>(source) & 3) * 8;
+    const u32* const words = reinterpret_cast<const u32*>(reinterpret_cast<u64>(source) & ~u64(3));
+    uint4* const to = reinterpret_cast<uint4*>(target);
+    u32 i = lane();
+    for (; i + (FLIGHT - 1) * WARP < whole; i += FLIGHT * WARP) {
+        uint4 moved[FLIGHT];
+#pragma unroll
+        for (u32 k = 0; k < FLIGHT; ++k) moved[k] = load_shifted(words + u64(i + k * WARP) * 4, shift);
+#pragma unroll
+        for (u32 k = 0; k < FLIGHT; ++k) to[i + k * WARP] = moved[k];
+    }
+    for (; i < whole; i += WARP) to[i] = load_shifted(words + u64(i) * 4, shift);
+    const u32 rest = size % 16;
+    if (lane() < rest) target[whole * 16 + lane()] = source[whole * 16 + lane()];
+}
+
+// A warp makes a copy of any size. The bytes before it are read only, so lanes do not wait for each other.
+WF_DEVICE void warp_repeat(u8* target, u32 distance, u32 size) {
+    const u8* const source = target - distance;
+    if (distance >= size) {
+        warp_copy(target, source, size);
+        return;
+    }
+    const u32 step = WARP % distance;
+    u32 from = lane() % distance;
+    for (u32 i = lane(); i < size; i += WARP) {
+        target[i] = source[from];
+        from += step;
+        if (from >= distance) from -= distance;
+    }
+}
+
+// The sum of the lanes' values up to and with this lane's.
+WF_DEVICE u32 warp_sums(u32 value) {
+#pragma unroll
+    for (u32 step = 1; step < WARP; step *= 2) {
+        const u32 below = __shfl_up_sync(FULL_WARP, value, step);
+        if (lane() >= step) value += below;
+    }
+    return value;
+}
+
+// ---- batches ----
+
+constexpr u32 BATCH_MOST = 128;  // bytes of a token in a batch; longer ones are made by themselves
+constexpr u32 BATCH_BYTES = WARP * BATCH_MOST;
+
+struct Token {
+    u32 size;      // bytes that it makes; 0: no token
+    bool literal;
+    u32 from;      // of a literal: where its bytes are in the text; of a copy: how far back
+};
+
+// A warp's, in shared memory.
+struct Batch {
+    // What a byte needs of its token: | repeats | reciprocal of the distance, 17 bits | first byte, 13 bits |, and what
+    // is added to the number of the byte to give its source. The last entry is the end.
+    uint2 tokens[WARP + 1];
+    u32 starts[BATCH_BYTES / 32 + 1];  // a bit a byte: there a token begins
+    u8 before[BATCH_BYTES / 32 + 1];   // for 32 bytes: tokens that begin before them
+};
+
+constexpr u32 BATCH_FIRST = 0x1fffu;
+constexpr u32 BATCH_REPEATS = 0x80000000u;
+// Sources of bytes: less than 0 before the batch, from here on in the text, between within the batch.
+constexpr i32 BATCH_TEXT = 1 << 20;
+
+WF_DEVICE u32 batch_owner(const Batch& batch, u32 at) {
+    return batch.before[at / 32] + __popc(batch.starts[at / 32] & ((2u << (at % 32)) - 1)) - 1;
+}
+
+// The remainder by a copy's distance. Both are less than 256 where it is needed, and for those it is exact.
+WF_DEVICE u32 batch_remainder(u32 value, uint2 token) {
+    const u32 reciprocal = token.x >> 13 & 0x1ffffu;
+    return value - (value * reciprocal >> 16) * (0 - token.y);
+}
+
+WF_DEVICE i32 batch_source(const Batch& batch, u32 at) {
+    const uint2 token = batch.tokens[batch_owner(batch, at)];
+    if ((token.x & BATCH_REPEATS) == 0) return i32(at + token.y);
+    const u32 first = token.x & BATCH_FIRST;
+    return i32(first + batch_remainder(at - first, token) + token.y);
+}
+
+// Numbers are often compressed to a chain of copies, each of the one before. Every round lets a copy whose source lies
+// within one token take that token's source, which halves the chains.
+WF_DEVICE void batch_shorten(Batch& batch, Token token, u32 first) {
+    uint2 mine = batch.tokens[lane()];
+    bool inside = token.size != 0 && mine.x >> 31 == 0 && i32(first + mine.y) >= 0 && i32(first + mine.y) < BATCH_TEXT;
+    u32 chained = __ballot_sync(FULL_WARP, inside);
+    if (__popc(chained) < 4) return;
+    for (u32 round = 0; round < 5 && chained != 0; ++round) {
+        bool moved = false;
+        if (inside) {
+            inside = false;
+            const u32 source = first + mine.y;
+            const u32 owner = batch_owner(batch, source);
+            const uint2 its = batch.tokens[owner];
+            const u32 its_first = its.x & BATCH_FIRST;
+            if (source + token.size <= (batch.tokens[owner + 1].x & BATCH_FIRST)) {
+                if ((its.x & BATCH_REPEATS) == 0) {
+                    mine.y += its.y;
+                    moved = true;
+                } else {
+                    const u32 at = batch_remainder(source - its_first, its);
+                    if (at + token.size <= 0 - its.y) {
+                        mine.y = its_first + at + its.y - first;
+                        moved = true;
+                    }
+                }
+                const i32 now = i32(first + mine.y);
+                inside = moved && now >= 0 && now < BATCH_TEXT;
+            }
+        }
+        __syncwarp();  // the table is read
+        if (moved) batch.tokens[lane()] = mine;
+        __syncwarp();  // the table is written
+        chained = __ballot_sync(FULL_WARP, inside);
+    }
+}
+
+// Makes the bytes of the lanes' tokens, which the lowest lanes have, and adds their number to `made`. ROWS bytes of a lane
+// are under way at once. A copy may reach back to the beginning of `out`; `before` bytes of the block lie before that.
+template <u32 ROWS>
+WF_DEVICE u32 batch_make(Batch& batch, Token token, const u8* text, u8* out, u32& made, u32 size, u32 before) {
+    const u32 end = warp_sums(token.size);
+    const u32 first = end - token.size;
+    const u32 total = __shfl_sync(FULL_WARP, end, 31);
+    if (total > size - made) return DAMAGE_LONG;
+    const bool copies = token.size != 0 && !token.literal;
+    const bool far = copies && (token.from == 0 || token.from > made + first);
+    if (__any_sync(FULL_WARP, far)) {
+        const bool wrong = far && (token.from == 0 || token.from > before + made + first);
+        return __any_sync(FULL_WARP, wrong) ? DAMAGE_DISTANCE : REACHES_BACK;
+    }
+
+    const u32 words = total / 32 + 1;
+    for (u32 w = lane(); w < words; w += WARP) batch.starts[w] = 0;
+    uint2 entry = make_uint2(first, token.from - first + BATCH_TEXT);
+    if (copies) {
+        entry.y = 0 - token.from;
+        if (token.from < token.size) entry.x |= BATCH_REPEATS | (65535 + token.from) / token.from << 13;
+    }
+    batch.tokens[lane()] = entry;
+    if (lane() == 0) {
+        batch.tokens[WARP] = make_uint2(total, 0);
+        batch.before[0] = 0;
+    }
+    __syncwarp();  // no byte is a start
+    if (token.size != 0) {
+        atomicOr(&batch.starts[first / 32], 1u << (first % 32));
+        for (u32 w = first / 32 + 1; w <= end / 32; ++w) batch.before[w] = u8(lane() + 1);
+    }
+    __syncwarp();  // starts and tokens are there
+    batch_shorten(batch, token, first);
+
+    u8* const to = out + made;
+    for (u32 row = 0; row < total; row += ROWS * WARP) {
+        i32 from[ROWS];
+        u8 byte[ROWS];
+        bool inside = false;
+#pragma unroll
+        for (u32 r = 0; r < ROWS; ++r) {
+            const u32 at = row + r * WARP + lane();
+            from[r] = at < total ? batch_source(batch, at) : BATCH_TEXT;
+            inside = inside || (from[r] >= 0 && from[r] < BATCH_TEXT);
+        }
+        if (inside) {
+#pragma unroll
+            for (u32 r = 0; r < ROWS; ++r) {
+                // A source is less than the byte that it is the source of.
+                while (from[r] >= 0 && from[r] < BATCH_TEXT) from[r] = batch_source(batch, u32(from[r]));
+            }
+        }
+#pragma unroll
+        for (u32 r = 0; r < ROWS; ++r) {
+            if (row + r * WARP + lane() < total) byte[r] = from[r] < 0 ? to[from[r]] : text[from[r] - BATCH_TEXT];
+        }
+#pragma unroll
+        for (u32 r = 0; r < ROWS; ++r) {
+            if (row + r * WARP + lane() < total) to[row + r * WARP + lane()] = byte[r];
+        }
+    }
+    made += total;
+    __syncwarp();  // the bytes are made, and the tables read
+    return 0;
+}
+
+}  // namespace wf

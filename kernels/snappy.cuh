@@ -1,0 +1,451 @@
+// snappy.cuh: pages compressed by Snappy.
+//
+//   | length, 7 bits a byte | token | token | …        a token by the low bits of its first byte, the tag
+//
+//   00  literal: size − 1 in the other 6 bits; 60 … 63 say that it follows in 1 … 4 bytes; then its bytes
+//   01  copy: size − 4 in 3 bits, distance in 3 bits and a byte      10, 11  copy: size − 1 in 6 bits, distance in 2, 4 bytes
+//
+//   split   a block for a page of more than 64 KiB: where in the text each 64 KiB of the content begin
+//   decode  a warp for such a part, or for a page that is not larger
+//   decode  a warp for a page that cannot be cut, of which there are few
+//
+// Compressors work on 64 KiB after 64 KiB, and few let copies reach further back. A page where a token lies across the
+// border of parts, or a copy reaches over it, is made as a whole. Pages that are one literal need not be made at all.
+//
+// Where a token begins is known only from the token before. So each lane takes some bytes of text, and looks from the last
+// to the first which of them are starts if that one is. It then guesses where the first token begins, and learns from the
+// lane before where that one's tokens end, again and again until no lane learns anything new: lane 0 knows its first start,
+// so lane k is right after k rounds, and mostly all are after a few, as wrong chains soon fall in with the right one.
+//
+// Split reads the text of large pages; decode reads text and writes content once, and reads again what copies refer to.
+#pragma once
+#include "decompress.cuh"
+
+namespace wf {
+
+constexpr u32 SNAPPY_PART = 65536;
+
+// From a token's first byte to the next token's; more than 61 of a literal whose size follows the tag.
+WF_DEVICE u32 snappy_stride(u32 tag) {
+    const u32 copy = __byte_perm(0x05030200u, 0, tag & 3);
+    return copy != 0 ? copy : tag / 4 + 2;
+}
+
+WF_DEVICE bool snappy_is_long(u32 tag) { return (tag & 3) == 0 && tag >= 60 * 4; }
+
+struct SnappyToken {
+    bool literal;
+    u32 header;    // bytes of tag, size and distance
+    u32 size;      // no more than HUGE_SIZE
+    u32 distance;
+
+    WF_DEVICE u32 stride() const { return literal ? header + size : header; }
+};
+
+// From five bytes of text.
+WF_DEVICE SnappyToken snappy_token(u64 text) {
+    const u32 tag = u32(text) & 255, kind = tag & 3, six = tag / 4, rest = u32(text >> 8);
+    SnappyToken token;
+    token.literal = kind == 0;
+    token.header = maximum(__byte_perm(0x05030200u, 0, kind), 1u);
+    token.size = six + 1;
+    token.distance = kind == 3 ? rest : rest & 0xffffu;
+    if (kind == 1) {
+        token.size = (six & 7) + 4;
+        token.distance = tag / 32 << 8 | (rest & 255);
+    }
+    if (snappy_is_long(tag)) {
+        const u32 bytes = six - 59;
+        token.header = 1 + bytes;
+        token.size = minimum(rest & (U32_MAX >> (32 - 8 * bytes)), HUGE_SIZE - 1) + 1;
+    }
+    return token;
+}
+
+// Reads the length at the head of a block: where tokens begin, or 0 where it is not the one expected.
+WF_DEVICE u32 snappy_head(const Compressed& block) {
+    const u8* const source = reinterpret_cast<const u8*>(block.source);
+    u64 length = 0;
+    for (u32 at = 0; at < 5 && at < block.source_size; ++at) {
+        const u32 byte = source[at];
+        length |= u64(byte & 127) << (7 * at);
+        if (byte < 128) return length == block.target_size ? at + 1 : 0;
+    }
+    return 0;
+}
+
+// The address of the content where all of it is one literal after `head` bytes, else 0.
+WF_DEVICE u64 snappy_only_literal(const Compressed& block, u32 head) {
+    if (head >= block.source_size) return 0;
+    const SnappyToken token = snappy_token(load_unaligned(reinterpret_cast<const u8*>(block.source) + head));
+    const bool only = token.literal && token.size == block.target_size && head + token.stride() == block.source_size;
+    return only ? block.source + head + token.header : 0;
+}
+
+// Part of a page's text. Places in a text count from the last address before it that is a multiple of 16.
+struct SnappyPart {
+    u32 block;
+    u32 number;  // of the part in its block; SNAPPY_NOTHING: nothing is to do
+    u32 begin, end;
+};
+constexpr u32 SNAPPY_NOTHING = U32_MAX;
+
+// ---- split ----
+
+constexpr u32 SPLIT_THREADS = 256;
+constexpr u32 SPLIT_BYTES = 32;  // of a thread
+
+struct SnappySplit {
+    const Compressed* blocks;  // one a block of threads, each of more than SNAPPY_PART bytes of content
+    SnappyPart* parts;
+    u32* whole;   // how many blocks cannot be cut, and which
+    u64* places;
+    u64* fault;
+};
+
+// A path: the tokens in a thread's bytes from one of these on. | bytes that they make | last is long | last token, 5 bits
+// | where the next token begins, from the thread's first byte, 7 bits |. A last token that is long is not counted in.
+constexpr u32 PATH_LAST = 7, PATH_LONG = 12, PATH_MADE = 16;
+
+struct SplitShared {
+    u32 paths[SPLIT_THREADS][SPLIT_BYTES + 1];
+    u32 ends[2][SPLIT_THREADS];
+    u32 warps[SPLIT_THREADS / WARP];
+};
+
+// From byte `at` of the window over the thread's tokens, which begin before `bound`: where they end, and what they make.
+// A literal of a long form may be small all the same: then a path ends within the thread's bytes, and another one follows.
+WF_DEVICE u32 split_follow(const SplitShared& s, const u8* window, u32 at, u32 bound, u32& made) {
+    const u32 first = threadIdx.x * SPLIT_BYTES;
+    made = 0;
+    while (at < bound) {
+        const u32 path = s.paths[threadIdx.x][at - first];
+        made += path >> PATH_MADE;
+        at = first + (path & 127);
+        if ((path >> PATH_LONG & 1) != 0) {
+            const u32 last = first + (path >> PATH_LAST & 31);
+            const SnappyToken token = snappy_token(load_unaligned(window + last));
+            made += token.size;
+            at = last + token.stride();
+        }
+    }
+    return at;
+}
+
+WF_DEVICE void snappy_split_body(const SnappySplit& p) {
+    WF_SHARED(SplitShared, s);
+    const Compressed block = p.blocks[blockIdx.x];
+    const u32 count = divide_up(block.target_size, SNAPPY_PART);
+    SnappyPart* const parts = p.parts + block.first_part;
+
+    const u32 head = snappy_head(block);
+    const u64 literal = head != 0 && block.in_place != 0 ? snappy_only_literal(block, head) : 0;
+    if (threadIdx.x == 0) {
+        p.places[block.page] = literal != 0 ? literal : block.target;
+        if (head == 0) report_damage(p.fault, block.page, DAMAGE_LENGTH);
+    }
+    if (head == 0 || literal != 0) {
+        for (u32 i = threadIdx.x; i < count; i += SPLIT_THREADS) parts[i].number = SNAPPY_NOTHING;
+        return;
+    }
+
+    const u32 skew = u32(block.source & 15);
+    const u8* const text = reinterpret_cast<const u8*>(block.source - skew);
+    const u32 end = skew + block.source_size;
+    const u32 first = threadIdx.x * SPLIT_BYTES;
+    u32 at = skew + head;  // the first token that was not seen
+    u32 made = 0;          // bytes of the tokens before it
+    if (threadIdx.x == 0) {
+        parts[0].block = blockIdx.x;
+        parts[0].number = 0;
+        parts[0].begin = at;
+        parts[count - 1].end = end;
+    }
+    bool fails = at >= end;
+    while (at < end) {
+        const u32 window = at & ~15u;
+        const u32 left = end - window;  // of the text, from the window on
+        const u32 limit = first < left ? minimum(left - first, SPLIT_BYTES) : 0;
+        const u32 bound = limit != 0 ? first + limit : 0;  // before it tokens of this thread begin
+        const uint4* const mine = reinterpret_cast<const uint4*>(text + window + first);
+        uint4 loaded[2];
+        loaded[0] = limit > 0 ? mine[0] : make_uint4(0, 0, 0, 0);
+        loaded[1] = limit > 16 ? mine[1] : make_uint4(0, 0, 0, 0);
+        const u32 words[8] = {loaded[0].x, loaded[0].y, loaded[0].z, loaded[0].w,
+                              loaded[1].x, loaded[1].y, loaded[1].z, loaded[1].w};
+        u32* const paths = s.paths[threadIdx.x];
+#pragma unroll
+        for (u32 i = 0; i < SPLIT_BYTES; ++i) {
+            const u32 k = SPLIT_BYTES - 1 - i;
+            const u32 tag = words[k / 4] >> (k % 4 * 8) & 255;
+            const u32 next = k + snappy_stride(tag);
+            const u32 makes = (tag & 3) == 1 ? (tag / 4 & 7) + 4 : tag / 4 + 1;
+            u32 path = next | k << PATH_LAST | makes << PATH_MADE;
+            if (next < limit) path = paths[next] + (makes << PATH_MADE);
+            if (snappy_is_long(tag)) path = k << PATH_LAST | 1u << PATH_LONG;
+            paths[k] = path;
+        }
+
+        // The paths of other threads are not read; ends[] of the round before are.
+        u32 makes, entry;
+        u32 exit = split_follow(s, text + window, first, bound, makes);
+        s.ends[0][threadIdx.x] = exit;
+        __syncthreads();  // first guesses are there
+        for (u32 round = 0;; ++round) {
+            entry = threadIdx.x == 0 ? at - window : s.ends[round & 1][threadIdx.x - 1];
+            const u32 now = split_follow(s, text + window, entry, bound, makes);
+            const bool learnt = now != exit;
+            exit = now;
+            s.ends[(round + 1) & 1][threadIdx.x] = exit;
+            // Also separates this round's writes from the next one's reads, and its reads from the next one's writes.
+            if (!__syncthreads_or(learnt)) break;
+        }
+
+        const u32 sum = warp_sums(makes);
+        if (lane() == 31) s.warps[warp()] = sum;
+        __syncthreads();  // the warps' sums are there
+        u64 to = made + sum, total = made;
+#pragma unroll
+        for (u32 w = 0; w < SPLIT_THREADS / WARP; ++w) {
+            if (w < warp()) to += s.warps[w];
+            total += s.warps[w];
+        }
+        const u64 from = to - makes;
+        if (to > block.target_size) {
+            fails = true;
+        } else if (from / SNAPPY_PART != to / SNAPPY_PART) {
+            // A border: the token that ends there is among this thread's.
+            u32 next = entry;
+            u64 border = (from / SNAPPY_PART + 1) * SNAPPY_PART, reached = from;
+            while (!fails && border <= to) {
+                const SnappyToken token = snappy_token(load_unaligned(text + window + next));
+                next += token.stride();
+                reached += token.size;
+                fails = reached > border;
+                if (reached == border) {
+                    const u32 number = u32(border / SNAPPY_PART);
+                    parts[number - 1].end = window + next;
+                    if (number < count) {
+                        // Where it ends may be known already, to another thread.
+                        parts[number].block = blockIdx.x;
+                        parts[number].number = number;
+                        parts[number].begin = window + next;
+                    }
+                    border += SNAPPY_PART;
+                }
+            }
+        }
+        at = window + s.ends[0][SPLIT_THREADS - 1];
+        made = u32(total);
+        fails = fails || at > end || (at >= end && made != block.target_size);
+        if (__syncthreads_or(fails)) {  // and all of the tables is read
+            fails = true;
+            break;
+        }
+    }
+    if (!fails) return;
+    __syncthreads();  // other threads' parts are written
+    for (u32 i = threadIdx.x; i < count; i += SPLIT_THREADS) parts[i].number = SNAPPY_NOTHING;
+    if (threadIdx.x == 0) p.whole[1 + atomicAdd(p.whole, 1u)] = blockIdx.x;
+}
+
+// ---- decode ----
+
+constexpr u32 DECODE_THREADS = 128;
+constexpr u32 DECODE_BLOCKS = 8;      // of a multiprocessor
+constexpr u32 DECODE_ROWS = 4;
+constexpr u32 DECODE_BYTES = 32;      // of a lane
+constexpr u32 DECODE_WINDOW = WARP * DECODE_BYTES;
+constexpr u32 DECODE_BEHIND = 144;    // of a token in a batch that begins in the window, 5 + BATCH_MOST bytes at most
+constexpr u32 DECODE_LOADS = 3;       // of 16 bytes a lane, for window and what is behind it
+
+struct SnappyDecode {
+    Compressed* blocks;
+    const SnappyPart* parts;
+    u64 part_count;
+    u64 block_count;    // the first of which are cut into parts
+    u64 first_whole;    // the first that is not
+    const u32* listed;  // not null: blocks to make as a whole instead, and before them how many
+    u32* ticket;        // zero
+    u32* whole;         // how many blocks must be made as a whole after all, and which
+    u64* places;
+    u64* fault;
+};
+
+// A warp's.
+struct __align__(16) DecodeShared {
+    u32 text[(DECODE_WINDOW + DECODE_BEHIND) / 4];
+    union {
+        u32 paths[WARP][DECODE_BYTES + 1];  // the starts from a byte on: a bit each, of the lane's bytes
+        struct {
+            Batch batch;
+            u16 list[DECODE_WINDOW / 2];  // tokens take two bytes and more
+        };
+    };
+};
+
+WF_DEVICE u64 decode_text(const DecodeShared& s, u32 at) {
+    return (u64(s.text[at / 4 + 1]) << 32 | s.text[at / 4]) >> (at % 4 * 8);
+}
+
+// From byte `at` of the window over the lane's tokens, which begin before `bound`: where they end, and where they begin.
+WF_DEVICE u32 decode_follow(const DecodeShared& s, u32 at, u32 bound, u32& starts) {
+    const u32 first = lane() * DECODE_BYTES;
+    starts = 0;
+    while (at < bound) {
+        const u32 path = s.paths[lane()][at - first];
+        starts |= path;
+        at = first + 31 - u32(leading_zeros(path));
+        const u32 tag = s.text[at / 4] >> (at % 4 * 8) & 255;
+        at += snappy_is_long(tag) ? snappy_token(decode_text(s, at)).stride() : snappy_stride(tag);
+    }
+    return at;
+}
+
+WF_DEVICE void decode_load(uint4 (&ahead)[DECODE_LOADS], const u8* text, u32 window, u32 end) {
+#pragma unroll
+    for (u32 k = 0; k < DECODE_LOADS; ++k) {
+        const u32 at = (k * WARP + lane()) * 16;
+        ahead[k] = make_uint4(0, 0, 0, 0);
+        if (at < DECODE_WINDOW + DECODE_BEHIND && window + at < end) {
+            ahead[k] = *reinterpret_cast<const uint4*>(text + window + at);
+        }
+    }
+}
+
+// Makes `size` bytes of the tokens from `at` to `end`. Gives the damage, if any.
+WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* out, u32 size, u32 before) {
+    const u32 first = lane() * DECODE_BYTES;
+    uint4 ahead[DECODE_LOADS];
+    decode_load(ahead, text, at / DECODE_WINDOW * DECODE_WINDOW, end);
+    u32 made = 0;
+    while (at < end) {
+        const u32 window = at / DECODE_WINDOW * DECODE_WINDOW;
+#pragma unroll
+        for (u32 k = 0; k < DECODE_LOADS; ++k) {
+            const u32 to = (k * WARP + lane()) * 16;
+            if (to < DECODE_WINDOW + DECODE_BEHIND) *reinterpret_cast<uint4*>(&s.text[to / 4]) = ahead[k];
+        }
+        __syncwarp();  // the text is there
+
+        const u32 left = end - window;
+        const u32 limit = first < left ? minimum(left - first, DECODE_BYTES) : 0;
+        const u32 bound = limit != 0 ? first + limit : 0;  // before it tokens of this lane begin
+        u32* const paths = s.paths[lane()];
+        const uint4 low = *reinterpret_cast<const uint4*>(&s.text[first / 4]);
+        const uint4 high = *reinterpret_cast<const uint4*>(&s.text[first / 4 + 4]);
+        const u32 words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+        for (u32 i = 0; i < DECODE_BYTES; ++i) {
+            const u32 k = DECODE_BYTES - 1 - i;
+            const u32 next = k + snappy_stride(words[k / 4] >> (k % 4 * 8) & 255);
+            u32 path = 1u << k;
+            if (next < limit) path |= paths[next];
+            paths[k] = path;
+        }
+        u32 starts;
+        u32 exit = decode_follow(s, first, bound, starts);
+        bool learnt;
+        do {
+            u32 entry = __shfl_up_sync(FULL_WARP, exit, 1);
+            if (lane() == 0) entry = at - window;
+            const u32 now = decode_follow(s, entry, bound, starts);
+            learnt = now != exit;
+            exit = now;
+        } while (__any_sync(FULL_WARP, learnt));
+
+        at = window + __shfl_sync(FULL_WARP, exit, 31);
+        if (at > end) return DAMAGE_CUT;
+        decode_load(ahead, text, at / DECODE_WINDOW * DECODE_WINDOW, end);
+        const u32 upto = warp_sums(u32(__popc(starts)));
+        const u32 tokens = __shfl_sync(FULL_WARP, upto, 31);
+        __syncwarp();  // paths are read, the list lies over them
+        for (u32 i = upto - u32(__popc(starts)); starts != 0; ++i) {
+            s.list[i] = u16(first + u32(trailing_zeros(starts)));
+            starts &= starts - 1;
+        }
+        __syncwarp();  // the list is there
+
+        for (u32 done = 0; done < tokens;) {
+            const u32 start = s.list[minimum(done + lane(), tokens - 1)];
+            const SnappyToken it = snappy_token(decode_text(s, start));
+            const bool is = done + lane() < tokens;
+            // A literal that is too long for a batch ends it.
+            const u32 longs = __ballot_sync(FULL_WARP, is && it.size > BATCH_MOST);
+            const u32 stop = u32(trailing_zeros(longs));
+            const u32 makes = is && lane() < stop ? it.size : 0;
+            const Token token{makes, it.literal, it.literal ? start + it.header : it.distance};
+            const u8* const staged = reinterpret_cast<const u8*>(s.text);
+            const u32 damage = batch_make<DECODE_ROWS>(s.batch, token, staged, out, made, size, before);
+            if (damage != 0) return damage;
+            done += WARP;
+            if (longs != 0) {
+                const u32 literal = __shfl_sync(FULL_WARP, it.size, int(stop));
+                const u32 from = __shfl_sync(FULL_WARP, start + it.header, int(stop));
+                if (literal > size - made) return DAMAGE_LONG;
+                warp_copy(out + made, text + window + from, literal);
+                __syncwarp();  // the bytes are made
+                made += literal;
+                done += stop + 1 - WARP;
+            }
+        }
+        __syncwarp();  // the text is read
+    }
+    return made == size ? 0 : DAMAGE_SHORT;
+}
+
+WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
+    WF_SHARED_ARRAY(DecodeShared, shared, DECODE_THREADS / WARP);
+    DecodeShared& s = shared[warp()];
+    const u32 items = p.listed != nullptr ? p.listed[0] : u32(p.part_count + p.block_count - p.first_whole);
+    for (;;) {
+        u32 item = 0;
+        if (lane() == 0) item = atomicAdd(p.ticket, 1u);
+        item = __shfl_sync(FULL_WARP, item, 0);
+        if (item >= items) return;
+
+        SnappyPart part{0, 0, 0, 0};
+        const bool is_part = p.listed == nullptr && item < p.part_count;
+        if (is_part) {
+            part = p.parts[item];
+            if (part.number == SNAPPY_NOTHING) continue;
+        } else {
+            part.block = p.listed != nullptr ? p.listed[1 + item] : u32(item - p.part_count + p.first_whole);
+        }
+        const Compressed block = p.blocks[part.block];
+        const u32 skew = u32(block.source & 15);
+        const u8* const text = reinterpret_cast<const u8*>(block.source - skew);
+        u32 size = block.target_size, before = 0, damage = 0;
+        if (is_part) {
+            before = part.number * SNAPPY_PART;
+            size = minimum(size - before, SNAPPY_PART);
+        } else {
+            if (size == 0 && lane() == 0) p.places[block.page] = block.target;
+            if (size == 0) continue;
+            const u32 head = snappy_head(block);
+            const u64 literal = head != 0 && block.in_place != 0 ? snappy_only_literal(block, head) : 0;
+            if (lane() == 0) p.places[block.page] = literal != 0 ? literal : block.target;
+            if (literal != 0) continue;
+            if (head == 0) damage = DAMAGE_LENGTH;
+            part.begin = skew + head;
+            part.end = skew + block.source_size;
+        }
+        u8* const out = reinterpret_cast<u8*>(block.target) + before;
+        if (damage == 0) damage = snappy_make(s, text, part.begin, part.end, out, size, before);
+        __syncwarp();  // what the warp shares may be used anew
+        if (lane() != 0 || damage == 0) continue;
+        if (damage != REACHES_BACK) {
+            report_damage(p.fault, block.page, damage);
+        } else if (atomicExch(&p.blocks[part.block].listed, 1u) == 0) {
+            p.whole[1 + atomicAdd(p.whole, 1u)] = part.block;
+        }
+    }
+}
+
+}  // namespace wf
+
+#define WF_SNAPPY_ENTRIES                                                                                          \
+    WF_KERNEL_BOUNDS(wf::SPLIT_THREADS, 1, snappy_split, wf::SnappySplit) { wf::snappy_split_body(p); }            \
+    WF_KERNEL_BOUNDS(wf::DECODE_THREADS, wf::DECODE_BLOCKS, snappy_decode, wf::SnappyDecode) {                     \
+        wf::snappy_decode_body(p);                                                                                 \
+    }
