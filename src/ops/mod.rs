@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 pub(crate) fn sources() -> Vec<Source> {
     let mut sources = vec![characters::source(), join::source(), extent::source(), gather::source(), list::source()];
     sources.extend([select::source(), partition::source()]);
+    sources.extend(parquet::sources());
     sources.extend(scan::sources());
     sources.extend(top::sources());
     sources.extend(reduce::sources());
