@@ -35,6 +35,7 @@ use crate::error::{Error, Result};
 pub(crate) fn sources() -> Vec<Source> {
     let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
     sources.extend([select::source(), partition::source(), survey::source()]);
+    sources.extend(parquet::sources());
     sources.extend(scan::sources());
     sources.extend(top::sources());
     sources.extend(reduce::sources());

@@ -5,8 +5,32 @@
 //! waits for the device: what is wrong with a page is found there, and noted in a word that the
 //! caller reads at the end ([`damage`] says what it means).
 
-use crate::device::{Buffer, Device};
+mod call;
+#[cfg(test)]
+mod tests;
+
+use crate::device::{Buffer, Device, Source};
 use crate::error::{Error, Result};
+use call::Call;
+
+/// Levels, codes and booleans, and the rows of nulls.
+fn hybrid_source() -> Source {
+    let text = "#include \"parquet_hybrid.cuh\"\n#include \"parquet_null.cuh\"\n\
+                WF_PARQUET_HYBRID_ENTRIES\nWF_PARQUET_NULL_ENTRIES\n";
+    Source::new("parquet_hybrid", text)
+}
+
+fn fixed_source() -> Source {
+    Source::new("parquet_fixed", "#include \"parquet_fixed.cuh\"\nWF_PARQUET_FIXED_ENTRIES\n")
+}
+
+fn string_source() -> Source {
+    Source::new("parquet_string", "#include \"parquet_string.cuh\"\nWF_PARQUET_STRING_ENTRIES\n")
+}
+
+pub(super) fn sources() -> [Source; 3] {
+    [hybrid_source(), fixed_source(), string_source()]
+}
 
 /// A page of data.
 #[derive(Debug, Clone, Copy)]
@@ -110,17 +134,26 @@ pub(crate) enum Output {
     Bool,
     /// So many bytes (1, 2, 4, 8 or 16) of the file's integer: the lowest ones, or more by repeating
     /// the sign.
-    Integer { width: u32 },
+    Integer {
+        width: u32,
+    },
     /// An unscaled value of 8 or 16 bytes. One of a greater magnitude than the bound is damage, and
     /// so is one that does not fit.
-    Decimal { width: u32, bound: Option<u128> },
+    Decimal {
+        width: u32,
+        bound: Option<u128>,
+    },
     /// 8 bytes since 1970 of a timestamp of 12 bytes; one that does not fit is damage.
-    Int96 { unit: Int96Unit },
+    Int96 {
+        unit: Int96Unit,
+    },
     Float32,
     Float64,
     /// Views of 16 bytes into the content of the page, which has to stay; see `kernels/string.cuh`.
     /// Whether the bytes have to be UTF-8.
-    Views { utf8: bool },
+    Views {
+        utf8: bool,
+    },
     /// Codes of 4 bytes, each less than the number of entries. The dictionary's values are views of
     /// UTF-8.
     Codes,
@@ -178,10 +211,10 @@ pub(crate) fn unreadable(physical: Physical, encoding: Encoding, output: Output)
         _ if output == O::Codes => false,
         E::Plain => true,
         E::Rle => physical == P::Boolean,
-        E::DeltaBinaryPacked => matches!(physical, P::Int32 | P::Int64),
-        E::DeltaLengthByteArray => physical == P::ByteArray,
-        E::DeltaByteArray => false,
-        E::ByteStreamSplit => !matches!(physical, P::Boolean | P::ByteArray | P::Int96),
+        E::DeltaBinaryPacked | E::DeltaLengthByteArray | E::DeltaByteArray => false,
+        E::ByteStreamSplit => {
+            !matches!(physical, P::Boolean | P::ByteArray | P::Int96) && !matches!(output, O::Views { .. })
+        }
     };
     (!read).then(|| format!("encoding {encoding:?} of {physical:?}"))
 }
@@ -189,19 +222,19 @@ pub(crate) fn unreadable(physical: Physical, encoding: Encoding, output: Output)
 /// Submits the decoding of pages.
 ///
 /// `places` has the address of each page's content, `u64`, by its number. Contents may be read up to
-/// 64 bytes beyond their ends, and back to a multiple of 16. `nulls` has a word a chunk, to which its nulls
-/// are added. `fault` is the least of `number << 8 | code` of all that is wrong, all ones where nothing is;
-/// the output of pages at fault is garbage.
+/// 64 bytes beyond their ends, and back to a multiple of 16. `nulls` has a word a chunk, to which
+/// its nulls are added. `fault` is the least of `number << 8 | code` of all that is wrong, all ones
+/// where nothing is; the output of pages at fault is garbage, and so are addresses in it.
 ///
 /// # Errors
 /// What [`unreadable`] says cannot be read; no device memory.
 pub(crate) fn decode(
-    _device: &Device,
+    device: &Device,
     chunks: &[Chunk],
     pages: &[Page],
-    _places: &Buffer,
-    _nulls: &Buffer,
-    _fault: &Buffer,
+    places: &Buffer,
+    nulls: &Buffer,
+    fault: &Buffer,
 ) -> Result<()> {
     for page in pages {
         let chunk = &chunks[page.chunk as usize];
@@ -209,22 +242,25 @@ pub(crate) fn decode(
             return Err(Error::unsupported(what, "the device does not read it"));
         }
     }
-    Err(Error::unsupported("pages of Parquet", "the device does not read them"))
+    assert!(nulls.len() >= chunks.len() * 8 && fault.len() >= 8, "a word a chunk, and one of faults");
+    Call::of(chunks, pages).submit(device, places, nulls, fault)
 }
 
 /// What a code in the fault word says of its page.
 pub(crate) fn damage(code: u8) -> Option<&'static str> {
-    Some(match code {
-        32 => "its definition levels are damaged",
-        33 => "its runs of codes are damaged",
-        34 => "a code is beyond its dictionary",
-        35 => "it has fewer bytes than values need",
-        36 => "the lengths of its strings are damaged",
-        37 => "a string is not UTF-8",
-        38 => "a decimal has more digits than its type",
-        39 => "a timestamp does not fit 64 bits",
-        40 => "its deltas are damaged",
-        41 => "it has more characters than the statistics say",
-        _ => return None,
-    })
+    DAMAGES.iter().find(|(known, _, _)| *known == code).map(|(_, _, text)| *text)
 }
+
+/// Codes, their names in the kernels, and what they say.
+const DAMAGES: [(u8, &str, &str); 10] = [
+    (32, "BAD_LEVELS", "its definition levels are damaged"),
+    (33, "BAD_RUNS", "its runs of codes are damaged"),
+    (34, "BAD_CODE", "a code is beyond its dictionary"),
+    (35, "TOO_SHORT", "it has fewer bytes than its values need"),
+    (36, "BAD_LENGTH", "the lengths of its strings are damaged"),
+    (37, "NOT_UTF8", "a string is not UTF-8"),
+    (38, "BAD_DECIMAL", "a decimal has more digits than its type"),
+    (39, "BAD_INT96", "a timestamp does not fit 64 bits"),
+    (40, "BAD_DELTA", "its deltas are damaged"),
+    (41, "NO_ROOM", "it has more characters than its chunk's statistics say"),
+];
