@@ -391,18 +391,19 @@ template <class T> struct codes_sink {
 template <class T> struct plain_codes_sink {
     T* out;
     u32 entries;
+    u32 plus;  // what is added to each
     bool bad;
 
     WF_DEVICE void same(u32 begin, u32 end, u32 code) {
         bad |= code >= entries;
-        for (u32 at = begin + threadIdx.x; at < end; at += PARQUET_THREADS) out[at] = (T)code;
+        for (u32 at = begin + threadIdx.x; at < end; at += PARQUET_THREADS) out[at] = (T)(plus + code);
     }
     WF_DEVICE void some(u32 base, u32 begin, u32 end, const u32 (&codes)[HYBRID_AHEAD]) {
 #pragma unroll
         for (u32 i = 0; i < HYBRID_AHEAD; i++) {
             const u32 at = base + i * PARQUET_THREADS + threadIdx.x;
             bad |= codes[i] >= entries;
-            if (at >= begin && at < end) out[at] = (T)codes[i];
+            if (at >= begin && at < end) out[at] = (T)(plus + codes[i]);
         }
     }
 };
@@ -441,9 +442,9 @@ WF_DEVICE void parquet_codes_body(const ParquetCall& p) {
         const u64 target = parquet_target(page, state);
         if (chunk.output == PARQUET_CODE)
             code = parquet_codes_of(shared, p, page, state, tile,
-                                    plain_codes_sink<u32>{(u32*)target, chunk.entries, false});
+                                    plain_codes_sink<u32>{(u32*)target, chunk.entries, (u32)chunk.bound_low, false});
         else
-            code = parquet_codes_of(shared, p, page, state, tile, plain_codes_sink<u8>{(u8*)target, 2, false});
+            code = parquet_codes_of(shared, p, page, state, tile, plain_codes_sink<u8>{(u8*)target, 2, 0, false});
     } else {
         code = chunk.width == 8    ? parquet_codes_to<u64>(shared, p, page, state, chunk, tile)
                : chunk.width == 4  ? parquet_codes_to<u32>(shared, p, page, state, chunk, tile)

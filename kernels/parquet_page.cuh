@@ -74,7 +74,7 @@ struct parquet_page {
 
 struct parquet_chunk {
     u64 dictionary;   // decoded values
-    u64 bound_low;    // greatest magnitude of a decimal, 128 bits
+    u64 bound_low;    // greatest magnitude of a decimal, 128 bits; of codes, what is added to each
     u64 bound_high;
     u64 characters;   // room for those of DELTA_BYTE_ARRAY
     u64 room;         // bytes of it

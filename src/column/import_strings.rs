@@ -27,7 +27,7 @@ pub(super) const VIEW_WIDTH: usize = 16;
 /// decoding is as cheap as reading a plain view; sorting them on the host takes milliseconds; and a column of distinct
 /// strings is given up after so many rows. At most a quarter of the rows: otherwise predicates, which run once per
 /// entry, gain little over running once per row. At least 256, so that small tables' names and flags are always codes.
-fn distinct_limit(rows: usize) -> usize {
+pub(crate) fn distinct_limit(rows: usize) -> usize {
     (rows / 4).clamp(256, 65_536)
 }
 

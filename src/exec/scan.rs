@@ -9,7 +9,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableScan, TableSource};
 
-use crate::column::{Relation, Table};
+use crate::column::Relation;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{DeviceTable, SourceTable};
@@ -163,16 +163,13 @@ async fn load_table(
             return Ok((snapshot.number(), relation));
         }
         let missing = source.missing(&snapshot, columns);
-        let loaded = source.load(state, &snapshot, &missing).await;
+        let read = source.read(state, device, &snapshot, &missing).await;
         // What was read of files that changed meanwhile is no one version, and neither is an error.
         if !source.is_current(&snapshot)? {
             continue;
         }
-        let batches = loaded?;
-        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-        let schema = Arc::new(source.schema().project(&missing)?);
-        let table = Table::from_batches(device, schema, &batches)?;
-        source.keep(&snapshot, rows, missing.into_iter().zip(table.columns).collect())?;
+        let (rows, columns) = read?;
+        source.keep(&snapshot, rows, missing.into_iter().zip(columns).collect())?;
     }
     Err(restless(Some(scan)))
 }

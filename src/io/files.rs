@@ -12,7 +12,7 @@ use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTable
 use datafusion::execution::session_state::SessionState;
 
 use super::guard::{of_content, unpanicked};
-use super::parquet::Parquet;
+use super::parquet::{Described, Parquet};
 use super::table::read_all;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{CsvOptions, ParquetOptions};
@@ -48,12 +48,11 @@ impl Format {
     }
 
     fn listing(&self, state: &SessionState) -> ListingOptions {
-        let options = state.default_table_options();
         let format: Arc<dyn FileFormat> = match self {
-            Format::Parquet(parquet) => Arc::new(Parquet::new(options.parquet, *parquet)),
+            Format::Parquet(parquet) => return listing_parquet(Parquet::new(state, *parquet)),
             Format::Csv(csv) => Arc::new(
                 CsvFormat::default()
-                    .with_options(options.csv)
+                    .with_options(state.default_table_options().csv)
                     .with_has_header(csv.has_header)
                     .with_delimiter(csv.delimiter)
                     .with_quote(csv.quote)
@@ -66,6 +65,17 @@ impl Format {
         // The paths are files already: no extension selects among them.
         ListingOptions::new(format).with_file_extension("")
     }
+}
+
+fn listing_parquet(format: Parquet) -> ListingOptions {
+    ListingOptions::new(Arc::new(format)).with_file_extension("")
+}
+
+/// Files as a table of DataFusion's, and as what the device reads.
+pub(super) struct Provided {
+    pub(super) table: Arc<dyn TableProvider>,
+    /// Of Parquet files, in the order of their rows.
+    pub(super) parquet: Vec<Described>,
 }
 
 impl Selection {
@@ -133,8 +143,12 @@ impl Files {
     ///
     /// # Errors
     /// Files that cannot be opened or whose content does not fit their format, by name.
-    pub(crate) async fn provider(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Arc<dyn TableProvider>> {
-        let options = self.format.listing(state);
+    pub(super) async fn provider(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Provided> {
+        let parquet = match &self.format {
+            Format::Parquet(options) => Some(Parquet::new(state, *options)),
+            Format::Csv(_) => None,
+        };
+        let options = parquet.clone().map_or_else(|| self.format.listing(state), listing_parquet);
         let mut schema: Option<SchemaRef> = None;
         for path in paths {
             // The system's own account of an unreadable file is better than what comes out of the reader.
@@ -154,7 +168,14 @@ impl Files {
         let schema = schema.unwrap_or_else(|| Arc::new(Schema::empty()));
         self.within_nanoseconds(state, paths, &schema).await?;
         // With the format that has the footers already.
-        listing(options, paths, schema)
+        let table = listing(options, paths, schema)?;
+        let described = match &parquet {
+            Some(parquet) => {
+                paths.iter().map(|path| parquet.described(path, url(path)?.prefix())).collect::<Result<_>>()?
+            }
+            None => vec![],
+        };
+        Ok(Provided { table, parquet: described })
     }
 
     /// Where INT96 is read as nanoseconds, whether all of it fits: the parquet crate (59) wraps

@@ -17,10 +17,12 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown};
 use datafusion::physical_plan::{ExecutionPlan, collect_partitioned};
 
-use super::files::Files;
+use super::files::{Files, Provided};
 use super::guard::{guard, of_panic, unpanicked};
+use super::parquet::{self, Described};
 use super::version::Version;
 use crate::column::{Column, Facts, Relation, Table};
+use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's operators split cheaply.
@@ -71,6 +73,8 @@ pub(crate) struct SourceTable {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     inner: Arc<dyn TableProvider>,
+    /// Files that the device reads itself.
+    parquet: Arc<[Described]>,
     /// `None` for tables in host memory, which never change.
     version: Option<Version>,
     /// Versions of a table are counted.
@@ -80,7 +84,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// A table in host memory.
     pub(crate) fn of_memory(inner: Arc<dyn TableProvider>) -> Snapshot {
-        Snapshot { inner, version: None, number: 0 }
+        Snapshot { inner, parquet: Arc::new([]), version: None, number: 0 }
     }
 
     /// The present version of files.
@@ -97,10 +101,11 @@ impl Snapshot {
                 continue;
             }
             let paths: Vec<PathBuf> = version.paths().cloned().collect();
-            let inner = files.provider(state, &paths).await;
+            let provided = files.provider(state, &paths).await;
             // What a file that changed meanwhile made of it says nothing.
             if version.is_current(&files.selection)? {
-                return Ok(Snapshot { inner: inner?, version: Some(version), number });
+                let Provided { table, parquet } = provided?;
+                return Ok(Snapshot { inner: table, parquet: parquet.into(), version: Some(version), number });
             }
             version = Version::of(&files.selection)?;
         }
@@ -202,8 +207,8 @@ impl SourceTable {
         } else if last.version == next.version {
             return Ok(last.clone());
         } else {
-            let inner = next.inner.clone();
-            *last = Arc::new(Snapshot { inner, version: next.version.clone(), number: last.number + 1 });
+            let (inner, parquet) = (next.inner.clone(), next.parquet.clone());
+            *last = Arc::new(Snapshot { inner, parquet, version: next.version.clone(), number: last.number + 1 });
         }
         Ok(last.clone())
     }
@@ -249,17 +254,44 @@ impl SourceTable {
         (held.rows, columns.iter().map(|at| held.columns.get(at).map(Facts::of)).collect())
     }
 
-    /// Reads whole columns of a version, in the order of the source's rows. No columns read is
-    /// still the right number of rows.
+    /// Reads whole columns of a version into device memory: by the device itself what it can, by the
+    /// host the rest. No columns read is still the right number of rows.
+    ///
+    /// # Errors
+    /// A file's bad content, with the file's name; of the device.
+    pub(crate) async fn read(
+        &self,
+        state: &SessionState,
+        device: &Device,
+        snapshot: &Snapshot,
+        columns: &[usize],
+    ) -> Result<(u64, Vec<Column>)> {
+        let mut found: Vec<Option<Column>> = columns.iter().map(|_| None).collect();
+        let mut rows = None;
+        if !snapshot.parquet.is_empty() && !columns.is_empty() {
+            let read = parquet::read(device, &snapshot.parquet, &self.schema, columns)?;
+            rows = Some(read.rows);
+            for (found, column) in found.iter_mut().zip(read.columns) {
+                *found = column.ok();
+            }
+        }
+        let left: Vec<usize> = columns.iter().zip(&found).filter(|(_, f)| f.is_none()).map(|(at, _)| *at).collect();
+        if rows.is_none() || !left.is_empty() {
+            let batches = self.load(state, snapshot, &left).await?;
+            rows = Some(batches.iter().map(|batch| batch.num_rows() as u64).sum());
+            let table = Table::from_batches(device, Arc::new(self.schema.project(&left)?), &batches)?;
+            let mut read = table.columns.into_iter();
+            found.iter_mut().filter(|found| found.is_none()).for_each(|found| *found = read.next());
+        }
+        Ok((rows.unwrap_or(0), found.into_iter().flatten().collect()))
+    }
+
+    /// Reads whole columns of a version into host memory, in the order of the source's rows. No
+    /// columns read is still the right number of rows.
     ///
     /// # Errors
     /// A file's bad content, with the file's name.
-    pub(crate) async fn load(
-        &self,
-        state: &SessionState,
-        snapshot: &Snapshot,
-        columns: &[usize],
-    ) -> Result<Vec<RecordBatch>> {
+    async fn load(&self, state: &SessionState, snapshot: &Snapshot, columns: &[usize]) -> Result<Vec<RecordBatch>> {
         match read_all(&snapshot.inner, state, columns).await {
             Ok(batches) => Ok(batches),
             Err(error) => Err(self.blame(error, state, snapshot).await),

@@ -154,9 +154,11 @@ pub(crate) enum Output {
     Views {
         utf8: bool,
     },
-    /// Codes of 4 bytes, each less than the number of entries. The dictionary's values are views of
-    /// UTF-8.
-    Codes,
+    /// Codes of 4 bytes, each less than the number of entries, and what is added to each: the
+    /// dictionaries of several chunks may lie one behind the other. Values are views of UTF-8.
+    Codes {
+        base: u32,
+    },
 }
 
 /// Ticks of timestamps of 12 bytes.
@@ -173,7 +175,7 @@ impl Output {
     pub(crate) fn width(self) -> u32 {
         match self {
             Output::Bool => 1,
-            Output::Codes | Output::Float32 => 4,
+            Output::Codes { .. } | Output::Float32 => 4,
             Output::Int96 { .. } | Output::Float64 => 8,
             Output::Views { .. } => 16,
             Output::Integer { width } | Output::Decimal { width, .. } => width,
@@ -183,7 +185,7 @@ impl Output {
     /// Bytes of a value of the chunk's dictionary.
     pub(crate) fn dictionary_width(self) -> u32 {
         match self {
-            Output::Codes => 16,
+            Output::Codes { .. } => 16,
             other => other.width(),
         }
     }
@@ -199,7 +201,7 @@ pub(crate) fn unreadable(physical: Physical, encoding: Encoding, output: Output)
         (P::Int32 | P::Int64 | P::ByteArray, O::Decimal { width: 8 | 16, .. }) => true,
         (P::FixedLenByteArray(length), O::Decimal { width: 8 | 16, .. }) => length > 0,
         (P::FixedLenByteArray(length), O::Views { .. }) => length > 0,
-        (P::Int96, O::Int96 { .. }) | (P::ByteArray, O::Views { .. } | O::Codes) => true,
+        (P::Int96, O::Int96 { .. }) | (P::ByteArray, O::Views { .. } | O::Codes { .. }) => true,
         _ => false,
     };
     if !made {
@@ -208,7 +210,7 @@ pub(crate) fn unreadable(physical: Physical, encoding: Encoding, output: Output)
     let read = match encoding {
         E::Dictionary => physical != P::Boolean,
         // Codes are of dictionaries.
-        _ if output == O::Codes => false,
+        _ if matches!(output, O::Codes { .. }) => false,
         E::Plain => true,
         E::Rle => physical == P::Boolean,
         E::DeltaBinaryPacked | E::DeltaLengthByteArray | E::DeltaByteArray => false,

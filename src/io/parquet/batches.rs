@@ -16,6 +16,7 @@ use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 
 use super::Footer;
 use crate::device::MOST_FED;
+use crate::ops::parquet::Output;
 
 /// Bytes around a range in device memory that kernels may read: they load words.
 const SLACK: usize = 64;
@@ -40,6 +41,7 @@ pub(super) struct ChunkAt {
     pub(super) leaf: usize,
     /// Index into the columns that are read.
     pub(super) column: usize,
+    pub(super) output: Output,
     /// Its first row in the table.
     pub(super) row: u64,
     pub(super) rows: u64,

@@ -74,10 +74,8 @@ impl<'a> Work<'a> {
         chunks: &'a [ChunkAt],
         batches: &'a [Batch],
     ) -> Work<'a> {
-        let progress = |batch: &Batch| Progress {
-            headers: batch.chunks.clone().map(|_| None).collect(),
-            ..Progress::default()
-        };
+        let progress =
+            |batch: &Batch| Progress { headers: batch.chunks.clone().map(|_| None).collect(), ..Progress::default() };
         let state = State { of: batches.iter().map(progress).collect(), ..State::default() };
         Work { device, files, chunks, batches, state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -210,8 +208,7 @@ impl<'a> Work<'a> {
             if let Some(done) = done(&mut state) {
                 return Ok(done);
             }
-            let (next, _) =
-                self.changed.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
+            let (next, _) = self.changed.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
             state = next;
             interrupt::check()?;
         }

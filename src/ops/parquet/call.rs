@@ -79,7 +79,7 @@ impl Call {
             if let Some(dictionary) = chunk.dictionary {
                 // Codes are of views.
                 let output = match chunk.output {
-                    Output::Codes => Output::Views { utf8: true },
+                    Output::Codes { .. } => Output::Views { utf8: true },
                     other => other,
                 };
                 let values = Chunk { output, optional: false, dictionary: None, ..*chunk };
@@ -128,10 +128,11 @@ impl Call {
             Output::Int96 { .. } => 3,
             Output::Bool => 4,
             Output::Views { .. } => 5,
-            Output::Codes => 6,
+            Output::Codes { .. } => 6,
         };
         let bound = match chunk.output {
             Output::Decimal { bound, .. } => bound.unwrap_or(u128::MAX),
+            Output::Codes { base } => base.into(),
             _ => 0,
         };
         let ticks = match chunk.output {

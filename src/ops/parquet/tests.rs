@@ -126,7 +126,9 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
             let (data, valid) =
                 (read::<u8>(data, rows * width), read::<u8>(validity, if column.file.optional { rows } else { 0 }));
             let views = match column.output {
-                Output::Codes => read::<u8>(values, column.file.dictionary.as_ref().unwrap().1 as usize * 16),
+                Output::Codes { base: 0 } => {
+                    read::<u8>(values, column.file.dictionary.as_ref().unwrap().1 as usize * 16)
+                }
                 _ => Vec::new(),
             };
             let made: &Buffer = characters;
@@ -144,7 +146,7 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
                 assert!(!column.file.optional || valid[row] == 1);
                 Some(match column.output {
                     Output::Views { .. } => of_view(bytes),
-                    Output::Codes => {
+                    Output::Codes { base: 0 } => {
                         of_view(&views[u32::from_le_bytes(bytes.try_into().unwrap()) as usize * 16..][..16])
                     }
                     _ => bytes.to_vec(),

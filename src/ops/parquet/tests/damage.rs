@@ -142,7 +142,7 @@ fn pages_changed_at_random_do_no_harm() {
     let files = [
         (File::written::<Int64Type>("INT64", &integers, true, Settings::of(None)), LONG),
         (File::written::<Int64Type>("INT64", &integers, true, Settings::of(Some(Written::PLAIN))), LONG),
-        (File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(None)), Output::Codes),
+        (File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(None)), Output::Codes { base: 0 }),
         (File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(Some(Written::PLAIN))), VIEWS),
         (File::written::<BoolType>("BOOLEAN", &flags, true, Settings::of(Some(Written::RLE))), Output::Bool),
     ];

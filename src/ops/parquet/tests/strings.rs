@@ -78,7 +78,7 @@ fn a_string_may_be_larger_than_many_windows() {
 
 #[test]
 fn strings_of_dictionaries_become_views_or_codes() {
-    for output in [VIEWS, Output::Codes] {
+    for output in [VIEWS, Output::Codes { base: 0 }] {
         for kind in ["flags", "umlauts", "inline and not", "empty"] {
             let values: Vec<_> = texts(kind, 5000).into_iter().map(Some).collect();
             check(kind, &values, false, Settings::of(None), output);

@@ -1,0 +1,311 @@
+//! What the device does with the bytes of a batch: which blocks are decompressed to where, and which
+//! pages become which rows.
+//!
+//! Memory of a batch is asked for at once, by what it is for:
+//!
+//! ```text
+//!   passing   contents of pages of numbers │ dictionaries of numbers │ values between nulls     until decoded
+//!   kept      contents of pages of strings and bytes, for each column: views point into them
+//!   entries   views of dictionaries whose codes a column has
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::parquet::basic::Compression;
+
+use super::batches::{Batch, ChunkAt};
+use super::headers::{Located, Pages, Reason};
+use super::outputs::physical;
+use super::read::{Decoded, OPERATOR, Reader, Target};
+use super::strings::Coded;
+use super::workers::Headers;
+use crate::device::{Buffer, Device};
+use crate::error::Result;
+use crate::ops::decompress::{Block, Codec, decompress};
+use crate::ops::parquet::{Chunk, DictionaryPage, Encoding, Output, Page, decode, unreadable};
+
+/// What kernels may read around a content, and its alignment.
+const SLACK: usize = 64;
+
+/// A chunk whose pages are known.
+struct Planned {
+    /// Index among all chunks.
+    at: usize,
+    /// Of its bytes in the batch's.
+    offset: usize,
+    pages: Pages,
+    output: Output,
+}
+
+/// Memory that is measured first, then given out in the same order.
+#[derive(Debug, Default)]
+struct Room {
+    bytes: usize,
+    base: u64,
+}
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> u64 {
+        let address = self.base + (SLACK + self.bytes) as u64;
+        self.bytes += (bytes + SLACK).next_multiple_of(SLACK);
+        address
+    }
+
+    /// As much memory as was taken; the same is taken again, of it.
+    fn allocate(&mut self, device: &Device) -> Result<Buffer> {
+        let buffer = device.alloc(OPERATOR, SLACK + self.bytes)?;
+        *self = Room { bytes: 0, base: buffer.address() };
+        Ok(buffer)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Rooms {
+    passing: Room,
+    entries: Room,
+    /// By column.
+    kept: BTreeMap<usize, Room>,
+}
+
+impl Rooms {
+    fn of_contents(&mut self, column: usize, stays: bool) -> &mut Room {
+        if stays { self.kept.entry(column).or_default() } else { &mut self.passing }
+    }
+}
+
+/// Bytes that stay, and are not compressed: from where in the batch's to which address.
+struct Copied {
+    from: usize,
+    column: usize,
+    to: u64,
+    bytes: usize,
+}
+
+/// What is to be done with a batch.
+pub(super) struct Plan {
+    places: Vec<u64>,
+    snappy: Vec<Block>,
+    lz4: Vec<Block>,
+    copies: Vec<Copied>,
+    chunks: Vec<Chunk>,
+    pages: Vec<Page>,
+    /// Of each chunk its column; of each page its chunk, and its number among the chunk's.
+    columns: Vec<usize>,
+    named: Vec<(usize, usize)>,
+    /// Until the work is submitted.
+    bytes: Arc<Buffer>,
+    _passing: Buffer,
+    kept: BTreeMap<usize, Arc<Buffer>>,
+}
+
+impl Plan {
+    pub(super) fn new(
+        reader: &Reader,
+        batch: &Batch,
+        bytes: Arc<Buffer>,
+        headers: Headers,
+        targets: &mut [Target],
+    ) -> Result<Plan> {
+        let mut planned = vec![];
+        for ((at, offset), pages) in batch.chunks.clone().zip(&batch.offsets).zip(headers) {
+            let target = &mut targets[reader.chunks[at].column];
+            if !target.is_read() {
+                continue;
+            }
+            match pages.and_then(|pages| Ok((made(reader, &reader.chunks[at], &pages)?, pages))) {
+                Ok((output, pages)) => {
+                    planned.push(Planned { at, offset: *offset, pages, output });
+                }
+                Err(reason) => target.given_up = Some(reason),
+            }
+        }
+        let mut rooms = Rooms::default();
+        let mut empty = Plan::with(bytes, reader.device.alloc(OPERATOR, 0)?);
+        // Measured by a plan of which nothing is kept.
+        for chunk in &planned {
+            empty.add(reader, chunk, &mut rooms, 0, 0);
+        }
+        let passing = rooms.passing.allocate(reader.device)?;
+        let entries = Arc::new(rooms.entries.allocate(reader.device)?);
+        let mut plan = Plan::with(empty.bytes, passing);
+        for (column, room) in &mut rooms.kept {
+            let kept = Arc::new(room.allocate(reader.device)?);
+            if let Some(strings) = &mut targets[*column].strings {
+                strings.characters.push(kept.clone());
+            }
+            plan.kept.insert(*column, kept);
+        }
+        for mut chunk in planned {
+            let at = &reader.chunks[chunk.at];
+            let target = &mut targets[at.column];
+            if let (Some(strings), Output::Codes { base }) = (&target.strings, &mut chunk.output) {
+                match strings.base() {
+                    Some(known) => *base = known,
+                    None => target.given_up = Some("dictionaries of more than 2³² entries".into()),
+                }
+            }
+            let width = chunk.output.width() as usize;
+            let of_all = |buffer: &mut Option<Arc<Buffer>>| -> Result<u64> {
+                let made = match buffer.take() {
+                    Some(made) => made,
+                    None => Arc::new(reader.device.alloc(OPERATOR, reader.rows * width)?),
+                };
+                Ok(buffer.insert(made).address())
+            };
+            let data = match (&mut target.strings, chunk.output) {
+                (Some(strings), Output::Codes { .. }) => of_all(&mut strings.codes)?,
+                (Some(strings), _) => of_all(&mut strings.views)?,
+                (None, _) => of_all(&mut target.data)?,
+            };
+            let validity = target.validity.as_ref().map_or(0, |validity| validity.address() + at.row);
+            plan.add(reader, &chunk, &mut rooms, data + at.row * width as u64, validity);
+            let dictionary = plan.chunks.last().and_then(|chunk| chunk.dictionary);
+            if let (Some(strings), Output::Codes { .. }, Some(told)) = (&mut target.strings, chunk.output, dictionary) {
+                strings.coded.push(Coded {
+                    values: entries.clone(),
+                    offset: (told.values - entries.address()) as usize,
+                    entries: told.entries,
+                    row: at.row,
+                    rows: at.rows,
+                });
+            }
+        }
+        Ok(plan)
+    }
+
+    fn with(bytes: Arc<Buffer>, passing: Buffer) -> Plan {
+        Plan {
+            places: vec![],
+            snappy: vec![],
+            lz4: vec![],
+            copies: vec![],
+            chunks: vec![],
+            pages: vec![],
+            columns: vec![],
+            named: vec![],
+            bytes,
+            _passing: passing,
+            kept: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a chunk whose first row's value and validity have these addresses.
+    fn add(&mut self, reader: &Reader, planned: &Planned, rooms: &mut Rooms, data: u64, validity: u64) {
+        let Planned { at, offset, pages, output } = planned;
+        let chunk = &reader.chunks[*at];
+        let meta = chunk.meta(reader.files);
+        let stays = matches!(output, Output::Codes { .. } | Output::Views { .. });
+        let begin = meta.byte_range().0;
+        let first = self.places.len() as u32;
+        for (number, page) in pages.dictionary.iter().chain(&pages.data).enumerate() {
+            let levels = page.levels.unwrap_or(0);
+            let from = offset + (page.begin - begin) as usize + levels as usize;
+            let source = self.bytes.address() + from as u64;
+            let place = match page.is_compressed || stays {
+                true => rooms.of_contents(chunk.column, stays).take(content(page) as usize),
+                false => source,
+            };
+            let block = Block {
+                page: self.places.len() as u32,
+                source,
+                source_len: page.compressed - levels,
+                target: place,
+                target_len: content(page),
+                in_place: !stays,
+            };
+            match meta.compression() {
+                _ if !page.is_compressed => {
+                    if stays {
+                        let bytes = content(page) as usize;
+                        self.copies.push(Copied { from, column: chunk.column, to: place, bytes });
+                    }
+                }
+                Compression::SNAPPY => self.snappy.push(block),
+                _ => self.lz4.push(block),
+            }
+            self.places.push(place);
+            self.named.push((*at, number));
+        }
+        let optional = meta.column_descr().max_def_level() > 0;
+        let rows = chunk.rows as usize;
+        let scratch = if optional { rooms.passing.take(rows * output.width() as usize) } else { 0 };
+        let dictionary = pages.dictionary.as_ref().map(|page| {
+            let bytes = page.values as usize * output.dictionary_width() as usize;
+            let room = match output {
+                Output::Codes { .. } => &mut rooms.entries,
+                _ => &mut rooms.passing,
+            };
+            DictionaryPage { number: first, size: content(page), entries: page.values, values: room.take(bytes) }
+        });
+        let index = self.chunks.len() as u32;
+        self.chunks.push(Chunk {
+            physical: physical(meta.column_descr()),
+            optional,
+            output: *output,
+            data,
+            validity: if optional { validity } else { 0 },
+            scratch,
+            dictionary,
+            characters: None,
+        });
+        self.columns.push(chunk.column);
+        let mut number = first + u32::from(pages.dictionary.is_some());
+        let mut row = 0;
+        for page in &pages.data {
+            let levels = page.levels.filter(|_| optional).map(|levels| {
+                let address = self.bytes.address() + *offset as u64 + (page.begin - begin);
+                (address, levels)
+            });
+            let (size, rows, encoding) = (content(page), page.values, page.encoding);
+            self.pages.push(Page { number, size, levels, rows, row, encoding, chunk: index });
+            row += u64::from(rows);
+            number += 1;
+        }
+    }
+
+    /// Submits the work, after the batch's bytes.
+    pub(super) fn submit(self, device: &Device) -> Result<Decoded> {
+        for Copied { from, column, to, bytes } in &self.copies {
+            let kept = &self.kept[column];
+            kept.copy_from((to - kept.address()) as usize, &self.bytes, *from, *bytes)?;
+        }
+        let places: Vec<u8> = self.places.iter().flat_map(|place| place.to_le_bytes()).collect();
+        let places = device.upload(OPERATOR, &places)?;
+        let fault = device.alloc_filled(OPERATOR, 8, 0xFF)?;
+        let nulls = device.alloc_zeroed(OPERATOR, self.chunks.len() * 8)?;
+        for (codec, blocks) in [(Codec::Snappy, &self.snappy), (Codec::Lz4Raw, &self.lz4)] {
+            if !blocks.is_empty() {
+                decompress(device, codec, blocks, &places, &fault)?;
+            }
+        }
+        decode(device, &self.chunks, &self.pages, &places, &nulls, &fault)?;
+        Ok(Decoded { fault, nulls, columns: self.columns, pages: self.named })
+    }
+}
+
+/// Bytes of a page's values, and of the levels that lie with them, when they are not compressed.
+fn content(page: &Located) -> u32 {
+    page.uncompressed - page.levels.unwrap_or(0)
+}
+
+/// What becomes of a chunk's values.
+///
+/// # Errors
+/// Why the device does not read them.
+fn made(reader: &Reader, chunk: &ChunkAt, pages: &Pages) -> std::result::Result<Output, Reason> {
+    let leaf = chunk.meta(reader.files).column_descr();
+    let output = match chunk.output {
+        // The base is known when the chunk is added.
+        Output::Views { utf8: true } if pages.are_codes() => Output::Codes { base: 0 },
+        output => output,
+    };
+    let encodings = pages.data.iter().map(|page| page.encoding).chain(pages.dictionary.map(|_| Encoding::Dictionary));
+    match encodings.into_iter().find_map(|encoding| unreadable(physical(leaf), encoding, output)) {
+        Some(reason) => Err(reason),
+        None if pages.dictionary.is_none() && pages.data.iter().any(|page| page.encoding == Encoding::Dictionary) => {
+            Err("codes without a dictionary".into())
+        }
+        None => Ok(output),
+    }
+}
