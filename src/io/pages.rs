@@ -29,12 +29,18 @@ pub(super) struct Header {
     pub(super) repetition: i64,
     /// Whether the values are compressed, of pages of version 2.
     pub(super) is_compressed: bool,
+    /// How levels are written, of pages of version 1.
+    pub(super) level_encodings: [i64; 2],
+    /// Whether a count that nobody needs is negative.
+    pub(super) is_negative: bool,
 }
 
 pub(super) const DATA_PAGE: i64 = 0;
 pub(super) const INDEX_PAGE: i64 = 1;
 pub(super) const DICTIONARY_PAGE: i64 = 2;
 pub(super) const DATA_PAGE_V2: i64 = 3;
+/// The hybrid of runs and packed bits.
+pub(super) const RLE: i64 = 3;
 const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
 const DELTA_BYTE_ARRAY: i64 = 7;
 
@@ -49,6 +55,8 @@ impl Header {
             definition: 0,
             repetition: 0,
             is_compressed: true,
+            level_encodings: [RLE; 2],
+            is_negative: false,
         };
         compact.fields(|compact, id, kind| {
             let place = match (id, kind) {
@@ -70,6 +78,8 @@ impl Header {
         compact.fields(|compact, id, kind| match (page, id, kind) {
             (_, 1, I32) => compact.integer().map(|values| self.values = values),
             (5 | 7, 2, I32) | (8, 4, I32) => compact.integer().map(|encoding| self.encoding = encoding),
+            (5, 3 | 4, I32) => compact.integer().map(|of| self.level_encodings[(id - 3) as usize] = of),
+            (8, 2 | 3, I32) => compact.integer().map(|count| self.is_negative |= count < 0),
             (8, 5, I32) => compact.integer().map(|bytes| self.definition = bytes),
             (8, 6, I32) => compact.integer().map(|bytes| self.repetition = bytes),
             (8, 7, TRUE | FALSE) => {

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 
-use super::super::pages::{DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, Header, INDEX_PAGE};
+use super::super::pages::{DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, Header, INDEX_PAGE, RLE};
 use super::super::thrift::Compact;
 use crate::ops::parquet::Encoding;
 
@@ -73,6 +73,9 @@ impl Pages {
             else {
                 return Err("a page of a negative size".into());
             };
+            if header.is_negative || header.level_encodings.iter().any(|of| *of != RLE) {
+                return Err("a page's header is not what its kind has".into());
+            }
             if u64::from(compressed) > end - at {
                 return Err("a page that is longer than its column chunk".into());
             }
