@@ -11,7 +11,7 @@ use super::pieces::{self, Piece};
 use super::stats::{Integer, Seen};
 use super::{Column, Repr, Stats, coded_numbers, decimal_bound, interval, repr_of};
 use crate::device::{Buffer, Device};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Fault, Result};
 
 /// Names imports in errors about device memory.
 pub(super) const IMPORT: &str = "import";
@@ -191,7 +191,7 @@ impl Rows<'_> {
     }
 
     fn outside(&self, value: i128) -> Error {
-        ErrorKind::Arithmetic { what: format!("unscaled value {value} is outside {}", self.dtype) }.into()
+        Error::arithmetic(Fault::Overflow, format!("unscaled value {value} is outside {}", self.dtype))
     }
 
     /// Imports values that lie on the device as integers made of them.

@@ -147,9 +147,13 @@ fn planted(path: &Path) -> std::result::Result<(), String> {
             std::thread::sleep(Duration::from_secs(1));
         },
         Ok("panic") => caught("a plant", &mut || panic!("planted")).map(|_| ()),
-        Ok("name") => named(ErrorKind::Arithmetic { what: "planted".into() }.into(), path, "a plant").map(|_| ()),
+        Ok("name") => named(planted_error().into(), path, "a plant").map(|_| ()),
         other => panic!("{PLANT}={other:?}"),
     }
+}
+
+fn planted_error() -> ErrorKind {
+    ErrorKind::Arithmetic { fault: warpframe::Fault::Overflow, operation: None, account: Some("planted".into()) }
 }
 
 fn keep(bytes: &[u8], number: u64) {

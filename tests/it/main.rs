@@ -17,6 +17,7 @@ mod differential;
 mod distinct;
 mod docs;
 mod edges;
+mod error_texts;
 mod examples;
 mod fails;
 mod filter;
