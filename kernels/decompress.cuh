@@ -109,7 +109,7 @@ WF_DEVICE u32 warp_sums(u32 value) {
 // ---- batches ----
 
 constexpr u32 BATCH_MOST = 128;  // bytes of a token in a batch; longer ones are made by themselves
-constexpr u32 BATCH_BYTES = WARP * BATCH_MOST;
+constexpr u32 BATCH_WORDS = WARP * BATCH_MOST / 32;
 
 struct Token {
     u32 size;      // bytes that it makes; 0: no token
@@ -119,64 +119,52 @@ struct Token {
 
 // A warp's, in shared memory.
 struct Batch {
-    // What a byte needs of its token: | repeats | reciprocal of the distance, 17 bits | first byte, 13 bits |, and what
-    // is added to the number of the byte to give its source. The last entry is the end.
+    // | reciprocal of the distance where it repeats, 19 bits | first byte, 13 bits |, and what is added to the number of
+    // a byte to give its source. The last entry is the end.
     uint2 tokens[WARP + 1];
-    u32 starts[BATCH_BYTES / 32 + 1];  // a bit a byte: there a token begins
-    u8 before[BATCH_BYTES / 32 + 1];   // for 32 bytes: tokens that begin before them
+    // For 32 bytes: a bit where a token begins, and which token the byte before them belongs to.
+    uint2 words[BATCH_WORDS + 1];
 };
 
 constexpr u32 BATCH_FIRST = 0x1fffu;
-constexpr u32 BATCH_REPEATS = 0x80000000u;
-// Sources of bytes: less than 0 before the batch, from here on in the text, between within the batch.
+// Sources of bytes: less than 0 before the batch, from here on in the text, between them within the batch.
 constexpr i32 BATCH_TEXT = 1 << 20;
 
+WF_DEVICE bool batch_inside(i32 from) { return u32(from) < u32(BATCH_TEXT); }
+
+// How often a copy's distance lies between its first byte and byte `at` of the batch: 0 where it does not repeat. A copy
+// repeats where its distance and so its size is at most 127. The reciprocal ⌈2¹⁶ / distance⌉ adds less than 127 / 2¹⁶
+// to the quotient, and the first byte below it 127 · 2¹⁵ / 2³², together less than the 1 / 127 that would be too much.
+WF_DEVICE u32 batch_repeats(uint2 token, u32 at) { return mul_high((at - (token.x & BATCH_FIRST)) * 8, token.x); }
+
 WF_DEVICE u32 batch_owner(const Batch& batch, u32 at) {
-    return batch.before[at / 32] + __popc(batch.starts[at / 32] & ((2u << (at % 32)) - 1)) - 1;
+    const uint2 word = batch.words[at / 32];
+    return word.y + u32(__popc(word.x & ((2u << (at % 32)) - 1)));
 }
 
-// The remainder by a copy's distance. Both are less than 256 where it is needed, and for those it is exact.
-WF_DEVICE u32 batch_remainder(u32 value, uint2 token) {
-    const u32 reciprocal = token.x >> 13 & 0x1ffffu;
-    return value - (value * reciprocal >> 16) * (0 - token.y);
-}
-
-WF_DEVICE i32 batch_source(const Batch& batch, u32 at) {
-    const uint2 token = batch.tokens[batch_owner(batch, at)];
-    if ((token.x & BATCH_REPEATS) == 0) return i32(at + token.y);
-    const u32 first = token.x & BATCH_FIRST;
-    return i32(first + batch_remainder(at - first, token) + token.y);
-}
+// A repeating copy's source is as many distances further back.
+WF_DEVICE i32 batch_source(uint2 token, u32 at) { return i32(at + token.y + batch_repeats(token, at) * token.y); }
 
 // Numbers are often compressed to a chain of copies, each of the one before. Every round lets a copy whose source lies
 // within one token take that token's source, which halves the chains.
-WF_DEVICE void batch_shorten(Batch& batch, Token token, u32 first) {
-    uint2 mine = batch.tokens[lane()];
-    bool inside = token.size != 0 && mine.x >> 31 == 0 && i32(first + mine.y) >= 0 && i32(first + mine.y) < BATCH_TEXT;
+WF_DEVICE void batch_shorten(Batch& batch, uint2 mine, u32 first, u32 size) {
+    bool inside = size != 0 && mine.x <= BATCH_FIRST && batch_inside(i32(first + mine.y));
     u32 chained = __ballot_sync(FULL_WARP, inside);
     if (__popc(chained) < 4) return;
+#pragma unroll 1
     for (u32 round = 0; round < 5 && chained != 0; ++round) {
         bool moved = false;
         if (inside) {
-            inside = false;
             const u32 source = first + mine.y;
             const u32 owner = batch_owner(batch, source);
             const uint2 its = batch.tokens[owner];
-            const u32 its_first = its.x & BATCH_FIRST;
-            if (source + token.size <= (batch.tokens[owner + 1].x & BATCH_FIRST)) {
-                if ((its.x & BATCH_REPEATS) == 0) {
-                    mine.y += its.y;
-                    moved = true;
-                } else {
-                    const u32 at = batch_remainder(source - its_first, its);
-                    if (at + token.size <= 0 - its.y) {
-                        mine.y = its_first + at + its.y - first;
-                        moved = true;
-                    }
-                }
-                const i32 now = i32(first + mine.y);
-                inside = moved && now >= 0 && now < BATCH_TEXT;
+            if (source + size <= (batch.tokens[owner + 1].x & BATCH_FIRST)) {
+                // A repeating one will do where the bytes are of one repetition.
+                const u32 repeats = batch_repeats(its, source);
+                moved = its.x <= BATCH_FIRST || repeats == batch_repeats(its, source + size - 1);
+                if (moved) mine.y += its.y + repeats * its.y;
             }
+            inside = moved && batch_inside(i32(first + mine.y));
         }
         __syncwarp();  // the table is read
         if (moved) batch.tokens[lane()] = mine;
@@ -189,62 +177,72 @@ WF_DEVICE void batch_shorten(Batch& batch, Token token, u32 first) {
 // are under way at once. A copy may reach back to the beginning of `out`; `before` bytes of the block lie before that.
 template <u32 ROWS>
 WF_DEVICE u32 batch_make(Batch& batch, Token token, const u8* text, u8* out, u32& made, u32 size, u32 before) {
+    static_assert(BATCH_WORDS % ROWS == 0, "all rows that are under way have words");
     const u32 end = warp_sums(token.size);
     const u32 first = end - token.size;
     const u32 total = __shfl_sync(FULL_WARP, end, 31);
     if (total > size - made) return DAMAGE_LONG;
     const bool copies = token.size != 0 && !token.literal;
-    const bool far = copies && (token.from == 0 || token.from > made + first);
+    // A distance of 0 is as wrong as one that is too far.
+    const bool far = copies && token.from - 1 >= made + first;
     if (__any_sync(FULL_WARP, far)) {
-        const bool wrong = far && (token.from == 0 || token.from > before + made + first);
-        return __any_sync(FULL_WARP, wrong) ? DAMAGE_DISTANCE : REACHES_BACK;
+        return __any_sync(FULL_WARP, far && token.from - 1 >= before + made + first) ? DAMAGE_DISTANCE : REACHES_BACK;
     }
 
-    const u32 words = total / 32 + 1;
-    for (u32 w = lane(); w < words; w += WARP) batch.starts[w] = 0;
-    uint2 entry = make_uint2(first, token.from - first + BATCH_TEXT);
+#pragma unroll 1
+    for (u32 w = lane(); w <= total / 32; w += WARP) batch.words[w].x = 0;
+    uint2 mine = make_uint2(first, token.from - first + BATCH_TEXT);
     if (copies) {
-        entry.y = 0 - token.from;
-        if (token.from < token.size) entry.x |= BATCH_REPEATS | (65535 + token.from) / token.from << 13;
+        mine.y = 0 - token.from;
+        if (token.from < token.size) mine.x |= (65535 + token.from) / token.from << 13;
     }
-    batch.tokens[lane()] = entry;
+    batch.tokens[lane()] = mine;
     if (lane() == 0) {
-        batch.tokens[WARP] = make_uint2(total, 0);
-        batch.before[0] = 0;
+        batch.tokens[WARP].x = total;
+        batch.words[0].y = U32_MAX;
     }
     __syncwarp();  // no byte is a start
     if (token.size != 0) {
-        atomicOr(&batch.starts[first / 32], 1u << (first % 32));
-        for (u32 w = first / 32 + 1; w <= end / 32; ++w) batch.before[w] = u8(lane() + 1);
+        atomicOr(&batch.words[first / 32].x, 1u << (first % 32));
+#pragma unroll 1
+        for (u32 w = first / 32 + 1; w <= end / 32; ++w) batch.words[w].y = lane();
     }
     __syncwarp();  // starts and tokens are there
-    batch_shorten(batch, token, first);
+    batch_shorten(batch, mine, first, token.size);
 
-    u8* const to = out + made;
+    u8* const to = out + made + lane();
+#pragma unroll 1
     for (u32 row = 0; row < total; row += ROWS * WARP) {
         i32 from[ROWS];
         u8 byte[ROWS];
         bool inside = false;
 #pragma unroll
         for (u32 r = 0; r < ROWS; ++r) {
+            // Behind the end are words of earlier batches.
             const u32 at = row + r * WARP + lane();
-            from[r] = at < total ? batch_source(batch, at) : BATCH_TEXT;
-            inside = inside || (from[r] >= 0 && from[r] < BATCH_TEXT);
+            const uint2 word = batch.words[row / 32 + r];
+            const u32 owner = word.y + u32(__popc(word.x & lanes_up_to()));
+            const i32 source = batch_source(batch.tokens[owner % WARP], at);
+            from[r] = at < total ? source : BATCH_TEXT;
+            inside = inside || batch_inside(from[r]);
         }
         if (inside) {
 #pragma unroll
             for (u32 r = 0; r < ROWS; ++r) {
                 // A source is less than the byte that it is the source of.
-                while (from[r] >= 0 && from[r] < BATCH_TEXT) from[r] = batch_source(batch, u32(from[r]));
+                while (batch_inside(from[r])) {
+                    const u32 at = u32(from[r]);
+                    from[r] = batch_source(batch.tokens[batch_owner(batch, at)], at);
+                }
             }
         }
 #pragma unroll
         for (u32 r = 0; r < ROWS; ++r) {
-            if (row + r * WARP + lane() < total) byte[r] = from[r] < 0 ? to[from[r]] : text[from[r] - BATCH_TEXT];
+            byte[r] = from[r] < 0 ? out[i64(made) + from[r]] : text[from[r] - BATCH_TEXT];
         }
 #pragma unroll
         for (u32 r = 0; r < ROWS; ++r) {
-            if (row + r * WARP + lane() < total) to[row + r * WARP + lane()] = byte[r];
+            if (row + r * WARP + lane() < total) to[row + r * WARP] = byte[r];
         }
     }
     made += total;
