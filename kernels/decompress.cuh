@@ -38,10 +38,10 @@ WF_DEVICE void report_damage(u64* fault, u32 page, u32 code) { atomicMin(fault, 
 // and a little more fit 32 bits.
 constexpr u32 HUGE_SIZE = 0x7fff0000u;
 
-// Eight bytes at any address, of aligned words: up to three bytes before and eleven behind it are read.
+// Eight bytes of global memory at any address, of aligned words: up to three bytes before and eleven behind it are read.
 WF_DEVICE u64 load_unaligned(const u8* at) {
     const u64 address = reinterpret_cast<u64>(at);
-    const u32* const words = reinterpret_cast<const u32*>(address & ~u64(3));
+    const u32* const words = global_at<const u32>(address & ~u64(3));
     const u32 shift = u32(address & 3) * 8;
     const u32 a = words[0], b = words[1], c = words[2];
     return u64(__funnelshift_r(b, c, shift)) << 32 | __funnelshift_r(a, b, shift);
@@ -65,7 +65,7 @@ WF_DEVICE void warp_copy(u8* target, const u8* source, u32 size) {
 
     const u32 whole = size / 16;
     const u32 shift = u32(reinterpret_cast<u64>(source) & 3) * 8;
-    const u32* const words = reinterpret_cast<const u32*>(reinterpret_cast<u64>(source) & ~u64(3));
+    const u32* const words = global_at<const u32>(reinterpret_cast<u64>(source) & ~u64(3));
     uint4* const to = reinterpret_cast<uint4*>(target);
     u32 i = lane();
     for (; i + (FLIGHT - 1) * WARP < whole; i += FLIGHT * WARP) {
@@ -210,20 +210,19 @@ WF_DEVICE u32 batch_make(Batch& batch, Token token, const u8* text, u8* out, u32
     __syncwarp();  // starts and tokens are there
     batch_shorten(batch, mine, first, token.size);
 
-    u8* const to = out + made + lane();
 #pragma unroll 1
     for (u32 row = 0; row < total; row += ROWS * WARP) {
+        const i32 rest = i32(total - row) - i32(lane());  // more than 32 r: the lane has a byte in row r
         i32 from[ROWS];
         u8 byte[ROWS];
         bool inside = false;
 #pragma unroll
         for (u32 r = 0; r < ROWS; ++r) {
             // Behind the end are words of earlier batches.
-            const u32 at = row + r * WARP + lane();
             const uint2 word = batch.words[row / 32 + r];
             const u32 owner = word.y + u32(__popc(word.x & lanes_up_to()));
-            const i32 source = batch_source(batch.tokens[owner % WARP], at);
-            from[r] = at < total ? source : BATCH_TEXT;
+            const i32 source = batch_source(batch.tokens[owner % WARP], row + r * WARP + lane());
+            from[r] = rest > i32(r * WARP) ? source : BATCH_TEXT;
             inside = inside || batch_inside(from[r]);
         }
         if (inside) {
@@ -238,11 +237,12 @@ WF_DEVICE u32 batch_make(Batch& batch, Token token, const u8* text, u8* out, u32
         }
 #pragma unroll
         for (u32 r = 0; r < ROWS; ++r) {
-            byte[r] = from[r] < 0 ? out[i64(made) + from[r]] : text[from[r] - BATCH_TEXT];
+            byte[r] = from[r] < 0 ? out[made + u32(from[r])] : text[from[r] - BATCH_TEXT];
         }
+        u8* const to = out + (made + row + lane());
 #pragma unroll
         for (u32 r = 0; r < ROWS; ++r) {
-            if (row + r * WARP + lane() < total) to[row + r * WARP] = byte[r];
+            if (rest > i32(r * WARP)) to[r * WARP] = byte[r];
         }
     }
     made += total;

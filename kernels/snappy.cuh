@@ -73,7 +73,7 @@ WF_DEVICE SnappyToken snappy_token(u64 text) {
 
 // Reads the length at the head of a block: where tokens begin, or 0 where it is not the one expected.
 WF_DEVICE u32 snappy_head(const Compressed& block) {
-    const u8* const source = reinterpret_cast<const u8*>(block.source);
+    const u8* const source = global_at<const u8>(block.source);
     u64 length = 0;
     for (u32 at = 0; at < 5 && at < block.source_size; ++at) {
         const u32 byte = source[at];
@@ -86,7 +86,7 @@ WF_DEVICE u32 snappy_head(const Compressed& block) {
 // The address of the content where all of it is one literal after `head` bytes, else 0.
 WF_DEVICE u64 snappy_only_literal(const Compressed& block, u32 head) {
     if (head >= block.source_size) return 0;
-    const SnappyToken token = snappy_token(load_unaligned(reinterpret_cast<const u8*>(block.source) + head));
+    const SnappyToken token = snappy_token(load_unaligned(global_at<const u8>(block.source) + head));
     const bool only = token.literal && token.size == block.target_size && head + token.stride() == block.source_size;
     return only ? block.source + head + token.header : 0;
 }
@@ -184,7 +184,7 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
     }
 
     const u32 skew = u32(block.source & 15);
-    const u8* const text = reinterpret_cast<const u8*>(block.source - skew);
+    const u8* const text = global_at<const u8>(block.source - skew);
     const u32 end = skew + block.source_size;
     const u32 first = threadIdx.x * SNAPPY_BYTES;
     u32 at = skew + head;  // the first token that was not seen
@@ -417,7 +417,7 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
         }
         const Compressed block = p.blocks[part.block];
         const u32 skew = u32(block.source & 15);
-        const u8* const text = reinterpret_cast<const u8*>(block.source - skew);
+        const u8* const text = global_at<const u8>(block.source - skew);
         u32 size = block.target_size, before = 0, damage = 0;
         if (is_part) {
             before = part.number * SNAPPY_PART;
@@ -433,7 +433,7 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
             part.begin = skew + head;
             part.end = skew + block.source_size;
         }
-        u8* const out = reinterpret_cast<u8*>(block.target) + before;
+        u8* const out = global_at<u8>(block.target) + before;
         if (damage == 0) damage = snappy_make(s, text, part.begin, part.end, out, size, before);
         __syncwarp();  // what the warp shares may be used anew
         if (lane() != 0 || damage == 0) continue;
