@@ -38,10 +38,10 @@ WF_DEVICE void report_damage(u64* fault, u32 page, u32 code) { atomicMin(fault, 
 // and a little more fit 32 bits.
 constexpr u32 HUGE_SIZE = 0x7fff0000u;
 
-// Eight bytes at any address, of aligned words: up to three bytes before and eleven behind it are read.
+// Eight bytes of global memory at any address, of aligned words: up to three bytes before and eleven behind it are read.
 WF_DEVICE u64 load_unaligned(const u8* at) {
     const u64 address = reinterpret_cast<u64>(at);
-    const u32* const words = reinterpret_cast<const u32*>(address & ~u64(3));
+    const u32* const words = global_at<const u32>(address & ~u64(3));
     const u32 shift = u32(address & 3) * 8;
     const u32 a = words[0], b = words[1], c = words[2];
     return u64(__funnelshift_r(b, c, shift)) << 32 | __funnelshift_r(a, b, shift);
@@ -65,7 +65,7 @@ WF_DEVICE void warp_copy(u8* target, const u8* source, u32 size) {
 
     const u32 whole = size / 16;
     const u32 shift = u32(reinterpret_cast<u64>(source) & 3) * 8;
-    const u32* const words = reinterpret_cast<const u32*>(reinterpret_cast<u64>(source) & ~u64(3));
+    const u32* const words = global_at<const u32>(reinterpret_cast<u64>(source) & ~u64(3));
     uint4* const to = reinterpret_cast<uint4*>(target);
     u32 i = lane();
     for (; i + (FLIGHT - 1) * WARP < whole; i += FLIGHT * WARP) {
@@ -109,7 +109,8 @@ WF_DEVICE u32 warp_sums(u32 value) {
 // ---- batches ----
 
 constexpr u32 BATCH_MOST = 128;  // bytes of a token in a batch; longer ones are made by themselves
-constexpr u32 BATCH_BYTES = WARP * BATCH_MOST;
+constexpr u32 BATCH_WORDS = WARP * BATCH_MOST / 32;
+constexpr u32 BATCH_MOST_ROWS = 8;  // of 32 bytes, under way at once
 
 struct Token {
     u32 size;      // bytes that it makes; 0: no token
@@ -119,64 +120,64 @@ struct Token {
 
 // A warp's, in shared memory.
 struct Batch {
-    // What a byte needs of its token: | repeats | reciprocal of the distance, 17 bits | first byte, 13 bits |, and what
-    // is added to the number of the byte to give its source. The last entry is the end.
+    // | reciprocal of the distance where it repeats, 16 bits | twice the first byte, 16 bits |, and what
+    // is added to the number of a byte to give its source. The last entry is the end.
     uint2 tokens[WARP + 1];
-    u32 starts[BATCH_BYTES / 32 + 1];  // a bit a byte: there a token begins
-    u8 before[BATCH_BYTES / 32 + 1];   // for 32 bytes: tokens that begin before them
+    // For 32 bytes: a bit where a token begins, and which token the byte before them belongs to.
+    uint2 words[BATCH_WORDS + BATCH_MOST_ROWS];
 };
 
-constexpr u32 BATCH_FIRST = 0x1fffu;
-constexpr u32 BATCH_REPEATS = 0x80000000u;
-// Sources of bytes: less than 0 before the batch, from here on in the text, between within the batch.
+// Sources of bytes: less than 0 before the batch, from here on in the text, between them within the
+// batch.
 constexpr i32 BATCH_TEXT = 1 << 20;
 
+WF_DEVICE bool batch_inside(i32 from) { return u32(from) < u32(BATCH_TEXT); }
+
+WF_DEVICE u32 batch_first(uint2 token) { return (token.x & 0xffffu) / 2; }
+
+WF_DEVICE bool batch_is_repeat(uint2 token) { return token.x > 0xffffu; }
+
+// How often a copy's distance lies between its first byte and byte `at` of the batch: 0 where it does
+// not repeat. A copy repeats where its distance is less than its size, so both its distance and a
+// byte's number in it are at most 127. The quotient by the reciprocal ⌈2¹⁵ / distance⌉ is too large by
+// less than 127 / 2¹⁵, and the lower half of the word adds less than 254 · 2¹³ / 2³²: together less
+// than the 1 / 127 that would be too much.
+WF_DEVICE u32 batch_repeats(uint2 token, u32 at) {
+    return mul_high(at * 2 - (token.x & 0xffffu), token.x);
+}
+
 WF_DEVICE u32 batch_owner(const Batch& batch, u32 at) {
-    return batch.before[at / 32] + __popc(batch.starts[at / 32] & ((2u << (at % 32)) - 1)) - 1;
+    const uint2 word = batch.words[at / 32];
+    return word.y + u32(__popc(word.x & ((2u << (at % 32)) - 1)));
 }
 
-// The remainder by a copy's distance. Both are less than 256 where it is needed, and for those it is exact.
-WF_DEVICE u32 batch_remainder(u32 value, uint2 token) {
-    const u32 reciprocal = token.x >> 13 & 0x1ffffu;
-    return value - (value * reciprocal >> 16) * (0 - token.y);
-}
-
-WF_DEVICE i32 batch_source(const Batch& batch, u32 at) {
-    const uint2 token = batch.tokens[batch_owner(batch, at)];
-    if ((token.x & BATCH_REPEATS) == 0) return i32(at + token.y);
-    const u32 first = token.x & BATCH_FIRST;
-    return i32(first + batch_remainder(at - first, token) + token.y);
+// A repeating copy's source is as many distances further back.
+template <bool REPEATS>
+WF_DEVICE i32 batch_source(uint2 token, u32 at) {
+    const u32 from = at + token.y;
+    return i32(REPEATS ? from + batch_repeats(token, at) * token.y : from);
 }
 
 // Numbers are often compressed to a chain of copies, each of the one before. Every round lets a copy whose source lies
 // within one token take that token's source, which halves the chains.
-WF_DEVICE void batch_shorten(Batch& batch, Token token, u32 first) {
-    uint2 mine = batch.tokens[lane()];
-    bool inside = token.size != 0 && mine.x >> 31 == 0 && i32(first + mine.y) >= 0 && i32(first + mine.y) < BATCH_TEXT;
+WF_DEVICE void batch_shorten(Batch& batch, uint2 mine, u32 first, u32 size) {
+    bool inside = size != 0 && !batch_is_repeat(mine) && batch_inside(i32(first + mine.y));
     u32 chained = __ballot_sync(FULL_WARP, inside);
     if (__popc(chained) < 4) return;
+#pragma unroll 1
     for (u32 round = 0; round < 5 && chained != 0; ++round) {
         bool moved = false;
         if (inside) {
-            inside = false;
             const u32 source = first + mine.y;
             const u32 owner = batch_owner(batch, source);
             const uint2 its = batch.tokens[owner];
-            const u32 its_first = its.x & BATCH_FIRST;
-            if (source + token.size <= (batch.tokens[owner + 1].x & BATCH_FIRST)) {
-                if ((its.x & BATCH_REPEATS) == 0) {
-                    mine.y += its.y;
-                    moved = true;
-                } else {
-                    const u32 at = batch_remainder(source - its_first, its);
-                    if (at + token.size <= 0 - its.y) {
-                        mine.y = its_first + at + its.y - first;
-                        moved = true;
-                    }
-                }
-                const i32 now = i32(first + mine.y);
-                inside = moved && now >= 0 && now < BATCH_TEXT;
+            if (source + size <= batch_first(batch.tokens[owner + 1])) {
+                // A repeating one will do where the bytes are of one repetition.
+                const u32 repeats = batch_repeats(its, source);
+                moved = repeats == batch_repeats(its, source + size - 1);
+                if (moved) mine.y += its.y + repeats * its.y;
             }
+            inside = moved && batch_inside(i32(first + mine.y));
         }
         __syncwarp();  // the table is read
         if (moved) batch.tokens[lane()] = mine;
@@ -185,67 +186,85 @@ WF_DEVICE void batch_shorten(Batch& batch, Token token, u32 first) {
     }
 }
 
-// Makes the bytes of the lanes' tokens, which the lowest lanes have, and adds their number to `made`. ROWS bytes of a lane
-// are under way at once. A copy may reach back to the beginning of `out`; `before` bytes of the block lie before that.
-template <u32 ROWS>
-WF_DEVICE u32 batch_make(Batch& batch, Token token, const u8* text, u8* out, u32& made, u32 size, u32 before) {
-    const u32 end = warp_sums(token.size);
-    const u32 first = end - token.size;
-    const u32 total = __shfl_sync(FULL_WARP, end, 31);
-    if (total > size - made) return DAMAGE_LONG;
-    const bool copies = token.size != 0 && !token.literal;
-    const bool far = copies && (token.from == 0 || token.from > made + first);
-    if (__any_sync(FULL_WARP, far)) {
-        const bool wrong = far && (token.from == 0 || token.from > before + made + first);
-        return __any_sync(FULL_WARP, wrong) ? DAMAGE_DISTANCE : REACHES_BACK;
-    }
-
-    const u32 words = total / 32 + 1;
-    for (u32 w = lane(); w < words; w += WARP) batch.starts[w] = 0;
-    uint2 entry = make_uint2(first, token.from - first + BATCH_TEXT);
-    if (copies) {
-        entry.y = 0 - token.from;
-        if (token.from < token.size) entry.x |= BATCH_REPEATS | (65535 + token.from) / token.from << 13;
-    }
-    batch.tokens[lane()] = entry;
-    if (lane() == 0) {
-        batch.tokens[WARP] = make_uint2(total, 0);
-        batch.before[0] = 0;
-    }
-    __syncwarp();  // no byte is a start
-    if (token.size != 0) {
-        atomicOr(&batch.starts[first / 32], 1u << (first % 32));
-        for (u32 w = first / 32 + 1; w <= end / 32; ++w) batch.before[w] = u8(lane() + 1);
-    }
-    __syncwarp();  // starts and tokens are there
-    batch_shorten(batch, token, first);
-
-    u8* const to = out + made;
+// Makes the bytes that the tables say. ROWS bytes of a lane are under way at once.
+template <u32 ROWS, bool REPEATS>
+WF_DEVICE void batch_rows(const Batch& batch, u32 total, const u8* text, u8* out, u32 made) {
+#pragma unroll 1
     for (u32 row = 0; row < total; row += ROWS * WARP) {
+        const i32 rest = i32(total - row) - i32(lane());  // more than 32 r: the lane has a byte in row r
         i32 from[ROWS];
         u8 byte[ROWS];
         bool inside = false;
 #pragma unroll
         for (u32 r = 0; r < ROWS; ++r) {
-            const u32 at = row + r * WARP + lane();
-            from[r] = at < total ? batch_source(batch, at) : BATCH_TEXT;
-            inside = inside || (from[r] >= 0 && from[r] < BATCH_TEXT);
+            const uint2 word = batch.words[row / 32 + r];
+            const uint2 token = batch.tokens[word.y + u32(__popc(word.x & lanes_up_to()))];
+            const i32 source = batch_source<REPEATS>(token, row + r * WARP + lane());
+            from[r] = rest > i32(r * WARP) ? source : BATCH_TEXT;
+            inside = inside || batch_inside(from[r]);
         }
         if (inside) {
 #pragma unroll
             for (u32 r = 0; r < ROWS; ++r) {
                 // A source is less than the byte that it is the source of.
-                while (from[r] >= 0 && from[r] < BATCH_TEXT) from[r] = batch_source(batch, u32(from[r]));
+                while (batch_inside(from[r])) {
+                    const u32 at = u32(from[r]);
+                    from[r] = batch_source<REPEATS>(batch.tokens[batch_owner(batch, at)], at);
+                }
             }
         }
 #pragma unroll
         for (u32 r = 0; r < ROWS; ++r) {
-            if (row + r * WARP + lane() < total) byte[r] = from[r] < 0 ? to[from[r]] : text[from[r] - BATCH_TEXT];
+            byte[r] = from[r] < 0 ? out[made + u32(from[r])] : text[from[r] - BATCH_TEXT];
         }
+        u8* const to = out + (made + row + lane());
 #pragma unroll
         for (u32 r = 0; r < ROWS; ++r) {
-            if (row + r * WARP + lane() < total) to[row + r * WARP + lane()] = byte[r];
+            if (rest > i32(r * WARP)) to[r * WARP] = byte[r];
         }
+    }
+}
+
+// Makes the bytes of the lanes' tokens, which the lowest lanes have, and adds their number to `made`.
+// A copy may reach back to the beginning of `out`; `before` bytes of the block lie before that.
+template <u32 ROWS>
+WF_DEVICE u32 batch_make(Batch& batch, Token token, const u8* text, u8* out, u32& made, u32 size,
+                         u32 before) {
+    static_assert(ROWS <= BATCH_MOST_ROWS, "all rows that are under way have words");
+    const u32 end = warp_sums(token.size);
+    const u32 first = end - token.size;
+    const u32 total = __shfl_sync(FULL_WARP, end, 31);
+    if (total > size - made) return DAMAGE_LONG;
+    const bool copies = token.size != 0 && !token.literal;
+    // A distance of 0 is as wrong as one that is too far.
+    const bool far = copies && token.from - 1 >= made + first;
+    if (__any_sync(FULL_WARP, far)) {
+        const bool wrong = far && token.from - 1 >= before + made + first;
+        return __any_sync(FULL_WARP, wrong) ? DAMAGE_DISTANCE : REACHES_BACK;
+    }
+
+    // Rows are read as a whole: what is behind the end belongs to token 0.
+#pragma unroll 1
+    for (u32 w = lane(); w < total / (32 * ROWS) * ROWS + ROWS; w += WARP) {
+        batch.words[w] = make_uint2(0, w == 0 ? U32_MAX : 0);
+    }
+    const bool repeats = copies && token.from < token.size;
+    uint2 mine = make_uint2(first * 2, copies ? 0 - token.from : token.from - first + BATCH_TEXT);
+    if (repeats) mine.x |= (32767 + token.from) / token.from << 16;
+    batch.tokens[lane()] = mine;
+    if (lane() == 0) batch.tokens[WARP].x = total * 2;
+    __syncwarp();  // no byte is a start
+    if (token.size != 0) {
+        atomicOr(&batch.words[first / 32].x, 1u << (first % 32));
+#pragma unroll 1
+        for (u32 w = first / 32 + 1; w <= end / 32; ++w) batch.words[w].y = lane();
+    }
+    __syncwarp();  // starts and tokens are there
+    batch_shorten(batch, mine, first, token.size);
+    if (__any_sync(FULL_WARP, repeats)) {
+        batch_rows<ROWS, true>(batch, total, text, out, made);
+    } else {
+        batch_rows<ROWS, false>(batch, total, text, out, made);
     }
     made += total;
     __syncwarp();  // the bytes are made, and the tables read

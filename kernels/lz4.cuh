@@ -100,7 +100,7 @@ WF_DEVICE u32 lz4_make(Batch& batch, const u8* text, u32 end, u8* out, u32 size)
 
 // The address of the content where all of it is one literal, else 0.
 WF_DEVICE u64 lz4_only_literal(const Compressed& block) {
-    const u8* const text = reinterpret_cast<const u8*>(block.source);
+    const u8* const text = global_at<const u8>(block.source);
     if (block.source_size == 0) return 0;
     u32 at = 1, literal = text[0] / 16;
     if (literal == 15 && !lz4_more(text, at, block.source_size, literal)) return 0;
@@ -118,8 +118,8 @@ WF_DEVICE void lz4_decode_body(const Lz4Decode& p) {
         const u64 literal = block.in_place != 0 ? lz4_only_literal(block) : 0;
         if (lane() == 0) p.places[block.page] = literal != 0 ? literal : block.target;
         if (literal != 0 || block.target_size == 0) continue;
-        const u32 damage = lz4_make(batches[warp()], reinterpret_cast<const u8*>(block.source), block.source_size,
-                                    reinterpret_cast<u8*>(block.target), block.target_size);
+        const u32 damage = lz4_make(batches[warp()], global_at<const u8>(block.source), block.source_size,
+                                    global_at<u8>(block.target), block.target_size);
         __syncwarp();  // what the warp shares may be used anew
         if (lane() == 0 && damage != 0) report_damage(p.fault, block.page, damage);
     }

@@ -265,6 +265,15 @@ template <class T> WF_DEVICE void store_stream(T* at, T value) {
     __stcs((A*)at, bit_cast<A>(value));
 }
 
+// What lies at an address of global memory. A pointer made of a number may lead to any memory, which each access asks.
+template <class T> WF_DEVICE T* global_at(u64 address) {
+    T* const at = reinterpret_cast<T*>(address);
+#ifndef WF_SIM
+    __builtin_assume(__isGlobal(at));
+#endif
+    return at;
+}
+
 // ---------------------------------------------------------------------------- from global to shared memory, behind the back
 
 // Copies 16 aligned bytes without passing registers; they are there after the thread's `copies_done`.

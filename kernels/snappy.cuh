@@ -31,6 +31,15 @@ WF_DEVICE u32 snappy_stride(u32 tag) {
     return copy != 0 ? copy : tag / 4 + 2;
 }
 
+// The same of four tags, a byte each.
+WF_DEVICE u32 snappy_strides(u32 tags) {
+    const u32 kinds = tags & 0x03030303u;
+    const u32 selector = __byte_perm(kinds | kinds >> 4, 0, 0x4420);  // the kinds in 4 bits each
+    const u32 copies = __byte_perm(0x05030200u, 0, selector);
+    const u32 literals = __byte_perm(0x000000ffu, 0, selector);
+    return copies | (((tags >> 2 & 0x3f3f3f3fu) + 0x02020202u) & literals);
+}
+
 WF_DEVICE bool snappy_is_long(u32 tag) { return (tag & 3) == 0 && tag >= 60 * 4; }
 
 struct SnappyToken {
@@ -64,7 +73,7 @@ WF_DEVICE SnappyToken snappy_token(u64 text) {
 
 // Reads the length at the head of a block: where tokens begin, or 0 where it is not the one expected.
 WF_DEVICE u32 snappy_head(const Compressed& block) {
-    const u8* const source = reinterpret_cast<const u8*>(block.source);
+    const u8* const source = global_at<const u8>(block.source);
     u64 length = 0;
     for (u32 at = 0; at < 5 && at < block.source_size; ++at) {
         const u32 byte = source[at];
@@ -77,7 +86,7 @@ WF_DEVICE u32 snappy_head(const Compressed& block) {
 // The address of the content where all of it is one literal after `head` bytes, else 0.
 WF_DEVICE u64 snappy_only_literal(const Compressed& block, u32 head) {
     if (head >= block.source_size) return 0;
-    const SnappyToken token = snappy_token(load_unaligned(reinterpret_cast<const u8*>(block.source) + head));
+    const SnappyToken token = snappy_token(load_unaligned(global_at<const u8>(block.source) + head));
     const bool only = token.literal && token.size == block.target_size && head + token.stride() == block.source_size;
     return only ? block.source + head + token.header : 0;
 }
@@ -90,10 +99,57 @@ struct SnappyPart {
 };
 constexpr u32 SNAPPY_NOTHING = U32_MAX;
 
+// ---- where tokens begin ----
+
+constexpr u32 SNAPPY_BYTES = 32;  // that a thread looks at
+constexpr u32 SNAPPY_STEP = SNAPPY_BYTES + 1;
+
+// A thread's bytes in a window of text, and the paths in them: the tokens from a byte on, a bit each, if one begins there.
+struct SnappyBytes {
+    const u32* text;  // the window, and 5 bytes behind it
+    u32* paths;       // SNAPPY_BYTES of the thread's own
+    u32 first;        // its first byte in the window
+    u32 bound;        // before it tokens may begin; 0 where none of its bytes are text
+
+    // From `left` on there is no text.
+    WF_DEVICE SnappyBytes(const u32* text_, u32* paths_, u32 first_, u32 left)
+        : text(text_), paths(paths_), first(first_), bound(first_ < left ? minimum(left, first_ + SNAPPY_BYTES) : 0) {}
+
+    WF_DEVICE u64 token(u32 at) const { return (u64(text[at / 4 + 1]) << 32 | text[at / 4]) >> (at % 4 * 8); }
+
+    WF_DEVICE void find_paths(const u32 (&words)[SNAPPY_BYTES / 4]) {
+#pragma unroll
+        for (u32 i = 0; i < SNAPPY_BYTES / 4; ++i) {
+            const u32 w = SNAPPY_BYTES / 4 - 1 - i;
+            const u32 nexts = snappy_strides(words[w]) + (0x03020100u + w * 0x04040404u);
+#pragma unroll
+            for (u32 j = 0; j < 4; ++j) {
+                const u32 k = 3 - j, next = nexts >> (k * 8) & 255;
+                u32 path = 1u << (w * 4 + k);
+                if (next < SNAPPY_BYTES) path |= paths[next];
+                paths[w * 4 + k] = path;
+            }
+        }
+    }
+
+    // From byte `at` of the window over the thread's tokens: where the last one ends, and where they begin. A literal of a
+    // long form may be small all the same: then a path ends within the thread's bytes, and another one follows.
+    WF_DEVICE u32 follow(u32 at, u32& starts) const {
+        starts = 0;
+        while (at < bound) {
+            const u32 path = paths[at - first] & (U32_MAX >> (first + SNAPPY_BYTES - bound));
+            starts |= path;
+            at = first + 31 - u32(leading_zeros(path));
+            const u32 tag = text[at / 4] >> (at % 4 * 8) & 255;
+            at += snappy_is_long(tag) ? snappy_token(token(at)).stride() : snappy_stride(tag);
+        }
+        return at;
+    }
+};
+
 // ---- split ----
 
 constexpr u32 SPLIT_THREADS = 256;
-constexpr u32 SPLIT_BYTES = 32;  // of a thread
 
 struct SnappySplit {
     const Compressed* blocks;  // one a block of threads, each of more than SNAPPY_PART bytes of content
@@ -103,34 +159,12 @@ struct SnappySplit {
     u64* fault;
 };
 
-// A path: the tokens in a thread's bytes from one of these on. | bytes that they make | last is long | last token, 5 bits
-// | where the next token begins, from the thread's first byte, 7 bits |. A last token that is long is not counted in.
-constexpr u32 PATH_LAST = 7, PATH_LONG = 12, PATH_MADE = 16;
-
-struct SplitShared {
-    u32 paths[SPLIT_THREADS][SPLIT_BYTES + 1];
+struct __align__(16) SplitShared {
+    u32 text[SPLIT_THREADS * SNAPPY_BYTES / 4 + 2];
+    u32 paths[SPLIT_THREADS * SNAPPY_STEP];
     u32 ends[2][SPLIT_THREADS];
     u32 warps[SPLIT_THREADS / WARP];
 };
-
-// From byte `at` of the window over the thread's tokens, which begin before `bound`: where they end, and what they make.
-// A literal of a long form may be small all the same: then a path ends within the thread's bytes, and another one follows.
-WF_DEVICE u32 split_follow(const SplitShared& s, const u8* window, u32 at, u32 bound, u32& made) {
-    const u32 first = threadIdx.x * SPLIT_BYTES;
-    made = 0;
-    while (at < bound) {
-        const u32 path = s.paths[threadIdx.x][at - first];
-        made += path >> PATH_MADE;
-        at = first + (path & 127);
-        if ((path >> PATH_LONG & 1) != 0) {
-            const u32 last = first + (path >> PATH_LAST & 31);
-            const SnappyToken token = snappy_token(load_unaligned(window + last));
-            made += token.size;
-            at = last + token.stride();
-        }
-    }
-    return at;
-}
 
 WF_DEVICE void snappy_split_body(const SnappySplit& p) {
     WF_SHARED(SplitShared, s);
@@ -150,9 +184,9 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
     }
 
     const u32 skew = u32(block.source & 15);
-    const u8* const text = reinterpret_cast<const u8*>(block.source - skew);
+    const u8* const text = global_at<const u8>(block.source - skew);
     const u32 end = skew + block.source_size;
-    const u32 first = threadIdx.x * SPLIT_BYTES;
+    const u32 first = threadIdx.x * SNAPPY_BYTES;
     u32 at = skew + head;  // the first token that was not seen
     u32 made = 0;          // bytes of the tokens before it
     if (threadIdx.x == 0) {
@@ -165,35 +199,31 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
     while (at < end) {
         const u32 window = at & ~15u;
         const u32 left = end - window;  // of the text, from the window on
-        const u32 limit = first < left ? minimum(left - first, SPLIT_BYTES) : 0;
-        const u32 bound = limit != 0 ? first + limit : 0;  // before it tokens of this thread begin
-        const uint4* const mine = reinterpret_cast<const uint4*>(text + window + first);
         uint4 loaded[2];
-        loaded[0] = limit > 0 ? mine[0] : make_uint4(0, 0, 0, 0);
-        loaded[1] = limit > 16 ? mine[1] : make_uint4(0, 0, 0, 0);
+#pragma unroll
+        for (u32 k = 0; k < 2; ++k) {
+            loaded[k] = make_uint4(0, 0, 0, 0);
+            if (first + k * 16 < left) loaded[k] = *reinterpret_cast<const uint4*>(text + window + first + k * 16);
+            *reinterpret_cast<uint4*>(&s.text[first / 4 + k * 4]) = loaded[k];
+        }
+        if (threadIdx.x == SPLIT_THREADS - 1) {
+            const u64 behind = first + SNAPPY_BYTES < left ? load_unaligned(text + window + first + SNAPPY_BYTES) : 0;
+            s.text[first / 4 + 8] = u32(behind);
+            s.text[first / 4 + 9] = u32(behind >> 32);
+        }
         const u32 words[8] = {loaded[0].x, loaded[0].y, loaded[0].z, loaded[0].w,
                               loaded[1].x, loaded[1].y, loaded[1].z, loaded[1].w};
-        u32* const paths = s.paths[threadIdx.x];
-#pragma unroll
-        for (u32 i = 0; i < SPLIT_BYTES; ++i) {
-            const u32 k = SPLIT_BYTES - 1 - i;
-            const u32 tag = words[k / 4] >> (k % 4 * 8) & 255;
-            const u32 next = k + snappy_stride(tag);
-            const u32 makes = (tag & 3) == 1 ? (tag / 4 & 7) + 4 : tag / 4 + 1;
-            u32 path = next | k << PATH_LAST | makes << PATH_MADE;
-            if (next < limit) path = paths[next] + (makes << PATH_MADE);
-            if (snappy_is_long(tag)) path = k << PATH_LAST | 1u << PATH_LONG;
-            paths[k] = path;
-        }
+        SnappyBytes mine(s.text, s.paths + threadIdx.x * SNAPPY_STEP, first, left);
+        mine.find_paths(words);
+        __syncthreads();  // the text is there
 
-        // The paths of other threads are not read; ends[] of the round before are.
-        u32 makes, entry;
-        u32 exit = split_follow(s, text + window, first, bound, makes);
+        u32 starts, entry;
+        u32 exit = mine.follow(first, starts);
         s.ends[0][threadIdx.x] = exit;
         __syncthreads();  // first guesses are there
         for (u32 round = 0;; ++round) {
             entry = threadIdx.x == 0 ? at - window : s.ends[round & 1][threadIdx.x - 1];
-            const u32 now = split_follow(s, text + window, entry, bound, makes);
+            const u32 now = mine.follow(entry, starts);
             const bool learnt = now != exit;
             exit = now;
             s.ends[(round + 1) & 1][threadIdx.x] = exit;
@@ -201,6 +231,10 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
             if (!__syncthreads_or(learnt)) break;
         }
 
+        u32 makes = 0;
+        for (u32 rest = starts; rest != 0; rest &= rest - 1) {
+            makes += snappy_token(mine.token(first + u32(trailing_zeros(rest)))).size;
+        }
         const u32 sum = warp_sums(makes);
         if (lane() == 31) s.warps[warp()] = sum;
         __syncthreads();  // the warps' sums are there
@@ -215,11 +249,12 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
             fails = true;
         } else if (from / SNAPPY_PART != to / SNAPPY_PART) {
             // A border: the token that ends there is among this thread's.
-            u32 next = entry;
             u64 border = (from / SNAPPY_PART + 1) * SNAPPY_PART, reached = from;
             while (!fails && border <= to) {
-                const SnappyToken token = snappy_token(load_unaligned(text + window + next));
-                next += token.stride();
+                const u32 start = first + u32(trailing_zeros(starts));
+                const SnappyToken token = snappy_token(mine.token(start));
+                const u32 next = start + token.stride();
+                starts &= starts - 1;
                 reached += token.size;
                 fails = reached > border;
                 if (reached == border) {
@@ -254,10 +289,8 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
 constexpr u32 DECODE_THREADS = 128;
 constexpr u32 DECODE_BLOCKS = 8;      // of a multiprocessor
 constexpr u32 DECODE_ROWS = 4;
-constexpr u32 DECODE_BYTES = 32;      // of a lane
-constexpr u32 DECODE_WINDOW = WARP * DECODE_BYTES;
+constexpr u32 DECODE_WINDOW = WARP * SNAPPY_BYTES;
 constexpr u32 DECODE_BEHIND = 144;    // of a token in a batch that begins in the window, 5 + BATCH_MOST bytes at most
-constexpr u32 DECODE_LOADS = 3;       // of 16 bytes a lane, for window and what is behind it
 
 struct SnappyDecode {
     Compressed* blocks;
@@ -274,9 +307,9 @@ struct SnappyDecode {
 
 // A warp's.
 struct __align__(16) DecodeShared {
-    u32 text[(DECODE_WINDOW + DECODE_BEHIND) / 4];
+    u32 text[2][(DECODE_WINDOW + DECODE_BEHIND) / 4];  // of a window, and of the next one
     union {
-        u32 paths[WARP][DECODE_BYTES + 1];  // the starts from a byte on: a bit each, of the lane's bytes
+        u32 paths[WARP * SNAPPY_STEP];
         struct {
             Batch batch;
             u16 list[DECODE_WINDOW / 2];  // tokens take two bytes and more
@@ -284,79 +317,49 @@ struct __align__(16) DecodeShared {
     };
 };
 
-WF_DEVICE u64 decode_text(const DecodeShared& s, u32 at) {
-    return (u64(s.text[at / 4 + 1]) << 32 | s.text[at / 4]) >> (at % 4 * 8);
-}
-
-// From byte `at` of the window over the lane's tokens, which begin before `bound`: where they end, and where they begin.
-WF_DEVICE u32 decode_follow(const DecodeShared& s, u32 at, u32 bound, u32& starts) {
-    const u32 first = lane() * DECODE_BYTES;
-    starts = 0;
-    while (at < bound) {
-        const u32 path = s.paths[lane()][at - first];
-        starts |= path;
-        at = first + 31 - u32(leading_zeros(path));
-        const u32 tag = s.text[at / 4] >> (at % 4 * 8) & 255;
-        at += snappy_is_long(tag) ? snappy_token(decode_text(s, at)).stride() : snappy_stride(tag);
-    }
-    return at;
-}
-
-WF_DEVICE void decode_load(uint4 (&ahead)[DECODE_LOADS], const u8* text, u32 window, u32 end) {
+// Begins to load the window around a place in the text.
+WF_DEVICE void decode_load(u32* staged, const u8* text, u32 at, u32 end) {
+    const u32 window = at / DECODE_WINDOW * DECODE_WINDOW;
 #pragma unroll
-    for (u32 k = 0; k < DECODE_LOADS; ++k) {
-        const u32 at = (k * WARP + lane()) * 16;
-        ahead[k] = make_uint4(0, 0, 0, 0);
-        if (at < DECODE_WINDOW + DECODE_BEHIND && window + at < end) {
-            ahead[k] = *reinterpret_cast<const uint4*>(text + window + at);
+    for (u32 k = 0; k * WARP * 16 < DECODE_WINDOW + DECODE_BEHIND; ++k) {
+        const u32 place = (k * WARP + lane()) * 16;
+        if (place < DECODE_WINDOW + DECODE_BEHIND && window + place < end) {
+            copy_later(staged + place / 4, text + window + place);
         }
     }
 }
 
 // Makes `size` bytes of the tokens from `at` to `end`. Gives the damage, if any.
 WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* out, u32 size, u32 before) {
-    const u32 first = lane() * DECODE_BYTES;
-    uint4 ahead[DECODE_LOADS];
-    decode_load(ahead, text, at / DECODE_WINDOW * DECODE_WINDOW, end);
-    u32 made = 0;
+    const u32 first = lane() * SNAPPY_BYTES;
+    u32 made = 0, turn = 0;
+    decode_load(s.text[0], text, at, end);
     while (at < end) {
         const u32 window = at / DECODE_WINDOW * DECODE_WINDOW;
-#pragma unroll
-        for (u32 k = 0; k < DECODE_LOADS; ++k) {
-            const u32 to = (k * WARP + lane()) * 16;
-            if (to < DECODE_WINDOW + DECODE_BEHIND) *reinterpret_cast<uint4*>(&s.text[to / 4]) = ahead[k];
-        }
+        const u32* const staged = s.text[turn];
+        turn ^= 1;
+        copies_done();
         __syncwarp();  // the text is there
 
-        const u32 left = end - window;
-        const u32 limit = first < left ? minimum(left - first, DECODE_BYTES) : 0;
-        const u32 bound = limit != 0 ? first + limit : 0;  // before it tokens of this lane begin
-        u32* const paths = s.paths[lane()];
-        const uint4 low = *reinterpret_cast<const uint4*>(&s.text[first / 4]);
-        const uint4 high = *reinterpret_cast<const uint4*>(&s.text[first / 4 + 4]);
+        SnappyBytes mine(staged, s.paths + lane() * SNAPPY_STEP, first, end - window);
+        const uint4 low = *reinterpret_cast<const uint4*>(staged + first / 4);
+        const uint4 high = *reinterpret_cast<const uint4*>(staged + first / 4 + 4);
         const u32 words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-        for (u32 i = 0; i < DECODE_BYTES; ++i) {
-            const u32 k = DECODE_BYTES - 1 - i;
-            const u32 next = k + snappy_stride(words[k / 4] >> (k % 4 * 8) & 255);
-            u32 path = 1u << k;
-            if (next < limit) path |= paths[next];
-            paths[k] = path;
-        }
+        mine.find_paths(words);
         u32 starts;
-        u32 exit = decode_follow(s, first, bound, starts);
+        u32 exit = mine.follow(first, starts);
         bool learnt;
         do {
             u32 entry = __shfl_up_sync(FULL_WARP, exit, 1);
             if (lane() == 0) entry = at - window;
-            const u32 now = decode_follow(s, entry, bound, starts);
+            const u32 now = mine.follow(entry, starts);
             learnt = now != exit;
             exit = now;
         } while (__any_sync(FULL_WARP, learnt));
 
         at = window + __shfl_sync(FULL_WARP, exit, 31);
         if (at > end) return DAMAGE_CUT;
-        decode_load(ahead, text, at / DECODE_WINDOW * DECODE_WINDOW, end);
+        decode_load(s.text[turn], text, at, end);
         const u32 upto = warp_sums(u32(__popc(starts)));
         const u32 tokens = __shfl_sync(FULL_WARP, upto, 31);
         __syncwarp();  // paths are read, the list lies over them
@@ -368,15 +371,15 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* 
 
         for (u32 done = 0; done < tokens;) {
             const u32 start = s.list[minimum(done + lane(), tokens - 1)];
-            const SnappyToken it = snappy_token(decode_text(s, start));
+            const SnappyToken it = snappy_token(mine.token(start));
             const bool is = done + lane() < tokens;
             // A literal that is too long for a batch ends it.
             const u32 longs = __ballot_sync(FULL_WARP, is && it.size > BATCH_MOST);
             const u32 stop = u32(trailing_zeros(longs));
             const u32 makes = is && lane() < stop ? it.size : 0;
             const Token token{makes, it.literal, it.literal ? start + it.header : it.distance};
-            const u8* const staged = reinterpret_cast<const u8*>(s.text);
-            const u32 damage = batch_make<DECODE_ROWS>(s.batch, token, staged, out, made, size, before);
+            const u32 damage = batch_make<DECODE_ROWS>(s.batch, token, reinterpret_cast<const u8*>(staged), out, made,
+                                                       size, before);
             if (damage != 0) return damage;
             done += WARP;
             if (longs != 0) {
@@ -389,7 +392,7 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* 
                 done += stop + 1 - WARP;
             }
         }
-        __syncwarp();  // the text is read
+        __syncwarp();  // text and list are read
     }
     return made == size ? 0 : DAMAGE_SHORT;
 }
@@ -414,7 +417,7 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
         }
         const Compressed block = p.blocks[part.block];
         const u32 skew = u32(block.source & 15);
-        const u8* const text = reinterpret_cast<const u8*>(block.source - skew);
+        const u8* const text = global_at<const u8>(block.source - skew);
         u32 size = block.target_size, before = 0, damage = 0;
         if (is_part) {
             before = part.number * SNAPPY_PART;
@@ -430,7 +433,7 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
             part.begin = skew + head;
             part.end = skew + block.source_size;
         }
-        u8* const out = reinterpret_cast<u8*>(block.target) + before;
+        u8* const out = global_at<u8>(block.target) + before;
         if (damage == 0) damage = snappy_make(s, text, part.begin, part.end, out, size, before);
         __syncwarp();  // what the warp shares may be used anew
         if (lane() != 0 || damage == 0) continue;
