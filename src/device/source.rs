@@ -35,6 +35,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("decimal.cuh", include_str!("../../kernels/decimal.cuh")),
     ("list.cuh", include_str!("../../kernels/list.cuh")),
     ("parquet_page.cuh", include_str!("../../kernels/parquet_page.cuh")),
+    ("parquet_delta.cuh", include_str!("../../kernels/parquet_delta.cuh")),
     ("parquet_fixed.cuh", include_str!("../../kernels/parquet_fixed.cuh")),
     ("parquet_hybrid.cuh", include_str!("../../kernels/parquet_hybrid.cuh")),
     ("parquet_null.cuh", include_str!("../../kernels/parquet_null.cuh")),
