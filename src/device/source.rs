@@ -37,6 +37,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("snappy.cuh", include_str!("../../kernels/snappy.cuh")),
     ("list.cuh", include_str!("../../kernels/list.cuh")),
     ("parquet_page.cuh", include_str!("../../kernels/parquet_page.cuh")),
+    ("parquet_delta.cuh", include_str!("../../kernels/parquet_delta.cuh")),
     ("parquet_fixed.cuh", include_str!("../../kernels/parquet_fixed.cuh")),
     ("parquet_hybrid.cuh", include_str!("../../kernels/parquet_hybrid.cuh")),
     ("parquet_null.cuh", include_str!("../../kernels/parquet_null.cuh")),

@@ -28,8 +28,12 @@ fn string_source() -> Source {
     Source::new("parquet_string", "#include \"parquet_string.cuh\"\nWF_PARQUET_STRING_ENTRIES\n")
 }
 
-pub(super) fn sources() -> [Source; 3] {
-    [hybrid_source(), fixed_source(), string_source()]
+fn delta_source() -> Source {
+    Source::new("parquet_delta", "#include \"parquet_delta.cuh\"\nWF_PARQUET_DELTA_ENTRIES\n")
+}
+
+pub(super) fn sources() -> [Source; 4] {
+    [hybrid_source(), fixed_source(), string_source(), delta_source()]
 }
 
 /// A page of data.
@@ -70,7 +74,8 @@ pub(crate) struct Chunk {
     pub(crate) scratch: u64,
     /// What codes stand for.
     pub(crate) dictionary: Option<DictionaryPage>,
-    /// Room for the characters that [`Encoding::DeltaByteArray`] leaves to the reader to put together.
+    /// Room for the characters of [`Encoding::DeltaByteArray`], whose strings do not lie in their pages. Views point
+    /// into it, so it has to stay with them.
     pub(crate) characters: Option<Characters>,
 }
 
@@ -93,8 +98,8 @@ pub(crate) struct DictionaryPage {
 pub(crate) struct Characters {
     /// Address of the first byte.
     pub(crate) address: u64,
-    /// Bytes. A chunk whose strings have more is damaged: this is what its statistics promise
-    /// (`unencoded_byte_array_data_bytes`).
+    /// Bytes, and 64 more may be read. They are those of all strings, of which a chunk's metadata has the sum
+    /// (`unencoded_byte_array_data_bytes`; of fixed length it is known); a chunk whose strings have more is damaged.
     pub(crate) bytes: u64,
 }
 
@@ -213,7 +218,9 @@ pub(crate) fn unreadable(physical: Physical, encoding: Encoding, output: Output)
         _ if matches!(output, O::Codes { .. }) => false,
         E::Plain => true,
         E::Rle => physical == P::Boolean,
-        E::DeltaBinaryPacked | E::DeltaLengthByteArray | E::DeltaByteArray => false,
+        E::DeltaBinaryPacked => matches!(physical, P::Int32 | P::Int64),
+        E::DeltaLengthByteArray => physical == P::ByteArray,
+        E::DeltaByteArray => matches!(physical, P::ByteArray | P::FixedLenByteArray(_)),
         E::ByteStreamSplit => {
             !matches!(physical, P::Boolean | P::ByteArray | P::Int96) && !matches!(output, O::Views { .. })
         }
@@ -242,6 +249,10 @@ pub(crate) fn decode(
         let chunk = &chunks[page.chunk as usize];
         if let Some(what) = unreadable(chunk.physical, page.encoding, chunk.output) {
             return Err(Error::unsupported(what, "the device does not read it"));
+        }
+        if page.encoding == Encoding::DeltaByteArray && chunk.characters.is_none() {
+            let what = "DELTA_BYTE_ARRAY in a column chunk that does not say how many bytes its strings have";
+            return Err(Error::unsupported(what, "memory for them is taken before they are read"));
         }
     }
     assert!(nulls.len() >= chunks.len() * 8 && fault.len() >= 8, "a word a chunk, and one of faults");

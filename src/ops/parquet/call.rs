@@ -9,7 +9,7 @@
 //! A dictionary is a page like others, of a chunk of its own.
 
 use super::{Characters, Chunk, Encoding, Int96Unit, Output, Page, Physical};
-use super::{fixed_source, hybrid_source, string_source};
+use super::{delta_source, fixed_source, hybrid_source, string_source};
 use crate::device::{Argument, Buffer, Device, Source};
 use crate::error::Result;
 use crate::ops::grid;
@@ -37,6 +37,7 @@ struct Lists {
     optional_tiles: Vec<u64>,
     fixed_tiles: Vec<u64>,
     strings: Vec<u64>,
+    deltas: Vec<u64>,
     utf8: Vec<u64>,
     decimal_tiles: Vec<u64>,
     codes: Vec<u64>,
@@ -158,7 +159,11 @@ impl Call {
     fn push_page(&mut self, described: Described) {
         let Described { page, chunk, index, data, dense, validity } = described;
         assert!(page.rows <= i32::MAX as u32 && page.size <= i32::MAX as u32, "headers have 31 bits");
-        let of_strings = chunk.physical == Physical::ByteArray && page.encoding != Encoding::Dictionary;
+        let of_strings = match page.encoding {
+            Encoding::Dictionary => false,
+            Encoding::DeltaByteArray => true,
+            _ => chunk.physical == Physical::ByteArray,
+        };
         let utf8 = chunk.output == Output::Views { utf8: true };
         let (at, tiles) = (self.pages.len() as u64, page.rows.div_ceil(TILE));
         let all_tiles = || (0..u64::from(tiles)).map(|tile| tile << 32 | at);
@@ -173,8 +178,9 @@ impl Call {
                     lists.codes.push(at);
                     lists.code_tiles.extend(all_tiles());
                 }
-                _ if of_strings => lists.strings.push(at),
-                _ => lists.fixed_tiles.extend(all_tiles()),
+                Encoding::Plain | Encoding::ByteStreamSplit if of_strings => lists.strings.push(at),
+                Encoding::Plain | Encoding::ByteStreamSplit => lists.fixed_tiles.extend(all_tiles()),
+                _ => lists.deltas.push(at),
             }
             if of_strings && utf8 {
                 lists.utf8.push(at);
@@ -232,12 +238,13 @@ impl Call {
             &lists.optional_tiles,
             &lists.fixed_tiles,
             &lists.strings,
+            &lists.deltas,
             &lists.utf8,
             &lists.decimal_tiles,
             &lists.codes,
             &lists.code_tiles,
         ];
-        let mut begins = [0; 11];
+        let mut begins = [0; 12];
         let mut bytes = Vec::with_capacity(words.iter().map(|words| words.len() * 8).sum());
         for (begin, words) in begins.iter_mut().zip(words) {
             *begin = bytes.len();
@@ -275,17 +282,18 @@ impl Call {
             // `Chunk` say.
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments) }
         };
-        let (hybrid, fixed, string) = (hybrid_source(), fixed_source(), string_source());
+        let (hybrid, fixed, string, delta) = (hybrid_source(), fixed_source(), string_source(), delta_source());
         launch(0, &hybrid, "parquet_levels_walk", Shape::WarpEach)?;
         launch(1, &hybrid, "parquet_levels", Shape::BlockEach)?;
         launch(0, &hybrid, "parquet_ranks", Shape::WarpEach)?;
         launch(2, &fixed, "parquet_fixed", Shape::BlockEach)?;
         launch(3, &string, "parquet_strings", Shape::StringBlockEach)?;
-        launch(4, &string, "parquet_utf8", Shape::StringBlockEach)?;
-        launch(5, &fixed, "parquet_decimals", Shape::BlockEach)?;
+        launch(4, &delta, "parquet_delta", Shape::WarpEach)?;
+        launch(5, &string, "parquet_utf8", Shape::StringBlockEach)?;
+        launch(6, &fixed, "parquet_decimals", Shape::BlockEach)?;
         // Codes need the dictionaries, which are among the values so far.
-        launch(6, &hybrid, "parquet_codes_walk", Shape::WarpEach)?;
-        launch(7, &hybrid, "parquet_codes", Shape::BlockEach)?;
+        launch(7, &hybrid, "parquet_codes_walk", Shape::WarpEach)?;
+        launch(8, &hybrid, "parquet_codes", Shape::BlockEach)?;
         launch(1, &hybrid, "parquet_nulls", Shape::BlockEach)
     }
 }

@@ -1,6 +1,7 @@
 //! Pages that the parquet crate writes, decoded on devices with several schedules; and pages by hand.
 
 mod damage;
+mod deltas;
 mod file;
 mod numbers;
 mod strings;

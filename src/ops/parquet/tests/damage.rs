@@ -144,6 +144,20 @@ fn pages_changed_at_random_do_no_harm() {
         (File::written::<Int64Type>("INT64", &integers, true, Settings::of(Some(Written::PLAIN))), LONG),
         (File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(None)), Output::Codes { base: 0 }),
         (File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(Some(Written::PLAIN))), VIEWS),
+        (File::written::<Int64Type>("INT64", &integers, true, Settings::of(Some(Written::DELTA_BINARY_PACKED))), LONG),
+        (
+            File::written::<ByteArrayType>(
+                "BYTE_ARRAY",
+                &texts,
+                true,
+                Settings::of(Some(Written::DELTA_LENGTH_BYTE_ARRAY)),
+            ),
+            VIEWS,
+        ),
+        (
+            File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(Some(Written::DELTA_BYTE_ARRAY))),
+            VIEWS,
+        ),
         (File::written::<BoolType>("BOOLEAN", &flags, true, Settings::of(Some(Written::RLE))), Output::Bool),
     ];
     let rounds = std::env::var("WARPFRAME_PAGE_ROUNDS").map_or(20, |rounds| rounds.parse().expect("a number"));

@@ -112,7 +112,11 @@ impl File {
             optional: descriptor.max_def_level() == 1,
             pages: Vec::new(),
             dictionary: None,
-            characters: metadata.unencoded_byte_array_data_bytes().unwrap_or(0) as usize,
+            // All values', whether their encoding needs it or not.
+            characters: match metadata.unencoded_byte_array_data_bytes() {
+                Some(bytes) => bytes as usize,
+                None => descriptor.type_length().max(0) as usize * metadata.num_values() as usize,
+            },
         };
         let group = reader.get_row_group(0).unwrap();
         let mut pages = group.get_column_page_reader(0).unwrap();

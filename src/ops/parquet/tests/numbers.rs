@@ -30,7 +30,7 @@ pub(super) fn with_nulls<T>(nulls: Nulls, values: impl Iterator<Item = T>) -> Ve
 }
 
 /// Writes values in every way and compares what becomes of them.
-fn check<T: DataType>(
+pub(super) fn check<T: DataType>(
     kind: &str,
     encoding: Option<Written>,
     output: Output,

@@ -7,21 +7,21 @@ use super::file::{File, Settings};
 use super::numbers::{NULLS, Nulls, with_nulls};
 use super::*;
 
-const VIEWS: Output = Output::Views { utf8: true };
+pub(super) const VIEWS: Output = Output::Views { utf8: true };
 
-fn written(values: &[Option<String>], optional: bool, settings: Settings) -> File {
+pub(super) fn written(values: &[Option<String>], optional: bool, settings: Settings) -> File {
     let values: Vec<_> = values.iter().map(|value| value.as_ref().map(|text| text.as_str().into())).collect();
     File::written::<ByteArrayType>("BYTE_ARRAY", &values, optional, settings)
 }
 
-fn check(what: &str, values: &[Option<String>], optional: bool, settings: Settings, output: Output) {
+pub(super) fn check(what: &str, values: &[Option<String>], optional: bool, settings: Settings, output: Output) {
     let file = written(values, optional, settings);
     let expected: Vec<_> = values.iter().map(|value| value.as_ref().map(|text| text.as_bytes().to_vec())).collect();
     assert_decodes(&format!("{what} {settings:?}"), &file, output, &expected);
 }
 
 /// Texts of a kind: lengths, alphabets.
-fn texts(kind: &str, rows: usize) -> Vec<String> {
+pub(super) fn texts(kind: &str, rows: usize) -> Vec<String> {
     let text = |(row, x): (usize, u64)| {
         let letters = |length: u64| (0..length).map(|i| (b'a' + ((x >> (i % 50)) % 26) as u8) as char).collect();
         match kind {
@@ -42,7 +42,7 @@ fn texts(kind: &str, rows: usize) -> Vec<String> {
     random(kind.len() as u64, rows).enumerate().map(text).collect()
 }
 
-const KINDS: [&str; 9] =
+pub(super) const KINDS: [&str; 9] =
     ["comments", "flags", "empty", "mostly empty", "zeros", "inline and not", "long", "umlauts", "numbers"];
 
 #[test]
