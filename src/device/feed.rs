@@ -79,7 +79,6 @@ impl Drop for Fed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
 
     fn devices() -> Vec<Device> {
         let gpu = Device::cuda(0, Default::default());
@@ -134,7 +133,7 @@ mod tests {
         for device in devices() {
             let buffer = Arc::new(device.alloc("test", 10).unwrap());
             let after = device.record().unwrap();
-            let mut fails = |_: &mut [u8]| Err(ErrorKind::Arithmetic { what: "filling".into() }.into());
+            let mut fails = |_: &mut [u8]| Err(crate::error::Error::internal("filling"));
             assert!(device.feed(&buffer, 0, 10, &after, &mut fails).unwrap_err().to_string().contains("filling"));
             // Its lane still works.
             device.feed(&buffer, 0, 10, &after, &mut filled(3)).unwrap().arrive().unwrap();

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::parquet::basic::Compression;
+use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 
 use super::batches::{Batch, ChunkAt};
 use super::headers::{Located, Pages, Reason};
@@ -23,7 +24,7 @@ use super::workers::Headers;
 use crate::device::{Buffer, Device};
 use crate::error::Result;
 use crate::ops::decompress::{Block, Codec, decompress};
-use crate::ops::parquet::{Chunk, DictionaryPage, Encoding, Output, Page, decode, unreadable};
+use crate::ops::parquet::{Characters, Chunk, DictionaryPage, Encoding, Output, Page, Physical, decode, unreadable};
 
 /// What kernels may read around a content, and its alignment.
 const SLACK: usize = 64;
@@ -238,6 +239,10 @@ impl Plan {
             };
             DictionaryPage { number: first, size: content(page), entries: page.values, values: room.take(bytes) }
         });
+        let characters = of_deltas(chunk.rows, meta, pages).map(|bytes| {
+            let address = rooms.of_contents(chunk.column, stays).take(bytes as usize);
+            Characters { address, bytes }
+        });
         let index = self.chunks.len() as u32;
         self.chunks.push(Chunk {
             physical: physical(meta.column_descr()),
@@ -247,7 +252,7 @@ impl Plan {
             validity: if optional { validity } else { 0 },
             scratch,
             dictionary,
-            characters: None,
+            characters,
         });
         self.columns.push(chunk.column);
         let mut number = first + u32::from(pages.dictionary.is_some());
@@ -289,6 +294,25 @@ fn content(page: &Located) -> u32 {
     page.uncompressed - page.levels.unwrap_or(0)
 }
 
+/// Most bytes that the strings of a chunk in DELTA_BYTE_ARRAY may be said to have.
+const MOST_IN_DELTAS: u64 = 1 << 30;
+
+fn is_in_deltas(pages: &Pages) -> bool {
+    pages.data.iter().any(|page| page.encoding == Encoding::DeltaByteArray)
+}
+
+/// Bytes that the values of a chunk in DELTA_BYTE_ARRAY have, where they are known.
+fn of_deltas(rows: u64, meta: &ColumnChunkMetaData, pages: &Pages) -> Option<u64> {
+    if !is_in_deltas(pages) {
+        return None;
+    }
+    let bytes = match physical(meta.column_descr()) {
+        Physical::FixedLenByteArray(length) => rows.checked_mul(length.into()),
+        _ => meta.unencoded_byte_array_data_bytes().and_then(|bytes| u64::try_from(bytes).ok()),
+    };
+    bytes.filter(|bytes| *bytes <= MOST_IN_DELTAS)
+}
+
 /// What becomes of a chunk's values.
 ///
 /// # Errors
@@ -303,6 +327,9 @@ fn made(reader: &Reader, chunk: &ChunkAt, pages: &Pages) -> std::result::Result<
     let encodings = pages.data.iter().map(|page| page.encoding).chain(pages.dictionary.map(|_| Encoding::Dictionary));
     match encodings.into_iter().find_map(|encoding| unreadable(physical(leaf), encoding, output)) {
         Some(reason) => Err(reason),
+        None if is_in_deltas(pages) && of_deltas(chunk.rows, chunk.meta(reader.files), pages).is_none() => {
+            Err("strings of unknown size in DELTA_BYTE_ARRAY".into())
+        }
         None if pages.dictionary.is_none() && pages.data.iter().any(|page| page.encoding == Encoding::Dictionary) => {
             Err("codes without a dictionary".into())
         }

@@ -1,0 +1,97 @@
+//! Parquet files into device memory: `cargo bench --bench files -- FILE [COLUMN,COLUMN…] [--runs N] [--check]`
+//! (all columns, 7 runs). A file is read anew in each run: its footer, its pages, its values.
+//!
+//! One JSON line: the first read of the process and the median of the others in ms, GB/s of the file's bytes
+//! that are read and of the columns' in device memory, kernel times of one read, the most host memory the
+//! process had. `--check` compares every value with the CPU engine's. `WARPFRAME_DEVICE` chooses the device.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use warpframe::prelude::*;
+
+/// As the command's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let after = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
+    let runs: usize = after("--runs").map_or(Ok(7), |text| text.parse())?;
+    let checks = arguments.iter().any(|a| a == "--check");
+    let mut words = arguments.iter().filter(|a| !a.starts_with("--") && Some(*a) != after("--runs"));
+    let Some(path) = words.next() else {
+        // `cargo bench` without arguments runs this, too.
+        println!("{{\"bench\":\"files\",\"skipped\":\"no file was named\"}}");
+        return Ok(());
+    };
+    let columns: Option<Vec<&str>> = words.next().map(|text| text.split(',').collect());
+    let session = Session::builder().strict(true).build()?;
+    let device = session.device().ok_or("a benchmark needs a device")?;
+    let read = |session: &Session| -> Outcome<DataFrame> {
+        let scan = session.scan_parquet(path)?;
+        let scan = match &columns {
+            Some(names) => scan.select(names.iter().map(|name| col(*name)))?,
+            None => scan,
+        };
+        Ok(scan.collect()?)
+    };
+    let mut times = vec![];
+    let mut bytes = 0;
+    let mut rows = 0;
+    for _ in 0..runs + 1 {
+        let before = device.counters();
+        let start = Instant::now();
+        let frame = read(&session)?;
+        device.synchronize()?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+        bytes = device.counters().bytes_uploaded - before.bytes_uploaded;
+        rows = frame.num_rows();
+    }
+    device.settle();
+    device.start_profile();
+    let before = device.memory().used;
+    let frame = read(&session)?;
+    let held = device.memory().used.saturating_sub(before);
+    let mut kernels = BTreeMap::<String, (f64, u32)>::new();
+    for kernel in device.take_profile()? {
+        let sum = kernels.entry(kernel.name.to_string()).or_default();
+        *sum = (sum.0 + f64::from(kernel.ms), sum.1 + 1);
+    }
+    if checks {
+        let cpu = Session::builder().device(DeviceChoice::Cpu).strict(false).build()?;
+        let (ours, theirs) = (frame.to_arrow()?, read(&cpu)?.to_arrow()?);
+        let schema = ours.first().ok_or("no rows")?.schema();
+        let ours = warpframe::arrow::compute::concat_batches(&schema, &ours)?;
+        let theirs = warpframe::arrow::compute::concat_batches(&schema, &theirs)?;
+        if let Some(at) = (0..schema.fields().len()).find(|at| ours.column(*at) != theirs.column(*at)) {
+            return Err(format!("column {:?} differs", schema.field(at).name()).into());
+        }
+    }
+    let first = times.remove(0);
+    times.sort_by(f64::total_cmp);
+    let median = times[times.len() / 2];
+    println!(
+        "{{\"bench\":\"files {path}\",\"columns\":{},\"rows\":{rows},\"first_ms\":{first:.1},\"ms\":{median:.2},\
+         \"least_ms\":{:.2},\"file_GBps\":{:.2},\"column_GBps\":{:.2},\"checked\":{checks},\"host_MB\":{},\"gpu\":{:?}}}",
+        frame.schema().fields().len(),
+        times[0],
+        bytes as f64 / median / 1e6,
+        held as f64 / median / 1e6,
+        most_host_memory() / 1024,
+        device.properties().name,
+    );
+    for (name, (ms, launches)) in kernels {
+        eprintln!("  {ms:9.3} ms {launches:5} × {name}");
+    }
+    Ok(())
+}
+
+/// Most memory that the process had, in KiB.
+fn most_host_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
