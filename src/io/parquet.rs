@@ -7,6 +7,7 @@ mod outputs;
 mod plan;
 mod read;
 mod strings;
+mod unpack;
 mod workers;
 
 use std::collections::HashMap;

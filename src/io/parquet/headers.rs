@@ -48,7 +48,19 @@ pub(super) struct Pages {
     pub(super) data: Vec<Located>,
 }
 
+impl Located {
+    /// Bytes of the page when it is not compressed.
+    pub(super) fn unpacked(&self) -> usize {
+        self.uncompressed as usize
+    }
+}
+
 impl Pages {
+    /// The dictionary, then the data.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Located> {
+        self.dictionary.iter().chain(&self.data)
+    }
+
     /// Whether every row is a code.
     pub(super) fn are_codes(&self) -> bool {
         self.dictionary.is_some() && self.data.iter().all(|page| page.encoding == Encoding::Dictionary)
@@ -133,6 +145,9 @@ fn most_unpacked(codec: Compression, is_compressed: bool, packed: u32) -> u64 {
         Compression::SNAPPY => 32 * packed + 64,
         // A byte more of a length stands for 255.
         Compression::LZ4_RAW => 256 * packed + 64,
+        // A match of 258 bytes takes 2 bits.
+        Compression::GZIP(_) => 1032 * packed + 64,
+        // Blocks of one byte repeated have no bound but that of headers.
         _ => u64::MAX,
     }
 }

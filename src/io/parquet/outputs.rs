@@ -1,7 +1,7 @@
 //! What becomes of a file's values in device memory.
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::parquet::basic::{Compression, Type};
+use datafusion::parquet::basic::Type;
 use datafusion::parquet::schema::types::ColumnDescriptor;
 
 use super::headers::Reason;
@@ -81,15 +81,4 @@ fn is_text(dtype: &DataType) -> bool {
 
 fn is_bytes(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
-}
-
-/// Whether the device unpacks a codec.
-///
-/// # Errors
-/// Why it does not.
-pub(super) fn unpacked(codec: Compression) -> Result<(), Reason> {
-    match codec {
-        Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::LZ4_RAW => Ok(()),
-        other => Err(format!("codec {other}")),
-    }
 }

@@ -15,12 +15,13 @@ use std::sync::Arc;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 
-use super::batches::{Batch, ChunkAt};
+use super::batches::{Batch, ChunkAt, Layout};
 use super::headers::{Located, Pages, Reason};
 use super::outputs::physical;
 use super::read::{Decoded, OPERATOR, Reader, Target};
 use super::strings::Coded;
-use super::workers::Headers;
+use super::unpack::{Unpacker, unpacker};
+use super::workers::{Headers, Memory};
 use crate::device::{Buffer, Device};
 use crate::error::Result;
 use crate::ops::decompress::{Block, Codec, decompress};
@@ -35,7 +36,7 @@ struct Planned {
     at: usize,
     /// Of its bytes in the batch's.
     offset: usize,
-    pages: Pages,
+    pages: Arc<Pages>,
     output: Output,
 }
 
@@ -101,26 +102,39 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Plans a batch, and takes the memory that it needs.
     pub(super) fn new(
         reader: &Reader,
         batch: &Batch,
-        bytes: Arc<Buffer>,
         headers: Headers,
         targets: &mut [Target],
-    ) -> Result<Plan> {
-        let mut planned = vec![];
-        for ((at, offset), pages) in batch.chunks.clone().zip(&batch.offsets).zip(headers) {
+    ) -> Result<(Plan, Memory)> {
+        let mut wanted: Vec<Option<(Output, Arc<Pages>)>> = vec![];
+        for (at, pages) in batch.chunks.clone().zip(headers) {
             let target = &mut targets[reader.chunks[at].column];
-            if !target.is_read() {
-                continue;
-            }
-            match pages.and_then(|pages| Ok((made(reader, &reader.chunks[at], &pages)?, pages))) {
-                Ok((output, pages)) => {
-                    planned.push(Planned { at, offset: *offset, pages, output });
+            let made = pages.and_then(|pages| Ok((made(reader, &reader.chunks[at], &pages)?, pages)));
+            wanted.push(match made {
+                Ok(made) if target.is_read() => Some(made),
+                Ok(_) => None,
+                Err(reason) => {
+                    target.given_up.get_or_insert(reason);
+                    None
                 }
-                Err(reason) => target.given_up = Some(reason),
-            }
+            });
         }
+        let pages: Vec<Option<&Pages>> = wanted.iter().map(|of| of.as_ref().map(|(_, pages)| &**pages)).collect();
+        let layout = Layout::of(reader.files, reader.chunks, batch, &pages);
+        let bytes = Arc::new(reader.device.alloc(OPERATOR, layout.bytes)?);
+        let memory = Memory {
+            bytes: bytes.clone(),
+            after: reader.device.record()?,
+            pieces: layout.pieces,
+            first: batch.chunks.start,
+            pages: wanted.iter().map(|of| of.as_ref().map(|(_, pages)| pages.clone())).collect(),
+        };
+        let planned: Vec<Planned> = (batch.chunks.clone().zip(layout.offsets).zip(wanted))
+            .filter_map(|((at, offset), of)| of.map(|(output, pages)| Planned { at, offset, pages, output }))
+            .collect();
         let mut rooms = Rooms::default();
         let mut empty = Plan::with(bytes, reader.device.alloc(OPERATOR, 0)?);
         // Measured by a plan of which nothing is kept.
@@ -172,7 +186,7 @@ impl Plan {
                 });
             }
         }
-        Ok(plan)
+        Ok((plan, memory))
     }
 
     fn with(bytes: Arc<Buffer>, passing: Buffer) -> Plan {
@@ -197,13 +211,15 @@ impl Plan {
         let chunk = &reader.chunks[*at];
         let meta = chunk.meta(reader.files);
         let stays = matches!(output, Output::Codes { .. } | Output::Views { .. });
-        let begin = meta.byte_range().0;
         let first = self.places.len() as u32;
-        for (number, page) in pages.dictionary.iter().chain(&pages.data).enumerate() {
+        let begins = begins(meta, *offset, pages);
+        let by_host = unpacker(meta.compression()) == Some(Unpacker::Host);
+        for (number, (page, begin)) in pages.all().zip(&begins).enumerate() {
             let levels = page.levels.unwrap_or(0);
-            let from = offset + (page.begin - begin) as usize + levels as usize;
+            let from = begin + levels as usize;
+            let is_packed = page.is_compressed && !by_host;
             let source = self.bytes.address() + from as u64;
-            let place = match page.is_compressed || stays {
+            let place = match is_packed || stays {
                 true => rooms.of_contents(chunk.column, stays).take(content(page) as usize),
                 false => source,
             };
@@ -216,7 +232,7 @@ impl Plan {
                 in_place: !stays,
             };
             match meta.compression() {
-                _ if !page.is_compressed => {
+                _ if !is_packed => {
                     if stays {
                         let bytes = content(page) as usize;
                         self.copies.push(Copied { from, column: chunk.column, to: place, bytes });
@@ -257,11 +273,9 @@ impl Plan {
         self.columns.push(chunk.column);
         let mut number = first + u32::from(pages.dictionary.is_some());
         let mut row = 0;
-        for page in &pages.data {
-            let levels = page.levels.filter(|_| optional).map(|levels| {
-                let address = self.bytes.address() + *offset as u64 + (page.begin - begin);
-                (address, levels)
-            });
+        for (page, begin) in pages.data.iter().zip(&begins[usize::from(pages.dictionary.is_some())..]) {
+            let levels = page.levels.filter(|_| optional);
+            let levels = levels.map(|levels| (self.bytes.address() + *begin as u64, levels));
             let (size, rows, encoding) = (content(page), page.values, page.encoding);
             self.pages.push(Page { number, size, levels, rows, row, encoding, chunk: index });
             row += u64::from(rows);
@@ -287,6 +301,16 @@ impl Plan {
         decode(device, &self.chunks, &self.pages, &places, &nulls, &fault)?;
         Ok(Decoded { fault, nulls, columns: self.columns, pages: self.named })
     }
+}
+
+/// Where each page of a chunk begins in the batch's bytes.
+fn begins(meta: &ColumnChunkMetaData, offset: usize, pages: &Pages) -> Vec<usize> {
+    if unpacker(meta.compression()) == Some(Unpacker::Host) {
+        let mut end = offset;
+        return pages.all().map(|page| (end, end += page.unpacked()).0).collect();
+    }
+    let begin = meta.byte_range().0;
+    pages.all().map(|page| offset + (page.begin - begin) as usize).collect()
 }
 
 /// Bytes of a page's values, and of the levels that lie with them, when they are not compressed.

@@ -16,10 +16,11 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use super::Footer;
 use super::batches::{Batch, ChunkAt, Opened, batches};
 use super::headers::Reason;
-use super::outputs::{output, unpacked};
+use super::outputs::output;
 use super::plan::Plan;
 use super::strings::Strings;
-use super::workers::{Memory, Work};
+use super::unpack::unpacker;
+use super::workers::Work;
 use crate::column::{Column, Repr};
 use crate::device::{Buffer, Device, Fed, LANES};
 use crate::error::{Error, Result};
@@ -104,8 +105,9 @@ pub(in super::super) fn read(
     }
     chunks.retain(|chunk| targets[chunk.column].is_read() && chunk.rows > 0);
     for chunk in &chunks {
-        if let Err(reason) = unpacked(chunk.meta(&files).compression()) {
-            targets[chunk.column].given_up = Some(reason);
+        let codec = chunk.meta(&files).compression();
+        if unpacker(codec).is_none() {
+            targets[chunk.column].given_up = Some(format!("codec {codec}"));
         }
     }
     chunks.retain(|chunk| targets[chunk.column].is_read());
@@ -183,7 +185,7 @@ impl Reader<'_> {
     fn decode_all(&self, targets: &mut [Target]) -> Result<Vec<Decoded>> {
         let most = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
         let batches = batches(self.files, self.chunks, most);
-        let bytes: u64 = batches.iter().map(|batch| batch.bytes as u64).sum();
+        let bytes: u64 = self.chunks.iter().map(|chunk| chunk.meta(self.files).byte_range().1).sum();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, LANES.min(cores));
         let work = Work::new(self.device, self.files, self.chunks, &batches);
@@ -205,29 +207,24 @@ impl Reader<'_> {
         let mut decoded = vec![];
         let mut open = std::collections::VecDeque::new();
         for (number, batch) in batches.iter().enumerate() {
-            let bytes = Arc::new(self.device.alloc(OPERATOR, batch.bytes)?);
-            let memory = Memory { bytes: bytes.clone(), after: self.device.record()? };
+            let headers = work.headers(number)?;
+            let (plan, memory) = Plan::new(self, batch, headers, targets)?;
             work.open(number, memory);
-            open.push_back((number, bytes));
+            open.push_back((number, plan));
             if open.len() == OPEN {
-                decoded.extend(open.pop_front().map(|of| self.decode_open(work, batches, of, targets)).transpose()?);
+                decoded.extend(open.pop_front().map(|of| self.decode_open(work, of)).transpose()?);
             }
         }
         for of in open {
-            decoded.push(self.decode_open(work, batches, of, targets)?);
+            decoded.push(self.decode_open(work, of)?);
+        }
+        for (chunk, reason) in work.take_damaged() {
+            targets[self.chunks[chunk].column].given_up = Some(reason);
         }
         Ok(decoded)
     }
 
-    fn decode_open(
-        &self,
-        work: &Work,
-        batches: &[Batch],
-        (number, bytes): (usize, Arc<Buffer>),
-        targets: &mut [Target],
-    ) -> Result<Decoded> {
-        let headers = work.headers(number)?;
-        let plan = Plan::new(self, &batches[number], bytes, headers, targets)?;
+    fn decode_open(&self, work: &Work, (number, plan): (usize, Plan)) -> Result<Decoded> {
         work.fed(number)?.into_iter().try_for_each(Fed::arrive)?;
         plan.submit(self.device)
     }

@@ -6,29 +6,36 @@
 //! ```
 //!
 //! Headers of a batch come before its memory: they say what is needed. Workers are a few batches
-//! ahead of the decoding, no more: what was read waits in device memory.
+//! ahead of the decoding, no more: what was read waits in device memory. Pages in a codec that the
+//! device does not unpack are unpacked here.
 
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use super::batches::{Batch, ChunkAt, Opened};
-use super::headers::{Pages, Reason};
-use crate::device::{Buffer, Device, Event, Fed};
+use super::batches::{Batch, ChunkAt, Opened, Piece};
+use super::headers::{Located, Pages, Reason};
+use super::unpack::unpack;
+use crate::device::{Buffer, Device, Event, Fed, MOST_FED};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 
 /// Batches whose headers are read before those of an earlier one are fed.
 const HEADERS_AHEAD: usize = 2;
 
-/// Memory for a batch's bytes, from `after` on.
+/// Memory for a batch's bytes, from `after` on, and which of them go where.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) bytes: Arc<Buffer>,
     pub(super) after: Event,
+    pub(super) pieces: Vec<Piece>,
+    /// The batch's first chunk.
+    pub(super) first: usize,
+    /// The pages of each chunk, for those that are unpacked.
+    pub(super) pages: Vec<Option<Arc<Pages>>>,
 }
 
 /// The pages of each chunk of a batch, or why they are not read.
-pub(super) type Headers = Vec<std::result::Result<Pages, Reason>>;
+pub(super) type Headers = Vec<std::result::Result<Arc<Pages>, Reason>>;
 
 /// What workers share.
 #[derive(Debug)]
@@ -48,6 +55,8 @@ struct State {
     headers: usize,
     bytes: usize,
     failed: Option<Error>,
+    /// Chunks with a page that the host could not unpack.
+    damaged: Vec<(usize, Reason)>,
     closed: bool,
 }
 
@@ -59,6 +68,8 @@ struct Progress {
     headers_done: usize,
     memory: Option<Arc<Memory>>,
     bytes_taken: usize,
+    pieces: usize,
+    pieces_done: usize,
     fed: Vec<Fed>,
 }
 
@@ -95,7 +106,12 @@ impl<'a> Work<'a> {
                     progress.headers[chunk] = Some(pages);
                     progress.headers_done += 1;
                 }
-                (Ok(Done::Fed(fed)), Task::Bytes { batch, .. }) => state.of[batch].fed.push(fed),
+                (Ok(Done::Fed(fed, damaged)), Task::Bytes { batch, .. }) => {
+                    let progress = &mut state.of[batch];
+                    progress.fed.extend(fed);
+                    progress.pieces_done += 1;
+                    state.damaged.extend(damaged);
+                }
                 (Ok(_), _) => {}
                 (Err(error), _) => state.failed = state.failed.take().or(Some(error)),
             }
@@ -140,7 +156,7 @@ impl<'a> Work<'a> {
         while let Some(progress) = state.of.get_mut(state.bytes) {
             let batch = state.bytes;
             let memory = progress.memory.clone()?;
-            if progress.bytes_taken < self.batches[batch].pieces.len() {
+            if progress.bytes_taken < memory.pieces.len() {
                 progress.bytes_taken += 1;
                 return Some(Task::Bytes { batch, piece: progress.bytes_taken - 1, memory });
             }
@@ -156,22 +172,88 @@ impl<'a> Work<'a> {
                 let at = &self.chunks[self.batches[*batch].chunks.start + chunk];
                 Ok(Done::Headers(Pages::of(&self.files[at.file].file, at.meta(self.files))))
             }
-            Task::Bytes { batch, piece, memory } => {
-                let piece = &self.batches[*batch].pieces[*piece];
-                let file = &self.files[piece.file];
-                let mut read = |bytes: &mut [u8]| {
-                    let read = file.file.read_exact_at(bytes, piece.begin);
-                    read.map_err(|error| Error::io(&file.path, error))
+            Task::Bytes { piece, memory, .. } => self.bytes(&memory.pieces[*piece], memory),
+        }
+    }
+
+    fn bytes(&self, piece: &Piece, memory: &Memory) -> Result<Done> {
+        let feed = |offset: usize, length: usize, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>| {
+            self.device.feed(&memory.bytes, offset, length, &memory.after, fill)
+        };
+        match piece {
+            Piece::Read { file, begin, length, offset } => {
+                let mut read = |bytes: &mut [u8]| self.read(*file, bytes, *begin);
+                Ok(Done::Fed(vec![feed(*offset, *length, &mut read)?], None))
+            }
+            Piece::Unpack { chunk, pages, length, offset } => {
+                let mut damaged = None;
+                let mut unpack = |mut bytes: &mut [u8]| {
+                    for page in self.pages_of(memory, *chunk).skip(pages.start).take(pages.len()) {
+                        let (content, rest) = bytes.split_at_mut(page.unpacked());
+                        if let Err(reason) = self.unpack(*chunk, page, content)? {
+                            content.fill(0);
+                            damaged = Some((*chunk, reason));
+                        }
+                        bytes = rest;
+                    }
+                    Ok(())
                 };
-                let fed = self.device.feed(&memory.bytes, piece.offset, piece.length, &memory.after, &mut read)?;
-                Ok(Done::Fed(fed))
+                let fed = feed(*offset, *length, &mut unpack)?;
+                Ok(Done::Fed(vec![fed], damaged))
+            }
+            Piece::UnpackLong { chunk, page, offset } => {
+                let Some(page) = self.pages_of(memory, *chunk).nth(*page) else {
+                    return Ok(Done::Fed(vec![], None));
+                };
+                let mut content = vec![0; page.unpacked()];
+                let damaged = self.unpack(*chunk, page, &mut content)?.err().map(|reason| (*chunk, reason));
+                let fed = (content.chunks(MOST_FED).enumerate()).map(|(at, part)| {
+                    let mut copy = |bytes: &mut [u8]| {
+                        bytes.copy_from_slice(part);
+                        Ok(())
+                    };
+                    feed(offset + at * MOST_FED, part.len(), &mut copy)
+                });
+                Ok(Done::Fed(fed.collect::<Result<_>>()?, damaged))
             }
         }
     }
 
+    fn pages_of<'m>(&self, memory: &'m Memory, chunk: usize) -> impl Iterator<Item = &'m Located> + use<'m> {
+        let first = memory.first;
+        memory.pages.get(chunk - first).into_iter().flatten().flat_map(|pages| pages.all())
+    }
+
+    fn read(&self, file: usize, bytes: &mut [u8], begin: u64) -> Result<()> {
+        let file = &self.files[file];
+        file.file.read_exact_at(bytes, begin).map_err(|error| Error::io(&file.path, error))
+    }
+
+    /// Reads a page, and unpacks what of it is compressed.
+    fn unpack(&self, chunk: usize, page: &Located, content: &mut [u8]) -> Result<std::result::Result<(), Reason>> {
+        let at = &self.chunks[chunk];
+        let mut packed = vec![0; page.compressed as usize];
+        self.read(at.file, &mut packed, page.begin)?;
+        let (levels, packed) = packed.split_at(page.levels.unwrap_or(0) as usize);
+        let (of_levels, values) = content.split_at_mut(levels.len());
+        of_levels.copy_from_slice(levels);
+        if page.is_compressed && !values.is_empty() {
+            return Ok(unpack(at.meta(self.files).compression(), packed, values));
+        }
+        Ok(match packed.len() == values.len() || values.is_empty() {
+            true => {
+                values.copy_from_slice(&packed[..values.len()]);
+                Ok(())
+            }
+            false => Err("a page whose two lengths differ".into()),
+        })
+    }
+
     /// Lets workers feed a batch.
     pub(super) fn open(&self, batch: usize, memory: Memory) {
-        self.lock().of[batch].memory = Some(Arc::new(memory));
+        let progress = &mut self.lock().of[batch];
+        progress.pieces = memory.pieces.len();
+        progress.memory = Some(Arc::new(memory));
         self.changed.notify_all();
     }
 
@@ -181,14 +263,14 @@ impl<'a> Work<'a> {
             let progress = &mut state.of[batch];
             (progress.headers_done == progress.headers.len()).then(|| std::mem::take(&mut progress.headers))
         })
-        .map(|headers| headers.into_iter().map(|pages| pages.expect("all are done")).collect())
+        .map(|headers| headers.into_iter().map(|pages| pages.expect("all are done").map(Arc::new)).collect())
     }
 
     /// Waits until all bytes of a batch are under way.
     pub(super) fn fed(&self, batch: usize) -> Result<Vec<Fed>> {
         self.wait(|state| {
             let progress = &mut state.of[batch];
-            (progress.fed.len() == self.batches[batch].pieces.len()).then(|| {
+            (progress.pieces_done == progress.pieces).then(|| {
                 progress.memory = None;
                 std::mem::take(&mut progress.fed)
             })
@@ -214,6 +296,11 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// The chunks with a page that the host could not unpack.
+    pub(super) fn take_damaged(&self) -> Vec<(usize, Reason)> {
+        std::mem::take(&mut self.lock().damaged)
+    }
+
     /// Ends the workers, whatever is left.
     pub(super) fn close(&self) {
         self.lock().closed = true;
@@ -223,5 +310,6 @@ impl<'a> Work<'a> {
 
 enum Done {
     Headers(std::result::Result<Pages, Reason>),
-    Fed(Fed),
+    /// And the chunk with a page that is damaged.
+    Fed(Vec<Fed>, Option<(usize, Reason)>),
 }
