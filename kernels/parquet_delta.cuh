@@ -144,10 +144,10 @@ WF_DEVICE bool delta_values(const parquet_bytes& bytes, const delta_head& head, 
 
 // Integers to where they go, in the width of the output.
 struct delta_integers {
-    u64 target;
+    u64 out;
     u32 width;
     bool narrow;  // 32 bits in the file
-    u128 bound;
+    u64 bound;
     bool good;
 
     WF_DEVICE void operator()(u32 row, const u64 (&values)[DELTA_EACH], u32 count) {
@@ -155,18 +155,8 @@ struct delta_integers {
         for (u32 k = 0; k < DELTA_EACH; k++) {
             if (k >= count) break;
             const i64 value = narrow ? (i64)(i32)(u32)values[k] : (i64)values[k];
-            good &= within(value, bound);
-            const u32 at = row + k;
-            if (width == 8)
-                ((i64*)target)[at] = value;
-            else if (width == 4)
-                ((i32*)target)[at] = (i32)value;
-            else if (width == 2)
-                ((i16*)target)[at] = (i16)value;
-            else if (width == 1)
-                ((i8*)target)[at] = (i8)value;
-            else
-                ((i128*)target)[at] = value;
+            good &= magnitude(value) <= bound;
+            store_integer(out, row + k, value, width);
         }
     }
 };
@@ -341,8 +331,7 @@ WF_DEVICE void parquet_delta_body(const ParquetCall& p) {
     } else if (page.encoding == PARQUET_DELTA_STRINGS) {
         code = delta_string_page(strings, chunk, p.used + page.chunk);
     } else {
-        const u128 bound = chunk.output != PARQUET_DECIMAL ? ~(u128)0 : decimal_bound<i128>(chunk);
-        delta_integers sink{target, chunk.width, chunk.length == 4, bound, true};
+        delta_integers sink{target, chunk.width, chunk.length == 4, integer_bound(chunk), true};
         delta_head head;
         u32 at = 0;
         if (!delta_begin(strings.bytes, at, head) || !delta_values(strings.bytes, head, at, state.valid, sink))

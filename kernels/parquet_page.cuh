@@ -140,6 +140,22 @@ WF_DEVICE u64 load_u64_anywhere(const u8* at) {
     return (u64)__funnelshift_r(middle, words[2], shift) << 32 | __funnelshift_r(words[0], middle, shift);
 }
 
+WF_DEVICE u64 magnitude(i64 value) { return value < 0 ? -(u64)value : (u64)value; }
+
+// An integer to a place in an array of integers of so many bytes.
+WF_DEVICE void store_integer(u64 out, u32 at, i64 value, u32 width) {
+    if (width == 8)
+        ((i64*)out)[at] = value;
+    else if (width == 4)
+        ((i32*)out)[at] = (i32)value;
+    else if (width == 2)
+        ((i16*)out)[at] = (i16)value;
+    else if (width == 1)
+        ((i8*)out)[at] = (i8)value;
+    else
+        ((i128*)out)[at] = value;
+}
+
 // The lowest bytes of a word.
 WF_DEVICE u64 low_bytes(u64 word, u32 count) { return count >= 8 ? word : word & ((1ull << (8 * count)) - 1); }
 

@@ -247,7 +247,7 @@ impl Call {
         let mut bytes = Vec::with_capacity(words.iter().map(|words| words.len() * 8).sum());
         for (begin, words) in begins.iter_mut().zip(words) {
             *begin = bytes.len();
-            bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+            words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
         }
         let told = device.upload(OPERATOR, &bytes)?;
         let [pages, chunks, states, lists @ ..] = begins;
