@@ -1,17 +1,21 @@
 // parquet_delta.cuh: integers as packed differences, and strings whose lengths are such integers.
 //
-//   DELTA_BINARY_PACKED       values in a block | miniblocks in it | values | first value | block | block | …
-//     block                   least difference | bits of each miniblock, a byte each | miniblock | miniblock | …
-//     miniblock               differences less the least one, packed, the lowest bits first; none where no value is left
+//   DELTA_BINARY_PACKED       values in a block | miniblocks in it | values | first value | blocks
+//     a block                 least difference | bits of each miniblock, a byte each | miniblocks
+//     a miniblock             differences less the least one, packed, the lowest bits first;
+//                             none where no value is left
 //   DELTA_LENGTH_BYTE_ARRAY   lengths, so | bytes of all strings
-//   DELTA_BYTE_ARRAY          bytes that each string shares with the one before it, so | the others, as above
+//   DELTA_BYTE_ARRAY          how many bytes each string shares with the one before, so |
+//                             the other bytes, as above
 //
 //   7 5 3 1 2 3 4 5           80 01 | 04 | 08 | 0e | 03 | 02 00 00 00 | c0 3f 00 00 00 00 00 00
 //
 //   integers  a warp a page: 128 differences at once, 4 a lane, added up by a scan over lanes.
-//   lengths   the same; the strings' bytes begin where the lengths end, which a walk over the bits finds first.
-//   strings   a warp a page: shared and other lengths to the views, then string by string, a lane for each 32nd byte.
-//             The first 64 bytes of a string stay in registers for the next one.
+//   lengths   the same; the strings' bytes begin where the lengths end, which a walk over the bits
+//             finds first.
+//   strings   a warp a page: shared and other lengths to the views, then string by string, a lane
+//             for each 32nd byte. The first 64 bytes of a string stay in registers for the next
+//             one.
 //
 // Reads a page once or twice, writes its values; for DELTA_BYTE_ARRAY all characters, too.
 
@@ -20,8 +24,8 @@
 
 namespace wf {
 
-constexpr u32 DELTA_EACH = 4;                       // values of a lane
-constexpr u32 DELTA_PIECE = DELTA_EACH * WARP;      // of a warp at once
+constexpr u32 DELTA_EACH = 4;                   // values of a lane
+constexpr u32 DELTA_PIECE = DELTA_EACH * WARP;  // of a warp at once
 constexpr u64 DELTA_LARGEST_BLOCK = 1u << 31;
 
 // A number of up to 64 bits in 7 bits a byte.
@@ -90,8 +94,9 @@ WF_DEVICE u64 warp_sum_up_to(u64 value) {
     return value;
 }
 
-// Hands the first `wanted` values to the sink, by the whole warp: `sink(row, values, count)`, where a lane has
-// `count` values (none to 4) from `row` on. False where the bytes are damaged, for all lanes.
+// Hands the first `wanted` values to the sink, by the whole warp: `sink(row, values, count)`, where
+// a lane has `count` values (none to 4) from `row` on. False where the bytes are damaged, for all
+// lanes.
 template <class Sink>
 WF_DEVICE bool delta_values(const parquet_bytes& bytes, const delta_head& head, u32 at, u32 wanted, Sink& sink) {
     if (wanted > head.count) return false;
@@ -140,7 +145,7 @@ WF_DEVICE bool delta_values(const parquet_bytes& bytes, const delta_head& head, 
     return true;
 }
 
-// -------------------------------------------------------------------------------------------------------------- integers
+// ---------------------------------------------------------------------------------------- integers
 
 // Integers to where they go, in the width of the output.
 struct delta_integers {
@@ -161,7 +166,7 @@ struct delta_integers {
     }
 };
 
-// --------------------------------------------------------------------------------------------------------------- strings
+// ----------------------------------------------------------------------------------------- strings
 
 // Strings that lie one after the other, by their lengths.
 struct delta_lengths {
@@ -228,11 +233,13 @@ WF_DEVICE bool warp_high(const u8* at, u64 size) {
     return __any_sync(FULL_WARP, high);
 }
 
-// The others' bytes of DELTA_BYTE_ARRAY, string by string, and then views. `out` has lengths: shared ones in `prefix`,
-// others in `length`. False where a string shares more bytes than the one before it has.
+// The others' bytes of DELTA_BYTE_ARRAY, string by string, and then views. `out` has lengths:
+// shared ones in `prefix`, others in `length`. False where a string shares more bytes than the one
+// before it has.
 WF_DEVICE bool delta_strings(const u8* others, view* out, u32 count, u8* characters) {
     u8* before = characters;
-    u32 before_length = 0, near = 0, far = 0;  // bytes `lane()` and 32 beyond it of the string before
+    u32 before_length = 0;
+    u32 near = 0, far = 0;  // its bytes `lane()` and 32 beyond
     view lengths{0, 0, 0};
     for (u32 row = 0; row < count; row++) {
         if ((row & 31) == 0) {
@@ -261,7 +268,7 @@ WF_DEVICE bool delta_strings(const u8* others, view* out, u32 count, u8* charact
     return true;
 }
 
-// ------------------------------------------------------------------------------------------------------------------ pages
+// ------------------------------------------------------------------------------------------- pages
 
 // Where strings go, and what they have to be.
 struct delta_page {

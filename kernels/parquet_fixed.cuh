@@ -19,7 +19,8 @@ struct fixed_source {
     u32 stride;  // from a byte of a value to its next, where they are split; else 0
 
     WF_DEVICE u8 byte(u32 k, u32 i) const { return stride == 0 ? at[(u64)k * length + i] : at[(u64)i * stride + k]; }
-    // 8 bytes from byte `from` on, the lowest first. Of more than the value has, the rest is anything.
+    // 8 bytes from byte `from` on, the lowest first. Of more than the value has, the rest is
+    // anything.
     WF_DEVICE u64 word(u32 k, u32 from) const {
         if (stride == 0) return load_u64_anywhere(at + (u64)k * length + from);
         u64 word = 0;
@@ -29,8 +30,8 @@ struct fixed_source {
     }
 };
 
-// What becomes of a value: `make` takes it and says whether it is good, `put` writes it. A thread takes `AHEAD` values
-// before it writes them.
+// What becomes of a value: `make` takes it and says whether it is good, `put` writes it. A thread
+// takes `AHEAD` values before it writes them.
 
 // The same bytes.
 template <class T> struct fixed_same {
@@ -68,8 +69,8 @@ struct fixed_integer {
     WF_DEVICE void put(u32 k, i64 value) const { store_integer(out, k, value, width); }
 };
 
-// A decimal of more than 8 bytes, or of a number of them that differs: `bytes(k)` has its bytes, the most significant
-// first.
+// A decimal of more than 8 bytes, or of a number of them that differs: `bytes(k)` has its bytes,
+// the most significant first.
 WF_DEVICE bool integer_within(i128 value, u128 bound) { return (value < 0 ? -(u128)value : (u128)value) <= bound; }
 // False where it has more than 128 bits, or no bytes.
 template <class Byte> WF_DEVICE bool integer_of_bytes(u32 length, const Byte& byte, i128& value) {
@@ -186,7 +187,8 @@ template <class Kind> WF_DEVICE bool fixed_tile(const Kind& kind, u32 begin, u32
     return good;
 }
 
-// The bound of a chunk's decimals that have more than 64 bits in the file; they have to fit the output.
+// The bound of a chunk's decimals that have more than 64 bits in the file; they have to fit the
+// output.
 WF_DEVICE u128 decimal_bound(const parquet_chunk& chunk) {
     const u128 bound = make_u128(chunk.bound_high, chunk.bound_low);
     return chunk.width == 8 ? minimum(bound, (u128)I64_MAX) : bound;

@@ -1,4 +1,5 @@
-//! Pages that the parquet crate writes, decoded on devices with several schedules; and pages by hand.
+//! Pages that the parquet crate writes, decoded on devices with several schedules; and pages by
+//! hand.
 
 mod damage;
 mod deltas;

@@ -130,7 +130,8 @@ fn without_validity_nulls_are_counted_only() {
     assert_eq!(read::<u64>(&nulls, 1), [values.iter().filter(|value| value.is_none()).count() as u64]);
 }
 
-/// Bytes changed at random: whatever comes of it, kernels end, and write nowhere else (the simulator looks).
+/// Bytes changed at random: whatever comes of it, kernels end, and write nowhere else (the
+/// simulator looks).
 #[test]
 fn pages_changed_at_random_do_no_harm() {
     let integers = with_nulls(Nulls::Some, random(1, 3000).map(|x| (x % 1000) as i64));
