@@ -59,9 +59,11 @@ struct string_window {
     }
 
     // The best guess of where a string begins from `begin` on to `end`, a segment. Lanes look for
-    // places with a plausible length, and then all of them follow where theirs leads.
-    WF_DEVICE u32 guess(u32 begin, u32 end) const {
-        const u32 longest = limit - begin;
+    // places with a plausible length, and then all of them follow where theirs leads. Longer than
+    // `longest` is taken to be none: one byte before a string, the lowest byte of its length is
+    // that of a great one, and now and then leads to where another string begins.
+    WF_DEVICE u32 guess(u32 begin, u32 end, u32 longest) const {
+        longest = minimum(longest, limit - begin);
         u32 best = STRING_NONE, proven = 0, low = word(begin / 4), next = begin, found = 0;
         for (;;) {
             // A bit for each of the 4 places before `next`.
@@ -118,6 +120,8 @@ WF_DEVICE void parquet_strings_body(const ParquetCall& p) {
     view* const out = (view*)(page.views != 0 ? page.views : parquet_target(page, state));
     const bool utf8 = (page.flags & PARQUET_UTF8) != 0;
     const u32 t = threadIdx.x;
+    // Few strings are so much longer than the others; where one begins, the one before it says.
+    const u32 longest = state.valid == 0 ? 0 : 128 + (u32)minimum((u64)(bytes.size / state.valid) * 8, (u64)I32_MAX);
     u32 position = 0, row = 0, high = 0;
     bool damaged = false;
     while (row < state.valid && !damaged) {
@@ -135,7 +139,7 @@ WF_DEVICE void parquet_strings_body(const ParquetCall& p) {
 
         const u32 begin = t * STRING_SEGMENT, end = minimum(begin + STRING_SEGMENT, window.limit);
         string_part part{STRING_NONE, 0, 0};
-        if (begin < end) part.follow(window, t == 0 ? shift : window.guess(begin, end), end);
+        if (begin < end) part.follow(window, t == 0 ? shift : window.guess(begin, end, longest), end);
         u32 last = 0;  // thread in whose segment the last string begins
         for (;;) {
             s.leave[t] = part.leave;
