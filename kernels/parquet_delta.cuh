@@ -1,17 +1,21 @@
 // parquet_delta.cuh: integers as packed differences, and strings whose lengths are such integers.
 //
-//   DELTA_BINARY_PACKED       values in a block | miniblocks in it | values | first value | block | block | …
-//     block                   least difference | bits of each miniblock, a byte each | miniblock | miniblock | …
-//     miniblock               differences less the least one, packed, the lowest bits first; none where no value is left
+//   DELTA_BINARY_PACKED       values in a block | miniblocks in it | values | first value | blocks
+//     a block                 least difference | bits of each miniblock, a byte each | miniblocks
+//     a miniblock             differences less the least one, packed, the lowest bits first;
+//                             none where no value is left
 //   DELTA_LENGTH_BYTE_ARRAY   lengths, so | bytes of all strings
-//   DELTA_BYTE_ARRAY          bytes that each string shares with the one before it, so | the others, as above
+//   DELTA_BYTE_ARRAY          how many bytes each string shares with the one before, so |
+//                             the other bytes, as above
 //
 //   7 5 3 1 2 3 4 5           80 01 | 04 | 08 | 0e | 03 | 02 00 00 00 | c0 3f 00 00 00 00 00 00
 //
 //   integers  a warp a page: 128 differences at once, 4 a lane, added up by a scan over lanes.
-//   lengths   the same; the strings' bytes begin where the lengths end, which a walk over the bits finds first.
-//   strings   a warp a page: shared and other lengths to the views, then string by string, a lane for each 32nd byte.
-//             The first 64 bytes of a string stay in registers for the next one.
+//   lengths   the same; the strings' bytes begin where the lengths end, which a walk over the bits
+//             finds first.
+//   strings   a warp a page: shared and other lengths to the views, then string by string, a lane
+//             for each 32nd byte. The first 64 bytes of a string stay in registers for the next
+//             one.
 //
 // Reads a page once or twice, writes its values; for DELTA_BYTE_ARRAY all characters, too.
 
@@ -20,8 +24,8 @@
 
 namespace wf {
 
-constexpr u32 DELTA_EACH = 4;                       // values of a lane
-constexpr u32 DELTA_PIECE = DELTA_EACH * WARP;      // of a warp at once
+constexpr u32 DELTA_EACH = 4;                   // values of a lane
+constexpr u32 DELTA_PIECE = DELTA_EACH * WARP;  // of a warp at once
 constexpr u64 DELTA_LARGEST_BLOCK = 1u << 31;
 
 // A number of up to 64 bits in 7 bits a byte.
@@ -90,8 +94,9 @@ WF_DEVICE u64 warp_sum_up_to(u64 value) {
     return value;
 }
 
-// Hands the first `wanted` values to the sink, by the whole warp: `sink(row, values, count)`, where a lane has
-// `count` values (none to 4) from `row` on. False where the bytes are damaged, for all lanes.
+// Hands the first `wanted` values to the sink, by the whole warp: `sink(row, values, count)`, where
+// a lane has `count` values (none to 4) from `row` on. False where the bytes are damaged, for all
+// lanes.
 template <class Sink>
 WF_DEVICE bool delta_values(const parquet_bytes& bytes, const delta_head& head, u32 at, u32 wanted, Sink& sink) {
     if (wanted > head.count) return false;
@@ -140,14 +145,14 @@ WF_DEVICE bool delta_values(const parquet_bytes& bytes, const delta_head& head, 
     return true;
 }
 
-// -------------------------------------------------------------------------------------------------------------- integers
+// ---------------------------------------------------------------------------------------- integers
 
 // Integers to where they go, in the width of the output.
 struct delta_integers {
-    u64 target;
+    u64 out;
     u32 width;
     bool narrow;  // 32 bits in the file
-    u128 bound;
+    u64 bound;
     bool good;
 
     WF_DEVICE void operator()(u32 row, const u64 (&values)[DELTA_EACH], u32 count) {
@@ -155,23 +160,13 @@ struct delta_integers {
         for (u32 k = 0; k < DELTA_EACH; k++) {
             if (k >= count) break;
             const i64 value = narrow ? (i64)(i32)(u32)values[k] : (i64)values[k];
-            good &= within(value, bound);
-            const u32 at = row + k;
-            if (width == 8)
-                ((i64*)target)[at] = value;
-            else if (width == 4)
-                ((i32*)target)[at] = (i32)value;
-            else if (width == 2)
-                ((i16*)target)[at] = (i16)value;
-            else if (width == 1)
-                ((i8*)target)[at] = (i8)value;
-            else
-                ((i128*)target)[at] = value;
+            good &= magnitude(value) <= bound;
+            store_integer(out, row + k, value, width);
         }
     }
 };
 
-// --------------------------------------------------------------------------------------------------------------- strings
+// ----------------------------------------------------------------------------------------- strings
 
 // Strings that lie one after the other, by their lengths.
 struct delta_lengths {
@@ -238,11 +233,13 @@ WF_DEVICE bool warp_high(const u8* at, u64 size) {
     return __any_sync(FULL_WARP, high);
 }
 
-// The others' bytes of DELTA_BYTE_ARRAY, string by string, and then views. `out` has lengths: shared ones in `prefix`,
-// others in `length`. False where a string shares more bytes than the one before it has.
+// The others' bytes of DELTA_BYTE_ARRAY, string by string, and then views. `out` has lengths:
+// shared ones in `prefix`, others in `length`. False where a string shares more bytes than the one
+// before it has.
 WF_DEVICE bool delta_strings(const u8* others, view* out, u32 count, u8* characters) {
     u8* before = characters;
-    u32 before_length = 0, near = 0, far = 0;  // bytes `lane()` and 32 beyond it of the string before
+    u32 before_length = 0;
+    u32 near = 0, far = 0;  // its bytes `lane()` and 32 beyond
     view lengths{0, 0, 0};
     for (u32 row = 0; row < count; row++) {
         if ((row & 31) == 0) {
@@ -271,7 +268,7 @@ WF_DEVICE bool delta_strings(const u8* others, view* out, u32 count, u8* charact
     return true;
 }
 
-// ------------------------------------------------------------------------------------------------------------------ pages
+// ------------------------------------------------------------------------------------------- pages
 
 // Where strings go, and what they have to be.
 struct delta_page {
@@ -341,8 +338,7 @@ WF_DEVICE void parquet_delta_body(const ParquetCall& p) {
     } else if (page.encoding == PARQUET_DELTA_STRINGS) {
         code = delta_string_page(strings, chunk, p.used + page.chunk);
     } else {
-        const u128 bound = chunk.output != PARQUET_DECIMAL ? ~(u128)0 : decimal_bound<i128>(chunk);
-        delta_integers sink{target, chunk.width, chunk.length == 4, bound, true};
+        delta_integers sink{target, chunk.width, chunk.length == 4, integer_bound(chunk), true};
         delta_head head;
         u32 at = 0;
         if (!delta_begin(strings.bytes, at, head) || !delta_values(strings.bytes, head, at, state.valid, sink))

@@ -1,16 +1,17 @@
-// parquet_hybrid.cuh: Parquet's hybrid of runs and packed bits, in which definition levels, codes of dictionaries and
-// booleans are written.
+// parquet_hybrid.cuh: Parquet's hybrid of runs and packed bits, in which definition levels, codes
+// of dictionaries and booleans are written.
 //
 //   header (7 bits a byte)   even: header / 2 times the value that follows, in whole bytes
-//                            odd:  header / 2 groups of 8 values of `width` bits, the lowest bits first
+//                            odd:  header / 2 groups of 8 packed values, the lowest bits first
 //
-//   5 × 9, then 1 2 3 4 5 6 7 0 of 3 bits      0a 09 | 03 d1 58 1f
+//   5 times 4, then 1 2 3 4 5 6 7 0, of 3 bits      0a 04 | 03 d1 58 1f
 //
-//   walk     a warp a page: from header to header, noting the run that each tile of values begins in. Writers cut
-//            packed bits into many runs of one size: so the headers after one are looked at as if they were equal, 32
-//            at once, and taken as far as they are.
-//   tiles    a block a tile: one warp lists the tile's runs, all threads take values. A value finds its run by its
-//            rank among the first values of runs, which are bits of a map: runs of one value cost what long ones do.
+//   walk     a warp a page: from header to header, noting the run that each tile of values begins
+//            in. Writers cut packed bits into many runs of one size: so the headers after one are
+//            looked at as if they were equal, 32 at once, and taken as far as they are.
+//   tiles    a block a tile: one warp lists the tile's runs, all threads take values. A value finds
+//            its run by its rank among the first values of runs, which are bits of a map: runs of
+//            one value cost what long ones do.
 //
 // Walking reads the headers; tiles read a page once and write what a value becomes.
 
@@ -22,8 +23,8 @@ namespace wf {
 // Runs that a block lists at once; values of a tile that a thread has in flight.
 constexpr u32 HYBRID_RUNS = 512;
 constexpr u32 HYBRID_AHEAD = 4;
-// A run's word: a value where this bit is set, else where the packed bits begin. Values that need the bit are no
-// codes, because no dictionary has so many entries.
+// A run's word: a value where this bit is set, else where the packed bits begin. Values that need
+// the bit are no codes, because no dictionary has so many entries.
 constexpr u32 HYBRID_REPEATED = 0x80000000u;
 
 struct hybrid_run {
@@ -43,8 +44,8 @@ struct hybrid_walk {
     WF_DEVICE hybrid_walk(const u8* bytes, u32 size, u32 width, u32 count, u32 at, u32 row)
         : bytes(bytes), size(size), width(width), count(count), at(at), row(row), stride(0), header(0) {}
 
-    // The next runs, at least one and at most 32, one for each of the first lanes; 0 where the bytes are damaged.
-    // Called while `row` is less than `count`.
+    // The next runs, at least one and at most 32, one for each of the first lanes; 0 where the
+    // bytes are damaged. Called while `row` is less than `count`.
     WF_DEVICE u32 step(hybrid_run& run) {
         if (stride != 0) {
             const u64 mine = (u64)at + (u64)lane() * stride;
@@ -127,8 +128,9 @@ WF_DEVICE u32 hybrid_unpack(const u8* bytes, u32 begin, u64 bit, u32 mask) {
     return __funnelshift_r(words[0], words[1], ((u32)at & 3) * 8 + ((u32)bit & 7)) & mask;
 }
 
-// Hands the values from `begin` on to `end` of a page to the sink: `HYBRID_AHEAD` a thread at once, or all at once
-// where they are the same. `walk` begins at the run in which they begin. False where the bytes are damaged.
+// Hands the values from `begin` on to `end` of a page to the sink: `HYBRID_AHEAD` a thread at once,
+// or all at once where they are the same. `walk` begins at the run in which they begin. False where
+// the bytes are damaged.
 template <class Sink>
 WF_DEVICE bool hybrid_tile(hybrid_shared& s, hybrid_walk walk, u32 begin, u32 end, Sink& sink) {
     const u32 mask = walk.width >= 32 ? U32_MAX : (1u << walk.width) - 1;
@@ -146,7 +148,8 @@ WF_DEVICE bool hybrid_tile(hybrid_shared& s, hybrid_walk walk, u32 begin, u32 en
                     damaged = true;
                     break;
                 }
-                // Runs that end before the tile are there only if `starts` is wrong; empty ones have no value.
+                // Runs that end before the tile are there only if `starts` is wrong; empty ones
+                // have no value.
                 const u32 from = maximum(run.first, done);
                 const bool wanted = lane() < more && run.first < end && run.first + run.values > from;
                 const u32 kept = __ballot_sync(FULL_WARP, wanted);
@@ -202,7 +205,7 @@ WF_DEVICE bool hybrid_tile(hybrid_shared& s, hybrid_walk walk, u32 begin, u32 en
     return true;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- levels
+// ------------------------------------------------------------------------------------------ levels
 
 // A warp a page: finds the levels and the values behind them.
 WF_DEVICE void parquet_levels_walk_body(const ParquetCall& p) {
@@ -312,7 +315,7 @@ WF_DEVICE void parquet_ranks_body(const ParquetCall& p) {
     if (valid < page.rows) atomicAdd(p.nulls + p.chunks[page.chunk].number, (u64)(page.rows - valid));
 }
 
-// ----------------------------------------------------------------------------------------------------- codes and booleans
+// ------------------------------------------------------------------------------ codes and booleans
 
 // The hybrid that a page's values are, and the values' bits; 33 where it is damaged.
 struct hybrid_content {

@@ -2,7 +2,8 @@
 //
 //   values  a b c     validity  1 0 0 1 1     output  a 0 0 b c
 //
-//   one pass, a block a tile of rows: the tile's first value is known, a row's value is its rank among the valid ones.
+//   one pass, a block a tile of rows: the tile's first value is known, a row's value is its rank
+//   among the valid ones.
 //
 // Reads validity twice and valid values once, writes all rows.
 

@@ -1,14 +1,16 @@
-// parquet_page.cuh: what the kernels that decode pages of Parquet know of a page, and how they read its bytes.
+// parquet_page.cuh: what the kernels that decode pages of Parquet know of a page, and how they read
+// its bytes.
 //
-//   content of an optional page, version 1    length (4 bytes) | definition levels | values
-//   of version 2, and of required ones        values                                (levels of version 2 lie elsewhere)
+//   content of an optional page, version 1   length (4 bytes) | definition levels | values
+//   of version 2, and of required ones       values; levels of version 2 lie elsewhere
 //
-// Levels are turned into validity, a byte a row, before values are looked at; a page's state then says where its values
-// begin and how many there are. Values are decoded without gaps: to their rows where no row of the page is null, else to
-// a place beside, from where `parquet_null.cuh` spreads them.
+// Levels are turned into validity, a byte a row, before values are looked at; a page's state then
+// says where its values begin and how many there are. Values are decoded without gaps: to their
+// rows where no row of the page is null, else to a place beside, from where `parquet_null.cuh`
+// spreads them.
 //
-// Nothing in a page is trusted. What is wrong is noted in the fault word, the least (page, code) of all; a page at fault
-// is left with no values, so that later kernels find nothing to do.
+// Nothing in a page is trusted. What is wrong is noted in the fault word, the least (page, code) of
+// all; a page at fault is left with no values, so that later kernels find nothing to do.
 
 #pragma once
 #include "string.cuh"
@@ -19,7 +21,8 @@ namespace wf {
 constexpr u32 PARQUET_TILE = 4096;
 constexpr u32 PARQUET_THREADS = 128;
 
-// How values are written, and what becomes of them: numbers that the host writes (src/ops/parquet/call.rs).
+// How values are written, and what becomes of them: numbers that the host writes
+// (src/ops/parquet/call.rs).
 enum parquet_encoding : u32 {
     PARQUET_PLAIN = 0,
     PARQUET_DICTIONARY = 1,
@@ -30,9 +33,9 @@ enum parquet_encoding : u32 {
     PARQUET_DELTA_STRINGS = 6,
 };
 enum parquet_output : u32 {
-    PARQUET_BITS = 0,          // of the file's integer or float, truncated or with its sign repeated
-    PARQUET_DECIMAL = 1,       // of an integer
-    PARQUET_DECIMAL_BYTES = 2, // of bytes, the most significant first
+    PARQUET_BITS = 0,           // of an integer or float, truncated or with its sign repeated
+    PARQUET_DECIMAL = 1,        // of an integer
+    PARQUET_DECIMAL_BYTES = 2,  // of bytes, the most significant first
     PARQUET_INT96 = 3,
     PARQUET_BOOL = 4,
     PARQUET_VIEW = 5,
@@ -93,8 +96,8 @@ struct parquet_state {
     u32 spare;
 };
 
-// What every kernel takes: those that go by pages have the pages' indices in `list`, those that go by tiles have
-// `tile << 32 | page`.
+// What every kernel takes: those that go by pages have the pages' indices in `list`, those that go
+// by tiles have `tile << 32 | page`.
 struct ParquetCall {
     const parquet_page* pages;
     const parquet_chunk* chunks;
@@ -127,7 +130,7 @@ WF_DEVICE u64 parquet_target(const parquet_page& page, const parquet_state& stat
     return state.valid == page.rows ? page.data : page.dense;
 }
 
-// ---------------------------------------------------------------------------------------------- bytes of any alignment
+// -------------------------------------------------------------------------- bytes of any alignment
 
 // These read whole words around what they are asked for.
 WF_DEVICE u32 load_u32_anywhere(const u8* at) {
@@ -138,6 +141,22 @@ WF_DEVICE u64 load_u64_anywhere(const u8* at) {
     const u32* words = (const u32*)((u64)at & ~3ull);
     const u32 shift = ((u32)(u64)at & 3) * 8, middle = words[1];
     return (u64)__funnelshift_r(middle, words[2], shift) << 32 | __funnelshift_r(words[0], middle, shift);
+}
+
+WF_DEVICE u64 magnitude(i64 value) { return value < 0 ? -(u64)value : (u64)value; }
+
+// An integer to a place in an array of integers of so many bytes.
+WF_DEVICE void store_integer(u64 out, u32 at, i64 value, u32 width) {
+    if (width == 8)
+        ((i64*)out)[at] = value;
+    else if (width == 4)
+        ((i32*)out)[at] = (i32)value;
+    else if (width == 2)
+        ((i16*)out)[at] = (i16)value;
+    else if (width == 1)
+        ((i8*)out)[at] = (i8)value;
+    else
+        ((i128*)out)[at] = value;
 }
 
 // The lowest bytes of a word.
@@ -159,7 +178,8 @@ WF_DEVICE view parquet_view(const u8* at, u32 length) {
     return parquet_view((u64)at, length, first, next);
 }
 
-// A number of up to 32 bits in 7 bits a byte, the lowest first. False where the bytes end, or more bits are set.
+// A number of up to 32 bits in 7 bits a byte, the lowest first. False where the bytes end, or more
+// bits are set.
 WF_DEVICE bool parquet_varint(const u8* bytes, u32 size, u32& at, u32& value) {
     value = 0;
     for (u32 shift = 0; shift < 35; shift += 7) {
@@ -172,7 +192,7 @@ WF_DEVICE bool parquet_varint(const u8* bytes, u32 size, u32& at, u32& value) {
     return false;
 }
 
-// ------------------------------------------------------------------------------------------------------ sums over lanes
+// --------------------------------------------------------------------------------- sums over lanes
 
 WF_DEVICE u32 warp_sum_up_to(u32 value) {
 #pragma unroll

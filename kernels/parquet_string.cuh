@@ -2,14 +2,15 @@
 //
 //   length (4 bytes) | bytes | length | bytes | …
 //
-//   strings  a block a page, by windows of 32 KiB in shared memory. Where a string begins is known only from the one
-//            before it, so each thread guesses in its 128 bytes: the first place from which a few lengths lead to
-//            places inside of the window. It follows the strings from there to its end. Then each compares its guess
-//            with where the one before it arrived, and those that are wrong follow again, until none is. The first one
-//            is right from the beginning, so every round makes one more right; bytes of text are no plausible lengths,
-//            so one round is the rule.
-//   utf8     a block a page, for those in which some byte of a string is not ASCII. The pass before counts such
-//            bytes, less those of lengths.
+//   strings  a block a page, by windows of 32 KiB in shared memory. Where a string begins is known
+//            only from the one before it, so each thread guesses in its 128 bytes: the first place
+//            from which a few lengths lead to places inside of the window. It follows the strings
+//            from there to its end. Then each compares its guess with where the one before it
+//            arrived, and those that are wrong follow again, until none is. The first one is right
+//            from the beginning, so every round makes one more right; bytes of text are no
+//            plausible lengths, so one round is the rule.
+//   utf8     a block a page, for those in which some byte of a string is not ASCII. The pass before
+//            counts such bytes, less those of lengths.
 //
 // Reads a page once (twice where it is not ASCII), writes 16 bytes a string.
 
@@ -28,7 +29,8 @@ constexpr u32 STRING_NONE = U32_MAX;
 constexpr u32 STRING_DAMAGED = U32_MAX - 1;
 
 struct string_shared {
-    // 16 idle bytes after each segment: threads that are at the same byte of theirs read different banks.
+    // 16 idle bytes after each segment: threads that are at the same byte of theirs read different
+    // banks.
     uint4 text[(STRING_WINDOW + STRING_BEYOND) / 16 + STRING_WINDOW / STRING_SEGMENT + 1];
     u32 leave[STRING_THREADS];
     u32 has[STRING_THREADS / WARP];  // threads in whose segments strings begin
@@ -56,28 +58,35 @@ struct string_window {
         return place <= limit && limit - place >= 4 && length <= limit - place - 4;
     }
 
-    // The best guess of where a string begins from `begin` on to `end`, a segment.
-    WF_DEVICE u32 guess(u32 begin, u32 end) const {
-        u32 best = STRING_NONE, proven = 0, low = word(begin / 4);
-        for (u32 i = 0; i < STRING_SEGMENT / 4 && begin + i * 4 < end; i++) {
-            const u32 high = word(begin / 4 + i + 1);
+    // The best guess of where a string begins from `begin` on to `end`, a segment. Lanes look for
+    // places with a plausible length, and then all of them follow where theirs leads. Longer than
+    // `longest` is taken to be none: one byte before a string, the lowest byte of its length is
+    // that of a great one, and now and then leads to where another string begins.
+    WF_DEVICE u32 guess(u32 begin, u32 end, u32 longest) const {
+        longest = minimum(longest, limit - begin);
+        u32 best = STRING_NONE, proven = 0, low = word(begin / 4), next = begin, found = 0;
+        for (;;) {
+            // A bit for each of the 4 places before `next`.
+            while (found == 0 && next < end) {
+                const u32 high = word(next / 4 + 1);
 #pragma unroll
-            for (u32 j = 0; j < 4; j++) {
-                const u32 place = begin + i * 4 + j, length = __funnelshift_r(low, high, 8 * j);
-                if (!fits(place, length)) continue;
-                u32 next = place + 4 + length, hops = 0;
-                while (hops < STRING_HOPS && next < STRING_WINDOW && next != limit) {
-                    const u32 after = at(next);
-                    if (!fits(next, after)) break;
-                    next += 4 + after, hops++;
-                }
-                if (place < end && (hops == STRING_HOPS || next == limit)) return place;
-                // It leads out of the window, which proves little.
-                if (place < end && next >= STRING_WINDOW && hops >= proven) best = place, proven = hops;
+                for (u32 i = 0; i < 4; i++) found |= (u32)(__funnelshift_r(low, high, 8 * i) <= longest) << i;
+                low = high, next += 4;
             }
-            low = high;
+            if (found == 0) return best;
+            const u32 place = next - 4 + trailing_zeros(found);
+            found &= found - 1;
+            u32 length = at(place), to = place, hops = 0;
+            while (fits(to, length)) {
+                to += 4 + length, hops++;
+                if (hops > STRING_HOPS || to >= STRING_WINDOW || to == limit) break;
+                length = at(to);
+            }
+            if (place >= end || hops == 0) continue;
+            if (hops > STRING_HOPS || to == limit) return place;
+            // It leads out of the window, which proves little.
+            if (to >= STRING_WINDOW && hops >= proven) best = place, proven = hops;
         }
-        return best;
     }
 };
 
@@ -111,6 +120,8 @@ WF_DEVICE void parquet_strings_body(const ParquetCall& p) {
     view* const out = (view*)(page.views != 0 ? page.views : parquet_target(page, state));
     const bool utf8 = (page.flags & PARQUET_UTF8) != 0;
     const u32 t = threadIdx.x;
+    // Few strings are so much longer than the others; where one begins, the one before it says.
+    const u32 longest = state.valid == 0 ? 0 : 128 + (u32)minimum((u64)(bytes.size / state.valid) * 8, (u64)I32_MAX);
     u32 position = 0, row = 0, high = 0;
     bool damaged = false;
     while (row < state.valid && !damaged) {
@@ -128,7 +139,7 @@ WF_DEVICE void parquet_strings_body(const ParquetCall& p) {
 
         const u32 begin = t * STRING_SEGMENT, end = minimum(begin + STRING_SEGMENT, window.limit);
         string_part part{STRING_NONE, 0, 0};
-        if (begin < end) part.follow(window, t == 0 ? shift : window.guess(begin, end), end);
+        if (begin < end) part.follow(window, t == 0 ? shift : window.guess(begin, end, longest), end);
         u32 last = 0;  // thread in whose segment the last string begins
         for (;;) {
             s.leave[t] = part.leave;
@@ -217,13 +228,13 @@ WF_DEVICE void parquet_strings_body(const ParquetCall& p) {
     if (t == 0) p.states[index].flag = s.high != 0;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- UTF-8
+// ------------------------------------------------------------------------------------------- UTF-8
 
 WF_DEVICE bool ascii_at(const long_bytes& bytes, u32 i) { return high_bytes(load_u32_anywhere(bytes.at + i)) == 0; }
 WF_DEVICE bool ascii_at(const short_bytes&, u32) { return false; }
 
-// Whether the bytes from `begin` on to `end` may stand where they do in UTF-8. Each is looked at with the three before it,
-// so a string's parts can be looked at apart.
+// Whether the bytes from `begin` on to `end` may stand where they do in UTF-8. Each is looked at
+// with the three before it, so a string's parts can be looked at apart.
 template <class Bytes> WF_DEVICE bool utf8_part(const Bytes& bytes, u32 begin, u32 end, u32 length) {
     u32 third = begin > 2 ? bytes[begin - 3] : 0, second = begin > 1 ? bytes[begin - 2] : 0;
     u32 first = begin > 0 ? bytes[begin - 1] : 0;

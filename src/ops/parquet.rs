@@ -41,10 +41,11 @@ pub(super) fn sources() -> [Source; 4] {
 pub(crate) struct Page {
     /// Index into the places of contents, and the name of the page in the fault word.
     pub(crate) number: u32,
-    /// Bytes of its content; of pages of version 2, whose levels lie elsewhere, those of the values.
+    /// Bytes of its content; of pages of version 2, whose levels lie elsewhere, those of the
+    /// values.
     pub(crate) size: u32,
-    /// Address and bytes of the definition levels of a page of version 2. `None` of version 1, whose
-    /// content begins with them where the column is optional.
+    /// Address and bytes of the definition levels of a page of version 2. `None` of version 1,
+    /// whose content begins with them where the column is optional.
     pub(crate) levels: Option<(u64, u32)>,
     /// Rows, nulls counted.
     pub(crate) rows: u32,
@@ -67,15 +68,15 @@ pub(crate) struct Chunk {
     pub(crate) output: Output,
     /// Address of row 0's value, aligned to the output's width.
     pub(crate) data: u64,
-    /// Address of row 0's byte of validity. Where the chunk is optional and this is 0, no validity is
-    /// written: the caller expects no nulls, and asks the counts whether there are any.
+    /// Address of row 0's byte of validity. Where the chunk is optional and this is 0, no validity
+    /// is written: the caller expects no nulls, and asks the counts whether there are any.
     pub(crate) validity: u64,
     /// Where the chunk is optional: room for rows × width, as `data` has. Nulls want it.
     pub(crate) scratch: u64,
     /// What codes stand for.
     pub(crate) dictionary: Option<DictionaryPage>,
-    /// Room for the characters of [`Encoding::DeltaByteArray`], whose strings do not lie in their pages. Views point
-    /// into it, so it has to stay with them.
+    /// Room for the characters of [`Encoding::DeltaByteArray`], whose strings do not lie in their
+    /// pages. Views point into it, so it has to stay with them.
     pub(crate) characters: Option<Characters>,
 }
 
@@ -98,8 +99,9 @@ pub(crate) struct DictionaryPage {
 pub(crate) struct Characters {
     /// Address of the first byte.
     pub(crate) address: u64,
-    /// Bytes, and 64 more may be read. They are those of all strings, of which a chunk's metadata has the sum
-    /// (`unencoded_byte_array_data_bytes`; of fixed length it is known); a chunk whose strings have more is damaged.
+    /// Bytes, and 64 more may be read. They are those of all strings, of which a chunk's metadata
+    /// has the sum (`unencoded_byte_array_data_bytes`; of fixed length it is known); a chunk whose
+    /// strings have more is damaged.
     pub(crate) bytes: u64,
 }
 
@@ -137,8 +139,8 @@ pub(crate) enum Encoding {
 pub(crate) enum Output {
     /// A byte, 0 or 1.
     Bool,
-    /// So many bytes (1, 2, 4, 8 or 16) of the file's integer: the lowest ones, or more by repeating
-    /// the sign.
+    /// So many bytes (1, 2, 4, 8 or 16) of the file's integer: the lowest ones, or more by
+    /// repeating the sign.
     Integer {
         width: u32,
     },
@@ -196,8 +198,8 @@ impl Output {
     }
 }
 
-/// Why pages of this kind are not read here; `None` where they are. A chunk that has a dictionary is
-/// asked for [`Encoding::Dictionary`] and for whatever its data pages say.
+/// Why pages of this kind are not read here; `None` where they are. A chunk that has a dictionary
+/// is asked for [`Encoding::Dictionary`] and for whatever its data pages say.
 pub(crate) fn unreadable(physical: Physical, encoding: Encoding, output: Output) -> Option<String> {
     use {Encoding as E, Output as O, Physical as P};
     let made = match (physical, output) {
@@ -230,10 +232,10 @@ pub(crate) fn unreadable(physical: Physical, encoding: Encoding, output: Output)
 
 /// Submits the decoding of pages.
 ///
-/// `places` has the address of each page's content, `u64`, by its number. Contents may be read up to
-/// 64 bytes beyond their ends, and back to a multiple of 16. `nulls` has a word a chunk, to which
-/// its nulls are added. `fault` is the least of `number << 8 | code` of all that is wrong, all ones
-/// where nothing is; the output of pages at fault is garbage, and so are addresses in it.
+/// `places` has the address of each page's content, `u64`, by its number. Contents may be read up
+/// to 64 bytes beyond their ends, and back to a multiple of 16. `nulls` has a word a chunk, to
+/// which its nulls are added. `fault` is the least of `number << 8 | code` of all that is wrong,
+/// all ones where nothing is; the output of pages at fault is garbage, and so are addresses in it.
 ///
 /// # Errors
 /// What [`unreadable`] says cannot be read; no device memory.

@@ -248,7 +248,7 @@ impl Call {
         let mut bytes = Vec::with_capacity(words.iter().map(|words| words.len() * 8).sum());
         for (begin, words) in begins.iter_mut().zip(words) {
             *begin = bytes.len();
-            bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+            words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
         }
         let told = device.upload(OPERATOR, &bytes)?;
         let [pages, chunks, states, lists @ ..] = begins;
@@ -276,10 +276,10 @@ impl Call {
                 told.slice(lists[list]).address().into(),
                 count.into(),
             ];
-            // SAFETY: ParquetCall: what lies in `told` was put there above as the kernels read it; `starts` and `ranks`
-            // have a word a tile of the pages, `used` a word a chunk; `nulls` and `fault` were checked by `decode`. The
-            // addresses in pages and chunks, and `places`, are the caller's: of live memory, as large as `Page` and
-            // `Chunk` say.
+            // SAFETY: ParquetCall: what lies in `told` was put there above as the kernels read it;
+            // `starts` and `ranks` have a word a tile of the pages, `used` a word a chunk; `nulls`
+            // and `fault` were checked by `decode`. The addresses in pages and chunks, and
+            // `places`, are the caller's: of live memory, as large as `Page` and `Chunk` say.
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments) }
         };
         let (hybrid, fixed, string, delta) = (hybrid_source(), fixed_source(), string_source(), delta_source());

@@ -1,4 +1,5 @@
-//! Pages that the parquet crate writes, decoded on devices with several schedules; and pages by hand.
+//! Pages that the parquet crate writes, decoded on devices with several schedules; and pages by
+//! hand.
 
 mod damage;
 mod deltas;
@@ -99,7 +100,7 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
             });
             row += u64::from(page.rows);
         }
-        let characters = device.alloc("test", file.characters).unwrap();
+        let characters = device.alloc("test", file.characters + 64).unwrap();
         chunks.push(Chunk {
             physical: file.physical,
             optional: file.optional,

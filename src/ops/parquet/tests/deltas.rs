@@ -34,6 +34,15 @@ fn integers_are_added_up() {
 }
 
 #[test]
+fn the_example_of_the_kernels_is_added_up() {
+    let content = [&[0x80, 1, 4, 8, 0x0e, 3, 2, 0, 0, 0, 0xc0, 0x3f][..], &[0; 6]].concat();
+    let file = File::by_hand(Physical::Int64, Encoding::DeltaBinaryPacked, 8, content);
+    let values = [7i64, 5, 3, 1, 2, 3, 4, 5];
+    let expected: Vec<_> = values.iter().map(|value| Some(value.to_le_bytes().to_vec())).collect();
+    assert_decodes("deltas", &file, Output::Integer { width: 8 }, &expected);
+}
+
+#[test]
 fn equal_and_ascending_integers_have_miniblocks_of_no_bits() {
     for step in [0, 1, -7] {
         let values: Vec<_> = (0..3000).map(|i| Some((i64::MAX - 1000).wrapping_add(i * step))).collect();
@@ -43,7 +52,8 @@ fn equal_and_ascending_integers_have_miniblocks_of_no_bits() {
     }
 }
 
-/// Blocks and miniblocks of other sizes than the crate writes: 1 miniblock of 128, 2 of 64, 4 of 96, 1 of 512.
+/// Blocks and miniblocks of other sizes than the crate writes: 1 miniblock of 128, 2 of 64, 4 of
+/// 96, 1 of 512.
 #[test]
 fn miniblocks_have_any_size() {
     for (block, miniblocks) in [(128u32, 1u32), (128, 2), (384, 4), (512, 1), (256, 8)] {

@@ -68,7 +68,8 @@ impl File {
         File { physical, optional: false, pages, dictionary: None, characters: 0 }
     }
 
-    /// Writes values of a type (`INT32`, `FIXED_LEN_BYTE_ARRAY(5)`), of which some are null where the column is optional.
+    /// Writes values of a type (`INT32`, `FIXED_LEN_BYTE_ARRAY(5)`), of which some are null where
+    /// the column is optional.
     pub(super) fn written<T: DataType>(kind: &str, values: &[Option<T::T>], optional: bool, with: Settings) -> File {
         let repetition = if optional { "optional" } else { "required" };
         let schema = Arc::new(parse_message_type(&format!("message m {{ {repetition} {kind} c; }}")).unwrap());

@@ -135,6 +135,16 @@ fn runs_of_all_lengths_stand_among_packed_bits() {
 }
 
 #[test]
+fn the_example_of_the_kernels_is_read() {
+    let content = vec![3, 0x0a, 4, 3, 0xd1, 0x58, 0x1f];
+    let mut file = File::by_hand(Physical::Int32, Encoding::Dictionary, 13, content);
+    file.dictionary = Some(((0..8u32).flat_map(u32::to_le_bytes).collect(), 8));
+    let codes = [4u32, 4, 4, 4, 4, 1, 2, 3, 4, 5, 6, 7, 0];
+    let expected: Vec<_> = codes.iter().map(|code| Some(code.to_le_bytes().to_vec())).collect();
+    assert_decodes("hybrid", &file, Output::Integer { width: 4 }, &expected);
+}
+
+#[test]
 fn the_last_group_of_packed_bits_may_be_cut_off() {
     // 20 codes of 8 bits in 3 groups, as some writers leave them.
     let mut content = vec![8u8, 7];
