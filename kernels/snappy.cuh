@@ -1,23 +1,27 @@
 // snappy.cuh: pages compressed by Snappy.
 //
-//   | length, 7 bits a byte | token | token | …        a token by the low bits of its first byte, the tag
+//   | length, 7 bits a byte | token | token | …     a token by the low bits of its first byte, its tag
 //
-//   00  literal: size − 1 in the other 6 bits; 60 … 63 say that it follows in 1 … 4 bytes; then its bytes
-//   01  copy: size − 4 in 3 bits, distance in 3 bits and a byte      10, 11  copy: size − 1 in 6 bits, distance in 2, 4 bytes
+//   00      literal: size − 1 in 6 bits, or 60 … 63: in the next 1 … 4 bytes; then its bytes
+//   01      copy: size − 4 in 3 bits, distance in 3 bits and a byte
+//   10, 11  copy: size − 1 in 6 bits, distance in 2 or 4 bytes
 //
-//   split   a block for a page of more than 64 KiB: where in the text each 64 KiB of the content begin
+//   split   a block for a page of more than 64 KiB: where each 64 KiB of content begin in the text
 //   decode  a warp for such a part, or for a page that is not larger
 //   decode  a warp for a page that cannot be cut, of which there are few
 //
-// Compressors work on 64 KiB after 64 KiB, and few let copies reach further back. A page where a token lies across the
-// border of parts, or a copy reaches over it, is made as a whole. Pages that are one literal need not be made at all.
+// Compressors work on 64 KiB after 64 KiB, and few let copies reach further back. A page where a
+// token lies across the border of parts, or a copy reaches over it, is made as a whole. Pages that
+// are one literal need not be made at all.
 //
-// Where a token begins is known only from the token before. So each lane takes some bytes of text, and looks from the last
-// to the first which of them are starts if that one is. It then guesses where the first token begins, and learns from the
-// lane before where that one's tokens end, again and again until no lane learns anything new: lane 0 knows its first start,
-// so lane k is right after k rounds, and mostly all are after a few, as wrong chains soon fall in with the right one.
+// Where a token begins is known only from the token before. So each lane takes some bytes of text,
+// and looks from the last to the first which of them are starts if that one is. It then guesses
+// where the first token begins, and learns from the lane before where that one's tokens end, again
+// and again until no lane learns anything new: lane 0 knows its first start, so lane k is right
+// after k rounds, and mostly all are after a few, as wrong chains soon fall in with the right one.
 //
-// Split reads the text of large pages; decode reads text and writes content once, and reads again what copies refer to.
+// Split reads the text of large pages; decode reads text and writes content once, and reads again
+// what copies refer to.
 #pragma once
 #include "decompress.cuh"
 
@@ -25,7 +29,8 @@ namespace wf {
 
 constexpr u32 SNAPPY_PART = 65536;
 
-// From a token's first byte to the next token's; more than 61 of a literal whose size follows the tag.
+// From a token's first byte to the next token's; more than 61 of a literal whose size follows the
+// tag.
 WF_DEVICE u32 snappy_stride(u32 tag) {
     const u32 copy = __byte_perm(0x05030200u, 0, tag & 3);
     return copy != 0 ? copy : tag / 4 + 2;
@@ -71,7 +76,8 @@ WF_DEVICE SnappyToken snappy_token(u64 text) {
     return token;
 }
 
-// Reads the length at the head of a block: where tokens begin, or 0 where it is not the one expected.
+// Reads the length at the head of a block: where tokens begin, or 0 where it is not the one
+// expected.
 WF_DEVICE u32 snappy_head(const Compressed& block) {
     const u8* const source = global_at<const u8>(block.source);
     u64 length = 0;
@@ -86,12 +92,15 @@ WF_DEVICE u32 snappy_head(const Compressed& block) {
 // The address of the content where all of it is one literal after `head` bytes, else 0.
 WF_DEVICE u64 snappy_only_literal(const Compressed& block, u32 head) {
     if (head >= block.source_size) return 0;
-    const SnappyToken token = snappy_token(load_unaligned(global_at<const u8>(block.source) + head));
-    const bool only = token.literal && token.size == block.target_size && head + token.stride() == block.source_size;
+    const u8* const text = global_at<const u8>(block.source);
+    const SnappyToken token = snappy_token(load_unaligned(text + head));
+    const bool only = token.literal && token.size == block.target_size &&
+                      head + token.stride() == block.source_size;
     return only ? block.source + head + token.header : 0;
 }
 
-// Part of a page's text. Places in a text count from the last address before it that is a multiple of 16.
+// Part of a page's text. Places in a text count from the last address before it that is a multiple
+// of 16.
 struct SnappyPart {
     u32 block;
     u32 number;  // of the part in its block; SNAPPY_NOTHING: nothing is to do
@@ -104,7 +113,8 @@ constexpr u32 SNAPPY_NOTHING = U32_MAX;
 constexpr u32 SNAPPY_BYTES = 32;  // that a thread looks at
 constexpr u32 SNAPPY_STEP = SNAPPY_BYTES + 1;
 
-// A thread's bytes in a window of text, and the paths in them: the tokens from a byte on, a bit each, if one begins there.
+// A thread's bytes in a window of text, and the paths in them: the tokens from a byte on, a bit
+// each, if one begins there.
 struct SnappyBytes {
     const u32* text;  // the window, and 5 bytes behind it
     u32* paths;       // SNAPPY_BYTES of the thread's own
@@ -113,9 +123,13 @@ struct SnappyBytes {
 
     // From `left` on there is no text.
     WF_DEVICE SnappyBytes(const u32* text_, u32* paths_, u32 first_, u32 left)
-        : text(text_), paths(paths_), first(first_), bound(first_ < left ? minimum(left, first_ + SNAPPY_BYTES) : 0) {}
+        : text(text_), paths(paths_), first(first_),
+          bound(first_ < left ? minimum(left, first_ + SNAPPY_BYTES) : 0) {}
 
-    WF_DEVICE u64 token(u32 at) const { return (u64(text[at / 4 + 1]) << 32 | text[at / 4]) >> (at % 4 * 8); }
+    // Five bytes of text and more.
+    WF_DEVICE u64 token(u32 at) const {
+        return (u64(text[at / 4 + 1]) << 32 | text[at / 4]) >> (at % 4 * 8);
+    }
 
     WF_DEVICE void find_paths(const u32 (&words)[SNAPPY_BYTES / 4]) {
 #pragma unroll
@@ -132,8 +146,9 @@ struct SnappyBytes {
         }
     }
 
-    // From byte `at` of the window over the thread's tokens: where the last one ends, and where they begin. A literal of a
-    // long form may be small all the same: then a path ends within the thread's bytes, and another one follows.
+    // From byte `at` of the window over the thread's tokens: where the last one ends, and where
+    // they begin. A literal of a long form may be small all the same: then a path ends within the
+    // thread's bytes, and another one follows.
     WF_DEVICE u32 follow(u32 at, u32& starts) const {
         starts = 0;
         while (at < bound) {
@@ -152,7 +167,7 @@ struct SnappyBytes {
 constexpr u32 SPLIT_THREADS = 256;
 
 struct SnappySplit {
-    const Compressed* blocks;  // one a block of threads, each of more than SNAPPY_PART bytes of content
+    const Compressed* blocks;  // one a block of threads, each of more than a part
     SnappyPart* parts;
     u32* whole;   // how many blocks cannot be cut, and which
     u64* places;
@@ -203,11 +218,13 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
 #pragma unroll
         for (u32 k = 0; k < 2; ++k) {
             loaded[k] = make_uint4(0, 0, 0, 0);
-            if (first + k * 16 < left) loaded[k] = *reinterpret_cast<const uint4*>(text + window + first + k * 16);
-            *reinterpret_cast<uint4*>(&s.text[first / 4 + k * 4]) = loaded[k];
+            const u32 place = first + k * 16;
+            if (place < left) loaded[k] = *reinterpret_cast<const uint4*>(text + window + place);
+            *reinterpret_cast<uint4*>(&s.text[place / 4]) = loaded[k];
         }
         if (threadIdx.x == SPLIT_THREADS - 1) {
-            const u64 behind = first + SNAPPY_BYTES < left ? load_unaligned(text + window + first + SNAPPY_BYTES) : 0;
+            const u32 place = first + SNAPPY_BYTES;
+            const u64 behind = place < left ? load_unaligned(text + window + place) : 0;
             s.text[first / 4 + 8] = u32(behind);
             s.text[first / 4 + 9] = u32(behind >> 32);
         }
@@ -227,7 +244,8 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
             const bool learnt = now != exit;
             exit = now;
             s.ends[(round + 1) & 1][threadIdx.x] = exit;
-            // Also separates this round's writes from the next one's reads, and its reads from the next one's writes.
+            // Also separates this round's writes from the next one's reads, and its reads from the
+            // next one's writes.
             if (!__syncthreads_or(learnt)) break;
         }
 
@@ -290,7 +308,8 @@ constexpr u32 DECODE_THREADS = 128;
 constexpr u32 DECODE_BLOCKS = 8;      // of a multiprocessor
 constexpr u32 DECODE_ROWS = 4;
 constexpr u32 DECODE_WINDOW = WARP * SNAPPY_BYTES;
-constexpr u32 DECODE_BEHIND = 144;    // of a token in a batch that begins in the window, 5 + BATCH_MOST bytes at most
+// A token in a batch that begins in the window may end here: 5 + BATCH_MOST bytes at most.
+constexpr u32 DECODE_BEHIND = 144;
 
 struct SnappyDecode {
     Compressed* blocks;
@@ -330,7 +349,8 @@ WF_DEVICE void decode_load(u32* staged, const u8* text, u32 at, u32 end) {
 }
 
 // Makes `size` bytes of the tokens from `at` to `end`. Gives the damage, if any.
-WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* out, u32 size, u32 before) {
+WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* out, u32 size,
+                          u32 before) {
     const u32 first = lane() * SNAPPY_BYTES;
     u32 made = 0, turn = 0;
     decode_load(s.text[0], text, at, end);
@@ -378,8 +398,8 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* 
             const u32 stop = u32(trailing_zeros(longs));
             const u32 makes = is && lane() < stop ? it.size : 0;
             const Token token{makes, it.literal, it.literal ? start + it.header : it.distance};
-            const u32 damage = batch_make<DECODE_ROWS>(s.batch, token, reinterpret_cast<const u8*>(staged), out, made,
-                                                       size, before);
+            const u32 damage = batch_make<DECODE_ROWS>(
+                s.batch, token, reinterpret_cast<const u8*>(staged), out, made, size, before);
             if (damage != 0) return damage;
             done += WARP;
             if (longs != 0) {
@@ -400,7 +420,8 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* 
 WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
     WF_SHARED_ARRAY(DecodeShared, shared, DECODE_THREADS / WARP);
     DecodeShared& s = shared[warp()];
-    const u32 items = p.listed != nullptr ? p.listed[0] : u32(p.part_count + p.block_count - p.first_whole);
+    const bool listed = p.listed != nullptr;
+    const u32 items = listed ? p.listed[0] : u32(p.part_count + p.block_count - p.first_whole);
     for (;;) {
         u32 item = 0;
         if (lane() == 0) item = atomicAdd(p.ticket, 1u);
@@ -408,12 +429,12 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
         if (item >= items) return;
 
         SnappyPart part{0, 0, 0, 0};
-        const bool is_part = p.listed == nullptr && item < p.part_count;
+        const bool is_part = !listed && item < p.part_count;
         if (is_part) {
             part = p.parts[item];
             if (part.number == SNAPPY_NOTHING) continue;
         } else {
-            part.block = p.listed != nullptr ? p.listed[1 + item] : u32(item - p.part_count + p.first_whole);
+            part.block = listed ? p.listed[1 + item] : u32(item - p.part_count + p.first_whole);
         }
         const Compressed block = p.blocks[part.block];
         const u32 skew = u32(block.source & 15);
@@ -426,7 +447,8 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
             if (size == 0 && lane() == 0) p.places[block.page] = block.target;
             if (size == 0) continue;
             const u32 head = snappy_head(block);
-            const u64 literal = head != 0 && block.in_place != 0 ? snappy_only_literal(block, head) : 0;
+            const bool may_stay = head != 0 && block.in_place != 0;
+            const u64 literal = may_stay ? snappy_only_literal(block, head) : 0;
             if (lane() == 0) p.places[block.page] = literal != 0 ? literal : block.target;
             if (literal != 0) continue;
             if (head == 0) damage = DAMAGE_LENGTH;
@@ -447,8 +469,10 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
 
 }  // namespace wf
 
-#define WF_SNAPPY_ENTRIES                                                                                          \
-    WF_KERNEL_BOUNDS(wf::SPLIT_THREADS, 1, snappy_split, wf::SnappySplit) { wf::snappy_split_body(p); }            \
-    WF_KERNEL_BOUNDS(wf::DECODE_THREADS, wf::DECODE_BLOCKS, snappy_decode, wf::SnappyDecode) {                     \
-        wf::snappy_decode_body(p);                                                                                 \
+#define WF_SNAPPY_ENTRIES                                                                          \
+    WF_KERNEL_BOUNDS(wf::SPLIT_THREADS, 1, snappy_split, wf::SnappySplit) {                        \
+        wf::snappy_split_body(p);                                                                  \
+    }                                                                                              \
+    WF_KERNEL_BOUNDS(wf::DECODE_THREADS, wf::DECODE_BLOCKS, snappy_decode, wf::SnappyDecode) {     \
+        wf::snappy_decode_body(p);                                                                 \
     }

@@ -41,8 +41,8 @@ pub(crate) enum Codec {
 
 /// Compressed bytes in device memory, and where their content goes.
 ///
-/// Up to 16 bytes before `source` and 64 behind its end may be read. Neither address needs an alignment; copies to targets
-/// of 16 bytes' alignment are not faster.
+/// Up to 16 bytes before `source` and 64 behind its end may be read. Neither address needs an
+/// alignment; copies to targets of 16 bytes' alignment are not faster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block {
     /// The page whose content it is: its number in `places`, and in a fault.
@@ -87,9 +87,9 @@ pub(crate) fn damage(code: u8) -> Option<&'static str> {
     })
 }
 
-/// Submits the decompression of blocks. `places[page]` becomes the address of each one's content: its target, or a place
-/// in its source. Where a block is damaged `fault` becomes at most `page << 8 | code` (see [`damage`]), and its target
-/// anything.
+/// Submits the decompression of blocks. `places[page]` becomes the address of each one's content:
+/// its target, or a place in its source. Where a block is damaged `fault` becomes at most `page <<
+/// 8 | code` (see [`damage`]), and its target anything.
 ///
 /// # Errors
 /// `Unsupported` where a block has about 2 GiB.
@@ -128,8 +128,9 @@ fn snappy(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) ->
 
     let kernel = device.kernel(&source(Codec::Snappy), "snappy_split")?;
     let arguments: [Argument; 5] = [(&records).into(), (&table).into(), listed.into(), places.into(), fault.into()];
-    // SAFETY: SnappySplit { blocks: `cut` of them first; parts: as many as they have; whole: a count, zero, and a word for
-    // each; places: one for each page, checked; fault: a word, checked }. Sources and targets are the caller's promise.
+    // SAFETY: SnappySplit { blocks: `cut` of them first; parts: as many as they have; whole: a
+    // count, zero, and a word for each; places: one for each page, checked; fault: a word, checked
+    // }. Sources and targets are the caller's promise.
     unsafe { device.launch(&kernel, grid(cut.len() as u64, SPLIT_THREADS), &arguments)? };
 
     let kernel = device.kernel(&source(Codec::Snappy), "snappy_decode")?;
@@ -148,8 +149,9 @@ fn snappy(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) ->
             fault.into(),
         ];
         let blocks = tiles(items, u64::from(DECODE_THREADS / 32)).min(full);
-        // SAFETY: SnappyDecode { blocks; parts, written by the kernel before; part_count; block_count; first_whole; listed:
-        // null, or a count and numbers of cut blocks; ticket: zero; whole: as before; places; fault }.
+        // SAFETY: SnappyDecode { blocks; parts, written by the kernel before; part_count;
+        // block_count; first_whole; listed: null, or a count and numbers of cut blocks; ticket:
+        // zero; whole: as before; places; fault }.
         unsafe { device.launch(&kernel, grid(blocks, DECODE_THREADS), &arguments) }
     };
     decode(u64::from(parts) + whole.len() as u64, 0u64.into(), 0)?;
@@ -169,7 +171,7 @@ fn lz4(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) -> Re
     let count = blocks.len() as u64;
     let arguments: [Argument; 5] = [(&records).into(), count.into(), (&ticket).into(), places.into(), fault.into()];
     let grid = grid(tiles(count, u64::from(DECODE_THREADS / 32)).min(full), DECODE_THREADS);
-    // SAFETY: Lz4Decode { blocks: count of them; count; ticket: zero; places: one for each page, checked; fault: a word,
-    // checked }. Sources and targets are the caller's promise.
+    // SAFETY: Lz4Decode { blocks: count of them; count; ticket: zero; places: one for each page,
+    // checked; fault: a word, checked }. Sources and targets are the caller's promise.
     unsafe { device.launch(&kernel, grid, &arguments) }
 }

@@ -24,7 +24,8 @@ struct Outcome {
 
 const GUARD: u8 = 0xA5;
 
-/// Decompresses all pages in one call, sources and targets at all alignments, and looks whether anything else was written.
+/// Decompresses all pages in one call, sources and targets at all alignments, and looks whether
+/// anything else was written.
 fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
     let mut sources = vec![0xEE; 16];
     let mut room = 32;
@@ -194,7 +195,8 @@ fn varint(mut value: usize) -> Vec<u8> {
     bytes
 }
 
-/// An LZ4 page of literals and copies in turns; two of a kind get an empty literal or nothing between them.
+/// An LZ4 page of literals and copies in turns; two of a kind get an empty literal or nothing
+/// between them.
 fn lz4_of(pieces: &[Piece<'_>]) -> Vec<u8> {
     let mut text = vec![];
     let mut literal: Vec<u8> = vec![];
@@ -346,7 +348,8 @@ fn copies_of_every_distance_and_size_repeat_what_precedes_them() {
 
 #[test]
 fn chains_of_copies_within_a_batch_are_followed() {
-    // As numbers of a dictionary: a byte or two of each differ from the one before. Chains lead into copies that repeat.
+    // As numbers of a dictionary: a byte or two of each differ from the one before. Chains lead
+    // into copies that repeat.
     let mut words = random(12, 1 << 16);
     for device in devices() {
         let (mut pages, mut contents) = (vec![], vec![]);
@@ -532,7 +535,8 @@ fn damage_is_named() {
     assert!((1..=5).all(|code| damage(code).is_some()) && damage(0).is_none() && damage(6).is_none());
 }
 
-/// Runs damaged pages and asks for the content that the reference gives, or a fault where that gives none.
+/// Runs damaged pages and asks for the content that the reference gives, or a fault where that
+/// gives none.
 fn compare(device: &Device, codec: Codec, pages: &[Page]) -> (usize, usize) {
     let (mut whole, mut faults) = (0, 0);
     let mut rest = pages.to_vec();
