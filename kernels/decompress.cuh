@@ -22,6 +22,7 @@ struct Compressed {
     u32 in_place;    // not 0: where all is one literal it may stay where it is
     u32 first_part;  // of a block that is cut into parts: the first of them
     u32 listed;      // not 0 once it is listed to be made as a whole
+    u32* map;        // and a bit for each byte of its text: there a token begins
 };
 
 // What is wrong with a block; the host has the texts.
@@ -238,7 +239,7 @@ WF_DEVICE void batch_rows(const Batch& batch, u32 total, const u8* text, u8* out
 // that.
 template <u32 ROWS>
 WF_DEVICE u32 batch_make(Batch& batch, Token token, const u8* text, u8* out, u32& made, u32 size,
-                         u32 before) {
+                         const u32& before) {
     static_assert(ROWS <= BATCH_MOST_ROWS, "all rows that are under way have words");
     const u32 end = warp_sums(token.size);
     const u32 first = end - token.size;

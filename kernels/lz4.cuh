@@ -5,9 +5,9 @@
 //   The byte of sizes has the literal's in its upper 4 bits and the copy's, less 4, in its lower ones.
 //   15 says that bytes follow that add to it, and after each of 255 another one.
 //
-// A warp makes a page: all lanes read the same literals and copies one after the other, and make the
-// bytes of a batch of them at once. Reads the text once and what copies refer to, writes the content
-// once.
+// A warp makes a page: all lanes read the same literals and copies one after the other, and make
+// the bytes of a batch of them at once. Reads the text once and what copies refer to, writes the
+// content once.
 #pragma once
 #include "decompress.cuh"
 

@@ -6,7 +6,8 @@
 //   01      copy: size − 4 in 3 bits, distance in 3 bits and a byte
 //   10, 11  copy: size − 1 in 6 bits, distance in 2 or 4 bytes
 //
-//   split   a block for a page of more than 64 KiB: where each 64 KiB of content begin in the text
+//   split   a block for a page of more than 64 KiB: where tokens begin in the text, and each 64 KiB
+//           of content
 //   decode  a warp for such a part, or for a page that is not larger
 //   decode  a warp for a page that cannot be cut, of which there are few
 //
@@ -112,6 +113,7 @@ constexpr u32 SNAPPY_NOTHING = U32_MAX;
 
 constexpr u32 SNAPPY_BYTES = 32;  // that a thread looks at
 constexpr u32 SNAPPY_STEP = SNAPPY_BYTES + 1;
+constexpr u32 DECODE_WINDOW = WARP * SNAPPY_BYTES;
 
 // A thread's bytes in a window of text, and the paths in them: the tokens from a byte on, a bit
 // each, if one begins there.
@@ -165,6 +167,7 @@ struct SnappyBytes {
 // ---- split ----
 
 constexpr u32 SPLIT_THREADS = 256;
+constexpr u32 SPLIT_WINDOW = SPLIT_THREADS * SNAPPY_BYTES;
 
 struct SnappySplit {
     const Compressed* blocks;  // one a block of threads, each of more than a part
@@ -175,7 +178,7 @@ struct SnappySplit {
 };
 
 struct __align__(16) SplitShared {
-    u32 text[SPLIT_THREADS * SNAPPY_BYTES / 4 + 2];
+    u32 text[SPLIT_WINDOW / 4 + 2];
     u32 paths[SPLIT_THREADS * SNAPPY_STEP];
     u32 ends[2][SPLIT_THREADS];
     u32 warps[SPLIT_THREADS / WARP];
@@ -212,7 +215,7 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
     }
     bool fails = at >= end;
     while (at < end) {
-        const u32 window = at & ~15u;
+        const u32 window = at & ~31u;
         const u32 left = end - window;  // of the text, from the window on
         uint4 loaded[2];
 #pragma unroll
@@ -249,6 +252,14 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
             if (!__syncthreads_or(learnt)) break;
         }
 
+        // Words of the map that lie behind the window are read with words within it.
+        const u32 next = window + s.ends[0][SPLIT_THREADS - 1];
+        const u32 behind = window + SPLIT_WINDOW + threadIdx.x * 32;
+        if (first < left) block.map[(window + first) / 32] = starts;
+        if (threadIdx.x < DECODE_WINDOW / 32 && behind < (next < end ? next & ~31u : end)) {
+            block.map[behind / 32] = 0;
+        }
+
         u32 makes = 0;
         for (u32 rest = starts; rest != 0; rest &= rest - 1) {
             makes += snappy_token(mine.token(first + u32(trailing_zeros(rest)))).size;
@@ -271,24 +282,24 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
             while (!fails && border <= to) {
                 const u32 start = first + u32(trailing_zeros(starts));
                 const SnappyToken token = snappy_token(mine.token(start));
-                const u32 next = start + token.stride();
+                const u32 place = window + start + token.stride();
                 starts &= starts - 1;
                 reached += token.size;
                 fails = reached > border;
                 if (reached == border) {
                     const u32 number = u32(border / SNAPPY_PART);
-                    parts[number - 1].end = window + next;
+                    parts[number - 1].end = place;
                     if (number < count) {
                         // Where it ends may be known already, to another thread.
                         parts[number].block = blockIdx.x;
                         parts[number].number = number;
-                        parts[number].begin = window + next;
+                        parts[number].begin = place;
                     }
                     border += SNAPPY_PART;
                 }
             }
         }
-        at = window + s.ends[0][SPLIT_THREADS - 1];
+        at = next;
         made = u32(total);
         fails = fails || at > end || (at >= end && made != block.target_size);
         if (__syncthreads_or(fails)) {  // and all of the tables is read
@@ -307,7 +318,6 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
 constexpr u32 DECODE_THREADS = 128;
 constexpr u32 DECODE_BLOCKS = 8;      // of a multiprocessor
 constexpr u32 DECODE_ROWS = 4;
-constexpr u32 DECODE_WINDOW = WARP * SNAPPY_BYTES;
 // A token in a batch that begins in the window may end here: 5 + BATCH_MOST bytes at most.
 constexpr u32 DECODE_BEHIND = 144;
 
@@ -327,6 +337,8 @@ struct SnappyDecode {
 // A warp's.
 struct __align__(16) DecodeShared {
     u32 text[2][(DECODE_WINDOW + DECODE_BEHIND) / 4];  // of a window, and of the next one
+    u32 block;   // that is made
+    u32 before;  // bytes of it before the part that is made
     union {
         u32 paths[WARP * SNAPPY_STEP];
         struct {
@@ -348,12 +360,23 @@ WF_DEVICE void decode_load(u32* staged, const u8* text, u32 at, u32 end) {
     }
 }
 
-// Makes `size` bytes of the tokens from `at` to `end`. Gives the damage, if any.
-WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* out, u32 size,
-                          u32 before) {
+// Where tokens begin from `at` to `end` in its window: of the lane's bytes a bit each.
+WF_DEVICE u32 decode_mapped(const u32* map, u32 at, u32 end) {
+    const u32 first = at / DECODE_WINDOW * DECODE_WINDOW + lane() * 32;
+    u32 starts = first < end && at < first + 32 ? map[first / 32] : 0;
+    if (at > first) starts &= U32_MAX << ((at - first) % 32);
+    if (end - first < 32) starts &= (1u << (end - first)) - 1;
+    return starts;
+}
+
+// Makes `size` bytes of the tokens from `at` to `end`, whose begins are mapped where there is a
+// map. Gives the damage, if any.
+WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, const u32* map, u8* out,
+                          u32 size) {
     const u32 first = lane() * SNAPPY_BYTES;
     u32 made = 0, turn = 0;
     decode_load(s.text[0], text, at, end);
+    u32 mapped = map != nullptr ? decode_mapped(map, at, end) : 0;
     while (at < end) {
         const u32 window = at / DECODE_WINDOW * DECODE_WINDOW;
         const u32* const staged = s.text[turn];
@@ -362,24 +385,32 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* 
         __syncwarp();  // the text is there
 
         SnappyBytes mine(staged, s.paths + lane() * SNAPPY_STEP, first, end - window);
-        const uint4 low = *reinterpret_cast<const uint4*>(staged + first / 4);
-        const uint4 high = *reinterpret_cast<const uint4*>(staged + first / 4 + 4);
-        const u32 words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-        mine.find_paths(words);
-        u32 starts;
-        u32 exit = mine.follow(first, starts);
-        bool learnt;
-        do {
-            u32 entry = __shfl_up_sync(FULL_WARP, exit, 1);
-            if (lane() == 0) entry = at - window;
-            const u32 now = mine.follow(entry, starts);
-            learnt = now != exit;
-            exit = now;
-        } while (__any_sync(FULL_WARP, learnt));
-
-        at = window + __shfl_sync(FULL_WARP, exit, 31);
+        u32 starts = mapped;
+        if (map != nullptr) {
+            const u32 having = __ballot_sync(FULL_WARP, starts != 0);
+            if (having == 0) return DAMAGE_CUT;
+            const u32 last = first + 31 - u32(leading_zeros(starts));
+            const u32 start = __shfl_sync(FULL_WARP, last, 31 - leading_zeros(having));
+            at = window + start + snappy_token(mine.token(start)).stride();
+        } else {
+            const uint4 low = *reinterpret_cast<const uint4*>(staged + first / 4);
+            const uint4 high = *reinterpret_cast<const uint4*>(staged + first / 4 + 4);
+            const u32 words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+            mine.find_paths(words);
+            u32 exit = mine.follow(first, starts);
+            bool learnt;
+            do {
+                u32 entry = __shfl_up_sync(FULL_WARP, exit, 1);
+                if (lane() == 0) entry = at - window;
+                const u32 now = mine.follow(entry, starts);
+                learnt = now != exit;
+                exit = now;
+            } while (__any_sync(FULL_WARP, learnt));
+            at = window + __shfl_sync(FULL_WARP, exit, 31);
+        }
         if (at > end) return DAMAGE_CUT;
         decode_load(s.text[turn], text, at, end);
+        if (map != nullptr) mapped = decode_mapped(map, at, end);
         const u32 upto = warp_sums(u32(__popc(starts)));
         const u32 tokens = __shfl_sync(FULL_WARP, upto, 31);
         __syncwarp();  // paths are read, the list lies over them
@@ -399,7 +430,7 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* 
             const u32 makes = is && lane() < stop ? it.size : 0;
             const Token token{makes, it.literal, it.literal ? start + it.header : it.distance};
             const u32 damage = batch_make<DECODE_ROWS>(
-                s.batch, token, reinterpret_cast<const u8*>(staged), out, made, size, before);
+                s.batch, token, reinterpret_cast<const u8*>(staged), out, made, size, s.before);
             if (damage != 0) return damage;
             done += WARP;
             if (longs != 0) {
@@ -439,6 +470,7 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
         const Compressed block = p.blocks[part.block];
         const u32 skew = u32(block.source & 15);
         const u8* const text = global_at<const u8>(block.source - skew);
+        const u32* const map = is_part ? block.map : nullptr;
         u32 size = block.target_size, before = 0, damage = 0;
         if (is_part) {
             before = part.number * SNAPPY_PART;
@@ -456,13 +488,18 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
             part.end = skew + block.source_size;
         }
         u8* const out = global_at<u8>(block.target) + before;
-        if (damage == 0) damage = snappy_make(s, text, part.begin, part.end, out, size, before);
+        if (lane() == 0) {
+            s.block = part.block;
+            s.before = before;
+        }
+        if (damage == 0) damage = snappy_make(s, text, part.begin, part.end, map, out, size);
         __syncwarp();  // what the warp shares may be used anew
         if (lane() != 0 || damage == 0) continue;
+        Compressed& again = p.blocks[s.block];
         if (damage != REACHES_BACK) {
-            report_damage(p.fault, block.page, damage);
-        } else if (atomicExch(&p.blocks[part.block].listed, 1u) == 0) {
-            p.whole[1 + atomicAdd(p.whole, 1u)] = part.block;
+            report_damage(p.fault, again.page, damage);
+        } else if (atomicExch(&again.listed, 1u) == 0) {
+            p.whole[1 + atomicAdd(p.whole, 1u)] = s.block;
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct Block {
 
 impl Block {
     /// `Compressed` of the kernels.
-    fn record(&self, first_part: u32) -> [u64; 5] {
+    fn record(&self, first_part: u32, map: u64) -> [u64; 6] {
         let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
         [
             self.source,
@@ -66,7 +66,14 @@ impl Block {
             pair(self.source_len, self.target_len),
             pair(self.page, self.in_place.into()),
             pair(first_part, 0),
+            map,
         ]
+    }
+
+    /// Words of a map of its text, a bit a byte from the last address before it that is a multiple
+    /// of 16.
+    fn map_words(&self) -> u64 {
+        (self.source % 16 + u64::from(self.source_len)).div_ceil(32)
     }
 
     /// Parts that are made by themselves, where the block is cut.
@@ -114,12 +121,15 @@ pub(crate) fn decompress(
 fn snappy(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) -> Result<()> {
     // Blocks that are cut come first: their parts are begun while there is other work.
     let (cut, whole): (Vec<&Block>, Vec<&Block>) = blocks.iter().partition(|block| block.target_len > PART);
-    let mut parts = 0u32;
-    let mut records = Vec::with_capacity(blocks.len() * 40);
-    for block in cut.iter().chain(&whole) {
-        records.extend(block.record(parts).iter().flat_map(|word| word.to_le_bytes()));
-        parts += if block.target_len > PART { block.parts() } else { 0 };
+    let map = device.alloc(OPERATOR, cut.iter().map(|block| block.map_words() as usize * 4).sum())?;
+    let (mut parts, mut mapped) = (0u32, map.address());
+    let mut records = Vec::with_capacity(blocks.len() * 48);
+    for block in &cut {
+        records.extend(block.record(parts, mapped).iter().flat_map(|word| word.to_le_bytes()));
+        parts += block.parts();
+        mapped += block.map_words() * 4;
     }
+    records.extend(whole.iter().flat_map(|block| block.record(0, 0)).flat_map(u64::to_le_bytes));
     let records = device.upload(OPERATOR, &records)?;
     let table = device.alloc(OPERATOR, parts as usize * PART_WIDTH)?;
     // Two tickets; how many blocks are made as a whole after all, and which.
@@ -128,9 +138,9 @@ fn snappy(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) ->
 
     let kernel = device.kernel(&source(Codec::Snappy), "snappy_split")?;
     let arguments: [Argument; 5] = [(&records).into(), (&table).into(), listed.into(), places.into(), fault.into()];
-    // SAFETY: SnappySplit { blocks: `cut` of them first; parts: as many as they have; whole: a
-    // count, zero, and a word for each; places: one for each page, checked; fault: a word, checked
-    // }. Sources and targets are the caller's promise.
+    // SAFETY: SnappySplit { blocks: `cut` of them first, each with a map of its text; parts: as
+    // many as they have; whole: a count, zero, and a word for each; places: one for each page,
+    // checked; fault: a word, checked }. Sources and targets are the caller's promise.
     unsafe { device.launch(&kernel, grid(cut.len() as u64, SPLIT_THREADS), &arguments)? };
 
     let kernel = device.kernel(&source(Codec::Snappy), "snappy_decode")?;
@@ -162,8 +172,7 @@ fn lz4(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) -> Re
     // The largest page begun last would be waited for.
     let mut blocks: Vec<&Block> = blocks.iter().collect();
     blocks.sort_by_key(|block| std::cmp::Reverse(block.source_len));
-    let records: Vec<u8> =
-        blocks.iter().flat_map(|block| block.record(0)).flat_map(|word| word.to_le_bytes()).collect();
+    let records: Vec<u8> = blocks.iter().flat_map(|block| block.record(0, 0)).flat_map(u64::to_le_bytes).collect();
     let records = device.upload(OPERATOR, &records)?;
     let ticket = device.alloc_zeroed(OPERATOR, 4)?;
     let kernel = device.kernel(&source(Codec::Lz4Raw), "lz4_decode")?;

@@ -437,6 +437,43 @@ fn snappy_tokens_may_lie_across_parts_and_copies_reach_over_them() {
 }
 
 #[test]
+fn parts_with_literals_of_all_sizes_are_found() {
+    // Literals of hundreds and thousands of bytes end anywhere in the windows in which tokens are
+    // looked for, or lead over several of them. Tokens end where parts do.
+    let fresh = bytes(21, 80_000);
+    for device in devices() {
+        let (mut pages, mut contents) = (vec![], vec![]);
+        for most in [100, 2000, 12_000, 40_000] {
+            let mut words = random(most as u64, 1 << 16);
+            let mut pieces = vec![];
+            for _ in 0..3 {
+                let mut made = 0;
+                while made < PART as usize {
+                    let word = words.next().unwrap() as usize;
+                    let room = PART as usize - made;
+                    let size = match word % 4 {
+                        0 => 1 + word / 64 % most,
+                        _ => 1 + word / 64 % 64,
+                    }
+                    .min(room);
+                    if word % 4 < 2 || made == 0 {
+                        let at = word / (1 << 32) % 40_000;
+                        pieces.push(Literal(&fresh[at..at + size]));
+                    } else {
+                        let distance = 1 + word / (1 << 32) % made;
+                        pieces.push(Copy { distance, size: size.min(64) });
+                    }
+                    made += size;
+                }
+            }
+            contents.push(made_of(&pieces));
+            pages.push(Page::new(snappy_of(&pieces, 0), contents[contents.len() - 1].len()));
+        }
+        check(&device, Codec::Snappy, &pages, &contents);
+    }
+}
+
+#[test]
 fn pages_of_one_literal_stay_in_place_where_they_may() {
     for device in devices() {
         for codec in [Codec::Snappy, Codec::Lz4Raw] {
