@@ -24,9 +24,17 @@ struct Outcome {
 
 const GUARD: u8 = 0xA5;
 
-/// Decompresses all pages in one call, sources and targets at all alignments, and looks whether
-/// anything else was written.
-fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
+/// Pages in a device's memory, sources and targets at all alignments.
+struct Laid {
+    blocks: Vec<Block>,
+    sources: Vec<u8>,
+    source: Buffer,
+    target: Buffer,
+    places: Buffer,
+    fault: Buffer,
+}
+
+fn lay(device: &Device, pages: &[Page]) -> Laid {
     let mut sources = vec![0xEE; 16];
     let mut room = 32;
     let (mut from, mut to) = (vec![], vec![]);
@@ -44,7 +52,7 @@ fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
     let target = device.alloc_filled("test", room, GUARD).unwrap();
     let places = device.alloc_filled("test", pages.len() * 8 + 8, 0xFF).unwrap();
     let fault = device.alloc_filled("test", 8, 0xFF).unwrap();
-    let blocks: Vec<_> = (pages.iter().enumerate())
+    let blocks = (pages.iter().enumerate())
         .map(|(i, page)| Block {
             page: i as u32,
             source: source.address() + from[i] as u64,
@@ -54,31 +62,44 @@ fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
             in_place: page.in_place,
         })
         .collect();
+    Laid { blocks, sources, source, target, places, fault }
+}
+
+/// How many Snappy pages cannot be cut.
+fn uncut(device: &Device, pages: &[Page]) -> u32 {
+    let laid = lay(device, pages);
+    let words = snappy(device, &laid.blocks, &laid.places, &laid.fault).unwrap();
+    read::<u32>(&words, 3)[2]
+}
+
+/// Decompresses all pages in one call, and looks whether anything but their targets was written.
+fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
+    let Laid { blocks, sources, source, target, places, fault } = lay(device, pages);
     decompress(device, codec, &blocks, &places, &fault).unwrap();
 
     let fault = match read::<u64>(&fault, 1)[0] {
         u64::MAX => None,
         word => Some(((word >> 8) as usize, word as u8)),
     };
-    let made = read::<u8>(&target, room);
-    let mut expected = vec![GUARD; room];
+    let made = read::<u8>(&target, target.len());
+    let mut expected = vec![GUARD; made.len()];
     let (mut contents, mut stayed) = (vec![], vec![]);
     let written = read::<u64>(&places, pages.len() + 1);
     assert_eq!(written[pages.len()], u64::MAX);
-    for (i, page) in pages.iter().enumerate() {
-        let own = to[i]..to[i] + page.len;
-        let inside = written[i].checked_sub(source.address()).filter(|&at| at < sources.len() as u64);
-        if let Some(at) = inside {
-            assert!(page.in_place, "page {i} may not stay in place");
-            let at = at as usize;
-            assert!(at >= from[i] && at + page.len <= from[i] + page.text.len(), "page {i} at {at}");
-            contents.push(sources[at..at + page.len].to_vec());
+    for (block, &place) in blocks.iter().zip(&written) {
+        let to = (block.target - target.address()) as usize;
+        let own = to..to + block.target_len as usize;
+        let stays = (block.source..block.source + u64::from(block.source_len)).contains(&place);
+        if stays {
+            assert!(block.in_place, "page {} may not stay in place", block.page);
+            let at = (place - source.address()) as usize;
+            contents.push(sources[at..at + own.len()].to_vec());
         } else {
-            assert_eq!(written[i], target.address() + to[i] as u64, "place of page {i}");
+            assert_eq!(place, block.target, "place of page {}", block.page);
             contents.push(made[own.clone()].to_vec());
             expected[own.clone()].copy_from_slice(&made[own]);
         }
-        stayed.push(inside.is_some());
+        stayed.push(stays);
     }
     assert!(made == expected, "something outside of the targets was written");
     assert!(read::<u8>(&source, sources.len()) == sources, "sources were written");
@@ -280,6 +301,7 @@ fn snappy_pages_of_all_kinds_come_back_in_one_call() {
         let contents = many_contents(i == 0);
         let pages: Vec<_> = contents.iter().map(|content| Page::new(snap(content), content.len())).collect();
         check(device, Codec::Snappy, &pages, &contents);
+        assert_eq!(uncut(device, &pages), 0);
     }
 }
 
@@ -433,6 +455,8 @@ fn snappy_tokens_may_lie_across_parts_and_copies_reach_over_them() {
         let contents: Vec<_> = pages.iter().map(|pieces| made_of(pieces)).collect();
         let texts: Vec<_> = pages.iter().zip(&contents).map(|(p, c)| Page::new(snappy_of(p, 0), c.len())).collect();
         check(&device, Codec::Snappy, &texts, &contents);
+        // All but the first have a token or a copy that reaches over a border.
+        assert_eq!(uncut(&device, &texts), 7);
     }
 }
 
@@ -470,6 +494,7 @@ fn parts_with_literals_of_all_sizes_are_found() {
             pages.push(Page::new(snappy_of(&pieces, 0), contents[contents.len() - 1].len()));
         }
         check(&device, Codec::Snappy, &pages, &contents);
+        assert_eq!(uncut(&device, &pages), 0);
     }
 }
 
