@@ -1,13 +1,14 @@
 // decompress.cuh: what blocks of Snappy and LZ4 have in common.
 //
-// A block is a chain of tokens, and each token makes some bytes. A literal has them in the compressed text. A copy says
-// how many they are and how far back they stand in what was made so far; it may reach into its own bytes, which then
-// repeat:
+// A block is a chain of tokens, and each token makes some bytes. A literal has them in the
+// compressed text. A copy says how many they are and how far back they stand in what was made so
+// far; it may reach into its own bytes, which then repeat:
 //
 //   literal "abc"   copy of 5 from 2 back   literal "d"      →   abc bcbcb d
 //
-// A warp makes the bytes of up to 32 tokens, a batch, at once: first a lane a token, to learn where each begins, then a
-// lane a byte. A copy's byte is followed from token to token until it stands in the text or before the batch.
+// A warp makes the bytes of up to 32 tokens, a batch, at once: first a lane a token, to learn where
+// each begins, then a lane a byte. A copy's byte is followed from token to token until it stands in
+// the text or before the batch.
 #pragma once
 #include "prelude.cuh"
 
@@ -21,6 +22,7 @@ struct Compressed {
     u32 in_place;    // not 0: where all is one literal it may stay where it is
     u32 first_part;  // of a block that is cut into parts: the first of them
     u32 listed;      // not 0 once it is listed to be made as a whole
+    u32* map;        // and a bit for each byte of its text: there a token begins
 };
 
 // What is wrong with a block; the host has the texts.
@@ -32,13 +34,16 @@ constexpr u32 DAMAGE_SHORT = 5;     // tokens make fewer bytes than there should
 // Not damage: a copy reaches back behind the part of the block that the warp makes.
 constexpr u32 REACHES_BACK = 255;
 
-WF_DEVICE void report_damage(u64* fault, u32 page, u32 code) { atomicMin(fault, u64(page) << 8 | code); }
+WF_DEVICE void report_damage(u64* fault, u32 page, u32 code) {
+    atomicMin(fault, u64(page) << 8 | code);
+}
 
-// Sizes in a text may be anything: what is larger than all texts and contents is taken to be this, so that sums of two
-// and a little more fit 32 bits.
+// Sizes in a text may be anything: what is larger than all texts and contents is taken to be this,
+// so that sums of two and a little more fit 32 bits.
 constexpr u32 HUGE_SIZE = 0x7fff0000u;
 
-// Eight bytes of global memory at any address, of aligned words: up to three bytes before and eleven behind it are read.
+// Eight bytes of global memory at any address, of aligned words: up to three bytes before and
+// eleven behind it are read.
 WF_DEVICE u64 load_unaligned(const u8* at) {
     const u64 address = reinterpret_cast<u64>(at);
     const u32* const words = global_at<const u32>(address & ~u64(3));
@@ -49,12 +54,12 @@ WF_DEVICE u64 load_unaligned(const u8* at) {
 
 WF_DEVICE uint4 load_shifted(const u32* words, u32 shift) {
     const u32 a = words[0], b = words[1], c = words[2], d = words[3], e = words[4];
-    return make_uint4(__funnelshift_r(a, b, shift), __funnelshift_r(b, c, shift), __funnelshift_r(c, d, shift),
-                      __funnelshift_r(d, e, shift));
+    return make_uint4(__funnelshift_r(a, b, shift), __funnelshift_r(b, c, shift),
+                      __funnelshift_r(c, d, shift), __funnelshift_r(d, e, shift));
 }
 
-// A warp copies bytes between addresses of any alignment that do not overlap. Up to three bytes before the source and
-// four behind it are read.
+// A warp copies bytes between addresses of any alignment that do not overlap. Up to three bytes
+// before the source and four behind it are read.
 WF_DEVICE void warp_copy(u8* target, const u8* source, u32 size) {
     constexpr u32 FLIGHT = 4;  // accesses of a lane under way
     const u32 head = minimum(size, u32(0 - reinterpret_cast<u64>(target)) & 15);
@@ -71,7 +76,9 @@ WF_DEVICE void warp_copy(u8* target, const u8* source, u32 size) {
     for (; i + (FLIGHT - 1) * WARP < whole; i += FLIGHT * WARP) {
         uint4 moved[FLIGHT];
 #pragma unroll
-        for (u32 k = 0; k < FLIGHT; ++k) moved[k] = load_shifted(words + u64(i + k * WARP) * 4, shift);
+        for (u32 k = 0; k < FLIGHT; ++k) {
+            moved[k] = load_shifted(words + u64(i + k * WARP) * 4, shift);
+        }
 #pragma unroll
         for (u32 k = 0; k < FLIGHT; ++k) to[i + k * WARP] = moved[k];
     }
@@ -80,7 +87,8 @@ WF_DEVICE void warp_copy(u8* target, const u8* source, u32 size) {
     if (lane() < rest) target[whole * 16 + lane()] = source[whole * 16 + lane()];
 }
 
-// A warp makes a copy of any size. The bytes before it are read only, so lanes do not wait for each other.
+// A warp makes a copy of any size. The bytes before it are read only, so lanes do not wait for each
+// other.
 WF_DEVICE void warp_repeat(u8* target, u32 distance, u32 size) {
     const u8* const source = target - distance;
     if (distance >= size) {
@@ -120,8 +128,8 @@ struct Token {
 
 // A warp's, in shared memory.
 struct Batch {
-    // | reciprocal of the distance where it repeats, 16 bits | twice the first byte, 16 bits |, and what
-    // is added to the number of a byte to give its source. The last entry is the end.
+    // | reciprocal of the distance where it repeats, 16 bits | twice the first byte, 16 bits |, and
+    // what is added to the number of a byte to give its source. The last entry is the end.
     uint2 tokens[WARP + 1];
     // For 32 bytes: a bit where a token begins, and which token the byte before them belongs to.
     uint2 words[BATCH_WORDS + BATCH_MOST_ROWS];
@@ -137,11 +145,11 @@ WF_DEVICE u32 batch_first(uint2 token) { return (token.x & 0xffffu) / 2; }
 
 WF_DEVICE bool batch_is_repeat(uint2 token) { return token.x > 0xffffu; }
 
-// How often a copy's distance lies between its first byte and byte `at` of the batch: 0 where it does
-// not repeat. A copy repeats where its distance is less than its size, so both its distance and a
-// byte's number in it are at most 127. The quotient by the reciprocal ⌈2¹⁵ / distance⌉ is too large by
-// less than 127 / 2¹⁵, and the lower half of the word adds less than 254 · 2¹³ / 2³²: together less
-// than the 1 / 127 that would be too much.
+// How often a copy's distance lies between its first byte and byte `at` of the batch: 0 where it
+// does not repeat. A copy repeats where its distance is less than its size, so both its distance
+// and a byte's number in it are at most 127. The quotient by the reciprocal ⌈2¹⁵ / distance⌉ is too
+// large by less than 127 / 2¹⁵, and the lower half of the word adds less than 254 · 2¹³ / 2³²:
+// together less than the 1 / 127 that would be too much.
 WF_DEVICE u32 batch_repeats(uint2 token, u32 at) {
     return mul_high(at * 2 - (token.x & 0xffffu), token.x);
 }
@@ -158,8 +166,8 @@ WF_DEVICE i32 batch_source(uint2 token, u32 at) {
     return i32(REPEATS ? from + batch_repeats(token, at) * token.y : from);
 }
 
-// Numbers are often compressed to a chain of copies, each of the one before. Every round lets a copy whose source lies
-// within one token take that token's source, which halves the chains.
+// Numbers are often compressed to a chain of copies, each of the one before. Every round lets a
+// copy whose source lies within one token take that token's source, which halves the chains.
 WF_DEVICE void batch_shorten(Batch& batch, uint2 mine, u32 first, u32 size) {
     bool inside = size != 0 && !batch_is_repeat(mine) && batch_inside(i32(first + mine.y));
     u32 chained = __ballot_sync(FULL_WARP, inside);
@@ -191,7 +199,8 @@ template <u32 ROWS, bool REPEATS>
 WF_DEVICE void batch_rows(const Batch& batch, u32 total, const u8* text, u8* out, u32 made) {
 #pragma unroll 1
     for (u32 row = 0; row < total; row += ROWS * WARP) {
-        const i32 rest = i32(total - row) - i32(lane());  // more than 32 r: the lane has a byte in row r
+        // More than 32 r: the lane has a byte in row r.
+        const i32 rest = i32(total - row) - i32(lane());
         i32 from[ROWS];
         u8 byte[ROWS];
         bool inside = false;
@@ -225,11 +234,12 @@ WF_DEVICE void batch_rows(const Batch& batch, u32 total, const u8* text, u8* out
     }
 }
 
-// Makes the bytes of the lanes' tokens, which the lowest lanes have, and adds their number to `made`.
-// A copy may reach back to the beginning of `out`; `before` bytes of the block lie before that.
+// Makes the bytes of the lanes' tokens, which the lowest lanes have, and adds their number to
+// `made`. A copy may reach back to the beginning of `out`; `before` bytes of the block lie before
+// that.
 template <u32 ROWS>
 WF_DEVICE u32 batch_make(Batch& batch, Token token, const u8* text, u8* out, u32& made, u32 size,
-                         u32 before) {
+                         const u32& before) {
     static_assert(ROWS <= BATCH_MOST_ROWS, "all rows that are under way have words");
     const u32 end = warp_sums(token.size);
     const u32 first = end - token.size;

@@ -1,12 +1,13 @@
 // lz4.cuh: pages compressed as raw LZ4 blocks.
 //
-//   | token | literal size, more | literal | distance, 2 bytes | copy size, more | token | …      the last has no copy
+//   | sizes | literal size, more | literal | distance, 2 bytes | copy size, more | sizes | …
 //
-//   A token has the literal's size in its upper 4 bits, the copy's size − 4 in its lower ones. 15 says that bytes follow
-//   that add to it, and after each of 255 another one.
+//   The byte of sizes has the literal's in its upper 4 bits and the copy's, less 4, in its lower ones.
+//   15 says that bytes follow that add to it, and after each of 255 another one.
 //
-// A warp makes a page: all lanes read the same tokens one after the other, and make the bytes of a batch at once. Reads
-// the text once and what copies refer to, writes the content once.
+// A warp makes a page: all lanes read the same literals and copies one after the other, and make
+// the bytes of a batch of them at once. Reads the text once and what copies refer to, writes the
+// content once.
 #pragma once
 #include "decompress.cuh"
 
@@ -104,7 +105,8 @@ WF_DEVICE u64 lz4_only_literal(const Compressed& block) {
     if (block.source_size == 0) return 0;
     u32 at = 1, literal = text[0] / 16;
     if (literal == 15 && !lz4_more(text, at, block.source_size, literal)) return 0;
-    return literal == block.target_size && literal == block.source_size - at ? block.source + at : 0;
+    const bool only = literal == block.target_size && literal == block.source_size - at;
+    return only ? block.source + at : 0;
 }
 
 WF_DEVICE void lz4_decode_body(const Lz4Decode& p) {
@@ -118,8 +120,9 @@ WF_DEVICE void lz4_decode_body(const Lz4Decode& p) {
         const u64 literal = block.in_place != 0 ? lz4_only_literal(block) : 0;
         if (lane() == 0) p.places[block.page] = literal != 0 ? literal : block.target;
         if (literal != 0 || block.target_size == 0) continue;
-        const u32 damage = lz4_make(batches[warp()], global_at<const u8>(block.source), block.source_size,
-                                    global_at<u8>(block.target), block.target_size);
+        const u32 damage =
+            lz4_make(batches[warp()], global_at<const u8>(block.source), block.source_size,
+                     global_at<u8>(block.target), block.target_size);
         __syncwarp();  // what the warp shares may be used anew
         if (lane() == 0 && damage != 0) report_damage(p.fault, block.page, damage);
     }

@@ -265,7 +265,8 @@ template <class T> WF_DEVICE void store_stream(T* at, T value) {
     __stcs((A*)at, bit_cast<A>(value));
 }
 
-// What lies at an address of global memory. A pointer made of a number may lead to any memory, which each access asks.
+// A pointer to global memory. One made of a number otherwise leads to any memory, which each access
+// has to find out.
 template <class T> WF_DEVICE T* global_at(u64 address) {
     T* const at = reinterpret_cast<T*>(address);
 #ifndef WF_SIM

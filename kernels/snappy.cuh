@@ -1,23 +1,28 @@
 // snappy.cuh: pages compressed by Snappy.
 //
-//   | length, 7 bits a byte | token | token | …        a token by the low bits of its first byte, the tag
+//   | length, 7 bits a byte | token | token | …     a token by the low bits of its first byte, its tag
 //
-//   00  literal: size − 1 in the other 6 bits; 60 … 63 say that it follows in 1 … 4 bytes; then its bytes
-//   01  copy: size − 4 in 3 bits, distance in 3 bits and a byte      10, 11  copy: size − 1 in 6 bits, distance in 2, 4 bytes
+//   00      literal: size − 1 in 6 bits, or 60 … 63: in the next 1 … 4 bytes; then its bytes
+//   01      copy: size − 4 in 3 bits, distance in 3 bits and a byte
+//   10, 11  copy: size − 1 in 6 bits, distance in 2 or 4 bytes
 //
-//   split   a block for a page of more than 64 KiB: where in the text each 64 KiB of the content begin
+//   split   a block for a page of more than 64 KiB: where tokens begin in the text, and each 64 KiB
+//           of content
 //   decode  a warp for such a part, or for a page that is not larger
 //   decode  a warp for a page that cannot be cut, of which there are few
 //
-// Compressors work on 64 KiB after 64 KiB, and few let copies reach further back. A page where a token lies across the
-// border of parts, or a copy reaches over it, is made as a whole. Pages that are one literal need not be made at all.
+// Compressors work on 64 KiB after 64 KiB, and few let copies reach further back. A page where a
+// token lies across the border of parts, or a copy reaches over it, is made as a whole. Pages that
+// are one literal need not be made at all.
 //
-// Where a token begins is known only from the token before. So each lane takes some bytes of text, and looks from the last
-// to the first which of them are starts if that one is. It then guesses where the first token begins, and learns from the
-// lane before where that one's tokens end, again and again until no lane learns anything new: lane 0 knows its first start,
-// so lane k is right after k rounds, and mostly all are after a few, as wrong chains soon fall in with the right one.
+// Where a token begins is known only from the token before. So each lane takes some bytes of text,
+// and looks from the last to the first which of them are starts if that one is. It then guesses
+// where the first token begins, and learns from the lane before where that one's tokens end, again
+// and again until no lane learns anything new: lane 0 knows its first start, so lane k is right
+// after k rounds, and mostly all are after a few, as wrong chains soon fall in with the right one.
 //
-// Split reads the text of large pages; decode reads text and writes content once, and reads again what copies refer to.
+// Split reads the text of large pages; decode reads text and writes content once, and reads again
+// what copies refer to.
 #pragma once
 #include "decompress.cuh"
 
@@ -25,7 +30,8 @@ namespace wf {
 
 constexpr u32 SNAPPY_PART = 65536;
 
-// From a token's first byte to the next token's; more than 61 of a literal whose size follows the tag.
+// From a token's first byte to the next token's; more than 61 of a literal whose size follows the
+// tag.
 WF_DEVICE u32 snappy_stride(u32 tag) {
     const u32 copy = __byte_perm(0x05030200u, 0, tag & 3);
     return copy != 0 ? copy : tag / 4 + 2;
@@ -71,7 +77,8 @@ WF_DEVICE SnappyToken snappy_token(u64 text) {
     return token;
 }
 
-// Reads the length at the head of a block: where tokens begin, or 0 where it is not the one expected.
+// Reads the length at the head of a block: where tokens begin, or 0 where it is not the one
+// expected.
 WF_DEVICE u32 snappy_head(const Compressed& block) {
     const u8* const source = global_at<const u8>(block.source);
     u64 length = 0;
@@ -86,12 +93,15 @@ WF_DEVICE u32 snappy_head(const Compressed& block) {
 // The address of the content where all of it is one literal after `head` bytes, else 0.
 WF_DEVICE u64 snappy_only_literal(const Compressed& block, u32 head) {
     if (head >= block.source_size) return 0;
-    const SnappyToken token = snappy_token(load_unaligned(global_at<const u8>(block.source) + head));
-    const bool only = token.literal && token.size == block.target_size && head + token.stride() == block.source_size;
+    const u8* const text = global_at<const u8>(block.source);
+    const SnappyToken token = snappy_token(load_unaligned(text + head));
+    const bool only = token.literal && token.size == block.target_size &&
+                      head + token.stride() == block.source_size;
     return only ? block.source + head + token.header : 0;
 }
 
-// Part of a page's text. Places in a text count from the last address before it that is a multiple of 16.
+// Part of a page's text. Places in a text count from the last address before it that is a multiple
+// of 16.
 struct SnappyPart {
     u32 block;
     u32 number;  // of the part in its block; SNAPPY_NOTHING: nothing is to do
@@ -103,8 +113,10 @@ constexpr u32 SNAPPY_NOTHING = U32_MAX;
 
 constexpr u32 SNAPPY_BYTES = 32;  // that a thread looks at
 constexpr u32 SNAPPY_STEP = SNAPPY_BYTES + 1;
+constexpr u32 DECODE_WINDOW = WARP * SNAPPY_BYTES;
 
-// A thread's bytes in a window of text, and the paths in them: the tokens from a byte on, a bit each, if one begins there.
+// A thread's bytes in a window of text, and the paths in them: the tokens from a byte on, a bit
+// each, if one begins there.
 struct SnappyBytes {
     const u32* text;  // the window, and 5 bytes behind it
     u32* paths;       // SNAPPY_BYTES of the thread's own
@@ -113,9 +125,13 @@ struct SnappyBytes {
 
     // From `left` on there is no text.
     WF_DEVICE SnappyBytes(const u32* text_, u32* paths_, u32 first_, u32 left)
-        : text(text_), paths(paths_), first(first_), bound(first_ < left ? minimum(left, first_ + SNAPPY_BYTES) : 0) {}
+        : text(text_), paths(paths_), first(first_),
+          bound(first_ < left ? minimum(left, first_ + SNAPPY_BYTES) : 0) {}
 
-    WF_DEVICE u64 token(u32 at) const { return (u64(text[at / 4 + 1]) << 32 | text[at / 4]) >> (at % 4 * 8); }
+    // Five bytes of text and more.
+    WF_DEVICE u64 token(u32 at) const {
+        return (u64(text[at / 4 + 1]) << 32 | text[at / 4]) >> (at % 4 * 8);
+    }
 
     WF_DEVICE void find_paths(const u32 (&words)[SNAPPY_BYTES / 4]) {
 #pragma unroll
@@ -132,8 +148,9 @@ struct SnappyBytes {
         }
     }
 
-    // From byte `at` of the window over the thread's tokens: where the last one ends, and where they begin. A literal of a
-    // long form may be small all the same: then a path ends within the thread's bytes, and another one follows.
+    // From byte `at` of the window over the thread's tokens: where the last one ends, and where
+    // they begin. A literal of a long form may be small all the same: then a path ends within the
+    // thread's bytes, and another one follows.
     WF_DEVICE u32 follow(u32 at, u32& starts) const {
         starts = 0;
         while (at < bound) {
@@ -150,9 +167,10 @@ struct SnappyBytes {
 // ---- split ----
 
 constexpr u32 SPLIT_THREADS = 256;
+constexpr u32 SPLIT_WINDOW = SPLIT_THREADS * SNAPPY_BYTES;
 
 struct SnappySplit {
-    const Compressed* blocks;  // one a block of threads, each of more than SNAPPY_PART bytes of content
+    const Compressed* blocks;  // one a block of threads, each of more than a part
     SnappyPart* parts;
     u32* whole;   // how many blocks cannot be cut, and which
     u64* places;
@@ -160,7 +178,7 @@ struct SnappySplit {
 };
 
 struct __align__(16) SplitShared {
-    u32 text[SPLIT_THREADS * SNAPPY_BYTES / 4 + 2];
+    u32 text[SPLIT_WINDOW / 4 + 2];
     u32 paths[SPLIT_THREADS * SNAPPY_STEP];
     u32 ends[2][SPLIT_THREADS];
     u32 warps[SPLIT_THREADS / WARP];
@@ -197,17 +215,19 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
     }
     bool fails = at >= end;
     while (at < end) {
-        const u32 window = at & ~15u;
+        const u32 window = at & ~31u;
         const u32 left = end - window;  // of the text, from the window on
         uint4 loaded[2];
 #pragma unroll
         for (u32 k = 0; k < 2; ++k) {
             loaded[k] = make_uint4(0, 0, 0, 0);
-            if (first + k * 16 < left) loaded[k] = *reinterpret_cast<const uint4*>(text + window + first + k * 16);
-            *reinterpret_cast<uint4*>(&s.text[first / 4 + k * 4]) = loaded[k];
+            const u32 place = first + k * 16;
+            if (place < left) loaded[k] = *reinterpret_cast<const uint4*>(text + window + place);
+            *reinterpret_cast<uint4*>(&s.text[place / 4]) = loaded[k];
         }
         if (threadIdx.x == SPLIT_THREADS - 1) {
-            const u64 behind = first + SNAPPY_BYTES < left ? load_unaligned(text + window + first + SNAPPY_BYTES) : 0;
+            const u32 place = first + SNAPPY_BYTES;
+            const u64 behind = place < left ? load_unaligned(text + window + place) : 0;
             s.text[first / 4 + 8] = u32(behind);
             s.text[first / 4 + 9] = u32(behind >> 32);
         }
@@ -227,8 +247,17 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
             const bool learnt = now != exit;
             exit = now;
             s.ends[(round + 1) & 1][threadIdx.x] = exit;
-            // Also separates this round's writes from the next one's reads, and its reads from the next one's writes.
+            // Also separates this round's writes from the next one's reads, and its reads from the
+            // next one's writes.
             if (!__syncthreads_or(learnt)) break;
+        }
+
+        // Words of the map that lie behind the window are read with words within it.
+        const u32 next = window + s.ends[0][SPLIT_THREADS - 1];
+        const u32 behind = window + SPLIT_WINDOW + threadIdx.x * 32;
+        if (first < left) block.map[(window + first) / 32] = starts;
+        if (threadIdx.x < DECODE_WINDOW / 32 && behind < (next < end ? next & ~31u : end)) {
+            block.map[behind / 32] = 0;
         }
 
         u32 makes = 0;
@@ -253,24 +282,24 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
             while (!fails && border <= to) {
                 const u32 start = first + u32(trailing_zeros(starts));
                 const SnappyToken token = snappy_token(mine.token(start));
-                const u32 next = start + token.stride();
+                const u32 place = window + start + token.stride();
                 starts &= starts - 1;
                 reached += token.size;
                 fails = reached > border;
                 if (reached == border) {
                     const u32 number = u32(border / SNAPPY_PART);
-                    parts[number - 1].end = window + next;
+                    parts[number - 1].end = place;
                     if (number < count) {
                         // Where it ends may be known already, to another thread.
                         parts[number].block = blockIdx.x;
                         parts[number].number = number;
-                        parts[number].begin = window + next;
+                        parts[number].begin = place;
                     }
                     border += SNAPPY_PART;
                 }
             }
         }
-        at = window + s.ends[0][SPLIT_THREADS - 1];
+        at = next;
         made = u32(total);
         fails = fails || at > end || (at >= end && made != block.target_size);
         if (__syncthreads_or(fails)) {  // and all of the tables is read
@@ -289,8 +318,8 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
 constexpr u32 DECODE_THREADS = 128;
 constexpr u32 DECODE_BLOCKS = 8;      // of a multiprocessor
 constexpr u32 DECODE_ROWS = 4;
-constexpr u32 DECODE_WINDOW = WARP * SNAPPY_BYTES;
-constexpr u32 DECODE_BEHIND = 144;    // of a token in a batch that begins in the window, 5 + BATCH_MOST bytes at most
+// A token in a batch that begins in the window may end here: 5 + BATCH_MOST bytes at most.
+constexpr u32 DECODE_BEHIND = 144;
 
 struct SnappyDecode {
     Compressed* blocks;
@@ -308,6 +337,8 @@ struct SnappyDecode {
 // A warp's.
 struct __align__(16) DecodeShared {
     u32 text[2][(DECODE_WINDOW + DECODE_BEHIND) / 4];  // of a window, and of the next one
+    u32 block;   // that is made
+    u32 before;  // bytes of it before the part that is made
     union {
         u32 paths[WARP * SNAPPY_STEP];
         struct {
@@ -329,11 +360,23 @@ WF_DEVICE void decode_load(u32* staged, const u8* text, u32 at, u32 end) {
     }
 }
 
-// Makes `size` bytes of the tokens from `at` to `end`. Gives the damage, if any.
-WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* out, u32 size, u32 before) {
+// Where tokens begin from `at` to `end` in its window: of the lane's bytes a bit each.
+WF_DEVICE u32 decode_mapped(const u32* map, u32 at, u32 end) {
+    const u32 first = at / DECODE_WINDOW * DECODE_WINDOW + lane() * 32;
+    u32 starts = first < end && at < first + 32 ? map[first / 32] : 0;
+    if (at > first) starts &= U32_MAX << ((at - first) % 32);
+    if (end - first < 32) starts &= (1u << (end - first)) - 1;
+    return starts;
+}
+
+// Makes `size` bytes of the tokens from `at` to `end`, whose begins are mapped where there is a
+// map. Gives the damage, if any.
+WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, const u32* map, u8* out,
+                          u32 size) {
     const u32 first = lane() * SNAPPY_BYTES;
     u32 made = 0, turn = 0;
     decode_load(s.text[0], text, at, end);
+    u32 mapped = map != nullptr ? decode_mapped(map, at, end) : 0;
     while (at < end) {
         const u32 window = at / DECODE_WINDOW * DECODE_WINDOW;
         const u32* const staged = s.text[turn];
@@ -342,24 +385,32 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* 
         __syncwarp();  // the text is there
 
         SnappyBytes mine(staged, s.paths + lane() * SNAPPY_STEP, first, end - window);
-        const uint4 low = *reinterpret_cast<const uint4*>(staged + first / 4);
-        const uint4 high = *reinterpret_cast<const uint4*>(staged + first / 4 + 4);
-        const u32 words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-        mine.find_paths(words);
-        u32 starts;
-        u32 exit = mine.follow(first, starts);
-        bool learnt;
-        do {
-            u32 entry = __shfl_up_sync(FULL_WARP, exit, 1);
-            if (lane() == 0) entry = at - window;
-            const u32 now = mine.follow(entry, starts);
-            learnt = now != exit;
-            exit = now;
-        } while (__any_sync(FULL_WARP, learnt));
-
-        at = window + __shfl_sync(FULL_WARP, exit, 31);
+        u32 starts = mapped;
+        if (map != nullptr) {
+            const u32 having = __ballot_sync(FULL_WARP, starts != 0);
+            if (having == 0) return DAMAGE_CUT;
+            const u32 last = first + 31 - u32(leading_zeros(starts));
+            const u32 start = __shfl_sync(FULL_WARP, last, 31 - leading_zeros(having));
+            at = window + start + snappy_token(mine.token(start)).stride();
+        } else {
+            const uint4 low = *reinterpret_cast<const uint4*>(staged + first / 4);
+            const uint4 high = *reinterpret_cast<const uint4*>(staged + first / 4 + 4);
+            const u32 words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+            mine.find_paths(words);
+            u32 exit = mine.follow(first, starts);
+            bool learnt;
+            do {
+                u32 entry = __shfl_up_sync(FULL_WARP, exit, 1);
+                if (lane() == 0) entry = at - window;
+                const u32 now = mine.follow(entry, starts);
+                learnt = now != exit;
+                exit = now;
+            } while (__any_sync(FULL_WARP, learnt));
+            at = window + __shfl_sync(FULL_WARP, exit, 31);
+        }
         if (at > end) return DAMAGE_CUT;
         decode_load(s.text[turn], text, at, end);
+        if (map != nullptr) mapped = decode_mapped(map, at, end);
         const u32 upto = warp_sums(u32(__popc(starts)));
         const u32 tokens = __shfl_sync(FULL_WARP, upto, 31);
         __syncwarp();  // paths are read, the list lies over them
@@ -378,8 +429,8 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* 
             const u32 stop = u32(trailing_zeros(longs));
             const u32 makes = is && lane() < stop ? it.size : 0;
             const Token token{makes, it.literal, it.literal ? start + it.header : it.distance};
-            const u32 damage = batch_make<DECODE_ROWS>(s.batch, token, reinterpret_cast<const u8*>(staged), out, made,
-                                                       size, before);
+            const u32 damage = batch_make<DECODE_ROWS>(
+                s.batch, token, reinterpret_cast<const u8*>(staged), out, made, size, s.before);
             if (damage != 0) return damage;
             done += WARP;
             if (longs != 0) {
@@ -400,7 +451,8 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, u8* 
 WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
     WF_SHARED_ARRAY(DecodeShared, shared, DECODE_THREADS / WARP);
     DecodeShared& s = shared[warp()];
-    const u32 items = p.listed != nullptr ? p.listed[0] : u32(p.part_count + p.block_count - p.first_whole);
+    const bool listed = p.listed != nullptr;
+    const u32 items = listed ? p.listed[0] : u32(p.part_count + p.block_count - p.first_whole);
     for (;;) {
         u32 item = 0;
         if (lane() == 0) item = atomicAdd(p.ticket, 1u);
@@ -408,16 +460,17 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
         if (item >= items) return;
 
         SnappyPart part{0, 0, 0, 0};
-        const bool is_part = p.listed == nullptr && item < p.part_count;
+        const bool is_part = !listed && item < p.part_count;
         if (is_part) {
             part = p.parts[item];
             if (part.number == SNAPPY_NOTHING) continue;
         } else {
-            part.block = p.listed != nullptr ? p.listed[1 + item] : u32(item - p.part_count + p.first_whole);
+            part.block = listed ? p.listed[1 + item] : u32(item - p.part_count + p.first_whole);
         }
         const Compressed block = p.blocks[part.block];
         const u32 skew = u32(block.source & 15);
         const u8* const text = global_at<const u8>(block.source - skew);
+        const u32* const map = is_part ? block.map : nullptr;
         u32 size = block.target_size, before = 0, damage = 0;
         if (is_part) {
             before = part.number * SNAPPY_PART;
@@ -426,7 +479,8 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
             if (size == 0 && lane() == 0) p.places[block.page] = block.target;
             if (size == 0) continue;
             const u32 head = snappy_head(block);
-            const u64 literal = head != 0 && block.in_place != 0 ? snappy_only_literal(block, head) : 0;
+            const bool may_stay = head != 0 && block.in_place != 0;
+            const u64 literal = may_stay ? snappy_only_literal(block, head) : 0;
             if (lane() == 0) p.places[block.page] = literal != 0 ? literal : block.target;
             if (literal != 0) continue;
             if (head == 0) damage = DAMAGE_LENGTH;
@@ -434,21 +488,28 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
             part.end = skew + block.source_size;
         }
         u8* const out = global_at<u8>(block.target) + before;
-        if (damage == 0) damage = snappy_make(s, text, part.begin, part.end, out, size, before);
+        if (lane() == 0) {
+            s.block = part.block;
+            s.before = before;
+        }
+        if (damage == 0) damage = snappy_make(s, text, part.begin, part.end, map, out, size);
         __syncwarp();  // what the warp shares may be used anew
         if (lane() != 0 || damage == 0) continue;
+        Compressed& again = p.blocks[s.block];
         if (damage != REACHES_BACK) {
-            report_damage(p.fault, block.page, damage);
-        } else if (atomicExch(&p.blocks[part.block].listed, 1u) == 0) {
-            p.whole[1 + atomicAdd(p.whole, 1u)] = part.block;
+            report_damage(p.fault, again.page, damage);
+        } else if (atomicExch(&again.listed, 1u) == 0) {
+            p.whole[1 + atomicAdd(p.whole, 1u)] = s.block;
         }
     }
 }
 
 }  // namespace wf
 
-#define WF_SNAPPY_ENTRIES                                                                                          \
-    WF_KERNEL_BOUNDS(wf::SPLIT_THREADS, 1, snappy_split, wf::SnappySplit) { wf::snappy_split_body(p); }            \
-    WF_KERNEL_BOUNDS(wf::DECODE_THREADS, wf::DECODE_BLOCKS, snappy_decode, wf::SnappyDecode) {                     \
-        wf::snappy_decode_body(p);                                                                                 \
+#define WF_SNAPPY_ENTRIES                                                                          \
+    WF_KERNEL_BOUNDS(wf::SPLIT_THREADS, 1, snappy_split, wf::SnappySplit) {                        \
+        wf::snappy_split_body(p);                                                                  \
+    }                                                                                              \
+    WF_KERNEL_BOUNDS(wf::DECODE_THREADS, wf::DECODE_BLOCKS, snappy_decode, wf::SnappyDecode) {     \
+        wf::snappy_decode_body(p);                                                                 \
     }

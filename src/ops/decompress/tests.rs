@@ -24,8 +24,17 @@ struct Outcome {
 
 const GUARD: u8 = 0xA5;
 
-/// Decompresses all pages in one call, sources and targets at all alignments, and looks whether anything else was written.
-fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
+/// Pages in a device's memory, sources and targets at all alignments.
+struct Laid {
+    blocks: Vec<Block>,
+    sources: Vec<u8>,
+    source: Buffer,
+    target: Buffer,
+    places: Buffer,
+    fault: Buffer,
+}
+
+fn lay(device: &Device, pages: &[Page]) -> Laid {
     let mut sources = vec![0xEE; 16];
     let mut room = 32;
     let (mut from, mut to) = (vec![], vec![]);
@@ -43,7 +52,7 @@ fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
     let target = device.alloc_filled("test", room, GUARD).unwrap();
     let places = device.alloc_filled("test", pages.len() * 8 + 8, 0xFF).unwrap();
     let fault = device.alloc_filled("test", 8, 0xFF).unwrap();
-    let blocks: Vec<_> = (pages.iter().enumerate())
+    let blocks = (pages.iter().enumerate())
         .map(|(i, page)| Block {
             page: i as u32,
             source: source.address() + from[i] as u64,
@@ -53,31 +62,44 @@ fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
             in_place: page.in_place,
         })
         .collect();
+    Laid { blocks, sources, source, target, places, fault }
+}
+
+/// How many Snappy pages cannot be cut.
+fn uncut(device: &Device, pages: &[Page]) -> u32 {
+    let laid = lay(device, pages);
+    let words = snappy(device, &laid.blocks, &laid.places, &laid.fault).unwrap();
+    read::<u32>(&words, 3)[2]
+}
+
+/// Decompresses all pages in one call, and looks whether anything but their targets was written.
+fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
+    let Laid { blocks, sources, source, target, places, fault } = lay(device, pages);
     decompress(device, codec, &blocks, &places, &fault).unwrap();
 
     let fault = match read::<u64>(&fault, 1)[0] {
         u64::MAX => None,
         word => Some(((word >> 8) as usize, word as u8)),
     };
-    let made = read::<u8>(&target, room);
-    let mut expected = vec![GUARD; room];
+    let made = read::<u8>(&target, target.len());
+    let mut expected = vec![GUARD; made.len()];
     let (mut contents, mut stayed) = (vec![], vec![]);
     let written = read::<u64>(&places, pages.len() + 1);
     assert_eq!(written[pages.len()], u64::MAX);
-    for (i, page) in pages.iter().enumerate() {
-        let own = to[i]..to[i] + page.len;
-        let inside = written[i].checked_sub(source.address()).filter(|&at| at < sources.len() as u64);
-        if let Some(at) = inside {
-            assert!(page.in_place, "page {i} may not stay in place");
-            let at = at as usize;
-            assert!(at >= from[i] && at + page.len <= from[i] + page.text.len(), "page {i} at {at}");
-            contents.push(sources[at..at + page.len].to_vec());
+    for (block, &place) in blocks.iter().zip(&written) {
+        let to = (block.target - target.address()) as usize;
+        let own = to..to + block.target_len as usize;
+        let stays = (block.source..block.source + u64::from(block.source_len)).contains(&place);
+        if stays {
+            assert!(block.in_place, "page {} may not stay in place", block.page);
+            let at = (place - source.address()) as usize;
+            contents.push(sources[at..at + own.len()].to_vec());
         } else {
-            assert_eq!(written[i], target.address() + to[i] as u64, "place of page {i}");
+            assert_eq!(place, block.target, "place of page {}", block.page);
             contents.push(made[own.clone()].to_vec());
             expected[own.clone()].copy_from_slice(&made[own]);
         }
-        stayed.push(inside.is_some());
+        stayed.push(stays);
     }
     assert!(made == expected, "something outside of the targets was written");
     assert!(read::<u8>(&source, sources.len()) == sources, "sources were written");
@@ -194,7 +216,8 @@ fn varint(mut value: usize) -> Vec<u8> {
     bytes
 }
 
-/// An LZ4 page of literals and copies in turns; two of a kind get an empty literal or nothing between them.
+/// An LZ4 page of literals and copies in turns; two of a kind get an empty literal or nothing
+/// between them.
 fn lz4_of(pieces: &[Piece<'_>]) -> Vec<u8> {
     let mut text = vec![];
     let mut literal: Vec<u8> = vec![];
@@ -278,6 +301,7 @@ fn snappy_pages_of_all_kinds_come_back_in_one_call() {
         let contents = many_contents(i == 0);
         let pages: Vec<_> = contents.iter().map(|content| Page::new(snap(content), content.len())).collect();
         check(device, Codec::Snappy, &pages, &contents);
+        assert_eq!(uncut(device, &pages), 0);
     }
 }
 
@@ -346,7 +370,8 @@ fn copies_of_every_distance_and_size_repeat_what_precedes_them() {
 
 #[test]
 fn chains_of_copies_within_a_batch_are_followed() {
-    // As numbers of a dictionary: a byte or two of each differ from the one before. Chains lead into copies that repeat.
+    // As numbers of a dictionary: a byte or two of each differ from the one before. Chains lead
+    // into copies that repeat.
     let mut words = random(12, 1 << 16);
     for device in devices() {
         let (mut pages, mut contents) = (vec![], vec![]);
@@ -430,6 +455,46 @@ fn snappy_tokens_may_lie_across_parts_and_copies_reach_over_them() {
         let contents: Vec<_> = pages.iter().map(|pieces| made_of(pieces)).collect();
         let texts: Vec<_> = pages.iter().zip(&contents).map(|(p, c)| Page::new(snappy_of(p, 0), c.len())).collect();
         check(&device, Codec::Snappy, &texts, &contents);
+        // All but the first have a token or a copy that reaches over a border.
+        assert_eq!(uncut(&device, &texts), 7);
+    }
+}
+
+#[test]
+fn parts_with_literals_of_all_sizes_are_found() {
+    // Literals of hundreds and thousands of bytes end anywhere in the windows in which tokens are
+    // looked for, or lead over several of them. Tokens end where parts do.
+    let fresh = bytes(21, 80_000);
+    for device in devices() {
+        let (mut pages, mut contents) = (vec![], vec![]);
+        for most in [100, 2000, 12_000, 40_000] {
+            let mut words = random(most as u64, 1 << 16);
+            let mut pieces = vec![];
+            for _ in 0..3 {
+                let mut made = 0;
+                while made < PART as usize {
+                    let word = words.next().unwrap() as usize;
+                    let room = PART as usize - made;
+                    let size = match word % 4 {
+                        0 => 1 + word / 64 % most,
+                        _ => 1 + word / 64 % 64,
+                    }
+                    .min(room);
+                    if word % 4 < 2 || made == 0 {
+                        let at = word / (1 << 32) % 40_000;
+                        pieces.push(Literal(&fresh[at..at + size]));
+                    } else {
+                        let distance = 1 + word / (1 << 32) % made;
+                        pieces.push(Copy { distance, size: size.min(64) });
+                    }
+                    made += size;
+                }
+            }
+            contents.push(made_of(&pieces));
+            pages.push(Page::new(snappy_of(&pieces, 0), contents[contents.len() - 1].len()));
+        }
+        check(&device, Codec::Snappy, &pages, &contents);
+        assert_eq!(uncut(&device, &pages), 0);
     }
 }
 
@@ -532,7 +597,8 @@ fn damage_is_named() {
     assert!((1..=5).all(|code| damage(code).is_some()) && damage(0).is_none() && damage(6).is_none());
 }
 
-/// Runs damaged pages and asks for the content that the reference gives, or a fault where that gives none.
+/// Runs damaged pages and asks for the content that the reference gives, or a fault where that
+/// gives none.
 fn compare(device: &Device, codec: Codec, pages: &[Page]) -> (usize, usize) {
     let (mut whole, mut faults) = (0, 0);
     let mut rest = pages.to_vec();
