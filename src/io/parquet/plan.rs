@@ -22,7 +22,7 @@ use super::read::{Decoded, OPERATOR, Reader, Target};
 use super::strings::Coded;
 use super::unpack::{Unpacker, unpacker};
 use super::workers::{Headers, Memory};
-use crate::device::{Buffer, Device};
+use crate::device::{Buffer, Device, Event};
 use crate::error::Result;
 use crate::ops::decompress::{Block, Codec, decompress};
 use crate::ops::parquet::{Characters, Chunk, DictionaryPage, Encoding, Output, Page, Physical, decode, unreadable};
@@ -97,7 +97,9 @@ pub(super) struct Plan {
     named: Vec<(usize, usize)>,
     /// Until the work is submitted.
     bytes: Arc<Buffer>,
-    _passing: Buffer,
+    passing: Buffer,
+    /// When the memory was taken.
+    after: Option<Arc<Event>>,
     kept: BTreeMap<usize, Arc<Buffer>>,
 }
 
@@ -125,13 +127,7 @@ impl Plan {
         let pages: Vec<Option<&Pages>> = wanted.iter().map(|of| of.as_ref().map(|(_, pages)| &**pages)).collect();
         let layout = Layout::of(reader.files, reader.chunks, batch, &pages);
         let bytes = Arc::new(reader.device.alloc(OPERATOR, layout.bytes)?);
-        let memory = Memory {
-            bytes: bytes.clone(),
-            after: reader.device.record()?,
-            pieces: layout.pieces,
-            first: batch.chunks.start,
-            pages: wanted.iter().map(|of| of.as_ref().map(|(_, pages)| pages.clone())).collect(),
-        };
+        let by_chunk = wanted.iter().map(|of| of.as_ref().map(|(_, pages)| pages.clone())).collect();
         let planned: Vec<Planned> = (batch.chunks.clone().zip(layout.offsets).zip(wanted))
             .filter_map(|((at, offset), of)| of.map(|(output, pages)| Planned { at, offset, pages, output }))
             .collect();
@@ -186,7 +182,11 @@ impl Plan {
                 });
             }
         }
-        Ok((plan, memory))
+        // Behind all memory that was taken: branch and lanes wait for it.
+        let after = Arc::new(reader.device.record()?);
+        plan.after = Some(after.clone());
+        let (bytes, pieces, first) = (plan.bytes.clone(), layout.pieces, batch.chunks.start);
+        Ok((plan, Memory { bytes, after, pieces, first, pages: by_chunk }))
     }
 
     fn with(bytes: Arc<Buffer>, passing: Buffer) -> Plan {
@@ -200,7 +200,8 @@ impl Plan {
             columns: vec![],
             named: vec![],
             bytes,
-            _passing: passing,
+            passing,
+            after: None,
             kept: BTreeMap::new(),
         }
     }
@@ -283,11 +284,21 @@ impl Plan {
         }
     }
 
-    /// Submits the work, after the batch's bytes.
-    pub(super) fn submit(self, device: &Device) -> Result<Decoded> {
+    /// Submits the work to a branch that waits for the batch's bytes; the device waits for the branch
+    /// before the memory goes.
+    pub(super) fn submit(self, device: &Device, branch: &Device) -> Result<Decoded> {
+        self.after.iter().try_for_each(|after| branch.wait_for(after))?;
+        let submitted = self.submit_to(branch);
+        device.wait_for(&branch.record()?)?;
+        drop((self.bytes, self.passing, self.kept));
+        let (fault, nulls) = submitted?;
+        Ok(Decoded { fault, nulls, columns: self.columns, pages: self.named })
+    }
+
+    fn submit_to(&self, device: &Device) -> Result<(Buffer, Buffer)> {
         for Copied { from, column, to, bytes } in &self.copies {
             let kept = &self.kept[column];
-            kept.copy_from((to - kept.address()) as usize, &self.bytes, *from, *bytes)?;
+            device.copy(kept, (to - kept.address()) as usize, &self.bytes, *from, *bytes)?;
         }
         let places: Vec<u8> = self.places.iter().flat_map(|place| place.to_le_bytes()).collect();
         let places = device.upload(OPERATOR, &places)?;
@@ -299,7 +310,7 @@ impl Plan {
             }
         }
         decode(device, &self.chunks, &self.pages, &places, &nulls, &fault)?;
-        Ok(Decoded { fault, nulls, columns: self.columns, pages: self.named })
+        Ok((fault, nulls))
     }
 }
 

@@ -22,7 +22,7 @@ use super::strings::Strings;
 use super::unpack::unpacker;
 use super::workers::Work;
 use crate::column::{Column, Repr};
-use crate::device::{Buffer, Device, Fed, LANES};
+use crate::device::{Buffer, Device, LANES};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::ops::parquet::Output;
@@ -32,10 +32,13 @@ pub(super) const OPERATOR: &str = "parquet";
 /// Compressed bytes of a batch: enough to fill the device, and few enough to be copied while another
 /// is decoded.
 const BATCH: u64 = 128 << 20;
+/// Fewer, where there would be less than so many batches: some are decoded while others are copied.
+const BATCHES: u64 = 8;
+const LEAST_BATCH: u64 = 16 << 20;
 /// A batch has at most this part of the device's memory.
-const SHARE: u64 = 64;
+const SHARE: u64 = 128;
 /// Batches that are in device memory, or on their way there, at once.
-const OPEN: usize = 3;
+const OPEN: usize = 6;
 /// A worker more is worth so many bytes.
 const PER_WORKER: u64 = 1 << 20;
 /// A file, and what is known of it.
@@ -183,9 +186,9 @@ impl Reader<'_> {
     }
 
     fn decode_all(&self, targets: &mut [Target]) -> Result<Vec<Decoded>> {
-        let most = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
-        let batches = batches(self.files, self.chunks, most);
         let bytes: u64 = self.chunks.iter().map(|chunk| chunk.meta(self.files).byte_range().1).sum();
+        let most = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
+        let batches = batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(most));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, LANES.min(cores));
         let work = Work::new(self.device, self.files, self.chunks, &batches);
@@ -224,9 +227,11 @@ impl Reader<'_> {
         Ok(decoded)
     }
 
+    /// Batches are decoded side by side: one alone does not fill the device until its longest page is done.
     fn decode_open(&self, work: &Work, (number, plan): (usize, Plan)) -> Result<Decoded> {
-        work.fed(number)?.into_iter().try_for_each(Fed::arrive)?;
-        plan.submit(self.device)
+        let branch = self.device.branch(number)?;
+        work.fed(number)?.into_iter().try_for_each(|fed| fed.arrive(branch))?;
+        plan.submit(self.device, branch)
     }
 
     /// The columns, when all was submitted.

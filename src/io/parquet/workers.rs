@@ -26,7 +26,7 @@ const HEADERS_AHEAD: usize = 2;
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) bytes: Arc<Buffer>,
-    pub(super) after: Event,
+    pub(super) after: Arc<Event>,
     pub(super) pieces: Vec<Piece>,
     /// The batch's first chunk.
     pub(super) first: usize,
