@@ -232,8 +232,9 @@ struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// Conditions may be thousands, which lean to the left, for DataFusion's rules take a filter apart and put it together so. Down
-    /// that side there is no recursion. The CPU engine evaluates one within another, so that it gets long chains as trees.
+    /// Conditions may be thousands, which lean to the left, for DataFusion's rules take a filter
+    /// apart and put it together so. Down that side there is no recursion. The CPU engine evaluates
+    /// one within another, so that it gets long chains as trees.
     fn visit(&self, mut expr: Expr, takes: Takes) -> Result<Expr> {
         let mut others = vec![];
         while let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) = expr {

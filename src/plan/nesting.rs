@@ -1,19 +1,22 @@
-//! Long chains of AND and of OR in expressions that programs make, as balanced trees, and expressions that are too deep to
-//! be planned. Those of statements are balanced before they are planned (`session/rules/balance.rs`).
+//! Long chains of AND and of OR in expressions that programs make, as balanced trees, and
+//! expressions that are too deep to be planned. Those of statements are balanced before they are
+//! planned (`session/rules/balance.rs`).
 //!
 //! ```text
 //!   ((a OR b) OR c) OR d     ─▶     (a OR b) OR (c OR d)
 //! ```
 //!
-//! Who looks at an expression recurses as deep as it is. Nothing here does before the depth is known.
+//! Who looks at an expression recurses as deep as it is. Nothing here does before the depth is
+//! known.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use crate::error::{Error, Result};
 
-/// Operators one within another up to which expressions are planned: in time by the square of that, and in the stack that
-/// [`crate::Session`] plans on (2,000 take a third of its 64 MiB, without optimisations).
+/// Operators one within another up to which expressions are planned: in time by the square of that,
+/// and in the stack that [`crate::Session`] plans on, in whose 64 MiB 2,000 find room without
+/// optimisations.
 pub(crate) const MOST_NESTED: usize = 2000;
 
 /// Terms up to which a chain stays as it was made.

@@ -67,7 +67,8 @@ fn taken(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }
 
-/// The operand that the parser read first: it reads operators behind it without end, but few within parentheses.
+/// The operand that the parser read first: it reads operators behind it without end, but few within
+/// parentheses.
 fn left(expr: &mut Expr) -> Option<&mut Expr> {
     Some(match expr {
         Expr::BinaryOp { left, .. } | Expr::AnyOp { left, .. } | Expr::AllOp { left, .. } => left,

@@ -5,8 +5,9 @@
 //! it should not. Logical plans tell them apart, and bring most filters to the scans before. So the rule runs on those
 //! subtrees alone in which no operator yields two columns of one name.
 //!
-//! It takes conditions apart, and puts those that stay together one within another, so that thousands take more stack to be
-//! evaluated than there is. From those, which come as trees (`host/expressions.rs`), it is kept, too.
+//! It takes conditions apart, and puts those that stay together one within another, so that
+//! thousands take more stack to be evaluated than there is. From those, which come as trees
+//! (`host/expressions.rs`), it is kept, too.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Correlated scalar subqueries that are looked for in another: `(SELECT max(b) …) IN (SELECT c …)`.
+//! Correlated scalar subqueries that are looked for in another: `(SELECT max(b) …) IN (SELECT c
+//! …)`.
 //!
 //! What is looked for becomes a condition of a join, in which DataFusion (55.2) refuses correlated
 //! subqueries. In a select list it makes joins of them, so they get one below:
@@ -20,8 +21,8 @@ use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Pr
 
 use crate::error::Error;
 
-/// The node over a projection of what its expressions look for in subqueries, columns that a filter then yields, too. `made`: how
-/// many there are in the plan.
+/// The node over a projection of what its expressions look for in subqueries, columns that a filter
+/// then yields, too. `made`: how many there are in the plan.
 pub(super) fn below(node: LogicalPlan, made: &mut usize) -> Result<LogicalPlan> {
     let mut any = false;
     node.apply_expressions(|expr| {
