@@ -24,6 +24,7 @@ use super::version::Version;
 use crate::column::{Column, Facts, Relation, Table};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
+use crate::plan::MOST_NESTED;
 
 /// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's operators split cheaply.
 pub(crate) const DOWNLOAD_ROWS: usize = 1 << 16;
@@ -415,7 +416,8 @@ impl TableProvider for SourceTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
-        if self.push_filters {
+        // A reader joins them by AND, one within another.
+        if self.push_filters && filters.len() <= MOST_NESTED {
             self.last().inner.supports_filters_pushdown(filters)
         } else {
             Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
