@@ -49,8 +49,13 @@ struct Room {
 
 impl Room {
     fn take(&mut self, bytes: usize) -> u64 {
+        self.take_close((bytes + SLACK).next_multiple_of(SLACK))
+    }
+
+    /// Without a gap behind it.
+    fn take_close(&mut self, bytes: usize) -> u64 {
         let address = self.base + (SLACK + self.bytes) as u64;
-        self.bytes += (bytes + SLACK).next_multiple_of(SLACK);
+        self.bytes += bytes;
         address
     }
 
@@ -65,9 +70,9 @@ impl Room {
 #[derive(Debug, Default)]
 struct Rooms {
     passing: Room,
-    entries: Room,
     /// By column.
     kept: BTreeMap<usize, Room>,
+    entries: BTreeMap<usize, Room>,
 }
 
 impl Rooms {
@@ -138,7 +143,10 @@ impl Plan {
             empty.add(reader, chunk, &mut rooms, 0, 0);
         }
         let passing = rooms.passing.allocate(reader.device)?;
-        let entries = Arc::new(rooms.entries.allocate(reader.device)?);
+        let mut entries = BTreeMap::new();
+        for (column, room) in &mut rooms.entries {
+            entries.insert(*column, Arc::new(room.allocate(reader.device)?));
+        }
         let mut plan = Plan::with(empty.bytes, passing);
         for (column, room) in &mut rooms.kept {
             let kept = Arc::new(room.allocate(reader.device)?);
@@ -173,9 +181,10 @@ impl Plan {
             plan.add(reader, &chunk, &mut rooms, data + at.row * width as u64, validity);
             let dictionary = plan.chunks.last().and_then(|chunk| chunk.dictionary);
             if let (Some(strings), Output::Codes { .. }, Some(told)) = (&mut target.strings, chunk.output, dictionary) {
+                let values = entries[&at.column].clone();
                 strings.coded.push(Coded {
-                    values: entries.clone(),
-                    offset: (told.values - entries.address()) as usize,
+                    offset: (told.values - values.address()) as usize,
+                    values,
                     entries: told.entries,
                     row: at.row,
                     rows: at.rows,
@@ -250,11 +259,12 @@ impl Plan {
         let scratch = if optional { rooms.passing.take(rows * output.width() as usize) } else { 0 };
         let dictionary = pages.dictionary.as_ref().map(|page| {
             let bytes = page.values as usize * output.dictionary_width() as usize;
-            let room = match output {
-                Output::Codes { .. } => &mut rooms.entries,
-                _ => &mut rooms.passing,
+            let values = match output {
+                // The dictionaries of a column are put together.
+                Output::Codes { .. } => rooms.entries.entry(chunk.column).or_default().take_close(bytes),
+                _ => rooms.passing.take(bytes),
             };
-            DictionaryPage { number: first, size: content(page), entries: page.values, values: room.take(bytes) }
+            DictionaryPage { number: first, size: content(page), entries: page.values, values }
         });
         let characters = of_deltas(chunk.rows, meta, pages).map(|bytes| {
             let address = rooms.of_contents(chunk.column, stays).take(bytes as usize);

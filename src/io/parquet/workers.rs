@@ -9,6 +9,7 @@
 //! ahead of the decoding, no more: what was read waits in device memory. Pages in a codec that the
 //! device does not unpack are unpacked here.
 
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -21,6 +22,8 @@ use crate::interrupt;
 
 /// Batches whose headers are read before those of an earlier one are fed.
 const HEADERS_AHEAD: usize = 2;
+/// Chunks whose headers a worker reads before it asks for more work.
+const CHUNKS: usize = 16;
 
 /// Memory for a batch's bytes, from `after` on, and which of them go where.
 #[derive(Debug)]
@@ -45,7 +48,9 @@ pub(super) struct Work<'a> {
     chunks: &'a [ChunkAt],
     batches: &'a [Batch],
     state: Mutex<State>,
-    changed: Condvar,
+    /// Workers wait for memory, the caller for what they did.
+    opened: Condvar,
+    done: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +79,7 @@ struct Progress {
 }
 
 enum Task {
-    Headers { batch: usize, chunk: usize },
+    Headers { batch: usize, chunks: Range<usize> },
     Bytes { batch: usize, piece: usize, memory: Arc<Memory> },
 }
 
@@ -88,7 +93,7 @@ impl<'a> Work<'a> {
         let progress =
             |batch: &Batch| Progress { headers: batch.chunks.clone().map(|_| None).collect(), ..Progress::default() };
         let state = State { of: batches.iter().map(progress).collect(), ..State::default() };
-        Work { device, files, chunks, batches, state: Mutex::new(state), changed: Condvar::new() }
+        Work { device, files, chunks, batches, state: Mutex::new(state), opened: Condvar::new(), done: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -100,23 +105,33 @@ impl<'a> Work<'a> {
         while let Some(task) = self.take() {
             let done = self.perform(&task);
             let mut state = self.lock();
-            match (done, task) {
-                (Ok(Done::Headers(pages)), Task::Headers { batch, chunk }) => {
+            let is_last = match (done, task) {
+                (Ok(Done::Headers(pages)), Task::Headers { batch, chunks }) => {
                     let progress = &mut state.of[batch];
-                    progress.headers[chunk] = Some(pages);
-                    progress.headers_done += 1;
+                    for (chunk, pages) in chunks.zip(pages) {
+                        progress.headers[chunk] = Some(pages);
+                        progress.headers_done += 1;
+                    }
+                    progress.headers_done == progress.headers.len()
                 }
                 (Ok(Done::Fed(fed, damaged)), Task::Bytes { batch, .. }) => {
+                    state.damaged.extend(damaged);
                     let progress = &mut state.of[batch];
                     progress.fed.extend(fed);
                     progress.pieces_done += 1;
-                    state.damaged.extend(damaged);
+                    progress.pieces_done == progress.pieces
                 }
-                (Ok(_), _) => {}
-                (Err(error), _) => state.failed = state.failed.take().or(Some(error)),
-            }
+                (Ok(_), _) => false,
+                (Err(error), _) => {
+                    state.failed = state.failed.take().or(Some(error));
+                    self.opened.notify_all();
+                    true
+                }
+            };
             drop(state);
-            self.changed.notify_all();
+            if is_last {
+                self.done.notify_all();
+            }
         }
     }
 
@@ -136,16 +151,17 @@ impl<'a> Work<'a> {
             if state.bytes == self.batches.len() {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
+            state = self.opened.wait(state).unwrap_or_else(|e| e.into_inner());
         }
     }
 
     fn take_headers(&self, state: &mut State) -> Option<Task> {
         while let Some(progress) = state.of.get_mut(state.headers) {
             let batch = state.headers;
-            if progress.headers_taken < progress.headers.len() {
-                progress.headers_taken += 1;
-                return Some(Task::Headers { batch, chunk: progress.headers_taken - 1 });
+            let (first, all) = (progress.headers_taken, progress.headers.len());
+            if first < all {
+                progress.headers_taken = all.min(first + CHUNKS);
+                return Some(Task::Headers { batch, chunks: first..progress.headers_taken });
             }
             state.headers += 1;
         }
@@ -168,9 +184,11 @@ impl<'a> Work<'a> {
     fn perform(&self, task: &Task) -> Result<Done> {
         interrupt::check()?;
         match task {
-            Task::Headers { batch, chunk } => {
-                let at = &self.chunks[self.batches[*batch].chunks.start + chunk];
-                Ok(Done::Headers(Pages::of(&self.files[at.file].file, at.meta(self.files))))
+            Task::Headers { batch, chunks } => {
+                let first = self.batches[*batch].chunks.start;
+                let pages = self.chunks[first + chunks.start..first + chunks.end].iter();
+                let pages = pages.map(|at| Pages::of(&self.files[at.file].file, at.meta(self.files)));
+                Ok(Done::Headers(pages.collect()))
             }
             Task::Bytes { piece, memory, .. } => self.bytes(&memory.pieces[*piece], memory),
         }
@@ -254,7 +272,7 @@ impl<'a> Work<'a> {
         let progress = &mut self.lock().of[batch];
         progress.pieces = memory.pieces.len();
         progress.memory = Some(Arc::new(memory));
-        self.changed.notify_all();
+        self.opened.notify_all();
     }
 
     /// Waits for a batch's headers.
@@ -290,7 +308,7 @@ impl<'a> Work<'a> {
             if let Some(done) = done(&mut state) {
                 return Ok(done);
             }
-            let (next, _) = self.changed.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
+            let (next, _) = self.done.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
             state = next;
             interrupt::check()?;
         }
@@ -304,12 +322,12 @@ impl<'a> Work<'a> {
     /// Ends the workers, whatever is left.
     pub(super) fn close(&self) {
         self.lock().closed = true;
-        self.changed.notify_all();
+        self.opened.notify_all();
     }
 }
 
 enum Done {
-    Headers(std::result::Result<Pages, Reason>),
+    Headers(Vec<std::result::Result<Pages, Reason>>),
     /// And the chunk with a page that is damaged.
     Fed(Vec<Fed>, Option<(usize, Reason)>),
 }
