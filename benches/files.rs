@@ -4,6 +4,8 @@
 //! `-- --queries FOLDER TABLES`: each query of a folder once, in one process, over the Parquet files of another,
 //! which nothing has read before: what a batch job waits for. `--check` compares answers with the CPU engine's.
 //!
+//! `-- --batches ROWS`: batches of Arrow in host memory, of numbers and of strings, into device memory.
+//!
 //! One JSON line: the first read of the process and the median of the others in ms, GB/s of the file's bytes
 //! that are read and of the columns' in device memory, kernel times of one read, the most host memory the
 //! process had. `--check` compares every value with the CPU engine's. `WARPFRAME_DEVICE` chooses the device.
@@ -28,6 +30,9 @@ fn main() -> Outcome {
         (after("--queries"), arguments.iter().position(|a| a == "--queries").and_then(|at| arguments.get(at + 2)))
     {
         return first_runs(queries, tables, checks);
+    }
+    if let Some(rows) = after("--batches") {
+        return batches(rows.parse()?, runs);
     }
     let mut words = arguments.iter().filter(|a| !a.starts_with("--") && Some(*a) != after("--runs"));
     let Some(path) = words.next() else {
@@ -93,6 +98,53 @@ fn main() -> Outcome {
     );
     for (name, (ms, launches)) in kernels {
         eprintln!("  {ms:9.3} ms {launches:5} × {name}");
+    }
+    Ok(())
+}
+
+fn batches(rows: usize, runs: usize) -> Outcome {
+    use warpframe::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray};
+    let session = Session::builder().strict(true).build()?;
+    let device = session.device().ok_or("a benchmark needs a device")?;
+    let each = 1 << 20;
+    let word = |at: usize| (at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+    let made = |column: usize, from: usize, to: usize| -> ArrayRef {
+        match column {
+            0 => std::sync::Arc::new(Int64Array::from_iter_values((from..to).map(|at| word(at) as i64))),
+            1 => std::sync::Arc::new(Float64Array::from_iter_values((from..to).map(|at| word(at) as f64 / 64.0))),
+            _ => std::sync::Arc::new(StringViewArray::from_iter_values(
+                (from..to).map(|at| format!("a string of many values, {:012}", word(at) % 1_000_000_000)),
+            )),
+        }
+    };
+    for (what, columns, column) in [("i64", 8, 0), ("f64", 8, 1), ("strings", 2, 2)] {
+        let parts: Vec<(usize, usize)> = (0..rows).step_by(each).map(|from| (from, rows.min(from + each))).collect();
+        let batches: Vec<RecordBatch> = parts
+            .iter()
+            .map(|&(from, to)| {
+                let array = made(column, from, to);
+                RecordBatch::try_from_iter((0..columns).map(|at| (format!("c{at}"), array.clone())))
+            })
+            .collect::<Result<_, _>>()?;
+        let mut times = vec![];
+        let mut bytes = 0;
+        for _ in 0..runs + 1 {
+            let before = device.memory().used;
+            let start = Instant::now();
+            let frame = session.from_arrow(batches.iter().cloned())?;
+            device.synchronize()?;
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+            bytes = device.memory().used - before;
+            drop(frame);
+        }
+        let first = times.remove(0);
+        times.sort_by(f64::total_cmp);
+        let median = times[times.len() / 2];
+        println!(
+            "{{\"bench\":\"host batches of {what}\",\"rows\":{rows},\"columns\":{columns},\"first_ms\":{first:.1},\
+             \"ms\":{median:.2},\"column_GBps\":{:.2}}}",
+            bytes as f64 / median / 1e6
+        );
     }
     Ok(())
 }

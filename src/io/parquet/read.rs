@@ -19,7 +19,7 @@ use super::headers::Reason;
 use super::outputs::output;
 use super::plan::Plan;
 use super::strings::Strings;
-use super::unpack::unpacker;
+use super::unpack::{Unpacker, unpacker};
 use super::workers::Work;
 use crate::column::{Column, Repr};
 use crate::device::{Buffer, Device, LANES};
@@ -187,10 +187,13 @@ impl Reader<'_> {
 
     fn decode_all(&self, targets: &mut [Target]) -> Result<Vec<Decoded>> {
         let bytes: u64 = self.chunks.iter().map(|chunk| chunk.meta(self.files).byte_range().1).sum();
-        let most = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
-        let batches = batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(most));
+        let share = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
+        let batches = batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(share));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, LANES.min(cores));
+        // Unpacking takes all cores, copying as many as there are lanes.
+        let unpacks = |chunk: &ChunkAt| unpacker(chunk.meta(self.files).compression()) == Some(Unpacker::Host);
+        let most = if self.chunks.iter().any(unpacks) { cores } else { LANES.min(cores) };
+        let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, most);
         let work = Work::new(self.device, self.files, self.chunks, &batches);
         let statement = interrupt::current();
         std::thread::scope(|scope| {

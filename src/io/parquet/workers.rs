@@ -203,21 +203,24 @@ impl<'a> Work<'a> {
                 let mut read = |bytes: &mut [u8]| self.read(*file, bytes, *begin);
                 Ok(Done::Fed(vec![feed(*offset, *length, &mut read)?], None))
             }
+            // Unpacked before a lane is taken: there are more cores than lanes.
             Piece::Unpack { chunk, pages, length, offset } => {
+                let mut content = vec![0; *length];
                 let mut damaged = None;
-                let mut unpack = |mut bytes: &mut [u8]| {
-                    for page in self.pages_of(memory, *chunk).skip(pages.start).take(pages.len()) {
-                        let (content, rest) = bytes.split_at_mut(page.unpacked());
-                        if let Err(reason) = self.unpack(*chunk, page, content)? {
-                            content.fill(0);
-                            damaged = Some((*chunk, reason));
-                        }
-                        bytes = rest;
+                let mut rest = &mut content[..];
+                for page in self.pages_of(memory, *chunk).skip(pages.start).take(pages.len()) {
+                    let (own, behind) = std::mem::take(&mut rest).split_at_mut(page.unpacked());
+                    if let Err(reason) = self.unpack(*chunk, page, own)? {
+                        own.fill(0);
+                        damaged = Some((*chunk, reason));
                     }
+                    rest = behind;
+                }
+                let mut copy = |bytes: &mut [u8]| {
+                    bytes.copy_from_slice(&content);
                     Ok(())
                 };
-                let fed = feed(*offset, *length, &mut unpack)?;
-                Ok(Done::Fed(vec![fed], damaged))
+                Ok(Done::Fed(vec![feed(*offset, *length, &mut copy)?], damaged))
             }
             Piece::UnpackLong { chunk, page, offset } => {
                 let Some(page) = self.pages_of(memory, *chunk).nth(*page) else {
