@@ -499,6 +499,60 @@ fn parts_with_literals_of_all_sizes_are_found() {
 }
 
 #[test]
+fn starts_are_found_where_guesses_are_never_right() {
+    // Copies of 4 from 8 back: from a second byte on, a path of literals of 3 meets no first byte.
+    let start = bytes(30, 8);
+    let copies = |count: usize| std::iter::repeat_with(|| Copy { distance: 8, size: 4 }).take(count);
+    for device in devices() {
+        let (mut pages, mut contents) = (vec![], vec![]);
+        for i in 0..6 {
+            let cut = [8, 4, 1][i % 3];
+            let mut pieces = vec![];
+            for count in [(PART as usize - 8) / 4, 9_000 + i] {
+                pieces.push(Literal(&start[..cut]));
+                pieces.extend((cut < 8).then(|| Literal(&start[cut..])));
+                pieces.extend(copies(count));
+            }
+            pieces.extend((i % 2 == 1).then(|| Literal(&start[i..])));
+            contents.push(made_of(&pieces));
+            pages.push(Page::new(snappy_of(&pieces, 0), contents[i].len()));
+        }
+        check(&device, Codec::Snappy, &pages, &contents);
+        assert_eq!(uncut(&device, &pages), 0);
+    }
+}
+
+#[test]
+fn small_literals_in_long_forms_are_found_in_pages_of_several_parts() {
+    let fresh = bytes(31, 40_000);
+    for device in devices() {
+        let (mut pages, mut contents) = (vec![], vec![]);
+        for longer in 0..3 {
+            let mut words = random(32, 1 << 16);
+            let mut pieces = vec![];
+            for _ in 0..2 {
+                let mut made = 0;
+                while made < PART as usize {
+                    let word = words.next().unwrap() as usize;
+                    let size = (1 + word / 64 % 9).min(PART as usize - made);
+                    if word % 4 > 0 || made == 0 {
+                        pieces.push(Literal(&fresh[word / 65536 % 39_000..][..size]));
+                    } else {
+                        pieces.push(Copy { distance: 1 + word / 65536 % made, size });
+                    }
+                    made += size;
+                }
+            }
+            pieces.push(Literal(&fresh[..77]));
+            contents.push(made_of(&pieces));
+            pages.push(Page::new(snappy_of(&pieces, longer), contents[longer].len()));
+        }
+        check(&device, Codec::Snappy, &pages, &contents);
+        assert_eq!(uncut(&device, &pages), 0);
+    }
+}
+
+#[test]
 fn pages_of_one_literal_stay_in_place_where_they_may() {
     for device in devices() {
         for codec in [Codec::Snappy, Codec::Lz4Raw] {
