@@ -34,7 +34,9 @@ pub(super) fn unpack(codec: Compression, packed: &[u8], content: &mut [u8]) -> R
             Err(error) => Err(error.to_string()),
         },
         Compression::GZIP(_) => read_whole(flate2::read::MultiGzDecoder::new(packed), content),
-        Compression::BROTLI(_) => read_whole(brotli::Decompressor::new(packed, packed.len().clamp(1, 1 << 16)), content),
+        Compression::BROTLI(_) => {
+            read_whole(brotli::Decompressor::new(packed, packed.len().clamp(1, 1 << 16)), content)
+        }
         codec => Err(format!("codec {codec}")),
     }
 }
