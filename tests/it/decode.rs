@@ -2,7 +2,9 @@
 //! version and flat type, with nulls and without, and which columns are left to the host's reader.
 
 mod columns;
+mod crafted;
 mod facts;
+mod folder;
 mod physical;
 
 use std::path::Path;
