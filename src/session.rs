@@ -137,6 +137,25 @@ impl Session {
         self.0.engine.as_ref().map_or_else(Vec::new, Engine::take_reasons)
     }
 
+    /// Which columns of Parquet files the host's reader brought to the device, and why the device
+    /// did not read them itself, a sentence each, since this was asked last. The first hundred are
+    /// kept. Their queries ran on the device all the same, so they are no error in strict mode. A
+    /// column that stays in device memory is read, and told of, once.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// session.scan_parquet("data/tpch/nation.parquet")?.collect()?;
+    /// for sentence in session.take_host_reads() {
+    ///     println!("{sentence}"); // column "c" of t.parquet is read by the host: it is nested
+    /// }
+    /// assert!(session.take_host_reads().is_empty());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn take_host_reads(&self) -> Vec<String> {
+        self.0.engine.as_ref().map_or_else(Vec::new, Engine::take_host_reads)
+    }
+
     /// Whether a part of a query that cannot run on the device is an error.
     ///
     /// ```

@@ -9,10 +9,10 @@ use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableScan, TableSource};
 
+use super::Engine;
 use crate::column::Relation;
-use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{DeviceTable, SourceTable};
+use crate::io::{DeviceTable, Read as TableRead, SourceTable};
 use crate::plan::seat_of;
 
 /// What the scans of a plan read, by table and columns: few enough to look through.
@@ -68,7 +68,7 @@ fn projection(scan: &TableScan) -> Vec<usize> {
 const PATIENCE: usize = 5;
 
 /// Loads every table of a supported plan, as far as it is not resident.
-pub(crate) async fn load(state: &SessionState, device: &Device, plan: &LogicalPlan) -> Result<Scans> {
+pub(crate) async fn load(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Scans> {
     let mut scans: Vec<TableScan> = vec![];
     plan.apply(|node| {
         if let LogicalPlan::TableScan(scan) = node {
@@ -83,7 +83,7 @@ pub(crate) async fn load(state: &SessionState, device: &Device, plan: &LogicalPl
                 continue;
             }
             let (provider, columns) = (source_as_provider(&scan.source)?, projection(scan));
-            let read = load_table(state, device, &provider, &columns, scan).await?;
+            let read = load_table(state, engine, &provider, &columns, scan).await?;
             if !loaded.insert(scan, columns, read) {
                 continue 'anew;
             }
@@ -145,7 +145,7 @@ fn resident_relation(source: &SourceTable, columns: &[usize]) -> Result<Option<V
 
 async fn load_table(
     state: &SessionState,
-    device: &Device,
+    engine: &Engine,
     provider: &Arc<dyn TableProvider>,
     columns: &[usize],
     scan: &TableScan,
@@ -163,12 +163,13 @@ async fn load_table(
             return Ok((snapshot.number(), relation));
         }
         let missing = source.missing(&snapshot, columns);
-        let read = source.read(state, device, &snapshot, &missing).await;
+        let read = source.read(state, &engine.device, &snapshot, &missing).await;
         // What was read of files that changed meanwhile is no one version, and neither is an error.
         if !source.is_current(&snapshot)? {
             continue;
         }
-        let (rows, columns) = read?;
+        let TableRead { rows, columns, by_host } = read?;
+        engine.host_reads.add(by_host);
         source.keep(&snapshot, rows, missing.into_iter().zip(columns).collect())?;
     }
     Err(restless(Some(scan)))

@@ -160,10 +160,13 @@ impl Files {
             let of_file = unpanicked(options.infer_schema(state, &url(path)?))
                 .await
                 .map_err(|error| self.name(of_content(error), path, &Schema::empty()))?;
-            match &schema {
-                None => schema = Some(self.readable(&of_file)),
-                Some(first) => same_columns(first, &of_file, &paths[0], path)?,
-            }
+            schema = Some(match schema {
+                None => self.readable(&of_file),
+                Some(first) => {
+                    same_columns(&first, &of_file, &paths[0], path)?;
+                    with_nulls_of(first, &of_file)
+                }
+            });
         }
         let schema = schema.unwrap_or_else(|| Arc::new(Schema::empty()));
         self.within_nanoseconds(state, paths, &schema).await?;
@@ -282,6 +285,19 @@ fn same_columns(first: &Schema, other: &Schema, first_path: &Path, path: &Path) 
         first_path.display()
     );
     Err(ErrorKind::File { path: path.into(), message }.into())
+}
+
+/// The schema of a table whose columns have nulls where those of another of its files may have some.
+fn with_nulls_of(table: SchemaRef, file: &Schema) -> SchemaRef {
+    let nulls = |(table, file): (&Arc<Field>, &Arc<Field>)| file.is_nullable() && !table.is_nullable();
+    if !table.fields().iter().zip(file.fields()).any(nulls) {
+        return table;
+    }
+    let fields = table.fields().iter().zip(file.fields()).map(|(table, file)| {
+        let is_nullable = table.is_nullable() || file.is_nullable();
+        table.as_ref().clone().with_nullable(is_nullable)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// A `file:` URL: as a plain path, `*` in a file's name would be taken for a pattern.

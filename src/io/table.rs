@@ -119,6 +119,16 @@ impl Snapshot {
     }
 }
 
+/// What was read of a table.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) rows: u64,
+    pub(crate) columns: Vec<Column>,
+    /// Columns of files that the device reads which the host's reader brought, and why: a sentence
+    /// each.
+    pub(crate) by_host: Vec<String>,
+}
+
 /// How often reading begins anew when files change meanwhile.
 const PATIENCE: usize = 5;
 
@@ -266,14 +276,18 @@ impl SourceTable {
         device: &Device,
         snapshot: &Snapshot,
         columns: &[usize],
-    ) -> Result<(u64, Vec<Column>)> {
+    ) -> Result<Read> {
         let mut found: Vec<Option<Column>> = columns.iter().map(|_| None).collect();
         let mut rows = None;
+        let mut by_host = vec![];
         if !snapshot.parquet.is_empty() && !columns.is_empty() {
             let read = parquet::read(device, &snapshot.parquet, &self.schema, columns)?;
             rows = Some(read.rows);
-            for (found, column) in found.iter_mut().zip(read.columns) {
-                *found = column.ok();
+            for ((found, column), at) in found.iter_mut().zip(read.columns).zip(columns) {
+                match column {
+                    Ok(column) => *found = Some(column),
+                    Err(reason) => by_host.push(self.is_read_by_host(*at, &reason)),
+                }
             }
         }
         let left: Vec<usize> = columns.iter().zip(&found).filter(|(_, f)| f.is_none()).map(|(at, _)| *at).collect();
@@ -284,7 +298,13 @@ impl SourceTable {
             let mut read = table.columns.into_iter();
             found.iter_mut().filter(|found| found.is_none()).for_each(|found| *found = read.next());
         }
-        Ok((rows.unwrap_or(0), found.into_iter().flatten().collect()))
+        Ok(Read { rows: rows.unwrap_or(0), columns: found.into_iter().flatten().collect(), by_host })
+    }
+
+    fn is_read_by_host(&self, column: usize, reason: &str) -> String {
+        let table = self.files.as_ref().map(|files| format!(" of {}", files.selection.named().display()));
+        let name = self.schema.field(column).name();
+        format!("column {name:?}{} is read by the host: {reason}", table.unwrap_or_default())
     }
 
     /// Reads whole columns of a version into host memory, in the order of the source's rows. No

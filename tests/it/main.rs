@@ -14,6 +14,7 @@ mod coded;
 mod corrupt;
 mod data;
 mod decimal_sums;
+mod decode;
 mod differential;
 mod distinct;
 mod docs;

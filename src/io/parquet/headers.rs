@@ -85,17 +85,25 @@ impl Pages {
             else {
                 return Err("a page of a negative size".into());
             };
-            if header.is_negative || header.level_encodings.iter().any(|of| *of != RLE) {
+            // Of levels that there are none of, writers say what they like.
+            let has_levels = header.kind == DATA_PAGE && chunk.column_descr().max_def_level() > 0;
+            if has_levels && header.level_encodings[0] != RLE {
+                return Err(format!("definition levels in encoding {}", header.level_encodings[0]));
+            }
+            if header.is_negative {
                 return Err("a page's header is not what its kind has".into());
             }
             if u64::from(compressed) > end - at {
                 return Err("a page that is longer than its column chunk".into());
             }
-            let levels = match header.kind {
-                DATA_PAGE | DICTIONARY_PAGE => None,
+            let (repeats, levels) = match header.kind {
+                DATA_PAGE | DICTIONARY_PAGE => (0, None),
                 DATA_PAGE_V2 => {
-                    let levels = size(header.definition).filter(|_| header.repetition == 0);
-                    Some(levels.ok_or("a page with repetition levels")?)
+                    let (repeats, levels) = (size(header.repetition), size(header.definition));
+                    let (Some(repeats), Some(levels)) = (repeats, levels) else {
+                        return Err("a page's levels have no size".into());
+                    };
+                    (repeats, Some(levels))
                 }
                 INDEX_PAGE => {
                     at += u64::from(compressed);
@@ -103,9 +111,15 @@ impl Pages {
                 }
                 other => return Err(format!("a page of the unknown kind {other}")),
             };
+            // Levels of a column that does not repeat say nothing: they lie before the others.
+            let (begin, end_of_page) = (at + u64::from(repeats), at + u64::from(compressed));
+            let without = |bytes: u32, levels: u32| bytes.checked_sub(levels);
+            let (compressed, uncompressed) = (without(compressed, repeats), without(uncompressed, repeats));
             let of_levels = levels.unwrap_or(0);
-            let (Some(packed), Some(unpacked)) =
-                (compressed.checked_sub(of_levels), uncompressed.checked_sub(of_levels))
+            let (Some(compressed), Some(uncompressed)) = (compressed, uncompressed) else {
+                return Err("a page that is shorter than its levels".into());
+            };
+            let (Some(packed), Some(unpacked)) = (without(compressed, of_levels), without(uncompressed, of_levels))
             else {
                 return Err("a page that is shorter than its levels".into());
             };
@@ -114,8 +128,8 @@ impl Pages {
                 return Err(format!("a page of {unpacked} bytes in {packed}"));
             }
             let encoding = encoding(header.encoding).ok_or_else(|| format!("encoding {}", header.encoding))?;
-            let page = Located { begin: at, compressed, uncompressed, values, encoding, levels, is_compressed };
-            at += u64::from(compressed);
+            let page = Located { begin, compressed, uncompressed, values, encoding, levels, is_compressed };
+            at = end_of_page;
             if header.kind == DICTIONARY_PAGE {
                 if pages.dictionary.is_some() || !pages.data.is_empty() {
                     return Err("a dictionary that is not its chunk's first page".into());
