@@ -142,4 +142,49 @@ pub(super) mod tests {
             assert_eq!(bytes, [3; 10]);
         }
     }
+
+    /// GB/s by threads, and by what fills the chunks: `cargo test --release -- --ignored feed_rates --nocapture`.
+    #[test]
+    #[ignore = "a measurement"]
+    fn feed_rates() {
+        let Ok(device) = Device::cuda(0, Default::default()) else { return };
+        const BYTES: usize = 1 << 30;
+        let buffer = Arc::new(device.alloc("test", BYTES).unwrap());
+        let from = vec![1u8; BYTES];
+        for threads in [1, 2, 4, 8, 16] {
+            for (what, piece, copies) in
+                [("nothing", 4 << 20, false), ("copies", 4 << 20, true), ("1 MiB", 1 << 20, true)]
+            {
+                let mut best = f64::MAX;
+                for _ in 0..4 {
+                    let after = device.record().unwrap();
+                    let next = std::sync::atomic::AtomicUsize::new(0);
+                    let start = std::time::Instant::now();
+                    std::thread::scope(|scope| {
+                        let work = || {
+                            let mut fed = vec![];
+                            loop {
+                                let at = next.fetch_add(piece, std::sync::atomic::Ordering::Relaxed);
+                                if at >= BYTES {
+                                    break;
+                                }
+                                let mut fill = |bytes: &mut [u8]| {
+                                    if copies {
+                                        bytes.copy_from_slice(&from[at..at + piece]);
+                                    }
+                                    Ok(())
+                                };
+                                fed.push(device.feed(&buffer, at, piece, &after, &mut fill).unwrap());
+                            }
+                            fed.into_iter().try_for_each(|fed| fed.arrive(&device)).unwrap();
+                        };
+                        (0..threads).for_each(|_| drop(scope.spawn(work)));
+                    });
+                    device.synchronize().unwrap();
+                    best = best.min(start.elapsed().as_secs_f64());
+                }
+                println!("{threads:2} threads, {what}: {:.1} GB/s", BYTES as f64 / best / 1e9);
+            }
+        }
+    }
 }

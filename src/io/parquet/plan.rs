@@ -282,15 +282,14 @@ impl Plan {
             characters,
         });
         self.columns.push(chunk.column);
-        let mut number = first + u32::from(pages.dictionary.is_some());
+        let before = u32::from(pages.dictionary.is_some());
         let mut row = 0;
-        for (page, begin) in pages.data.iter().zip(&begins[usize::from(pages.dictionary.is_some())..]) {
+        for ((page, begin), number) in pages.data.iter().zip(&begins[before as usize..]).zip(first + before..) {
             let levels = page.levels.filter(|_| optional);
             let levels = levels.map(|levels| (self.bytes.address() + *begin as u64, levels));
             let (size, rows, encoding) = (content(page), page.values, page.encoding);
             self.pages.push(Page { number, size, levels, rows, row, encoding, chunk: index });
             row += u64::from(rows);
-            number += 1;
         }
     }
 

@@ -318,7 +318,7 @@ fn lz4_pages_of_all_kinds_come_back_in_one_call() {
 fn pages_of_three_megabytes_come_back() {
     for device in device_and_gpu(0) {
         let content: Vec<u8> = [1, 4, 5, 3].iter().flat_map(|&kind| contents(5, 800_000).swap_remove(kind)).collect();
-        check(&device, Codec::Snappy, &[Page::new(snap(&content), content.len())], &[content.clone()]);
+        check(&device, Codec::Snappy, &[Page::new(snap(&content), content.len())], std::slice::from_ref(&content));
         check(&device, Codec::Lz4Raw, &[Page::new(lz4(&content), content.len())], &[content]);
     }
 }
@@ -386,7 +386,7 @@ fn chains_of_copies_within_a_batch_are_followed() {
                 let size = [5, 6, 1 + word / 64 % 20, 12][(kind / 3 + i / 50) % 4];
                 pieces.push(Copy { distance, size });
                 made += size;
-                if word / 4096 % (1 + kind) == 0 {
+                if (word / 4096).is_multiple_of(1 + kind) {
                     pieces.push(Literal(&fresh[i..i + 1 + word / 65536 % 3]));
                     made += 1 + word / 65536 % 3;
                 }
@@ -692,7 +692,7 @@ fn damaged(seed: u64, text: &[u8], len: usize, count: usize) -> Vec<Page> {
                 break;
             }
         }
-        Page { text, len, in_place: i % 4 == 0 }
+        Page { text, len, in_place: i.is_multiple_of(4) }
     };
     (0..count).map(change).collect()
 }
