@@ -313,6 +313,10 @@ impl SourceTable {
     /// # Errors
     /// A file's bad content, with the file's name.
     async fn load(&self, state: &SessionState, snapshot: &Snapshot, columns: &[usize]) -> Result<Vec<RecordBatch>> {
+        let inner: &dyn Any = snapshot.inner.as_ref();
+        if let Some(memory) = inner.downcast_ref::<MemTable>() {
+            return in_memory(memory, columns).await;
+        }
         match read_all(&snapshot.inner, state, columns).await {
             Ok(batches) => Ok(batches),
             Err(error) => Err(self.blame(error, state, snapshot).await),
@@ -349,6 +353,17 @@ impl SourceTable {
             false => Some(error),
         }
     }
+}
+
+/// Batches of a table in host memory as they are: a scan would cut them into small ones.
+async fn in_memory(table: &MemTable, columns: &[usize]) -> Result<Vec<RecordBatch>> {
+    let mut batches = vec![];
+    for partition in &table.batches {
+        for batch in partition.read().await.iter() {
+            batches.push(batch.project(columns)?);
+        }
+    }
+    Ok(batches)
 }
 
 /// Names the first value of a file's strings that are none.

@@ -15,13 +15,13 @@ use std::sync::Arc;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 
-use super::batches::{Batch, ChunkAt, Layout};
+use super::batches::{Batch, ChunkAt};
 use super::headers::{Located, Pages, Reason};
 use super::outputs::physical;
 use super::read::{Decoded, OPERATOR, Reader, Target};
 use super::strings::Coded;
 use super::unpack::{Unpacker, unpacker};
-use super::workers::{Headers, Memory};
+use super::workers::Headers;
 use crate::device::{Buffer, Device, Event};
 use crate::error::Result;
 use crate::ops::decompress::{Block, Codec, decompress};
@@ -104,18 +104,20 @@ pub(super) struct Plan {
     bytes: Arc<Buffer>,
     passing: Buffer,
     /// When the memory was taken.
-    after: Option<Arc<Event>>,
+    after: Option<Event>,
     kept: BTreeMap<usize, Arc<Buffer>>,
 }
 
 impl Plan {
-    /// Plans a batch, and takes the memory that it needs.
+    /// Plans a batch whose bytes lie there, each chunk's from an offset on, and takes the memory that
+    /// it needs besides.
     pub(super) fn new(
         reader: &Reader,
         batch: &Batch,
+        (bytes, offsets): (Arc<Buffer>, Vec<usize>),
         headers: Headers,
         targets: &mut [Target],
-    ) -> Result<(Plan, Memory)> {
+    ) -> Result<Plan> {
         let mut wanted: Vec<Option<(Output, Arc<Pages>)>> = vec![];
         for (at, pages) in batch.chunks.clone().zip(headers) {
             let target = &mut targets[reader.chunks[at].column];
@@ -129,11 +131,7 @@ impl Plan {
                 }
             });
         }
-        let pages: Vec<Option<&Pages>> = wanted.iter().map(|of| of.as_ref().map(|(_, pages)| &**pages)).collect();
-        let layout = Layout::of(reader.files, reader.chunks, batch, &pages);
-        let bytes = Arc::new(reader.device.alloc(OPERATOR, layout.bytes)?);
-        let by_chunk = wanted.iter().map(|of| of.as_ref().map(|(_, pages)| pages.clone())).collect();
-        let planned: Vec<Planned> = (batch.chunks.clone().zip(layout.offsets).zip(wanted))
+        let planned: Vec<Planned> = (batch.chunks.clone().zip(offsets).zip(wanted))
             .filter_map(|((at, offset), of)| of.map(|(output, pages)| Planned { at, offset, pages, output }))
             .collect();
         let mut rooms = Rooms::default();
@@ -191,11 +189,9 @@ impl Plan {
                 });
             }
         }
-        // Behind all memory that was taken: branch and lanes wait for it.
-        let after = Arc::new(reader.device.record()?);
-        plan.after = Some(after.clone());
-        let (bytes, pieces, first) = (plan.bytes.clone(), layout.pieces, batch.chunks.start);
-        Ok((plan, Memory { bytes, after, pieces, first, pages: by_chunk }))
+        // Behind all memory that was taken.
+        plan.after = Some(reader.device.record()?);
+        Ok(plan)
     }
 
     fn with(bytes: Arc<Buffer>, passing: Buffer) -> Plan {

@@ -1,13 +1,13 @@
 //! Threads that read headers and feed bytes to the device, while another submits the decoding.
 //!
 //! ```text
-//!   workers   headers 0 │ headers 1 │ bytes 0 ……… │ headers 2 │ bytes 1 ……… │ …
-//!   caller              │ memory 0              │ memory 1, decode 0        │ memory 2, decode 1
+//!   workers   bytes and headers 0 │ bytes and headers 1 │ bytes and headers 2 │ …
+//!   caller    memory 0, 1, 2 …    │ decode 0            │ decode 1            │ …
 //! ```
 //!
-//! Headers of a batch come before its memory: they say what is needed. Workers are a few batches
-//! ahead of the decoding, no more: what was read waits in device memory. Pages in a codec that the
-//! device does not unpack are unpacked here.
+//! Headers are found in the bytes on their way. Those of pages that the host unpacks come before: they
+//! say how much memory is needed. Workers are a few batches ahead of the decoding, no more: what was
+//! read waits in device memory.
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -79,8 +79,16 @@ struct Progress {
 }
 
 enum Task {
-    Headers { batch: usize, chunks: Range<usize> },
-    Bytes { batch: usize, piece: usize, memory: Arc<Memory> },
+    /// Of some of those whose headers are read first.
+    Headers {
+        batch: usize,
+        numbers: Range<usize>,
+    },
+    Bytes {
+        batch: usize,
+        piece: usize,
+        memory: Arc<Memory>,
+    },
 }
 
 impl<'a> Work<'a> {
@@ -106,22 +114,23 @@ impl<'a> Work<'a> {
             let done = self.perform(&task);
             let mut state = self.lock();
             let is_last = match (done, task) {
-                (Ok(Done::Headers(pages)), Task::Headers { batch, chunks }) => {
-                    let progress = &mut state.of[batch];
-                    for (chunk, pages) in chunks.zip(pages) {
-                        progress.headers[chunk] = Some(pages);
-                        progress.headers_done += 1;
-                    }
-                    progress.headers_done == progress.headers.len()
-                }
-                (Ok(Done::Fed(fed, damaged)), Task::Bytes { batch, .. }) => {
+                (Ok(Done { headers, fed, damaged }), task) => {
                     state.damaged.extend(damaged);
+                    let (Task::Headers { batch, .. } | Task::Bytes { batch, .. }) = task;
                     let progress = &mut state.of[batch];
+                    if matches!(task, Task::Headers { .. }) {
+                        progress.headers_done += headers.len();
+                    }
+                    for (chunk, pages) in headers {
+                        // Where they were needed before, they were taken.
+                        if let Some(headers) = progress.headers.get_mut(chunk) {
+                            *headers = Some(pages);
+                        }
+                    }
                     progress.fed.extend(fed);
-                    progress.pieces_done += 1;
-                    progress.pieces_done == progress.pieces
+                    progress.pieces_done += usize::from(matches!(task, Task::Bytes { .. }));
+                    progress.headers_done >= self.batches[batch].first.len() || progress.pieces_done == progress.pieces
                 }
-                (Ok(_), _) => false,
                 (Err(error), _) => {
                     state.failed = state.failed.take().or(Some(error));
                     self.opened.notify_all();
@@ -158,10 +167,10 @@ impl<'a> Work<'a> {
     fn take_headers(&self, state: &mut State) -> Option<Task> {
         while let Some(progress) = state.of.get_mut(state.headers) {
             let batch = state.headers;
-            let (first, all) = (progress.headers_taken, progress.headers.len());
-            if first < all {
-                progress.headers_taken = all.min(first + CHUNKS);
-                return Some(Task::Headers { batch, chunks: first..progress.headers_taken });
+            let (begin, all) = (progress.headers_taken, self.batches[batch].first.len());
+            if begin < all {
+                progress.headers_taken = all.min(begin + CHUNKS);
+                return Some(Task::Headers { batch, numbers: begin..progress.headers_taken });
             }
             state.headers += 1;
         }
@@ -184,11 +193,10 @@ impl<'a> Work<'a> {
     fn perform(&self, task: &Task) -> Result<Done> {
         interrupt::check()?;
         match task {
-            Task::Headers { batch, chunks } => {
-                let first = self.batches[*batch].chunks.start;
-                let pages = self.chunks[first + chunks.start..first + chunks.end].iter();
-                let pages = pages.map(|at| Pages::of(&self.files[at.file].file, at.meta(self.files)));
-                Ok(Done::Headers(pages.collect()))
+            Task::Headers { batch, numbers } => {
+                let batch = &self.batches[*batch];
+                let pages = |at: &usize| (*at, self.pages(&self.chunks[batch.chunks.start + at], &[]));
+                Ok(Done { headers: batch.first[numbers.clone()].iter().map(pages).collect(), ..Done::default() })
             }
             Task::Bytes { piece, memory, .. } => self.bytes(&memory.pieces[*piece], memory),
         }
@@ -199,9 +207,19 @@ impl<'a> Work<'a> {
             self.device.feed(&memory.bytes, offset, length, &memory.after, fill)
         };
         match piece {
-            Piece::Read { file, begin, length, offset } => {
-                let mut read = |bytes: &mut [u8]| self.read(*file, bytes, *begin);
-                Ok(Done::Fed(vec![feed(*offset, *length, &mut read)?], None))
+            Piece::Read { file, begin, length, offset, whole } => {
+                let mut headers = vec![];
+                let mut read = |bytes: &mut [u8]| {
+                    self.read(*file, bytes, *begin)?;
+                    for (at, from) in whole {
+                        let chunk = &self.chunks[memory.first + at];
+                        let length = chunk.meta(self.files).byte_range().1 as usize;
+                        headers.push((*at, self.pages(chunk, &bytes[*from..from + length])));
+                    }
+                    Ok(())
+                };
+                let fed = vec![feed(*offset, *length, &mut read)?];
+                Ok(Done { headers, fed, damaged: None })
             }
             // Unpacked before a lane is taken: there are more cores than lanes.
             Piece::Unpack { chunk, pages, length, offset } => {
@@ -220,11 +238,11 @@ impl<'a> Work<'a> {
                     bytes.copy_from_slice(&content);
                     Ok(())
                 };
-                Ok(Done::Fed(vec![feed(*offset, *length, &mut copy)?], damaged))
+                Ok(Done { fed: vec![feed(*offset, *length, &mut copy)?], damaged, ..Done::default() })
             }
             Piece::UnpackLong { chunk, page, offset } => {
                 let Some(page) = self.pages_of(memory, *chunk).nth(*page) else {
-                    return Ok(Done::Fed(vec![], None));
+                    return Ok(Done::default());
                 };
                 let mut content = vec![0; page.unpacked()];
                 let damaged = self.unpack(*chunk, page, &mut content)?.err().map(|reason| (*chunk, reason));
@@ -235,9 +253,13 @@ impl<'a> Work<'a> {
                     };
                     feed(offset + at * MOST_FED, part.len(), &mut copy)
                 });
-                Ok(Done::Fed(fed.collect::<Result<_>>()?, damaged))
+                Ok(Done { fed: fed.collect::<Result<_>>()?, damaged, ..Done::default() })
             }
         }
+    }
+
+    fn pages(&self, chunk: &ChunkAt, bytes: &[u8]) -> std::result::Result<Pages, Reason> {
+        Pages::of(&self.files[chunk.file].file, chunk.meta(self.files), bytes)
     }
 
     fn pages_of<'m>(&self, memory: &'m Memory, chunk: usize) -> impl Iterator<Item = &'m Located> + use<'m> {
@@ -278,24 +300,27 @@ impl<'a> Work<'a> {
         self.opened.notify_all();
     }
 
-    /// Waits for a batch's headers.
-    pub(super) fn headers(&self, batch: usize) -> Result<Headers> {
+    /// Waits for the headers of a batch that are read before its bytes.
+    pub(super) fn first_headers(&self, batch: usize) -> Result<Vec<Option<std::result::Result<Arc<Pages>, Reason>>>> {
         self.wait(|state| {
             let progress = &mut state.of[batch];
-            (progress.headers_done == progress.headers.len()).then(|| std::mem::take(&mut progress.headers))
+            (progress.headers_done >= self.batches[batch].first.len()).then(|| std::mem::take(&mut progress.headers))
         })
-        .map(|headers| headers.into_iter().map(|pages| pages.expect("all are done").map(Arc::new)).collect())
+        .map(|headers| headers.into_iter().map(|pages| pages.map(|pages| pages.map(Arc::new))).collect())
     }
 
-    /// Waits until all bytes of a batch are under way.
-    pub(super) fn fed(&self, batch: usize) -> Result<Vec<Fed>> {
-        self.wait(|state| {
+    /// Waits until all bytes of a batch are under way, and all its headers are known.
+    pub(super) fn fed(&self, batch: usize) -> Result<(Vec<Fed>, Headers)> {
+        let (fed, headers) = self.wait(|state| {
             let progress = &mut state.of[batch];
-            (progress.pieces_done == progress.pieces).then(|| {
+            let is_done = progress.pieces_done == progress.pieces;
+            (is_done && progress.headers_done >= self.batches[batch].first.len()).then(|| {
                 progress.memory = None;
-                std::mem::take(&mut progress.fed)
+                (std::mem::take(&mut progress.fed), std::mem::take(&mut progress.headers))
             })
-        })
+        })?;
+        let unseen = || Err("its pages were not looked at".to_string());
+        Ok((fed, headers.into_iter().map(|pages| pages.unwrap_or_else(unseen).map(Arc::new)).collect()))
     }
 
     fn wait<T>(&self, mut done: impl FnMut(&mut State) -> Option<T>) -> Result<T> {
@@ -329,8 +354,12 @@ impl<'a> Work<'a> {
     }
 }
 
-enum Done {
-    Headers(Vec<std::result::Result<Pages, Reason>>),
-    /// And the chunk with a page that is damaged.
-    Fed(Vec<Fed>, Option<(usize, Reason)>),
+/// What came of a task.
+#[derive(Default)]
+struct Done {
+    /// Of chunks, by their numbers in the batch.
+    headers: Vec<(usize, std::result::Result<Pages, Reason>)>,
+    fed: Vec<Fed>,
+    /// A chunk with a page that is damaged.
+    damaged: Option<(usize, Reason)>,
 }

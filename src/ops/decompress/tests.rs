@@ -535,7 +535,7 @@ fn small_literals_in_long_forms_are_found_in_pages_of_several_parts() {
                 while made < PART as usize {
                     let word = words.next().unwrap() as usize;
                     let size = (1 + word / 64 % 9).min(PART as usize - made);
-                    if word % 4 > 0 || made == 0 {
+                    if !word.is_multiple_of(4) || made == 0 {
                         pieces.push(Literal(&fresh[word / 65536 % 39_000..][..size]));
                     } else {
                         pieces.push(Copy { distance: 1 + word / 65536 % made, size });
