@@ -447,6 +447,12 @@ impl TableProvider for SourceTable {
     }
 }
 
+/// Whether a provider is one that sessions make.
+pub(crate) fn is_of_session(provider: &dyn TableProvider) -> bool {
+    let any: &dyn Any = provider;
+    any.is::<DeviceTable>() || any.is::<SourceTable>()
+}
+
 /// The session's tables that a plan reads.
 fn sources(plan: &LogicalPlan) -> Vec<Arc<dyn TableProvider>> {
     let mut providers: Vec<Arc<dyn TableProvider>> = Vec::new();

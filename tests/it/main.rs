@@ -47,6 +47,7 @@ mod parquet;
 mod plans;
 mod precedence;
 mod project;
+mod providers;
 mod random;
 mod range_frames;
 mod regroup;
