@@ -246,7 +246,9 @@ impl Session {
 
     /// DataFusion's context behind this session, for its configuration and for user-defined functions.
     ///
-    /// Tables registered here directly are always read by the CPU engine.
+    /// A table registered here is read anew by each query, on all cores, and its rows are brought
+    /// to the device, where they do not stay: only its provider knows when they change. What the
+    /// session's own methods register stays in device memory.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};

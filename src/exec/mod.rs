@@ -1,6 +1,7 @@
 //! Runs plans for a session that has a device.
 
 mod aggregate;
+mod foreign;
 mod grouping;
 mod join;
 mod join_meet;

@@ -41,6 +41,8 @@ pub(super) const DICTIONARY_PAGE: i64 = 2;
 pub(super) const DATA_PAGE_V2: i64 = 3;
 /// The hybrid of runs and packed bits.
 pub(super) const RLE: i64 = 3;
+/// Levels of the format's first days.
+pub(super) const BIT_PACKED: i64 = 4;
 const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
 const DELTA_BYTE_ARRAY: i64 = 7;
 

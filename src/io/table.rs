@@ -293,7 +293,14 @@ impl SourceTable {
         let left: Vec<usize> = columns.iter().zip(&found).filter(|(_, f)| f.is_none()).map(|(at, _)| *at).collect();
         if rows.is_none() || !left.is_empty() {
             let batches = self.load(state, snapshot, &left).await?;
-            rows = Some(batches.iter().map(|batch| batch.num_rows() as u64).sum());
+            let of_host = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+            if let Some(rows) = rows.filter(|rows| *rows != of_host) {
+                // The host's reader ends where a column's pages do.
+                let message = format!("{of_host} rows of some columns, where its footer says {rows}");
+                let error = ErrorKind::File { path: PathBuf::new(), message };
+                return Err(self.blame(error.into(), state, snapshot).await);
+            }
+            rows = Some(of_host);
             let table = Table::from_batches(device, Arc::new(self.schema.project(&left)?), &batches)?;
             let mut read = table.columns.into_iter();
             found.iter_mut().filter(|found| found.is_none()).for_each(|found| *found = read.next());
@@ -462,6 +469,12 @@ impl TableProvider for SourceTable {
     fn statistics(&self) -> Option<Statistics> {
         self.last().inner.statistics()
     }
+}
+
+/// Whether a provider is one that sessions make.
+pub(crate) fn is_of_session(provider: &dyn TableProvider) -> bool {
+    let any: &dyn Any = provider;
+    any.is::<DeviceTable>() || any.is::<SourceTable>()
 }
 
 /// The session's tables that a plan reads.

@@ -48,6 +48,7 @@ mod parquet;
 mod plans;
 mod precedence;
 mod project;
+mod providers;
 mod random;
 mod range_frames;
 mod regroup;

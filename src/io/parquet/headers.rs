@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 
-use super::super::pages::{DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, Header, INDEX_PAGE, RLE};
+use super::super::pages::{BIT_PACKED, DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, Header, INDEX_PAGE, RLE};
 use super::super::thrift::Compact;
 use crate::ops::parquet::Encoding;
 
@@ -87,10 +87,12 @@ impl Pages {
             else {
                 return Err("a page of a negative size".into());
             };
-            // Of levels that there are none of, writers say what they like.
+            // Of levels that there are none of, writers say one or the other.
             let has_levels = header.kind == DATA_PAGE && chunk.column_descr().max_def_level() > 0;
-            if has_levels && header.level_encodings[0] != RLE {
-                return Err(format!("definition levels in encoding {}", header.level_encodings[0]));
+            let [definition, repetition] = header.level_encodings;
+            if definition != RLE && (has_levels || definition != BIT_PACKED) || ![RLE, BIT_PACKED].contains(&repetition)
+            {
+                return Err(format!("levels in encodings {definition} and {repetition}"));
             }
             if header.is_negative {
                 return Err("a page's header is not what its kind has".into());

@@ -269,8 +269,12 @@ impl Reader<'_> {
         let mut nulls = vec![0; targets.len()];
         for batch in &decoded {
             if let Some((chunk, reason)) = self.damage(batch, batch.fault.read_words(0, 1)?[0]) {
-                let target = &mut targets[self.chunks[chunk].column];
-                target.given_up = target.given_up.take().or(Some(reason));
+                // One page is named; others may be damaged, too, and what came of them is garbage.
+                let beside = format!("it was read beside a damaged page ({reason})");
+                targets[self.chunks[chunk].column].given_up.get_or_insert(reason);
+                for column in &batch.columns {
+                    targets[*column].given_up.get_or_insert_with(|| beside.clone());
+                }
             }
             for (column, count) in batch.columns.iter().zip(batch.nulls.read_words(0, batch.columns.len())?) {
                 nulls[*column] += count;
