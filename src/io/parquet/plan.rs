@@ -94,6 +94,8 @@ pub(super) struct Plan {
     pages: Vec<Page>,
     /// Of each chunk its column; of each page its chunk, and its number among the chunk's.
     columns: Vec<usize>,
+    /// Of each chunk, the nulls that its pages say it has.
+    said: Vec<Option<u64>>,
     named: Vec<(usize, usize)>,
     /// Until the work is submitted.
     bytes: Arc<Buffer>,
@@ -198,6 +200,7 @@ impl Plan {
             chunks: vec![],
             pages: vec![],
             columns: vec![],
+            said: vec![],
             named: vec![],
             bytes,
             _passing: passing,
@@ -271,6 +274,7 @@ impl Plan {
             characters,
         });
         self.columns.push(chunk.column);
+        self.said.push(pages.nulls.filter(|_| optional));
         let mut number = first + u32::from(pages.dictionary.is_some());
         let mut row = 0;
         for (page, begin) in pages.data.iter().zip(&begins[usize::from(pages.dictionary.is_some())..]) {
@@ -299,7 +303,7 @@ impl Plan {
             }
         }
         decode(device, &self.chunks, &self.pages, &places, &nulls, &fault)?;
-        Ok(Decoded { fault, nulls, columns: self.columns, pages: self.named })
+        Ok(Decoded { fault, nulls, columns: self.columns, said: self.said, pages: self.named })
     }
 }
 

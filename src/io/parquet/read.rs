@@ -160,6 +160,8 @@ pub(super) struct Decoded {
     pub(super) nulls: Buffer,
     /// Of each chunk in `nulls`, its column.
     pub(super) columns: Vec<usize>,
+    /// And the nulls that its pages say it has.
+    pub(super) said: Vec<Option<u64>>,
     /// Of each page, its chunk among all, and its number among the chunk's pages.
     pub(super) pages: Vec<(usize, usize)>,
 }
@@ -245,8 +247,13 @@ impl Reader<'_> {
                     targets[*column].given_up.get_or_insert_with(|| beside.clone());
                 }
             }
-            for (column, count) in batch.columns.iter().zip(batch.nulls.read_words(0, batch.columns.len())?) {
+            let counts = batch.nulls.read_words(0, batch.columns.len())?;
+            for ((column, said), count) in batch.columns.iter().zip(&batch.said).zip(counts) {
                 nulls[*column] += count;
+                if let Some(said) = said.filter(|said| *said != count) {
+                    let reason = || format!("{count} nulls in pages that say {said}");
+                    targets[*column].given_up.get_or_insert_with(reason);
+                }
             }
         }
         let mut columns = vec![];
