@@ -275,6 +275,7 @@ struct delta_page {
     parquet_bytes bytes;
     view* out;
     u32 count;
+    u32 rows;  // nulls counted: more lengths than that are damage
     bool utf8;
     u32 flag;  // whether the strings have to be looked at
 };
@@ -282,7 +283,7 @@ struct delta_page {
 WF_DEVICE u32 delta_length_page(delta_page& page) {
     delta_head head;
     u32 at = 0;
-    if (!delta_begin(page.bytes, at, head)) return PARQUET_BAD_DELTA;
+    if (!delta_begin(page.bytes, at, head) || head.count > page.rows) return PARQUET_BAD_DELTA;
     u32 end = at;
     if (!delta_skip(page.bytes, head, end)) return PARQUET_BAD_DELTA;
     delta_lengths sink{page.bytes.at + end, page.bytes.size - end, page.out, 0, true};
@@ -295,11 +296,11 @@ WF_DEVICE u32 delta_length_page(delta_page& page) {
 WF_DEVICE u32 delta_string_page(delta_page& page, const parquet_chunk& chunk, u64* used) {
     delta_head shared, other;
     u32 at = 0;
-    if (!delta_begin(page.bytes, at, shared)) return PARQUET_BAD_DELTA;
+    if (!delta_begin(page.bytes, at, shared) || shared.count > page.rows) return PARQUET_BAD_DELTA;
     delta_length_field<true> first{page.out, 0, true};
     if (!delta_values(page.bytes, shared, at, page.count, first)) return PARQUET_BAD_DELTA;
     if (!delta_skip(page.bytes, shared, at)) return PARQUET_BAD_DELTA;
-    if (!delta_begin(page.bytes, at, other)) return PARQUET_BAD_DELTA;
+    if (!delta_begin(page.bytes, at, other) || other.count > page.rows) return PARQUET_BAD_DELTA;
     delta_length_field<false> second{page.out, 0, true};
     if (!delta_values(page.bytes, other, at, page.count, second)) return PARQUET_BAD_DELTA;
     if (!delta_skip(page.bytes, other, at)) return PARQUET_BAD_DELTA;
@@ -331,7 +332,7 @@ WF_DEVICE void parquet_delta_body(const ParquetCall& p) {
     const parquet_chunk chunk = p.chunks[page.chunk];
     const u64 target = page.views != 0 ? page.views : parquet_target(page, state);
     const bool utf8 = (page.flags & PARQUET_UTF8) != 0;
-    delta_page strings{parquet_values(p, page, state), (view*)target, state.valid, utf8, 0};
+    delta_page strings{parquet_values(p, page, state), (view*)target, state.valid, page.rows, utf8, 0};
     u32 code = 0;
     if (page.encoding == PARQUET_DELTA_LENGTH) {
         code = delta_length_page(strings);

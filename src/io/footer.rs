@@ -32,6 +32,9 @@ pub(super) const TAIL: u64 = 8;
 /// each; a list of lists takes two.
 const DEEPEST: usize = 128;
 
+/// Bytes of a column chunk that is not compressed; more are no size.
+const MOST_UNCOMPRESSED: i64 = 1 << 40;
+
 /// Where the crate keeps an Arrow schema.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
@@ -181,10 +184,12 @@ fn told_column(column: ColumnChunkMetaData, file: u64) -> Result<ColumnChunkMeta
     let index = inside(column.column_index_offset(), column.column_index_length());
     let pages = inside(column.offset_index_offset(), column.offset_index_length());
     let bloom = inside(column.bloom_filter_offset(), column.bloom_filter_length());
-    if told && index && pages && bloom {
+    // DataFusion adds them up.
+    let size = column.uncompressed_size().clamp(0, MOST_UNCOMPRESSED);
+    if told && index && pages && bloom && size == column.uncompressed_size() {
         return Ok(column);
     }
-    let mut builder = column.into_builder();
+    let mut builder = column.into_builder().set_total_uncompressed_size(size);
     if !told {
         builder = builder.clear_statistics();
     }

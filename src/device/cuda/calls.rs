@@ -27,6 +27,7 @@ const FUNCTIONS: &[&str] = &[
     "cuEventCreate",
     "cuEventDestroy_v2",
     "cuEventElapsedTime_v2",
+    "cuEventQuery",
     "cuEventRecord",
     "cuEventSynchronize",
     "cuFuncGetAttribute",

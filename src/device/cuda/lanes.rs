@@ -1,8 +1,10 @@
-//! Lanes: streams that only copy to the device, each from two pinned chunks of its own, of which a
-//! thread fills one while the other is copied.
+//! Lanes: streams that only copy to the device, each from a pinned chunk of its own.
 //!
+//! Filling a chunk takes ten times as long as copying it: nearly all lanes are being filled, while the
+//! one that was given back first is the first to be taken again, and its copy is done by then.
 //! Pinning takes half a second a GiB: lanes are made as threads ask for them, few, and kept.
 
+use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 use cudarc::driver::sys;
@@ -20,15 +22,14 @@ pub(super) struct Lanes {
 
 #[derive(Debug, Default)]
 struct State {
-    free: Vec<Lane>,
+    free: VecDeque<Lane>,
     made: usize,
 }
 
 #[derive(Debug)]
 struct Lane {
-    // Dropped before the queue: its copies are waited for.
-    chunks: [Pinned; 2],
-    turn: usize,
+    // Dropped before the queue: its copy is waited for.
+    chunk: Pinned,
     queue: Queue,
 }
 
@@ -37,11 +38,15 @@ impl Lanes {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// A lane that nobody uses: the one that came back last, a new one, or one to wait for.
+    /// A lane that nobody uses: one whose copy is done, a new one, or the first that comes back.
     fn take(&self, queue: &Queue) -> Result<Lane> {
         let mut state = self.lock();
         loop {
-            if let Some(lane) = state.free.pop() {
+            let idle = match state.free.front() {
+                Some(lane) if state.made < LANES => lane.is_idle(queue)?,
+                lane => lane.is_some(),
+            };
+            if let Some(lane) = idle.then(|| state.free.pop_front()).flatten() {
                 return Ok(lane);
             }
             if state.made < LANES {
@@ -58,7 +63,7 @@ impl Lanes {
     }
 
     fn put(&self, lane: Lane) {
-        self.lock().free.push(lane);
+        self.lock().free.push_back(lane);
         self.returned.notify_one();
     }
 
@@ -95,8 +100,13 @@ impl Lanes {
 impl Lane {
     fn new(queue: &Queue) -> Result<Lane> {
         let queue = queue.beside()?;
-        let chunks = [Pinned::new(&queue, MOST_FED)?, Pinned::new(&queue, MOST_FED)?];
-        Ok(Lane { chunks, turn: 0, queue })
+        let chunk = Pinned::new(&queue, MOST_FED)?;
+        Ok(Lane { chunk, queue })
+    }
+
+    /// Whether the chunk's copy is done.
+    fn is_idle(&self, queue: &Queue) -> Result<bool> {
+        self.chunk.is_done(queue)
     }
 
     /// # Safety
@@ -108,10 +118,9 @@ impl Lane {
         copied: sys::CUevent,
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<()> {
-        let (queue, chunk) = (&self.queue, &mut self.chunks[self.turn]);
+        let (queue, chunk) = (&self.queue, &mut self.chunk);
         chunk.wait(queue)?;
         fill(&mut chunk.bytes()[..len])?;
-        self.turn = 1 - self.turn;
         // SAFETY: stream and event are live.
         queue.check(unsafe { call!(cuStreamWaitEvent(queue.stream(), after, 0)) })?;
         // SAFETY: the caller's promise; the chunk is not touched before `wait` saw this copy done.

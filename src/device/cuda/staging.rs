@@ -263,6 +263,18 @@ impl Pinned {
         Ok(())
     }
 
+    /// Whether the device has passed the point remembered, if any.
+    pub(super) fn is_done(&self, queue: &Queue) -> Result<bool> {
+        if !self.marked {
+            return Ok(true);
+        }
+        // SAFETY: a live event.
+        match unsafe { call!(cuEventQuery(self.done)) } {
+            Err(failed) if failed.code == sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            other => queue.check(other).map(|()| true),
+        }
+    }
+
     /// Waits for the point remembered, if any.
     pub(super) fn wait(&mut self, queue: &Queue) -> Result<()> {
         if self.marked {

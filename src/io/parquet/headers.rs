@@ -15,7 +15,9 @@ use std::os::unix::fs::FileExt;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 
-use super::super::pages::{BIT_PACKED, DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, Header, INDEX_PAGE, RLE};
+use super::super::pages::{
+    BIT_PACKED, DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, Header, INDEX_PAGE, RLE, most_unpacked,
+};
 use super::super::thrift::Compact;
 use crate::ops::parquet::Encoding;
 
@@ -48,6 +50,8 @@ pub(super) struct Located {
 pub(super) struct Pages {
     pub(super) dictionary: Option<Located>,
     pub(super) data: Vec<Located>,
+    /// As many as the pages say; those of version 1 do not.
+    pub(super) nulls: Option<u64>,
 }
 
 impl Located {
@@ -76,7 +80,7 @@ impl Pages {
         let (begin, length) = chunk.byte_range();
         let (mut at, end) = (begin, begin + length);
         let mut pages = Pages::default();
-        let mut rows = 0i64;
+        let (mut rows, mut nulls) = (0i64, Some(0));
         let mut window = Window { file, begin, bytes: Cow::Borrowed(bytes) };
         while rows < chunk.num_values() {
             let (header, length) = window.header(at, end)?;
@@ -94,7 +98,8 @@ impl Pages {
             {
                 return Err(format!("levels in encodings {definition} and {repetition}"));
             }
-            if header.is_negative {
+            let of_nulls = if chunk.column_descr().max_def_level() > 0 { header.values } else { 0 };
+            if header.is_negative || !header.is_whole() || !(0..=of_nulls).contains(&header.nulls) {
                 return Err("a page's header is not what its kind has".into());
             }
             if u64::from(compressed) > end - at {
@@ -144,29 +149,17 @@ impl Pages {
                 pages.dictionary = Some(page);
             } else {
                 rows += i64::from(values);
+                nulls = nulls.filter(|_| levels.is_some()).map(|nulls| nulls + header.nulls as u64);
                 pages.data.push(page);
             }
         }
-        match rows == chunk.num_values() {
-            true => Ok(pages),
-            false => Err(format!("pages of {rows} values in a chunk of {}", chunk.num_values())),
+        if rows != chunk.num_values() {
+            return Err(format!("pages of {rows} values in a chunk of {}", chunk.num_values()));
         }
-    }
-}
-
-/// Most bytes that so many compressed ones can become: no memory is asked for on a header's word alone.
-fn most_unpacked(codec: Compression, is_compressed: bool, packed: u32) -> u64 {
-    let packed = u64::from(packed);
-    match codec {
-        _ if !is_compressed => packed,
-        // A copy of 64 bytes takes 3.
-        Compression::SNAPPY => 32 * packed + 64,
-        // A byte more of a length stands for 255.
-        Compression::LZ4_RAW => 256 * packed + 64,
-        // A match of 258 bytes takes 2 bits.
-        Compression::GZIP(_) => 1032 * packed + 64,
-        // Blocks of one byte repeated have no bound but that of headers.
-        _ => u64::MAX,
+        if at < end {
+            return Err(format!("{} bytes behind its last page", end - at));
+        }
+        Ok(Pages { nulls, ..pages })
     }
 }
 

@@ -99,6 +99,8 @@ pub(super) struct Plan {
     pages: Vec<Page>,
     /// Of each chunk its column; of each page its chunk, and its number among the chunk's.
     columns: Vec<usize>,
+    /// Of each chunk, the nulls that its pages say it has.
+    said: Vec<Option<u64>>,
     named: Vec<(usize, usize)>,
     /// Until the work is submitted.
     bytes: Arc<Buffer>,
@@ -203,6 +205,7 @@ impl Plan {
             chunks: vec![],
             pages: vec![],
             columns: vec![],
+            said: vec![],
             named: vec![],
             bytes,
             passing,
@@ -278,6 +281,7 @@ impl Plan {
             characters,
         });
         self.columns.push(chunk.column);
+        self.said.push(pages.nulls.filter(|_| optional));
         let before = u32::from(pages.dictionary.is_some());
         let mut row = 0;
         for ((page, begin), number) in pages.data.iter().zip(&begins[before as usize..]).zip(first + before..) {
@@ -297,7 +301,7 @@ impl Plan {
         device.wait_for(&branch.record()?)?;
         drop((self.bytes, self.passing, self.kept));
         let (fault, nulls) = submitted?;
-        Ok(Decoded { fault, nulls, columns: self.columns, pages: self.named })
+        Ok(Decoded { fault, nulls, columns: self.columns, said: self.said, pages: self.named })
     }
 
     fn submit_to(&self, device: &Device) -> Result<(Buffer, Buffer)> {

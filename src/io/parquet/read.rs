@@ -20,7 +20,7 @@ use super::outputs::output;
 use super::plan::Plan;
 use super::strings::Strings;
 use super::unpack::{Unpacker, unpacker};
-use super::workers::{Memory, Work};
+use super::workers::{Memory, SomeHeaders, Work};
 use crate::column::{Column, Repr};
 use crate::device::{Buffer, Device, LANES};
 use crate::error::{Error, Result};
@@ -163,6 +163,8 @@ pub(super) struct Decoded {
     pub(super) nulls: Buffer,
     /// Of each chunk in `nulls`, its column.
     pub(super) columns: Vec<usize>,
+    /// And the nulls that its pages say it has.
+    pub(super) said: Vec<Option<u64>>,
     /// Of each page, its chunk among all, and its number among the chunk's pages.
     pub(super) pages: Vec<(usize, usize)>,
 }
@@ -174,7 +176,7 @@ struct Opening {
     /// Where each of its chunks begins.
     offsets: Vec<usize>,
     /// The pages, where they were known before.
-    first: Option<Vec<Option<std::result::Result<Arc<Pages>, Reason>>>>,
+    first: Option<SomeHeaders>,
 }
 
 impl Reader<'_> {
@@ -276,8 +278,13 @@ impl Reader<'_> {
                     targets[*column].given_up.get_or_insert_with(|| beside.clone());
                 }
             }
-            for (column, count) in batch.columns.iter().zip(batch.nulls.read_words(0, batch.columns.len())?) {
+            let counts = batch.nulls.read_words(0, batch.columns.len())?;
+            for ((column, said), count) in batch.columns.iter().zip(&batch.said).zip(counts) {
                 nulls[*column] += count;
+                if let Some(said) = said.filter(|said| *said != count) {
+                    let reason = || format!("{count} nulls in pages that say {said}");
+                    targets[*column].given_up.get_or_insert_with(reason);
+                }
             }
         }
         let mut columns = vec![];

@@ -39,6 +39,8 @@ pub(super) struct Memory {
 
 /// The pages of each chunk of a batch, or why they are not read.
 pub(super) type Headers = Vec<std::result::Result<Arc<Pages>, Reason>>;
+/// The same where only some are known.
+pub(super) type SomeHeaders = Vec<Option<std::result::Result<Arc<Pages>, Reason>>>;
 
 /// What workers share.
 #[derive(Debug)]
@@ -301,7 +303,7 @@ impl<'a> Work<'a> {
     }
 
     /// Waits for the headers of a batch that are read before its bytes.
-    pub(super) fn first_headers(&self, batch: usize) -> Result<Vec<Option<std::result::Result<Arc<Pages>, Reason>>>> {
+    pub(super) fn first_headers(&self, batch: usize) -> Result<SomeHeaders> {
         self.wait(|state| {
             let progress = &mut state.of[batch];
             (progress.headers_done >= self.batches[batch].first.len()).then(|| std::mem::take(&mut progress.headers))
