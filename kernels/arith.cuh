@@ -25,8 +25,9 @@ WF_DEVICE void fail(u32* status, u32 failure) { atomicOr(status, failure); }
 
 // ---- reports ----
 
-// What the first row that fails says, behind the control words: where in the kernel, counted from 1, and of which
-// operands. Numbers take 16 bytes; strings their length (u32), and from byte 16 on their first characters.
+// What the first row that fails says, behind the control words: where in the kernel, counted from
+// 1, and of which operands. Numbers take 16 bytes; strings their length (u32), and from byte 16 on
+// their first characters.
 //
 //   site (u32) | 4 bytes | operand 0 | operand 1 | operand 2
 constexpr u32 OPERAND_BYTES = 80;
@@ -47,7 +48,8 @@ WF_DEVICE void keep_operands(u8* at, T value, More... more) {
     keep_operands(at + OPERAND_BYTES, more...);
 }
 
-// Reports that a row failed at `site`. Where a row fails again, what it failed at first was the reason.
+// Reports that a row failed at `site`. Where a row fails again, what it failed at first was the
+// reason.
 template <class... Operands>
 WF_DEVICE void fail_at(u32* status, u8* report, u32 failure, u32 site, Operands... operands) {
     atomicOr(status, failure);

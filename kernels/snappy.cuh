@@ -6,8 +6,8 @@
 //   01      copy: size − 4 in 3 bits, distance in 3 bits and a byte
 //   10, 11  copy: size − 1 in 6 bits, distance in 2 or 4 bytes
 //
-//   split   a block for a page of more than 64 KiB: where tokens begin in the text, and each 64 KiB
-//           of content
+//   split   a block for a page of more than 64 KiB: where tokens begin in the text (starts.cuh),
+//           and each 64 KiB of content
 //   decode  a warp for such a part, or for a page that is not larger
 //   decode  a warp for a page that cannot be cut, of which there are few
 //
@@ -15,16 +15,11 @@
 // token lies across the border of parts, or a copy reaches over it, is made as a whole. Pages that
 // are one literal need not be made at all.
 //
-// Where a token begins is known only from the token before. So each lane takes some bytes of text,
-// and looks from the last to the first which of them are starts if that one is. It then guesses
-// where the first token begins, and learns from the lane before where that one's tokens end, again
-// and again until no lane learns anything new: lane 0 knows its first start, so lane k is right
-// after k rounds, and mostly all are after a few, as wrong chains soon fall in with the right one.
-//
 // Split reads the text of large pages; decode reads text and writes content once, and reads again
 // what copies refer to.
 #pragma once
 #include "decompress.cuh"
+#include "starts.cuh"
 
 namespace wf {
 
@@ -35,15 +30,6 @@ constexpr u32 SNAPPY_PART = 65536;
 WF_DEVICE u32 snappy_stride(u32 tag) {
     const u32 copy = __byte_perm(0x05030200u, 0, tag & 3);
     return copy != 0 ? copy : tag / 4 + 2;
-}
-
-// The same of four tags, a byte each.
-WF_DEVICE u32 snappy_strides(u32 tags) {
-    const u32 kinds = tags & 0x03030303u;
-    const u32 selector = __byte_perm(kinds | kinds >> 4, 0, 0x4420);  // the kinds in 4 bits each
-    const u32 copies = __byte_perm(0x05030200u, 0, selector);
-    const u32 literals = __byte_perm(0x000000ffu, 0, selector);
-    return copies | (((tags >> 2 & 0x3f3f3f3fu) + 0x02020202u) & literals);
 }
 
 WF_DEVICE bool snappy_is_long(u32 tag) { return (tag & 3) == 0 && tag >= 60 * 4; }
@@ -111,63 +97,47 @@ constexpr u32 SNAPPY_NOTHING = U32_MAX;
 
 // ---- where tokens begin ----
 
-constexpr u32 SNAPPY_BYTES = 32;  // that a thread looks at
-constexpr u32 SNAPPY_STEP = SNAPPY_BYTES + 1;
-constexpr u32 DECODE_WINDOW = WARP * SNAPPY_BYTES;
-
-// A thread's bytes in a window of text, and the paths in them: the tokens from a byte on, a bit
-// each, if one begins there.
-struct SnappyBytes {
-    const u32* text;  // the window, and 5 bytes behind it
-    u32* paths;       // SNAPPY_BYTES of the thread's own
-    u32 first;        // its first byte in the window
-    u32 bound;        // before it tokens may begin; 0 where none of its bytes are text
-
-    // From `left` on there is no text.
-    WF_DEVICE SnappyBytes(const u32* text_, u32* paths_, u32 first_, u32 left)
-        : text(text_), paths(paths_), first(first_),
-          bound(first_ < left ? minimum(left, first_ + SNAPPY_BYTES) : 0) {}
-
-    // Five bytes of text and more.
-    WF_DEVICE u64 token(u32 at) const {
-        return (u64(text[at / 4 + 1]) << 32 | text[at / 4]) >> (at % 4 * 8);
+struct SnappyFormat {
+    WF_DEVICE static u32 strides(u32 tags) {
+        const u32 kinds = tags & 0x03030303u;
+        const u32 selector = __byte_perm(kinds | kinds >> 4, 0, 0x4420);  // each in 4 bits
+        const u32 copies = __byte_perm(0x05030200u, 0, selector);
+        const u32 literals = __byte_perm(0x000000ffu, 0, selector);
+        const u32 all = copies | (((tags >> 2 & 0x3f3f3f3fu) + 0x02020202u) & literals);
+        const u32 longs = (all + 0x42424242u) & 0x80808080u;  // it would be 62 to 65
+        return (all | longs) & ~(longs - (longs >> 7));
     }
 
-    WF_DEVICE void find_paths(const u32 (&words)[SNAPPY_BYTES / 4]) {
-#pragma unroll
-        for (u32 i = 0; i < SNAPPY_BYTES / 4; ++i) {
-            const u32 w = SNAPPY_BYTES / 4 - 1 - i;
-            const u32 nexts = snappy_strides(words[w]) + (0x03020100u + w * 0x04040404u);
-#pragma unroll
-            for (u32 j = 0; j < 4; ++j) {
-                const u32 k = 3 - j, next = nexts >> (k * 8) & 255;
-                u32 path = 1u << (w * 4 + k);
-                if (next < SNAPPY_BYTES) path |= paths[next];
-                paths[w * 4 + k] = path;
-            }
-        }
-    }
-
-    // From byte `at` of the window over the thread's tokens: where the last one ends, and where
-    // they begin. A literal of a long form may be small all the same: then a path ends within the
-    // thread's bytes, and another one follows.
-    WF_DEVICE u32 follow(u32 at, u32& starts) const {
-        starts = 0;
-        while (at < bound) {
-            const u32 path = paths[at - first] & (U32_MAX >> (first + SNAPPY_BYTES - bound));
-            starts |= path;
-            at = first + 31 - u32(leading_zeros(path));
-            const u32 tag = text[at / 4] >> (at % 4 * 8) & 255;
-            at += snappy_is_long(tag) ? snappy_token(token(at)).stride() : snappy_stride(tag);
-        }
-        return at;
-    }
+    WF_DEVICE static u32 stride(u64 text) { return snappy_token(text).stride(); }
 };
+
+using SnappyStarts = Starts<SnappyFormat>;
+
+// From a token at byte `at` of a window: where tokens begin before `end`, which is in the same chunk
+// or its end, a bit each. `makes` is how many bytes they make.
+WF_DEVICE u32 snappy_chunk(const SnappyStarts& window, u32 at, u32 end, u32& makes) {
+    u32 starts = 0;
+    makes = 0;
+    while (at < end) {
+        starts |= 1u << (at % CHUNK);
+        const u32 tag = window.text[at];
+        if (snappy_is_long(tag)) {
+            const SnappyToken token = snappy_token(window.token(at));
+            at += token.stride();
+            makes += token.size;
+        } else {
+            at += snappy_stride(tag);
+            makes += (tag & 3) == 1 ? (tag / 4 & 7) + 4 : tag / 4 + 1;
+        }
+    }
+    return starts;
+}
 
 // ---- split ----
 
 constexpr u32 SPLIT_THREADS = 256;
-constexpr u32 SPLIT_WINDOW = SPLIT_THREADS * SNAPPY_BYTES;
+constexpr u32 SPLIT_BLOCKS = 6;  // of a multiprocessor
+constexpr u32 SPLIT_WINDOW = SPLIT_THREADS * CHUNK;
 
 struct SnappySplit {
     const Compressed* blocks;  // one a block of threads, each of more than a part
@@ -178,11 +148,25 @@ struct SnappySplit {
 };
 
 struct __align__(16) SplitShared {
-    u32 text[SPLIT_WINDOW / 4 + 2];
-    u32 paths[SPLIT_THREADS * SNAPPY_STEP];
-    u32 ends[2][SPLIT_THREADS];
+    u32 text[2][SPLIT_WINDOW / 4 + 4];  // of a window, and of the next one
+    u8 exits[SPLIT_THREADS * CHUNK_EXITS];
+    u8 entries[SPLIT_THREADS];
+    u16 links[SPLIT_THREADS];  // of chunks: the first that is not the same warp's
     u32 warps[SPLIT_THREADS / WARP];
+    u32 next;                  // where the window's last token ends
+    u32 across;                // not 0: a token lies across a border of parts
 };
+
+// Begins to load a window of the text, and what a token may have behind it.
+WF_DEVICE void split_load(u32* staged, const u8* text, u32 window, u32 end) {
+#pragma unroll
+    for (u32 k = 0; k < CHUNK / 16 + 1; ++k) {
+        const u32 place = (k * SPLIT_THREADS + threadIdx.x) * 16;
+        if (place < SPLIT_WINDOW + 16 && window + place < end) {
+            copy_later(staged + place / 4, text + window + place);
+        }
+    }
+}
 
 WF_DEVICE void snappy_split_body(const SnappySplit& p) {
     WF_SHARED(SplitShared, s);
@@ -204,117 +188,110 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
     const u32 skew = u32(block.source & 15);
     const u8* const text = global_at<const u8>(block.source - skew);
     const u32 end = skew + block.source_size;
-    const u32 first = threadIdx.x * SNAPPY_BYTES;
+    const u32 first = threadIdx.x * CHUNK;
     u32 at = skew + head;  // the first token that was not seen
-    u32 made = 0;          // bytes of the tokens before it
+    u64 made = 0;          // bytes of the tokens before it
     if (threadIdx.x == 0) {
         parts[0].block = blockIdx.x;
         parts[0].number = 0;
         parts[0].begin = at;
         parts[count - 1].end = end;
+        s.across = 0;
     }
+    u32 window = at / SPLIT_WINDOW * SPLIT_WINDOW, turn = 0;
     bool fails = at >= end;
-    while (at < end) {
-        const u32 window = at & ~31u;
-        const u32 left = end - window;  // of the text, from the window on
-        uint4 loaded[2];
-#pragma unroll
-        for (u32 k = 0; k < 2; ++k) {
-            loaded[k] = make_uint4(0, 0, 0, 0);
-            const u32 place = first + k * 16;
-            if (place < left) loaded[k] = *reinterpret_cast<const uint4*>(text + window + place);
-            *reinterpret_cast<uint4*>(&s.text[place / 4]) = loaded[k];
-        }
-        if (threadIdx.x == SPLIT_THREADS - 1) {
-            const u32 place = first + SNAPPY_BYTES;
-            const u64 behind = place < left ? load_unaligned(text + window + place) : 0;
-            s.text[first / 4 + 8] = u32(behind);
-            s.text[first / 4 + 9] = u32(behind >> 32);
-        }
-        const u32 words[8] = {loaded[0].x, loaded[0].y, loaded[0].z, loaded[0].w,
-                              loaded[1].x, loaded[1].y, loaded[1].z, loaded[1].w};
-        SnappyBytes mine(s.text, s.paths + threadIdx.x * SNAPPY_STEP, first, left);
-        mine.find_paths(words);
-        __syncthreads();  // the text is there
+    if (!fails) split_load(s.text[0], text, window, end);
+    while (at < end && !fails) {
+        copies_done();
+        // The text is there, and all of the window before is read.
+        __syncthreads();
+        if (s.across != 0) break;
+        split_load(s.text[turn ^ 1], text, window + SPLIT_WINDOW, end);
 
-        u32 starts, entry;
-        u32 exit = mine.follow(first, starts);
-        s.ends[0][threadIdx.x] = exit;
-        __syncthreads();  // first guesses are there
-        for (u32 round = 0;; ++round) {
-            entry = threadIdx.x == 0 ? at - window : s.ends[round & 1][threadIdx.x - 1];
-            const u32 now = mine.follow(entry, starts);
-            const bool learnt = now != exit;
-            exit = now;
-            s.ends[(round + 1) & 1][threadIdx.x] = exit;
-            // Also separates this round's writes from the next one's reads, and its reads from the
-            // next one's writes.
-            if (!__syncthreads_or(learnt)) break;
-        }
+        const u32 left = end - window;
+        const SnappyStarts around{reinterpret_cast<const u8*>(s.text[turn]), s.exits, s.entries,
+                                     minimum(left, SPLIT_WINDOW)};
+        const u32 known = (at - window) / CHUNK;  // the chunk where a token is known to begin
+        around.note(threadIdx.x, threadIdx.x == known ? at % CHUNK : 0);
+        __syncthreads();  // exits are there
 
-        // Words of the map that lie behind the window are read with words within it.
-        const u32 next = window + s.ends[0][SPLIT_THREADS - 1];
-        const u32 behind = window + SPLIT_WINDOW + threadIdx.x * 32;
+        u32 place = 0;
+        u32 link = around.guess(threadIdx.x, place);
+        const u32 linked = chain_links(warp() * WARP, link);
+        s.links[threadIdx.x] = u16(link);
+        __syncthreads();  // links are there
+
+        u32 chunk = known;  // the first on the path that is this warp's, or behind it
+        while (chunk < warp() * WARP) chunk = s.links[chunk];
+        const u32 right = __shfl_sync(FULL_WARP, linked, int(chunk % WARP));
+        if (chunk / WARP == warp() && (right >> lane() & 1) != 0) {
+            if (threadIdx.x == known) s.entries[known] = u8(at % CHUNK);
+            if (around.follow<true>(place) == NO_LINK) s.next = place;
+        }
+        __syncthreads();  // entries are there
+
+        const u32 entry = s.entries[threadIdx.x];
+        const u32 stop = minimum(left, first + CHUNK);
+        u32 makes;
+        u32 starts = snappy_chunk(around, entry < CHUNK ? first + entry : stop, stop, makes);
         if (first < left) block.map[(window + first) / 32] = starts;
-        if (threadIdx.x < DECODE_WINDOW / 32 && behind < (next < end ? next & ~31u : end)) {
-            block.map[behind / 32] = 0;
-        }
-
-        u32 makes = 0;
-        for (u32 rest = starts; rest != 0; rest &= rest - 1) {
-            makes += snappy_token(mine.token(first + u32(trailing_zeros(rest)))).size;
-        }
         const u32 sum = warp_sums(makes);
         if (lane() == 31) s.warps[warp()] = sum;
         __syncthreads();  // the warps' sums are there
-        u64 to = made + sum, total = made;
+        u64 to = made + sum;
 #pragma unroll
         for (u32 w = 0; w < SPLIT_THREADS / WARP; ++w) {
             if (w < warp()) to += s.warps[w];
-            total += s.warps[w];
+            made += s.warps[w];
         }
         const u64 from = to - makes;
-        if (to > block.target_size) {
-            fails = true;
-        } else if (from / SNAPPY_PART != to / SNAPPY_PART) {
+        if (to <= block.target_size && from / SNAPPY_PART != to / SNAPPY_PART) {
             // A border: the token that ends there is among this thread's.
             u64 border = (from / SNAPPY_PART + 1) * SNAPPY_PART, reached = from;
-            while (!fails && border <= to) {
+            while (border <= to) {
                 const u32 start = first + u32(trailing_zeros(starts));
-                const SnappyToken token = snappy_token(mine.token(start));
-                const u32 place = window + start + token.stride();
+                const SnappyToken token = snappy_token(around.token(start));
+                const u32 ends = window + start + token.stride();
                 starts &= starts - 1;
                 reached += token.size;
-                fails = reached > border;
+                if (reached > border) {
+                    s.across = 1;
+                    break;
+                }
                 if (reached == border) {
                     const u32 number = u32(border / SNAPPY_PART);
-                    parts[number - 1].end = place;
+                    parts[number - 1].end = ends;
                     if (number < count) {
                         // Where it ends may be known already, to another thread.
                         parts[number].block = blockIdx.x;
                         parts[number].number = number;
-                        parts[number].begin = place;
+                        parts[number].begin = ends;
                     }
                     border += SNAPPY_PART;
                 }
             }
         }
-        at = next;
-        made = u32(total);
-        fails = fails || at > end || (at >= end && made != block.target_size);
-        if (__syncthreads_or(fails)) {  // and all of the tables is read
-            fails = true;
-            break;
+        at = window + s.next;
+        fails = made > block.target_size || at > end || (at == end && made != block.target_size);
+        turn ^= 1;
+        const u32 behind = window + SPLIT_WINDOW;
+        window = at / SPLIT_WINDOW * SPLIT_WINDOW;
+        if (window != behind && !fails && at < end) {
+            // A literal leads over windows.
+            copies_done();
+            split_load(s.text[turn], text, window, end);
         }
     }
-    if (!fails) return;
-    __syncthreads();  // other threads' parts are written
+    copies_done();
+    __syncthreads();  // the last borders are seen, and other threads' parts are written
+    if (!fails && s.across == 0) return;
     for (u32 i = threadIdx.x; i < count; i += SPLIT_THREADS) parts[i].number = SNAPPY_NOTHING;
     if (threadIdx.x == 0) p.whole[1 + atomicAdd(p.whole, 1u)] = blockIdx.x;
 }
 
 // ---- decode ----
 
+constexpr u32 DECODE_WINDOW = WARP * CHUNK;
 constexpr u32 DECODE_THREADS = 128;
 constexpr u32 DECODE_BLOCKS = 8;      // of a multiprocessor
 constexpr u32 DECODE_ROWS = 4;
@@ -339,8 +316,12 @@ struct __align__(16) DecodeShared {
     u32 text[2][(DECODE_WINDOW + DECODE_BEHIND) / 4];  // of a window, and of the next one
     u32 block;   // that is made
     u32 before;  // bytes of it before the part that is made
+    u32 size;    // and in the part
     union {
-        u32 paths[WARP * SNAPPY_STEP];
+        struct {
+            u8 exits[WARP * CHUNK_EXITS];
+            u8 entries[WARP];
+        };
         struct {
             Batch batch;
             u16 list[DECODE_WINDOW / 2];  // tokens take two bytes and more
@@ -369,11 +350,11 @@ WF_DEVICE u32 decode_mapped(const u32* map, u32 at, u32 end) {
     return starts;
 }
 
-// Makes `size` bytes of the tokens from `at` to `end`, whose begins are mapped where there is a
+// Makes `s.size` bytes of the tokens from `at` to `end`, whose begins are mapped where there is a
 // map. Gives the damage, if any.
-WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, const u32* map, u8* out,
-                          u32 size) {
-    const u32 first = lane() * SNAPPY_BYTES;
+WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, const u32* map,
+                          u8* out) {
+    const u32 first = lane() * CHUNK;
     u32 made = 0, turn = 0;
     decode_load(s.text[0], text, at, end);
     u32 mapped = map != nullptr ? decode_mapped(map, at, end) : 0;
@@ -384,36 +365,41 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, cons
         copies_done();
         __syncwarp();  // the text is there
 
-        SnappyBytes mine(staged, s.paths + lane() * SNAPPY_STEP, first, end - window);
+        const u32 left = end - window;
+        const SnappyStarts around{reinterpret_cast<const u8*>(staged), s.exits, s.entries,
+                                     minimum(left, DECODE_WINDOW)};
         u32 starts = mapped;
         if (map != nullptr) {
             const u32 having = __ballot_sync(FULL_WARP, starts != 0);
             if (having == 0) return DAMAGE_CUT;
             const u32 last = first + 31 - u32(leading_zeros(starts));
             const u32 start = __shfl_sync(FULL_WARP, last, 31 - leading_zeros(having));
-            at = window + start + snappy_token(mine.token(start)).stride();
+            at = window + start + SnappyFormat::stride(around.token(start));
         } else {
-            const uint4 low = *reinterpret_cast<const uint4*>(staged + first / 4);
-            const uint4 high = *reinterpret_cast<const uint4*>(staged + first / 4 + 4);
-            const u32 words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-            mine.find_paths(words);
-            u32 exit = mine.follow(first, starts);
-            bool learnt;
-            do {
-                u32 entry = __shfl_up_sync(FULL_WARP, exit, 1);
-                if (lane() == 0) entry = at - window;
-                const u32 now = mine.follow(entry, starts);
-                learnt = now != exit;
-                exit = now;
-            } while (__any_sync(FULL_WARP, learnt));
-            at = window + __shfl_sync(FULL_WARP, exit, 31);
+            const u32 known = (at - window) / CHUNK;
+            around.note(lane(), lane() == known ? at % CHUNK : 0);
+            __syncwarp();  // exits are there
+            u32 place = 0;
+            u32 link = around.guess(lane(), place);
+            const u32 right = __shfl_sync(FULL_WARP, chain_links(0, link), int(known));
+            bool last = false;
+            if ((right >> lane() & 1) != 0) {
+                if (lane() == known) s.entries[known] = u8(at % CHUNK);
+                last = around.follow<true>(place) == NO_LINK;
+            }
+            const u32 from = u32(trailing_zeros(__ballot_sync(FULL_WARP, last)));
+            at = window + __shfl_sync(FULL_WARP, place, int(from));
+            __syncwarp();  // entries are there
+            const u32 entry = s.entries[lane()], stop = minimum(left, first + CHUNK);
+            u32 makes;
+            starts = snappy_chunk(around, entry < CHUNK ? first + entry : stop, stop, makes);
         }
         if (at > end) return DAMAGE_CUT;
         decode_load(s.text[turn], text, at, end);
         if (map != nullptr) mapped = decode_mapped(map, at, end);
         const u32 upto = warp_sums(u32(__popc(starts)));
         const u32 tokens = __shfl_sync(FULL_WARP, upto, 31);
-        __syncwarp();  // paths are read, the list lies over them
+        __syncwarp();  // entries are read, the list lies over them
         for (u32 i = upto - u32(__popc(starts)); starts != 0; ++i) {
             s.list[i] = u16(first + u32(trailing_zeros(starts)));
             starts &= starts - 1;
@@ -422,7 +408,7 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, cons
 
         for (u32 done = 0; done < tokens;) {
             const u32 start = s.list[minimum(done + lane(), tokens - 1)];
-            const SnappyToken it = snappy_token(mine.token(start));
+            const SnappyToken it = snappy_token(around.token(start));
             const bool is = done + lane() < tokens;
             // A literal that is too long for a batch ends it.
             const u32 longs = __ballot_sync(FULL_WARP, is && it.size > BATCH_MOST);
@@ -430,13 +416,13 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, cons
             const u32 makes = is && lane() < stop ? it.size : 0;
             const Token token{makes, it.literal, it.literal ? start + it.header : it.distance};
             const u32 damage = batch_make<DECODE_ROWS>(
-                s.batch, token, reinterpret_cast<const u8*>(staged), out, made, size, s.before);
+                s.batch, token, reinterpret_cast<const u8*>(staged), out, made, s.size, s.before);
             if (damage != 0) return damage;
             done += WARP;
             if (longs != 0) {
                 const u32 literal = __shfl_sync(FULL_WARP, it.size, int(stop));
                 const u32 from = __shfl_sync(FULL_WARP, start + it.header, int(stop));
-                if (literal > size - made) return DAMAGE_LONG;
+                if (literal > s.size - made) return DAMAGE_LONG;
                 warp_copy(out + made, text + window + from, literal);
                 __syncwarp();  // the bytes are made
                 made += literal;
@@ -445,18 +431,19 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, cons
         }
         __syncwarp();  // text and list are read
     }
-    return made == size ? 0 : DAMAGE_SHORT;
+    return made == s.size ? 0 : DAMAGE_SHORT;
 }
 
 WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
     WF_SHARED_ARRAY(DecodeShared, shared, DECODE_THREADS / WARP);
     DecodeShared& s = shared[warp()];
     const bool listed = p.listed != nullptr;
-    const u32 items = listed ? p.listed[0] : u32(p.part_count + p.block_count - p.first_whole);
     for (;;) {
         u32 item = 0;
         if (lane() == 0) item = atomicAdd(p.ticket, 1u);
         item = __shfl_sync(FULL_WARP, item, 0);
+        // Read anew each time, not kept in a register.
+        const u64 items = listed ? p.listed[0] : p.part_count + p.block_count - p.first_whole;
         if (item >= items) return;
 
         SnappyPart part{0, 0, 0, 0};
@@ -491,8 +478,10 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
         if (lane() == 0) {
             s.block = part.block;
             s.before = before;
+            s.size = size;
         }
-        if (damage == 0) damage = snappy_make(s, text, part.begin, part.end, map, out, size);
+        __syncwarp();  // they are there
+        if (damage == 0) damage = snappy_make(s, text, part.begin, part.end, map, out);
         __syncwarp();  // what the warp shares may be used anew
         if (lane() != 0 || damage == 0) continue;
         Compressed& again = p.blocks[s.block];
@@ -507,7 +496,7 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
 }  // namespace wf
 
 #define WF_SNAPPY_ENTRIES                                                                          \
-    WF_KERNEL_BOUNDS(wf::SPLIT_THREADS, 1, snappy_split, wf::SnappySplit) {                        \
+    WF_KERNEL_BOUNDS(wf::SPLIT_THREADS, wf::SPLIT_BLOCKS, snappy_split, wf::SnappySplit) {         \
         wf::snappy_split_body(p);                                                                  \
     }                                                                                              \
     WF_KERNEL_BOUNDS(wf::DECODE_THREADS, wf::DECODE_BLOCKS, snappy_decode, wf::SnappyDecode) {     \

@@ -108,11 +108,13 @@ pub enum ErrorKind {
         /// Rows there are; their numbers begin with 0.
         rows: u64,
     },
-    /// A row failed: arithmetic left the range of its type, a divisor was zero, a value fits no type.
+    /// A row failed: arithmetic left the range of its type, a divisor was zero, a value fits no
+    /// type.
     Arithmetic {
         /// What the operation ran into.
         fault: Fault,
-        /// The operation, and its arguments in a row in which it failed; `None` where `account` is all that is known.
+        /// The operation, and its arguments in a row in which it failed; `None` where `account` is
+        /// all that is known.
         operation: Option<Box<Operation>>,
         /// The account of whoever noticed: that of the CPU engine, which knows no columns.
         account: Option<String>,

@@ -288,13 +288,13 @@ impl Session {
             }
         }
         let plan = self.block_on(self.plan_sql(text))?;
-        Ok(LazyFrame::new(self.clone(), plan))
+        Ok(LazyFrame::perhaps_deep(self.clone(), plan))
     }
 
     async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
         let state = self.state();
         let mut statement = rules::parsed(&state, text).map_err(|error| one_statement(error, text))?;
-        rules::balance(&mut statement);
+        rules::balance(&mut statement)?;
         let Statement::Statement(inner) = &mut statement else {
             return Err(not_a_query(&statement.to_string()));
         };

@@ -68,7 +68,8 @@ impl Failure {
         }
     }
 
-    /// The failure that a kernel's final status word stands for, of several the first in [`Failure::ALL`].
+    /// The failure that a kernel's final status word stands for, of several the first in
+    /// [`Failure::ALL`].
     pub(super) fn of(status: u32) -> Option<Failure> {
         Failure::ALL.into_iter().find(|f| status & f.bit() != 0)
     }
@@ -138,7 +139,8 @@ impl Emitter {
         Emitter { prefix, body: String::with_capacity(1024), ..Emitter::default() }
     }
 
-    /// The same for a kernel in which `other`, which is complete, has sites, too: they are numbered behind those.
+    /// The same for a kernel in which `other`, which is complete, has sites, too: they are numbered
+    /// behind those.
     pub(crate) fn behind(prefix: &'static str, other: &Emitter) -> Self {
         Emitter { sites_before: other.sites_before + other.sites(), ..Emitter::new(prefix) }
     }
@@ -209,8 +211,8 @@ impl Emitter {
         (!self.guards.is_empty()).then(|| self.guards.join(" && "))
     }
 
-    /// Reports `failure` for this row where `condition` and all guards hold, with the values of `operands`. `target`: the type
-    /// that the first of them cannot be cast to.
+    /// Reports `failure` for this row where `condition` and all guards hold, with the values of
+    /// `operands`. `target`: the type that the first of them cannot be cast to.
     pub(crate) fn fail_if(
         &mut self,
         condition: impl Display,
@@ -254,8 +256,8 @@ impl Emitter {
         }
     }
 
-    /// Fails where `made`, a C++ view of the string or list that the function `name` made, is none because it would be too
-    /// long.
+    /// Fails where `made`, a C++ view of the string or list that the function `name` made, is none
+    /// because it would be too long.
     pub(crate) fn fail_if_too_long(&mut self, made: &str, name: &str) {
         let first = self.sites();
         self.fail_if(format_args!("too_long({made})"), Failure::Length, &[], None);

@@ -54,9 +54,9 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Emits the statements that compute `expr` for a row and returns what they compute.
 ///
-/// `expr` is coerced (as after DataFusion's analyzer). In scope in the kernel must be `u32* status`, `u8* report` and the
-/// headers that [`super::kernel::includes`] names; and `text_arena arena` and `u64 secret`, if
-/// [`Inputs::arena`] is called.
+/// `expr` is coerced (as after DataFusion's analyzer). In scope in the kernel must be `u32*
+/// status`, `u8* report` and the headers that [`super::kernel::includes`] names; and `text_arena
+/// arena` and `u64 secret`, if [`Inputs::arena`] is called.
 ///
 /// # Errors
 /// `Unsupported`, exactly where [`unsupported`] gives a reason; those of `inputs`.

@@ -95,7 +95,8 @@ impl Control {
         Ok(self.0.read_words(32, 1)?[0])
     }
 
-    /// Waits for the kernel; fails where a row failed, at one of `sites`. Yields what to retry, and the rows that came out.
+    /// Waits for the kernel; fails where a row failed, at one of `sites`. Yields what to retry, and
+    /// the rows that came out.
     pub(crate) fn read(&self, sites: &Sites) -> Result<(Retry, u64)> {
         let words = self.0.read_words(0, 4)?;
         let status = words[0] as u32;
@@ -109,7 +110,8 @@ impl Control {
         Ok((Retry(words[1] as u32), words[3]))
     }
 
-    /// The statements that make the words known to a kernel of so many rows. `pointer` is the name of the first.
+    /// The statements that make the words known to a kernel of so many rows. `pointer` is the name
+    /// of the first.
     pub(crate) fn head(pointer: &str, rows: &str) -> String {
         format!(
             "u32* const status = (u32*){pointer};\nu8* const report = (u8*){pointer} + {REPORT};\nconst u64 rows = {rows};\n"

@@ -125,7 +125,8 @@ struct Side {
 }
 
 impl Side {
-    /// `None`: something of a row has no fixed width, or all together is too wide. `sites`: those of the other side.
+    /// `None`: something of a row has no fixed width, or all together is too wide. `sites`: those
+    /// of the other side.
     #[expect(clippy::too_many_arguments, reason = "what both sides share, and what each has")]
     fn of(
         device: &Device,

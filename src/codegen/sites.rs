@@ -1,7 +1,8 @@
 //! Where rows of a kernel can fail, so that an error names the operation, its values and columns.
 //!
-//! Each test of a kernel that can fail is a *site*, numbered from 1. The first row that fails writes
-//! the number and the operands' values behind the kernel's control words (`kernels/arith.cuh`):
+//! Each test of a kernel that can fail is a *site*, numbered from 1. The first row that fails
+//! writes the number and the operands' values behind the kernel's control words
+//! (`kernels/arith.cuh`):
 //!
 //! ```text
 //!   kernel   if (v3 == 0) WF_FAIL(DIVIDE_BY_ZERO, 1, v2, v3);

@@ -33,6 +33,11 @@ impl Driver for Clocked {
         self.driver.properties()
     }
 
+    fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
+        let driver = self.driver.beside()?;
+        Ok(driver.map(|driver| Arc::new(Clocked { driver, counters: self.counters.clone() }) as _))
+    }
+
     fn free_memory(&self) -> Result<u64> {
         self.timed(|driver| driver.free_memory())
     }

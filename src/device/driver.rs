@@ -6,6 +6,7 @@
 
 use std::fmt::Debug;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Source;
 use crate::error::Result;
@@ -61,6 +62,11 @@ pub struct DeviceProperties {
 pub(crate) trait Driver: Send + Sync + Debug {
     /// Facts about the device; constant.
     fn properties(&self) -> &DeviceProperties;
+
+    /// The same device through another stream; `None` where there is only one. Modules and functions are shared.
+    fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
+        Ok(None)
+    }
 
     /// Bytes of device memory free at this moment for new allocations, by the driver's account.
     fn free_memory(&self) -> Result<u64>;

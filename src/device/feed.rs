@@ -56,10 +56,10 @@ impl Device {
 }
 
 impl Fed {
-    /// Lets work that is submitted later wait for the bytes.
-    pub(crate) fn arrive(mut self) -> Result<()> {
-        let driver = &self.buffer.device().0.driver;
-        let waits = driver.wait_for(self.event);
+    /// Lets work that is submitted to a device later wait for the bytes; to the buffer's own or to one
+    /// of its branches.
+    pub(crate) fn arrive(mut self, device: &Device) -> Result<()> {
+        let waits = device.0.driver.wait_for(self.event);
         self.under_way = waits.is_err();
         waits
     }
@@ -77,10 +77,10 @@ impl Drop for Fed {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn devices() -> Vec<Device> {
+    pub(in crate::device) fn devices() -> Vec<Device> {
         let gpu = Device::cuda(0, Default::default());
         assert!(gpu.is_ok() || std::env::var_os("WARPFRAME_REQUIRE_GPU").is_none(), "{gpu:?}");
         gpu.into_iter().chain([Device::sim(Default::default(), Default::default()).unwrap()]).collect()
@@ -107,7 +107,7 @@ mod tests {
                 let parts: Vec<_> = (0..3).map(feed).collect();
                 parts.into_iter().map(|part| part.join().unwrap().unwrap()).collect()
             });
-            fed.into_iter().try_for_each(Fed::arrive).unwrap();
+            fed.into_iter().try_for_each(|fed| fed.arrive(&device)).unwrap();
             let mut bytes = vec![0; 3 * MOST_FED];
             buffer.read(0, &mut bytes).unwrap();
             assert!(bytes.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at / MOST_FED));
@@ -123,7 +123,7 @@ mod tests {
         let mut bytes = [0; 100];
         buffer.read(0, &mut bytes).unwrap();
         assert_eq!(bytes, [0xA5; 100], "the copy is under way");
-        fed.arrive().unwrap();
+        fed.arrive(&device).unwrap();
         buffer.read(0, &mut bytes).unwrap();
         assert_eq!(bytes, [1; 100]);
     }
@@ -136,10 +136,55 @@ mod tests {
             let mut fails = |_: &mut [u8]| Err(crate::error::Error::internal("filling"));
             assert!(device.feed(&buffer, 0, 10, &after, &mut fails).unwrap_err().to_string().contains("filling"));
             // Its lane still works.
-            device.feed(&buffer, 0, 10, &after, &mut filled(3)).unwrap().arrive().unwrap();
+            device.feed(&buffer, 0, 10, &after, &mut filled(3)).unwrap().arrive(&device).unwrap();
             let mut bytes = [0; 10];
             buffer.read(0, &mut bytes).unwrap();
             assert_eq!(bytes, [3; 10]);
+        }
+    }
+
+    /// GB/s by threads, and by what fills the chunks: `cargo test --release -- --ignored feed_rates --nocapture`.
+    #[test]
+    #[ignore = "a measurement"]
+    fn feed_rates() {
+        let Ok(device) = Device::cuda(0, Default::default()) else { return };
+        const BYTES: usize = 1 << 30;
+        let buffer = Arc::new(device.alloc("test", BYTES).unwrap());
+        let from = vec![1u8; BYTES];
+        for threads in [1, 2, 4, 8, 16] {
+            for (what, piece, copies) in
+                [("nothing", 4 << 20, false), ("copies", 4 << 20, true), ("1 MiB", 1 << 20, true)]
+            {
+                let mut best = f64::MAX;
+                for _ in 0..4 {
+                    let after = device.record().unwrap();
+                    let next = std::sync::atomic::AtomicUsize::new(0);
+                    let start = std::time::Instant::now();
+                    std::thread::scope(|scope| {
+                        let work = || {
+                            let mut fed = vec![];
+                            loop {
+                                let at = next.fetch_add(piece, std::sync::atomic::Ordering::Relaxed);
+                                if at >= BYTES {
+                                    break;
+                                }
+                                let mut fill = |bytes: &mut [u8]| {
+                                    if copies {
+                                        bytes.copy_from_slice(&from[at..at + piece]);
+                                    }
+                                    Ok(())
+                                };
+                                fed.push(device.feed(&buffer, at, piece, &after, &mut fill).unwrap());
+                            }
+                            fed.into_iter().try_for_each(|fed| fed.arrive(&device)).unwrap();
+                        };
+                        (0..threads).for_each(|_| drop(scope.spawn(work)));
+                    });
+                    device.synchronize().unwrap();
+                    best = best.min(start.elapsed().as_secs_f64());
+                }
+                println!("{threads:2} threads, {what}: {:.1} GB/s", BYTES as f64 / best / 1e9);
+            }
         }
     }
 }

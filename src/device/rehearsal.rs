@@ -22,7 +22,8 @@ impl Device {
         Device(Arc::new(Shared {
             driver: Arc::new(driver),
             kind: self.kind(),
-            pool: pool::Pool::new(MemoryLimit::Bytes(u64::MAX), u64::MAX),
+            pool: Arc::new(pool::Pool::new(MemoryLimit::Bytes(u64::MAX), u64::MAX)),
+            branches: Default::default(),
             cache: self.0.cache.clone(),
             by_parts: Default::default(),
             counters: Arc::default(),

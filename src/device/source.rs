@@ -33,6 +33,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("sort_values.cuh", include_str!("../../kernels/sort_values.cuh")),
     ("arith.cuh", include_str!("../../kernels/arith.cuh")),
     ("decimal.cuh", include_str!("../../kernels/decimal.cuh")),
+    ("starts.cuh", include_str!("../../kernels/starts.cuh")),
     ("lz4.cuh", include_str!("../../kernels/lz4.cuh")),
     ("snappy.cuh", include_str!("../../kernels/snappy.cuh")),
     ("list.cuh", include_str!("../../kernels/list.cuh")),

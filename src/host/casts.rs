@@ -1,12 +1,12 @@
-//! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to the decimals that their digits
-//! say, and of milliseconds to the day that they lie in.
+//! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
+//! the decimals that their digits say, and of milliseconds to the day that they lie in.
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and so rounds up to three times
 //! (arrow-cast 59.3, <https://github.com/apache/arrow-rs/issues/10508>); the other way it rounds a product, which has digits of its own
 //! from 2^53 on: 1e15 as decimal(38, 10) ended in .0905969664. Here a float is what its text says.
 //!
-//! A `Date64` before 1970 that is no midnight Arrow makes the next day (`Date64` to `Date32` in `cast/mod.rs`), while of a timestamp
-//! at the same time it makes the day itself.
+//! A `Date64` before 1970 that is no midnight Arrow makes the next day (`Date64` to `Date32` in
+//! `cast/mod.rs`), while of a timestamp at the same time it makes the day itself.
 
 use std::sync::Arc;
 

@@ -154,8 +154,8 @@ impl HostFunction {
     }
 }
 
-/// The array itself where no list that is null has elements, as those have that were made of lists of fixed size. Lists within
-/// lists, too.
+/// The array itself where no list that is null has elements, as those have that were made of lists
+/// of fixed size. Lists within lists, too.
 fn without_hidden(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::List(item) => without_hidden_elements::<i32>(array, item),

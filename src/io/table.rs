@@ -24,6 +24,7 @@ use super::version::Version;
 use crate::column::{Column, Facts, Relation, Table};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
+use crate::plan::MOST_NESTED;
 
 /// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's operators split cheaply.
 pub(crate) const DOWNLOAD_ROWS: usize = 1 << 16;
@@ -319,6 +320,10 @@ impl SourceTable {
     /// # Errors
     /// A file's bad content, with the file's name.
     async fn load(&self, state: &SessionState, snapshot: &Snapshot, columns: &[usize]) -> Result<Vec<RecordBatch>> {
+        let inner: &dyn Any = snapshot.inner.as_ref();
+        if let Some(memory) = inner.downcast_ref::<MemTable>() {
+            return in_memory(memory, columns).await;
+        }
         match read_all(&snapshot.inner, state, columns).await {
             Ok(batches) => Ok(batches),
             Err(error) => Err(self.blame(error, state, snapshot).await),
@@ -355,6 +360,17 @@ impl SourceTable {
             false => Some(error),
         }
     }
+}
+
+/// Batches of a table in host memory as they are: a scan would cut them into small ones.
+async fn in_memory(table: &MemTable, columns: &[usize]) -> Result<Vec<RecordBatch>> {
+    let mut batches = vec![];
+    for partition in &table.batches {
+        for batch in partition.read().await.iter() {
+            batches.push(batch.project(columns)?);
+        }
+    }
+    Ok(batches)
 }
 
 /// Names the first value of a file's strings that are none.
@@ -442,7 +458,8 @@ impl TableProvider for SourceTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
-        if self.push_filters {
+        // A reader joins them by AND, one within another.
+        if self.push_filters && filters.len() <= MOST_NESTED {
             self.last().inner.supports_filters_pushdown(filters)
         } else {
             Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])

@@ -180,12 +180,6 @@ const FUNCTIONS: &[Failing] = &[
         "2147483647 bytes, or a list of more elements: repeat('22', 3000000000) in repeat(t.s, 3000000000)",
         "string size overflow on repeat",
     ),
-    failing(
-        "SELECT array_length(range(0, big)) FROM t",
-        Fault::Length,
-        "or a list of more elements: range(0, 5000000000) in range(0, t.big)",
-        "5000000000",
-    ),
 ];
 
 /// Where the same stands matters to who computes it: sums, branches, both sides of a filter, joins.

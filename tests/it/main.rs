@@ -7,6 +7,7 @@ mod bags;
 mod builder;
 mod captures;
 mod casts;
+mod chains;
 mod changed;
 mod clauses;
 mod coded;

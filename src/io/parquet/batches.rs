@@ -5,8 +5,8 @@
 //!   batch 0  a c a c                                       until it has enough bytes
 //! ```
 //!
-//! Neighbours in the file are one range, which is cut into pieces of as many bytes as are fed at
-//! once. Pages that the host unpacks are pieces of their own.
+//! Neighbours in the file are read together, in pieces of at most as many bytes as are fed at once.
+//! Pages that the host unpacks are pieces of their own.
 
 use std::fs::File;
 use std::ops::Range;
@@ -59,8 +59,9 @@ impl ChunkAt {
 /// Bytes that go to one place at once, at most as many as are fed.
 #[derive(Debug, Clone)]
 pub(super) enum Piece {
-    /// As they lie in a file, from `begin` on.
-    Read { file: usize, begin: u64, length: usize, offset: usize },
+    /// As they lie in a file, from `begin` on. Chunks that lie in them wholly: their numbers among the
+    /// batch's, and where they begin.
+    Read { file: usize, begin: u64, length: usize, offset: usize, whole: Vec<(usize, usize)> },
     /// Pages of a chunk, unpacked by the host one behind the other.
     Unpack { chunk: usize, pages: Range<usize>, length: usize, offset: usize },
     /// A page of a chunk that is longer than what is fed at once.
@@ -72,6 +73,47 @@ pub(super) enum Piece {
 pub(super) struct Batch {
     /// Of the list of all chunks.
     pub(super) chunks: Range<usize>,
+    /// Chunks whose headers are read before the bytes: all, where the host unpacks some of them, else
+    /// those that are longer than what is fed at once.
+    pub(super) first: Vec<usize>,
+}
+
+impl Batch {
+    fn of(files: &[Opened], chunks: &[ChunkAt], range: Range<usize>) -> Batch {
+        let own = &chunks[range.clone()];
+        let by_host = own.iter().any(|chunk| is_packed(files, chunk));
+        let is_long = |at: &usize| own[*at].meta(files).byte_range().1 > MOST_FED as u64;
+        let first = (0..own.len()).filter(|at| by_host || is_long(at)).collect();
+        Batch { chunks: range, first }
+    }
+
+    /// Whether its memory depends on its pages.
+    pub(super) fn depends_on_pages(&self, files: &[Opened], chunks: &[ChunkAt]) -> bool {
+        chunks[self.chunks.clone()].iter().any(|chunk| is_packed(files, chunk))
+    }
+}
+
+/// Whether the host unpacks a chunk.
+fn is_packed(files: &[Opened], chunk: &ChunkAt) -> bool {
+    unpacker(chunk.meta(files).compression()) == Some(Unpacker::Host)
+}
+
+/// Bytes of a file that are read together, and the chunks in them: number, begin, end.
+#[derive(Debug, Default)]
+struct Open {
+    file: usize,
+    bytes: Range<u64>,
+    chunks: Vec<(usize, u64, u64)>,
+}
+
+impl Open {
+    fn takes(&self, file: usize, begin: u64, end: u64) -> bool {
+        !self.chunks.is_empty()
+            && self.file == file
+            && begin >= self.bytes.end
+            && begin <= self.bytes.end.saturating_add(GAP)
+            && end >= begin
+    }
 }
 
 /// Where a batch's bytes go.
@@ -92,7 +134,7 @@ pub(super) fn batches(files: &[Opened], chunks: &[ChunkAt], bytes: u64) -> Vec<B
     for at in 0..chunks.len() {
         sum += chunks[at].meta(files).byte_range().1;
         if sum >= bytes || at + 1 == chunks.len() {
-            batches.push(Batch { chunks: first..at + 1 });
+            batches.push(Batch::of(files, chunks, first..at + 1));
             (first, sum) = (at + 1, 0);
         }
     }
@@ -100,36 +142,30 @@ pub(super) fn batches(files: &[Opened], chunks: &[ChunkAt], bytes: u64) -> Vec<B
 }
 
 impl Layout {
-    /// Of a batch whose pages are known; chunks that are not read have none.
-    pub(super) fn of(files: &[Opened], chunks: &[ChunkAt], batch: &Batch, pages: &[Option<&Pages>]) -> Layout {
-        let mut layout = Layout { offsets: vec![0; pages.len()], bytes: SLACK, pieces: vec![] };
-        let chunk = |at: usize| &chunks[batch.chunks.start + at];
-        let is_packed = |at: usize| unpacker(chunk(at).meta(files).compression()) == Some(Unpacker::Host);
+    /// Of a batch, with the pages of chunks that the host unpacks: of those that are not read, none.
+    pub(super) fn of(files: &[Opened], chunks: &[ChunkAt], batch: &Batch, pages: &[Option<Arc<Pages>>]) -> Layout {
+        let own = &chunks[batch.chunks.clone()];
+        let mut layout = Layout { offsets: vec![0; own.len()], bytes: SLACK, pieces: vec![] };
         let bytes_of = |at: usize| {
-            let (begin, length) = chunk(at).meta(files).byte_range();
-            (chunk(at).file, begin, begin + length)
+            let (begin, length) = own[at].meta(files).byte_range();
+            (own[at].file, begin, begin + length)
         };
-        let mut order: Vec<usize> = (0..pages.len()).filter(|at| pages[*at].is_some() && !is_packed(*at)).collect();
+        let mut order: Vec<usize> = (0..own.len()).filter(|at| !is_packed(files, &own[*at])).collect();
         order.sort_unstable_by_key(|at| bytes_of(*at));
-        // A range of a file, whose place in memory begins at the present end.
-        let mut open: Option<(usize, Range<u64>)> = None;
+        let mut open = Open::default();
         for at in order {
             let (file, begin, end) = bytes_of(at);
-            open = match open {
-                Some((of, range)) if of == file && begin <= range.end.saturating_add(GAP) => {
-                    Some((file, range.start..range.end.max(end)))
-                }
-                full => {
-                    layout.close(full);
-                    Some((file, begin..end))
-                }
-            };
-            let start = open.as_ref().map_or(begin, |(_, range)| range.start);
-            layout.offsets[at] = layout.bytes + (begin - start) as usize;
+            if !open.takes(file, begin, end) {
+                layout.close(std::mem::take(&mut open));
+                open = Open { file, bytes: begin..begin, chunks: vec![] };
+            }
+            layout.offsets[at] = layout.bytes + (begin - open.bytes.start) as usize;
+            open.bytes.end = open.bytes.end.max(end);
+            open.chunks.push((at, begin, end));
         }
         layout.close(open);
-        for at in (0..pages.len()).filter(|at| is_packed(*at)) {
-            if let Some(pages) = pages[at] {
+        for (at, pages) in pages.iter().enumerate() {
+            if let Some(pages) = pages.as_ref().filter(|_| is_packed(files, &own[at])) {
                 layout.offsets[at] = layout.bytes;
                 layout.unpack(batch.chunks.start + at, pages);
             }
@@ -137,15 +173,33 @@ impl Layout {
         layout
     }
 
-    /// Cuts a range into pieces, and places what follows behind it.
-    fn close(&mut self, range: Option<(usize, Range<u64>)>) {
-        let Some((file, range)) = range else { return };
-        let length = (range.end - range.start) as usize;
-        for skip in (0..length).step_by(MOST_FED) {
-            let (begin, offset) = (range.start + skip as u64, self.bytes + skip);
-            self.pieces.push(Piece::Read { file, begin, length: MOST_FED.min(length - skip), offset });
+    /// Cuts what is read together into pieces, between chunks where that is possible, and places what
+    /// follows behind it.
+    fn close(&mut self, open: Open) {
+        let Open { file, bytes, chunks } = open;
+        let mut begin = bytes.start;
+        let mut next = 0;
+        while begin < bytes.end {
+            let most = begin + MOST_FED as u64;
+            let mut whole = vec![];
+            let mut end = begin;
+            while let Some((at, first, last)) =
+                chunks.get(next).filter(|(_, first, last)| *first >= begin && *last <= most)
+            {
+                whole.push((*at, (first - begin) as usize));
+                end = end.max(*last);
+                next += 1;
+            }
+            if let (true, Some((_, _, last))) = (whole.is_empty(), chunks.get(next)) {
+                // A part of a chunk that is too long; its headers are read on their own.
+                end = most.min(*last);
+                next += usize::from(end == *last);
+            }
+            let (length, offset) = ((end - begin) as usize, self.bytes + (begin - bytes.start) as usize);
+            self.pieces.push(Piece::Read { file, begin, length, offset, whole });
+            begin = end;
         }
-        self.bytes = (self.bytes + length + SLACK).next_multiple_of(SLACK);
+        self.bytes = (self.bytes + (bytes.end - bytes.start) as usize + SLACK).next_multiple_of(SLACK);
     }
 
     /// Places the unpacked pages of a chunk one behind the other.

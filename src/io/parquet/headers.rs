@@ -4,9 +4,11 @@
 //!   chunk   header │ dictionary │ header │ page │ header │ page │ …
 //! ```
 //!
-//! Headers are small and far from each other: each is read for itself, and the bytes of the pages by
-//! others, later. Every size is checked, for memory is asked for by them.
+//! They are found in the chunk's bytes while these pass through host memory. Where a chunk is too long
+//! for that, and where pages have to be known before, each is read for itself. Every size is checked,
+//! for memory is asked for by them.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -70,16 +72,16 @@ impl Pages {
         self.dictionary.is_some() && self.data.iter().all(|page| page.encoding == Encoding::Dictionary)
     }
 
-    /// Reads the headers of a chunk.
+    /// Reads the headers of a chunk; in its bytes, where these are given.
     ///
     /// # Errors
     /// Why its pages cannot be told apart, or are not as the file's footer says.
-    pub(super) fn of(file: &File, chunk: &ColumnChunkMetaData) -> Result<Pages, Reason> {
+    pub(super) fn of(file: &File, chunk: &ColumnChunkMetaData, bytes: &[u8]) -> Result<Pages, Reason> {
         let (begin, length) = chunk.byte_range();
         let (mut at, end) = (begin, begin + length);
         let mut pages = Pages::default();
         let (mut rows, mut nulls) = (0i64, Some(0));
-        let mut window = Window { file, begin: 0, bytes: vec![] };
+        let mut window = Window { file, begin, bytes: Cow::Borrowed(bytes) };
         while rows < chunk.num_values() {
             let (header, length) = window.header(at, end)?;
             at += length as u64;
@@ -179,7 +181,7 @@ fn encoding(number: i64) -> Option<Encoding> {
 struct Window<'a> {
     file: &'a File,
     begin: u64,
-    bytes: Vec<u8>,
+    bytes: Cow<'a, [u8]>,
 }
 
 impl Window<'_> {
@@ -201,12 +203,11 @@ impl Window<'_> {
             if self.begin == at && self.bytes.len() >= length || wanted > LONGEST {
                 return Err("a page's header is damaged".into());
             }
-            self.bytes.resize(length, 0);
-            self.begin = at;
-            if let Err(error) = self.file.read_exact_at(&mut self.bytes, at) {
-                self.bytes.clear();
+            let mut bytes = vec![0; length];
+            if let Err(error) = self.file.read_exact_at(&mut bytes, at) {
                 return Err(format!("its pages cannot be read: {error}"));
             }
+            (self.begin, self.bytes) = (at, bytes.into());
             wanted *= 8;
         }
     }

@@ -15,14 +15,14 @@ use std::sync::Arc;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 
-use super::batches::{Batch, ChunkAt, Layout};
+use super::batches::{Batch, ChunkAt};
 use super::headers::{Located, Pages, Reason};
 use super::outputs::physical;
 use super::read::{Decoded, OPERATOR, Reader, Target};
 use super::strings::Coded;
 use super::unpack::{Unpacker, unpacker};
-use super::workers::{Headers, Memory};
-use crate::device::{Buffer, Device};
+use super::workers::Headers;
+use crate::device::{Buffer, Device, Event};
 use crate::error::Result;
 use crate::ops::decompress::{Block, Codec, decompress};
 use crate::ops::parquet::{Characters, Chunk, DictionaryPage, Encoding, Output, Page, Physical, decode, unreadable};
@@ -49,8 +49,13 @@ struct Room {
 
 impl Room {
     fn take(&mut self, bytes: usize) -> u64 {
+        self.take_close((bytes + SLACK).next_multiple_of(SLACK))
+    }
+
+    /// Without a gap behind it.
+    fn take_close(&mut self, bytes: usize) -> u64 {
         let address = self.base + (SLACK + self.bytes) as u64;
-        self.bytes += (bytes + SLACK).next_multiple_of(SLACK);
+        self.bytes += bytes;
         address
     }
 
@@ -65,9 +70,9 @@ impl Room {
 #[derive(Debug, Default)]
 struct Rooms {
     passing: Room,
-    entries: Room,
     /// By column.
     kept: BTreeMap<usize, Room>,
+    entries: BTreeMap<usize, Room>,
 }
 
 impl Rooms {
@@ -99,18 +104,22 @@ pub(super) struct Plan {
     named: Vec<(usize, usize)>,
     /// Until the work is submitted.
     bytes: Arc<Buffer>,
-    _passing: Buffer,
+    passing: Buffer,
+    /// When the memory was taken.
+    after: Option<Event>,
     kept: BTreeMap<usize, Arc<Buffer>>,
 }
 
 impl Plan {
-    /// Plans a batch, and takes the memory that it needs.
+    /// Plans a batch whose bytes lie there, each chunk's from an offset on, and takes the memory that
+    /// it needs besides.
     pub(super) fn new(
         reader: &Reader,
         batch: &Batch,
+        (bytes, offsets): (Arc<Buffer>, Vec<usize>),
         headers: Headers,
         targets: &mut [Target],
-    ) -> Result<(Plan, Memory)> {
+    ) -> Result<Plan> {
         let mut wanted: Vec<Option<(Output, Arc<Pages>)>> = vec![];
         for (at, pages) in batch.chunks.clone().zip(headers) {
             let target = &mut targets[reader.chunks[at].column];
@@ -124,17 +133,7 @@ impl Plan {
                 }
             });
         }
-        let pages: Vec<Option<&Pages>> = wanted.iter().map(|of| of.as_ref().map(|(_, pages)| &**pages)).collect();
-        let layout = Layout::of(reader.files, reader.chunks, batch, &pages);
-        let bytes = Arc::new(reader.device.alloc(OPERATOR, layout.bytes)?);
-        let memory = Memory {
-            bytes: bytes.clone(),
-            after: reader.device.record()?,
-            pieces: layout.pieces,
-            first: batch.chunks.start,
-            pages: wanted.iter().map(|of| of.as_ref().map(|(_, pages)| pages.clone())).collect(),
-        };
-        let planned: Vec<Planned> = (batch.chunks.clone().zip(layout.offsets).zip(wanted))
+        let planned: Vec<Planned> = (batch.chunks.clone().zip(offsets).zip(wanted))
             .filter_map(|((at, offset), of)| of.map(|(output, pages)| Planned { at, offset, pages, output }))
             .collect();
         let mut rooms = Rooms::default();
@@ -144,7 +143,10 @@ impl Plan {
             empty.add(reader, chunk, &mut rooms, 0, 0);
         }
         let passing = rooms.passing.allocate(reader.device)?;
-        let entries = Arc::new(rooms.entries.allocate(reader.device)?);
+        let mut entries = BTreeMap::new();
+        for (column, room) in &mut rooms.entries {
+            entries.insert(*column, Arc::new(room.allocate(reader.device)?));
+        }
         let mut plan = Plan::with(empty.bytes, passing);
         for (column, room) in &mut rooms.kept {
             let kept = Arc::new(room.allocate(reader.device)?);
@@ -179,16 +181,19 @@ impl Plan {
             plan.add(reader, &chunk, &mut rooms, data + at.row * width as u64, validity);
             let dictionary = plan.chunks.last().and_then(|chunk| chunk.dictionary);
             if let (Some(strings), Output::Codes { .. }, Some(told)) = (&mut target.strings, chunk.output, dictionary) {
+                let values = entries[&at.column].clone();
                 strings.coded.push(Coded {
-                    values: entries.clone(),
-                    offset: (told.values - entries.address()) as usize,
+                    offset: (told.values - values.address()) as usize,
+                    values,
                     entries: told.entries,
                     row: at.row,
                     rows: at.rows,
                 });
             }
         }
-        Ok((plan, memory))
+        // Behind all memory that was taken.
+        plan.after = Some(reader.device.record()?);
+        Ok(plan)
     }
 
     fn with(bytes: Arc<Buffer>, passing: Buffer) -> Plan {
@@ -203,7 +208,8 @@ impl Plan {
             said: vec![],
             named: vec![],
             bytes,
-            _passing: passing,
+            passing,
+            after: None,
             kept: BTreeMap::new(),
         }
     }
@@ -252,11 +258,12 @@ impl Plan {
         let scratch = if optional { rooms.passing.take(rows * output.width() as usize) } else { 0 };
         let dictionary = pages.dictionary.as_ref().map(|page| {
             let bytes = page.values as usize * output.dictionary_width() as usize;
-            let room = match output {
-                Output::Codes { .. } => &mut rooms.entries,
-                _ => &mut rooms.passing,
+            let values = match output {
+                // The dictionaries of a column are put together.
+                Output::Codes { .. } => rooms.entries.entry(chunk.column).or_default().take_close(bytes),
+                _ => rooms.passing.take(bytes),
             };
-            DictionaryPage { number: first, size: content(page), entries: page.values, values: room.take(bytes) }
+            DictionaryPage { number: first, size: content(page), entries: page.values, values }
         });
         let characters = of_deltas(chunk.rows, meta, pages).map(|bytes| {
             let address = rooms.of_contents(chunk.column, stays).take(bytes as usize);
@@ -275,23 +282,32 @@ impl Plan {
         });
         self.columns.push(chunk.column);
         self.said.push(pages.nulls.filter(|_| optional));
-        let mut number = first + u32::from(pages.dictionary.is_some());
+        let before = u32::from(pages.dictionary.is_some());
         let mut row = 0;
-        for (page, begin) in pages.data.iter().zip(&begins[usize::from(pages.dictionary.is_some())..]) {
+        for ((page, begin), number) in pages.data.iter().zip(&begins[before as usize..]).zip(first + before..) {
             let levels = page.levels.filter(|_| optional);
             let levels = levels.map(|levels| (self.bytes.address() + *begin as u64, levels));
             let (size, rows, encoding) = (content(page), page.values, page.encoding);
             self.pages.push(Page { number, size, levels, rows, row, encoding, chunk: index });
             row += u64::from(rows);
-            number += 1;
         }
     }
 
-    /// Submits the work, after the batch's bytes.
-    pub(super) fn submit(self, device: &Device) -> Result<Decoded> {
+    /// Submits the work to a branch that waits for the batch's bytes; the device waits for the branch
+    /// before the memory goes.
+    pub(super) fn submit(self, device: &Device, branch: &Device) -> Result<Decoded> {
+        self.after.iter().try_for_each(|after| branch.wait_for(after))?;
+        let submitted = self.submit_to(branch);
+        device.wait_for(&branch.record()?)?;
+        drop((self.bytes, self.passing, self.kept));
+        let (fault, nulls) = submitted?;
+        Ok(Decoded { fault, nulls, columns: self.columns, said: self.said, pages: self.named })
+    }
+
+    fn submit_to(&self, device: &Device) -> Result<(Buffer, Buffer)> {
         for Copied { from, column, to, bytes } in &self.copies {
             let kept = &self.kept[column];
-            kept.copy_from((to - kept.address()) as usize, &self.bytes, *from, *bytes)?;
+            device.copy(kept, (to - kept.address()) as usize, &self.bytes, *from, *bytes)?;
         }
         let places: Vec<u8> = self.places.iter().flat_map(|place| place.to_le_bytes()).collect();
         let places = device.upload(OPERATOR, &places)?;
@@ -303,7 +319,7 @@ impl Plan {
             }
         }
         decode(device, &self.chunks, &self.pages, &places, &nulls, &fault)?;
-        Ok(Decoded { fault, nulls, columns: self.columns, said: self.said, pages: self.named })
+        Ok((fault, nulls))
     }
 }
 

@@ -14,15 +14,15 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Schema};
 
 use super::Footer;
-use super::batches::{Batch, ChunkAt, Opened, batches};
-use super::headers::Reason;
+use super::batches::{Batch, ChunkAt, Layout, Opened, batches};
+use super::headers::{Pages, Reason};
 use super::outputs::output;
 use super::plan::Plan;
 use super::strings::Strings;
-use super::unpack::unpacker;
-use super::workers::Work;
+use super::unpack::{Unpacker, unpacker};
+use super::workers::{Memory, Work};
 use crate::column::{Column, Repr};
-use crate::device::{Buffer, Device, Fed, LANES};
+use crate::device::{Buffer, Device, LANES};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::ops::parquet::Output;
@@ -32,10 +32,13 @@ pub(super) const OPERATOR: &str = "parquet";
 /// Compressed bytes of a batch: enough to fill the device, and few enough to be copied while another
 /// is decoded.
 const BATCH: u64 = 128 << 20;
+/// Fewer, where there would be less than so many batches: some are decoded while others are copied.
+const BATCHES: u64 = 8;
+const LEAST_BATCH: u64 = 16 << 20;
 /// A batch has at most this part of the device's memory.
-const SHARE: u64 = 64;
+const SHARE: u64 = 128;
 /// Batches that are in device memory, or on their way there, at once.
-const OPEN: usize = 3;
+const OPEN: usize = 6;
 /// A worker more is worth so many bytes.
 const PER_WORKER: u64 = 1 << 20;
 /// A file, and what is known of it.
@@ -166,6 +169,16 @@ pub(super) struct Decoded {
     pub(super) pages: Vec<(usize, usize)>,
 }
 
+/// A batch whose bytes are on their way.
+struct Opening {
+    number: usize,
+    bytes: Arc<Buffer>,
+    /// Where each of its chunks begins.
+    offsets: Vec<usize>,
+    /// The pages, where they were known before.
+    first: Option<Vec<Option<std::result::Result<Arc<Pages>, Reason>>>>,
+}
+
 impl Reader<'_> {
     /// Memory for the values of all rows, but of strings, and for validity.
     fn allocate(&self, targets: &mut [Target]) -> Result<()> {
@@ -185,11 +198,14 @@ impl Reader<'_> {
     }
 
     fn decode_all(&self, targets: &mut [Target]) -> Result<Vec<Decoded>> {
-        let most = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
-        let batches = batches(self.files, self.chunks, most);
         let bytes: u64 = self.chunks.iter().map(|chunk| chunk.meta(self.files).byte_range().1).sum();
+        let share = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
+        let batches = batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(share));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, LANES.min(cores));
+        // Unpacking takes all cores, copying as many as there are lanes.
+        let unpacks = |chunk: &ChunkAt| unpacker(chunk.meta(self.files).compression()) == Some(Unpacker::Host);
+        let most = if self.chunks.iter().any(unpacks) { cores } else { LANES.min(cores) };
+        let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, most);
         let work = Work::new(self.device, self.files, self.chunks, &batches);
         let statement = interrupt::current();
         std::thread::scope(|scope| {
@@ -209,16 +225,24 @@ impl Reader<'_> {
         let mut decoded = vec![];
         let mut open = std::collections::VecDeque::new();
         for (number, batch) in batches.iter().enumerate() {
-            let headers = work.headers(number)?;
-            let (plan, memory) = Plan::new(self, batch, headers, targets)?;
-            work.open(number, memory);
-            open.push_back((number, plan));
+            let first = match batch.depends_on_pages(self.files, self.chunks) {
+                true => Some(work.first_headers(number)?),
+                false => None,
+            };
+            let of = |pages: &Option<std::result::Result<Arc<Pages>, Reason>>| pages.as_ref()?.as_ref().ok().cloned();
+            let pages: Vec<_> = first.iter().flatten().map(of).collect();
+            let layout = Layout::of(self.files, self.chunks, batch, &pages);
+            let bytes = Arc::new(self.device.alloc(OPERATOR, layout.bytes)?);
+            let after = Arc::new(self.device.record()?);
+            let (pieces, first_chunk) = (layout.pieces, batch.chunks.start);
+            work.open(number, Memory { bytes: bytes.clone(), after, pieces, first: first_chunk, pages });
+            open.push_back(Opening { number, bytes, offsets: layout.offsets, first });
             if open.len() == OPEN {
-                decoded.extend(open.pop_front().map(|of| self.decode_open(work, of)).transpose()?);
+                decoded.extend(open.pop_front().map(|of| self.decode_open(work, batches, of, targets)).transpose()?);
             }
         }
         for of in open {
-            decoded.push(self.decode_open(work, of)?);
+            decoded.push(self.decode_open(work, batches, of, targets)?);
         }
         for (chunk, reason) in work.take_damaged() {
             targets[self.chunks[chunk].column].given_up = Some(reason);
@@ -226,9 +250,16 @@ impl Reader<'_> {
         Ok(decoded)
     }
 
-    fn decode_open(&self, work: &Work, (number, plan): (usize, Plan)) -> Result<Decoded> {
-        work.fed(number)?.into_iter().try_for_each(Fed::arrive)?;
-        plan.submit(self.device)
+    /// Batches are decoded side by side: one alone does not fill the device until its longest page is done.
+    fn decode_open(&self, work: &Work, batches: &[Batch], of: Opening, targets: &mut [Target]) -> Result<Decoded> {
+        let (fed, mut headers) = work.fed(of.number)?;
+        if let Some(first) = of.first {
+            headers = first.into_iter().map(|pages| pages.unwrap_or_else(|| Err("it has no pages".into()))).collect();
+        }
+        let plan = Plan::new(self, &batches[of.number], (of.bytes, of.offsets), headers, targets)?;
+        let branch = self.device.branch(of.number)?;
+        fed.into_iter().try_for_each(|fed| fed.arrive(branch))?;
+        plan.submit(self.device, branch)
     }
 
     /// The columns, when all was submitted.

@@ -82,9 +82,12 @@ impl Strings {
         // A null's code is 0, whether there is such an entry or not.
         let table = Arc::new(device.alloc_zeroed(OPERATOR, entries.max(1) * VIEW_WIDTH)?);
         let mut at = 0;
-        for coded in &self.coded {
-            let bytes = coded.entries as usize * VIEW_WIDTH;
-            table.copy_from(at, &coded.values, coded.offset, bytes)?;
+        let is_next = |one: &Coded, next: &Coded| {
+            Arc::ptr_eq(&one.values, &next.values) && one.offset + one.entries as usize * VIEW_WIDTH == next.offset
+        };
+        for run in self.coded.chunk_by(is_next) {
+            let bytes = run.iter().map(|coded| coded.entries as usize * VIEW_WIDTH).sum();
+            table.copy_from(at, &run[0].values, run[0].offset, bytes)?;
             at += bytes;
         }
         if let Some(views) = &self.views {

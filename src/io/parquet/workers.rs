@@ -1,14 +1,15 @@
 //! Threads that read headers and feed bytes to the device, while another submits the decoding.
 //!
 //! ```text
-//!   workers   headers 0 │ headers 1 │ bytes 0 ……… │ headers 2 │ bytes 1 ……… │ …
-//!   caller              │ memory 0              │ memory 1, decode 0        │ memory 2, decode 1
+//!   workers   bytes and headers 0 │ bytes and headers 1 │ bytes and headers 2 │ …
+//!   caller    memory 0, 1, 2 …    │ decode 0            │ decode 1            │ …
 //! ```
 //!
-//! Headers of a batch come before its memory: they say what is needed. Workers are a few batches
-//! ahead of the decoding, no more: what was read waits in device memory. Pages in a codec that the
-//! device does not unpack are unpacked here.
+//! Headers are found in the bytes on their way. Those of pages that the host unpacks come before: they
+//! say how much memory is needed. Workers are a few batches ahead of the decoding, no more: what was
+//! read waits in device memory.
 
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -21,12 +22,14 @@ use crate::interrupt;
 
 /// Batches whose headers are read before those of an earlier one are fed.
 const HEADERS_AHEAD: usize = 2;
+/// Chunks whose headers a worker reads before it asks for more work.
+const CHUNKS: usize = 16;
 
 /// Memory for a batch's bytes, from `after` on, and which of them go where.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) bytes: Arc<Buffer>,
-    pub(super) after: Event,
+    pub(super) after: Arc<Event>,
     pub(super) pieces: Vec<Piece>,
     /// The batch's first chunk.
     pub(super) first: usize,
@@ -45,7 +48,9 @@ pub(super) struct Work<'a> {
     chunks: &'a [ChunkAt],
     batches: &'a [Batch],
     state: Mutex<State>,
-    changed: Condvar,
+    /// Workers wait for memory, the caller for what they did.
+    opened: Condvar,
+    done: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -74,8 +79,16 @@ struct Progress {
 }
 
 enum Task {
-    Headers { batch: usize, chunk: usize },
-    Bytes { batch: usize, piece: usize, memory: Arc<Memory> },
+    /// Of some of those whose headers are read first.
+    Headers {
+        batch: usize,
+        numbers: Range<usize>,
+    },
+    Bytes {
+        batch: usize,
+        piece: usize,
+        memory: Arc<Memory>,
+    },
 }
 
 impl<'a> Work<'a> {
@@ -88,7 +101,7 @@ impl<'a> Work<'a> {
         let progress =
             |batch: &Batch| Progress { headers: batch.chunks.clone().map(|_| None).collect(), ..Progress::default() };
         let state = State { of: batches.iter().map(progress).collect(), ..State::default() };
-        Work { device, files, chunks, batches, state: Mutex::new(state), changed: Condvar::new() }
+        Work { device, files, chunks, batches, state: Mutex::new(state), opened: Condvar::new(), done: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -100,23 +113,34 @@ impl<'a> Work<'a> {
         while let Some(task) = self.take() {
             let done = self.perform(&task);
             let mut state = self.lock();
-            match (done, task) {
-                (Ok(Done::Headers(pages)), Task::Headers { batch, chunk }) => {
-                    let progress = &mut state.of[batch];
-                    progress.headers[chunk] = Some(pages);
-                    progress.headers_done += 1;
-                }
-                (Ok(Done::Fed(fed, damaged)), Task::Bytes { batch, .. }) => {
-                    let progress = &mut state.of[batch];
-                    progress.fed.extend(fed);
-                    progress.pieces_done += 1;
+            let is_last = match (done, task) {
+                (Ok(Done { headers, fed, damaged }), task) => {
                     state.damaged.extend(damaged);
+                    let (Task::Headers { batch, .. } | Task::Bytes { batch, .. }) = task;
+                    let progress = &mut state.of[batch];
+                    if matches!(task, Task::Headers { .. }) {
+                        progress.headers_done += headers.len();
+                    }
+                    for (chunk, pages) in headers {
+                        // Where they were needed before, they were taken.
+                        if let Some(headers) = progress.headers.get_mut(chunk) {
+                            *headers = Some(pages);
+                        }
+                    }
+                    progress.fed.extend(fed);
+                    progress.pieces_done += usize::from(matches!(task, Task::Bytes { .. }));
+                    progress.headers_done >= self.batches[batch].first.len() || progress.pieces_done == progress.pieces
                 }
-                (Ok(_), _) => {}
-                (Err(error), _) => state.failed = state.failed.take().or(Some(error)),
-            }
+                (Err(error), _) => {
+                    state.failed = state.failed.take().or(Some(error));
+                    self.opened.notify_all();
+                    true
+                }
+            };
             drop(state);
-            self.changed.notify_all();
+            if is_last {
+                self.done.notify_all();
+            }
         }
     }
 
@@ -136,16 +160,17 @@ impl<'a> Work<'a> {
             if state.bytes == self.batches.len() {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
+            state = self.opened.wait(state).unwrap_or_else(|e| e.into_inner());
         }
     }
 
     fn take_headers(&self, state: &mut State) -> Option<Task> {
         while let Some(progress) = state.of.get_mut(state.headers) {
             let batch = state.headers;
-            if progress.headers_taken < progress.headers.len() {
-                progress.headers_taken += 1;
-                return Some(Task::Headers { batch, chunk: progress.headers_taken - 1 });
+            let (begin, all) = (progress.headers_taken, self.batches[batch].first.len());
+            if begin < all {
+                progress.headers_taken = all.min(begin + CHUNKS);
+                return Some(Task::Headers { batch, numbers: begin..progress.headers_taken });
             }
             state.headers += 1;
         }
@@ -168,9 +193,10 @@ impl<'a> Work<'a> {
     fn perform(&self, task: &Task) -> Result<Done> {
         interrupt::check()?;
         match task {
-            Task::Headers { batch, chunk } => {
-                let at = &self.chunks[self.batches[*batch].chunks.start + chunk];
-                Ok(Done::Headers(Pages::of(&self.files[at.file].file, at.meta(self.files))))
+            Task::Headers { batch, numbers } => {
+                let batch = &self.batches[*batch];
+                let pages = |at: &usize| (*at, self.pages(&self.chunks[batch.chunks.start + at], &[]));
+                Ok(Done { headers: batch.first[numbers.clone()].iter().map(pages).collect(), ..Done::default() })
             }
             Task::Bytes { piece, memory, .. } => self.bytes(&memory.pieces[*piece], memory),
         }
@@ -181,29 +207,42 @@ impl<'a> Work<'a> {
             self.device.feed(&memory.bytes, offset, length, &memory.after, fill)
         };
         match piece {
-            Piece::Read { file, begin, length, offset } => {
-                let mut read = |bytes: &mut [u8]| self.read(*file, bytes, *begin);
-                Ok(Done::Fed(vec![feed(*offset, *length, &mut read)?], None))
-            }
-            Piece::Unpack { chunk, pages, length, offset } => {
-                let mut damaged = None;
-                let mut unpack = |mut bytes: &mut [u8]| {
-                    for page in self.pages_of(memory, *chunk).skip(pages.start).take(pages.len()) {
-                        let (content, rest) = bytes.split_at_mut(page.unpacked());
-                        if let Err(reason) = self.unpack(*chunk, page, content)? {
-                            content.fill(0);
-                            damaged = Some((*chunk, reason));
-                        }
-                        bytes = rest;
+            Piece::Read { file, begin, length, offset, whole } => {
+                let mut headers = vec![];
+                let mut read = |bytes: &mut [u8]| {
+                    self.read(*file, bytes, *begin)?;
+                    for (at, from) in whole {
+                        let chunk = &self.chunks[memory.first + at];
+                        let length = chunk.meta(self.files).byte_range().1 as usize;
+                        headers.push((*at, self.pages(chunk, &bytes[*from..from + length])));
                     }
                     Ok(())
                 };
-                let fed = feed(*offset, *length, &mut unpack)?;
-                Ok(Done::Fed(vec![fed], damaged))
+                let fed = vec![feed(*offset, *length, &mut read)?];
+                Ok(Done { headers, fed, damaged: None })
+            }
+            // Unpacked before a lane is taken: there are more cores than lanes.
+            Piece::Unpack { chunk, pages, length, offset } => {
+                let mut content = vec![0; *length];
+                let mut damaged = None;
+                let mut rest = &mut content[..];
+                for page in self.pages_of(memory, *chunk).skip(pages.start).take(pages.len()) {
+                    let (own, behind) = std::mem::take(&mut rest).split_at_mut(page.unpacked());
+                    if let Err(reason) = self.unpack(*chunk, page, own)? {
+                        own.fill(0);
+                        damaged = Some((*chunk, reason));
+                    }
+                    rest = behind;
+                }
+                let mut copy = |bytes: &mut [u8]| {
+                    bytes.copy_from_slice(&content);
+                    Ok(())
+                };
+                Ok(Done { fed: vec![feed(*offset, *length, &mut copy)?], damaged, ..Done::default() })
             }
             Piece::UnpackLong { chunk, page, offset } => {
                 let Some(page) = self.pages_of(memory, *chunk).nth(*page) else {
-                    return Ok(Done::Fed(vec![], None));
+                    return Ok(Done::default());
                 };
                 let mut content = vec![0; page.unpacked()];
                 let damaged = self.unpack(*chunk, page, &mut content)?.err().map(|reason| (*chunk, reason));
@@ -214,9 +253,13 @@ impl<'a> Work<'a> {
                     };
                     feed(offset + at * MOST_FED, part.len(), &mut copy)
                 });
-                Ok(Done::Fed(fed.collect::<Result<_>>()?, damaged))
+                Ok(Done { fed: fed.collect::<Result<_>>()?, damaged, ..Done::default() })
             }
         }
+    }
+
+    fn pages(&self, chunk: &ChunkAt, bytes: &[u8]) -> std::result::Result<Pages, Reason> {
+        Pages::of(&self.files[chunk.file].file, chunk.meta(self.files), bytes)
     }
 
     fn pages_of<'m>(&self, memory: &'m Memory, chunk: usize) -> impl Iterator<Item = &'m Located> + use<'m> {
@@ -254,27 +297,30 @@ impl<'a> Work<'a> {
         let progress = &mut self.lock().of[batch];
         progress.pieces = memory.pieces.len();
         progress.memory = Some(Arc::new(memory));
-        self.changed.notify_all();
+        self.opened.notify_all();
     }
 
-    /// Waits for a batch's headers.
-    pub(super) fn headers(&self, batch: usize) -> Result<Headers> {
+    /// Waits for the headers of a batch that are read before its bytes.
+    pub(super) fn first_headers(&self, batch: usize) -> Result<Vec<Option<std::result::Result<Arc<Pages>, Reason>>>> {
         self.wait(|state| {
             let progress = &mut state.of[batch];
-            (progress.headers_done == progress.headers.len()).then(|| std::mem::take(&mut progress.headers))
+            (progress.headers_done >= self.batches[batch].first.len()).then(|| std::mem::take(&mut progress.headers))
         })
-        .map(|headers| headers.into_iter().map(|pages| pages.expect("all are done").map(Arc::new)).collect())
+        .map(|headers| headers.into_iter().map(|pages| pages.map(|pages| pages.map(Arc::new))).collect())
     }
 
-    /// Waits until all bytes of a batch are under way.
-    pub(super) fn fed(&self, batch: usize) -> Result<Vec<Fed>> {
-        self.wait(|state| {
+    /// Waits until all bytes of a batch are under way, and all its headers are known.
+    pub(super) fn fed(&self, batch: usize) -> Result<(Vec<Fed>, Headers)> {
+        let (fed, headers) = self.wait(|state| {
             let progress = &mut state.of[batch];
-            (progress.pieces_done == progress.pieces).then(|| {
+            let is_done = progress.pieces_done == progress.pieces;
+            (is_done && progress.headers_done >= self.batches[batch].first.len()).then(|| {
                 progress.memory = None;
-                std::mem::take(&mut progress.fed)
+                (std::mem::take(&mut progress.fed), std::mem::take(&mut progress.headers))
             })
-        })
+        })?;
+        let unseen = || Err("its pages were not looked at".to_string());
+        Ok((fed, headers.into_iter().map(|pages| pages.unwrap_or_else(unseen).map(Arc::new)).collect()))
     }
 
     fn wait<T>(&self, mut done: impl FnMut(&mut State) -> Option<T>) -> Result<T> {
@@ -290,7 +336,7 @@ impl<'a> Work<'a> {
             if let Some(done) = done(&mut state) {
                 return Ok(done);
             }
-            let (next, _) = self.changed.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
+            let (next, _) = self.done.wait_timeout(state, interrupt::PACE).unwrap_or_else(|e| e.into_inner());
             state = next;
             interrupt::check()?;
         }
@@ -304,12 +350,16 @@ impl<'a> Work<'a> {
     /// Ends the workers, whatever is left.
     pub(super) fn close(&self) {
         self.lock().closed = true;
-        self.changed.notify_all();
+        self.opened.notify_all();
     }
 }
 
-enum Done {
-    Headers(std::result::Result<Pages, Reason>),
-    /// And the chunk with a page that is damaged.
-    Fed(Vec<Fed>, Option<(usize, Reason)>),
+/// What came of a task.
+#[derive(Default)]
+struct Done {
+    /// Of chunks, by their numbers in the batch.
+    headers: Vec<(usize, std::result::Result<Pages, Reason>)>,
+    fed: Vec<Fed>,
+    /// A chunk with a page that is damaged.
+    damaged: Option<(usize, Reason)>,
 }

@@ -318,7 +318,7 @@ fn lz4_pages_of_all_kinds_come_back_in_one_call() {
 fn pages_of_three_megabytes_come_back() {
     for device in device_and_gpu(0) {
         let content: Vec<u8> = [1, 4, 5, 3].iter().flat_map(|&kind| contents(5, 800_000).swap_remove(kind)).collect();
-        check(&device, Codec::Snappy, &[Page::new(snap(&content), content.len())], &[content.clone()]);
+        check(&device, Codec::Snappy, &[Page::new(snap(&content), content.len())], std::slice::from_ref(&content));
         check(&device, Codec::Lz4Raw, &[Page::new(lz4(&content), content.len())], &[content]);
     }
 }
@@ -386,7 +386,7 @@ fn chains_of_copies_within_a_batch_are_followed() {
                 let size = [5, 6, 1 + word / 64 % 20, 12][(kind / 3 + i / 50) % 4];
                 pieces.push(Copy { distance, size });
                 made += size;
-                if word / 4096 % (1 + kind) == 0 {
+                if (word / 4096).is_multiple_of(1 + kind) {
                     pieces.push(Literal(&fresh[i..i + 1 + word / 65536 % 3]));
                     made += 1 + word / 65536 % 3;
                 }
@@ -492,6 +492,60 @@ fn parts_with_literals_of_all_sizes_are_found() {
             }
             contents.push(made_of(&pieces));
             pages.push(Page::new(snappy_of(&pieces, 0), contents[contents.len() - 1].len()));
+        }
+        check(&device, Codec::Snappy, &pages, &contents);
+        assert_eq!(uncut(&device, &pages), 0);
+    }
+}
+
+#[test]
+fn starts_are_found_where_guesses_are_never_right() {
+    // Copies of 4 from 8 back: from a second byte on, a path of literals of 3 meets no first byte.
+    let start = bytes(30, 8);
+    let copies = |count: usize| std::iter::repeat_with(|| Copy { distance: 8, size: 4 }).take(count);
+    for device in devices() {
+        let (mut pages, mut contents) = (vec![], vec![]);
+        for i in 0..6 {
+            let cut = [8, 4, 1][i % 3];
+            let mut pieces = vec![];
+            for count in [(PART as usize - 8) / 4, 9_000 + i] {
+                pieces.push(Literal(&start[..cut]));
+                pieces.extend((cut < 8).then(|| Literal(&start[cut..])));
+                pieces.extend(copies(count));
+            }
+            pieces.extend((i % 2 == 1).then(|| Literal(&start[i..])));
+            contents.push(made_of(&pieces));
+            pages.push(Page::new(snappy_of(&pieces, 0), contents[i].len()));
+        }
+        check(&device, Codec::Snappy, &pages, &contents);
+        assert_eq!(uncut(&device, &pages), 0);
+    }
+}
+
+#[test]
+fn small_literals_in_long_forms_are_found_in_pages_of_several_parts() {
+    let fresh = bytes(31, 40_000);
+    for device in devices() {
+        let (mut pages, mut contents) = (vec![], vec![]);
+        for longer in 0..3 {
+            let mut words = random(32, 1 << 16);
+            let mut pieces = vec![];
+            for _ in 0..2 {
+                let mut made = 0;
+                while made < PART as usize {
+                    let word = words.next().unwrap() as usize;
+                    let size = (1 + word / 64 % 9).min(PART as usize - made);
+                    if !word.is_multiple_of(4) || made == 0 {
+                        pieces.push(Literal(&fresh[word / 65536 % 39_000..][..size]));
+                    } else {
+                        pieces.push(Copy { distance: 1 + word / 65536 % made, size });
+                    }
+                    made += size;
+                }
+            }
+            pieces.push(Literal(&fresh[..77]));
+            contents.push(made_of(&pieces));
+            pages.push(Page::new(snappy_of(&pieces, longer), contents[longer].len()));
         }
         check(&device, Codec::Snappy, &pages, &contents);
         assert_eq!(uncut(&device, &pages), 0);
@@ -638,7 +692,7 @@ fn damaged(seed: u64, text: &[u8], len: usize, count: usize) -> Vec<Page> {
                 break;
             }
         }
-        Page { text, len, in_place: i % 4 == 0 }
+        Page { text, len, in_place: i.is_multiple_of(4) }
     };
     (0..count).map(change).collect()
 }

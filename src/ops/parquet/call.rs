@@ -255,9 +255,9 @@ impl Call {
         let launch = |list: usize, source: &Source, name: &str, shape: Shape| {
             let count = words[list + 3].len() as u64;
             let (blocks, threads) = match shape {
-                Shape::WarpEach => ((count * WARP).div_ceil(THREADS.into()), THREADS),
-                Shape::BlockEach => (count, THREADS),
-                Shape::StringBlockEach => (count, STRING_THREADS),
+                Shape::Warp => ((count * WARP).div_ceil(THREADS.into()), THREADS),
+                Shape::Block => (count, THREADS),
+                Shape::StringBlock => (count, STRING_THREADS),
             };
             if count == 0 {
                 return Ok(());
@@ -283,27 +283,27 @@ impl Call {
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments) }
         };
         let (hybrid, fixed, string, delta) = (hybrid_source(), fixed_source(), string_source(), delta_source());
-        launch(0, &hybrid, "parquet_levels_walk", Shape::WarpEach)?;
-        launch(1, &hybrid, "parquet_levels", Shape::BlockEach)?;
-        launch(0, &hybrid, "parquet_ranks", Shape::WarpEach)?;
-        launch(2, &fixed, "parquet_fixed", Shape::BlockEach)?;
-        launch(3, &string, "parquet_strings", Shape::StringBlockEach)?;
-        launch(4, &delta, "parquet_delta", Shape::WarpEach)?;
-        launch(5, &string, "parquet_utf8", Shape::StringBlockEach)?;
-        launch(6, &fixed, "parquet_decimals", Shape::BlockEach)?;
+        launch(0, &hybrid, "parquet_levels_walk", Shape::Warp)?;
+        launch(1, &hybrid, "parquet_levels", Shape::Block)?;
+        launch(0, &hybrid, "parquet_ranks", Shape::Warp)?;
+        launch(2, &fixed, "parquet_fixed", Shape::Block)?;
+        launch(3, &string, "parquet_strings", Shape::StringBlock)?;
+        launch(4, &delta, "parquet_delta", Shape::Warp)?;
+        launch(5, &string, "parquet_utf8", Shape::StringBlock)?;
+        launch(6, &fixed, "parquet_decimals", Shape::Block)?;
         // Codes need the dictionaries, which are among the values so far.
-        launch(7, &hybrid, "parquet_codes_walk", Shape::WarpEach)?;
-        launch(8, &hybrid, "parquet_codes", Shape::BlockEach)?;
-        launch(1, &hybrid, "parquet_nulls", Shape::BlockEach)
+        launch(7, &hybrid, "parquet_codes_walk", Shape::Warp)?;
+        launch(8, &hybrid, "parquet_codes", Shape::Block)?;
+        launch(1, &hybrid, "parquet_nulls", Shape::Block)
     }
 }
 
 /// What looks at an entry of a list.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
-    WarpEach,
-    BlockEach,
-    StringBlockEach,
+    Warp,
+    Block,
+    StringBlock,
 }
 
 /// Two 32-bit fields of a structure, the first one first.

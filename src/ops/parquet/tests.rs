@@ -58,7 +58,8 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
         offsets.len() as u32 - 1
     };
     // Contents first: their addresses are needed by views and levels.
-    let numbered: Vec<(Option<u32>, Vec<(u32, Option<u32>)>)> = columns
+    type Numbered = (Option<u32>, Vec<(u32, Option<u32>)>);
+    let numbered: Vec<Numbered> = columns
         .iter()
         .map(|column| {
             let dictionary = column.file.dictionary.as_ref().map(|(content, _)| place(content));

@@ -137,7 +137,7 @@ fn pages_changed_at_random_do_no_harm() {
     let integers = with_nulls(Nulls::Some, random(1, 3000).map(|x| (x % 1000) as i64));
     let texts = with_nulls(
         Nulls::Some,
-        random(2, 3000).map(|x| ByteArray::from("abcdefghijklmnop"[..x as usize % 16].as_bytes().to_vec())),
+        random(2, 3000).map(|x| ByteArray::from("abcdefghijklmnop".as_bytes()[..x as usize % 16].to_vec())),
     );
     let flags = with_nulls(Nulls::Some, random(3, 3000).map(|x| x % 5 == 0));
     let files = [

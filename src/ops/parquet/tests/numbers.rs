@@ -22,8 +22,8 @@ pub(super) const NULLS: [Nulls; 4] = [Nulls::None, Nulls::Some, Nulls::Runs, Nul
 pub(super) fn with_nulls<T>(nulls: Nulls, values: impl Iterator<Item = T>) -> Vec<Option<T>> {
     let null = |row: usize| match nulls {
         Nulls::None => false,
-        Nulls::Some => random(row as u64 + 9, 1).next().unwrap() % 4 == 0,
-        Nulls::Runs => row / 700 % 2 == 0,
+        Nulls::Some => random(row as u64 + 9, 1).next().unwrap().is_multiple_of(4),
+        Nulls::Runs => (row / 700).is_multiple_of(2),
         Nulls::All => true,
     };
     values.enumerate().map(|(row, value)| (!null(row)).then_some(value)).collect()
