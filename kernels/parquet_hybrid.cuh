@@ -354,7 +354,8 @@ WF_DEVICE void parquet_codes_walk_body(const ParquetCall& p) {
         code = PARQUET_BAD_RUNS;
     } else if (page.encoding == PARQUET_DICTIONARY && p.chunks[page.chunk].entries == 0) {
         code = PARQUET_BAD_CODE;
-    } else if (content.width > 0) {
+    } else if (content.width > 0 || content.bytes.size > 0) {
+        // Of codes of no bits there are runs, too; some writers leave them out.
         const hybrid_walk walk(content.bytes.at, content.bytes.size, content.width, state.valid, 0, 0);
         if (!hybrid_starts(walk, p.starts + page.first_tile)) code = PARQUET_BAD_RUNS;
     }

@@ -1,16 +1,19 @@
 //! Pages as some writers make them and the parquet crate's does not: put together byte by byte.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use datafusion::parquet::file::metadata::{
     FileMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader, ParquetMetaDataWriter,
 };
-use datafusion::parquet::file::properties::WriterProperties;
-use warpframe::arrow::array::{AsArray, Int32Array, RecordBatch};
+use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use warpframe::ErrorKind;
+use warpframe::arrow::array::{ArrayRef, AsArray, Int32Array, RecordBatch, StringArray};
 use warpframe::arrow::datatypes::Int32Type;
 
 use super::{agree, write};
-use crate::differential::{Cell, Pair, scalar};
+use crate::differential::{Cell, Pair, run, scalar};
+use crate::parquet::Values;
 
 /// Fields of the compact protocol: the number's distance from the one before, and a value.
 fn field(distance: u8, value: i32, bytes: &mut Vec<u8>) {
@@ -76,7 +79,7 @@ fn with_pages(path: &Path, pages: &[u8], rows: i64) {
 /// A file of one column `n` with so many rows; all is well with it.
 fn whole(path: &Path, is_optional: bool) {
     let numbers = Int32Array::from_iter_values(0..4);
-    let batch = RecordBatch::try_from_iter_with_nullable([("n", std::sync::Arc::new(numbers) as _, is_optional)]);
+    let batch = RecordBatch::try_from_iter_with_nullable([("n", Arc::new(numbers) as _, is_optional)]);
     write(path, &[batch.expect("a column")], WriterProperties::builder());
 }
 
@@ -132,5 +135,50 @@ fn rows_are_those_of_row_groups() {
             assert_eq!(scalar(session, "SELECT count(*) FROM t"), Cell::Int(4), "{said} rows");
             assert_eq!(scalar(session, "SELECT count(*) FROM t WHERE n > 1"), Cell::Int(3), "{said} rows");
         }
+    }
+}
+
+/// Of pages that are decoded together one is named; the others may be damaged, too.
+#[test]
+fn what_is_read_beside_a_damaged_page_is_the_hosts() {
+    let (pair, directory) = (Pair::new(), tempfile::tempdir().expect("a directory"));
+    let path = directory.path().join("rows.parquet");
+    // A day that 64 bits of microseconds do not reach: the host's reader wraps.
+    let days = vec![(2_440_588, 5), (i32::MAX as u32, 7), (2_440_589, 0)];
+    let strings = vec![&b"one"[..], b"a string that is longer than a view", b""];
+    let columns = [Values::Int96(days), Values::Bytes(strings), Values::Int32(vec![1, 2, 3])];
+    let schema = "required int96 t; required binary s (STRING); required int32 n;";
+    crate::parquet::write(&path, schema, &[columns.to_vec()], WriterProperties::builder());
+    agree(&pair, &path, &["t", "s", "n"].map(String::from), "a day out of reach");
+    pair.device.register_parquet("t", &path).expect("the file can be read");
+    run(&pair.device, "SELECT s, t FROM t").expect("the host reads it");
+    let told = pair.device.take_host_reads();
+    assert!(told.iter().any(|of| of.contains("does not fit 64 bits") && !of.contains("beside")), "{told:?}");
+    assert!(told.iter().any(|of| of.contains("\"s\"") && of.contains("beside a damaged page")), "{told:?}");
+    assert_eq!(scalar(&pair.device, "SELECT sum(n) FROM t"), Cell::Int(6));
+    assert_eq!(pair.device.take_host_reads(), Vec::<String>::new(), "alone it is read by the device");
+
+    // Lengths of strings of two columns are damaged.
+    let strings = || StringArray::from_iter_values((0..40).map(|at| format!("value {at:020}")));
+    let batch = RecordBatch::try_from_iter([
+        ("a", Arc::new(strings()) as ArrayRef),
+        ("b", Arc::new(strings())),
+        ("n", Arc::new(Int32Array::from_iter_values(0..40))),
+    ]);
+    let properties = WriterProperties::builder().set_dictionary_enabled(false);
+    write(&path, &[batch.expect("columns")], properties.set_statistics_enabled(EnabledStatistics::None));
+    let mut bytes = std::fs::read(&path).expect("it was written");
+    let mark = [&[26, 0, 0, 0][..], b"value 00000000000000000017"].concat();
+    let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&mark)).collect();
+    assert_eq!(places.len(), 2);
+    places.iter().for_each(|at| bytes[at + 2] = 0xFF);
+    std::fs::write(&path, bytes).expect("the file can be written");
+    for session in [&pair.cpu, &pair.device] {
+        session.register_parquet("t", &path).expect("its footer is whole");
+        for sql in ["SELECT * FROM t", "SELECT b FROM t", "SELECT max(a), count(b) FROM t"] {
+            let error = run(session, sql).and_then(|frame| frame.to_arrow()).expect_err(sql);
+            assert!(matches!(error.kind(), ErrorKind::File { path: named, .. } if *named == path), "{error:?}");
+        }
+        assert_eq!(scalar(session, "SELECT sum(n) FROM t"), Cell::Int(780));
     }
 }
