@@ -20,8 +20,43 @@ constexpr u32 FAIL_BEYOND = 32;
 constexpr u32 FAIL_ROWS = 64;
 constexpr u32 FAIL_LENGTH = 128;
 
-// Reports that a row failed. Rare, so contention does not matter.
+// Says that a row failed. Rare, so contention does not matter.
 WF_DEVICE void fail(u32* status, u32 failure) { atomicOr(status, failure); }
+
+// ---- reports ----
+
+// What the first row that fails says, behind the control words: where in the kernel, counted from
+// 1, and of which operands. Numbers take 16 bytes; strings their length (u32), and from byte 16 on
+// their first characters.
+//
+//   site (u32) | 4 bytes | operand 0 | operand 1 | operand 2
+constexpr u32 OPERAND_BYTES = 80;
+constexpr u32 OPERAND_TEXT = 64;
+
+template <class T>
+WF_DEVICE void keep_operand(u8* at, T value) {
+    *(u64*)at = (u64)value;
+    *(i64*)(at + 8) = (i64)((i128)value >> 64);
+}
+WF_DEVICE void keep_operand(u8* at, f64 value) { *(f64*)at = value; }
+WF_DEVICE void keep_operand(u8* at, f32 value) { *(f64*)at = (f64)value; }
+
+WF_DEVICE void keep_operands(u8*) {}
+template <class T, class... More>
+WF_DEVICE void keep_operands(u8* at, T value, More... more) {
+    keep_operand(at, value);
+    keep_operands(at + OPERAND_BYTES, more...);
+}
+
+// Reports that a row failed at `site`. Where a row fails again, what it failed at first was the
+// reason.
+template <class... Operands>
+WF_DEVICE void fail_at(u32* status, u8* report, u32 failure, u32 site, Operands... operands) {
+    atomicOr(status, failure);
+    if (report == nullptr || atomicCAS((u32*)report, 0u, site) != 0) return;
+    keep_operands(report + 8, operands...);
+}
+#define WF_FAIL(failure, ...) fail_at(status, report, FAIL_##failure, __VA_ARGS__)
 
 WF_DEVICE i128 make_i128(u64 high, u64 low) { return (i128)make_u128(high, low); }
 

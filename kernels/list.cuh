@@ -96,6 +96,7 @@ struct list_builder {
         if (length == 0) return;
         if (length > LONGEST_TEXT) {
             fail(arena.status, FAIL_LENGTH);
+            out = view{0, TOO_LONG, 0};
             return;
         }
         const u64 bytes = values_at(SLOTS, length) + SLOTS * length;

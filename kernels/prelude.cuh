@@ -265,6 +265,16 @@ template <class T> WF_DEVICE void store_stream(T* at, T value) {
     __stcs((A*)at, bit_cast<A>(value));
 }
 
+// A pointer to global memory. One made of a number otherwise leads to any memory, which each access
+// has to find out.
+template <class T> WF_DEVICE T* global_at(u64 address) {
+    T* const at = reinterpret_cast<T*>(address);
+#ifndef WF_SIM
+    __builtin_assume(__isGlobal(at));
+#endif
+    return at;
+}
+
 // ---------------------------------------------------------------------------- from global to shared memory, behind the back
 
 // Copies 16 aligned bytes without passing registers; they are there after the thread's `copies_done`.

@@ -67,24 +67,15 @@ WF_CALLED view slice(view v, u32 begin, u32 length) { return slice_of(v, begin, 
 
 // ------------------------------------------------------------------------------------------------------------ failure
 
-// Bytes behind a kernel's control words for the text that a cast failed on: a length of 32 bits, and characters.
-constexpr u32 CULPRIT_BYTES = 128;
-
-// Reports that `text` cannot be read as the type called `target`. The first row to say so names its text.
-WF_CALLED void cast_fail(u32* status, u8* culprit, const view& text, const view& target) {
-    u32 before = atomicOr(status, FAIL_CAST);
-    if ((before & FAIL_CAST) != 0 || culprit == nullptr) return;
-    u8* at = culprit + 4;
-    *at++ = '\'';
-    for (u32 i = 0; i < text.length && i < 64; i++) *at++ = byte_at(text, i);
-    *at++ = '\'';
-    *at++ = ' ';
-    *at++ = 't';
-    *at++ = 'o';
-    *at++ = ' ';
-    for (u32 i = 0; i < target.length && i < 48; i++) *at++ = byte_at(target, i);
-    *(u32*)culprit = (u32)(at - culprit - 4);
+// Keeps a string for a report (`arith.cuh`).
+WF_CALLED void keep_operand(u8* at, view text) {
+    *(u32*)at = text.length;
+    for (u32 i = 0; i < text.length && i < OPERAND_TEXT; i++) at[16 + i] = byte_at(text, i);
 }
+
+// Whether a string or list is none because it would be longer than lengths count.
+constexpr u32 TOO_LONG = 1;
+WF_DEVICE bool too_long(const view& made) { return made.length == 0 && made.prefix == TOO_LONG; }
 
 // -------------------------------------------------------------------------------------------------------- comparison
 

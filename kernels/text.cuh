@@ -32,7 +32,7 @@ struct text_writer {
         if (length <= INLINE_BYTES) return;
         if (length > LONGEST_TEXT) {
             fail(arena.status, FAIL_LENGTH);
-            out.length = 0;
+            out = view{0, TOO_LONG, 0};
             return;
         }
         u64 begin = atomicAdd(arena.used, (u64)length);

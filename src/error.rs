@@ -2,6 +2,7 @@
 //!
 //! [`ErrorKind`] is API and carries fields; the wording of messages is not API.
 
+mod arithmetic;
 mod shared;
 
 use std::fmt;
@@ -11,6 +12,8 @@ use std::time::Duration;
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::object_store;
+
+pub use arithmetic::{Fault, Operation};
 
 /// Result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -105,10 +108,16 @@ pub enum ErrorKind {
         /// Rows there are; their numbers begin with 0.
         rows: u64,
     },
-    /// Arithmetic left the range of its type, or a divisor was zero.
+    /// A row failed: arithmetic left the range of its type, a divisor was zero, a value fits no
+    /// type.
     Arithmetic {
-        /// The operation.
-        what: String,
+        /// What the operation ran into.
+        fault: Fault,
+        /// The operation, and its arguments in a row in which it failed; `None` where `account` is
+        /// all that is known.
+        operation: Option<Box<Operation>>,
+        /// The account of whoever noticed: that of the CPU engine, which knows no columns.
+        account: Option<String>,
     },
     /// Input that does not parse.
     Parse {
@@ -202,6 +211,11 @@ impl Error {
         ErrorKind::Unsupported { what: what.into(), why: why.into() }.into()
     }
 
+    /// An arithmetic error of which this is all that is known.
+    pub(crate) fn arithmetic(fault: Fault, account: impl Into<String>) -> Self {
+        ErrorKind::Arithmetic { fault, operation: None, account: Some(account.into()) }.into()
+    }
+
     pub(crate) fn internal(what: impl Into<String>) -> Self {
         ErrorKind::Internal { what: what.into() }.into()
     }
@@ -237,7 +251,9 @@ impl fmt::Display for Error {
                 write!(f, "no table named {name:?}; known: {}", known.join(", "))
             }
             ErrorKind::RowNotFound { row, rows } => write!(f, "no row {row}: there are {rows} rows, from 0 on"),
-            ErrorKind::Arithmetic { what } => write!(f, "{what}"),
+            ErrorKind::Arithmetic { account: Some(account), .. } => write!(f, "{account}"),
+            ErrorKind::Arithmetic { fault, operation: Some(operation), .. } => operation.describe(*fault, f),
+            ErrorKind::Arithmetic { fault, .. } => write!(f, "{fault}"),
             ErrorKind::Parse { path, line, column, message } => {
                 if let Some(path) = path {
                     write!(f, "{}: ", path.display())?;
@@ -328,21 +344,51 @@ impl From<datafusion::error::DataFusionError> for Error {
 fn from_arrow(error: ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => from_boxed(inner),
-        ArrowError::DivideByZero => ErrorKind::Arithmetic { what: "Divide by zero error".into() }.into(),
-        ArrowError::ArithmeticOverflow(what) => ErrorKind::Arithmetic { what }.into(),
-        // "Cannot cast to Decimal128(38, 2). Overflowing on …"
-        ArrowError::CastError(what) if what.contains("Overflowing on") => {
-            ErrorKind::Arithmetic { what: format!("Arithmetic overflow: {what}") }.into()
+        ArrowError::DivideByZero => Error::arithmetic(Fault::DivideByZero, Fault::DivideByZero.to_string()),
+        ArrowError::ArithmeticOverflow(what) => {
+            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
         }
+        // "Cannot cast to Decimal128(38, 2). Overflowing on …", which sums say, too.
+        ArrowError::CastError(what) if what.contains("Overflowing on ") => {
+            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
+        }
+        // Of a value; other casts are of types, and no cast at all.
+        ArrowError::CastError(what) if of_value(&what) => Error::arithmetic(Fault::Cast, format!("Cast error: {what}")),
         // "… is too large to store in a Decimal128 of precision 38. Max is …"
         ArrowError::InvalidArgumentError(what) if what.contains(" to store in a Decimal") => {
-            ErrorKind::Arithmetic { what: format!("Arithmetic overflow: {what}") }.into()
+            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
+        }
+        // "Int64Array overflow on abs(-9223372036854775808)", "Signed integer overflow in LCM(…)"
+        ArrowError::ComputeError(what) if what.contains("overflow") => {
+            Error::arithmetic(Fault::Overflow, format!("Arithmetic overflow: {what}"))
+        }
+        // "Error parsing timestamp from 'x': …", which is how strings are cast to dates, too.
+        ArrowError::ParseError(what) if what.starts_with("Error parsing timestamp from") => {
+            Error::arithmetic(Fault::Cast, format!("Cast error: {what}"))
         }
         ArrowError::ParquetError(message) => ErrorKind::File { path: PathBuf::new(), message }.into(),
         ArrowError::CsvError(message) => bad_csv(message),
         ArrowError::ParseError(message) if message.contains(" at line ") => bad_csv(message),
         other => ErrorKind::Plan { message: other.to_string(), location: None }.into(),
     }
+}
+
+/// Whether Arrow's text about a cast is about a value: what else it says is about types.
+fn of_value(text: &str) -> bool {
+    [
+        // "Cannot cast string 'x' to value of Int32 type"
+        "cast string '",
+        // "Can't cast value 300 to type Int8", "Cannot cast value 'x' to value of Boolean type"
+        "cast value ",
+        // "Cannot cast to Decimal128(38, 2). Value overflows for output scale"
+        "Value overflows ",
+        // "value of 300 is out of range Int8"
+        "value of ",
+        // "Cannot cast Date64 value 7 to Date32 without overflow"
+        "Date64 value ",
+    ]
+    .iter()
+    .any(|part| text.contains(part))
 }
 
 fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> Error {

@@ -31,7 +31,7 @@ mod ops;
 mod plan;
 mod session;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use frame::{DataFrame, GroupBy, LazyFrame};
 pub use session::{CsvOptions, DeviceChoice, ParquetOptions, Session, SessionBuilder};
 

@@ -137,6 +137,25 @@ impl Session {
         self.0.engine.as_ref().map_or_else(Vec::new, Engine::take_reasons)
     }
 
+    /// Which columns of Parquet files the host's reader brought to the device, and why the device
+    /// did not read them itself, a sentence each, since this was asked last. The first hundred are
+    /// kept. Their queries ran on the device all the same, so they are no error in strict mode. A
+    /// column that stays in device memory is read, and told of, once.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// session.scan_parquet("data/tpch/nation.parquet")?.collect()?;
+    /// for sentence in session.take_host_reads() {
+    ///     println!("{sentence}"); // column "c" of t.parquet is read by the host: it is nested
+    /// }
+    /// assert!(session.take_host_reads().is_empty());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn take_host_reads(&self) -> Vec<String> {
+        self.0.engine.as_ref().map_or_else(Vec::new, Engine::take_host_reads)
+    }
+
     /// Whether a part of a query that cannot run on the device is an error.
     ///
     /// ```
@@ -227,7 +246,9 @@ impl Session {
 
     /// DataFusion's context behind this session, for its configuration and for user-defined functions.
     ///
-    /// Tables registered here directly are always read by the CPU engine.
+    /// A table registered here is read anew by each query, on all cores, and its rows are brought
+    /// to the device, where they do not stay: only its provider knows when they change. What the
+    /// session's own methods register stays in device memory.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -267,13 +288,13 @@ impl Session {
             }
         }
         let plan = self.block_on(self.plan_sql(text))?;
-        Ok(LazyFrame::new(self.clone(), plan))
+        Ok(LazyFrame::perhaps_deep(self.clone(), plan))
     }
 
     async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
         let state = self.state();
         let mut statement = rules::parsed(&state, text).map_err(|error| one_statement(error, text))?;
-        rules::balance(&mut statement);
+        rules::balance(&mut statement)?;
         let Statement::Statement(inner) = &mut statement else {
             return Err(not_a_query(&statement.to_string()));
         };

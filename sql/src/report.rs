@@ -249,7 +249,11 @@ mod tests {
 
     #[test]
     fn a_failure_without_a_place_names_its_statement() {
-        let failure = Failure::from(Error::from(ErrorKind::Arithmetic { what: "Divide by zero error".into() }));
+        let failure = Failure::from(Error::from(ErrorKind::Arithmetic {
+            fault: warpframe::Fault::DivideByZero,
+            operation: None,
+            account: None,
+        }));
         let report = failure.report(Some(&source("SELECT 1;\nSELECT 1/0")), Some(Place { line: 2, column: 1 }));
         assert_eq!(report, "error: Divide by zero error\n  --> q.sql, in the statement at line 2\n");
     }

@@ -300,6 +300,8 @@ impl<'a> Runner<'a> {
 /// Runs a query and says what that took of the device.
 fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<String, Failure> {
     let before = device.counters();
+    // Of earlier statements.
+    session.take_host_reads();
     let start = Instant::now();
     device.start_profile();
     let result = frame.collect();
@@ -334,6 +336,9 @@ fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<S
     );
     for reason in session.take_fallback_reasons() {
         text.push_str(&format!("a part planned for the device ran on the CPU: {reason}\n"));
+    }
+    for sentence in session.take_host_reads() {
+        text.push_str(&format!("{sentence}\n"));
     }
     text.push_str(&kernel_table(&kernels));
     Ok(text)

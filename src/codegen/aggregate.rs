@@ -359,9 +359,7 @@ fn attempt(
     let control = Control::new(device)?;
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
-    let head = format!(
-        "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
-    );
+    let head = Control::head(&pointer, &row_count);
 
     let direct = shape.layout.dense_domain(SMALL_DOMAIN.max(rows.saturating_mul(4)).min(1 << 28));
     if direct.is_none() && exact && !by_rows && expected::samplable(device, flow) && !expected.sampled {
@@ -572,7 +570,7 @@ fn attempt(
                 }
             }
             if prepared.may_fail || matches!(occupancy, Occupancy::Hashed(_)) || lossy {
-                retry = Some(control.read()?.0);
+                retry = Some(control.read(&prepared.sites)?.0);
             }
         }
     }

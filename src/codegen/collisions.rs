@@ -53,5 +53,5 @@ pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) ->
     let body = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));
     Generated::new(device, "group_verify", &prepared, &body)?.fill(device, tiles, 0)?;
-    Ok(control.read()?.0.has(Retry::COLLISION))
+    Ok(control.read(&prepared.sites)?.0.has(Retry::COLLISION))
 }

@@ -1,8 +1,13 @@
 //! Statements of generated code, fresh names, and how generated code reports a failed row.
 
+use std::cell::RefCell;
 use std::fmt::{Display, Write};
 
-use crate::error::{Error, ErrorKind};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
+
+use super::sites::{MOST_OPERANDS, Operand, Sites};
+use crate::error::{Error, Fault, Operation};
 
 /// Why a row failed; a bit of the kernel's `status` word (the constants of `kernels/arith.cuh`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,46 +57,50 @@ impl Failure {
 
     fn device_name(self) -> &'static str {
         match self {
-            Failure::DivideByZero => "FAIL_DIVIDE_BY_ZERO",
-            Failure::Overflow => "FAIL_OVERFLOW",
-            Failure::Cast => "FAIL_CAST",
-            Failure::Domain => "FAIL_DOMAIN",
-            Failure::NotAscii => "FAIL_NOT_ASCII",
-            Failure::Beyond => "FAIL_BEYOND",
-            Failure::Rows => "FAIL_ROWS",
-            Failure::Length => "FAIL_LENGTH",
+            Failure::DivideByZero => "DIVIDE_BY_ZERO",
+            Failure::Overflow => "OVERFLOW",
+            Failure::Cast => "CAST",
+            Failure::Domain => "DOMAIN",
+            Failure::NotAscii => "NOT_ASCII",
+            Failure::Beyond => "BEYOND",
+            Failure::Rows => "ROWS",
+            Failure::Length => "LENGTH",
         }
     }
 
-    /// The error that a kernel's final status word stands for; `None` where no row failed. `culprit` says, after "cannot
-    /// cast string", which text failed.
-    pub(crate) fn error(status: u32, culprit: &[u8]) -> Option<Error> {
-        let failure = Failure::ALL.into_iter().find(|f| status & f.bit() != 0)?;
-        let what = match failure {
-            Failure::NotAscii => {
-                return Some(Error::unsupported(
-                    "upper, lower or initcap",
-                    "of characters beyond ASCII is not on the device yet",
-                ));
-            }
-            Failure::Beyond => {
-                return Some(Error::unsupported(
-                    "a value that only the CPU can read (the name of a time zone, a float of more than 19 digits, a word beyond ASCII, more ways to match than a thread follows)",
-                    "is not on the device",
-                ));
-            }
-            Failure::DivideByZero => "Divide by zero error",
-            Failure::Overflow => "Arithmetic overflow",
-            Failure::Cast if !culprit.is_empty() => {
-                let what = format!("Cast error: Cannot cast string {}", String::from_utf8_lossy(culprit));
-                return Some(ErrorKind::Arithmetic { what }.into());
-            }
-            Failure::Cast => "Cast error: a value is outside of the range of the type it is cast to",
-            Failure::Rows => "a scalar subquery yields more than one row",
-            Failure::Length => "a string of more than 2147483647 bytes, or a list of more elements",
-            Failure::Domain => "a function was called with a value outside of its domain",
-        };
-        Some(ErrorKind::Arithmetic { what: what.into() }.into())
+    /// The failure that a kernel's final status word stands for, of several the first in
+    /// [`Failure::ALL`].
+    pub(super) fn of(status: u32) -> Option<Failure> {
+        Failure::ALL.into_iter().find(|f| status & f.bit() != 0)
+    }
+
+    /// The fault of the query; `None` of what the CPU can do.
+    pub(super) fn fault(self) -> Option<Fault> {
+        Some(match self {
+            Failure::NotAscii | Failure::Beyond => return None,
+            Failure::DivideByZero => Fault::DivideByZero,
+            Failure::Overflow => Fault::Overflow,
+            Failure::Cast => Fault::Cast,
+            Failure::Domain => Fault::Domain,
+            Failure::Rows => Fault::Rows,
+            Failure::Length => Fault::Length,
+        })
+    }
+
+    /// That only the CPU can do what a row asked for.
+    pub(super) fn beyond(self, operation: Option<Operation>) -> Error {
+        let what = operation.map(|operation| operation.applied() + &operation.place());
+        match self {
+            Failure::NotAscii => Error::unsupported(
+                what.unwrap_or_else(|| "upper, lower or initcap".into()),
+                "of characters beyond ASCII is not on the device yet",
+            ),
+            _ => Error::unsupported(
+                what.unwrap_or_else(|| "a value".into()),
+                "only the CPU can read the value (the name of a time zone, a float of more than 19 digits, \
+                 a word beyond ASCII, more ways to match than a thread follows)",
+            ),
+        }
     }
 }
 
@@ -114,7 +123,10 @@ pub(crate) struct Emitter {
     next: usize,
     prefix: &'static str,
     guards: Vec<String>,
-    may_fail: bool,
+    /// Where rows may fail.
+    sites: RefCell<Sites>,
+    /// Sites of the kernel that another emitter numbered.
+    sites_before: usize,
 }
 
 /// A place between statements, see [`Emitter::insert`].
@@ -125,6 +137,17 @@ impl Emitter {
     /// Names made here begin with `prefix`: give two emitters whose statements share a scope different ones.
     pub(crate) fn new(prefix: &'static str) -> Self {
         Emitter { prefix, body: String::with_capacity(1024), ..Emitter::default() }
+    }
+
+    /// The same for a kernel in which `other`, which is complete, has sites, too: they are numbered
+    /// behind those.
+    pub(crate) fn behind(prefix: &'static str, other: &Emitter) -> Self {
+        Emitter { sites_before: other.sites_before + other.sites(), ..Emitter::new(prefix) }
+    }
+
+    /// The same behind so many sites.
+    pub(crate) fn behind_sites(prefix: &'static str, sites: usize) -> Self {
+        Emitter { sites_before: sites, ..Emitter::new(prefix) }
     }
 
     /// A name not used before.
@@ -188,33 +211,67 @@ impl Emitter {
         (!self.guards.is_empty()).then(|| self.guards.join(" && "))
     }
 
-    /// Reports `failure` for this row where `condition` and all guards hold.
-    pub(crate) fn fail_if(&mut self, condition: impl Display, failure: Failure) {
-        self.may_fail = true;
-        self.begin_test(condition);
-        self.line(format_args!("fail(status, {});", failure.device_name()));
-    }
-
-    /// Reports that `text` cannot be read as the type that the view `target` names, where `condition` and all guards hold.
-    pub(crate) fn refuse_if(&mut self, condition: impl Display, text: &str, target: &str) {
-        self.may_fail = true;
-        self.begin_test(condition);
-        self.line(format_args!("cast_fail(status, culprit, {text}, {target});"));
-    }
-
-    /// `if (guards and condition) `.
-    fn begin_test(&mut self, condition: impl Display) {
+    /// Reports `failure` for this row where `condition` and all guards hold, with the values of
+    /// `operands`. `target`: the type that the first of them cannot be cast to.
+    pub(crate) fn fail_if(
+        &mut self,
+        condition: impl Display,
+        failure: Failure,
+        operands: &[Operand],
+        target: Option<&DataType>,
+    ) {
+        let operands = &operands[..operands.len().min(MOST_OPERANDS)];
+        self.sites.get_mut().add(failure, operands, target);
         self.body.push_str("if (");
         for guard in &self.guards {
             self.body.push_str(guard);
             self.body.push_str(" && ");
         }
-        let _ = write!(self.body, "({condition})) ");
+        let _ = write!(self.body, "({condition})) WF_FAIL({}, ", failure.device_name());
+        let number = self.sites_before + self.sites();
+        push_number(&mut self.body, number);
+        for operand in operands {
+            self.body.push_str(", ");
+            self.body.push_str(&operand.code);
+        }
+        self.body.push_str(");\n");
+    }
+
+    /// How many sites there are.
+    pub(crate) fn sites(&self) -> usize {
+        self.sites.borrow().len()
+    }
+
+    /// Says that the sites from `first` on, of which nobody said so yet, are those of `expr`.
+    pub(crate) fn describe_sites(&mut self, first: usize, expr: &Expr) {
+        if first < self.sites() {
+            self.sites.get_mut().describe(first, expr);
+        }
+    }
+
+    /// The same of what has only a name.
+    pub(crate) fn name_sites(&mut self, first: usize, name: impl FnOnce() -> String) {
+        if first < self.sites() {
+            self.sites.get_mut().name(first, &name());
+        }
+    }
+
+    /// Fails where `made`, a C++ view of the string or list that the function `name` made, is none
+    /// because it would be too long.
+    pub(crate) fn fail_if_too_long(&mut self, made: &str, name: &str) {
+        let first = self.sites();
+        self.fail_if(format_args!("too_long({made})"), Failure::Length, &[], None);
+        self.name_sites(first, || name.to_string());
+    }
+
+    /// The sites, of which this knows nothing any more.
+    pub(crate) fn take_sites(&self) -> Sites {
+        self.sites.take()
     }
 
     /// Whether a row may have failed. What it computes from there on may lie outside of the range stated for it.
     pub(crate) fn may_fail(&self) -> bool {
-        self.may_fail
+        self.sites() > 0
     }
 
     /// The statements so far; the emitter goes on with fresh names.

@@ -47,20 +47,21 @@ pub(crate) use list::{element_at, element_of};
 
 use self::chain::Chains;
 use super::emit::{Emitter, Failure};
+use super::sites::Operand;
 use super::value::{Inputs, Value, both, type_bounds, within};
 use crate::column::{Repr, coded_numbers, is_nested, value_type};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Emits the statements that compute `expr` for a row and returns what they compute.
 ///
-/// `expr` is coerced (as after DataFusion's analyzer). In scope in the kernel must be `u32* status`, `u8* culprit` and the
-/// headers that [`super::kernel::includes`] names; and `text_arena arena` and `u64 secret`, if
-/// [`Inputs::arena`] is called.
+/// `expr` is coerced (as after DataFusion's analyzer). In scope in the kernel must be `u32*
+/// status`, `u8* report` and the headers that [`super::kernel::includes`] names; and `text_arena
+/// arena` and `u64 secret`, if [`Inputs::arena`] is called.
 ///
 /// # Errors
 /// `Unsupported`, exactly where [`unsupported`] gives a reason; those of `inputs`.
 pub(crate) fn compile(expr: &Expr, schema: &DFSchema, inputs: &mut dyn Inputs, out: &mut Emitter) -> Result<Value> {
-    Compiler { schema, inputs, out, chains: Chains::default() }.value(expr)
+    Compiler { schema, inputs, out, chains: Chains::default(), operands: vec![], frame: Frame::default() }.value(expr)
 }
 
 /// Why the device does not compute `expr`; `None` where [`compile`] will succeed.
@@ -157,10 +158,54 @@ struct Compiler<'a> {
     inputs: &'a mut dyn Inputs,
     out: &'a mut Emitter,
     chains: Chains,
+    /// Operands of the expressions under way, those of the innermost last.
+    operands: Vec<Operand>,
+    frame: Frame,
+}
+
+/// The expression that is being computed, for what it may have to say of a row that fails.
+#[derive(Debug, Default)]
+struct Frame {
+    /// Where its operands begin.
+    first: usize,
+    /// Whether it can fail at all, so that they are kept.
+    keeps: bool,
+    /// Where what may fail is a cast of the only operand, its type.
+    target: Option<DataType>,
+}
+
+/// Whether an expression may fail where its operands do not, as far as its kind tells.
+fn is_fallible(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(binary) => !matches!(
+            binary.op,
+            Operator::And
+                | Operator::Or
+                | Operator::Eq
+                | Operator::NotEq
+                | Operator::Lt
+                | Operator::LtEq
+                | Operator::Gt
+                | Operator::GtEq
+                | Operator::IsDistinctFrom
+                | Operator::IsNotDistinctFrom
+        ),
+        Expr::Cast(_) | Expr::TryCast(_) | Expr::Negative(_) | Expr::ScalarFunction(_) => true,
+        Expr::Like(_) | Expr::SimilarTo(_) => true,
+        _ => false,
+    }
 }
 
 impl Compiler<'_> {
     fn value(&mut self, expr: &Expr) -> Result<Value> {
+        let value = self.any_value(expr)?;
+        if self.frame.keeps && as_literal(expr).is_none() {
+            self.operands.extend(Operand::new(Some(expr), &value));
+        }
+        Ok(value)
+    }
+
+    fn any_value(&mut self, expr: &Expr) -> Result<Value> {
         if let Some(value) = self.chains.take(expr) {
             return Ok(value);
         }
@@ -175,6 +220,16 @@ impl Compiler<'_> {
 
     /// The value, but not by a table of what it is for each entry of a dictionary.
     fn value_of_row(&mut self, expr: &Expr) -> Result<Value> {
+        let frame = Frame { first: self.operands.len(), keeps: is_fallible(expr), target: None };
+        let (outer, first_site) = (std::mem::replace(&mut self.frame, frame), self.out.sites());
+        let value = self.value_of_kind(expr);
+        self.operands.truncate(self.frame.first);
+        self.frame = outer;
+        self.out.describe_sites(first_site, expr);
+        value
+    }
+
+    fn value_of_kind(&mut self, expr: &Expr) -> Result<Value> {
         match expr {
             Expr::Alias(alias) => self.value(&alias.expr),
             Expr::Column(column) => self.inputs.column(column, self.out),
@@ -250,9 +305,11 @@ impl Compiler<'_> {
 
     /// Reports a failure of a row in which all operands are valid.
     fn fail_if(&mut self, valid: &Option<String>, condition: &str, failure: Failure) {
+        let (operands, target) = (&self.operands[self.frame.first..], self.frame.target.as_ref());
+        let target = target.filter(|_| failure == Failure::Cast);
         match valid {
-            Some(valid) => self.out.fail_if(format!("{valid} && {condition}"), failure),
-            None => self.out.fail_if(condition, failure),
+            Some(valid) => self.out.fail_if(format_args!("{valid} && {condition}"), failure, operands, target),
+            None => self.out.fail_if(condition, failure, operands, target),
         }
     }
 }

@@ -23,6 +23,7 @@ use super::flow::{Flow, Keep, Probe, Source, Step};
 use super::keys::dictionary_value;
 use super::params::Params;
 use super::selectivity::Share;
+use super::sites::Sites;
 use super::value::{Inputs, Value, both};
 use crate::column::{Column, Encoding, Facts, NO_ROW, Relation, Repr};
 use crate::device::{Buffer, Device};
@@ -117,6 +118,8 @@ pub(crate) struct Prepared {
     pub(crate) characters: Vec<Arc<Buffer>>,
     /// Rows may fail: the kernel's status has to be read before anything that it made is.
     pub(crate) may_fail: bool,
+    /// Where they may.
+    pub(crate) sites: Sites,
     /// Where the kernel makes strings.
     pub(crate) arena: Option<Arena>,
     /// The arena it has, which they may point into, too.
@@ -273,7 +276,12 @@ impl<'a> Generator<'a> {
         Ok(match self.levels[level].kind.clone() {
             LevelKind::Source => match &self.flow.source {
                 Source::Relation(relation) => self.load(relation, at, "row", true, out),
-                Source::Groups(groups) => groups.clone().emit_output(at, self, out)?,
+                Source::Groups(groups) => {
+                    let first = out.sites();
+                    let value = groups.clone().emit_output(at, self, out)?;
+                    out.name_sites(first, || self.levels[level].schema.field(at).name().clone());
+                    value
+                }
             },
             LevelKind::Project(exprs) => self.expr_at(level - 1, &exprs[at], out)?,
             LevelKind::Probe { probe, row, present, before } => match probe.column(at, before) {
@@ -477,8 +485,22 @@ impl<'a> Generator<'a> {
         self.characters.sort_by_key(|b| b.address());
         self.characters.dedup_by_key(|b| b.address());
         let rows = self.flow.source.rows();
+        let mut sites = Sites::default();
+        emitters.iter().for_each(|out| sites.append(out.take_sites()));
         let Generator { params, characters, touched, late, .. } = self;
-        Ok(Prepared { params, prologue, rows, eager_bytes, late, characters, may_fail, arena, made: None, touched })
+        Ok(Prepared {
+            params,
+            prologue,
+            rows,
+            eager_bytes,
+            late,
+            characters,
+            may_fail,
+            sites,
+            arena,
+            made: None,
+            touched,
+        })
     }
 }
 

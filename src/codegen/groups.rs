@@ -365,7 +365,7 @@ impl DecimalSum {
                 let sum = out.fresh();
                 out.line(format_args!("i128 {sum};"));
                 let overflows = out.let_("bool", format_args!("decimal_sum_overflows({high}, {low}, &{sum})"));
-                out.fail_if(overflows, Failure::Overflow);
+                out.fail_if(overflows, Failure::Overflow, &[], None);
                 Value::new(dtype, Repr::I128, sum, valid)
             }
         }
@@ -390,7 +390,7 @@ impl DecimalSum {
         };
         let average = out
             .let_("i128", format_args!("{some} ? decimal_average({high}, {low}, (i64){count}, {factor}ll) : (i128)0"));
-        out.fail_if(format!("{average} == I128_MIN"), Failure::Overflow);
+        out.fail_if(format!("{average} == I128_MIN"), Failure::Overflow, &[], None);
         average
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::emit::Failure;
 use super::generator::Prepared;
 use super::params::Place;
 use super::parts::{in_parts, is_long};
+use super::sites::{REPORT_BYTES, Sites};
 use crate::device::{Argument, Bounds, Buffer, Device, Grid, Parts, Source};
 use crate::error::Result;
 
@@ -53,7 +53,7 @@ pub(super) fn includes(declarations: &str, body: &str) -> String {
 ///
 /// ```text
 ///   byte 0 status (u32, bits of `Failure`)   8 retry (u32, bits of `Retry`)   16 ticket   24 rows out
-///   byte 32 bytes of characters taken from the arena   40 the text that a cast failed on: length (u32), characters
+///   byte 32 bytes of characters taken from the arena   40 what the first row that failed reports (`sites.rs`)
 /// ```
 #[derive(Debug)]
 pub(crate) struct Control(pub(crate) Arc<Buffer>);
@@ -81,7 +81,7 @@ impl Retry {
 
 impl Control {
     pub(crate) fn new(device: &Device) -> Result<Self> {
-        Ok(Control(Arc::new(device.alloc_zeroed("pipeline control", CULPRIT + CULPRIT_BYTES)?)))
+        Ok(Control(Arc::new(device.alloc_zeroed("pipeline control", REPORT + REPORT_BYTES)?)))
     }
 
     /// As before the kernel ran.
@@ -95,29 +95,32 @@ impl Control {
         Ok(self.0.read_words(32, 1)?[0])
     }
 
-    /// Waits for the kernel; fails where a row failed. Yields what to retry, and the rows that came out.
-    pub(crate) fn read(&self) -> Result<(Retry, u64)> {
+    /// Waits for the kernel; fails where a row failed, at one of `sites`. Yields what to retry, and
+    /// the rows that came out.
+    pub(crate) fn read(&self, sites: &Sites) -> Result<(Retry, u64)> {
         let words = self.0.read_words(0, 4)?;
         let status = words[0] as u32;
-        let culprit = if status == 0 { vec![] } else { self.culprit()? };
-        match Failure::error(status, &culprit) {
-            Some(error) => Err(error),
-            None => Ok((Retry(words[1] as u32), words[3])),
+        if status != 0 {
+            let mut report = vec![0; REPORT_BYTES];
+            self.0.read(REPORT, &mut report)?;
+            if let Some(error) = sites.error(status, &report) {
+                return Err(error);
+            }
         }
+        Ok((Retry(words[1] as u32), words[3]))
     }
 
-    /// The text that a cast failed on, if one did.
-    fn culprit(&self) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; CULPRIT_BYTES];
-        self.0.read(CULPRIT, &mut bytes)?;
-        let length = bytes.iter().take(4).rev().fold(0, |all, byte| all << 8 | usize::from(*byte));
-        Ok(bytes.into_iter().skip(4).take(length).collect())
+    /// The statements that make the words known to a kernel of so many rows. `pointer` is the name
+    /// of the first.
+    pub(crate) fn head(pointer: &str, rows: &str) -> String {
+        format!(
+            "u32* const status = (u32*){pointer};\nu8* const report = (u8*){pointer} + {REPORT};\nconst u64 rows = {rows};\n"
+        )
     }
 }
 
-/// Where the control words end, and the bytes behind them, see `kernels/string.cuh`.
-const CULPRIT: usize = 40;
-const CULPRIT_BYTES: usize = 128;
+/// Where the control words end, and the report begins.
+const REPORT: usize = 40;
 
 /// Most parameters of a kernel, in words of 8 bytes: CUDA takes 32,764 bytes. More lie in memory.
 const MOST_PARAMETERS: usize = 4095;

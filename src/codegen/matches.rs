@@ -53,9 +53,7 @@ impl Parts {
         let control = Control::new(device)?;
         let pointer = generator.params.pointer("u64", &control.0, 0);
         let row_count = generator.params.word("u64", rows);
-        let head = format!(
-            "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
-        );
+        let head = Control::head(&pointer, &row_count);
         let marks = Marks::declare(&mut generator);
         let prepared = generator.finish(device, &pointer, &[out])?;
         Ok(Parts { places, stores, control, head, marks, prepared })
@@ -94,7 +92,7 @@ pub(crate) fn materialize_matches(
             continue;
         }
         if prepared.may_fail {
-            control.read()?;
+            control.read(&prepared.sites)?;
         }
         let kept = marked.kept(flow.expected_rows())?;
         // Not `kept`: values lie where their rows do.
@@ -125,7 +123,7 @@ pub(crate) fn materialize_marked(
         let write = format!("{}{stores}", out.take());
         marks.write(device, &mut prepared, marked, &head, (&write, places.len()), (rows, kept))?;
         if prepared.may_fail {
-            control.read()?;
+            control.read(&prepared.sites)?;
         }
     }
     Ok(finish(device, operator, columns, kept, kept, &prepared)?.1)

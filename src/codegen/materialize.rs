@@ -50,15 +50,17 @@ pub(crate) fn materialize(
     let mut generator = Generator::new(flow);
     let compacting = flow.drops_rows();
     let mut decide = Emitter::new("a");
-    let mut write = Emitter::new("b");
+    let mut write;
     if compacting {
         generator.stages(Pass::DecideAndCarry, &mut decide)?;
+        write = Emitter::behind("b", &decide);
         generator.close_eager();
         if flow.only_filters() {
             generator.begin_another_kernel();
         }
         generator.stages(Pass::Carried, &mut write)?;
     } else {
+        write = Emitter::new("b");
         generator.stages(Pass::Decide, &mut write)?;
     }
     let values = outputs(&mut generator, &mut write)?;
@@ -72,13 +74,11 @@ pub(crate) fn materialize(
     let row_count = generator.params.word("u64", rows);
     let (state, state_later) = generator.params.later("u64*");
     let marks = (compacting && flow.only_filters() && !generator.makes_text()).then(|| Marks::declare(&mut generator));
+    let (deciding_fails, writing_fails) = (decide.may_fail(), write.may_fail());
     let mut prepared = generator.finish(device, &pointer, &[&decide, &write])?;
     if let (Some(marks), true) = (marks, rows > 0) {
         prepared.params.set(state_later, 0u64);
-        let head = format!(
-            "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
-        );
-        let (deciding_fails, writing_fails) = (decide.may_fail(), write.may_fail());
+        let head = Control::head(&pointer, &row_count);
         let write = format!("{}{stores}", write.take());
         // The outputs are not there yet; marking does not look at them.
         places.iter().for_each(|place| place.leave_out(&mut prepared));
@@ -86,7 +86,7 @@ pub(crate) fn materialize(
         let marked = marks.run(device, operator, &mut prepared, &head, &decide, rows)?;
         let kept = marked.kept(flow.expected_rows())?;
         if deciding_fails {
-            control.read()?;
+            control.read(&prepared.sites)?;
         }
         let mut columns = vec![];
         for place in &places {
@@ -95,7 +95,7 @@ pub(crate) fn materialize(
         if kept > 0 {
             marks.write(device, &mut prepared, &marked, &head, (&write, places.len()), (rows, kept))?;
             if writing_fails {
-                control.read()?;
+                control.read(&prepared.sites)?;
             }
         }
         return finish(device, operator, columns, kept, kept, &prepared);
@@ -106,9 +106,7 @@ pub(crate) fn materialize(
         columns.push(allocate(device, operator, place, codes, rows, &mut prepared)?);
     }
     if rows > 0 {
-        let head = format!(
-            "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
-        );
+        let head = Control::head(&pointer, &row_count);
         let (decide, write) = (decide.take(), write.take());
         let mut arena = Arena::guess(rows);
         loop {
@@ -143,7 +141,7 @@ pub(crate) fn materialize(
             arena = Arena::larger(arena, asked);
         }
         if compacting || prepared.may_fail {
-            let (_, kept) = control.read()?;
+            let (_, kept) = control.read(&prepared.sites)?;
             let kept = if device.rehearses() { flow.expected_rows() } else { kept };
             if compacting {
                 return finish(device, operator, columns, kept, rows, &prepared);
@@ -175,9 +173,7 @@ pub(crate) fn for_each(
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
     let mut prepared = generator.finish(device, &pointer, &[&out])?;
-    let head = format!(
-        "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
-    );
+    let head = Control::head(&pointer, &row_count);
     let statements = out.take();
     let items = items_for(prepared.eager_bytes, Effort::of(&statements));
     let text = striding_body(&head, items, &prepared.prologue, &statements);
@@ -194,7 +190,7 @@ pub(crate) fn for_each(
         arena = Arena::larger(arena, asked);
     }
     if prepared.may_fail {
-        control.read()?;
+        control.read(&prepared.sites)?;
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ use super::keys::KeyLayout;
 use super::materialize::Codes;
 use super::outputs::{Place, allocate, finish, place, store};
 use super::params::Params;
+use super::sites::Sites;
 use super::spread::{MOST_PARTS, Records, Rows, SHARED_ON_SIMULATOR, Spread, SpreadNames};
 use super::value::Value;
 use crate::column::Column;
@@ -124,7 +125,9 @@ struct Side {
 }
 
 impl Side {
-    /// `None`: something of a row has no fixed width, or all together is too wide.
+    /// `None`: something of a row has no fixed width, or all together is too wide. `sites`: those
+    /// of the other side.
+    #[expect(clippy::too_many_arguments, reason = "what both sides share, and what each has")]
     fn of(
         device: &Device,
         stem: &'static str,
@@ -133,10 +136,11 @@ impl Side {
         cut: Cut,
         wanted: &[(usize, usize)],
         control: &Control,
+        sites: usize,
     ) -> Result<Option<Side>> {
         let rows = flow.source.rows();
         let mut generator = Generator::new(flow);
-        let mut out = Emitter::new("v");
+        let mut out = Emitter::behind_sites("v", sites);
         generator.stages(Pass::Decide, &mut out)?;
         let keys = keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
         let key = generator.key(layout, &keys, &mut out);
@@ -158,9 +162,7 @@ impl Side {
         let secret = generator.params.word("u64", layout.secret);
         let pointer = generator.params.pointer("u64", &control.0, 0);
         let row_count = generator.params.word("u64", rows);
-        let head = format!(
-            "u32* const status = (u32*){pointer};\nu8* const culprit = (u8*){pointer} + 40;\nconst u64 rows = {row_count};\n"
-        );
+        let head = Control::head(&pointer, &row_count);
         let spread = Spread { stem, record, parts: cut.parts, part: cut.part(), rows };
         let names = spread.declare(&mut generator.params);
         let prepared = generator.finish(device, &pointer, &[&out])?;
@@ -218,11 +220,17 @@ fn attempts(device: &Device, meeting: &Meeting<'_>) -> Result<Option<(u64, Vec<O
         let of_build = wanted(|from| if let Origin::Build(column) = from { Some(column) } else { None });
         let of_probe = wanted(|from| if let Origin::Probe(column) = from { Some(column) } else { None });
         let layout = meeting.layout;
-        let build = Side::of(device, "meet_build", meeting.build, layout, cut, &of_build, &control)?;
-        let probe = Side::of(device, "meet_probe", meeting.probe, layout, cut, &of_probe, &control)?;
-        let (Some(mut build), Some(mut probe)) = (build, probe) else { return Ok(None) };
+        let build = Side::of(device, "meet_build", meeting.build, layout, cut, &of_build, &control, 0)?;
+        let Some(mut build) = build else { return Ok(None) };
+        // Both sides report to the same words, which are read once.
+        let sites = build.prepared.sites.len();
+        let probe = Side::of(device, "meet_probe", meeting.probe, layout, cut, &of_probe, &control, sites)?;
+        let Some(mut probe) = probe else { return Ok(None) };
+        let mut sites = std::mem::take(&mut build.prepared.sites);
+        sites.append(std::mem::take(&mut probe.prepared.sites));
         let records = Both { build: build.spread(device, sampled)?, probe: probe.spread(device, sampled)? };
-        let together = Together { device, meeting, cut, build: &build, probe: &probe, records, control: &control };
+        let together =
+            Together { device, meeting, cut, build: &build, probe: &probe, records, control: &control, sites: &sites };
         match together.run()? {
             Outcome::Done(rows, columns) => return Ok(Some((rows, columns))),
             Outcome::Again(retry) if retry.has(Retry::PARTITION_FULL) && sampled => sampled = false,
@@ -255,6 +263,7 @@ struct Together<'a> {
     probe: &'a Side,
     records: Both,
     control: &'a Control,
+    sites: &'a Sites,
 }
 
 impl Together<'_> {
@@ -331,6 +340,7 @@ impl Together<'_> {
             late: false,
             characters: vec![],
             may_fail: false,
+            sites: Sites::default(),
             arena: None,
             made: None,
             touched: vec![],
@@ -344,7 +354,7 @@ impl Together<'_> {
         let stem = if repeated { "meet_all" } else { "meet" };
         let kernel = Generated::with_threads(device, stem, &prepared, &text, threads)?;
         kernel.fill(device, self.records.probe.partitions.most_items(most), self.cut.slots as u32 * 4)?;
-        let (retry, rows) = self.control.read()?;
+        let (retry, rows) = self.control.read(self.sites)?;
         let rows = if device.rehearses() { self.probe.expected } else { rows };
         let (_, columns) = finish(device, OPERATOR, outputs, rows.min(capacity), capacity, &prepared)?;
         let mut made = columns.into_iter();

@@ -28,6 +28,7 @@ mod parts;
 mod powers;
 mod record;
 mod selectivity;
+mod sites;
 mod spread;
 mod value;
 
@@ -47,5 +48,6 @@ pub(crate) use meet::{Meeting, Origin, meet};
 pub(crate) use order::{Direction, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, emit_words, emit_words_of};
 pub(crate) use order_bytes::{Preparation, emit_order_bytes, preparation};
 pub(crate) use selectivity::selectivity;
+pub(crate) use sites::short_sql;
 pub(crate) use spread::pays_from;
 pub(crate) use value::{Value, repr_bounds, widen};

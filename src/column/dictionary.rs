@@ -42,7 +42,7 @@ impl Dictionary {
     }
 
     /// What is known of a column of its codes.
-    pub(super) fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> Stats {
         let longest = self.strings().lengths().max();
         Stats { range: Some((0, self.len() as i128 - 1)), longest, ..Stats::default() }
     }

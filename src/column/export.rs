@@ -16,7 +16,7 @@ impl Column {
     /// # Errors
     /// [`crate::ErrorKind::Unsupported`] where codes do not fit the key type of an Arrow dictionary, or strings the
     /// 32-bit offsets of `Utf8`.
-    pub(super) fn to_arrays(&self, rows: usize) -> Result<Vec<ArrayRef>> {
+    pub(crate) fn to_arrays(&self, rows: usize) -> Result<Vec<ArrayRef>> {
         if self.len == 0 {
             return Ok(Vec::new());
         }

@@ -1,6 +1,6 @@
 //! Arrow arrays to device memory: types of fixed width, and validity.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -10,8 +10,8 @@ use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Decimal128Type, In
 use super::pieces::{self, Piece};
 use super::stats::{Integer, Seen};
 use super::{Column, Repr, Stats, coded_numbers, decimal_bound, interval, repr_of};
-use crate::device::{Buffer, Device};
-use crate::error::{Error, ErrorKind, Result};
+use crate::device::{Buffer, Device, Event, Fed, MOST_FED};
+use crate::error::{Error, ErrorKind, Fault, Result};
 
 /// Names imports in errors about device memory.
 pub(super) const IMPORT: &str = "import";
@@ -122,12 +122,55 @@ impl Scratch {
     }
 
     /// Uploads the validity of `piece` to its rows of the column's, where the column has one.
-    pub(super) fn write_validity(&mut self, piece: &Piece, validity: Option<&Buffer>) -> Result<()> {
+    pub(super) fn write_validity(&mut self, piece: &Piece, validity: Option<&Inflow>) -> Result<()> {
         let Some(validity) = validity else { return Ok(()) };
         if self.valid.is_empty() {
             self.valid.resize(piece.array.len(), 1);
         }
         validity.write(piece.start, &self.valid)
+    }
+}
+
+/// Columns of at least so many rows are looked at by kernels.
+const SURVEYED_ROWS: usize = 1 << 16;
+/// Fewer bytes are packed with others instead of being fed on their own.
+const LEAST_FED: usize = 64 << 10;
+
+/// Bytes that several threads bring to one buffer.
+#[derive(Debug)]
+pub(super) struct Inflow<'a> {
+    buffer: &'a Arc<Buffer>,
+    after: &'a Event,
+    fed: Mutex<Vec<Fed>>,
+}
+
+impl<'a> Inflow<'a> {
+    /// To a buffer that was there when `after` was recorded.
+    pub(super) fn new(buffer: &'a Arc<Buffer>, after: &'a Event) -> Self {
+        Inflow { buffer, after, fed: Mutex::default() }
+    }
+
+    /// Copies bytes to an offset; they may be reused at once.
+    pub(super) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
+        if bytes.len() < LEAST_FED {
+            return self.buffer.write(offset, bytes);
+        }
+        for (number, part) in bytes.chunks(MOST_FED).enumerate() {
+            let at = offset + number * MOST_FED;
+            let mut copy = |to: &mut [u8]| {
+                to.copy_from_slice(part);
+                Ok(())
+            };
+            let fed = self.buffer.device().feed(self.buffer, at, part.len(), self.after, &mut copy)?;
+            self.fed.lock().unwrap_or_else(|e| e.into_inner()).push(fed);
+        }
+        Ok(())
+    }
+
+    /// Lets work that is submitted later wait for all bytes.
+    pub(super) fn arrive(self) -> Result<()> {
+        let fed = self.fed.into_inner().unwrap_or_else(|e| e.into_inner());
+        fed.into_iter().try_for_each(|fed| fed.arrive(self.buffer.device()))
     }
 }
 
@@ -143,18 +186,43 @@ impl Rows<'_> {
     pub(super) fn import(
         &self,
         width: usize,
-        upload: impl Fn(&mut Scratch, &Piece, &Buffer) -> Result<Seen> + Sync,
+        upload: impl Fn(&mut Scratch, &Piece, &Inflow) -> Result<Seen> + Sync,
     ) -> Result<(Column, Vec<Seen>)> {
-        let data = self.device.alloc(IMPORT, self.len * width)?;
-        let validity = self.alloc_validity()?;
+        let data = Arc::new(self.device.alloc(IMPORT, self.len * width)?);
+        let validity = self.alloc_validity()?.map(Arc::new);
+        let after = self.device.record()?;
+        let values = Inflow::new(&data, &after);
+        let valid = validity.as_ref().map(|validity| Inflow::new(validity, &after));
         let done = pieces::for_each(&self.pieces, Scratch::default, |scratch, piece| {
             scratch.expand_validity(piece.array.nulls());
-            let seen = upload(scratch, piece, &data)?;
-            scratch.write_validity(piece, validity.as_ref())?;
+            let seen = upload(scratch, piece, &values)?;
+            scratch.write_validity(piece, valid.as_ref())?;
             Ok(seen)
         })?;
+        values.arrive()?;
+        valid.map_or(Ok(()), Inflow::arrive)?;
         let seen = done.results.into_iter().map(|(_, seen)| seen).collect();
-        Ok((Column::plain(self.dtype.clone(), self.len, Arc::new(data), validity.map(Arc::new)), seen))
+        Ok((Column::plain(self.dtype.clone(), self.len, data, validity), seen))
+    }
+
+    /// The column with what is known of its values: what was seen of few, what a kernel finds of many.
+    fn known(&self, mut column: Column, seen: &[Seen], of: fn(&[Seen]) -> Stats) -> Result<Column> {
+        match self.is_seen() {
+            true => column.stats = of(seen),
+            false => Column::survey(self.device, std::iter::once(&mut column))?,
+        }
+        self.of_type(&column.stats)?;
+        Ok(column)
+    }
+
+    /// Whether the host looks at the values, which it does faster than it waits for the device.
+    fn is_seen(&self) -> bool {
+        self.len < SURVEYED_ROWS
+    }
+
+    /// What is seen of a piece, where the host looks at it.
+    fn see<T>(&self, look: fn(&[T], Option<&[u8]>) -> Seen, values: &[T], valid: Option<&[u8]>) -> Seen {
+        if self.is_seen() { look(values, valid) } else { Seen::default() }
     }
 
     /// Imports values that lie on the device as they do in Arrow, straight from Arrow's memory.
@@ -166,7 +234,7 @@ impl Rows<'_> {
             let array = piece.array.to_data();
             let values = &array.buffer::<T>(0)[..array.len()];
             data.write(piece.start * size_of::<T>(), values.to_byte_slice())?;
-            Ok(look(values, scratch.valid()))
+            Ok(self.see(look, values, scratch.valid()))
         })
     }
 
@@ -175,9 +243,7 @@ impl Rows<'_> {
         [T]: ToByteSlice,
     {
         let (column, seen) = self.import_native::<T>(Seen::integers)?;
-        let stats = Stats::of_integers(&seen);
-        self.of_type(&stats)?;
-        Ok(Column { stats, ..column })
+        self.known(column, &seen, Stats::of_integers)
     }
 
     /// Arrow does not check the digits of decimals, but expressions reckon with those that the type
@@ -191,7 +257,7 @@ impl Rows<'_> {
     }
 
     fn outside(&self, value: i128) -> Error {
-        ErrorKind::Arithmetic { what: format!("unscaled value {value} is outside {}", self.dtype) }.into()
+        Error::arithmetic(Fault::Overflow, format!("unscaled value {value} is outside {}", self.dtype))
     }
 
     /// Imports values that lie on the device as integers made of them.
@@ -203,9 +269,9 @@ impl Rows<'_> {
             let array = piece.array.to_data();
             let values: Vec<P> = array.buffer::<T>(0)[..array.len()].iter().map(|value| pack(*value)).collect();
             data.write(piece.start * size_of::<P>(), values.to_byte_slice())?;
-            Ok(Seen::integers(&values, scratch.valid()))
+            Ok(self.see(Seen::integers, &values, scratch.valid()))
         })?;
-        Ok(Column { stats: Stats::of_integers(&seen), ..column })
+        self.known(column, &seen, Stats::of_integers)
     }
 
     fn import_floats<T: ArrowNativeType + Into<f64>>(&self) -> Result<Column>
@@ -213,7 +279,7 @@ impl Rows<'_> {
         [T]: ToByteSlice,
     {
         let (column, seen) = self.import_native::<T>(Seen::floats)?;
-        Ok(Column { stats: Stats::of_floats(&seen), ..column })
+        self.known(column, &seen, Stats::of_floats)
     }
 
     fn import_booleans(&self) -> Result<Column> {
@@ -239,11 +305,9 @@ impl Rows<'_> {
                 }
             }
             data.write(piece.start * 8, narrow.to_byte_slice())?;
-            Ok(Seen::integers(&narrow, scratch.valid()))
+            Ok(self.see(Seen::integers, &narrow, scratch.valid()))
         })?;
-        let stats = Stats::of_integers(&seen);
-        self.of_type(&stats)?;
-        Ok(Column { stats, ..column })
+        self.known(column, &seen, Stats::of_integers)
     }
 }
 

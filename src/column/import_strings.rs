@@ -9,7 +9,7 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{HashMap, HashSet};
 
-use super::import::{IMPORT, Rows, Scratch};
+use super::import::{IMPORT, Inflow, Rows, Scratch};
 use super::pieces;
 use super::stats::Seen;
 use super::{CODE_WIDTH, Column, Dictionary, Encoding, Stats};
@@ -27,7 +27,7 @@ pub(super) const VIEW_WIDTH: usize = 16;
 /// decoding is as cheap as reading a plain view; sorting them on the host takes milliseconds; and a column of distinct
 /// strings is given up after so many rows. At most a quarter of the rows: otherwise predicates, which run once per
 /// entry, gain little over running once per row. At least 256, so that small tables' names and flags are always codes.
-fn distinct_limit(rows: usize) -> usize {
+pub(crate) fn distinct_limit(rows: usize) -> usize {
     (rows / 4).clamp(256, 65_536)
 }
 
@@ -107,8 +107,11 @@ impl Rows<'_> {
         let places: Vec<Vec<u32>> =
             coded.workers.iter().map(|codes| codes.strings.iter().map(place).collect()).collect();
         let dictionary = Dictionary::from_sorted(self.device, &sorted)?;
-        let validity = self.alloc_validity()?;
-        let data = self.device.alloc(IMPORT, self.len * CODE_WIDTH)?;
+        let validity = self.alloc_validity()?.map(Arc::new);
+        let data = Arc::new(self.device.alloc(IMPORT, self.len * CODE_WIDTH)?);
+        let after = self.device.record()?;
+        let codes = Inflow::new(&data, &after);
+        let valid = validity.as_ref().map(|validity| Inflow::new(validity, &after));
         pieces::for_each(&self.pieces, Scratch::default, |scratch, piece| {
             let (worker, local) = &coded.results[piece.index];
             let places = &places[*worker];
@@ -119,17 +122,19 @@ impl Rows<'_> {
                 let code = places.get(code as usize).copied().unwrap_or(0);
                 scratch.data.extend_from_slice(&code.to_le_bytes());
             }
-            data.write(piece.start * CODE_WIDTH, &scratch.data)?;
-            scratch.write_validity(piece, validity.as_ref())
+            codes.write(piece.start * CODE_WIDTH, &scratch.data)?;
+            scratch.write_validity(piece, valid.as_ref())
         })?;
+        codes.arrive()?;
+        valid.map_or(Ok(()), Inflow::arrive)?;
         Ok(Some(self.encoded(dictionary, data, validity)))
     }
 
-    fn encoded(&self, dictionary: Dictionary, data: Buffer, validity: Option<Buffer>) -> Column {
+    fn encoded(&self, dictionary: Dictionary, data: Arc<Buffer>, validity: Option<Arc<Buffer>>) -> Column {
         Column {
             stats: dictionary.stats(),
             encoding: Encoding::Dictionary(Arc::new(dictionary)),
-            ..Column::plain(self.dtype.clone(), self.len, Arc::new(data), validity.map(Arc::new))
+            ..Column::plain(self.dtype.clone(), self.len, data, validity)
         }
     }
 
@@ -145,26 +150,32 @@ impl Rows<'_> {
         )?;
         let mut total = 0;
         let starts: Vec<usize> = counted.results.iter().map(|(_, bytes)| (total, total += bytes).0).collect();
-        let data = self.device.alloc(IMPORT, self.len * VIEW_WIDTH)?;
-        let validity = self.alloc_validity()?;
-        let characters = (total > 0).then(|| self.device.alloc(IMPORT, total)).transpose()?;
-        let base = characters.as_ref().map_or(0, Buffer::address);
+        let data = Arc::new(self.device.alloc(IMPORT, self.len * VIEW_WIDTH)?);
+        let validity = self.alloc_validity()?.map(Arc::new);
+        let characters = (total > 0).then(|| self.device.alloc(IMPORT, total).map(Arc::new)).transpose()?;
+        let base = characters.as_ref().map_or(0, |characters| characters.address());
+        let after = self.device.record()?;
+        let views = Inflow::new(&data, &after);
+        let valid = validity.as_ref().map(|validity| Inflow::new(validity, &after));
+        let text = characters.as_ref().map(|characters| Inflow::new(characters, &after));
         let done = pieces::for_each(&self.pieces, Scratch::default, |scratch, piece| {
             let start = starts[piece.index];
             let seen = with_bytes!(piece.array, strings => write_views(strings, base + start as u64, scratch))?;
-            data.write(piece.start * VIEW_WIDTH, &scratch.data)?;
-            if let Some(characters) = &characters {
-                characters.write(start, &scratch.characters)?;
+            views.write(piece.start * VIEW_WIDTH, &scratch.data)?;
+            if let Some(text) = &text {
+                text.write(start, &scratch.characters)?;
             }
             scratch.expand_validity(piece.array.nulls());
-            scratch.write_validity(piece, validity.as_ref())?;
+            scratch.write_validity(piece, valid.as_ref())?;
             Ok(seen)
         })?;
+        views.arrive()?;
+        valid.into_iter().chain(text).try_for_each(Inflow::arrive)?;
         let seen: Vec<Seen> = done.results.into_iter().map(|(_, seen)| seen).collect();
         Ok(Column {
-            characters: characters.into_iter().map(Arc::new).collect(),
+            characters: characters.into_iter().collect(),
             stats: Stats::of_strings(&seen),
-            ..Column::plain(self.dtype.clone(), self.len, Arc::new(data), validity.map(Arc::new))
+            ..Column::plain(self.dtype.clone(), self.len, data, validity)
         })
     }
 
@@ -183,8 +194,11 @@ impl Rows<'_> {
             piece.array.null_count() > 0 || piece.array.as_any_dictionary().values().null_count() > 0
         };
         let nulls = self.pieces.iter().any(may_be_null);
-        let validity = nulls.then(|| self.device.alloc(IMPORT, self.len)).transpose()?;
-        let data = self.device.alloc(IMPORT, self.len * CODE_WIDTH)?;
+        let validity = nulls.then(|| self.device.alloc(IMPORT, self.len).map(Arc::new)).transpose()?;
+        let data = Arc::new(self.device.alloc(IMPORT, self.len * CODE_WIDTH)?);
+        let after = self.device.record()?;
+        let rows = Inflow::new(&data, &after);
+        let valid = validity.as_ref().map(|validity| Inflow::new(validity, &after));
         let done = pieces::for_each(&self.pieces, Scratch::default, |scratch, piece| {
             let any = piece.array.as_any_dictionary();
             let codes = &translations[sources.of_piece[piece.index]];
@@ -206,10 +220,12 @@ impl Rows<'_> {
                     }
                 }
             }
-            data.write(piece.start * CODE_WIDTH, &scratch.data)?;
-            scratch.write_validity(piece, validity.as_ref())?;
+            rows.write(piece.start * CODE_WIDTH, &scratch.data)?;
+            scratch.write_validity(piece, valid.as_ref())?;
             Ok(scratch.valid.contains(&0))
         })?;
+        rows.arrive()?;
+        valid.map_or(Ok(()), Inflow::arrive)?;
         let validity = validity.filter(|_| done.results.iter().any(|(_, nulls)| *nulls));
         Ok(self.encoded(dictionary, data, validity))
     }

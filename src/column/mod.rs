@@ -17,6 +17,7 @@ mod pieces;
 mod relation;
 mod repr;
 mod stats;
+mod survey;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 pub(crate) use facts::Facts;
+pub(crate) use import_strings::distinct_limit;
 pub(crate) use nested::widths_of;
 pub(crate) use relation::{Index, NO_ROW, Relation};
 pub(crate) use repr::{Repr, coded_numbers, decimal_bound, is_nested, item_of, value_type};

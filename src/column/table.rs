@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 
 use super::{Column, Table, coded_numbers, value_type};
 use crate::device::Device;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 impl Table {
     /// A table of `rows` rows, which are stated because there may be no column to tell them.
@@ -63,8 +63,8 @@ impl Table {
             let chunks: Vec<ArrayRef> = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
             let field = schema.field(index);
             Column::from_arrays(device, field.data_type(), &chunks).map_err(|error| match error.kind() {
-                ErrorKind::Arithmetic { what } => {
-                    ErrorKind::Arithmetic { what: format!("column {:?}: {what}", field.name()) }.into()
+                ErrorKind::Arithmetic { fault, account: Some(account), .. } => {
+                    Error::arithmetic(*fault, format!("column {:?}: {account}", field.name()))
                 }
                 _ => error,
             })

@@ -33,6 +33,11 @@ impl Driver for Clocked {
         self.driver.properties()
     }
 
+    fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
+        let driver = self.driver.beside()?;
+        Ok(driver.map(|driver| Arc::new(Clocked { driver, counters: self.counters.clone() }) as _))
+    }
+
     fn free_memory(&self) -> Result<u64> {
         self.timed(|driver| driver.free_memory())
     }
@@ -73,6 +78,27 @@ impl Driver for Clocked {
         interrupt::check()?;
         // SAFETY: as in `free`.
         self.timed(|driver| unsafe { driver.upload(to, from) })
+    }
+
+    unsafe fn feed(
+        &self,
+        to: u64,
+        len: usize,
+        after: EventHandle,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<EventHandle> {
+        interrupt::check()?;
+        // Not timed: several threads feed at once, and most of their time is that of `fill`.
+        // SAFETY: as in `free`.
+        unsafe { self.driver.feed(to, len, after, fill) }
+    }
+
+    fn wait_for(&self, event: EventHandle) -> Result<()> {
+        self.driver.wait_for(event)
+    }
+
+    fn settle(&self, event: EventHandle) -> Result<()> {
+        self.timed(|driver| driver.settle(event))
     }
 
     unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {

@@ -1,9 +1,10 @@
 //! The CUDA driver, through cudarc's plain bindings, and NVRTC.
 //!
-//! One primary context, one stream of its own in it, one memory pool. Nothing waits but `synchronize`, `download` and
+//! One primary context, one stream of its own in it (and others beside it, a driver each), one memory pool. Nothing waits but `synchronize`, `download` and
 //! `elapsed_ms` — and, where memory is short, `alloc`, which lets freed memory arrive before it gives up.
 
 mod calls;
+mod lanes;
 mod memory;
 mod staging;
 mod zeros;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use cudarc::driver::sys;
 
 use self::calls::{Failed, Queue, call, unavailable};
+use self::lanes::Lanes;
 use self::memory::Memory;
 use self::staging::Staging;
 use super::Source;
@@ -31,13 +33,34 @@ pub(super) struct CudaDriver {
     properties: DeviceProperties,
     nvrtc: &'static Nvrtc,
     // Dropped in this order, after `drop` has waited: what the stream uses goes before it.
+    lanes: Lanes,
     staging: Staging,
     memory: Memory,
+    loaded: Arc<Loaded>,
+    queue: Queue,
+}
+
+/// What was loaded, which all streams of a device use.
+#[derive(Debug)]
+struct Loaded {
     modules: Mutex<Vec<Module>>,
     functions: Mutex<Vec<Function>>,
     /// Blocks that run at once on a multiprocessor, by function (a driver's handle), threads and bytes of shared memory.
     resident: Mutex<HashMap<(usize, u32, u32), u32>>,
-    queue: Queue,
+    context: Context,
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: the primary context outlives drivers. No work is under way: each stream's driver waited for it and
+        // then gave this up; handles to modules live no longer than their driver. Errors cannot be reported here.
+        unsafe {
+            let _ = call!(cuCtxSetCurrent(self.context.0));
+            for module in lock(&self.modules).drain(..) {
+                let _ = call!(cuModuleUnload(module.0));
+            }
+        }
+    }
 }
 
 impl CudaDriver {
@@ -67,7 +90,8 @@ impl CudaDriver {
         let queue = unsafe { Queue::new(context) }?;
         let memory = Memory::new(device, properties.memory)?;
         let (modules, functions, resident) = Default::default();
-        Ok(CudaDriver { properties, nvrtc, staging: Staging::new(), memory, modules, functions, resident, queue })
+        let loaded = Arc::new(Loaded { modules, functions, resident, context: Context(context) });
+        Ok(CudaDriver { properties, nvrtc, lanes: Lanes::default(), staging: Staging::new(), memory, loaded, queue })
     }
 
     fn alloc_by(&self, ask: impl Fn(sys::CUstream) -> Result<Option<u64>, Failed>) -> Result<Option<u64>> {
@@ -83,7 +107,7 @@ impl CudaDriver {
     }
 
     fn find_function(&self, handle: FunctionHandle) -> Function {
-        lock(&self.functions)[handle.0 as usize].clone()
+        lock(&self.loaded.functions)[handle.0 as usize].clone()
     }
 }
 
@@ -92,14 +116,9 @@ impl Drop for CudaDriver {
         // Errors cannot be reported here.
         let _ = self.queue.bind();
         let _ = self.queue.wait();
+        self.lanes.clear();
         let _ = self.memory.release(self.queue.stream());
         self.staging.clear();
-        // SAFETY: no work is under way, and handles to modules live no longer than their driver.
-        unsafe {
-            for module in lock(&self.modules).drain(..) {
-                let _ = call!(cuModuleUnload(module.0));
-            }
-        }
     }
 }
 
@@ -193,10 +212,39 @@ fn primary(device: sys::CUdevice) -> Result<sys::CUcontext> {
     Ok(context)
 }
 
+#[derive(Debug)]
 struct Context(sys::CUcontext);
 
 // SAFETY: driver handles may be used from any thread.
 unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+/// An event without a time that nobody knows yet.
+struct Event(sys::CUevent);
+
+impl Event {
+    /// The queue's context is bound.
+    fn new(queue: &Queue) -> Result<Event> {
+        let mut event = std::ptr::null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: writes the handle only.
+        queue.check(unsafe { call!(cuEventCreate(&mut event, flags)) })?;
+        Ok(Event(event))
+    }
+
+    /// Its handle, whose owner releases it.
+    fn handed_over(self) -> EventHandle {
+        EventHandle(std::mem::ManuallyDrop::new(self).0 as u64)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: a live event that nobody else knows.
+        let _ = unsafe { call!(cuEventDestroy_v2(self.0)) };
+    }
+}
 
 #[derive(Debug)]
 struct Module(sys::CUmodule);
@@ -218,6 +266,18 @@ unsafe impl Send for Function {}
 impl Driver for CudaDriver {
     fn properties(&self) -> &DeviceProperties {
         &self.properties
+    }
+
+    fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
+        Ok(Some(Arc::new(CudaDriver {
+            properties: self.properties.clone(),
+            nvrtc: self.nvrtc,
+            lanes: Lanes::default(),
+            staging: Staging::new(),
+            memory: self.memory.beside(),
+            loaded: self.loaded.clone(),
+            queue: self.queue.beside()?,
+        })))
     }
 
     fn free_memory(&self) -> Result<u64> {
@@ -271,6 +331,32 @@ impl Driver for CudaDriver {
         unsafe { self.staging.upload(&self.queue, to, from) }
     }
 
+    unsafe fn feed(
+        &self,
+        to: u64,
+        len: usize,
+        after: EventHandle,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<EventHandle> {
+        self.queue.bind()?;
+        let copied = Event::new(&self.queue)?;
+        // SAFETY: the caller's promise; both events are live.
+        unsafe { self.lanes.feed(&self.queue, (to, len), after.0 as sys::CUevent, copied.0, fill) }?;
+        Ok(copied.handed_over())
+    }
+
+    fn wait_for(&self, event: EventHandle) -> Result<()> {
+        self.queue.bind()?;
+        // SAFETY: handles exist only while their event is live.
+        self.queue.check(unsafe { call!(cuStreamWaitEvent(self.queue.stream(), event.0 as sys::CUevent, 0)) })
+    }
+
+    fn settle(&self, event: EventHandle) -> Result<()> {
+        self.queue.bind()?;
+        // SAFETY: as above.
+        self.queue.check(unsafe { call!(cuEventSynchronize(event.0 as sys::CUevent)) })
+    }
+
     unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
         self.queue.bind()?;
         // SAFETY: the caller's promise; the context is bound.
@@ -310,7 +396,7 @@ impl Driver for CudaDriver {
         let mut module = std::ptr::null_mut();
         // SAFETY: a whole image, which says its own length; the driver copies it.
         self.queue.check(unsafe { call!(cuModuleLoadData(&mut module, bytes.as_ptr().cast())) })?;
-        let mut modules = lock(&self.modules);
+        let mut modules = lock(&self.loaded.modules);
         modules.push(Module(module));
         Ok(ModuleHandle(modules.len() as u64 - 1))
     }
@@ -320,7 +406,7 @@ impl Driver for CudaDriver {
         let missing = |log: String| Error::from(ErrorKind::Compile { kernel: name.to_string(), log });
         let symbol = CString::new(name).map_err(|_| missing("its name holds a zero byte".into()))?;
         self.queue.bind()?;
-        let module = lock(&self.modules)[module.0 as usize].0;
+        let module = lock(&self.loaded.modules)[module.0 as usize].0;
         let mut function = std::ptr::null_mut();
         // SAFETY: a live module and a terminated name; writes the handle only.
         match unsafe { call!(cuModuleGetFunction(&mut function, module, symbol.as_ptr())) } {
@@ -341,13 +427,13 @@ impl Driver for CudaDriver {
         // SAFETY: a live function; writes both numbers. A function without parameters refuses the index.
         let told = unsafe { call!(cuFuncGetParamInfo(function, 0, &mut offset, &mut size)) };
         let parameters = told.is_ok().then_some(size);
-        let mut functions = lock(&self.functions);
+        let mut functions = lock(&self.loaded.functions);
         functions.push(Function { function, name: name.into(), parameters });
         Ok(FunctionHandle(functions.len() as u64 - 1))
     }
 
     fn replace(&self, function: FunctionHandle, by: FunctionHandle) {
-        let mut functions = lock(&self.functions);
+        let mut functions = lock(&self.loaded.functions);
         functions[function.0 as usize] = functions[by.0 as usize].clone();
     }
 
@@ -381,7 +467,7 @@ impl Driver for CudaDriver {
     fn resident_blocks(&self, function: FunctionHandle, threads: u32, shared: u32) -> Result<u32> {
         let function = self.find_function(function).function;
         let key = (function as usize, threads, shared);
-        if let Some(&blocks) = lock(&self.resident).get(&key) {
+        if let Some(&blocks) = lock(&self.loaded.resident).get(&key) {
             return Ok(blocks);
         }
         self.queue.bind()?;
@@ -392,7 +478,7 @@ impl Driver for CudaDriver {
             call!(cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, function, threads, shared))
         })?;
         let blocks = blocks.max(0) as u32;
-        lock(&self.resident).insert(key, blocks);
+        lock(&self.loaded.resident).insert(key, blocks);
         Ok(blocks)
     }
 

@@ -1,10 +1,12 @@
 //! The interface between the engine and what executes kernels: `cuda` or `sim`.
 //!
-//! A driver has one in-order stream: everything submitted runs after what was submitted before. Addresses are
-//! device addresses as `u64`; only drivers and kernels dereference them.
+//! A driver has one in-order stream: everything submitted runs after what was submitted before, but for
+//! [`Driver::feed`], whose copies go beside it. Addresses are device addresses as `u64`; only drivers and
+//! kernels dereference them.
 
 use std::fmt::Debug;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Source;
 use crate::error::Result;
@@ -61,6 +63,11 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// Facts about the device; constant.
     fn properties(&self) -> &DeviceProperties;
 
+    /// The same device through another stream; `None` where there is only one. Modules and functions are shared.
+    fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
+        Ok(None)
+    }
+
     /// Bytes of device memory free at this moment for new allocations, by the driver's account.
     fn free_memory(&self) -> Result<u64>;
 
@@ -112,6 +119,26 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// # Safety
     /// `to .. to + from.len()` lies in one live allocation.
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()>;
+
+    /// Has `fill` write `len` bytes into pinned memory, from where they are copied beside the stream,
+    /// once it has passed `after`. The event is that of the copy's end.
+    ///
+    /// # Safety
+    /// `to .. to + len` lies in one live allocation, which lives until the event has passed, and which
+    /// no work uses that is submitted after `after` and before [`Driver::wait_for`] the event.
+    unsafe fn feed(
+        &self,
+        to: u64,
+        len: usize,
+        after: EventHandle,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<EventHandle>;
+
+    /// Lets work that is submitted later wait for a copy's end.
+    fn wait_for(&self, event: EventHandle) -> Result<()>;
+
+    /// Waits for a copy's end.
+    fn settle(&self, event: EventHandle) -> Result<()>;
 
     /// Copies device bytes to the host, after all submitted work, and waits for it.
     ///

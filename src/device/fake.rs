@@ -112,6 +112,24 @@ impl Driver for Fake {
         unreachable!()
     }
 
+    unsafe fn feed(
+        &self,
+        _: u64,
+        _: usize,
+        _: EventHandle,
+        _: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<EventHandle> {
+        unreachable!()
+    }
+
+    fn wait_for(&self, _: EventHandle) -> Result<()> {
+        unreachable!()
+    }
+
+    fn settle(&self, _: EventHandle) -> Result<()> {
+        unreachable!()
+    }
+
     unsafe fn download(&self, _: &mut [u8], _: u64) -> Result<()> {
         unreachable!()
     }

@@ -2,9 +2,11 @@
 //!
 //! Two drivers stand behind one small interface: `cuda` (through cudarc, loaded at run time) and `sim`, which
 //! compiles the same kernel sources as host code and runs blocks as groups of fibers. Every operation goes to the
-//! device's single stream, in order; only downloads and [`Device::synchronize`] wait.
+//! device's single stream, in order, but for copies that go beside it (`feed.rs`); only downloads and
+//! [`Device::synchronize`] wait.
 
 mod ahead;
+mod branch;
 mod buffer;
 mod cache;
 mod clock;
@@ -14,6 +16,7 @@ mod cuda;
 mod driver;
 #[cfg(test)]
 mod fake;
+mod feed;
 mod improve;
 mod nvrtc;
 mod parts;
@@ -25,12 +28,13 @@ mod sim;
 mod source;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 pub(crate) use buffer::{Buffer, Slice};
 pub use counters::Counters;
 pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
+pub(crate) use feed::{Fed, LANES, MOST_FED};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{Bounds, Parts};
@@ -60,16 +64,18 @@ pub struct Device(Arc<Shared>);
 struct Shared {
     driver: Arc<dyn Driver>,
     kind: DeviceKind,
-    pool: pool::Pool,
+    pool: Arc<pool::Pool>,
+    /// Made when they are asked for.
+    branches: OnceLock<Vec<Device>>,
     cache: Arc<cache::KernelCache>,
     by_parts: parts::ByParts,
     counters: Arc<counters::Counting>,
-    profile: Mutex<Option<Vec<profile::Span>>>,
+    profile: Arc<Mutex<Option<Vec<profile::Span>>>>,
     fixed_secret: secret::Fixed,
     /// Of a stand-in: where the kernels that are asked for go.
     rehearsal: Option<Arc<ahead::Queue>>,
     /// Where kernels can be compiled better than at first.
-    improver: Option<improve::Improver>,
+    improver: Option<Arc<improve::Improver>>,
 }
 
 /// What executes kernels on a [`Device`].
@@ -218,17 +224,18 @@ impl Device {
     }
 
     fn with_driver(driver: Arc<dyn Driver>, kind: DeviceKind, limit: MemoryLimit) -> Result<Self> {
-        let pool = pool::Pool::new(limit, driver.properties().memory);
+        let pool = Arc::new(pool::Pool::new(limit, driver.properties().memory));
         let cache = Arc::new(cache::KernelCache::new());
         let (counters, profile): (Arc<counters::Counting>, _) = Default::default();
         let by_parts = Default::default();
         let improver = (driver.first_tier() == driver::Tier::Quick)
-            .then(|| improve::Improver::new(driver.clone(), cache.clone(), counters.clone()));
+            .then(|| Arc::new(improve::Improver::new(driver.clone(), cache.clone(), counters.clone())));
         let driver = Arc::new(clock::Clocked { driver, counters: counters.clone() });
         Ok(Device(Arc::new(Shared {
             driver,
             kind,
             pool,
+            branches: OnceLock::new(),
             cache,
             by_parts,
             counters,
@@ -416,6 +423,24 @@ impl Device {
         let buffer = self.alloc(operator, bytes.len())?;
         buffer.write(0, bytes)?;
         Ok(buffer)
+    }
+
+    /// Copies a range of one buffer to one of another, of this device or of one whose branch this is.
+    pub(crate) fn copy(
+        &self,
+        to: &Buffer,
+        offset: usize,
+        from: &Buffer,
+        from_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (to, from) = (to.slice(offset), from.slice(from_offset));
+        assert!(to.len() >= bytes && from.len() >= bytes, "{bytes} bytes to {} from {}", to.len(), from.len());
+        // SAFETY: both ranges were checked; they are distinct buffers, so they do not overlap.
+        unsafe { self.0.driver.copy(to.address(), from.address(), bytes) }
     }
 
     /// Compiles (or finds compiled) `source` and returns its entry point `name`.

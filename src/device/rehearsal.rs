@@ -22,7 +22,8 @@ impl Device {
         Device(Arc::new(Shared {
             driver: Arc::new(driver),
             kind: self.kind(),
-            pool: pool::Pool::new(MemoryLimit::Bytes(u64::MAX), u64::MAX),
+            pool: Arc::new(pool::Pool::new(MemoryLimit::Bytes(u64::MAX), u64::MAX)),
+            branches: Default::default(),
             cache: self.0.cache.clone(),
             by_parts: Default::default(),
             counters: Arc::default(),
@@ -72,6 +73,24 @@ impl Driver for StandIn {
     }
 
     unsafe fn upload(&self, _: u64, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    unsafe fn feed(
+        &self,
+        _: u64,
+        _: usize,
+        _: EventHandle,
+        _: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<EventHandle> {
+        Ok(EventHandle(0))
+    }
+
+    fn wait_for(&self, _: EventHandle) -> Result<()> {
+        Ok(())
+    }
+
+    fn settle(&self, _: EventHandle) -> Result<()> {
         Ok(())
     }
 

@@ -89,6 +89,26 @@ struct State {
     functions: Vec<Function>,
     events: HashMap<u64, Instant>,
     next_event: u64,
+    /// Copies that nobody waited for yet, by event: address and bytes. Delayed, so that who reads too
+    /// early reads poison.
+    under_way: HashMap<u64, (u64, Vec<u8>)>,
+}
+
+impl State {
+    fn event(&mut self) -> u64 {
+        let event = self.next_event;
+        self.next_event += 1;
+        self.events.insert(event, Instant::now());
+        event
+    }
+
+    fn arrive(&mut self, event: EventHandle) -> Result<()> {
+        let Some((to, bytes)) = self.under_way.remove(&event.0) else { return Ok(()) };
+        self.memory.check_range("feed", to, bytes.len())?;
+        // SAFETY: the range lies in a live allocation; the bytes are no device memory.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
+        Ok(())
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -115,6 +135,7 @@ impl SimDriver {
             functions: Vec::new(),
             events: HashMap::new(),
             next_event: 0,
+            under_way: HashMap::new(),
         };
         Ok(SimDriver { properties, seed: options.seed, compiler, runtime, state: Mutex::new(state) })
     }
@@ -157,6 +178,35 @@ impl Driver for SimDriver {
         // SAFETY: the range lies in a live allocation; the caller's bytes are no device memory.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, from.len()) };
         Ok(())
+    }
+
+    unsafe fn feed(
+        &self,
+        to: u64,
+        len: usize,
+        after: EventHandle,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<EventHandle> {
+        let mut bytes = vec![memory::POISON; len];
+        fill(&mut bytes)?;
+        let mut state = self.lock();
+        state.memory.check_range("feed", to, len)?;
+        if !state.events.contains_key(&after.0) {
+            return Err(fault("feed", "waits for a point that is not recorded"));
+        }
+        // SAFETY: the range lies in a live allocation, which is the lane's from now on.
+        unsafe { std::ptr::write_bytes(to as *mut u8, memory::POISON, len) };
+        let event = state.event();
+        state.under_way.insert(event, (to, bytes));
+        Ok(EventHandle(event))
+    }
+
+    fn wait_for(&self, event: EventHandle) -> Result<()> {
+        self.lock().arrive(event)
+    }
+
+    fn settle(&self, event: EventHandle) -> Result<()> {
+        self.lock().arrive(event)
     }
 
     unsafe fn download(&self, to: &mut [u8], from: u64) -> Result<()> {
@@ -267,11 +317,7 @@ impl Driver for SimDriver {
     }
 
     fn record(&self) -> Result<EventHandle> {
-        let mut state = self.lock();
-        let event = state.next_event;
-        state.next_event += 1;
-        state.events.insert(event, Instant::now());
-        Ok(EventHandle(event))
+        Ok(EventHandle(self.lock().event()))
     }
 
     fn elapsed_ms(&self, from: EventHandle, to: EventHandle) -> Result<f32> {

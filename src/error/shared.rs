@@ -33,6 +33,9 @@ fn of_arrow(error: &ArrowError) -> Error {
         ArrowError::ExternalError(inner) => return of_boxed(inner.as_ref()),
         ArrowError::DivideByZero => ArrowError::DivideByZero,
         ArrowError::ArithmeticOverflow(text) => ArrowError::ArithmeticOverflow(text.clone()),
+        ArrowError::CastError(text) => ArrowError::CastError(text.clone()),
+        ArrowError::ComputeError(text) => ArrowError::ComputeError(text.clone()),
+        ArrowError::InvalidArgumentError(text) => ArrowError::InvalidArgumentError(text.clone()),
         ArrowError::ParquetError(text) => ArrowError::ParquetError(text.clone()),
         ArrowError::CsvError(text) => ArrowError::CsvError(text.clone()),
         ArrowError::ParseError(text) => ArrowError::ParseError(text.clone()),
@@ -82,7 +85,9 @@ fn copy(error: &Error) -> Error {
         K::RowNotFound { row, rows } => K::RowNotFound { row: *row, rows: *rows },
         K::ColumnNotFound { name, known } => K::ColumnNotFound { name: name.clone(), known: known.clone() },
         K::TableNotFound { name, known } => K::TableNotFound { name: name.clone(), known: known.clone() },
-        K::Arithmetic { what } => K::Arithmetic { what: what.clone() },
+        K::Arithmetic { fault, operation, account } => {
+            K::Arithmetic { fault: *fault, operation: operation.clone(), account: account.clone() }
+        }
         K::Parse { path, line, column, message } => {
             K::Parse { path: path.clone(), line: *line, column: *column, message: message.clone() }
         }

@@ -1,6 +1,7 @@
 //! Runs plans for a session that has a device.
 
 mod aggregate;
+mod foreign;
 mod grouping;
 mod join;
 mod join_meet;
@@ -47,7 +48,9 @@ pub(crate) struct Engine {
     join_order: Arc<AtomicBool>,
     rehearsed: Arc<Rehearsed>,
     /// Why parts of statements went to the CPU, since somebody asked.
-    given_up: Arc<Mutex<Vec<String>>>,
+    given_up: Sentences,
+    /// Which columns of files the host's reader brought, and why, since somebody asked.
+    host_reads: Sentences,
 }
 
 /// Where a result lies.
@@ -63,7 +66,8 @@ impl Engine {
             strict,
             join_order: Arc::new(join_order.into()),
             rehearsed: Arc::default(),
-            given_up: Arc::default(),
+            given_up: Sentences::default(),
+            host_reads: Sentences::default(),
         }
     }
 
@@ -84,21 +88,40 @@ impl Engine {
     /// Notes that the CPU does what failed here so.
     pub(crate) fn give_up(&self, error: &Error) {
         self.device.count_fallback();
-        let mut given_up = self.given_up.lock().unwrap_or_else(|e| e.into_inner());
-        let reason = error.to_string();
-        if given_up.len() < MOST_REASONS && !given_up.contains(&reason) {
-            given_up.push(reason);
-        }
+        self.given_up.add([error.to_string()]);
     }
 
     /// Why parts of statements went to the CPU, since this was asked last.
     pub(crate) fn take_reasons(&self) -> Vec<String> {
-        std::mem::take(&mut *self.given_up.lock().unwrap_or_else(|e| e.into_inner()))
+        self.given_up.take()
+    }
+
+    /// Which columns of files the host's reader brought, and why, since this was asked last.
+    pub(crate) fn take_host_reads(&self) -> Vec<String> {
+        self.host_reads.take()
     }
 }
 
-/// Most reasons that are kept for somebody to ask.
-const MOST_REASONS: usize = 100;
+/// Sentences that somebody may ask for: the first ones, each once.
+#[derive(Debug, Clone, Default)]
+struct Sentences(Arc<Mutex<Vec<String>>>);
+
+impl Sentences {
+    const MOST: usize = 100;
+
+    fn add(&self, sentences: impl IntoIterator<Item = String>) {
+        let mut kept = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        for sentence in sentences {
+            if kept.len() < Self::MOST && !kept.contains(&sentence) {
+                kept.push(sentence);
+            }
+        }
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+}
 
 /// Runs an optimized plan: on the device what it supports, on the CPU the rest.
 pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: LogicalPlan) -> Result<Outcome> {
@@ -135,7 +158,7 @@ pub(crate) async fn order(state: &SessionState, engine: &Engine, plan: &LogicalP
     if !left.is_empty() {
         return Ok(None);
     }
-    let ordered = match scan::load(state, &engine.device, plan).await {
+    let ordered = match scan::load(state, engine, plan).await {
         Ok(scans) => rows::order(&run::Runner { device: engine.device.clone(), scans, replays: None }, sort),
         Err(error) => Err(error),
     };
@@ -183,7 +206,7 @@ async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan
         // While tables are brought to the device. Every join wants these.
         ahead.ask(crate::ops::join_sources().into_iter().filter(|_| joins(plan)));
     }
-    let scans = scan::load(state, &engine.device, plan).await?;
+    let scans = scan::load(state, engine, plan).await?;
     // Not before: what is known of a table is known once it is there.
     let plan = match engine.orders_joins() {
         true => &order_joins(plan.clone())?.plan,

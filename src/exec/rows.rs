@@ -11,8 +11,8 @@ use crate::codegen::{Codes, Flow, Source, Value, materialize};
 use crate::column::{Column, Index, NO_ROW, Relation, Repr, Stats, Table};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::extent::{Extent, Measured, Scalar, extents};
 use crate::ops::scan::{inclusive_sum_f64, inclusive_sum_i64};
+use crate::ops::survey::{Measured, Scalar, Surveyed, survey};
 
 /// Name of the column of row numbers that [`order`] makes.
 pub(crate) const ROW: &str = "row";
@@ -94,15 +94,15 @@ fn check_range(device: &Device, numbers: &Column, rows: usize) -> Result<()> {
         Repr::U64 => Scalar::U64,
         _ => return Err(Error::unsupported("row numbers", format!("of type {}", numbers.dtype))),
     };
-    let measured = Measured {
+    let column = Surveyed {
         scalar,
         values: &numbers.data,
         valid: numbers.validity.as_deref(),
         offset: numbers.offset as u64,
         rows: numbers.len as u64,
     };
-    match extents(device, &[measured])?.wait()?[..] {
-        [Extent::Integers(least, greatest)] => match outside((least, greatest)) {
+    match survey(device, &[column])?[0].values {
+        Some(Measured::Integers { least, greatest, .. }) => match outside((least, greatest)) {
             Some(row) => Err(ErrorKind::RowNotFound { row, rows: rows as u64 }.into()),
             None => Ok(()),
         },

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType};
 
-use super::scan::Scans;
+use super::scan::{Scans, is_foreign};
 use crate::codegen::{
     Codes, Emitter, Flow, Generator, Source, Value, materialize, materialize_marked, materialize_matches,
 };
@@ -48,7 +48,8 @@ impl Runner {
                     Error::internal(format!("table {} was not loaded on the device", scan.table_name))
                 })?;
                 let mut flow = Flow::new(Source::Relation(relation.clone()), scan.projected_schema.clone());
-                for filter in &scan.filters {
+                // Other providers have applied their filters, or those stand above the scan, too.
+                for filter in scan.filters.iter().filter(|_| !is_foreign(scan)) {
                     flow = flow.filter(filter.clone());
                 }
                 Ok(flow)

@@ -7,12 +7,12 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{LogicalPlan, TableScan, TableSource};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableSource};
 
-use crate::column::{Relation, Table};
-use crate::device::Device;
+use super::{Engine, foreign};
+use crate::column::Relation;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{DeviceTable, SourceTable};
+use crate::io::{DeviceTable, Read as TableRead, SourceTable, is_of_session};
 use crate::plan::seat_of;
 
 /// What the scans of a plan read, by table and columns: few enough to look through.
@@ -24,17 +24,24 @@ struct Read {
     /// A table by identity: its address, or the number of its seat.
     table: usize,
     columns: Vec<usize>,
+    /// What a provider that is not the session's was asked for besides: it has left rows out.
+    asked: Option<Asked>,
     /// The table's version.
     version: u64,
     relation: Relation,
 }
 
+/// Filters and a limit.
+type Asked = (Vec<Expr>, Option<usize>);
+
 impl Scans {
     /// What a scan reads, if it is here.
     pub(crate) fn get(&self, scan: &TableScan) -> Option<&Relation> {
         let table = identity(scan);
+        let asked = asked(scan);
         let same = |read: &&Read| {
             read.table == table
+                && read.asked == asked
                 && match &scan.projection {
                     Some(columns) => read.columns == *columns,
                     None => read.columns.iter().copied().eq(0..scan.source.schema().fields().len()),
@@ -47,7 +54,7 @@ impl Scans {
     fn insert(&mut self, scan: &TableScan, columns: Vec<usize>, (version, relation): Versioned) -> bool {
         let table = identity(scan);
         let one = self.0.iter().all(|read| read.table != table || read.version == version);
-        self.0.push(Read { table, columns, version, relation });
+        self.0.push(Read { table, columns, asked: asked(scan), version, relation });
         one
     }
 }
@@ -60,6 +67,15 @@ fn identity(scan: &TableScan) -> usize {
     seat_of(&scan.source).unwrap_or_else(|| source_as_provider(&scan.source).map_or(0, address))
 }
 
+/// Whether a scan's table is one of a provider that is not the session's.
+pub(super) fn is_foreign(scan: &TableScan) -> bool {
+    seat_of(&scan.source).is_none() && source_as_provider(&scan.source).is_ok_and(|of| !is_of_session(of.as_ref()))
+}
+
+fn asked(scan: &TableScan) -> Option<Asked> {
+    is_foreign(scan).then(|| (scan.filters.clone(), scan.fetch))
+}
+
 fn projection(scan: &TableScan) -> Vec<usize> {
     scan.projection.clone().unwrap_or_else(|| (0..scan.source.schema().fields().len()).collect())
 }
@@ -68,7 +84,7 @@ fn projection(scan: &TableScan) -> Vec<usize> {
 const PATIENCE: usize = 5;
 
 /// Loads every table of a supported plan, as far as it is not resident.
-pub(crate) async fn load(state: &SessionState, device: &Device, plan: &LogicalPlan) -> Result<Scans> {
+pub(crate) async fn load(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Scans> {
     let mut scans: Vec<TableScan> = vec![];
     plan.apply(|node| {
         if let LogicalPlan::TableScan(scan) = node {
@@ -83,7 +99,7 @@ pub(crate) async fn load(state: &SessionState, device: &Device, plan: &LogicalPl
                 continue;
             }
             let (provider, columns) = (source_as_provider(&scan.source)?, projection(scan));
-            let read = load_table(state, device, &provider, &columns, scan).await?;
+            let read = load_table(state, engine, &provider, &columns, scan).await?;
             if !loaded.insert(scan, columns, read) {
                 continue 'anew;
             }
@@ -145,7 +161,7 @@ fn resident_relation(source: &SourceTable, columns: &[usize]) -> Result<Option<V
 
 async fn load_table(
     state: &SessionState,
-    device: &Device,
+    engine: &Engine,
     provider: &Arc<dyn TableProvider>,
     columns: &[usize],
     scan: &TableScan,
@@ -155,7 +171,7 @@ async fn load_table(
         return kept_relation(kept, columns);
     }
     let Some(source) = any.downcast_ref::<SourceTable>() else {
-        return Err(Error::unsupported(format!("table {}", scan.table_name), "it is not one of the session's"));
+        return Ok((0, foreign::read(state, &engine.device, scan).await?));
     };
     for _ in 0..PATIENCE {
         let snapshot = source.current(state).await?;
@@ -163,16 +179,14 @@ async fn load_table(
             return Ok((snapshot.number(), relation));
         }
         let missing = source.missing(&snapshot, columns);
-        let loaded = source.load(state, &snapshot, &missing).await;
+        let read = source.read(state, &engine.device, &snapshot, &missing).await;
         // What was read of files that changed meanwhile is no one version, and neither is an error.
         if !source.is_current(&snapshot)? {
             continue;
         }
-        let batches = loaded?;
-        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-        let schema = Arc::new(source.schema().project(&missing)?);
-        let table = Table::from_batches(device, schema, &batches)?;
-        source.keep(&snapshot, rows, missing.into_iter().zip(table.columns).collect())?;
+        let TableRead { rows, columns, by_host } = read?;
+        engine.host_reads.add(by_host);
+        source.keep(&snapshot, rows, missing.into_iter().zip(columns).collect())?;
     }
     Err(restless(Some(scan)))
 }

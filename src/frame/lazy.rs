@@ -8,6 +8,7 @@ use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, SortExpr};
 
 use super::{DataFrame, Verb};
 use crate::error::Result;
+use crate::plan::is_small;
 use crate::session::{Session, Steps, scan};
 
 /// A query that has not run yet.
@@ -31,6 +32,8 @@ pub struct LazyFrame {
     session: Session,
     schema: DFSchemaRef,
     growth: Growth,
+    /// Its plan may be deeper than the stack of the caller's thread takes.
+    deep: bool,
 }
 
 /// How a frame came about.
@@ -53,7 +56,13 @@ impl std::fmt::Debug for LazyFrame {
 
 impl LazyFrame {
     pub(crate) fn new(session: Session, plan: LogicalPlan) -> Self {
-        LazyFrame { session, schema: plan.schema().clone(), growth: Growth::Plan(plan) }
+        LazyFrame { session, schema: plan.schema().clone(), growth: Growth::Plan(plan), deep: false }
+    }
+
+    /// The same, of a plan that may be too deep for the caller's thread.
+    pub(crate) fn perhaps_deep(session: Session, plan: LogicalPlan) -> Self {
+        let deep = !is_small(&plan);
+        LazyFrame { deep, ..LazyFrame::new(session, plan) }
     }
 
     /// The frame of steps that the session has met, or whose plan `plan` builds.
@@ -70,7 +79,7 @@ impl LazyFrame {
                 (plan.schema().clone(), OnceLock::from(plan))
             }
         };
-        Ok(LazyFrame { session: session.clone(), schema, growth: Growth::Steps(Arc::new(steps), plan) })
+        Ok(LazyFrame { session: session.clone(), schema, growth: Growth::Steps(Arc::new(steps), plan), deep: false })
     }
 
     fn plan(&self) -> Result<&LogicalPlan> {
@@ -88,6 +97,18 @@ impl LazyFrame {
 
     /// What a verb makes of this frame, or of it and another.
     fn grow(&self, verb: Verb, right: Option<&LazyFrame>) -> Result<LazyFrame> {
+        if verb.is_small() && !self.deep && right.is_none_or(|right| !right.deep) {
+            return self.grown(verb, right);
+        }
+        // On a thread whose stack suffices for what DataFusion's builder does with it.
+        self.session.block_on(async {
+            let verb = verb.balanced()?;
+            let deep = !verb.is_small() || self.deep || right.is_some_and(|right| right.deep);
+            Ok(LazyFrame { deep, ..self.grown(verb, right)? })
+        })
+    }
+
+    fn grown(&self, verb: Verb, right: Option<&LazyFrame>) -> Result<LazyFrame> {
         let plan = |verb: &Verb| verb.plan(self.plan()?, right.map(LazyFrame::plan).transpose()?);
         let recognized = |frame: &LazyFrame| match &frame.growth {
             Growth::Steps(steps, _) if frame.session.is(&self.session) && steps.may_grow() => Some(steps.clone()),

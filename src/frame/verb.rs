@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, SortExpr};
 
 use super::join;
 use crate::error::Result;
-use crate::plan::is_small_expr;
+use crate::plan::{balanced, is_small_expr};
 
 /// What a verb was asked for, besides frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +83,34 @@ impl Verb {
             Verb::Sort(keys) | Verb::ArgSort(keys) | Verb::TopK { by: keys, .. } => of_sort(keys),
             Verb::Join { .. } | Verb::Limit { .. } | Verb::Distinct | Verb::Union => true,
         }
+    }
+
+    /// The same with long chains of AND and OR balanced.
+    ///
+    /// # Errors
+    /// `Unsupported`, where an expression is too deep to be planned.
+    pub(super) fn balanced(self) -> Result<Verb> {
+        let of_sort = |mut keys: Vec<SortExpr>| -> Result<Vec<SortExpr>> {
+            let exprs = balanced(keys.iter_mut().map(|key| std::mem::take(&mut key.expr)).collect())?;
+            keys.iter_mut().zip(exprs).for_each(|(key, expr)| key.expr = expr);
+            Ok(keys)
+        };
+        Ok(match self {
+            Verb::Select(exprs) => Verb::Select(balanced(exprs)?),
+            Verb::WithColumns(exprs) => Verb::WithColumns(balanced(exprs)?),
+            Verb::Filter(predicate) => Verb::Filter(balanced(vec![predicate])?.remove(0)),
+            Verb::Aggregate { mut keys, aggregates } => {
+                let count = keys.len();
+                keys.extend(aggregates);
+                let mut keys = balanced(keys)?;
+                let aggregates = keys.split_off(count);
+                Verb::Aggregate { keys, aggregates }
+            }
+            Verb::Sort(keys) => Verb::Sort(of_sort(keys)?),
+            Verb::ArgSort(keys) => Verb::ArgSort(of_sort(keys)?),
+            Verb::TopK { k, by } => Verb::TopK { k, by: of_sort(by)? },
+            Verb::Join { .. } | Verb::Limit { .. } | Verb::Distinct | Verb::Union => self,
+        })
     }
 
     /// The plan of the verb on these inputs. `right` is the other one of those verbs that take two.

@@ -1,8 +1,12 @@
-//! Casts of decimals to the nearest floats, and of floats to the decimals that their digits say.
+//! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
+//! the decimals that their digits say, and of milliseconds to the day that they lie in.
 //!
 //! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and so rounds up to three times
 //! (arrow-cast 59.3, <https://github.com/apache/arrow-rs/issues/10508>); the other way it rounds a product, which has digits of its own
 //! from 2^53 on: 1e15 as decimal(38, 10) ended in .0905969664. Here a float is what its text says.
+//!
+//! A `Date64` before 1970 that is no midnight Arrow makes the next day (`Date64` to `Date32` in
+//! `cast/mod.rs`), while of a timestamp at the same time it makes the day itself.
 
 use std::sync::Arc;
 
@@ -12,15 +16,15 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::{
-    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef, Float16Type,
-    Float32Type, Float64Type, i256,
+    DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType,
+    FieldRef, Float16Type, Float32Type, Float64Type, i256,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
 use datafusion::error::Result;
 use half::f16;
 
-/// Whether a cast has a decimal made a float, or a float made a decimal, in lists and structs too.
+/// Whether a cast is one of those, in lists and structs too.
 pub(super) fn rounds(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {
@@ -30,6 +34,7 @@ pub(super) fn rounds(from: &DataType, to: &DataType) -> bool {
         (Struct(a), Struct(b)) if same_names(a, b) => {
             a.iter().zip(b).any(|(a, b)| rounds(a.data_type(), b.data_type()))
         }
+        (Date64, Date32) => true,
         (from, to) => from.is_decimal() && to.is_floating() || from.is_floating() && to.is_decimal(),
     }
 }
@@ -65,8 +70,24 @@ pub(super) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         (Decimal256(_, scale), _) => {
             to_floats::<Decimal256Type>(array, *scale, to, |v| v.to_i128().map_or(Digits::Many(v), Digits::Few))
         }
+        (Date64, Date32) => to_days(array, or_null)?,
         _ => to_decimals(array, to, or_null)?,
     })
+}
+
+const MILLISECONDS_A_DAY: i64 = 86_400_000;
+
+fn to_days(array: &ArrayRef, or_null: bool) -> Result<ArrayRef> {
+    let milliseconds = array.as_primitive::<Date64Type>();
+    let day = |value: i64| i32::try_from(value.div_euclid(MILLISECONDS_A_DAY));
+    if or_null {
+        return Ok(Arc::new(milliseconds.unary_opt::<_, Date32Type>(|value| day(value).ok())));
+    }
+    let days = milliseconds.try_unary::<_, Date32Type, _>(|value| {
+        let text = || format!("Can't cast value {value} to type {}", DataType::Date32);
+        day(value).map_err(|_| ArrowError::CastError(text()))
+    });
+    Ok(Arc::new(days?))
 }
 
 fn cast_lists<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef, or_null: bool) -> Result<ArrayRef> {

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, 
 use super::casts::rounds;
 use super::floats::{Form, formed_scalar, holds_floats};
 use super::functions::Work;
+use crate::plan::joined;
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
 pub(crate) fn host_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -231,18 +232,25 @@ struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// Conditions may be thousands, which lean to the left: down that side there is no recursion.
+    /// Conditions may be thousands, which lean to the left, for DataFusion's rules take a filter
+    /// apart and put it together so. Down that side there is no recursion. The CPU engine evaluates
+    /// one within another, so that it gets long chains as trees.
     fn visit(&self, mut expr: Expr, takes: Takes) -> Result<Expr> {
         let mut others = vec![];
         while let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) = expr {
             others.push((op, self.visit(*right, Takes::OneNan)?));
             expr = *left;
         }
-        let mut whole = self.visit_one(expr, takes)?;
+        let mut terms = vec![self.visit_one(expr, takes)?];
+        let mut of = Operator::And;
         for (op, right) in others.into_iter().rev() {
-            whole = Expr::BinaryExpr(BinaryExpr { left: whole.into(), op, right: right.into() });
+            if op != of {
+                terms = vec![joined(terms, of)];
+                of = op;
+            }
+            terms.push(right);
         }
-        Ok(whole)
+        Ok(joined(terms, of))
     }
 
     fn visit_one(&self, expr: Expr, takes: Takes) -> Result<Expr> {
@@ -321,6 +329,15 @@ impl Host<'_> {
         // A computed length is made room for as it is: a negative one panics (55.2, `lpad.rs` and `rpad.rs`).
         if ["lpad", "rpad"].contains(&call.name()) && !self.folding && call.args.len() > 1 {
             call.args[1] = Work::Length.of(std::mem::take(&mut call.args[1]));
+        }
+        // They look at elements of lists that are null (55.2, `concat.rs`, `flatten.rs`).
+        let list = match (call.name(), call.args.len()) {
+            ("array_append", 2) | ("flatten", 1) => Some(0),
+            ("array_prepend", 2) => Some(1),
+            _ => None,
+        };
+        if let Some(list) = list.filter(|_| !self.folding) {
+            call.args[list] = Work::EmptyNulls.of(std::mem::take(&mut call.args[list]));
         }
         let of_bits = match call.name() {
             name if FINDING.contains(&name) => call.args.len(),

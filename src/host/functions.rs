@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::{ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, UInt64Array};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{exec_err, internal_err};
 use datafusion::error::Result;
@@ -24,7 +26,9 @@ pub(super) enum Work {
     OfOrder,
     /// A number of characters: none where it is negative, an error where it is more than a string has.
     Length,
-    /// A cast between decimals and floats; to null where there is no such value, or an error.
+    /// Lists, and those within, of which the null ones have no elements.
+    EmptyNulls,
+    /// A cast that Arrow does otherwise; to null where there is no such value, or an error.
     Cast { to: FieldRef, or_null: bool },
 }
 
@@ -36,6 +40,7 @@ impl Work {
             Work::Order => "float_order",
             Work::OfOrder => "float_of_order",
             Work::Length => "text_length",
+            Work::EmptyNulls => "empty_nulls",
             Work::Cast { .. } => "nearest",
         }
     }
@@ -51,7 +56,7 @@ impl Work {
             Work::Formed(Form::Equal) => Some(1),
             Work::Order => Some(2),
             Work::OfOrder => Some(3),
-            Work::Length | Work::Cast { .. } => None,
+            Work::Length | Work::EmptyNulls | Work::Cast { .. } => None,
         };
         let function = shared.map_or_else(|| HostFunction::shared(self), |at| SHARED[at].clone());
         function.call(vec![argument])
@@ -92,7 +97,7 @@ impl ScalarUDFImpl for HostFunction {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let [argument] = types else { return internal_err!("{} of {} arguments", self.name(), types.len()) };
         let (result, wanted) = match &self.work {
-            Work::Formed(_) | Work::Length => (Some(argument.clone()), "a value"),
+            Work::Formed(_) | Work::Length | Work::EmptyNulls => (Some(argument.clone()), "a value"),
             Work::Order => (order_type(argument), "a float"),
             Work::OfOrder => (float_type(argument), "an integer"),
             Work::Cast { to, .. } => (Some(to.data_type().clone()), "a value"),
@@ -143,9 +148,39 @@ impl HostFunction {
             Work::Order => ordered(array),
             Work::OfOrder => unordered(array),
             Work::Length => lengths(array),
+            Work::EmptyNulls => without_hidden(array),
             Work::Cast { to, or_null } => cast_exactly(array, to.data_type(), *or_null),
         }
     }
+}
+
+/// The array itself where no list that is null has elements, as those have that were made of lists
+/// of fixed size. Lists within lists, too.
+fn without_hidden(array: &ArrayRef) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::List(item) => without_hidden_elements::<i32>(array, item),
+        DataType::LargeList(item) => without_hidden_elements::<i64>(array, item),
+        _ => Ok(array.clone()),
+    }
+}
+
+fn without_hidden_elements<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef) -> Result<ArrayRef> {
+    let lists: &GenericListArray<O> = array.as_list();
+    let length = |at: usize| if lists.is_null(at) { 0 } else { lists.value_length(at).as_usize() };
+    let inner = without_hidden(lists.values())?;
+    if (0..lists.len()).all(|at| length(at) == lists.value_length(at).as_usize()) {
+        if Arc::ptr_eq(&inner, lists.values()) {
+            return Ok(array.clone());
+        }
+        let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+        return Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, inner, nulls)?));
+    }
+    let begins = lists.value_offsets();
+    let shown = (0..lists.len()).flat_map(|at| (0..length(at)).map(move |k| begins[at].as_usize() + k));
+    let shown = UInt64Array::from_iter_values(shown.map(|at| at as u64));
+    let values = take(&inner, &shown, None)?;
+    let offsets = OffsetBuffer::from_lengths((0..lists.len()).map(length));
+    Ok(Arc::new(GenericListArray::<O>::try_new(item.clone(), offsets, values, lists.nulls().cloned())?))
 }
 
 /// Most characters that are asked for: strings have no more than 2 GiB.

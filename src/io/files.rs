@@ -12,7 +12,7 @@ use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTable
 use datafusion::execution::session_state::SessionState;
 
 use super::guard::{of_content, unpanicked};
-use super::parquet::Parquet;
+use super::parquet::{Described, Parquet};
 use super::table::read_all;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{CsvOptions, ParquetOptions};
@@ -48,12 +48,11 @@ impl Format {
     }
 
     fn listing(&self, state: &SessionState) -> ListingOptions {
-        let options = state.default_table_options();
         let format: Arc<dyn FileFormat> = match self {
-            Format::Parquet(parquet) => Arc::new(Parquet::new(options.parquet, *parquet)),
+            Format::Parquet(parquet) => return listing_parquet(Parquet::new(state, *parquet)),
             Format::Csv(csv) => Arc::new(
                 CsvFormat::default()
-                    .with_options(options.csv)
+                    .with_options(state.default_table_options().csv)
                     .with_has_header(csv.has_header)
                     .with_delimiter(csv.delimiter)
                     .with_quote(csv.quote)
@@ -66,6 +65,17 @@ impl Format {
         // The paths are files already: no extension selects among them.
         ListingOptions::new(format).with_file_extension("")
     }
+}
+
+fn listing_parquet(format: Parquet) -> ListingOptions {
+    ListingOptions::new(Arc::new(format)).with_file_extension("")
+}
+
+/// Files as a table of DataFusion's, and as what the device reads.
+pub(super) struct Provided {
+    pub(super) table: Arc<dyn TableProvider>,
+    /// Of Parquet files, in the order of their rows.
+    pub(super) parquet: Vec<Described>,
 }
 
 impl Selection {
@@ -133,8 +143,12 @@ impl Files {
     ///
     /// # Errors
     /// Files that cannot be opened or whose content does not fit their format, by name.
-    pub(crate) async fn provider(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Arc<dyn TableProvider>> {
-        let options = self.format.listing(state);
+    pub(super) async fn provider(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Provided> {
+        let parquet = match &self.format {
+            Format::Parquet(options) => Some(Parquet::new(state, *options)),
+            Format::Csv(_) => None,
+        };
+        let options = parquet.clone().map_or_else(|| self.format.listing(state), listing_parquet);
         let mut schema: Option<SchemaRef> = None;
         for path in paths {
             // The system's own account of an unreadable file is better than what comes out of the reader.
@@ -146,15 +160,25 @@ impl Files {
             let of_file = unpanicked(options.infer_schema(state, &url(path)?))
                 .await
                 .map_err(|error| self.name(of_content(error), path, &Schema::empty()))?;
-            match &schema {
-                None => schema = Some(self.readable(&of_file)),
-                Some(first) => same_columns(first, &of_file, &paths[0], path)?,
-            }
+            schema = Some(match schema {
+                None => self.readable(&of_file),
+                Some(first) => {
+                    same_columns(&first, &of_file, &paths[0], path)?;
+                    with_nulls_of(first, &of_file)
+                }
+            });
         }
         let schema = schema.unwrap_or_else(|| Arc::new(Schema::empty()));
         self.within_nanoseconds(state, paths, &schema).await?;
         // With the format that has the footers already.
-        listing(options, paths, schema)
+        let table = listing(options, paths, schema)?;
+        let described = match &parquet {
+            Some(parquet) => {
+                paths.iter().map(|path| parquet.described(path, url(path)?.prefix())).collect::<Result<_>>()?
+            }
+            None => vec![],
+        };
+        Ok(Provided { table, parquet: described })
     }
 
     /// Where INT96 is read as nanoseconds, whether all of it fits: the parquet crate (59) wraps
@@ -261,6 +285,19 @@ fn same_columns(first: &Schema, other: &Schema, first_path: &Path, path: &Path) 
         first_path.display()
     );
     Err(ErrorKind::File { path: path.into(), message }.into())
+}
+
+/// The schema of a table whose columns have nulls where those of another of its files may have some.
+fn with_nulls_of(table: SchemaRef, file: &Schema) -> SchemaRef {
+    let nulls = |(table, file): (&Arc<Field>, &Arc<Field>)| file.is_nullable() && !table.is_nullable();
+    if !table.fields().iter().zip(file.fields()).any(nulls) {
+        return table;
+    }
+    let fields = table.fields().iter().zip(file.fields()).map(|(table, file)| {
+        let is_nullable = table.is_nullable() || file.is_nullable();
+        table.as_ref().clone().with_nullable(is_nullable)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// A `file:` URL: as a plain path, `*` in a file's name would be taken for a pattern.

@@ -32,6 +32,9 @@ pub(super) const TAIL: u64 = 8;
 /// each; a list of lists takes two.
 const DEEPEST: usize = 128;
 
+/// Bytes of a column chunk that is not compressed; more are no size.
+const MOST_UNCOMPRESSED: i64 = 1 << 40;
+
 /// Where the crate keeps an Arrow schema.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
@@ -58,7 +61,12 @@ pub(super) fn begins_at(tail: &[u8], file: u64) -> Result<u64> {
 pub(super) fn decode(footer: &[u8], file: u64) -> Result<ParquetMetaData> {
     walk(footer).or_else(|why| broken(format!("its footer is damaged: {why}")))?;
     let metadata = ParquetMetaDataReader::decode_metadata(footer)?;
-    check(&metadata, file)?;
+    let rows = check(&metadata, file)?;
+    let metadata = match metadata.file_metadata().num_rows() == rows {
+        true => metadata,
+        // It is said twice. DataFusion believes this one, all readers count those of row groups.
+        false => with_file(&metadata, with_rows(metadata.file_metadata(), rows)),
+    };
     without_untold(metadata, file)
 }
 
@@ -94,8 +102,11 @@ fn walk(footer: &[u8]) -> std::result::Result<(), Broken> {
     })
 }
 
+/// The rows of all row groups.
+///
+/// # Errors
 /// Rows and places that cannot be.
-fn check(metadata: &ParquetMetaData, file: u64) -> Result<()> {
+fn check(metadata: &ParquetMetaData, file: u64) -> Result<i64> {
     let mut rows = 0i64;
     for (number, group) in metadata.row_groups().iter().enumerate() {
         rows = match rows.checked_add(group.num_rows()) {
@@ -118,7 +129,7 @@ fn check(metadata: &ParquetMetaData, file: u64) -> Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(rows)
 }
 
 /// Whether a column chunk's statistics bound its values.
@@ -173,10 +184,12 @@ fn told_column(column: ColumnChunkMetaData, file: u64) -> Result<ColumnChunkMeta
     let index = inside(column.column_index_offset(), column.column_index_length());
     let pages = inside(column.offset_index_offset(), column.offset_index_length());
     let bloom = inside(column.bloom_filter_offset(), column.bloom_filter_length());
-    if told && index && pages && bloom {
+    // DataFusion adds them up.
+    let size = column.uncompressed_size().clamp(0, MOST_UNCOMPRESSED);
+    if told && index && pages && bloom && size == column.uncompressed_size() {
         return Ok(column);
     }
-    let mut builder = column.into_builder();
+    let mut builder = column.into_builder().set_total_uncompressed_size(size);
     if !told {
         builder = builder.clear_statistics();
     }
@@ -212,14 +225,14 @@ pub(super) fn bare_bytes(schema: &SchemaDescriptor) -> Vec<String> {
 }
 
 fn saying(of_file: &FileMetaData, pairs: Option<Vec<KeyValue>>, schema: Arc<SchemaDescriptor>) -> FileMetaData {
-    FileMetaData::new(
-        of_file.version(),
-        of_file.num_rows(),
-        of_file.created_by().map(str::to_string),
-        pairs,
-        schema,
-        of_file.column_orders().cloned(),
-    )
+    let (written_by, orders) = (of_file.created_by().map(str::to_string), of_file.column_orders().cloned());
+    FileMetaData::new(of_file.version(), of_file.num_rows(), written_by, pairs, schema, orders)
+}
+
+fn with_rows(of_file: &FileMetaData, rows: i64) -> FileMetaData {
+    let (written_by, orders) = (of_file.created_by().map(str::to_string), of_file.column_orders().cloned());
+    let pairs = of_file.key_value_metadata().cloned();
+    FileMetaData::new(of_file.version(), rows, written_by, pairs, of_file.schema_descr_ptr(), orders)
 }
 
 fn with_file(metadata: &ParquetMetaData, of_file: FileMetaData) -> ParquetMetaData {

@@ -27,7 +27,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::{FutureExt, Stream};
 
 use crate::column::decimal_bound;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Fault, Result};
 
 /// A file's error whose file is not known yet.
 fn damaged(message: String) -> Error {
@@ -68,7 +68,8 @@ pub(super) async fn unpanicked<T, E: Into<Error>>(reading: impl Future<Output = 
 /// An error that came out of reading files is about a file.
 pub(super) fn of_content(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Plan { message, .. } | ErrorKind::Arithmetic { what: message } => damaged(message.clone()),
+        ErrorKind::Plan { message, .. } => damaged(message.clone()),
+        ErrorKind::Arithmetic { .. } => damaged(error.to_string()),
         ErrorKind::Unsupported { what, why } => damaged(format!("{what}: {why}")),
         ErrorKind::Io { path, source } if path.as_os_str().is_empty() => damaged(source.to_string()),
         _ => error,
@@ -222,8 +223,8 @@ impl RecordBatchStream for GuardedStream {
 pub(crate) fn of_their_types(batch: &RecordBatch) -> Result<()> {
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         if let Some((value, dtype)) = beyond(column.as_ref()) {
-            let what = format!("column {:?}: unscaled value {value} is outside {dtype}", field.name());
-            return Err(ErrorKind::Arithmetic { what }.into());
+            let account = format!("column {:?}: unscaled value {value} is outside {dtype}", field.name());
+            return Err(Error::arithmetic(Fault::Overflow, account));
         }
         if cuts_a_character(column.as_ref()) {
             return Err(damaged(format!(

@@ -12,5 +12,5 @@ mod write;
 
 pub(crate) use files::{Files, Format};
 pub(crate) use guard::{guard_rule, of_panic, of_their_types};
-pub(crate) use table::{DOWNLOAD_ROWS, DeviceTable, Reading, Snapshot, SourceTable, diagnose};
+pub(crate) use table::{DOWNLOAD_ROWS, DeviceTable, Read, Reading, Snapshot, SourceTable, diagnose, is_of_session};
 pub(crate) use write::{write_csv, write_parquet};

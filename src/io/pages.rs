@@ -8,34 +8,64 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use datafusion::parquet::basic::Type as Physical;
+use datafusion::parquet::basic::{Compression, Type as Physical};
 use datafusion::parquet::column::page::PageReader;
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 use datafusion::parquet::file::serialized_reader::SerializedPageReader;
 
-use super::thrift::{Broken, Compact, I32, STRUCT};
+use super::thrift::{Broken, Compact, FALSE, I32, STRUCT, TRUE};
 
 /// What a page's header says.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Header {
-    kind: i64,
-    uncompressed: i64,
-    compressed: i64,
-    values: i64,
-    encoding: i64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) kind: i64,
+    pub(super) uncompressed: i64,
+    pub(super) compressed: i64,
+    pub(super) values: i64,
+    pub(super) encoding: i64,
+    /// Bytes of definition and repetition levels, of pages of version 2.
+    pub(super) definition: i64,
+    pub(super) repetition: i64,
+    /// Whether the values are compressed, of pages of version 2.
+    pub(super) is_compressed: bool,
+    /// How levels are written, of pages of version 1.
+    pub(super) level_encodings: [i64; 2],
     /// Of pages of version 2.
-    levels: i64,
+    pub(super) nulls: i64,
+    /// Whether a count that nobody needs is negative.
+    pub(super) is_negative: bool,
+    /// Which fields there are of the headers of each kind, a bit each.
+    fields: [u8; 3],
 }
 
-const DICTIONARY_PAGE: i64 = 2;
-const DATA_PAGE_V2: i64 = 3;
+pub(super) const DATA_PAGE: i64 = 0;
+pub(super) const INDEX_PAGE: i64 = 1;
+pub(super) const DICTIONARY_PAGE: i64 = 2;
+pub(super) const DATA_PAGE_V2: i64 = 3;
+/// The hybrid of runs and packed bits.
+pub(super) const RLE: i64 = 3;
+/// Levels of the format's first days.
+pub(super) const BIT_PACKED: i64 = 4;
 const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
 const DELTA_BYTE_ARRAY: i64 = 7;
 
 impl Header {
-    fn read(compact: &mut Compact) -> Result<Header, Broken> {
-        let mut header = Header::default();
+    pub(super) fn read(compact: &mut Compact) -> Result<Header, Broken> {
+        let mut header = Header {
+            kind: -1,
+            uncompressed: -1,
+            compressed: -1,
+            values: 0,
+            encoding: 0,
+            definition: 0,
+            repetition: 0,
+            is_compressed: true,
+            level_encodings: [RLE; 2],
+            nulls: 0,
+            is_negative: false,
+            fields: [0; 3],
+        };
         compact.fields(|compact, id, kind| {
             let place = match (id, kind) {
                 (1, I32) => &mut header.kind,
@@ -44,7 +74,7 @@ impl Header {
                 (5 | 7 | 8, STRUCT) => return header.read_of_kind(id, compact),
                 _ => return compact.skip(kind),
             };
-            *place = compact.integer()?;
+            *place = integer(compact)?;
             Ok(())
         })?;
         Ok(header)
@@ -53,12 +83,54 @@ impl Header {
     /// Fields of the header of a data page (5), of a dictionary (7), of a data page of version 2
     /// (8).
     fn read_of_kind(&mut self, page: i64, compact: &mut Compact) -> Result<(), Broken> {
-        compact.fields(|compact, id, kind| match (page, id, kind) {
-            (_, 1, I32) => compact.integer().map(|values| self.values = values),
-            (5 | 7, 2, I32) | (8, 4, I32) => compact.integer().map(|encoding| self.encoding = encoding),
-            (8, 5 | 6, I32) => compact.integer().map(|bytes| self.levels = self.levels.saturating_add(bytes)),
-            _ => compact.skip(kind),
+        compact.fields(|compact, id, kind| {
+            if let (I32, 1..=7) = (kind, id) {
+                self.fields[kind_of(page)] |= 1 << id;
+            }
+            self.read_field(page, id, kind, compact)
         })
+    }
+
+    fn read_field(&mut self, page: i64, id: i64, kind: u8, compact: &mut Compact) -> Result<(), Broken> {
+        match (page, id, kind) {
+            (_, 1, I32) => integer(compact).map(|values| self.values = values),
+            (5 | 7, 2, I32) | (8, 4, I32) => integer(compact).map(|encoding| self.encoding = encoding),
+            (5, 3 | 4, I32) => integer(compact).map(|of| self.level_encodings[(id - 3) as usize] = of),
+            (8, 2, I32) => integer(compact).map(|nulls| self.nulls = nulls),
+            (8, 3, I32) => integer(compact).map(|count| self.is_negative |= count < 0),
+            (8, 5, I32) => integer(compact).map(|bytes| self.definition = bytes),
+            (8, 6, I32) => integer(compact).map(|bytes| self.repetition = bytes),
+            (8, 7, TRUE | FALSE) => {
+                self.is_compressed = kind == TRUE;
+                Ok(())
+            }
+            _ => compact.skip(kind),
+        }
+    }
+
+    /// Whether there is all that its kind of page is said to have.
+    pub(super) fn is_whole(&self) -> bool {
+        let (page, needed) = match self.kind {
+            DATA_PAGE => (5, 1..=4),
+            DICTIONARY_PAGE => (7, 1..=2),
+            DATA_PAGE_V2 => (8, 1..=6),
+            _ => return true,
+        };
+        needed.into_iter().all(|id| self.fields[kind_of(page)] & 1 << id != 0)
+    }
+}
+
+/// An integer of 32 bits, which is what the crate keeps of a longer one.
+fn integer(compact: &mut Compact) -> Result<i64, Broken> {
+    Ok((compact.integer()? as i32).into())
+}
+
+/// Of the field for the header of a kind of pages, the kind's index among them.
+fn kind_of(page: i64) -> usize {
+    match page {
+        5 => 0,
+        7 => 1,
+        _ => 2,
     }
 }
 
@@ -81,6 +153,16 @@ fn check_page(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Res
     let implausible = |what: String| {
         Err(ParquetError::General(format!("a page of column {} is damaged: {what}", column.column_path())))
     };
+    let levels = if header.kind == DATA_PAGE_V2 { header.definition.saturating_add(header.repetition) } else { 0 };
+    let sizes = (u32::try_from(page.len() as i64 - levels), u64::try_from(header.uncompressed - levels));
+    // What is not compressed is taken as it is.
+    if let (Ok(packed), Ok(unpacked)) = sizes
+        && header.is_compressed
+        && column.compression() != Compression::UNCOMPRESSED
+        && unpacked > most_unpacked(column.compression(), true, packed)
+    {
+        return implausible(format!("{unpacked} bytes in {packed}"));
+    }
     if header.kind == DICTIONARY_PAGE {
         let most = header.uncompressed / least_width(column).max(1);
         if header.values > most {
@@ -93,6 +175,22 @@ fn check_page(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Res
         }
     }
     Ok(())
+}
+
+/// Most bytes that so many compressed ones can become: no memory is asked for on a header's word alone.
+pub(super) fn most_unpacked(codec: Compression, is_compressed: bool, packed: u32) -> u64 {
+    let packed = u64::from(packed);
+    match codec {
+        _ if !is_compressed => packed,
+        // A copy of 64 bytes takes 3.
+        Compression::SNAPPY => 32 * packed + 64,
+        // A byte more of a length stands for 255.
+        Compression::LZ4_RAW => 256 * packed + 64,
+        // A match of 258 bytes takes 2 bits.
+        Compression::GZIP(_) => 1032 * packed + 64,
+        // Blocks of one byte repeated have no bound but that of headers.
+        _ => u64::MAX,
+    }
 }
 
 /// Fewest bytes of a value in a dictionary.
@@ -114,7 +212,7 @@ fn lengths(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Option
     let page = reader.get_next_page().ok()??;
     let bytes = page.buffer().as_ref();
     let mut values = match header.kind {
-        DATA_PAGE_V2 => bytes.get(usize::try_from(header.levels).ok()?..)?,
+        DATA_PAGE_V2 => bytes.get(usize::try_from(header.definition.checked_add(header.repetition)?).ok()?..)?,
         _ => {
             let (descriptor, mut rest) = (column.column_descr(), bytes);
             for _ in [descriptor.max_rep_level(), descriptor.max_def_level()].iter().filter(|level| **level > 0) {

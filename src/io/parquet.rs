@@ -1,6 +1,15 @@
 //! Parquet files as DataFusion's format, read by way of footers that say no more than is known
 //! (`footer.rs`).
 
+mod batches;
+mod headers;
+mod outputs;
+mod plan;
+mod read;
+mod strings;
+mod unpack;
+mod workers;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -24,6 +33,7 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
@@ -36,6 +46,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+pub(super) use self::read::{Described, read};
 use super::footer::{self, TAIL};
 use super::guard::caught;
 use super::pages;
@@ -43,16 +54,17 @@ use crate::error::{Error, ErrorKind};
 use crate::session::ParquetOptions;
 
 /// The format of a table's files in one version: their footers are decoded once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Parquet {
-    inner: ParquetFormat,
+    inner: Arc<ParquetFormat>,
     options: TableParquetOptions,
     int96: TimeUnit,
     footers: Arc<Footers>,
 }
 
 impl Parquet {
-    pub(super) fn new(mut options: TableParquetOptions, ours: ParquetOptions) -> Parquet {
+    pub(super) fn new(state: &SessionState, ours: ParquetOptions) -> Parquet {
+        let mut options = state.default_table_options().parquet;
         let int96 = ours.coerce_int96_timestamp_unit;
         let unit = match int96 {
             TimeUnit::Second => "s",
@@ -62,7 +74,21 @@ impl Parquet {
         };
         options.global.coerce_int96 = Some(unit.into());
         let inner = ParquetFormat::new().with_options(options.clone());
-        Parquet { inner, options, int96, footers: Arc::default() }
+        Parquet { inner: Arc::new(inner), options, int96, footers: Arc::default() }
+    }
+
+    /// What the device is told of a file whose schema was inferred.
+    ///
+    /// # Errors
+    /// Of a footer that makes no schema.
+    pub(super) fn described(&self, path: &std::path::Path, location: &Path) -> crate::Result<Described> {
+        let footer = self.footers.known(&(location.clone(), false));
+        let footer = footer.ok_or_else(|| Error::internal(format!("no footer of {location} is known")))?;
+        let leaves = footer.metadata.file_metadata().schema_descr();
+        let schema = caught(|| parquet_to_arrow_schema(leaves, None)).map_err(DataFusionError::from)?;
+        let coerced = Int96Coercer::new(leaves, &schema, &self.int96).coerce();
+        let own = Arc::new(transform_schema_to_view(&coerced.unwrap_or(schema)));
+        Ok(Described { path: path.into(), footer, own })
     }
 }
 

@@ -17,11 +17,14 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown};
 use datafusion::physical_plan::{ExecutionPlan, collect_partitioned};
 
-use super::files::Files;
+use super::files::{Files, Provided};
 use super::guard::{guard, of_panic, unpanicked};
+use super::parquet::{self, Described};
 use super::version::Version;
 use crate::column::{Column, Facts, Relation, Table};
+use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
+use crate::plan::MOST_NESTED;
 
 /// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's operators split cheaply.
 pub(crate) const DOWNLOAD_ROWS: usize = 1 << 16;
@@ -71,6 +74,8 @@ pub(crate) struct SourceTable {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     inner: Arc<dyn TableProvider>,
+    /// Files that the device reads itself.
+    parquet: Arc<[Described]>,
     /// `None` for tables in host memory, which never change.
     version: Option<Version>,
     /// Versions of a table are counted.
@@ -80,7 +85,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// A table in host memory.
     pub(crate) fn of_memory(inner: Arc<dyn TableProvider>) -> Snapshot {
-        Snapshot { inner, version: None, number: 0 }
+        Snapshot { inner, parquet: Arc::new([]), version: None, number: 0 }
     }
 
     /// The present version of files.
@@ -97,10 +102,11 @@ impl Snapshot {
                 continue;
             }
             let paths: Vec<PathBuf> = version.paths().cloned().collect();
-            let inner = files.provider(state, &paths).await;
+            let provided = files.provider(state, &paths).await;
             // What a file that changed meanwhile made of it says nothing.
             if version.is_current(&files.selection)? {
-                return Ok(Snapshot { inner: inner?, version: Some(version), number });
+                let Provided { table, parquet } = provided?;
+                return Ok(Snapshot { inner: table, parquet: parquet.into(), version: Some(version), number });
             }
             version = Version::of(&files.selection)?;
         }
@@ -111,6 +117,16 @@ impl Snapshot {
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
+}
+
+/// What was read of a table.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) rows: u64,
+    pub(crate) columns: Vec<Column>,
+    /// Columns of files that the device reads which the host's reader brought, and why: a sentence
+    /// each.
+    pub(crate) by_host: Vec<String>,
 }
 
 /// How often reading begins anew when files change meanwhile.
@@ -202,8 +218,8 @@ impl SourceTable {
         } else if last.version == next.version {
             return Ok(last.clone());
         } else {
-            let inner = next.inner.clone();
-            *last = Arc::new(Snapshot { inner, version: next.version.clone(), number: last.number + 1 });
+            let (inner, parquet) = (next.inner.clone(), next.parquet.clone());
+            *last = Arc::new(Snapshot { inner, parquet, version: next.version.clone(), number: last.number + 1 });
         }
         Ok(last.clone())
     }
@@ -249,17 +265,65 @@ impl SourceTable {
         (held.rows, columns.iter().map(|at| held.columns.get(at).map(Facts::of)).collect())
     }
 
-    /// Reads whole columns of a version, in the order of the source's rows. No columns read is
-    /// still the right number of rows.
+    /// Reads whole columns of a version into device memory: by the device itself what it can, by the
+    /// host the rest. No columns read is still the right number of rows.
+    ///
+    /// # Errors
+    /// A file's bad content, with the file's name; of the device.
+    pub(crate) async fn read(
+        &self,
+        state: &SessionState,
+        device: &Device,
+        snapshot: &Snapshot,
+        columns: &[usize],
+    ) -> Result<Read> {
+        let mut found: Vec<Option<Column>> = columns.iter().map(|_| None).collect();
+        let mut rows = None;
+        let mut by_host = vec![];
+        if !snapshot.parquet.is_empty() && !columns.is_empty() {
+            let read = parquet::read(device, &snapshot.parquet, &self.schema, columns)?;
+            rows = Some(read.rows);
+            for ((found, column), at) in found.iter_mut().zip(read.columns).zip(columns) {
+                match column {
+                    Ok(column) => *found = Some(column),
+                    Err(reason) => by_host.push(self.is_read_by_host(*at, &reason)),
+                }
+            }
+        }
+        let left: Vec<usize> = columns.iter().zip(&found).filter(|(_, f)| f.is_none()).map(|(at, _)| *at).collect();
+        if rows.is_none() || !left.is_empty() {
+            let batches = self.load(state, snapshot, &left).await?;
+            let of_host = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+            if let Some(rows) = rows.filter(|rows| *rows != of_host) {
+                // The host's reader ends where a column's pages do.
+                let message = format!("{of_host} rows of some columns, where its footer says {rows}");
+                let error = ErrorKind::File { path: PathBuf::new(), message };
+                return Err(self.blame(error.into(), state, snapshot).await);
+            }
+            rows = Some(of_host);
+            let table = Table::from_batches(device, Arc::new(self.schema.project(&left)?), &batches)?;
+            let mut read = table.columns.into_iter();
+            found.iter_mut().filter(|found| found.is_none()).for_each(|found| *found = read.next());
+        }
+        Ok(Read { rows: rows.unwrap_or(0), columns: found.into_iter().flatten().collect(), by_host })
+    }
+
+    fn is_read_by_host(&self, column: usize, reason: &str) -> String {
+        let table = self.files.as_ref().map(|files| format!(" of {}", files.selection.named().display()));
+        let name = self.schema.field(column).name();
+        format!("column {name:?}{} is read by the host: {reason}", table.unwrap_or_default())
+    }
+
+    /// Reads whole columns of a version into host memory, in the order of the source's rows. No
+    /// columns read is still the right number of rows.
     ///
     /// # Errors
     /// A file's bad content, with the file's name.
-    pub(crate) async fn load(
-        &self,
-        state: &SessionState,
-        snapshot: &Snapshot,
-        columns: &[usize],
-    ) -> Result<Vec<RecordBatch>> {
+    async fn load(&self, state: &SessionState, snapshot: &Snapshot, columns: &[usize]) -> Result<Vec<RecordBatch>> {
+        let inner: &dyn Any = snapshot.inner.as_ref();
+        if let Some(memory) = inner.downcast_ref::<MemTable>() {
+            return in_memory(memory, columns).await;
+        }
         match read_all(&snapshot.inner, state, columns).await {
             Ok(batches) => Ok(batches),
             Err(error) => Err(self.blame(error, state, snapshot).await),
@@ -296,6 +360,17 @@ impl SourceTable {
             false => Some(error),
         }
     }
+}
+
+/// Batches of a table in host memory as they are: a scan would cut them into small ones.
+async fn in_memory(table: &MemTable, columns: &[usize]) -> Result<Vec<RecordBatch>> {
+    let mut batches = vec![];
+    for partition in &table.batches {
+        for batch in partition.read().await.iter() {
+            batches.push(batch.project(columns)?);
+        }
+    }
+    Ok(batches)
 }
 
 /// Names the first value of a file's strings that are none.
@@ -383,7 +458,8 @@ impl TableProvider for SourceTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
-        if self.push_filters {
+        // A reader joins them by AND, one within another.
+        if self.push_filters && filters.len() <= MOST_NESTED {
             self.last().inner.supports_filters_pushdown(filters)
         } else {
             Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
@@ -393,6 +469,12 @@ impl TableProvider for SourceTable {
     fn statistics(&self) -> Option<Statistics> {
         self.last().inner.statistics()
     }
+}
+
+/// Whether a provider is one that sessions make.
+pub(crate) fn is_of_session(provider: &dyn TableProvider) -> bool {
+    let any: &dyn Any = provider;
+    any.is::<DeviceTable>() || any.is::<SourceTable>()
 }
 
 /// The session's tables that a plan reads.

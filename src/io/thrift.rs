@@ -13,6 +13,8 @@
 pub(super) type Broken = String;
 
 /// Types of values, as field headers have them.
+pub(super) const TRUE: u8 = 1;
+pub(super) const FALSE: u8 = 2;
 pub(super) const I32: u8 = 5;
 pub(super) const LIST: u8 = 9;
 pub(super) const STRUCT: u8 = 12;

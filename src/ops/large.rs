@@ -2,7 +2,6 @@
 //! times, since a wrong hash table can pass once. Prints device times (`--nocapture`); `WARPFRAME_TEST_ROWS` sets the
 //! rows (10 million where unset).
 
-use super::extent::{Extent, Measured, Scalar, extents};
 use super::gather::gather;
 use super::join::tests::probe_values;
 use super::join::{Assumed, BuildKeys, JoinTable, Slots, Wanted, expand};
@@ -11,6 +10,7 @@ use super::scan::{exclusive_scan_u32, inclusive_sum_f64};
 use super::segment::{segmented_reduce, segments};
 use super::select::select_indices;
 use super::sort::{KeyKind, SortKey, SortWord, argsort, sort_pairs, sort_values};
+use super::survey::{Measured, Scalar, Surveyed, survey};
 use super::testing::*;
 use super::top::top_k;
 use crate::device::{Buffer, Device};
@@ -187,11 +187,15 @@ fn reductions_of_many_rows() {
     }
 
     let run = || {
-        let column = Measured { scalar: Scalar::F64, values: &floats, valid: None, offset: 0, rows: n as u64 };
-        extents(&device, &[column]).unwrap().wait().unwrap()[0]
+        let column = Surveyed { scalar: Scalar::F64, values: &floats, valid: None, offset: 0, rows: n as u64 };
+        survey(&device, &[column]).unwrap()[0].values
     };
     let greatest = values.iter().fold(0.0, |a: f64, x| a.max(x.abs()));
-    assert!(timed(&device, "magnitude f64", run).iter().all(|&extent| extent == Extent::Magnitude(greatest)));
+    let found = |found: Option<Measured>| match found {
+        Some(Measured::Floats { magnitude, .. }) => magnitude,
+        other => panic!("{other:?}"),
+    };
+    assert!(timed(&device, "survey f64", run).into_iter().all(|of| found(of) == greatest));
 }
 
 #[test]

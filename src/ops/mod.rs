@@ -9,18 +9,20 @@
 pub(crate) mod characters;
 #[cfg(test)]
 mod compiled;
-pub(crate) mod extent;
+pub(crate) mod decompress;
 pub(crate) mod gather;
 pub(crate) mod join;
 #[cfg(test)]
 mod large;
 pub(crate) mod list;
+pub(crate) mod parquet;
 pub(crate) mod partition;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod select;
 pub(crate) mod sort;
+pub(crate) mod survey;
 #[cfg(test)]
 mod testing;
 pub(crate) mod top;
@@ -31,14 +33,16 @@ use crate::error::{Error, Result};
 
 /// Every translation unit of this module, for compiling ahead.
 pub(crate) fn sources() -> Vec<Source> {
-    let mut sources = vec![characters::source(), join::source(), extent::source(), gather::source(), list::source()];
-    sources.extend([select::source(), partition::source()]);
+    let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
+    sources.extend([select::source(), partition::source(), survey::source()]);
+    sources.extend(parquet::sources());
     sources.extend(scan::sources());
     sources.extend(top::sources());
     sources.extend(reduce::sources());
     sources.extend(sort::sources());
     sources.extend(segment::sources());
     sources.extend(window::sources());
+    sources.extend(decompress::sources());
     sources
 }
 

@@ -124,8 +124,8 @@ fn table(scan: &TableScan) -> Option<Estimate> {
         let columns = projection.iter().map(|at| Facts::of(&kept.table.columns[*at])).collect();
         Estimate { rows: kept.table.rows as f64, columns }
     } else {
-        let source = any.downcast_ref::<SourceTable>()?;
-        let (rows, facts) = source.facts(&projection);
+        let known = any.downcast_ref::<SourceTable>().map(|source| source.facts(&projection));
+        let (rows, facts) = known.unwrap_or_else(|| (None, vec![None; projection.len()]));
         let rows = match rows {
             Some(rows) => rows as f64,
             None => match provider.statistics()?.num_rows {

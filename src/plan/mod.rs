@@ -10,6 +10,7 @@ mod estimate;
 mod failing;
 mod in_order;
 mod join_order;
+mod nesting;
 mod node;
 mod prepared;
 mod replays;
@@ -26,6 +27,7 @@ pub(crate) use failing::{
 };
 pub(crate) use in_order::evaluated_in_order;
 pub(crate) use join_order::{join_cost, order_joins};
+pub(crate) use nesting::{MOST_NESTED, balanced, joined, too_nested};
 pub(crate) use node::{DeviceNode, Planner};
 pub(crate) use prepared::{
     Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift, reads_seats, seat_of,

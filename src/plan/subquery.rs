@@ -22,10 +22,11 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Subquery, Volatility, lit,
 };
-use datafusion::prelude::col;
 
 /// The function's name, as `codegen/expr/function.rs` has it.
 const ONE_ROW_VALUE: &str = "one_row_value";
+/// The column that counts the rows.
+const ROWS: &str = "rows of the subquery";
 
 /// The plan, in which no uncorrelated scalar subquery can have several rows without failing.
 pub(crate) fn with_one_row(plan: &LogicalPlan) -> Result<LogicalPlan> {
@@ -48,15 +49,17 @@ pub(crate) fn with_one_row(plan: &LogicalPlan) -> Result<LogicalPlan> {
 fn one_row(subquery: Subquery) -> Result<Subquery> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::from(OneRowValue::new())));
     let (qualifier, field) = subquery.subquery.schema().qualified_field(0);
-    let value = Expr::Column(Column::new(qualifier.cloned(), field.name()));
+    let value = Column::new(qualifier.cloned(), field.name());
     let name = field.name().clone();
+    // An error tells this name.
+    let only = value.flat_name();
     let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
         .limit(0, Some(2))?
         .aggregate(
             Vec::<Expr>::new(),
-            [first_value(value, vec![]).alias("only value"), count(lit(1i64)).alias("rows of it")],
+            [first_value(Expr::Column(value), vec![]).alias(&only), count(lit(1i64)).alias(ROWS)],
         )?
-        .project([FUNCTION.call(vec![col("\"only value\""), col("\"rows of it\"")]).alias(name)])?
+        .project([FUNCTION.call([&only, ROWS].map(|of| Expr::Column(Column::new_unqualified(of))).into()).alias(name)])?
         .build()?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, FetchType, Join, LogicalPlan, SkipType, TableScan, build_join_schema};
@@ -11,7 +12,7 @@ use super::prepared::is_seat;
 use super::window::unsupported_window;
 use crate::codegen::unsupported;
 use crate::column::Repr;
-use crate::io::{DeviceTable, SourceTable};
+use crate::io::is_of_session;
 
 /// Why this operator, its inputs aside, does not run on the device.
 pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
@@ -48,9 +49,13 @@ fn table(scan: &TableScan) -> Option<String> {
         return scan.filters.iter().find_map(|filter| unsupported(filter, &scan.projected_schema));
     }
     let Ok(provider) = source_as_provider(&scan.source) else { return Some("the table has no provider".into()) };
-    let provider: &dyn Any = provider.as_ref();
-    if provider.downcast_ref::<DeviceTable>().is_none() && provider.downcast_ref::<SourceTable>().is_none() {
-        return Some("the table is not one of the session's".into());
+    let any: &dyn Any = provider.as_ref();
+    if any.is::<CteWorkTable>() {
+        return Some("its rows are those of a recursive query's last step".into());
+    }
+    if !is_of_session(provider.as_ref()) {
+        // The provider applies what filters it took.
+        return None;
     }
     scan.filters.iter().find_map(|filter| unsupported(filter, &scan.projected_schema))
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use warpframe::ErrorKind;
-use warpframe::arrow::array::{ArrayRef, Decimal128Array, Float32Array, Float64Array, RecordBatch, StringArray};
+use warpframe::arrow::array::{
+    ArrayRef, Date64Array, Decimal128Array, Float32Array, Float64Array, RecordBatch, StringArray,
+};
 
 use crate::differential::{Cell, Pair, Rows, run};
 use crate::tables::Shape;
@@ -222,4 +224,34 @@ fn floats_become_the_decimals_that_their_texts_are() {
         let error = pair.check_error(&format!("SELECT CAST(x AS {to}) FROM t"));
         assert!(matches!(error.kind(), ErrorKind::Arithmetic { .. }), "{error}");
     }
+}
+
+/// Arrow cuts milliseconds off towards 1970, and so makes another day of them than of timestamps.
+#[test]
+fn milliseconds_are_of_the_day_that_they_lie_in() {
+    const DAY: i64 = 86_400_000;
+    let times = [-1, 0, 1, -DAY, -DAY - 1, DAY - 1, i64::from(i32::MIN) * DAY, i64::from(i32::MAX) * DAY + 7];
+    let days = [-1, 0, 0, -1, -2, 0, i32::MIN.into(), i32::MAX.into()].map(Cell::Int);
+    let pair = Pair::of(batch(vec![("d", Arc::new(Date64Array::from(times.to_vec())))]));
+    let sql = "SELECT CAST(d AS date) AS a, TRY_CAST(d AS date) AS b FROM t";
+    for session in [&pair.cpu, &pair.device] {
+        let rows = Rows::of(&run(session, sql).expect(sql)).rows;
+        let found: Vec<_> = rows.iter().map(|row| row[0].clone()).collect();
+        assert_eq!(found, days);
+        assert!(rows.iter().all(|row| row[0] == row[1]));
+    }
+    let far = Pair::of(batch(vec![("d", Arc::new(Date64Array::from(vec![i64::MIN])))]));
+    assert!(matches!(far.check_error("SELECT CAST(d AS date) FROM t").kind(), ErrorKind::Arithmetic { .. }));
+    let null = Rows::of(&run(&far.cpu, "SELECT TRY_CAST(d AS date) FROM t").expect("no error")).rows;
+    assert_eq!(null, [[Cell::Null]]);
+    far.check("SELECT TRY_CAST(d AS date) FROM t");
+}
+
+/// When this fails, arrow has mended what `host/casts.rs` mends.
+#[test]
+fn arrow_still_cuts_milliseconds_off() {
+    let times: ArrayRef = Arc::new(Date64Array::from(vec![-1]));
+    let days = warpframe::arrow::compute::cast(&times, &warpframe::arrow::datatypes::DataType::Date32);
+    let days = days.expect("a cast that there is");
+    assert_eq!(warpframe::arrow::util::display::array_value_to_string(&days, 0).expect("a day"), "1970-01-01");
 }

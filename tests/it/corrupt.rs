@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use warpframe::arrow::util::pretty::pretty_format_batches;
@@ -92,6 +93,18 @@ fn look(session: &Session, path: &Path, deep: bool) -> std::result::Result<Optio
     }
 }
 
+/// What the parquet crate reads, without DataFusion: that takes a column's value from the file's
+/// statistics where they say that all are equal, and these may be damaged, too.
+fn read_alone(path: &Path) -> Option<String> {
+    let read = || {
+        let file = std::fs::File::open(path).ok()?;
+        let batches: Vec<_> = ParquetRecordBatchReaderBuilder::try_new(file).ok()?.build().ok()?.collect();
+        let batches: Vec<_> = batches.into_iter().collect::<std::result::Result<_, _>>().ok()?;
+        pretty_format_batches(&batches).ok().map(|text| text.to_string())
+    };
+    catch_unwind(AssertUnwindSafe(read)).ok().flatten()
+}
+
 /// Works through cases; run by [`run_cases`] in a process of its own.
 #[test]
 fn child() {
@@ -113,7 +126,7 @@ fn child() {
             // Queries of which no one has met the columns are compiled, which takes long.
             Some(device) => look(device, &path, number % 40 == 0).and_then(|found| {
                 let expected = look(&cpu, &path, false)?;
-                match found == expected {
+                match found == expected || found.is_some() && expected.is_some() && found == read_alone(&path) {
                     true => Ok(()),
                     false => Err(format!("the device: {found:?}\n  the CPU: {expected:?}")),
                 }
@@ -147,9 +160,13 @@ fn planted(path: &Path) -> std::result::Result<(), String> {
             std::thread::sleep(Duration::from_secs(1));
         },
         Ok("panic") => caught("a plant", &mut || panic!("planted")).map(|_| ()),
-        Ok("name") => named(ErrorKind::Arithmetic { what: "planted".into() }.into(), path, "a plant").map(|_| ()),
+        Ok("name") => named(planted_error().into(), path, "a plant").map(|_| ()),
         other => panic!("{PLANT}={other:?}"),
     }
+}
+
+fn planted_error() -> ErrorKind {
+    ErrorKind::Arithmetic { fault: warpframe::Fault::Overflow, operation: None, account: Some("planted".into()) }
 }
 
 fn keep(bytes: &[u8], number: u64) {
@@ -245,6 +262,29 @@ fn damaged_files_are_read_or_refused_on_the_cpu() {
 #[test]
 fn damaged_files_are_read_or_refused_on_the_device() {
     run_cases(true);
+}
+
+/// Files of cases that failed, once more.
+#[test]
+#[ignore = "reads the files of WARPFRAME_CORRUPT_KEEP"]
+fn kept_files() {
+    let directory = std::env::var("WARPFRAME_CORRUPT_KEEP").expect("WARPFRAME_CORRUPT_KEEP names a directory");
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    let cpu = Session::builder().device(DeviceChoice::Cpu).cpu_partitions(2).build().expect("a CPU session");
+    let device = builder().build().expect("the device opens");
+    let mut differ = 0;
+    for path in &paths {
+        println!("{}", path.display());
+        let (found, expected) = (look(&device, path, false), look(&cpu, path, false));
+        let alone = || matches!((&found, &expected), (Ok(Some(found)), Ok(Some(_))) if read_alone(path).as_ref() == Some(found));
+        if found.is_err() || expected.is_err() || found != expected && !alone() {
+            println!("  the device: {found:.300?}\n  the CPU: {expected:.300?}\n  {:?}", device.take_host_reads());
+            differ += 1;
+        }
+    }
+    assert_eq!(differ, 0, "of {}", paths.len());
 }
 
 /// The sources themselves are whole, and both engines read them alike; cases are the same in each

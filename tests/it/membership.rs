@@ -19,6 +19,7 @@ use warpframe::arrow::record_batch::RecordBatch;
 
 use self::condition::{Maker, OUTER, Row, Tables, Truth};
 use crate::differential::{Cell, Pair, Rows, run, seeds};
+use crate::tables::columns;
 
 #[test]
 fn conditions_with_subqueries_obey_three_valued_logic() {
@@ -210,6 +211,45 @@ fn correlated_columns_of_one_name_are_told_apart() {
         "EXISTS (SELECT 1 FROM u x FULL JOIN whole y ON x.c = y.c WHERE coalesce(x.d, y.d) = t.b)",
         &[1, 3, 4, 6, 7],
     );
+}
+
+/// What is looked for may itself be a subquery that looks outside.
+#[test]
+fn correlated_subqueries_are_looked_for_in_others() {
+    let of = |rows: Vec<[Option<i64>; 2]>, names: [&str; 2]| {
+        let column = |at: usize| Arc::new(Int64Array::from_iter(rows.iter().map(|row| row[at]))) as ArrayRef;
+        columns(vec![(names[0], column(0)), (names[1], column(1))])
+    };
+    let t = of(vec![[Some(1), Some(1)], [Some(2), Some(2)], [Some(3), Some(3)], [Some(4), None]], ["id", "a"]);
+    let u = of(vec![[Some(1), Some(10)], [Some(1), Some(5)], [Some(2), Some(20)], [Some(4), Some(1)]], ["a", "b"]);
+    let v = of(vec![[Some(1), Some(10)], [Some(2), Some(7)], [Some(3), Some(20)]], ["a", "c"]);
+    let pair = Pair::of(t).and("u", u).and("v", v);
+    // 10, 20, null, null
+    let most = "(SELECT max(b) FROM u WHERE u.a = t.a)";
+    let check = |condition: &str, expected: &[i64]| check(&pair, &condition.replace("MOST", most), expected);
+    check("MOST IN (SELECT c FROM v)", &[1, 2]);
+    check("MOST + 1 IN (SELECT c + 1 FROM v)", &[1, 2]);
+    check("MOST = ANY (SELECT c FROM v)", &[1, 2]);
+    check("MOST IN (SELECT c FROM v WHERE v.a = t.a)", &[1]);
+    check("MOST NOT IN (SELECT c FROM v)", &[]);
+    check("MOST NOT IN (SELECT c FROM v WHERE v.a = t.a)", &[2, 4]);
+    check("MOST > ALL (SELECT c FROM v WHERE v.a = t.a)", &[2, 4]);
+    check("MOST IN (SELECT c FROM v) OR a = 3", &[1, 2, 3]);
+    check("(MOST IN (SELECT c FROM v)) IS NULL", &[3, 4]);
+    check("(SELECT count(*) FROM u WHERE u.a = t.a) NOT IN (SELECT c FROM v)", &[1, 2, 3, 4]);
+    let list = format!("SELECT id, {most} IN (SELECT c FROM v) AS x FROM t ORDER BY id");
+    let group = format!("SELECT a FROM t GROUP BY a HAVING {most} IN (SELECT c FROM v) ORDER BY a");
+    for session in [&pair.cpu, &pair.device] {
+        let found = |sql: &str| -> Vec<Cell> {
+            Rows::of(&run(session, sql).expect(sql)).rows.iter().map(|row| row[row.len() - 1].clone()).collect()
+        };
+        assert_eq!(found(&list), [Cell::Int(1), Cell::Int(1), Cell::Null, Cell::Null]);
+        assert_eq!(found(&group), [Cell::Int(1), Cell::Int(2)]);
+        let order = format!("SELECT id FROM t ORDER BY {most} IN (SELECT c FROM v)");
+        let error = run(session, &order).expect_err("it is refused");
+        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error:?}");
+        assert!(error.to_string().contains("a correlated subquery on the left of IN"), "{error}");
+    }
 }
 
 /// What a join would have to compute below the condition that joins.

@@ -389,8 +389,8 @@ fn batches_of_decimals_beyond_their_type_are_refused() {
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
         let error = session.register_batches("t", [of(vec![Some(1), Some(12_345)])]).expect_err("five digits");
-        let ErrorKind::Arithmetic { what } = error.kind() else { panic!("{error:?}") };
-        assert!(what.contains("\"d\"") && what.contains("12345"), "{what}");
+        let ErrorKind::Arithmetic { account: Some(account), .. } = error.kind() else { panic!("{error:?}") };
+        assert!(account.contains("\"d\"") && account.contains("12345"), "{account}");
         assert!(session.from_arrow([of(vec![Some(-12_345)])]).is_err());
         session.register_batches("t", [of(vec![Some(1), None])]).expect("all fit");
         assert_eq!(scalar(session, "SELECT count(d) FROM t"), Cell::Int(1));

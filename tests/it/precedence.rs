@@ -52,6 +52,10 @@ fn operators_bind_as_in_postgresql() {
         ("NOT 1 BETWEEN 0 AND 2 OR true", "(NOT (1 BETWEEN 0 AND 2)) OR true"),
         ("2 BETWEEN 1 + 0 AND 1 + 1", "2 BETWEEN (1 + 0) AND (1 + 1)"),
         ("true OR true AND false", "true OR (true AND false)"),
+        ("[1, 2, 3, 4][6 ^ 6:1 + 1]", "[1, 2, 3, 4][(6 ^ 6):(1 + 1)]"),
+        ("[1, 2, 3, 4][1 | 2:5 & 4]", "[3, 4]"),
+        ("[1, 2, 3, 4][length('ab' || 'c'):4:1 + 2]", "[3]"),
+        ("[1, 2, 3, 4][5 ^ 7]", "2"),
         ("extract(hour FROM TIMESTAMP '2020-01-01T00:00:00' + INTERVAL '1 hour')", "1.0"),
     ] {
         assert_eq!(value(&format!("({sql}) IS NOT DISTINCT FROM ({bound})")), Cell::Int(1), "{sql}");

@@ -310,6 +310,24 @@ fn a_merged_key_is_known_in_every_clause() {
     }
 }
 
+/// A recursive query is a side of such a join within itself.
+#[test]
+fn recursive_queries_join_themselves_by_names() {
+    let pair = pair();
+    let nested = "WITH RECURSIVE o AS (SELECT 1 AS a UNION ALL (
+        WITH RECURSIVE n AS (SELECT 1 AS a UNION ALL SELECT a + 2 AS a FROM n WHERE a < 3)
+        SELECT o.a + 2 AS a FROM o JOIN n USING (a) WHERE n.a < 4)) SELECT a FROM o ORDER BY a";
+    // Names of columns that the query itself gives, and a key that only a right join has.
+    let named = "WITH RECURSIVE o(a, b) AS (SELECT 1, 10 UNION ALL
+        SELECT a + 1, b + y FROM o JOIN (VALUES (1, 5), (2, 7)) v(a, y) USING (a)) SELECT a, b FROM o ORDER BY a";
+    let number = |value: i128| Cell::Int(value);
+    // The device runs no recursive queries.
+    let rows = |sql: &str| Rows::of(&run(&pair.cpu, sql).expect(sql)).rows;
+    assert_eq!(rows(nested), [[number(1)], [number(3)], [number(5)]]);
+    let expected = [[number(1), number(10)], [number(2), number(15)], [number(3), number(22)]];
+    assert_eq!(rows(named), expected);
+}
+
 #[test]
 fn star_has_the_keys_first() {
     let pair = pair();

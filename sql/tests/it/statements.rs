@@ -91,6 +91,23 @@ fn explain_analyze_runs_and_accounts_for_kernels() {
 }
 
 #[test]
+fn explain_analyze_tells_what_the_host_read_of_files() {
+    let files = Files::new();
+    let path = files.path("lists.parquet");
+    let copy = format!("COPY (SELECT jetid AS n, [jetid, 7] AS l FROM jets LIMIT 5) TO '{path}'");
+    assert_eq!(warpframe(&["data/jets.csv", "--device", "sim", "-c", &copy]).results(), "");
+    let explain = |sql: &str| warpframe(&[&path, "--device", "sim", "--strict", "-c", sql]).results();
+    let both = explain("SELECT l FROM lists; EXPLAIN ANALYZE SELECT n FROM lists; EXPLAIN ANALYZE SELECT l FROM lists");
+    // Of the first statement, nobody asked; by the last one, it is in device memory.
+    assert!(!both.contains("by the host"), "{both}");
+    let text = explain("EXPLAIN ANALYZE SELECT l, n FROM lists");
+    let line = format!("\ncolumn \"l\" of {path} is read by the host: it is nested\n");
+    assert!(text.contains(&line) && text.matches("by the host").count() == 1, "{text}");
+    let text = warpframe(&[&path, "--device", "cpu", "-c", "EXPLAIN ANALYZE SELECT l FROM lists"]).results();
+    assert!(!text.contains("by the host"), "{text}");
+}
+
+#[test]
 fn explain_analyze_shows_the_order_of_joins() {
     let query = "EXPLAIN ANALYZE SELECT count(*) FROM lineitem JOIN orders ON l_orderkey = o_orderkey \
                  JOIN part ON l_partkey = p_partkey WHERE p_size = 15";

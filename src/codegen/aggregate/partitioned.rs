@@ -156,7 +156,7 @@ impl Plan {
         let mut step = self.spread.first_step();
         loop {
             self.attempt(device, prepared, names, kernel, step, target)?;
-            let (retry, _) = control.read()?;
+            let (retry, _) = control.read(&prepared.sites)?;
             if !retry.has(Retry::PARTITION_FULL) {
                 return Ok(retry);
             }

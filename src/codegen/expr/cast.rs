@@ -19,7 +19,6 @@ pub(super) enum OnError {
 
 impl Compiler<'_> {
     pub(super) fn cast(&mut self, value: Value, target: &DataType, on_error: OnError) -> Result<Value> {
-        use DataType::*;
         let target = value_type(target);
         let from = value.dtype.clone();
         if from == *target {
@@ -32,6 +31,27 @@ impl Compiler<'_> {
             Repr::List => return self.cast_list(value, target, on_error),
             Repr::Struct => return self.cast_fields(value, target, on_error),
             _ => {}
+        }
+        if self.frame.target.is_some() {
+            // A step of a cast, of which the row tells what that began with.
+            return self.cast_plain(value, target, on_error);
+        }
+        let first = self.operands.len();
+        self.operands.extend(Operand::new(None, &value));
+        let frame = Frame { first, keeps: false, target: Some(target.clone()) };
+        let outer = std::mem::replace(&mut self.frame, frame);
+        let result = self.cast_plain(value, target, on_error);
+        self.operands.truncate(first);
+        self.frame = outer;
+        result
+    }
+
+    /// The same of what is neither list nor struct.
+    fn cast_plain(&mut self, value: Value, target: &DataType, on_error: OnError) -> Result<Value> {
+        use DataType::*;
+        let from = value.dtype.clone();
+        if from == *target {
+            return Ok(value);
         }
         if is_string(&from) && is_string(target) {
             return Ok(Value { dtype: target.clone(), ..value });

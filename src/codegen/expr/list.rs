@@ -138,6 +138,7 @@ impl Compiler<'_> {
         valid: Option<String>,
         longest: Option<u32>,
     ) -> Value {
+        self.fail_if(&None, &format!("too_long({}.out)", builder.name), Failure::Length);
         let mut value = Value::new(dtype.clone(), Repr::List, format!("{}.out", builder.name), valid);
         value.longest = longest;
         value

@@ -81,7 +81,8 @@ impl Compiler<'_> {
         if let Some(value) = integer(literal) {
             // A program may make any scalar; expressions reckon with the digits of the type.
             if decimal_bound(&dtype).is_some_and(|bound| value.unsigned_abs() > bound.unsigned_abs()) {
-                return Err(ErrorKind::Arithmetic { what: format!("unscaled value {value} is outside {dtype}") }.into());
+                let account = format!("unscaled value {value} is outside {dtype}");
+                return Err(Error::arithmetic(crate::error::Fault::Overflow, account));
             }
             return Ok(self.integer_parameter(value, dtype));
         }

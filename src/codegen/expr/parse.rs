@@ -40,12 +40,12 @@ impl Compiler<'_> {
             };
             let outside = self.outside(&result, limits);
             let failed = outside.map_or(format!("!{read}"), |outside| format!("(!{read} || {outside})"));
-            result.valid = self.refused(&result.valid, &failed, &text, to, on_error);
+            result.valid = self.refused(&result.valid, &failed, on_error);
             let repr = repr_of(to)?;
             let code = self.out.let_(repr.device_type(), format!("({}){}", repr.device_type(), result.code));
             return Ok(Value { dtype: to.clone(), repr, code, range: None, ..result }.with_range(Some(limits)));
         }
-        result.valid = self.refused(&result.valid, &format!("!{read}"), &text, to, on_error);
+        result.valid = self.refused(&result.valid, &format!("!{read}"), on_error);
         Ok(result)
     }
 
@@ -53,7 +53,7 @@ impl Compiler<'_> {
     pub(super) fn validated(&mut self, value: Value, to: &DataType, on_error: OnError) -> Result<Value> {
         let text = self.text(&value)?;
         let failed = self.out.let_("bool", format_args!("!parse_utf8({text})"));
-        let valid = self.refused(&value.valid, &failed, &text, to, on_error);
+        let valid = self.refused(&value.valid, &failed, on_error);
         Ok(Value { dtype: to.clone(), code: text, valid, ..value })
     }
 
@@ -94,20 +94,11 @@ impl Compiler<'_> {
         (!tests.is_empty()).then(|| format!("({})", tests.join(" || ")))
     }
 
-    /// Validity after reading a text that says nothing where `failed` holds; an error names the text.
-    fn refused(
-        &mut self,
-        valid: &Option<String>,
-        failed: &str,
-        text: &str,
-        to: &DataType,
-        on_error: OnError,
-    ) -> Option<String> {
+    /// Validity after reading a text that says nothing where `failed` holds.
+    fn refused(&mut self, valid: &Option<String>, failed: &str, on_error: OnError) -> Option<String> {
         match on_error {
             OnError::Fail => {
-                let target = self.inputs.string(&to.to_string());
-                let condition = valid.iter().map(String::as_str).chain([failed]).collect::<Vec<_>>().join(" && ");
-                self.out.refuse_if(condition, text, &target);
+                self.fail_if(valid, failed, Failure::Cast);
                 valid.clone()
             }
             OnError::Null => {

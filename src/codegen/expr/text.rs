@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// `LONGEST_TEXT` of the kernels.
+const LONGEST_TEXT: u64 = i32::MAX as u64;
+
 /// A C++ expression of the view to read, and what is known of the value it is of.
 pub(super) struct Text {
     pub(super) view: String,
@@ -29,6 +32,9 @@ impl Compiler<'_> {
         self.inputs.arena();
         let mut result = self.result(dtype.clone(), Repr::View, rvalue, valid);
         result.longest = longest.and_then(|longest| u32::try_from(longest).ok());
+        if longest.is_none_or(|longest| longest > LONGEST_TEXT) {
+            self.fail_if(&None, &format!("too_long({})", result.code), Failure::Length);
+        }
         Ok(result)
     }
 

@@ -27,6 +27,7 @@ const FUNCTIONS: &[&str] = &[
     "cuEventCreate",
     "cuEventDestroy_v2",
     "cuEventElapsedTime_v2",
+    "cuEventQuery",
     "cuEventRecord",
     "cuEventSynchronize",
     "cuFuncGetAttribute",
@@ -57,6 +58,7 @@ const FUNCTIONS: &[&str] = &[
     "cuStreamCreate",
     "cuStreamDestroy_v2",
     "cuStreamSynchronize",
+    "cuStreamWaitEvent",
 ];
 
 /// `call!(cuFoo(a, b))` calls the driver and gives a `Result` that names the function. Needs `unsafe` around it.
@@ -190,6 +192,13 @@ impl Queue {
         Ok(Queue { context, stream, launched: Mutex::default() })
     }
 
+    /// Another stream of the context.
+    pub(super) fn beside(&self) -> Result<Self> {
+        self.bind()?;
+        // SAFETY: the context was just bound, and lives as long as any queue.
+        unsafe { Queue::new(self.context) }
+    }
+
     pub(super) fn stream(&self) -> sys::CUstream {
         self.stream
     }
@@ -303,6 +312,7 @@ mod tests {
         let sources = [
             include_str!("../cuda.rs"),
             include_str!("calls.rs"),
+            include_str!("lanes.rs"),
             include_str!("memory.rs"),
             include_str!("staging.rs"),
         ];

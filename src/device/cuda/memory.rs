@@ -6,7 +6,7 @@
 //! given out. Small blocks that are to be zero come from slabs that were set to zero at once (`zeros.rs`).
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use cudarc::driver::sys;
 
@@ -21,19 +21,31 @@ const SHARE: u64 = 64;
 /// Allocations are multiples of this, as the driver's are.
 pub(super) const ALIGNMENT: usize = 256;
 
+/// A pool of the driver's, of our own: what it keeps for reuse is not taken from others who use the default pool.
+/// Streams may share it: it gives a block to another stream once that follows what used it.
+#[derive(Debug)]
+struct Pool(sys::CUmemoryPool);
+
+// SAFETY: driver handles may be used from any thread.
+unsafe impl Send for Pool {}
+// SAFETY: as above.
+unsafe impl Sync for Pool {}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: the owner's end; the driver keeps what is still in use until its release.
+        let _ = unsafe { call!(cuMemPoolDestroy(self.0)) };
+    }
+}
+
+/// Memory of one stream.
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// Of this driver's own: what it keeps for reuse is not taken from others who use the default pool.
-    pool: sys::CUmemoryPool,
+    pool: Arc<Pool>,
     kept: Mutex<Kept>,
     /// Locked before `kept` where both are.
     zeros: Mutex<Zeros>,
 }
-
-// SAFETY: driver handles may be used from any thread.
-unsafe impl Send for Memory {}
-// SAFETY: as above.
-unsafe impl Sync for Memory {}
 
 impl Memory {
     /// For a device of so many bytes. With `WARPFRAME_EXACT_MEMORY=1` nothing is rounded or kept, so that a checker of
@@ -50,19 +62,25 @@ impl Memory {
         unsafe { call!(cuMemPoolCreate(&mut pool, &wanted))? };
         let exact = std::env::var_os("WARPFRAME_EXACT_MEMORY").is_some_and(|value| value == "1");
         let kept = Kept::up_to(if exact { 0 } else { total / SHARE });
-        let memory = Memory { pool, kept: Mutex::new(kept), zeros: Mutex::default() };
+        let memory = Memory { pool: Arc::new(Pool(pool)), kept: Mutex::new(kept), zeros: Mutex::default() };
         // Never give memory back unasked: at the default of 0, an allocation of 1 GiB costs 31 ms instead of 1.3 µs.
         let mut threshold = u64::MAX;
         let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         // SAFETY: this attribute is a u64.
-        unsafe { call!(cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()))? };
+        unsafe { call!(cuMemPoolSetAttribute(memory.pool.0, attribute, (&raw mut threshold).cast()))? };
         Ok(memory)
+    }
+
+    /// The same pool, for another stream, which keeps less.
+    pub(super) fn beside(&self) -> Self {
+        let kept = Kept::up_to(self.kept().most / 8);
+        Memory { pool: self.pool.clone(), kept: Mutex::new(kept), zeros: Mutex::default() }
     }
 
     fn attribute(&self, attribute: sys::CUmemPool_attribute) -> Result<u64, Failed> {
         let mut value = 0u64;
         // SAFETY: the two attributes asked for below are u64.
-        unsafe { call!(cuMemPoolGetAttribute(self.pool, attribute, (&raw mut value).cast()))? };
+        unsafe { call!(cuMemPoolGetAttribute(self.pool.0, attribute, (&raw mut value).cast()))? };
         Ok(value)
     }
 
@@ -100,7 +118,7 @@ impl Memory {
         };
         let mut address = 0;
         // SAFETY: live pool and stream; writes the address only.
-        match unsafe { call!(cuMemAllocFromPoolAsync(&mut address, size, self.pool, stream)) } {
+        match unsafe { call!(cuMemAllocFromPoolAsync(&mut address, size, self.pool.0, stream)) } {
             Ok(()) => Ok(Some(address)),
             Err(failed) if failed.code == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Ok(None),
             Err(failed) => Err(failed),
@@ -163,7 +181,7 @@ impl Memory {
     /// Returns to the device what of the pool is not in use.
     pub(super) fn trim(&self) -> Result<(), Failed> {
         // SAFETY: a live pool; keeps what is in use.
-        unsafe { call!(cuMemPoolTrimTo(self.pool, 0)) }
+        unsafe { call!(cuMemPoolTrimTo(self.pool.0, 0)) }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -172,13 +190,6 @@ impl Memory {
 
     fn zeros(&self) -> MutexGuard<'_, Zeros> {
         self.zeros.lock().unwrap_or_else(|e| e.into_inner())
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: the owner's end; the driver keeps what is still in use until its release.
-        let _ = unsafe { call!(cuMemPoolDestroy(self.pool)) };
     }
 }
 

@@ -203,7 +203,7 @@ impl Target {
 
 /// A pinned buffer and the event that tells when the device is done with it.
 #[derive(Debug)]
-struct Pinned {
+pub(super) struct Pinned {
     start: *mut u8,
     len: usize,
     done: sys::CUevent,
@@ -215,7 +215,7 @@ unsafe impl Send for Pinned {}
 
 impl Pinned {
     /// The queue's context is bound.
-    fn new(queue: &Queue, len: usize) -> Result<Self> {
+    pub(super) fn new(queue: &Queue, len: usize) -> Result<Self> {
         let mut start = std::ptr::null_mut();
         // Not write-combined: downloads are read from here.
         // SAFETY: writes the pointer only.
@@ -229,7 +229,7 @@ impl Pinned {
         Ok(pinned)
     }
 
-    fn bytes(&mut self) -> &mut [u8] {
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the allocation, initialised, borrowed as long as the owner; no copy is under way where it is
         // called: callers wait first.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
@@ -239,7 +239,7 @@ impl Pinned {
     ///
     /// # Safety
     /// The target lies in a live allocation, and the bytes stay as they are until the copy is done.
-    unsafe fn send(&self, queue: &Queue, offset: usize, to: u64, len: usize) -> Result<()> {
+    pub(super) unsafe fn send(&self, queue: &Queue, offset: usize, to: u64, len: usize) -> Result<()> {
         assert!(offset + len <= self.len);
         // SAFETY: the range lies in this buffer; the caller's promise.
         queue.check(unsafe { call!(cuMemcpyHtoDAsync_v2(to, self.start.add(offset).cast(), len, queue.stream())) })
@@ -256,15 +256,27 @@ impl Pinned {
     }
 
     /// Remembers this point of the stream for `wait`.
-    fn mark(&mut self, queue: &Queue) -> Result<()> {
+    pub(super) fn mark(&mut self, queue: &Queue) -> Result<()> {
         // SAFETY: event and stream are live.
         queue.check(unsafe { call!(cuEventRecord(self.done, queue.stream())) })?;
         self.marked = true;
         Ok(())
     }
 
+    /// Whether the device has passed the point remembered, if any.
+    pub(super) fn is_done(&self, queue: &Queue) -> Result<bool> {
+        if !self.marked {
+            return Ok(true);
+        }
+        // SAFETY: a live event.
+        match unsafe { call!(cuEventQuery(self.done)) } {
+            Err(failed) if failed.code == sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            other => queue.check(other).map(|()| true),
+        }
+    }
+
     /// Waits for the point remembered, if any.
-    fn wait(&mut self, queue: &Queue) -> Result<()> {
+    pub(super) fn wait(&mut self, queue: &Queue) -> Result<()> {
         if self.marked {
             // SAFETY: a live event.
             queue.check(unsafe { call!(cuEventSynchronize(self.done)) })?;

@@ -15,7 +15,7 @@ use crate::error::{ErrorKind, Result};
 const ALIGN: usize = 256;
 const GUARD: usize = 256;
 const GUARD_BYTE: u8 = 0xfa;
-const POISON: u8 = 0xa5;
+pub(super) const POISON: u8 = 0xa5;
 /// Most freed memory that is held back.
 const HELD_BACK: usize = 16 << 20;
 

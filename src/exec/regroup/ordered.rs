@@ -111,7 +111,9 @@ impl Strings<'_> {
                 "if (i != {begin}) {whole}.put({between}, 0, {between}.length);\n{whole}.put({text}, 0, {text}.length);"
             )
         });
-        Ok(Value::new(self.dtype.clone(), Repr::View, format!("{whole}.out"), None))
+        let made = format!("{whole}.out");
+        out.fail_if_too_long(&made, "string_agg(…)");
+        Ok(Value::new(self.dtype.clone(), Repr::View, made, None))
     }
 }
 

@@ -9,7 +9,9 @@ use super::arguments::{
 };
 use super::places::{Places, holds_row};
 use super::{Arguments, OPERATOR, Sorted};
-use crate::codegen::{AggregateCall, AggregateKind, DecimalSum, Emitter, Generator, Value, dictionary_value, widen};
+use crate::codegen::{
+    AggregateCall, AggregateKind, DecimalSum, Emitter, Generator, Value, dictionary_value, short_sql, widen,
+};
 use crate::column::Repr;
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -226,6 +228,12 @@ impl Results<'_> {
         if let FeedKind::Extremum(_, _, origin) = &feed.kind {
             return Ok(self.extremum(aggregate, origin, &reduced, valid, dtype, generator, out));
         }
+        let first_site = out.sites();
+        let name = || {
+            let function = if aggregate.kind == AggregateKind::Sum { "sum" } else { "avg" };
+            let arg = aggregate.arg.as_ref().map_or_else(String::new, short_sql);
+            format!("{function}({arg}) OVER (…)")
+        };
         let sum = match (low_feed_of(feeds, call), repr) {
             (Some(low), _) => {
                 let words = Fold::Reduce(Reduction::SumI128);
@@ -236,7 +244,9 @@ impl Results<'_> {
             (None, _) => DecimalSum::I128(reduced.clone()),
         };
         if let (AggregateKind::Sum, DecimalSum::Words { .. }) = (aggregate.kind, &sum) {
-            return Ok(sum.emit(dtype, valid, out));
+            let value = sum.emit(dtype, valid, out);
+            out.name_sites(first_site, name);
+            return Ok(value);
         }
         if aggregate.kind == AggregateKind::Sum {
             if dtype == DataType::UInt64 {
@@ -249,6 +259,7 @@ impl Results<'_> {
             (DataType::Decimal128(_, scale), Some(DataType::Decimal128(_, of))) => {
                 let power = (scale - of).max(0) as u32;
                 let code = sum.emit_average(&count, self.sorted.rows(), power, out);
+                out.name_sites(first_site, name);
                 Value::new(dtype, Repr::I128, code, valid)
             }
             _ => Value::new(dtype, Repr::F64, out.let_("f64", format_args!("{reduced} / (f64){count}")), valid),

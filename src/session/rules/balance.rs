@@ -13,36 +13,90 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value, VisitMut, VisitorMut};
 
+use crate::error::{Error, Result};
+use crate::plan::{MOST_NESTED, too_nested};
+
 /// Terms up to which a chain stays as it was typed.
 const SHORT: usize = 16;
 
-/// Balances the chains in a statement.
-pub(crate) fn balance(statement: &mut Statement) {
-    if let Statement::Statement(statement) = statement {
-        let _ = statement.visit(&mut Balancing);
+/// Balances the chains in a statement. Those that programs make are balanced by `plan/nesting.rs`.
+///
+/// # Errors
+/// `Unsupported`, where operators that are no such chain follow one another to the left too often.
+pub(crate) fn balance(statement: &mut Statement) -> Result<()> {
+    match statement {
+        Statement::Statement(statement) => match statement.visit(&mut Balancing) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
+        },
+        _ => Ok(()),
     }
 }
 
 struct Balancing;
 
 impl VisitorMut for Balancing {
-    type Break = ();
+    type Break = Error;
 
-    /// Before the terms are visited: what is visited is never deep.
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    /// Before the terms are visited: what is visited is never deeper than may be.
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         if let Some(op) = junction(expr).filter(|op| is_long(expr, op)) {
             let mut terms = vec![];
-            let mut left = vec![std::mem::replace(expr, Expr::Value(Value::Null.into()))];
-            while let Some(next) = left.pop() {
+            let mut rest = vec![taken(expr)];
+            while let Some(next) = rest.pop() {
                 match next {
-                    Expr::BinaryOp { left: one, op: own, right: other } if own == op => left.extend([*other, *one]),
+                    Expr::BinaryOp { left: one, op: own, right: other } if own == op => rest.extend([*other, *one]),
                     term => terms.push(term),
                 }
             }
             let count = terms.len();
             *expr = tree(&mut terms.into_iter(), count, &op);
+        } else if is_too_nested(expr) {
+            // Dropped one by one, for all at once would take as much stack.
+            let mut next = taken(expr);
+            while let Some(left) = left(&mut next) {
+                next = taken(left);
+            }
+            return ControlFlow::Break(too_nested());
         }
         ControlFlow::Continue(())
+    }
+}
+
+fn taken(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::Value(Value::Null.into()))
+}
+
+/// The operand that the parser read first: it reads operators behind it without end, but few within
+/// parentheses.
+fn left(expr: &mut Expr) -> Option<&mut Expr> {
+    Some(match expr {
+        Expr::BinaryOp { left, .. } | Expr::AnyOp { left, .. } | Expr::AllOp { left, .. } => left,
+        Expr::IsDistinctFrom(left, _) | Expr::IsNotDistinctFrom(left, _) => left,
+        Expr::IsNull(inner) | Expr::IsNotNull(inner) => inner,
+        Expr::IsTrue(inner) | Expr::IsNotTrue(inner) | Expr::IsFalse(inner) | Expr::IsNotFalse(inner) => inner,
+        Expr::IsUnknown(inner) | Expr::IsNotUnknown(inner) => inner,
+        Expr::Cast { expr: inner, .. } | Expr::AtTimeZone { timestamp: inner, .. } => inner,
+        Expr::Between { expr: inner, .. } | Expr::InList { expr: inner, .. } => inner,
+        Expr::InSubquery { expr: inner, .. } | Expr::CompoundFieldAccess { root: inner, .. } => inner,
+        Expr::Like { expr: inner, .. } | Expr::ILike { expr: inner, .. } => inner,
+        Expr::SimilarTo { expr: inner, .. } | Expr::Collate { expr: inner, .. } => inner,
+        _ => return None,
+    })
+}
+
+fn is_too_nested(expr: &mut Expr) -> bool {
+    let (mut next, mut depth) = (expr, 0);
+    loop {
+        if let Expr::CompoundFieldAccess { access_chain, .. } = next {
+            depth += access_chain.len().saturating_sub(1);
+        }
+        let Some(inner) = left(next) else { return depth > MOST_NESTED };
+        depth += 1;
+        if depth > MOST_NESTED {
+            return true;
+        }
+        next = inner;
     }
 }
 
@@ -112,7 +166,7 @@ mod tests {
         for op in ["AND", "OR"] {
             let terms: Vec<String> = (0..5000).map(|at| format!("x{at}")).collect();
             let mut statement = parsed(&terms.join(&format!(" {op} ")));
-            balance(&mut statement);
+            balance(&mut statement).expect("no deeper than a term");
             let text = statement.to_string();
             assert_eq!(text, format!("SELECT 1 WHERE {}", terms.join(&format!(" {op} "))));
             let Statement::Statement(inner) = &mut statement else { panic!("a query") };
@@ -126,8 +180,18 @@ mod tests {
     fn short_chains_and_other_operators_stay() {
         for condition in ["a AND b AND c OR d", &["a"; 16].join(" OR "), &["a"; 40].join(" + ")] {
             let mut statement = parsed(condition);
-            balance(&mut statement);
+            balance(&mut statement).expect("short");
             assert_eq!(statement, parsed(condition));
+        }
+    }
+
+    #[test]
+    fn operators_without_end_are_refused() {
+        for behind in [" + a", " IS NULL", "::int", "[1]", " BETWEEN 1 AND 2", " IN (1)", " = 1", " || b"] {
+            let mut statement = parsed(&("a".to_string() + &behind.repeat(MOST_NESTED + 1)));
+            let error = balance(&mut statement).expect_err("too deep");
+            assert!(error.to_string().contains("2000 operators"), "{error}");
+            std::mem::forget(statement);
         }
     }
 }

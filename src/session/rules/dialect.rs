@@ -64,7 +64,7 @@ impl Dialect for Ours {
             Precedence::MulDivModOp => 70,
             Precedence::PlusMinus => 60,
             Precedence::PgOther => OTHER,
-            Precedence::Ampersand | Precedence::Pipe | Precedence::Caret | Precedence::Colon => OTHER,
+            Precedence::Ampersand | Precedence::Pipe | Precedence::Caret => OTHER,
             Precedence::Between | Precedence::Like => 40,
             Precedence::Eq => 35,
             Precedence::Is => 30,
@@ -72,6 +72,8 @@ impl Dialect for Ours {
             Precedence::And => 20,
             Precedence::Xor => 15,
             Precedence::Or => 10,
+            // Between the bounds of a slice, which may be any expression.
+            Precedence::Colon => 5,
         }
     }
 

@@ -15,6 +15,8 @@
 //! Where unknown may as well be false, as in `WHERE x IN q OR c`, a mark is right, and `WHERE x NOT
 //! IN q` alone has its join: those stay as they are.
 
+mod values;
+
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -41,7 +43,8 @@ pub(super) struct Membership;
 
 impl AnalyzerRule for Membership {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+        let mut sought = 0;
+        Ok(plan.transform_up_with_subqueries(|node| of_node(node, &mut sought))?.data)
     }
 
     fn name(&self) -> &str {
@@ -49,7 +52,7 @@ impl AnalyzerRule for Membership {
     }
 }
 
-fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn of_node(node: LogicalPlan, sought: &mut usize) -> Result<Transformed<LogicalPlan>> {
     let mut subqueries = false;
     node.apply_expressions(|expr| {
         subqueries |= has_subquery(expr)?;
@@ -58,10 +61,21 @@ fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !subqueries {
         return Ok(Transformed::no(node));
     }
+    let columns = node.schema().columns();
+    let node = written_out(values::below(node, sought)?)?;
+    if node.schema().fields().len() == columns.len() {
+        return Ok(Transformed::yes(node));
+    }
+    // Without those that were added below a filter.
+    let columns = columns.into_iter().map(Expr::Column);
+    Ok(Transformed::yes(LogicalPlanBuilder::from(node).project(columns)?.build()?))
+}
+
+fn written_out(node: LogicalPlan) -> Result<LogicalPlan> {
     let schema = merge_schema(&node.inputs());
     if let LogicalPlan::Filter(filter) = node {
         let predicate = Place { schema: &schema, joins: true }.of(filter.predicate, Unknown::False)?;
-        return Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)));
+        return Ok(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?));
     }
     let place = Place { schema: &schema, joins: false };
     let unknown = if matches!(node, LogicalPlan::Join(_)) { Unknown::False } else { Unknown::Itself };
@@ -73,7 +87,7 @@ fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let name = names.save(&expr);
         Ok(Transformed::yes(name.restore(place.of(expr, unknown)?)))
     })?;
-    Ok(Transformed::yes(node.data.recompute_schema()?))
+    node.data.recompute_schema()
 }
 
 fn has_subquery(expr: &Expr) -> Result<bool> {

@@ -4,16 +4,23 @@
 //! both, `starts_with(u.s, t.s)` went to `u` as `starts_with(s, s)` (DataFusion 55.2, `FilterRemapper`), and kept rows that
 //! it should not. Logical plans tell them apart, and bring most filters to the scans before. So the rule runs on those
 //! subtrees alone in which no operator yields two columns of one name.
+//!
+//! It takes conditions apart, and puts those that stay together one within another, so that
+//! thousands take more stack to be evaluated than there is. From those, which come as trees
+//! (`host/expressions.rs`), it is kept, too.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
+use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{ExecutionPlan, replace_children_if_necessary};
+use datafusion::physical_plan::filter::FilterExec;
 
 use super::Rule;
+use crate::plan::MOST_NESTED;
 
 /// The rule, guarded if it pushes filters down.
 pub(super) fn guarded(rule: Rule) -> Rule {
@@ -28,7 +35,7 @@ struct Guarded(Rule);
 
 impl PhysicalOptimizerRule for Guarded {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        if names_are_clear(&plan) {
+        if names_are_clear(&plan) && filters_are_short(&plan) {
             return self.0.optimize(plan, config);
         }
         let children = plan.children().into_iter().map(|child| self.optimize(child.clone(), config));
@@ -50,6 +57,12 @@ fn names_are_clear(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut seen = HashSet::new();
     plan.schema().fields().iter().all(|field| seen.insert(field.name()))
         && plan.children().into_iter().all(names_are_clear)
+}
+
+/// Whether no filter has more conditions than may be put together one within another.
+fn filters_are_short(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let is_short = |filter: &FilterExec| split_conjunction(filter.predicate()).len() <= MOST_NESTED;
+    plan.downcast_ref::<FilterExec>().is_none_or(is_short) && plan.children().into_iter().all(filters_are_short)
 }
 
 #[cfg(test)]

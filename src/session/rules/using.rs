@@ -93,8 +93,18 @@ impl Names<'_> {
         let (known, recursive) = (self.with.len(), self.recursive);
         if let Some(with) = &mut query.with {
             self.recursive |= with.recursive;
+            let recursive = with.recursive;
             for cte in &mut with.cte_tables {
+                let itself = self.with.len();
+                if let (true, SetExpr::SetOperation { left, .. }) = (recursive, cte.query.body.as_ref()) {
+                    // Within itself it has the columns of its first part.
+                    let mut first = cte.clone();
+                    first.query.body = left.clone();
+                    self.query(&mut first.query, outside)?;
+                    self.with.push(first);
+                }
                 self.query(&mut cte.query, outside)?;
+                self.with.truncate(itself);
                 self.with.push(cte.clone());
             }
         }

@@ -85,6 +85,19 @@ fn equal() -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), vec![Arc::new(s), Arc::new(n)]).expect("columns of the schema")
 }
 
+/// Strings of which each row group has others, in dictionaries of their own, and some nulls.
+fn of_groups() -> RecordBatch {
+    let text = |row: usize| format!("{} in group {}", ["red", "green", "a colour without a name"][row % 3], row / 40);
+    let s = StringArray::from_iter((0..ROWS).map(|row| (!is_null(row, 3)).then(|| text(row))));
+    let n =
+        Int64Array::from_iter((0..ROWS).map(|row| (!is_null(row, 5)).then_some((row / 40 * 1000 + row % 4) as i64)));
+    let none = Int32Array::from_iter((0..ROWS).map(|row| (row / 40 == 1).then_some(row as i32)));
+    let only = StringArray::from_iter((0..ROWS).map(|_| None::<&str>));
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("s", Arc::new(s)), ("n", Arc::new(n)), ("some", Arc::new(none)), ("none", Arc::new(only))];
+    RecordBatch::try_from_iter(columns).expect("columns of one length")
+}
+
 fn written(batch: &RecordBatch, properties: WriterPropertiesBuilder) -> Vec<u8> {
     let mut bytes = vec![];
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties.build())).expect("a writer");
@@ -132,6 +145,9 @@ pub fn all(directory: &Path) -> Vec<Source> {
         ("s", Encoding::DELTA_LENGTH_BYTE_ARRAY),
         ("z", Encoding::DELTA_BYTE_ARRAY),
         ("m", Encoding::DELTA_BYTE_ARRAY),
+        ("d", Encoding::DELTA_BINARY_PACKED),
+        ("i8", Encoding::BYTE_STREAM_SPLIT),
+        ("u64", Encoding::BYTE_STREAM_SPLIT),
         ("b", Encoding::RLE),
     ];
     let encoded = |properties: WriterPropertiesBuilder| {
@@ -142,12 +158,34 @@ pub fn all(directory: &Path) -> Vec<Source> {
     add("encodings", written(&flat(), encoded(bare())));
     add("encodings, snappy", written(&flat(), encoded(bare()).set_compression(Compression::SNAPPY)));
     add("encodings, version 2", written(&flat(), encoded(bare().set_writer_version(WriterVersion::PARQUET_2_0))));
+    let second = |properties: WriterPropertiesBuilder| properties.set_writer_version(WriterVersion::PARQUET_2_0);
+    let groups = || small().set_max_row_group_row_count(Some(40));
+    for (name, compression) in codecs {
+        let pages = second(bare()).set_data_page_row_count_limit(40).set_write_batch_size(20);
+        add(&format!("encodings, {name}, version 2"), written(&flat(), encoded(pages).set_compression(compression)));
+        add(&format!("dictionaries, {name}"), written(&of_groups(), groups().set_compression(compression)));
+        add(
+            &format!("dictionaries, {name}, version 2"),
+            written(&of_groups(), second(groups().set_compression(compression))),
+        );
+    }
+    // Dictionaries that are full, and PLAIN or DELTA behind.
+    for (name, properties) in [("version 1", small()), ("version 2", second(small()))] {
+        let properties = properties.set_dictionary_page_size_limit(60).set_compression(Compression::LZ4_RAW);
+        add(&format!("full dictionaries, {name}"), written(&flat(), properties));
+    }
     let strings = |encoding| bare().set_column_encoding("s".into(), encoding);
+    let no_sizes = strings(Encoding::DELTA_BYTE_ARRAY).set_statistics_enabled(EnabledStatistics::None);
+    add("delta strings of unknown size", written(&of_groups(), no_sizes));
+    add("delta strings with nulls", written(&of_groups(), strings(Encoding::DELTA_BYTE_ARRAY)));
+    add("delta lengths with nulls", written(&of_groups(), strings(Encoding::DELTA_LENGTH_BYTE_ARRAY)));
     add("delta strings", written(&equal(), strings(Encoding::DELTA_BYTE_ARRAY)));
     add("delta lengths", written(&equal(), strings(Encoding::DELTA_LENGTH_BYTE_ARRAY)));
     let path = directory.join("source.parquet");
     let columns = "required int96 t; required binary s; required fixed_len_byte_array(5) f; \
-                   required fixed_len_byte_array(9) d (DECIMAL(20, 2)); required int32 e (DECIMAL(5, 1)); required binary j (JSON);";
+                   required fixed_len_byte_array(9) d (DECIMAL(20, 2)); required int32 e (DECIMAL(5, 1)); \
+                   required binary j (JSON); required binary v (DECIMAL(9, 2)); \
+                   required fixed_len_byte_array(9) w (DECIMAL(20, 1));";
     let of = |row: usize| {
         vec![
             Values::Int96((0..60).map(|at| (2_440_588 + row as u32 + at, 1_000 * u64::from(at))).collect()),
@@ -156,9 +194,16 @@ pub fn all(directory: &Path) -> Vec<Source> {
             Values::Fixed((0..60u8).map(|at| vec![0, 0, 0, 0, 0, 0, 0, at, 7]).collect()),
             Values::Int32((0..60).map(|at| at * 1000).collect()),
             Values::Bytes([&b"{\"a\": 1}"[..], b"[]", b"null"].repeat(20)),
+            Values::Bytes([&b"\x01"[..], b"\xff\x00", b"\x05\xf5\xe0\xff"].repeat(20)),
+            Values::Fixed((0..60u8).map(|at| vec![255, 255, 255, 255, at, 0, at, 1, 7]).collect()),
         ]
     };
-    for (name, properties) in [("of other writers", plain()), ("of other writers, plain", bare())] {
+    let split = bare().set_column_encoding("w".into(), Encoding::BYTE_STREAM_SPLIT);
+    let split = split.set_column_encoding("d".into(), Encoding::DELTA_BYTE_ARRAY);
+    let split = split.set_column_encoding("f".into(), Encoding::DELTA_BYTE_ARRAY);
+    let names =
+        ["of other writers", "of other writers, plain", "of other writers, split", "of other writers, version 2"];
+    for (name, properties) in names.into_iter().zip([plain(), bare(), split, second(small())]) {
         write(&path, columns, &[of(0), of(1000)], properties);
         add(name, std::fs::read(&path).expect("it was written"));
     }

@@ -220,7 +220,7 @@ impl Context {
             };
             body += &format!(
                 "{{ // {expr}\nu32* status = p.status + {index} * {ROWS} + row;\n\
-                 u8* const culprit = nullptr;\n\
+                 u8* const report = nullptr;\n\
                  const text_arena arena{{p.bytes, {ARENA}, p.used, status}};\nconst u64 secret = 7;\n{statements}{store}\n\
                  p.valid[{index} * {ROWS} + row] = {valid};\n{check}\n}}\n",
                 expr = expr.to_string().replace(['\n', '\\'], " "),

@@ -1,0 +1,315 @@
+//! Reads columns of Parquet files into device memory: bytes by threads (`workers.rs`), everything
+//! else on the device.
+//!
+//! ```text
+//!   bytes of a batch → pages decompressed → values of all its chunks, at their rows of the columns
+//! ```
+//!
+//! What the device does not read, or finds damaged, is a reason, not an error: the host's reader has
+//! the last word.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Schema};
+
+use super::Footer;
+use super::batches::{Batch, ChunkAt, Layout, Opened, batches};
+use super::headers::{Pages, Reason};
+use super::outputs::output;
+use super::plan::Plan;
+use super::strings::Strings;
+use super::unpack::{Unpacker, unpacker};
+use super::workers::{Memory, SomeHeaders, Work};
+use crate::column::{Column, Repr};
+use crate::device::{Buffer, Device, LANES};
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::ops::parquet::Output;
+use crate::ops::{decompress, parquet};
+
+pub(super) const OPERATOR: &str = "parquet";
+/// Compressed bytes of a batch: enough to fill the device, and few enough to be copied while another
+/// is decoded.
+const BATCH: u64 = 128 << 20;
+/// Fewer, where there would be less than so many batches: some are decoded while others are copied.
+const BATCHES: u64 = 8;
+const LEAST_BATCH: u64 = 16 << 20;
+/// A batch has at most this part of the device's memory.
+const SHARE: u64 = 128;
+/// Batches that are in device memory, or on their way there, at once.
+const OPEN: usize = 6;
+/// A worker more is worth so many bytes.
+const PER_WORKER: u64 = 1 << 20;
+/// A file, and what is known of it.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Described {
+    pub(in super::super) path: std::path::PathBuf,
+    pub(super) footer: Arc<Footer>,
+    /// The file's own types, without the notes of Arrow's writers.
+    pub(super) own: Arc<Schema>,
+}
+
+/// Columns that were read.
+#[derive(Debug)]
+pub(in super::super) struct Columns {
+    pub(in super::super) rows: u64,
+    /// Each column, or why the device does not read it.
+    pub(in super::super) columns: Vec<std::result::Result<Column, Reason>>,
+}
+
+/// A column while it is read.
+pub(super) struct Target {
+    dtype: DataType,
+    /// Values of all rows, but of strings and bytes.
+    pub(super) data: Option<Arc<Buffer>>,
+    pub(super) validity: Option<Arc<Buffer>>,
+    /// Of strings and bytes.
+    pub(super) strings: Option<Strings>,
+    pub(super) given_up: Option<Reason>,
+}
+
+impl Target {
+    pub(super) fn is_read(&self) -> bool {
+        self.given_up.is_none()
+    }
+}
+
+/// Reads columns of the table with this schema.
+///
+/// # Errors
+/// [`crate::ErrorKind::Io`] of a file that cannot be read; of the device.
+pub(in super::super) fn read(
+    device: &Device,
+    described: &[Described],
+    schema: &Schema,
+    columns: &[usize],
+) -> Result<Columns> {
+    let mut targets: Vec<Target> = columns.iter().map(|at| target(schema.field(*at).data_type())).collect();
+    let mut files = vec![];
+    let mut chunks = vec![];
+    let mut rows = 0u64;
+    for described in described {
+        let metadata = &described.footer.metadata;
+        let leaves: Vec<Option<(usize, Output)>> =
+            columns.iter().zip(&mut targets).map(|(at, target)| leaf(described, schema, *at, target)).collect();
+        for (group, row_group) in metadata.row_groups().iter().enumerate() {
+            let of_group = row_group.num_rows() as u64;
+            for (column, leaf) in leaves.iter().enumerate() {
+                if let Some((leaf, output)) = *leaf {
+                    let file = files.len();
+                    chunks.push(ChunkAt { file, group, leaf, column, output, row: rows, rows: of_group });
+                }
+            }
+            rows += of_group;
+        }
+        let file = File::open(&described.path).map_err(|error| Error::io(&described.path, error))?;
+        files.push(Opened { path: described.path.clone(), file, footer: described.footer.clone() });
+    }
+    chunks.retain(|chunk| targets[chunk.column].is_read() && chunk.rows > 0);
+    for chunk in &chunks {
+        let codec = chunk.meta(&files).compression();
+        if unpacker(codec).is_none() {
+            targets[chunk.column].given_up = Some(format!("codec {codec}"));
+        }
+    }
+    chunks.retain(|chunk| targets[chunk.column].is_read());
+    let reader = Reader { device, files: &files, chunks: &chunks, rows: rows as usize };
+    reader.allocate(&mut targets)?;
+    let decoded = reader.decode_all(&mut targets)?;
+    let columns = reader.finish(targets, decoded)?;
+    Ok(Columns { rows, columns })
+}
+
+fn target(dtype: &DataType) -> Target {
+    let strings = (Repr::of(dtype) == Some(Repr::View)).then(Strings::default);
+    let given_up = Repr::of(dtype).is_none().then(|| format!("type {dtype}"));
+    Target { dtype: dtype.clone(), data: None, validity: None, strings, given_up }
+}
+
+/// The leaf of a file that is a table's column.
+fn leaf(file: &Described, schema: &Schema, at: usize, target: &mut Target) -> Option<(usize, Output)> {
+    let name = schema.field(at).name();
+    let leaves = file.footer.metadata.file_metadata().schema_descr();
+    let leaf = leaves.columns().iter().position(|leaf| leaf.path().parts() == std::slice::from_ref(name));
+    if file.footer.unknown.contains(name) {
+        target.given_up = Some("only notes of the file's writer tell its type".into());
+        return None;
+    }
+    let (Some(leaf), Ok(own)) = (leaf, file.own.field_with_name(name)) else {
+        target.given_up = Some("it is nested".into());
+        return None;
+    };
+    match output(&target.dtype, own.data_type(), &leaves.column(leaf)) {
+        Ok(output) => Some((leaf, output)),
+        Err(reason) => {
+            target.given_up = Some(reason);
+            None
+        }
+    }
+}
+
+pub(super) struct Reader<'a> {
+    pub(super) device: &'a Device,
+    pub(super) files: &'a [Opened],
+    pub(super) chunks: &'a [ChunkAt],
+    /// Of the table.
+    pub(super) rows: usize,
+}
+
+/// A batch whose decoding was submitted.
+pub(super) struct Decoded {
+    pub(super) fault: Buffer,
+    pub(super) nulls: Buffer,
+    /// Of each chunk in `nulls`, its column.
+    pub(super) columns: Vec<usize>,
+    /// And the nulls that its pages say it has.
+    pub(super) said: Vec<Option<u64>>,
+    /// Of each page, its chunk among all, and its number among the chunk's pages.
+    pub(super) pages: Vec<(usize, usize)>,
+}
+
+/// A batch whose bytes are on their way.
+struct Opening {
+    number: usize,
+    bytes: Arc<Buffer>,
+    /// Where each of its chunks begins.
+    offsets: Vec<usize>,
+    /// The pages, where they were known before.
+    first: Option<SomeHeaders>,
+}
+
+impl Reader<'_> {
+    /// Memory for the values of all rows, but of strings, and for validity.
+    fn allocate(&self, targets: &mut [Target]) -> Result<()> {
+        for (column, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.is_read()) {
+            if target.strings.is_none() {
+                let width = Repr::of(&target.dtype).map_or(0, Repr::width);
+                target.data = Some(Arc::new(self.device.alloc(OPERATOR, self.rows * width)?));
+            }
+            let own = |chunk: &&ChunkAt| chunk.column == column;
+            let optional = |chunk: &ChunkAt| chunk.meta(self.files).column_descr().max_def_level() > 0;
+            if self.chunks.iter().filter(own).any(optional) {
+                // Chunks of files in which the column is required have no nulls.
+                target.validity = Some(Arc::new(self.device.alloc_filled(OPERATOR, self.rows, 1)?));
+            }
+        }
+        Ok(())
+    }
+
+    fn decode_all(&self, targets: &mut [Target]) -> Result<Vec<Decoded>> {
+        let bytes: u64 = self.chunks.iter().map(|chunk| chunk.meta(self.files).byte_range().1).sum();
+        let share = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
+        let batches = batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(share));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // Unpacking takes all cores, copying as many as there are lanes.
+        let unpacks = |chunk: &ChunkAt| unpacker(chunk.meta(self.files).compression()) == Some(Unpacker::Host);
+        let most = if self.chunks.iter().any(unpacks) { cores } else { LANES.min(cores) };
+        let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, most);
+        let work = Work::new(self.device, self.files, self.chunks, &batches);
+        let statement = interrupt::current();
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    let _entered = statement.as_ref().map(|statement| statement.enter());
+                    work.run();
+                });
+            }
+            let decoded = self.decode_batches(&work, &batches, targets);
+            work.close();
+            decoded
+        })
+    }
+
+    fn decode_batches(&self, work: &Work, batches: &[Batch], targets: &mut [Target]) -> Result<Vec<Decoded>> {
+        let mut decoded = vec![];
+        let mut open = std::collections::VecDeque::new();
+        for (number, batch) in batches.iter().enumerate() {
+            let first = match batch.depends_on_pages(self.files, self.chunks) {
+                true => Some(work.first_headers(number)?),
+                false => None,
+            };
+            let of = |pages: &Option<std::result::Result<Arc<Pages>, Reason>>| pages.as_ref()?.as_ref().ok().cloned();
+            let pages: Vec<_> = first.iter().flatten().map(of).collect();
+            let layout = Layout::of(self.files, self.chunks, batch, &pages);
+            let bytes = Arc::new(self.device.alloc(OPERATOR, layout.bytes)?);
+            let after = Arc::new(self.device.record()?);
+            let (pieces, first_chunk) = (layout.pieces, batch.chunks.start);
+            work.open(number, Memory { bytes: bytes.clone(), after, pieces, first: first_chunk, pages });
+            open.push_back(Opening { number, bytes, offsets: layout.offsets, first });
+            if open.len() == OPEN {
+                decoded.extend(open.pop_front().map(|of| self.decode_open(work, batches, of, targets)).transpose()?);
+            }
+        }
+        for of in open {
+            decoded.push(self.decode_open(work, batches, of, targets)?);
+        }
+        for (chunk, reason) in work.take_damaged() {
+            targets[self.chunks[chunk].column].given_up = Some(reason);
+        }
+        Ok(decoded)
+    }
+
+    /// Batches are decoded side by side: one alone does not fill the device until its longest page is done.
+    fn decode_open(&self, work: &Work, batches: &[Batch], of: Opening, targets: &mut [Target]) -> Result<Decoded> {
+        let (fed, mut headers) = work.fed(of.number)?;
+        if let Some(first) = of.first {
+            headers = first.into_iter().map(|pages| pages.unwrap_or_else(|| Err("it has no pages".into()))).collect();
+        }
+        let plan = Plan::new(self, &batches[of.number], (of.bytes, of.offsets), headers, targets)?;
+        let branch = self.device.branch(of.number)?;
+        fed.into_iter().try_for_each(|fed| fed.arrive(branch))?;
+        plan.submit(self.device, branch)
+    }
+
+    /// The columns, when all was submitted.
+    fn finish(
+        &self,
+        mut targets: Vec<Target>,
+        decoded: Vec<Decoded>,
+    ) -> Result<Vec<std::result::Result<Column, Reason>>> {
+        let mut nulls = vec![0; targets.len()];
+        for batch in &decoded {
+            if let Some((chunk, reason)) = self.damage(batch, batch.fault.read_words(0, 1)?[0]) {
+                // One page is named; others may be damaged, too, and what came of them is garbage.
+                let beside = format!("it was read beside a damaged page ({reason})");
+                targets[self.chunks[chunk].column].given_up.get_or_insert(reason);
+                for column in &batch.columns {
+                    targets[*column].given_up.get_or_insert_with(|| beside.clone());
+                }
+            }
+            let counts = batch.nulls.read_words(0, batch.columns.len())?;
+            for ((column, said), count) in batch.columns.iter().zip(&batch.said).zip(counts) {
+                nulls[*column] += count;
+                if let Some(said) = said.filter(|said| *said != count) {
+                    let reason = || format!("{count} nulls in pages that say {said}");
+                    targets[*column].given_up.get_or_insert_with(reason);
+                }
+            }
+        }
+        let mut columns = vec![];
+        for (target, nulls) in targets.into_iter().zip(nulls) {
+            let validity = target.validity.filter(|_| nulls > 0);
+            columns.push(match (target.given_up, target.strings, target.data) {
+                (Some(reason), ..) => Err(reason),
+                (None, Some(strings), _) => Ok(strings.finish(self.device, &target.dtype, self.rows, validity)?),
+                (None, None, data) => {
+                    let data = data.unwrap_or(Arc::new(self.device.alloc(OPERATOR, 0)?));
+                    Ok(Column::plain(target.dtype, self.rows, data, validity))
+                }
+            });
+        }
+        Column::survey(self.device, columns.iter_mut().flatten())?;
+        Ok(columns)
+    }
+
+    /// The first page of a batch that is damaged: its chunk, and what is wrong.
+    fn damage(&self, batch: &Decoded, fault: u64) -> Option<(usize, Reason)> {
+        let (chunk, page) = *batch.pages.get(usize::try_from(fault >> 8).ok()?)?;
+        let code = fault as u8;
+        let what = decompress::damage(code).or_else(|| parquet::damage(code)).unwrap_or("it is damaged");
+        let at = &self.chunks[chunk];
+        let path = self.files[at.file].path.display();
+        Some((chunk, format!("{path}: row group {}, page {page}: {what}", at.group)))
+    }
+}

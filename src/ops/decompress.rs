@@ -1,0 +1,188 @@
+//! Decompression of pages. Kernels in `kernels/snappy.cuh` and `kernels/lz4.cuh`.
+
+use super::{grid, tiles};
+use crate::device::{Argument, Buffer, Device, Source};
+use crate::error::{Error, Result};
+
+#[cfg(test)]
+mod tests;
+
+const OPERATOR: &str = "decompress";
+/// `SNAPPY_PART` of the kernel: bytes of content that a warp makes where a page has more.
+const PART: u32 = 65536;
+/// `SPLIT_THREADS` of the kernel, for a page of more than a part.
+const SPLIT_THREADS: u32 = 256;
+/// `DECODE_THREADS` and `LZ4_THREADS` of the kernels: of each 32 make a part or a page.
+const DECODE_THREADS: u32 = 128;
+/// Bytes of a `SnappyPart`.
+const PART_WIDTH: usize = 16;
+/// Texts and contents have fewer bytes: places in them and a little more fit 31 bits.
+const MOST: u32 = 0x7FFE_0000;
+
+pub(super) fn sources() -> [Source; 2] {
+    [source(Codec::Snappy), source(Codec::Lz4Raw)]
+}
+
+fn source(codec: Codec) -> Source {
+    match codec {
+        Codec::Snappy => Source::new("snappy", "#include \"snappy.cuh\"\nWF_SNAPPY_ENTRIES\n"),
+        Codec::Lz4Raw => Source::new("lz4", "#include \"lz4.cuh\"\nWF_LZ4_ENTRIES\n"),
+    }
+}
+
+/// How pages are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codec {
+    /// A Snappy block, without the frames of Snappy's streams.
+    Snappy,
+    /// An LZ4 block, without frames and without Hadoop's lengths.
+    Lz4Raw,
+}
+
+/// Compressed bytes in device memory, and where their content goes.
+///
+/// Up to 15 bytes before `source` and 64 behind its end may be read. Neither address needs an
+/// alignment. Targets do not overlap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    /// The page whose content it is: its number in `places`, and in a fault.
+    pub(crate) page: u32,
+    pub(crate) source: u64,
+    pub(crate) source_len: u32,
+    pub(crate) target: u64,
+    /// Bytes that the content has, as the page says.
+    pub(crate) target_len: u32,
+    /// Whether the content may stay where it is in the source, if all of it is one literal.
+    pub(crate) in_place: bool,
+}
+
+impl Block {
+    /// `Compressed` of the kernels.
+    fn record(&self, first_part: u32, map: u64) -> [u64; 6] {
+        let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+        [
+            self.source,
+            self.target,
+            pair(self.source_len, self.target_len),
+            pair(self.page, self.in_place.into()),
+            pair(first_part, 0),
+            map,
+        ]
+    }
+
+    /// Words of a map of its text, a bit a byte from the last address before it that is a multiple
+    /// of 16.
+    fn map_words(&self) -> u64 {
+        (self.source % 16 + u64::from(self.source_len)).div_ceil(32)
+    }
+
+    /// Parts that are made by themselves, where the block is cut.
+    fn parts(&self) -> u32 {
+        self.target_len.div_ceil(PART)
+    }
+}
+
+/// What is wrong with a page, by the low byte of its fault.
+pub(crate) fn damage(code: u8) -> Option<&'static str> {
+    Some(match code {
+        1 => "its compressed bytes begin with a length that is not the page's",
+        2 => "its compressed bytes end too early",
+        3 => "its compressed bytes hold more than the page's length",
+        4 => "its compressed bytes copy from before its beginning",
+        5 => "its compressed bytes hold less than the page's length",
+        _ => return None,
+    })
+}
+
+/// Submits the decompression of blocks. `places[page]` becomes the address of each one's content:
+/// its target, or a place in its source. A damaged block lowers `fault` to its page and the code of
+/// its [`damage`], `page * 256 + code`, and leaves anything in its target.
+///
+/// # Errors
+/// `Unsupported` where a block has about 2 GiB.
+pub(crate) fn decompress(
+    device: &Device,
+    codec: Codec,
+    blocks: &[Block],
+    places: &Buffer,
+    fault: &Buffer,
+) -> Result<()> {
+    assert!(fault.len() >= 8 && blocks.iter().all(|b| places.len() as u64 >= (u64::from(b.page) + 1) * 8));
+    if let Some(large) = blocks.iter().find(|block| block.source_len.max(block.target_len) > MOST) {
+        let size = large.source_len.max(large.target_len);
+        return Err(Error::unsupported(format!("a page of {size} bytes"), "pages have less than 2 GiB"));
+    }
+    match codec {
+        Codec::Snappy => snappy(device, blocks, places, fault).map(drop),
+        Codec::Lz4Raw => lz4(device, blocks, places, fault),
+    }
+}
+
+/// Gives what tests ask for: in the third word, how many blocks could not be cut.
+fn snappy(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) -> Result<Buffer> {
+    // Blocks that are cut come first: their parts are begun while there is other work.
+    let (cut, whole): (Vec<&Block>, Vec<&Block>) = blocks.iter().partition(|block| block.target_len > PART);
+    let map = device.alloc(OPERATOR, cut.iter().map(|block| block.map_words() as usize * 4).sum())?;
+    let (mut parts, mut mapped) = (0u32, map.address());
+    let mut records = Vec::with_capacity(blocks.len() * 48);
+    for block in &cut {
+        records.extend(block.record(parts, mapped).iter().flat_map(|word| word.to_le_bytes()));
+        parts += block.parts();
+        mapped += block.map_words() * 4;
+    }
+    records.extend(whole.iter().flat_map(|block| block.record(0, 0)).flat_map(u64::to_le_bytes));
+    let records = device.upload(OPERATOR, &records)?;
+    let table = device.alloc(OPERATOR, parts as usize * PART_WIDTH)?;
+    // Two tickets; how many blocks are made as a whole after all, and which.
+    let words = device.alloc_zeroed(OPERATOR, (3 + cut.len()) * 4)?;
+    let listed = words.slice(8);
+
+    let kernel = device.kernel(&source(Codec::Snappy), "snappy_split")?;
+    let arguments: [Argument; 5] = [(&records).into(), (&table).into(), listed.into(), places.into(), fault.into()];
+    // SAFETY: SnappySplit { blocks: `cut` of them first, each with a map of its text; parts: as
+    // many as they have; whole: a count, zero, and a word for each; places: one for each page,
+    // checked; fault: a word, checked }. Sources and targets are the caller's promise.
+    unsafe { device.launch(&kernel, grid(cut.len() as u64, SPLIT_THREADS), &arguments)? };
+
+    let kernel = device.kernel(&source(Codec::Snappy), "snappy_decode")?;
+    let full = u64::from(device.full_grid(&kernel, DECODE_THREADS, 0)?);
+    let decode = |items: u64, list: Argument, ticket: usize| -> Result<()> {
+        let arguments: [Argument; 10] = [
+            (&records).into(),
+            (&table).into(),
+            u64::from(parts).into(),
+            (blocks.len() as u64).into(),
+            (cut.len() as u64).into(),
+            list,
+            words.slice(ticket).into(),
+            listed.into(),
+            places.into(),
+            fault.into(),
+        ];
+        let blocks = tiles(items, u64::from(DECODE_THREADS / 32)).min(full);
+        // SAFETY: SnappyDecode { blocks; parts, written by the kernel before; part_count;
+        // block_count; first_whole; listed: null, or a count and numbers of cut blocks; ticket:
+        // zero; whole: as before; places; fault }.
+        unsafe { device.launch(&kernel, grid(blocks, DECODE_THREADS), &arguments) }
+    };
+    decode(u64::from(parts) + whole.len() as u64, 0u64.into(), 0)?;
+    decode(cut.len() as u64, listed.into(), 4)?;
+    Ok(words)
+}
+
+fn lz4(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) -> Result<()> {
+    // The largest page begun last would be waited for.
+    let mut blocks: Vec<&Block> = blocks.iter().collect();
+    blocks.sort_by_key(|block| std::cmp::Reverse(block.source_len));
+    let records: Vec<u8> = blocks.iter().flat_map(|block| block.record(0, 0)).flat_map(u64::to_le_bytes).collect();
+    let records = device.upload(OPERATOR, &records)?;
+    let ticket = device.alloc_zeroed(OPERATOR, 4)?;
+    let kernel = device.kernel(&source(Codec::Lz4Raw), "lz4_decode")?;
+    let full = u64::from(device.full_grid(&kernel, DECODE_THREADS, 0)?);
+    let count = blocks.len() as u64;
+    let arguments: [Argument; 5] = [(&records).into(), count.into(), (&ticket).into(), places.into(), fault.into()];
+    let grid = grid(tiles(count, u64::from(DECODE_THREADS / 32)).min(full), DECODE_THREADS);
+    // SAFETY: Lz4Decode { blocks: count of them; count; ticket: zero; places: one for each page,
+    // checked; fault: a word, checked }. Sources and targets are the caller's promise.
+    unsafe { device.launch(&kernel, grid, &arguments) }
+}
