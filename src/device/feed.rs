@@ -18,8 +18,8 @@ use crate::error::Result;
 
 /// Most bytes of one [`Device::feed`]: so many lie pinned for each lane.
 pub(crate) const MOST_FED: usize = 4 << 20;
-/// Lanes that bring the bus to its limit: a core fills some 3 GB/s from a file, the bus takes 55.
-pub(crate) const LANES: usize = 16;
+/// Lanes that bring the bus to its limit: a core fills some 5 GB/s from host memory, the bus takes 55.
+pub(crate) const LANES: usize = 12;
 
 /// Bytes on their way to the device.
 #[derive(Debug)]

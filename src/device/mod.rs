@@ -34,7 +34,7 @@ pub(crate) use buffer::{Buffer, Slice};
 pub use counters::Counters;
 pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
-pub(crate) use feed::{Fed, LANES, MOST_FED};
+pub(crate) use feed::{Fed, MOST_FED};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{Bounds, Parts};

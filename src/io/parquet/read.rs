@@ -22,7 +22,7 @@ use super::strings::Strings;
 use super::unpack::{Unpacker, unpacker};
 use super::workers::{Memory, SomeHeaders, Work};
 use crate::column::{Column, Repr};
-use crate::device::{Buffer, Device, LANES};
+use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::ops::parquet::Output;
@@ -39,6 +39,9 @@ const LEAST_BATCH: u64 = 16 << 20;
 const SHARE: u64 = 128;
 /// Batches that are in device memory, or on their way there, at once.
 const OPEN: usize = 6;
+/// Threads that read files, where the host unpacks nothing: more are no faster, and take cores from who
+/// submits the decoding.
+const WORKERS: usize = 8;
 /// A worker more is worth so many bytes.
 const PER_WORKER: u64 = 1 << 20;
 /// A file, and what is known of it.
@@ -202,9 +205,9 @@ impl Reader<'_> {
         let share = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
         let batches = batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(share));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // Unpacking takes all cores, copying as many as there are lanes.
+        // Unpacking takes all cores.
         let unpacks = |chunk: &ChunkAt| unpacker(chunk.meta(self.files).compression()) == Some(Unpacker::Host);
-        let most = if self.chunks.iter().any(unpacks) { cores } else { LANES.min(cores) };
+        let most = if self.chunks.iter().any(unpacks) { cores } else { WORKERS.min(cores) };
         let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, most);
         let work = Work::new(self.device, self.files, self.chunks, &batches);
         let statement = interrupt::current();
