@@ -1,20 +1,22 @@
-//! Branches: streams beside the device's, for work of which nothing is needed yet.
+//! Branches: streams beside the device's, for work whose results are needed later.
 //!
 //! ```text
 //!   stream   … memory is taken │ record a │ …             │ wait for b │ use of the results
 //!   branch                       wait for a │ work │ record b
 //! ```
 //!
-//! A branch is a device of its own over the same memory, kernels and counters. What it works on it
-//! waits for, and who uses what it made waits for it, by points of streams ([`Device::wait_for`]).
-//! Memory taken from a branch goes back to that branch.
+//! A branch is a [`Device`] that shares memory, kernels and counters with the device. Before it uses
+//! memory of the device it waits for a point of the device's stream; before the device uses results
+//! of the branch it waits for a point of the branch's stream ([`Device::wait_for`]). Memory taken from
+//! a branch goes back to that branch.
 
 use std::sync::{Arc, OnceLock};
 
 use super::{Device, Event, Shared};
 use crate::error::Result;
 
-/// Branches of a device: their kernels fill it while others wait for the longest of theirs.
+/// Branches of a device. While one batch waits for its longest page, the kernels of others fill the
+/// device.
 const BRANCHES: usize = 4;
 
 impl Device {

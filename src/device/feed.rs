@@ -25,7 +25,7 @@ pub(crate) const LANES: usize = 12;
 #[derive(Debug)]
 pub(crate) struct Fed {
     event: EventHandle,
-    /// Nothing in a rehearsal or where the stream waits already.
+    /// Whether no stream waits for the copy yet.
     under_way: bool,
     buffer: Arc<Buffer>,
 }

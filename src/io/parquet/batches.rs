@@ -21,8 +21,8 @@ use super::unpack::{Unpacker, unpacker};
 use crate::device::MOST_FED;
 use crate::ops::parquet::Output;
 
-/// Bytes around a range in device memory that kernels may read: they load words.
-const SLACK: usize = 64;
+/// Bytes before and behind a content in device memory that kernels may read, and its alignment.
+pub(super) const SLACK: usize = 64;
 /// Ranges whose gap is no longer are read as one.
 const GAP: u64 = 4096;
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 
-use super::batches::{Batch, ChunkAt};
+use super::batches::{Batch, ChunkAt, SLACK};
 use super::headers::{Located, Pages, Reason};
 use super::outputs::physical;
 use super::read::{Decoded, OPERATOR, Reader, Target};
@@ -26,9 +26,6 @@ use crate::device::{Buffer, Device, Event};
 use crate::error::Result;
 use crate::ops::decompress::{Block, Codec, decompress};
 use crate::ops::parquet::{Characters, Chunk, DictionaryPage, Encoding, Output, Page, Physical, decode, unreadable};
-
-/// What kernels may read around a content, and its alignment.
-const SLACK: usize = 64;
 
 /// A chunk whose pages are known.
 struct Planned {

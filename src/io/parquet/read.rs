@@ -29,21 +29,22 @@ use crate::ops::parquet::Output;
 use crate::ops::{decompress, parquet};
 
 pub(super) const OPERATOR: &str = "parquet";
-/// Compressed bytes of a batch: enough to fill the device, and few enough to be copied while another
-/// is decoded.
+/// Most compressed bytes of a batch: enough to fill the device.
 const BATCH: u64 = 128 << 20;
-/// Fewer, where there would be less than so many batches: some are decoded while others are copied.
+/// Small reads are cut into this many batches, so that some are decoded while others are copied.
 const BATCHES: u64 = 8;
+/// Batches are not made smaller than this to get that many.
 const LEAST_BATCH: u64 = 16 << 20;
-/// A batch has at most this part of the device's memory.
+/// A batch has at most one part in so many of the device's memory.
 const SHARE: u64 = 128;
-/// Batches that are in device memory, or on their way there, at once.
+/// Most batches that are in device memory, or on their way there, at once.
 const OPEN: usize = 6;
-/// Threads that read files, where the host unpacks nothing: more are no faster, and take cores from who
-/// submits the decoding.
+/// Most threads that read files, where the host unpacks nothing. More are no faster: they take cores
+/// from the thread that submits the decoding.
 const WORKERS: usize = 8;
-/// A worker more is worth so many bytes.
+/// Bytes for which another thread is started.
 const PER_WORKER: u64 = 1 << 20;
+
 /// A file, and what is known of it.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Described {
