@@ -6,6 +6,7 @@ mod headers;
 mod outputs;
 mod plan;
 mod read;
+mod source;
 mod strings;
 mod unpack;
 mod workers;
@@ -46,7 +47,8 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-pub(super) use self::read::{Described, read};
+pub(super) use self::read::Described;
+pub(super) use self::source::ParquetFiles;
 use super::footer::{self, TAIL};
 use super::guard::caught;
 use super::pages;

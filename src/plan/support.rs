@@ -12,7 +12,7 @@ use super::prepared::is_seat;
 use super::window::unsupported_window;
 use crate::codegen::unsupported;
 use crate::column::Repr;
-use crate::io::is_of_session;
+use crate::io::OfSession;
 
 /// Why this operator, its inputs aside, does not run on the device.
 pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
@@ -53,7 +53,7 @@ fn table(scan: &TableScan) -> Option<String> {
     if any.is::<CteWorkTable>() {
         return Some("its rows are those of a recursive query's last step".into());
     }
-    if !is_of_session(provider.as_ref()) {
+    if OfSession::of(provider.as_ref()).is_none() {
         // The provider applies what filters it took.
         return None;
     }

@@ -9,6 +9,7 @@
 //! the last word.
 
 use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Schema};
@@ -56,10 +57,9 @@ pub(in super::super) struct Described {
 
 /// Columns that were read.
 #[derive(Debug)]
-pub(in super::super) struct Columns {
-    pub(in super::super) rows: u64,
+pub(super) struct Columns {
     /// Each column, or why the device does not read it.
-    pub(in super::super) columns: Vec<std::result::Result<Column, Reason>>,
+    pub(super) columns: Vec<std::result::Result<Column, Reason>>,
 }
 
 /// A column while it is read.
@@ -79,25 +79,30 @@ impl Target {
     }
 }
 
-/// Reads columns of the table with this schema.
+/// Reads columns of the table with this schema, of those row groups, counted over all files.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Io`] of a file that cannot be read; of the device.
-pub(in super::super) fn read(
+pub(super) fn read(
     device: &Device,
     described: &[Described],
     schema: &Schema,
     columns: &[usize],
+    row_groups: &Range<usize>,
 ) -> Result<Columns> {
     let mut targets: Vec<Target> = columns.iter().map(|at| target(schema.field(*at).data_type())).collect();
     let mut files = vec![];
     let mut chunks = vec![];
     let mut rows = 0u64;
+    let mut numbers = 0..;
     for described in described {
         let metadata = &described.footer.metadata;
         let leaves: Vec<Option<(usize, Output)>> =
             columns.iter().zip(&mut targets).map(|(at, target)| leaf(described, schema, *at, target)).collect();
         for (group, row_group) in metadata.row_groups().iter().enumerate() {
+            if !numbers.next().is_some_and(|number| row_groups.contains(&number)) {
+                continue;
+            }
             let of_group = row_group.num_rows() as u64;
             for (column, leaf) in leaves.iter().enumerate() {
                 if let Some((leaf, output)) = *leaf {
@@ -122,7 +127,7 @@ pub(in super::super) fn read(
     reader.allocate(&mut targets)?;
     let decoded = reader.decode_all(&mut targets)?;
     let columns = reader.finish(targets, decoded)?;
-    Ok(Columns { rows, columns })
+    Ok(Columns { columns })
 }
 
 fn target(dtype: &DataType) -> Target {
