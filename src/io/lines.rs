@@ -91,7 +91,7 @@ fn of_block(bytes: &[u8], own: std::ops::Range<usize>, edges: (bool, bool), deli
     true
 }
 
-/// Whether a line that begins outside of a value ends so.
+/// Whether a line that begins outside of a value ends so, and has no other row's end in it.
 fn ends_outside(line: &[u8], delimiter: u8, quote: u8) -> bool {
     let (mut inside, mut at_begin) = (false, true);
     let mut bytes = line.iter().copied().peekable();
@@ -103,6 +103,8 @@ fn ends_outside(line: &[u8], delimiter: u8, quote: u8) -> bool {
             }
         } else if byte == quote && at_begin {
             inside = true;
+        } else if byte == b'\r' && bytes.peek().is_some() {
+            return false;
         }
         at_begin = !inside && byte == delimiter;
     }

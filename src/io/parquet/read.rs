@@ -207,7 +207,8 @@ impl Reader<'_> {
     }
 
     fn decode_all(&self, targets: &mut [Target]) -> Result<Vec<Decoded>> {
-        let bytes: u64 = self.chunks.iter().map(|chunk| chunk.meta(self.files).byte_range().1).sum();
+        let bytes = self.bytes_of(0..self.chunks.len());
+        self.device.count_wanted_of_files(bytes);
         let share = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
         let batches = batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(share));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -268,7 +269,12 @@ impl Reader<'_> {
         let plan = Plan::new(self, &batches[of.number], (of.bytes, of.offsets), headers, targets)?;
         let branch = self.device.branch(of.number)?;
         fed.into_iter().try_for_each(|fed| fed.arrive(branch))?;
+        self.device.count_read_of_files(self.bytes_of(batches[of.number].chunks.clone()));
         plan.submit(self.device, branch)
+    }
+
+    fn bytes_of(&self, chunks: Range<usize>) -> u64 {
+        self.chunks[chunks].iter().map(|chunk| chunk.meta(self.files).byte_range().1).sum()
     }
 
     /// The columns, when all was submitted.
