@@ -183,7 +183,7 @@ async fn read_together<'a>(
     };
     let parts = std::thread::scope(|scope| {
         let thread =
-            |_| std::thread::Builder::new().name("warpframe-table".into()).stack_size(STACK).spawn_scoped(scope, &work);
+            |_| std::thread::Builder::new().name("warpframe-table".into()).stack_size(STACK).spawn_scoped(scope, work);
         let threads: Vec<_> = (0..tables.len().min(MOST_TABLES)).map(thread).collect();
         let join = |thread: std::io::Result<ScopedJoinHandle<'_, Result<Vec<ReadScan<'a>>>>>| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),

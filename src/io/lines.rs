@@ -63,7 +63,8 @@ fn of_block(bytes: &[u8], own: std::ops::Range<usize>, edges: (bool, bool), deli
         if bytes[place] == b'\r' {
             // A carriage return alone ends a row, too, but where files are cut nobody looks for it.
             let feeds = bytes.get(place + 1) == Some(&b'\n');
-            if !feeds && !(edges.1 && place + 1 == bytes.len()) {
+            let ends_file = edges.1 && place + 1 == bytes.len();
+            if !feeds && !ends_file {
                 return false;
             }
             at = place + 1;

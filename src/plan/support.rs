@@ -53,10 +53,8 @@ fn table(scan: &TableScan) -> Option<String> {
     if any.is::<CteWorkTable>() {
         return Some("its rows are those of a recursive query's last step".into());
     }
-    if OfSession::of(provider.as_ref()).is_none() {
-        // The provider applies what filters it took.
-        return None;
-    }
+    // Another provider applies what filters it took.
+    OfSession::of(provider.as_ref())?;
     scan.filters.iter().find_map(|filter| unsupported(filter, &scan.projected_schema))
 }
 
