@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::thread::ScopedJoinHandle;
 
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
@@ -179,17 +180,9 @@ impl Files {
     ) -> Result<(SchemaRef, Vec<(PathBuf, u64)>)> {
         let mut schema: Option<SchemaRef> = None;
         let mut files = vec![];
-        for path in paths {
-            // The system's own account of an unreadable file is better than what comes out of the reader.
-            let size =
-                std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
-            if size == 0 {
-                return Err(ErrorKind::File { path: path.clone(), message: "is empty".into() }.into());
-            }
+        for (path, described) in paths.iter().zip(self.describe(state, options, paths).await) {
+            let (of_file, size) = described?;
             files.push((path.clone(), size));
-            let of_file = unpanicked(options.infer_schema(state, &url(path)?))
-                .await
-                .map_err(|error| self.name(of_content(error), path, &Schema::empty()))?;
             schema = Some(match schema {
                 None => self.readable(&of_file),
                 Some(first) => {
@@ -199,6 +192,56 @@ impl Files {
             });
         }
         Ok((schema.unwrap_or_else(|| Arc::new(Schema::empty())), files))
+    }
+
+    /// The schema of each file, and its bytes: of many files by as many threads as there are cores.
+    async fn describe(
+        &self,
+        state: &SessionState,
+        options: &ListingOptions,
+        paths: &[PathBuf],
+    ) -> Vec<Result<(SchemaRef, u64)>> {
+        /// Least files for a thread: starting it takes as long as reading the schemas of some.
+        const LEAST: usize = 8;
+        /// Bytes of a thread's stack: readers of schemas recurse as deep as these are nested.
+        const STACK: usize = 64 << 20;
+        if paths.len() <= LEAST {
+            let mut described = vec![];
+            for path in paths {
+                described.push(self.describe_file(state, options, path).await);
+            }
+            return described;
+        }
+        let runtime = tokio::runtime::Handle::current();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let each = paths.len().div_ceil(cores).max(LEAST);
+        let describe = |path: &PathBuf| runtime.block_on(self.describe_file(state, options, path));
+        let part = |paths: &'_ [PathBuf]| paths.iter().map(describe).collect::<Vec<_>>();
+        std::thread::scope(|scope| {
+            let part = &part;
+            let thread = |paths| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || part(paths));
+            let threads: Vec<_> = paths.chunks(each).map(thread).collect();
+            let join = |thread: std::io::Result<ScopedJoinHandle<'_, _>>| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(error) => vec![Err(Error::internal(format!("the system gives no thread: {error}")))],
+            };
+            threads.into_iter().flat_map(join).collect()
+        })
+    }
+
+    async fn describe_file(
+        &self,
+        state: &SessionState,
+        options: &ListingOptions,
+        path: &Path,
+    ) -> Result<(SchemaRef, u64)> {
+        // The system's own account of an unreadable file is better than what comes out of the reader.
+        let size = std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
+        if size == 0 {
+            return Err(ErrorKind::File { path: path.into(), message: "is empty".into() }.into());
+        }
+        let schema = unpanicked(options.infer_schema(state, &url(path)?)).await;
+        Ok((schema.map_err(|error| self.name(of_content(error), path, &Schema::empty()))?, size))
     }
 
     /// Where INT96 is read as nanoseconds, whether all of it fits: the parquet crate (59) wraps
