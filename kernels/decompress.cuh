@@ -34,9 +34,8 @@ constexpr u32 DAMAGE_SHORT = 5;     // tokens make fewer bytes than there should
 // Not damage: a copy reaches back behind the part of the block that the warp makes.
 constexpr u32 REACHES_BACK = 255;
 
-WF_DEVICE void report_damage(u64* fault, u32 page, u32 code) {
-    atomicMin(fault, u64(page) << 8 | code);
-}
+// A word a page: the least code of what is wrong with it.
+WF_DEVICE void report_damage(u32* faults, u32 page, u32 code) { atomicMin(faults + page, code); }
 
 // Sizes in a text may be anything: what is larger than all texts and contents is taken to be this,
 // so that sums of two and a little more fit 32 bits.

@@ -22,7 +22,7 @@ struct Lz4Decode {
     u64 block_count;
     u32* ticket;  // zero
     u64* places;
-    u64* fault;
+    u32* faults;
 };
 
 // A size whose first part is 15: adds the bytes that follow. False where the text ends among them.
@@ -124,7 +124,7 @@ WF_DEVICE void lz4_decode_body(const Lz4Decode& p) {
             lz4_make(batches[warp()], global_at<const u8>(block.source), block.source_size,
                      global_at<u8>(block.target), block.target_size);
         __syncwarp();  // what the warp shares may be used anew
-        if (lane() == 0 && damage != 0) report_damage(p.fault, block.page, damage);
+        if (lane() == 0 && damage != 0) report_damage(p.faults, block.page, damage);
     }
 }
 

@@ -144,7 +144,7 @@ struct SnappySplit {
     SnappyPart* parts;
     u32* whole;   // how many blocks cannot be cut, and which
     u64* places;
-    u64* fault;
+    u32* faults;
 };
 
 struct __align__(16) SplitShared {
@@ -178,7 +178,7 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
     const u64 literal = head != 0 && block.in_place != 0 ? snappy_only_literal(block, head) : 0;
     if (threadIdx.x == 0) {
         p.places[block.page] = literal != 0 ? literal : block.target;
-        if (head == 0) report_damage(p.fault, block.page, DAMAGE_LENGTH);
+        if (head == 0) report_damage(p.faults, block.page, DAMAGE_LENGTH);
     }
     if (head == 0 || literal != 0) {
         for (u32 i = threadIdx.x; i < count; i += SPLIT_THREADS) parts[i].number = SNAPPY_NOTHING;
@@ -308,7 +308,7 @@ struct SnappyDecode {
     u32* ticket;        // zero
     u32* whole;         // how many blocks must be made as a whole after all, and which
     u64* places;
-    u64* fault;
+    u32* faults;
 };
 
 // A warp's.
@@ -486,7 +486,7 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
         if (lane() != 0 || damage == 0) continue;
         Compressed& again = p.blocks[s.block];
         if (damage != REACHES_BACK) {
-            report_damage(p.fault, again.page, damage);
+            report_damage(p.faults, again.page, damage);
         } else if (atomicExch(&again.listed, 1u) == 0) {
             p.whole[1 + atomicAdd(p.whole, 1u)] = s.block;
         }
