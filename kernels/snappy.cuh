@@ -108,7 +108,10 @@ struct SnappyFormat {
         return (all | longs) & ~(longs - (longs >> 7));
     }
 
-    WF_DEVICE static u32 stride(u64 text) { return snappy_token(text).stride(); }
+    template <class Window>
+    WF_DEVICE static u32 stride(const Window& window, u32 at) {
+        return snappy_token(window.token(at)).stride();
+    }
 };
 
 using SnappyStarts = Starts<SnappyFormat>;
@@ -374,7 +377,7 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, cons
             if (having == 0) return DAMAGE_CUT;
             const u32 last = first + 31 - u32(leading_zeros(starts));
             const u32 start = __shfl_sync(FULL_WARP, last, 31 - leading_zeros(having));
-            at = window + start + SnappyFormat::stride(around.token(start));
+            at = window + start + SnappyFormat::stride(around, start);
         } else {
             const u32 known = (at - window) / CHUNK;
             around.note(lane(), lane() == known ? at % CHUNK : 0);

@@ -10,9 +10,11 @@ mod tests;
 const OPERATOR: &str = "decompress";
 /// `SNAPPY_PART` of the kernel: bytes of content that a warp makes where a page has more.
 const PART: u32 = 65536;
-/// `SPLIT_THREADS` of the kernel, for a page of more than a part.
+/// `SPLIT_THREADS` and `LZ4_THREADS` of the kernels: they split a page of more than a part, or make a
+/// page.
 const SPLIT_THREADS: u32 = 256;
-/// `DECODE_THREADS` and `LZ4_THREADS` of the kernels: of each 32 make a part or a page.
+const LZ4_THREADS: u32 = 256;
+/// `DECODE_THREADS` of the kernel: of each 32 make a part or a page.
 const DECODE_THREADS: u32 = 128;
 /// Bytes of a `SnappyPart`.
 const PART_WIDTH: usize = 16;
@@ -177,13 +179,9 @@ fn lz4(device: &Device, blocks: &[Block], places: &Buffer, faults: &Buffer) -> R
     blocks.sort_by_key(|block| std::cmp::Reverse(block.source_len));
     let records: Vec<u8> = blocks.iter().flat_map(|block| block.record(0, 0)).flat_map(u64::to_le_bytes).collect();
     let records = device.upload(OPERATOR, &records)?;
-    let ticket = device.alloc_zeroed(OPERATOR, 4)?;
     let kernel = device.kernel(&source(Codec::Lz4Raw), "lz4_decode")?;
-    let full = u64::from(device.full_grid(&kernel, DECODE_THREADS, 0)?);
-    let count = blocks.len() as u64;
-    let arguments: [Argument; 5] = [(&records).into(), count.into(), (&ticket).into(), places.into(), faults.into()];
-    let grid = grid(tiles(count, u64::from(DECODE_THREADS / 32)).min(full), DECODE_THREADS);
-    // SAFETY: Lz4Decode { blocks: count of them; count; ticket: zero; places and faults: one
-    // for each page, checked }. Sources and targets are the caller's promise.
-    unsafe { device.launch(&kernel, grid, &arguments) }
+    let arguments: [Argument; 3] = [(&records).into(), places.into(), faults.into()];
+    // SAFETY: Lz4Decode { blocks: one a block of threads; places and faults: one for each page,
+    // checked }. Sources and targets are the caller's promise.
+    unsafe { device.launch(&kernel, grid(blocks.len() as u64, LZ4_THREADS), &arguments) }
 }
