@@ -1,3 +1,5 @@
+mod lz4_sequences;
+
 use super::*;
 use crate::ops::testing::*;
 
