@@ -57,10 +57,10 @@ WF_DEVICE uint4 load_shifted(const u32* words, u32 shift) {
                       __funnelshift_r(c, d, shift), __funnelshift_r(d, e, shift));
 }
 
-// A warp copies bytes between addresses of any alignment that do not overlap. Up to three bytes
-// before the source and four behind it are read.
+// A warp copies bytes between addresses of any alignment that do not overlap; FLIGHT accesses of a
+// lane are under way at once. Up to three bytes before the source and four behind it are read.
+template <u32 FLIGHT>
 WF_DEVICE void warp_copy(u8* target, const u8* source, u32 size) {
-    constexpr u32 FLIGHT = 4;  // accesses of a lane under way
     const u32 head = minimum(size, u32(0 - reinterpret_cast<u64>(target)) & 15);
     if (lane() < head) target[lane()] = source[lane()];
     target += head;
@@ -84,23 +84,6 @@ WF_DEVICE void warp_copy(u8* target, const u8* source, u32 size) {
     for (; i < whole; i += WARP) to[i] = load_shifted(words + u64(i) * 4, shift);
     const u32 rest = size % 16;
     if (lane() < rest) target[whole * 16 + lane()] = source[whole * 16 + lane()];
-}
-
-// A warp makes a copy of any size. The bytes before it are read only, so lanes do not wait for each
-// other.
-WF_DEVICE void warp_repeat(u8* target, u32 distance, u32 size) {
-    const u8* const source = target - distance;
-    if (distance >= size) {
-        warp_copy(target, source, size);
-        return;
-    }
-    const u32 step = WARP % distance;
-    u32 from = lane() % distance;
-    for (u32 i = lane(); i < size; i += WARP) {
-        target[i] = source[from];
-        from += step;
-        if (from >= distance) from -= distance;
-    }
 }
 
 // The sum of the lanes' values up to and with this lane's.

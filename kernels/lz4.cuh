@@ -54,7 +54,8 @@ struct __align__(16) Lz4Shared {
     u16 links[LZ4_THREADS];       // of chunks: the first that is not the same warp's
     u32 warps[LZ4_THREADS / WARP];
     u32 next;                     // where a sequence begins that is not whole, or the window's end
-    u32 sums;                     // of a batch: bytes, and tokens
+    u32 total;                    // bytes of a batch
+    u32 size, end;                // bytes of the page, and where its text ends
     Lz4Sequence alone;
     union {
         struct {
@@ -182,7 +183,7 @@ WF_DEVICE u32 lz4_starts(Lz4Shared& s, const Lz4Starts& window, u32 at) {
 WF_DEVICE void lz4_copy(u8* target, const u8* source, u32 size) {
     const u32 share = divide_up(size, LZ4_THREADS) * WARP;
     const u32 begin = minimum(warp() * share, size);
-    warp_copy(target + begin, source + begin, minimum(share, size - begin));
+    warp_copy<1>(target + begin, source + begin, minimum(share, size - begin));
 }
 
 // The bytes before the copy are read only, so threads do not wait for each other.
@@ -307,9 +308,9 @@ WF_DEVICE void lz4_rows(const Lz4Batch& batch, u32 total, const u8* text, u8* ou
 }
 
 // Makes as many of a window's listed sequences, `count` in all and `done` of them made, as a batch
-// has, or one alone. `text` is the window's, `window` where it is in all of the text.
-WF_DEVICE u32 lz4_batch(Lz4Shared& s, const Lz4Starts& around, const u8* window, u32 count,
-                        u32& done, u8* out, u32& made, u32 size) {
+// has; where it has none, the next one is `s.alone`.
+WF_DEVICE u32 lz4_batch(Lz4Shared& s, const Lz4Starts& around, u32 count, u32& done, u8* out,
+                        u32& made) {
     Lz4Batch& batch = s.batch;
     const bool is = done + threadIdx.x < count;
     Lz4Sequence it{0, 0, 0, 0, 0};
@@ -328,11 +329,7 @@ WF_DEVICE u32 lz4_batch(Lz4Shared& s, const Lz4Starts& around, const u8* window,
     batch.words[threadIdx.x] = make_uint2(0, threadIdx.x == 0 ? U32_MAX : 0);
     if (threadIdx.x == 0) s.alone = it;
     const u32 these = u32(__syncthreads_count(taken));  // no byte is a start
-    if (these == 0) {
-        const Lz4Sequence one = s.alone;
-        ++done;
-        return lz4_make(one, window, out, made, size);
-    }
+    if (these == 0) return 0;
 
     const u32 copied = end - it.copy, first = copied - it.literal;
     const bool far = taken && it.distance - 1 >= made + copied;
@@ -353,11 +350,11 @@ WF_DEVICE u32 lz4_batch(Lz4Shared& s, const Lz4Starts& around, const u8* window,
     }
     if (threadIdx.x + 1 == these) {
         batch.tokens[sums >> 22].x = end * 2;
-        s.sums = end;
+        s.total = end;
     }
     const bool wrong = __syncthreads_or(far);  // starts and tokens are there
-    const u32 total = s.sums;
-    if (total > size - made) return DAMAGE_LONG;
+    const u32 total = s.total;
+    if (total > s.size - made) return DAMAGE_LONG;
     if (wrong) return DAMAGE_DISTANCE;
     lz4_shorten(batch, copy, mine, copied, taken ? it.copy : 0);
     lz4_rows(batch, total, around.text, out, made);
@@ -379,36 +376,46 @@ WF_DEVICE void lz4_load(u32* staged, const u8* text, u32 at, u32 end) {
     }
 }
 
-// Makes `size` bytes of the sequences from `at` to `end`. Places in the text count from the last
+// Makes `s.size` bytes of the sequences from `at` to `s.end`. Places in the text count from the last
 // address before it that is a multiple of 16. Gives the damage, if any.
-WF_DEVICE u32 lz4_page(Lz4Shared& s, const u8* text, u32 at, u32 end, u8* out, u32 size) {
+WF_DEVICE u32 lz4_page(Lz4Shared& s, const u8* text, u32 at, u8* out) {
     u32 made = 0, turn = 0;
-    lz4_load(s.text[0], text, at, end);
+    lz4_load(s.text[0], text, at, s.end);
     // A text does not end with a copy.
-    while (at < end) {
+    while (at < s.end) {
         const u32 window = at / 16 * 16;
-        const bool last = end - window <= LZ4_WINDOW;
+        const bool last = s.end - window <= LZ4_WINDOW;
         const Lz4Starts around{reinterpret_cast<const u8*>(s.text[turn]), s.exits, s.entries,
-                               minimum(end - window, LZ4_WINDOW)};
+                               minimum(s.end - window, LZ4_WINDOW)};
         turn ^= 1;
         copies_done();
         __syncthreads();  // the text is there
         const u32 count = lz4_starts(s, around, at - window);
         at = window + s.next;
         const bool loaded = !last && count != 0;
-        if (loaded) lz4_load(s.text[turn], text, at, end);
-        for (u32 done = 0; done < count;) {
-            const u32 damage = lz4_batch(s, around, text + window, count, done, out, made, size);
+        if (loaded) lz4_load(s.text[turn], text, at, s.end);
+        for (u32 done = 0; done < count || !loaded;) {
+            const bool listed = done < count;
+            Lz4Sequence it{0, 0, 0, 0, 0};
+            if (listed) {
+                const u32 before = done;
+                const u32 damage = lz4_batch(s, around, count, done, out, made);
+                if (damage != 0) return damage;
+                if (done != before) continue;
+                it = s.alone;
+                it.from += window;
+                ++done;
+            } else if (at == s.end || !lz4_read(text, at, s.end, it)) {
+                return DAMAGE_CUT;
+            }
+            const u32 damage = lz4_make(it, text, out, made, s.size);
             if (damage != 0) return damage;
+            if (listed) continue;
+            if (it.copy == 0) return made == s.size ? 0 : DAMAGE_SHORT;
+            at = it.end;
+            lz4_load(s.text[turn], text, at, s.end);
+            break;
         }
-        if (loaded) continue;
-        Lz4Sequence it{0, 0, 0, 0, 0};
-        if (at == end || !lz4_read(text, at, end, it)) return DAMAGE_CUT;
-        const u32 damage = lz4_make(it, text, out, made, size);
-        if (damage != 0) return damage;
-        if (it.copy == 0) return made == size ? 0 : DAMAGE_SHORT;
-        at = it.end;
-        lz4_load(s.text[turn], text, at, end);
     }
     return DAMAGE_CUT;
 }
@@ -430,9 +437,13 @@ WF_DEVICE void lz4_decode_body(const Lz4Decode& p) {
     if (threadIdx.x == 0) p.places[block.page] = literal != 0 ? literal : block.target;
     if (literal != 0 || block.target_size == 0) return;
     const u32 skew = u32(block.source & 15);
+    if (threadIdx.x == 0) {
+        s.size = block.target_size;
+        s.end = skew + block.source_size;
+    }
+    __syncthreads();  // they are there
     const u8* const text = global_at<const u8>(block.source - skew);
-    const u32 damage = lz4_page(s, text, skew, skew + block.source_size,
-                                global_at<u8>(block.target), block.target_size);
+    const u32 damage = lz4_page(s, text, skew, global_at<u8>(block.target));
     copies_done();  // none comes when another block has the memory
     if (threadIdx.x == 0 && damage != 0) report_damage(p.faults, block.page, damage);
 }

@@ -426,7 +426,7 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, cons
                 const u32 literal = __shfl_sync(FULL_WARP, it.size, int(stop));
                 const u32 from = __shfl_sync(FULL_WARP, start + it.header, int(stop));
                 if (literal > s.size - made) return DAMAGE_LONG;
-                warp_copy(out + made, text + window + from, literal);
+                warp_copy<4>(out + made, text + window + from, literal);
                 __syncwarp();  // the bytes are made
                 made += literal;
                 done += stop + 1 - WARP;

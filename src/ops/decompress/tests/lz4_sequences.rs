@@ -49,7 +49,7 @@ fn sequences<'a>(
 #[test]
 fn sizes_of_one_more_byte_are_read_at_all_distances() {
     let fresh = bytes(51, 4000);
-    for device in devices() {
+    for device in device_and_gpu(2) {
         let mut pages = vec![];
         for distance in (1..32).chain([63, 64, 127, 128, 129, 1024, 1025, 4000, 65_535]) {
             let mut at = distance;
@@ -66,7 +66,7 @@ fn sizes_of_one_more_byte_are_read_at_all_distances() {
 #[test]
 fn sequences_end_anywhere_around_the_ends_of_windows() {
     let fresh = bytes(52, 4000);
-    for device in devices() {
+    for device in device_and_gpu(3) {
         let mut pages = vec![];
         for shift in 0..48 {
             // 12 bytes a sequence, of which the first is longer; then literals up to an end.
