@@ -235,7 +235,7 @@ fn noise_is_refused_or_read_as_the_reference_reads_it() {
                 2 => text.iter_mut().skip(200).for_each(|byte| *byte |= 0xF0),
                 _ => {}
             }
-            let len = if at % 3 == 0 { length_of(&text) } else { 1000 + len * 3 };
+            let len = if at.is_multiple_of(3) { length_of(&text) } else { 1000 + len * 3 };
             Page { text, len, in_place: at.is_multiple_of(2) }
         };
         let pages: Vec<_> = (0..100 * hundreds).map(noise).collect();
