@@ -182,7 +182,7 @@ fn length_of(text: &[u8]) -> usize {
 fn pages_cut_off_at_each_byte_are_refused_as_the_reference_refuses_them() {
     for device in device_and_gpu(6) {
         let (mut whole, mut refused) = (0, 0);
-        for (seed, count) in [(60, 30), (61, 12)] {
+        for (seed, count) in [(60, 10), (61, 6)] {
             let text = any(seed, count);
             let len = length_of(&text);
             let cut = |end: usize| {
