@@ -2,18 +2,18 @@
 //
 //   | sizes | literal size, more | literal | distance, 2 bytes | copy size, more | sizes | …
 //
-//   The byte of sizes has the literal's in its upper 4 bits and the copy's, less 4, in its lower ones.
-//   15 says that bytes follow that add to it, and after each of 255 another one. All of this is a
-//   sequence; the last one ends with its literal.
+//   The byte of sizes has the literal's in its upper 4 bits and the copy's, less 4, in its lower
+//   ones. 15 says that bytes follow that add to it, and after each of 255 another one. All of this
+//   is a sequence; the last one ends with its literal.
 //
-// A block makes a page, window after window of 8 KiB of its text. A window begins with a sequence; of
-// those that end in it, the whole ones,
+// A block makes a page, window after window of 8 KiB of its text. A window begins with a sequence;
+// sequences that end in it are whole.
 //
-//   starts  it finds where they begin (starts.cuh),
-//   batch   and a thread takes each: its literal and its copy are tokens. Tokens of up to 8 KiB of
-//           content are made at once (decompress.cuh);
-//   alone   all threads make a sequence that is too long for a batch, or not whole in a window that
-//           it begins. So is the last one, and where a text is damaged, it ends in such a one.
+//   starts  the block finds where whole sequences begin (starts.cuh).
+//   batch   A thread takes a sequence, whose literal and copy are tokens. Tokens of up to 8 KiB of
+//           content are made at once (decompress.cuh).
+//   alone   All threads make a sequence that is too long for a batch, or that begins a window and is
+//           not whole in it. The last one is such, and one in which a damaged text ends.
 //
 // Copies reach back 64 KiB anywhere, so a page is not cut into parts. Reads the text once and what
 // copies refer to, writes the content once.
@@ -71,7 +71,8 @@ struct __align__(16) Lz4Shared {
 
 // ---- sequences ----
 
-// A size whose first part is 15: adds the bytes that follow. False where the window ends among them.
+// A size whose first part is 15: adds the bytes that follow. False where the window ends among
+// them.
 WF_DEVICE bool lz4_more_within(const u8* text, u32& at, u32 bound, u32& size) {
     u32 byte = 255;
     while (byte == 255) {
@@ -130,8 +131,8 @@ WF_DEVICE u32 lz4_sums(Lz4Shared& s, u32 value, u32& all) {
     return sum;
 }
 
-// Lists where whole sequences begin in a window, the first at `at`, which is in its first chunk. How
-// many there are.
+// Lists where whole sequences begin in a window, the first at `at`, which is in its first chunk.
+// How many there are.
 WF_DEVICE u32 lz4_starts(Lz4Shared& s, const Lz4Starts& window, u32 at) {
     window.note(threadIdx.x, threadIdx.x == 0 ? at : 0);
     if (threadIdx.x == 0) s.next = window.bound;
@@ -272,7 +273,7 @@ WF_DEVICE void lz4_shorten(Lz4Batch& batch, u32 token, uint2 mine, u32 first, u3
 
 // Makes the bytes that the tables say.
 WF_DEVICE void lz4_rows(const Lz4Batch& batch, u32 total, const u8* text, u8* out, u32 made) {
-    static_assert(LZ4_BATCH % (LZ4_ROWS * LZ4_THREADS) == 0, "all rows that are under way have words");
+    static_assert(LZ4_BATCH % (LZ4_ROWS * LZ4_THREADS) == 0, "all rows under way have words");
 #pragma unroll 1
     for (u32 row = threadIdx.x; row < total; row += LZ4_ROWS * LZ4_THREADS) {
         i32 from[LZ4_ROWS];
@@ -376,8 +377,8 @@ WF_DEVICE void lz4_load(u32* staged, const u8* text, u32 at, u32 end) {
     }
 }
 
-// Makes `s.size` bytes of the sequences from `at` to `s.end`. Places in the text count from the last
-// address before it that is a multiple of 16. Gives the damage, if any.
+// Makes `s.size` bytes of the sequences from `at` to `s.end`. Places in the text count from the
+// last address before it that is a multiple of 16. Gives the damage, if any.
 WF_DEVICE u32 lz4_page(Lz4Shared& s, const u8* text, u32 at, u8* out) {
     u32 made = 0, turn = 0;
     lz4_load(s.text[0], text, at, s.end);
