@@ -29,6 +29,9 @@ use crate::interrupt;
 use crate::ops::parquet::Output;
 use crate::ops::{decompress, parquet};
 
+#[cfg(test)]
+mod tests;
+
 pub(super) const OPERATOR: &str = "parquet";
 /// Most compressed bytes of a batch: enough to fill the device.
 const BATCH: u64 = 128 << 20;
@@ -168,7 +171,8 @@ pub(super) struct Reader<'a> {
 
 /// A batch whose decoding was submitted.
 pub(super) struct Decoded {
-    pub(super) fault: Buffer,
+    /// Of each page what is wrong with it, 32 bits.
+    pub(super) faults: Buffer,
     pub(super) nulls: Buffer,
     /// Of each chunk in `nulls`, its column.
     pub(super) columns: Vec<usize>,
@@ -285,12 +289,14 @@ impl Reader<'_> {
     ) -> Result<Vec<std::result::Result<Column, Reason>>> {
         let mut nulls = vec![0; targets.len()];
         for batch in &decoded {
-            if let Some((chunk, reason)) = self.damage(batch, batch.fault.read_words(0, 1)?[0]) {
-                // One page is named; others may be damaged, too, and what came of them is garbage.
-                let beside = format!("it was read beside a damaged page ({reason})");
-                targets[self.chunks[chunk].column].given_up.get_or_insert(reason);
-                for column in &batch.columns {
-                    targets[*column].given_up.get_or_insert_with(|| beside.clone());
+            let mut faults = vec![0; batch.pages.len() * 4];
+            batch.faults.read(0, &mut faults)?;
+            for ((chunk, page), fault) in batch.pages.iter().zip(faults.as_chunks().0) {
+                let at = &self.chunks[*chunk];
+                if let Some(what) = damage(u32::from_le_bytes(*fault)) {
+                    let path = self.files[at.file].path.display();
+                    let reason = || format!("{path}: row group {}, page {page}: {what}", at.group);
+                    targets[at.column].given_up.get_or_insert_with(reason);
                 }
             }
             let counts = batch.nulls.read_words(0, batch.columns.len())?;
@@ -317,14 +323,10 @@ impl Reader<'_> {
         Column::survey(self.device, columns.iter_mut().flatten())?;
         Ok(columns)
     }
+}
 
-    /// The first page of a batch that is damaged: its chunk, and what is wrong.
-    fn damage(&self, batch: &Decoded, fault: u64) -> Option<(usize, Reason)> {
-        let (chunk, page) = *batch.pages.get(usize::try_from(fault >> 8).ok()?)?;
-        let code = fault as u8;
-        let what = decompress::damage(code).or_else(|| parquet::damage(code)).unwrap_or("it is damaged");
-        let at = &self.chunks[chunk];
-        let path = self.files[at.file].path.display();
-        Some((chunk, format!("{path}: row group {}, page {page}: {what}", at.group)))
-    }
+/// What is wrong with a page, by its fault.
+fn damage(fault: u32) -> Option<&'static str> {
+    let known = || decompress::damage(fault).or_else(|| parquet::damage(fault)).unwrap_or("it is damaged");
+    (fault != u32::MAX).then(known)
 }
