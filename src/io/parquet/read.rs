@@ -58,12 +58,8 @@ pub(in super::super) struct Described {
     pub(super) own: Arc<Schema>,
 }
 
-/// Columns that were read.
-#[derive(Debug)]
-pub(super) struct Columns {
-    /// Each column, or why the device does not read it.
-    pub(super) columns: Vec<std::result::Result<Column, Reason>>,
-}
+/// A column, or why the device does not read it.
+pub(super) type OrReason = std::result::Result<Column, Reason>;
 
 /// A column while it is read.
 pub(super) struct Target {
@@ -92,7 +88,7 @@ pub(super) fn read(
     schema: &Schema,
     columns: &[usize],
     row_groups: &Range<usize>,
-) -> Result<Columns> {
+) -> Result<Vec<OrReason>> {
     let mut targets: Vec<Target> = columns.iter().map(|at| target(schema.field(*at).data_type())).collect();
     let mut files = vec![];
     let mut chunks = vec![];
@@ -129,8 +125,7 @@ pub(super) fn read(
     let reader = Reader { device, files: &files, chunks: &chunks, rows: rows as usize };
     reader.allocate(&mut targets)?;
     let decoded = reader.decode_all(&mut targets)?;
-    let columns = reader.finish(targets, decoded)?;
-    Ok(Columns { columns })
+    reader.finish(targets, decoded)
 }
 
 fn target(dtype: &DataType) -> Target {
@@ -282,11 +277,7 @@ impl Reader<'_> {
     }
 
     /// The columns, when all was submitted.
-    fn finish(
-        &self,
-        mut targets: Vec<Target>,
-        decoded: Vec<Decoded>,
-    ) -> Result<Vec<std::result::Result<Column, Reason>>> {
+    fn finish(&self, mut targets: Vec<Target>, decoded: Vec<Decoded>) -> Result<Vec<OrReason>> {
         let mut nulls = vec![0; targets.len()];
         for batch in &decoded {
             let mut faults = vec![0; batch.pages.len() * 4];

@@ -119,7 +119,7 @@ impl Source for ParquetFiles {
         let mut columns: Vec<Option<Column>> = vec![];
         let mut by_host = vec![];
         let read = read(to.device, &self.files, &schema, wanted.columns, &wanted.chunks)?;
-        for (column, at) in read.columns.into_iter().zip(wanted.columns) {
+        for (column, at) in read.into_iter().zip(wanted.columns) {
             columns.push(match column {
                 Ok(column) => Some(column),
                 Err(reason) => {
