@@ -217,9 +217,23 @@ fn is_told(chunk: &ColumnChunkMetaData) -> bool {
     }
     match column.physical_type() {
         Physical::FLOAT | Physical::DOUBLE | Physical::INT96 => false,
-        Physical::FIXED_LEN_BYTE_ARRAY => column.logical_type_ref() != Some(&LogicalType::Float16),
+        Physical::FIXED_LEN_BYTE_ARRAY => {
+            column.logical_type_ref() != Some(&LogicalType::Float16)
+                && bounds_have(chunk, |bytes| i32::try_from(bytes) == Ok(column.type_length()))
+        }
+        Physical::BYTE_ARRAY if column.converted_type() == ConvertedType::DECIMAL => {
+            // DataFusion makes integers of 128 or 256 bits of them.
+            let most = if column.type_precision() <= 38 { 16 } else { 32 };
+            bounds_have(chunk, |bytes| bytes <= most)
+        }
         _ => true,
     }
+}
+
+/// Whether the bounds of a chunk's values have lengths as they should.
+fn bounds_have(chunk: &ColumnChunkMetaData, length: impl Fn(usize) -> bool) -> bool {
+    let bounds = chunk.statistics().map(|of| [of.min_bytes_opt(), of.max_bytes_opt()]);
+    bounds.into_iter().flatten().flatten().all(|bytes| length(bytes.len()))
 }
 
 /// Whether every row group has bounds of a column's values, or has none but nulls.
