@@ -6,9 +6,9 @@
 //
 //   literal "abc"   copy of 5 from 2 back   literal "d"      →   abc bcbcb d
 //
-// A warp makes the bytes of up to 32 tokens, a batch, at once: first a lane a token, to learn where
-// each begins, then a lane a byte. A copy's byte is followed from token to token until it stands in
-// the text or before the batch.
+// The bytes of many tokens, a batch, are made at once: first a thread a token, to learn where each
+// begins, then a thread a byte. A copy's byte is followed from token to token until it stands in the
+// text or before the batch. Of Snappy a warp makes a batch, of LZ4 a block (lz4.cuh).
 #pragma once
 #include "prelude.cuh"
 
@@ -34,9 +34,8 @@ constexpr u32 DAMAGE_SHORT = 5;     // tokens make fewer bytes than there should
 // Not damage: a copy reaches back behind the part of the block that the warp makes.
 constexpr u32 REACHES_BACK = 255;
 
-WF_DEVICE void report_damage(u64* fault, u32 page, u32 code) {
-    atomicMin(fault, u64(page) << 8 | code);
-}
+// A word a page: the least code of what is wrong with it.
+WF_DEVICE void report_damage(u32* faults, u32 page, u32 code) { atomicMin(faults + page, code); }
 
 // Sizes in a text may be anything: what is larger than all texts and contents is taken to be this,
 // so that sums of two and a little more fit 32 bits.
@@ -58,10 +57,10 @@ WF_DEVICE uint4 load_shifted(const u32* words, u32 shift) {
                       __funnelshift_r(c, d, shift), __funnelshift_r(d, e, shift));
 }
 
-// A warp copies bytes between addresses of any alignment that do not overlap. Up to three bytes
-// before the source and four behind it are read.
+// A warp copies bytes between addresses of any alignment that do not overlap; FLIGHT accesses of a
+// lane are under way at once. Up to three bytes before the source and four behind it are read.
+template <u32 FLIGHT>
 WF_DEVICE void warp_copy(u8* target, const u8* source, u32 size) {
-    constexpr u32 FLIGHT = 4;  // accesses of a lane under way
     const u32 head = minimum(size, u32(0 - reinterpret_cast<u64>(target)) & 15);
     if (lane() < head) target[lane()] = source[lane()];
     target += head;
@@ -87,23 +86,6 @@ WF_DEVICE void warp_copy(u8* target, const u8* source, u32 size) {
     if (lane() < rest) target[whole * 16 + lane()] = source[whole * 16 + lane()];
 }
 
-// A warp makes a copy of any size. The bytes before it are read only, so lanes do not wait for each
-// other.
-WF_DEVICE void warp_repeat(u8* target, u32 distance, u32 size) {
-    const u8* const source = target - distance;
-    if (distance >= size) {
-        warp_copy(target, source, size);
-        return;
-    }
-    const u32 step = WARP % distance;
-    u32 from = lane() % distance;
-    for (u32 i = lane(); i < size; i += WARP) {
-        target[i] = source[from];
-        from += step;
-        if (from >= distance) from -= distance;
-    }
-}
-
 // The sum of the lanes' values up to and with this lane's.
 WF_DEVICE u32 warp_sums(u32 value) {
 #pragma unroll
@@ -116,7 +98,9 @@ WF_DEVICE u32 warp_sums(u32 value) {
 
 // ---- batches ----
 
-constexpr u32 BATCH_MOST = 128;  // bytes of a token in a batch; longer ones are made by themselves
+// Bytes of a token in a warp's batch, and of a copy that repeats in any; longer ones are made by
+// themselves.
+constexpr u32 BATCH_MOST = 128;
 constexpr u32 BATCH_WORDS = WARP * BATCH_MOST / 32;
 constexpr u32 BATCH_MOST_ROWS = 8;  // of 32 bytes, under way at once
 
@@ -148,13 +132,14 @@ WF_DEVICE bool batch_is_repeat(uint2 token) { return token.x > 0xffffu; }
 // How often a copy's distance lies between its first byte and byte `at` of the batch: 0 where it
 // does not repeat. A copy repeats where its distance is less than its size, so both its distance
 // and a byte's number in it are at most 127. The quotient by the reciprocal ⌈2¹⁵ / distance⌉ is too
-// large by less than 127 / 2¹⁵, and the lower half of the word adds less than 254 · 2¹³ / 2³²:
-// together less than the 1 / 127 that would be too much.
+// large by less than 127 / 2¹⁵, and the lower half of the word, less than 2¹⁴ in a batch of 2¹³
+// bytes, adds less than 254 · 2¹⁴ / 2³²: together less than the 1 / 127 that would be too much.
 WF_DEVICE u32 batch_repeats(uint2 token, u32 at) {
     return mul_high(at * 2 - (token.x & 0xffffu), token.x);
 }
 
-WF_DEVICE u32 batch_owner(const Batch& batch, u32 at) {
+template <class Table>
+WF_DEVICE u32 batch_owner(const Table& batch, u32 at) {
     const uint2 word = batch.words[at / 32];
     return word.y + u32(__popc(word.x & ((2u << (at % 32)) - 1)));
 }
@@ -166,27 +151,30 @@ WF_DEVICE i32 batch_source(uint2 token, u32 at) {
     return i32(REPEATS ? from + batch_repeats(token, at) * token.y : from);
 }
 
-// Numbers are often compressed to a chain of copies, each of the one before. Every round lets a
-// copy whose source lies within one token take that token's source, which halves the chains.
+// Numbers are often compressed to a chain of copies, each of the one before. In a round a copy whose
+// source lies within one token takes that token's source, which halves the chains. Whether one does
+// whose first byte, and that of its source, lie in the batch.
+template <class Table>
+WF_DEVICE bool batch_skip(const Table& batch, uint2& mine, u32 first, u32 size) {
+    const u32 source = first + mine.y;
+    const u32 owner = batch_owner(batch, source);
+    const uint2 its = batch.tokens[owner];
+    if (source + size > batch_first(batch.tokens[owner + 1])) return false;
+    // A repeating one will do where the bytes are of one repetition.
+    const u32 repeats = batch_repeats(its, source);
+    if (repeats != batch_repeats(its, source + size - 1)) return false;
+    mine.y += its.y + repeats * its.y;
+    return true;
+}
+
 WF_DEVICE void batch_shorten(Batch& batch, uint2 mine, u32 first, u32 size) {
     bool inside = size != 0 && !batch_is_repeat(mine) && batch_inside(i32(first + mine.y));
     u32 chained = __ballot_sync(FULL_WARP, inside);
     if (__popc(chained) < 4) return;
 #pragma unroll 1
     for (u32 round = 0; round < 5 && chained != 0; ++round) {
-        bool moved = false;
-        if (inside) {
-            const u32 source = first + mine.y;
-            const u32 owner = batch_owner(batch, source);
-            const uint2 its = batch.tokens[owner];
-            if (source + size <= batch_first(batch.tokens[owner + 1])) {
-                // A repeating one will do where the bytes are of one repetition.
-                const u32 repeats = batch_repeats(its, source);
-                moved = repeats == batch_repeats(its, source + size - 1);
-                if (moved) mine.y += its.y + repeats * its.y;
-            }
-            inside = moved && batch_inside(i32(first + mine.y));
-        }
+        const bool moved = inside && batch_skip(batch, mine, first, size);
+        inside = moved && batch_inside(i32(first + mine.y));
         __syncwarp();  // the table is read
         if (moved) batch.tokens[lane()] = mine;
         __syncwarp();  // the table is written

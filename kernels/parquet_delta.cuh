@@ -42,21 +42,27 @@ WF_DEVICE bool delta_varint(const parquet_bytes& bytes, u32& at, u64& value) {
 WF_DEVICE u64 zigzag(u64 value) { return value >> 1 ^ -(value & 1); }
 
 struct delta_head {
+    u32 bits;        // of the integers, 32 or 64
     u32 miniblocks;  // in a block
     u32 values;      // in a miniblock
     u64 count;
     u64 first;
+
+    // Whether a first value or a least difference is such an integer.
+    WF_DEVICE bool fits(u64 value) const { return bits == 64 || (i64)value == (i32)(u32)value; }
 };
 
-WF_DEVICE bool delta_begin(const parquet_bytes& bytes, u32& at, delta_head& head) {
+WF_DEVICE bool delta_begin(const parquet_bytes& bytes, u32& at, u32 bits, delta_head& head) {
     u64 block, miniblocks;
     if (!delta_varint(bytes, at, block) || !delta_varint(bytes, at, miniblocks)) return false;
     if (!delta_varint(bytes, at, head.count) || !delta_varint(bytes, at, head.first)) return false;
-    if (block == 0 || block > DELTA_LARGEST_BLOCK || miniblocks == 0 || block % miniblocks != 0) return false;
+    if (block == 0 || block > DELTA_LARGEST_BLOCK || block % 128 != 0) return false;
+    if (miniblocks == 0 || block % miniblocks != 0) return false;
+    head.bits = bits;
     head.miniblocks = (u32)miniblocks;
     head.values = (u32)(block / miniblocks);
     head.first = zigzag(head.first);
-    return head.values % 32 == 0;
+    return head.values % 32 == 0 && head.fits(head.first);
 }
 
 // Where the values end that begin at `at`. False where their bytes are damaged.
@@ -109,6 +115,7 @@ WF_DEVICE bool delta_values(const parquet_bytes& bytes, const delta_head& head, 
         u64 least;
         if (!delta_varint(bytes, at, least) || head.miniblocks > bytes.size - at) return false;
         least = zigzag(least);
+        if (!head.fits(least)) return false;
         const u8* bits = bytes.at + at;
         at += head.miniblocks;
         for (u32 i = 0; i < head.miniblocks && done < wanted; i += together) {
@@ -122,7 +129,7 @@ WF_DEVICE bool delta_values(const parquet_bytes& bytes, const delta_head& head, 
                 for (u32 k = 0; k < miniblock; k++) begin += (u64)bits[i + k] * (head.values / 8);
                 const u32 width = bits[i + miniblock];
                 const u64 bit = (u64)(mine - miniblock * head.values) * width;
-                bool good = width <= 64 && begin + (bit + (u64)count * width + 7) / 8 <= bytes.size;
+                bool good = width <= head.bits && begin + (bit + (u64)count * width + 7) / 8 <= bytes.size;
                 if (!__all_sync(FULL_WARP, good || count == 0)) return false;
                 u64 sum = 0;
 #pragma unroll
@@ -274,8 +281,7 @@ WF_DEVICE bool delta_strings(const u8* others, view* out, u32 count, u8* charact
 struct delta_page {
     parquet_bytes bytes;
     view* out;
-    u32 count;
-    u32 rows;  // nulls counted: more lengths than that are damage
+    u32 count;  // as many lengths there are
     bool utf8;
     u32 flag;  // whether the strings have to be looked at
 };
@@ -283,7 +289,7 @@ struct delta_page {
 WF_DEVICE u32 delta_length_page(delta_page& page) {
     delta_head head;
     u32 at = 0;
-    if (!delta_begin(page.bytes, at, head) || head.count > page.rows) return PARQUET_BAD_DELTA;
+    if (!delta_begin(page.bytes, at, 32, head) || head.count != page.count) return PARQUET_BAD_DELTA;
     u32 end = at;
     if (!delta_skip(page.bytes, head, end)) return PARQUET_BAD_DELTA;
     delta_lengths sink{page.bytes.at + end, page.bytes.size - end, page.out, 0, true};
@@ -296,11 +302,11 @@ WF_DEVICE u32 delta_length_page(delta_page& page) {
 WF_DEVICE u32 delta_string_page(delta_page& page, const parquet_chunk& chunk, u64* used) {
     delta_head shared, other;
     u32 at = 0;
-    if (!delta_begin(page.bytes, at, shared) || shared.count > page.rows) return PARQUET_BAD_DELTA;
+    if (!delta_begin(page.bytes, at, 32, shared) || shared.count != page.count) return PARQUET_BAD_DELTA;
     delta_length_field<true> first{page.out, 0, true};
     if (!delta_values(page.bytes, shared, at, page.count, first)) return PARQUET_BAD_DELTA;
     if (!delta_skip(page.bytes, shared, at)) return PARQUET_BAD_DELTA;
-    if (!delta_begin(page.bytes, at, other) || other.count > page.rows) return PARQUET_BAD_DELTA;
+    if (!delta_begin(page.bytes, at, 32, other) || other.count != page.count) return PARQUET_BAD_DELTA;
     delta_length_field<false> second{page.out, 0, true};
     if (!delta_values(page.bytes, other, at, page.count, second)) return PARQUET_BAD_DELTA;
     if (!delta_skip(page.bytes, other, at)) return PARQUET_BAD_DELTA;
@@ -321,18 +327,17 @@ WF_DEVICE u32 delta_string_page(delta_page& page, const parquet_chunk& chunk, u6
     return __all_sync(FULL_WARP, good) ? 0 : (u32)PARQUET_BAD_LENGTH;
 }
 
-// A warp a page.
+// A warp a page, of nulls only, too: its heads may be damaged.
 WF_DEVICE void parquet_delta_body(const ParquetCall& p) {
     const u64 job = ((u64)blockIdx.x * PARQUET_THREADS + threadIdx.x) / WARP;
     if (job >= p.count) return;
     const u32 index = (u32)p.list[job];
     const parquet_page page = p.pages[index];
     const parquet_state state = p.states[index];
-    if (state.valid == 0) return;
     const parquet_chunk chunk = p.chunks[page.chunk];
     const u64 target = page.views != 0 ? page.views : parquet_target(page, state);
     const bool utf8 = (page.flags & PARQUET_UTF8) != 0;
-    delta_page strings{parquet_values(p, page, state), (view*)target, state.valid, page.rows, utf8, 0};
+    delta_page strings{parquet_values(p, page, state), (view*)target, state.valid, utf8, 0};
     u32 code = 0;
     if (page.encoding == PARQUET_DELTA_LENGTH) {
         code = delta_length_page(strings);
@@ -342,11 +347,13 @@ WF_DEVICE void parquet_delta_body(const ParquetCall& p) {
         delta_integers sink{target, chunk.width, chunk.length == 4, integer_bound(chunk), true};
         delta_head head;
         u32 at = 0;
-        if (!delta_begin(strings.bytes, at, head) || !delta_values(strings.bytes, head, at, state.valid, sink))
+        const u32 bits = chunk.length == 4 ? 32 : 64;
+        if (!delta_begin(strings.bytes, at, bits, head) || !delta_values(strings.bytes, head, at, state.valid, sink))
             code = PARQUET_BAD_DELTA;
         else if (!__all_sync(FULL_WARP, sink.good))
             code = PARQUET_BAD_DECIMAL;
     }
+    __syncwarp();  // all lanes have read the state
     if (lane() != 0) return;
     if (code != 0) parquet_fault(p, page, code);
     p.states[index].valid = code != 0 ? 0 : state.valid;

@@ -98,8 +98,8 @@ struct hybrid_walk {
     }
 };
 
-// Notes where the tiles of a page begin. False where the bytes are damaged.
-WF_DEVICE bool hybrid_starts(hybrid_walk walk, u64* starts) {
+// Walks over all runs and notes where the tiles of a page begin. False where the bytes are damaged.
+WF_DEVICE bool hybrid_starts(hybrid_walk& walk, u64* starts) {
     while (walk.row < walk.count) {
         hybrid_run run;
         const u32 runs = walk.step(run);
@@ -224,7 +224,8 @@ WF_DEVICE void parquet_levels_walk_body(const ParquetCall& p) {
         good = good && size <= page.size - 4;
         if (good) state.begin = 4 + size;
     }
-    good = good && hybrid_starts(hybrid_walk(levels, size, 1, page.rows, 0, 0), p.starts + page.first_tile);
+    hybrid_walk walk(levels, size, 1, page.rows, 0, 0);
+    good = good && hybrid_starts(walk, p.starts + page.first_tile);
     if (lane() != 0) return;
     if (!good) parquet_fault(p, page, PARQUET_BAD_LEVELS);
     p.states[index] = good ? state : parquet_state{0, 0, 0, 0};
@@ -340,24 +341,26 @@ WF_DEVICE hybrid_content hybrid_of(const ParquetCall& p, const parquet_page& pag
     return content;
 }
 
-// A warp a page.
+// A warp a page, of nulls only, too: its bytes may be damaged where no value is.
 WF_DEVICE void parquet_codes_walk_body(const ParquetCall& p) {
     const u64 job = ((u64)blockIdx.x * PARQUET_THREADS + threadIdx.x) / WARP;
     if (job >= p.count) return;
     const u32 index = (u32)p.list[job];
     const parquet_page page = p.pages[index];
     const parquet_state state = p.states[index];
-    if (state.valid == 0) return;
     const hybrid_content content = hybrid_of(p, page, state);
     u32 code = 0;
     if (content.width > 32) {
         code = PARQUET_BAD_RUNS;
-    } else if (page.encoding == PARQUET_DICTIONARY && p.chunks[page.chunk].entries == 0) {
+    } else if (state.valid > 0 && page.encoding == PARQUET_DICTIONARY && p.chunks[page.chunk].entries == 0) {
         code = PARQUET_BAD_CODE;
     } else if (content.width > 0 || content.bytes.size > 0) {
         // Of codes of no bits there are runs, too; some writers leave them out.
-        const hybrid_walk walk(content.bytes.at, content.bytes.size, content.width, state.valid, 0, 0);
-        if (!hybrid_starts(walk, p.starts + page.first_tile)) code = PARQUET_BAD_RUNS;
+        hybrid_walk walk(content.bytes.at, content.bytes.size, content.width, state.valid, 0, 0);
+        const bool good = hybrid_starts(walk, p.starts + page.first_tile);
+        // Behind them some writers leave zeros.
+        const bool ends = walk.at >= walk.size || walk.bytes[walk.at] == 0;
+        if (!good || !ends) code = PARQUET_BAD_RUNS;
     }
     __syncwarp();  // all lanes have read the state
     if (code == 0 || lane() != 0) return;

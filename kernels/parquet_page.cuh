@@ -9,7 +9,7 @@
 // rows where no row of the page is null, else to a place beside, from where `parquet_null.cuh`
 // spreads them.
 //
-// Nothing in a page is trusted. What is wrong is noted in the fault word, the least (page, code) of
+// Nothing in a page is trusted. What is wrong is noted in the page's fault word, the least code of
 // all; a page at fault is left with no values, so that later kernels find nothing to do.
 
 #pragma once
@@ -103,7 +103,7 @@ struct ParquetCall {
     const parquet_chunk* chunks;
     parquet_state* states;
     const u64* places;
-    u64* fault;
+    u32* faults;  // of each page, by its number
     u64* nulls;   // of each chunk
     u64* starts;  // of each tile: the run that its first value lies in, `value << 32 | byte`
     u32* ranks;   // of each tile: valid rows in it, then before it in its page
@@ -113,7 +113,7 @@ struct ParquetCall {
 };
 
 WF_DEVICE void parquet_fault(const ParquetCall& p, const parquet_page& page, u32 code) {
-    atomicMin(p.fault, (u64)page.number << 8 | code);
+    atomicMin(p.faults + page.number, code);
 }
 
 // The bytes of a page's values.

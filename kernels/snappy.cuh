@@ -108,7 +108,10 @@ struct SnappyFormat {
         return (all | longs) & ~(longs - (longs >> 7));
     }
 
-    WF_DEVICE static u32 stride(u64 text) { return snappy_token(text).stride(); }
+    template <class Window>
+    WF_DEVICE static u32 stride(const Window& window, u32 at) {
+        return snappy_token(window.token(at)).stride();
+    }
 };
 
 using SnappyStarts = Starts<SnappyFormat>;
@@ -144,7 +147,7 @@ struct SnappySplit {
     SnappyPart* parts;
     u32* whole;   // how many blocks cannot be cut, and which
     u64* places;
-    u64* fault;
+    u32* faults;
 };
 
 struct __align__(16) SplitShared {
@@ -178,7 +181,7 @@ WF_DEVICE void snappy_split_body(const SnappySplit& p) {
     const u64 literal = head != 0 && block.in_place != 0 ? snappy_only_literal(block, head) : 0;
     if (threadIdx.x == 0) {
         p.places[block.page] = literal != 0 ? literal : block.target;
-        if (head == 0) report_damage(p.fault, block.page, DAMAGE_LENGTH);
+        if (head == 0) report_damage(p.faults, block.page, DAMAGE_LENGTH);
     }
     if (head == 0 || literal != 0) {
         for (u32 i = threadIdx.x; i < count; i += SPLIT_THREADS) parts[i].number = SNAPPY_NOTHING;
@@ -308,7 +311,7 @@ struct SnappyDecode {
     u32* ticket;        // zero
     u32* whole;         // how many blocks must be made as a whole after all, and which
     u64* places;
-    u64* fault;
+    u32* faults;
 };
 
 // A warp's.
@@ -374,7 +377,7 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, cons
             if (having == 0) return DAMAGE_CUT;
             const u32 last = first + 31 - u32(leading_zeros(starts));
             const u32 start = __shfl_sync(FULL_WARP, last, 31 - leading_zeros(having));
-            at = window + start + SnappyFormat::stride(around.token(start));
+            at = window + start + SnappyFormat::stride(around, start);
         } else {
             const u32 known = (at - window) / CHUNK;
             around.note(lane(), lane() == known ? at % CHUNK : 0);
@@ -423,7 +426,7 @@ WF_DEVICE u32 snappy_make(DecodeShared& s, const u8* text, u32 at, u32 end, cons
                 const u32 literal = __shfl_sync(FULL_WARP, it.size, int(stop));
                 const u32 from = __shfl_sync(FULL_WARP, start + it.header, int(stop));
                 if (literal > s.size - made) return DAMAGE_LONG;
-                warp_copy(out + made, text + window + from, literal);
+                warp_copy<4>(out + made, text + window + from, literal);
                 __syncwarp();  // the bytes are made
                 made += literal;
                 done += stop + 1 - WARP;
@@ -486,7 +489,7 @@ WF_DEVICE void snappy_decode_body(const SnappyDecode& p) {
         if (lane() != 0 || damage == 0) continue;
         Compressed& again = p.blocks[s.block];
         if (damage != REACHES_BACK) {
-            report_damage(p.fault, again.page, damage);
+            report_damage(p.faults, again.page, damage);
         } else if (atomicExch(&again.listed, 1u) == 0) {
             p.whole[1 + atomicAdd(p.whole, 1u)] = s.block;
         }

@@ -25,17 +25,18 @@ constexpr u32 NOT_ENTERED = 255;
 constexpr u32 NO_LINK = 0xffff;
 
 // The format has
-//   u32 strides(u32 tags)  of four first bytes of tokens: from them to the next tokens, a byte each,
-//                          2 … 96; 128 where that is not known from the first byte
-//   u32 stride(u64 text)   of the token that begins with these five bytes
+//   u32 strides(u32 tags)       of four first bytes of tokens: from them to the next tokens, a byte
+//                               each, 2 … 96; 128 where that is not known from the first byte
+//   u32 stride(window, u32 at)  of the token at that byte of a window: so much that it leads behind
+//                               the bound where the window does not tell
 template <class Format>
 struct Starts {
-    const u8* text;  // the window, aligned to 16, and 7 bytes behind it
+    const u8* text;  // the window, aligned to 16, and what `token` reads behind it
     u8* exits;       // CHUNK_EXITS a chunk, aligned to 4
     u8* entries;     // a byte a chunk
     u32 bound;       // where the text ends, or the window
 
-    // Five bytes of text and more.
+    // Five bytes of text and more: up to 7 behind the window.
     WF_DEVICE u64 token(u32 at) const {
         const u32* const words = reinterpret_cast<const u32*>(text) + at / 4;
         return (u64(words[1]) << 32 | words[0]) >> (at % 4 * 8);
@@ -78,7 +79,7 @@ struct Starts {
     WF_DEVICE u32 leave(u32 chunk, u32 exit) const {
         u32 place = chunk * CHUNK + exit % 128;
         while (exit >= 128) {
-            place += Format::stride(token(place));
+            place += Format::stride(*this, place);
             if (place / CHUNK != chunk || place >= bound) break;
             exit = exits[chunk * CHUNK_EXITS + place % CHUNK];
             place = chunk * CHUNK + exit % 128;

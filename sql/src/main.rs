@@ -6,6 +6,7 @@
 mod arguments;
 mod interrupt;
 mod output;
+mod progress;
 mod report;
 mod run;
 mod shell;

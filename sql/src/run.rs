@@ -12,6 +12,7 @@ use warpframe::{DataFrame, Error, ErrorKind, LazyFrame, Session};
 
 use crate::interrupt::Running;
 use crate::output::{self, Format, Rows};
+use crate::progress::Progress;
 use crate::report::{Failure, Source};
 use crate::statement::{self, Existing, Name, Request, Rows as Wanted, Sql, Statement};
 
@@ -136,6 +137,7 @@ impl<'a> Runner<'a> {
     }
 
     fn collect(&self, query: &Sql) -> Result<DataFrame, Failure> {
+        let _told = Progress::begin(&self.session);
         Ok(self.plan(query)?.collect()?)
     }
 
@@ -180,7 +182,10 @@ impl<'a> Runner<'a> {
         };
         let frame = match rows {
             Wanted::Query(query) => self.collect(query)?,
-            Wanted::Table(table) => self.table(table)?.collect()?,
+            Wanted::Table(table) => {
+                let _told = Progress::begin(&self.session);
+                self.table(table)?.collect()?
+            }
         };
         write(&frame, &file.text)?;
         self.done(format!("{} in {}", count(frame.num_rows()), file.text))
@@ -276,6 +281,7 @@ impl<'a> Runner<'a> {
         let frame = self.plan(query)?;
         let mut text = if analyze { String::new() } else { frame.explain()? };
         if analyze {
+            let _told = Progress::begin(&self.session);
             let account = match self.session.device() {
                 Some(device) => analyze_on(device, &self.session, &frame)?,
                 None => {

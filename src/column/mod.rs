@@ -5,6 +5,7 @@
 //! dictionary where a column has few distinct strings. Lists are 16-byte views of rows of a shared child column, structs are
 //! columns side by side.
 
+mod concatenate;
 mod dictionary;
 mod export;
 mod export_strings;

@@ -32,6 +32,10 @@ pub struct Counters {
     pub allocations: u64,
     /// Bytes copied to the device.
     pub bytes_uploaded: u64,
+    /// Bytes of Parquet files that readers set out to bring to the device, compressed as they are.
+    pub file_bytes_wanted: u64,
+    /// Of these, bytes that are decoded, or whose decoding is submitted.
+    pub file_bytes_read: u64,
     /// Bytes copied from the device.
     pub bytes_downloaded: u64,
     /// Estimate of the bytes that kernels read and wrote in device memory. Of each buffer that a kernel is given it counts
@@ -114,6 +118,12 @@ impl Counting {
     }
     pub(super) fn uploaded(&self, bytes: usize) {
         self.lock().bytes_uploaded += bytes as u64;
+    }
+    pub(super) fn wanted_of_files(&self, bytes: u64) {
+        self.lock().file_bytes_wanted += bytes;
+    }
+    pub(super) fn read_of_files(&self, bytes: u64) {
+        self.lock().file_bytes_read += bytes;
     }
     pub(super) fn downloaded(&self, bytes: usize) {
         self.lock().bytes_downloaded += bytes as u64;

@@ -338,6 +338,16 @@ impl Device {
         self.0.counters.snapshot()
     }
 
+    /// Notes bytes of files that are to be read.
+    pub(crate) fn count_wanted_of_files(&self, bytes: u64) {
+        self.0.counters.wanted_of_files(bytes);
+    }
+
+    /// Notes bytes of files that are decoded.
+    pub(crate) fn count_read_of_files(&self, bytes: u64) {
+        self.0.counters.read_of_files(bytes);
+    }
+
     /// Notes that a plan was given up here and goes to the CPU.
     pub(crate) fn count_fallback(&self) {
         self.0.counters.fell_back();

@@ -7,59 +7,98 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use datafusion::arrow::array::{Array, RecordBatch};
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result as PlanResult;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{LogicalPlan, TableScan};
-use datafusion::physical_plan::{ExecutionPlanProperties, collect_partitioned};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::FutureExt;
 
-use crate::column::{Relation, Table};
-use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{of_panic, of_their_types};
+use crate::io::{Chunk, Read, Source, To, Wanted, of_panic, of_their_types, upload};
 use crate::plan::for_cpu;
 
-/// The rows of a scan, in device memory.
-///
-/// # Errors
-/// Those of the provider; [`ErrorKind::Plan`] where its rows are not those of its schema, and where
-/// it panics; [`ErrorKind::Unsupported`] where its rows never end; of the device.
-pub(super) async fn read(state: &SessionState, device: &Device, scan: &TableScan) -> Result<Relation> {
-    let reading = AssertUnwindSafe(batches(state, scan)).catch_unwind().await;
-    let batches =
-        reading.unwrap_or_else(|panic| Err(of_panic(&format!("table {}", scan.table_name), panic.as_ref())))?;
-    let schema = scan.projected_schema.as_arrow();
-    for batch in &batches {
-        if let Some(what) = unlike(batch, schema) {
-            return Err(named(scan, &what));
+/// What one scan asks of somebody else's provider, as a source of the scan's columns.
+#[derive(Debug)]
+pub(super) struct Foreign {
+    scan: TableScan,
+}
+
+impl Foreign {
+    pub(super) fn new(scan: &TableScan) -> Foreign {
+        Foreign { scan: scan.clone() }
+    }
+
+    async fn plan(&self, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = for_cpu(LogicalPlan::TableScan(self.scan.clone()))?;
+        let physical = DefaultPhysicalPlanner::default().create_physical_plan(&plan, state).await?;
+        if physical.boundedness().is_unbounded() {
+            return Err(Error::unsupported(format!("table {}", self.scan.table_name), "its rows do not end"));
         }
-        of_their_types(batch).map_err(|error| match error.kind() {
-            ErrorKind::File { message, .. } => named(scan, message),
-            _ => error,
-        })?;
+        Ok(physical)
     }
-    let table = Table::from_batches(device, Arc::new(schema.clone()), &batches)?;
-    Relation::dense(table.rows as u64, table.columns)
 }
 
-fn named(scan: &TableScan, message: &str) -> Error {
-    ErrorKind::Plan { message: format!("table {}: {message}", scan.table_name), location: None }.into()
-}
-
-async fn batches(state: &SessionState, scan: &TableScan) -> Result<Vec<RecordBatch>> {
-    let plan = for_cpu(LogicalPlan::TableScan(scan.clone()))?;
-    let physical = DefaultPhysicalPlanner::default().create_physical_plan(&plan, state).await?;
-    if physical.boundedness().is_unbounded() {
-        return Err(Error::unsupported(format!("table {}", scan.table_name), "its rows do not end"));
+#[async_trait]
+impl Source for Foreign {
+    fn schema(&self) -> SchemaRef {
+        Arc::new(self.scan.projected_schema.as_arrow().clone())
     }
-    let partitions = collect_partitioned(physical, state.task_ctx()).await?;
-    Ok(partitions.into_iter().flatten().collect())
+
+    fn chunks(&self) -> Vec<Chunk> {
+        vec![Chunk { rows: None, bytes: None }]
+    }
+
+    /// # Errors
+    /// Those of the provider; [`ErrorKind::Plan`] where its rows are not those of its schema, and where
+    /// it panics; [`ErrorKind::Unsupported`] where its rows never end; of the device.
+    async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
+        let schema = Arc::new(Source::schema(self).project(wanted.columns)?);
+        let table = self.scan.table_name.to_string();
+        let reading = async {
+            let plan = self.plan(to.state).await?;
+            let (name, said) = (table.clone(), schema.clone());
+            upload(to.device, schema, plan, to.state.task_ctx(), move |batch| check(&name, batch, &said)).await
+        };
+        let reading = AssertUnwindSafe(reading).catch_unwind().await;
+        let (rows, columns) =
+            reading.unwrap_or_else(|panic| Err(of_panic(&format!("table {table}"), panic.as_ref())))?;
+        Ok(Read::new(rows, columns))
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        source_as_provider(&self.scan.source)?.scan(state, projection, filters, limit).await
+    }
 }
 
-/// What plans and kernels rely on and a batch does not have: DataFusion takes a provider at its word.
-fn unlike(batch: &RecordBatch, schema: &Schema) -> Option<String> {
+/// Whether a batch has what plans and kernels rely on: DataFusion takes a provider at its word.
+fn check(table: &str, batch: &RecordBatch, schema: &SchemaRef) -> Result<()> {
+    if let Some(what) = unlike(batch, schema) {
+        return Err(named(table, &what));
+    }
+    of_their_types(batch).map_err(|error| match error.kind() {
+        ErrorKind::File { message, .. } => named(table, message),
+        _ => error,
+    })
+}
+
+fn named(table: &str, message: &str) -> Error {
+    ErrorKind::Plan { message: format!("table {table}: {message}"), location: None }.into()
+}
+
+/// How a batch differs from its schema.
+fn unlike(batch: &RecordBatch, schema: &SchemaRef) -> Option<String> {
     if batch.num_columns() != schema.fields().len() {
         return Some(format!("{} columns where {} are wanted", batch.num_columns(), schema.fields().len()));
     }

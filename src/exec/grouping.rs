@@ -8,7 +8,7 @@ use datafusion::logical_expr::{Aggregate, Expr, GroupingSet};
 
 use super::run::{Runner, anonymous};
 use crate::codegen::{Codes, Flow, Source, materialize};
-use crate::column::Relation;
+use crate::column::{Column, Relation};
 use crate::error::{Error, Result};
 use crate::plan::DeviceAggregate;
 
@@ -68,7 +68,7 @@ impl Runner {
         let columns = (schema.fields().iter().enumerate())
             .map(|(at, field)| {
                 let pieces: Vec<_> = parts.iter().map(|(_, columns)| &columns[at]).collect();
-                self.concatenated(field.data_type(), &pieces, rows)
+                Column::concatenated(&self.device, field.data_type(), &pieces, rows as usize)
             })
             .collect::<Result<Vec<_>>>()?;
         if u32::try_from(rows).is_err() {

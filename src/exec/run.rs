@@ -12,7 +12,7 @@ use super::scan::{Scans, is_foreign};
 use crate::codegen::{
     Codes, Emitter, Flow, Generator, Source, Value, materialize, materialize_marked, materialize_matches,
 };
-use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Repr, Stats, Table};
+use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Stats, Table};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
@@ -272,61 +272,10 @@ impl Runner {
         let columns = (schema.fields().iter().enumerate())
             .map(|(at, field)| {
                 let pieces: Vec<_> = parts.iter().map(|(_, columns)| &columns[at]).collect();
-                self.concatenated(field.data_type(), &pieces, rows)
+                Column::concatenated(&self.device, field.data_type(), &pieces, rows as usize)
             })
             .collect::<Result<Vec<_>>>()?;
         Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema.clone()))
-    }
-
-    /// Plain columns of one type, one after the other.
-    pub(super) fn concatenated(&self, dtype: &DataType, pieces: &[&Column], rows: u64) -> Result<Column> {
-        let repr = Repr::of(dtype).ok_or_else(|| Error::internal(format!("{dtype} has no device representation")))?;
-        let width = repr.width();
-        let data = self.device.alloc("union", rows as usize * width)?;
-        let validity = match pieces.iter().any(|p| p.validity.is_some()) {
-            true => Some(self.device.alloc_filled("union", rows as usize, 1)?),
-            false => None,
-        };
-        let mut at = 0;
-        for piece in pieces {
-            data.copy_from(at * width, &piece.data, piece.offset * width, piece.len * width)?;
-            if let (Some(to), Some(from)) = (&validity, &piece.validity) {
-                to.copy_from(at, from, piece.offset, piece.len)?;
-            }
-            at += piece.len;
-        }
-        let ranges = pieces.iter().map(|p| p.stats.range).collect::<Option<Vec<_>>>();
-        let magnitudes = pieces.iter().map(|p| p.stats.magnitude).collect::<Option<Vec<_>>>();
-        let units = pieces.iter().map(|p| p.stats.unit).collect::<Option<Vec<_>>>();
-        let lengths = pieces.iter().map(|p| p.stats.longest).collect::<Option<Vec<_>>>();
-        let stats = Stats {
-            range: ranges.and_then(|all| all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))),
-            magnitude: magnitudes.and_then(|all| all.into_iter().reduce(f64::max)),
-            unit: units.and_then(|all| all.into_iter().min()),
-            longest: lengths.and_then(|all| all.into_iter().max()),
-            unique: false,
-            ascending: false,
-        };
-        let children = match dtype {
-            DataType::Struct(fields) => (fields.iter().enumerate())
-                .map(|(at, field)| {
-                    let pieces: Vec<_> = pieces.iter().map(|piece| &piece.children[at]).collect();
-                    self.concatenated(field.data_type(), &pieces, rows)
-                })
-                .collect::<Result<Vec<_>>>()?,
-            _ => vec![],
-        };
-        Ok(Column {
-            dtype: dtype.clone(),
-            len: rows as usize,
-            offset: 0,
-            children: children.into(),
-            data: Arc::new(data),
-            validity: validity.map(Arc::new),
-            encoding: Encoding::Plain,
-            characters: pieces.iter().flat_map(|p| p.characters.iter().cloned()).collect(),
-            stats,
-        })
     }
 
     fn distinct(&self, input: &LogicalPlan) -> Result<Flow> {

@@ -1,7 +1,8 @@
 //! Brings the columns that a plan reads to the device, where they stay for later queries.
 
-use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::ScopedJoinHandle;
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -9,10 +10,12 @@ use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableSource};
 
-use super::{Engine, foreign};
+use super::Engine;
+use super::foreign::Foreign;
 use crate::column::Relation;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{DeviceTable, Read as TableRead, SourceTable, is_of_session};
+use crate::interrupt;
+use crate::io::{self, Extent, OfSession, Source, SourceTable, To, Wanted};
 use crate::plan::seat_of;
 
 /// What the scans of a plan read, by table and columns: few enough to look through.
@@ -24,37 +27,39 @@ struct Read {
     /// A table by identity: its address, or the number of its seat.
     table: usize,
     columns: Vec<usize>,
-    /// What a provider that is not the session's was asked for besides: it has left rows out.
-    asked: Option<Asked>,
+    asked: Asked,
+    extent: Extent,
     /// The table's version.
     version: u64,
     relation: Relation,
 }
 
-/// Filters and a limit.
-type Asked = (Vec<Expr>, Option<usize>);
+/// What rows a scan wants, beside its columns: the filters that a provider which is not the session's
+/// applies, and how many rows are enough.
+#[derive(Clone, PartialEq)]
+struct Asked {
+    filters: Vec<Expr>,
+    fetch: Option<usize>,
+}
 
 impl Scans {
     /// What a scan reads, if it is here.
     pub(crate) fn get(&self, scan: &TableScan) -> Option<&Relation> {
-        let table = identity(scan);
-        let asked = asked(scan);
+        let (table, foreign, asked) = (identity(scan), is_foreign(scan), asked(scan));
+        let columns = projection(scan);
         let same = |read: &&Read| {
-            read.table == table
-                && read.asked == asked
-                && match &scan.projection {
-                    Some(columns) => read.columns == *columns,
-                    None => read.columns.iter().copied().eq(0..scan.source.schema().fields().len()),
-                }
+            // All rows of a session's table serve whoever wants some.
+            let rows = read.asked == asked || !foreign && read.extent == Extent::All;
+            read.table == table && read.columns == columns && rows
         };
         Some(&self.0.iter().find(same)?.relation)
     }
 
     /// Whether it is of the version of which the table's other columns are.
-    fn insert(&mut self, scan: &TableScan, columns: Vec<usize>, (version, relation): Versioned) -> bool {
-        let table = identity(scan);
+    fn insert(&mut self, scan: &TableScan, (version, relation): Versioned, extent: Extent) -> bool {
+        let (table, columns) = (identity(scan), projection(scan));
         let one = self.0.iter().all(|read| read.table != table || read.version == version);
-        self.0.push(Read { table, columns, asked: asked(scan), version, relation });
+        self.0.push(Read { table, columns, asked: asked(scan), extent, version, relation });
         one
     }
 }
@@ -69,11 +74,13 @@ fn identity(scan: &TableScan) -> usize {
 
 /// Whether a scan's table is one of a provider that is not the session's.
 pub(super) fn is_foreign(scan: &TableScan) -> bool {
-    seat_of(&scan.source).is_none() && source_as_provider(&scan.source).is_ok_and(|of| !is_of_session(of.as_ref()))
+    seat_of(&scan.source).is_none()
+        && source_as_provider(&scan.source).is_ok_and(|of| OfSession::of(of.as_ref()).is_none())
 }
 
-fn asked(scan: &TableScan) -> Option<Asked> {
-    is_foreign(scan).then(|| (scan.filters.clone(), scan.fetch))
+fn asked(scan: &TableScan) -> Asked {
+    let filters = if is_foreign(scan) { scan.filters.clone() } else { vec![] };
+    Asked { filters, fetch: scan.fetch }
 }
 
 fn projection(scan: &TableScan) -> Vec<usize> {
@@ -83,7 +90,7 @@ fn projection(scan: &TableScan) -> Vec<usize> {
 /// How often a plan's tables are loaded anew, where files change meanwhile.
 const PATIENCE: usize = 5;
 
-/// Loads every table of a supported plan, as far as it is not resident.
+/// Loads every table of a supported plan, as far as it is not resident: all of them side by side.
 pub(crate) async fn load(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Scans> {
     let mut scans: Vec<TableScan> = vec![];
     plan.apply(|node| {
@@ -94,19 +101,97 @@ pub(crate) async fn load(state: &SessionState, engine: &Engine, plan: &LogicalPl
     })?;
     'anew: for _ in 0..PATIENCE {
         let mut loaded = Scans::default();
+        let mut missing = vec![];
         for scan in &scans {
             if loaded.get(scan).is_some() {
                 continue;
             }
-            let (provider, columns) = (source_as_provider(&scan.source)?, projection(scan));
-            let read = load_table(state, engine, &provider, &columns, scan).await?;
-            if !loaded.insert(scan, columns, read) {
+            match here(scan, &source_as_provider(&scan.source)?)? {
+                Some(read) => {
+                    if !loaded.insert(scan, read, Extent::All) {
+                        continue 'anew;
+                    }
+                }
+                None => missing.push(scan),
+            }
+        }
+        for (scan, (read, extent)) in read_together(state, engine, &distinct(&missing)).await? {
+            if !loaded.insert(scan, read, extent) {
                 continue 'anew;
             }
         }
         return Ok(loaded);
     }
     Err(restless(scans.first()))
+}
+
+/// Scans that read different things. One table's columns are read once where several scans want them:
+/// their scans come one after the other.
+fn distinct<'a>(scans: &[&'a TableScan]) -> Vec<Vec<&'a TableScan>> {
+    let mut tables: Vec<Vec<&TableScan>> = vec![];
+    for &scan in scans {
+        match tables.iter_mut().find(|of| identity(of[0]) == identity(scan)) {
+            Some(of) if of.iter().any(|known| reads_same(known, scan)) => {}
+            Some(of) => of.push(scan),
+            None => tables.push(vec![scan]),
+        }
+    }
+    tables
+}
+
+fn reads_same(a: &TableScan, b: &TableScan) -> bool {
+    projection(a) == projection(b) && asked(a) == asked(b)
+}
+
+/// A scan, what it reads, and whether that is all of the table.
+type ReadScan<'a> = (&'a TableScan, (Versioned, Extent));
+
+/// Most tables that are read at once. One large table keeps the bus busy.
+const MOST_TABLES: usize = 4;
+/// Bytes of a reading thread's stack: filters that a provider takes are as deep as the query has them.
+const STACK: usize = 64 << 20;
+
+/// Reads tables side by side, on threads: while one waits for its last pages, others use the bus and
+/// the cores.
+async fn read_together<'a>(
+    state: &SessionState,
+    engine: &Engine,
+    tables: &[Vec<&'a TableScan>],
+) -> Result<Vec<ReadScan<'a>>> {
+    let read_table = async |scans: &[&'a TableScan]| {
+        let mut read = vec![];
+        for scan in scans {
+            read.push((*scan, load_table(state, engine, scan).await?));
+        }
+        Ok::<_, Error>(read)
+    };
+    if let [scans] = tables {
+        return read_table(scans).await;
+    }
+    let (next, runtime, statement) = (AtomicUsize::new(0), tokio::runtime::Handle::current(), interrupt::current());
+    let work = || {
+        let _entered = statement.as_ref().map(|statement| statement.enter());
+        let mut read = vec![];
+        while let Some(scans) = tables.get(next.fetch_add(1, Relaxed)) {
+            let of_table = read_table(scans);
+            read.extend(match &statement {
+                Some(statement) => runtime.block_on(statement.or_stop(of_table)),
+                None => runtime.block_on(of_table),
+            }?);
+        }
+        Ok::<_, Error>(read)
+    };
+    let parts = std::thread::scope(|scope| {
+        let thread =
+            |_| std::thread::Builder::new().name("warpframe-table".into()).stack_size(STACK).spawn_scoped(scope, work);
+        let threads: Vec<_> = (0..tables.len().min(MOST_TABLES)).map(thread).collect();
+        let join = |thread: std::io::Result<ScopedJoinHandle<'_, Result<Vec<ReadScan<'a>>>>>| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(error) => Err(Error::internal(format!("the system gives no thread: {error}"))),
+        };
+        threads.into_iter().map(join).collect::<Result<Vec<_>>>()
+    })?;
+    Ok(parts.into_iter().flatten().collect())
 }
 
 fn restless(scan: Option<&TableScan>) -> Error {
@@ -134,22 +219,22 @@ fn collect_resident(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>], found: 
         return Ok(true);
     }
     let source = seat_of(&scan.source).and_then(|number| tables.get(number)).unwrap_or(&scan.source);
-    let (provider, columns) = (source_as_provider(source)?, projection(scan));
-    let any: &dyn Any = provider.as_ref();
-    let read = if let Some(kept) = any.downcast_ref::<DeviceTable>() {
-        Some(kept_relation(kept, &columns)?)
-    } else if let Some(source) = any.downcast_ref::<SourceTable>() {
-        resident_relation(source, &columns)?
-    } else {
-        None
-    };
-    Ok(read.is_some_and(|read| found.insert(scan, columns, read)))
+    let read = here(scan, &source_as_provider(source)?)?;
+    Ok(read.is_some_and(|read| found.insert(scan, read, Extent::All)))
 }
 
-fn kept_relation(kept: &DeviceTable, columns: &[usize]) -> Result<Versioned> {
-    let table = &kept.table;
-    let columns = columns.iter().map(|at| table.columns[*at].clone()).collect();
-    Ok((0, Relation::dense(table.rows as u64, columns)?))
+/// What a scan reads of a provider, where all of it is on the device.
+fn here(scan: &TableScan, provider: &Arc<dyn TableProvider>) -> Result<Option<Versioned>> {
+    let columns = projection(scan);
+    match OfSession::of(provider.as_ref()) {
+        Some(OfSession::Device(kept)) => Ok(Some((0, relation(kept.read(&columns))?))),
+        Some(OfSession::Source(source)) => resident_relation(source, &columns),
+        None => Ok(None),
+    }
+}
+
+fn relation(read: io::Read) -> Result<Relation> {
+    Relation::dense(read.rows, read.columns)
 }
 
 /// `None` where the files changed, and where a column, or the number of rows, is not known yet.
@@ -159,34 +244,41 @@ fn resident_relation(source: &SourceTable, columns: &[usize]) -> Result<Option<V
     Ok(relation.map(|relation| (snapshot.number(), relation)))
 }
 
-async fn load_table(
-    state: &SessionState,
-    engine: &Engine,
-    provider: &Arc<dyn TableProvider>,
-    columns: &[usize],
-    scan: &TableScan,
-) -> Result<Versioned> {
-    let any: &dyn Any = provider.as_ref();
-    if let Some(kept) = any.downcast_ref::<DeviceTable>() {
-        return kept_relation(kept, columns);
-    }
-    let Some(source) = any.downcast_ref::<SourceTable>() else {
-        return Ok((0, foreign::read(state, &engine.device, scan).await?));
+async fn load_table(state: &SessionState, engine: &Engine, scan: &TableScan) -> Result<(Versioned, Extent)> {
+    let (provider, columns) = (source_as_provider(&scan.source)?, projection(scan));
+    let to = To { state, device: &engine.device };
+    let source = match OfSession::of(provider.as_ref()) {
+        Some(OfSession::Device(kept)) => return Ok(((0, relation(kept.read(&columns))?), Extent::All)),
+        Some(OfSession::Source(source)) => source,
+        None => {
+            // Its columns, filters and limit are the scan's.
+            let all: Vec<usize> = (0..columns.len()).collect();
+            let wanted = Wanted { chunks: 0..1, columns: &all, fetch: None };
+            return Ok(((0, relation(Foreign::new(scan).read(&to, &wanted).await?)?), Extent::All));
+        }
     };
     for _ in 0..PATIENCE {
         let snapshot = source.current(state).await?;
-        if let Some(relation) = source.resident(&snapshot, columns)? {
-            return Ok((snapshot.number(), relation));
+        if let Some(relation) = source.resident(&snapshot, &columns)? {
+            return Ok(((snapshot.number(), relation), Extent::All));
         }
-        let missing = source.missing(&snapshot, columns);
-        let read = source.read(state, &engine.device, &snapshot, &missing).await;
+        // What a filter leaves is not known before it is read.
+        let fetch = scan.fetch.filter(|_| scan.filters.is_empty()).map(|fetch| fetch as u64);
+        let missing = match fetch {
+            Some(_) => columns.clone(),
+            None => source.missing(&snapshot, &columns),
+        };
+        let read = source.read(&to, &snapshot, &missing, fetch).await;
         // What was read of files that changed meanwhile is no one version, and neither is an error.
         if !source.is_current(&snapshot)? {
             continue;
         }
-        let TableRead { rows, columns, by_host } = read?;
-        engine.host_reads.add(by_host);
-        source.keep(&snapshot, rows, missing.into_iter().zip(columns).collect())?;
+        let (mut read, extent) = read?;
+        engine.host_reads.add(std::mem::take(&mut read.by_host));
+        if extent == Extent::First {
+            return Ok(((snapshot.number(), relation(read)?), extent));
+        }
+        source.keep(&snapshot, read.rows, missing.into_iter().zip(read.columns).collect())?;
     }
     Err(restless(Some(scan)))
 }

@@ -1,19 +1,21 @@
 //! Parquet and CSV files as tables.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::thread::ScopedJoinHandle;
 
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use datafusion::catalog::TableProvider;
-use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::execution::session_state::SessionState;
 
+use super::csv::CsvFiles;
 use super::guard::{of_content, unpanicked};
-use super::parquet::{Described, Parquet};
-use super::table::read_all;
+use super::parquet::{Parquet, ParquetFiles};
+use super::source::Source;
+use super::stream::read_all;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{CsvOptions, ParquetOptions};
 
@@ -48,34 +50,38 @@ impl Format {
     }
 
     fn listing(&self, state: &SessionState) -> ListingOptions {
-        let format: Arc<dyn FileFormat> = match self {
-            Format::Parquet(parquet) => return listing_parquet(Parquet::new(state, *parquet)),
-            Format::Csv(csv) => Arc::new(
-                CsvFormat::default()
-                    .with_options(state.default_table_options().csv)
-                    .with_has_header(csv.has_header)
-                    .with_delimiter(csv.delimiter)
-                    .with_quote(csv.quote)
-                    .with_schema_infer_max_rec(csv.infer_rows)
-                    // A file cut at line ends could be cut inside a quoted value, and its pieces would count their lines
-                    // from the cut: neither rows nor the places in errors would be right.
-                    .with_newlines_in_values(true),
-            ),
-        };
-        // The paths are files already: no extension selects among them.
-        ListingOptions::new(format).with_file_extension("")
+        match self {
+            Format::Parquet(parquet) => listing_parquet(Parquet::new(state, *parquet)),
+            Format::Csv(csv) => listing_csv(state, csv, Cut::Never),
+        }
     }
+}
+
+/// Whether several cores may read one CSV file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// Each from some line's begin on. A file cut inside a quoted value would be read wrongly, and
+    /// pieces count their lines from the cut.
+    AtLineEnds,
+    /// Also where the places in errors have to be right.
+    Never,
+}
+
+fn listing_csv(state: &SessionState, csv: &CsvOptions, cut: Cut) -> ListingOptions {
+    let format = CsvFormat::default()
+        .with_options(state.default_table_options().csv)
+        .with_has_header(csv.has_header)
+        .with_delimiter(csv.delimiter)
+        .with_quote(csv.quote)
+        .with_schema_infer_max_rec(csv.infer_rows)
+        // DataFusion cuts files unless values have line ends.
+        .with_newlines_in_values(cut == Cut::Never);
+    // The paths are files already: no extension selects among them.
+    ListingOptions::new(Arc::new(format)).with_file_extension("")
 }
 
 fn listing_parquet(format: Parquet) -> ListingOptions {
     ListingOptions::new(Arc::new(format)).with_file_extension("")
-}
-
-/// Files as a table of DataFusion's, and as what the device reads.
-pub(super) struct Provided {
-    pub(super) table: Arc<dyn TableProvider>,
-    /// Of Parquet files, in the order of their rows.
-    pub(super) parquet: Vec<Described>,
 }
 
 impl Selection {
@@ -139,27 +145,44 @@ impl Files {
     }
 
     /// Reads the schema (for CSV, infers it from the first rows of the first file) and makes a
-    /// table of these of the files.
+    /// source of these of the files.
     ///
     /// # Errors
     /// Files that cannot be opened or whose content does not fit their format, by name.
-    pub(super) async fn provider(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Provided> {
-        let parquet = match &self.format {
-            Format::Parquet(options) => Some(Parquet::new(state, *options)),
-            Format::Csv(_) => None,
-        };
-        let options = parquet.clone().map_or_else(|| self.format.listing(state), listing_parquet);
-        let mut schema: Option<SchemaRef> = None;
-        for path in paths {
-            // The system's own account of an unreadable file is better than what comes out of the reader.
-            let size =
-                std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
-            if size == 0 {
-                return Err(ErrorKind::File { path: path.clone(), message: "is empty".into() }.into());
+    pub(super) async fn source(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Arc<dyn Source>> {
+        match &self.format {
+            Format::Csv(csv) => {
+                let options = listing_csv(state, csv, Cut::Never);
+                let (schema, files) = self.schema_of(state, &options, paths).await?;
+                let in_parts = listing(listing_csv(state, csv, Cut::AtLineEnds), paths, schema.clone())?;
+                let whole = listing(options, paths, schema)?;
+                Ok(Arc::new(CsvFiles { files, options: *csv, whole, in_parts, are_rows: OnceLock::new() }))
             }
-            let of_file = unpanicked(options.infer_schema(state, &url(path)?))
-                .await
-                .map_err(|error| self.name(of_content(error), path, &Schema::empty()))?;
+            Format::Parquet(parquet) => {
+                let format = Parquet::new(state, *parquet);
+                let options = listing_parquet(format.clone());
+                let (schema, _) = self.schema_of(state, &options, paths).await?;
+                self.within_nanoseconds(state, paths, &schema).await?;
+                // With the format that has the footers already.
+                let table = listing(options, paths, schema)?;
+                let files = paths.iter().map(|path| format.described(path, url(path)?.prefix()));
+                Ok(Arc::new(ParquetFiles::new(self.selection.named.clone(), files.collect::<Result<_>>()?, table)))
+            }
+        }
+    }
+
+    /// The schema of all files, and each file's bytes.
+    async fn schema_of(
+        &self,
+        state: &SessionState,
+        options: &ListingOptions,
+        paths: &[PathBuf],
+    ) -> Result<(SchemaRef, Vec<(PathBuf, u64)>)> {
+        let mut schema: Option<SchemaRef> = None;
+        let mut files = vec![];
+        for (path, described) in paths.iter().zip(self.describe(state, options, paths).await) {
+            let (of_file, size) = described?;
+            files.push((path.clone(), size));
             schema = Some(match schema {
                 None => self.readable(&of_file),
                 Some(first) => {
@@ -168,17 +191,57 @@ impl Files {
                 }
             });
         }
-        let schema = schema.unwrap_or_else(|| Arc::new(Schema::empty()));
-        self.within_nanoseconds(state, paths, &schema).await?;
-        // With the format that has the footers already.
-        let table = listing(options, paths, schema)?;
-        let described = match &parquet {
-            Some(parquet) => {
-                paths.iter().map(|path| parquet.described(path, url(path)?.prefix())).collect::<Result<_>>()?
+        Ok((schema.unwrap_or_else(|| Arc::new(Schema::empty())), files))
+    }
+
+    /// The schema of each file, and its bytes: of many files by as many threads as there are cores.
+    async fn describe(
+        &self,
+        state: &SessionState,
+        options: &ListingOptions,
+        paths: &[PathBuf],
+    ) -> Vec<Result<(SchemaRef, u64)>> {
+        /// Least files for a thread: starting it takes as long as reading the schemas of some.
+        const LEAST: usize = 8;
+        /// Bytes of a thread's stack: readers of schemas recurse as deep as these are nested.
+        const STACK: usize = 64 << 20;
+        if paths.len() <= LEAST {
+            let mut described = vec![];
+            for path in paths {
+                described.push(self.describe_file(state, options, path).await);
             }
-            None => vec![],
-        };
-        Ok(Provided { table, parquet: described })
+            return described;
+        }
+        let runtime = tokio::runtime::Handle::current();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let each = paths.len().div_ceil(cores).max(LEAST);
+        let describe = |path: &PathBuf| runtime.block_on(self.describe_file(state, options, path));
+        let part = |paths: &'_ [PathBuf]| paths.iter().map(describe).collect::<Vec<_>>();
+        std::thread::scope(|scope| {
+            let part = &part;
+            let thread = |paths| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || part(paths));
+            let threads: Vec<_> = paths.chunks(each).map(thread).collect();
+            let join = |thread: std::io::Result<ScopedJoinHandle<'_, _>>| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(error) => vec![Err(Error::internal(format!("the system gives no thread: {error}")))],
+            };
+            threads.into_iter().flat_map(join).collect()
+        })
+    }
+
+    async fn describe_file(
+        &self,
+        state: &SessionState,
+        options: &ListingOptions,
+        path: &Path,
+    ) -> Result<(SchemaRef, u64)> {
+        // The system's own account of an unreadable file is better than what comes out of the reader.
+        let size = std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
+        if size == 0 {
+            return Err(ErrorKind::File { path: path.into(), message: "is empty".into() }.into());
+        }
+        let schema = unpanicked(options.infer_schema(state, &url(path)?)).await;
+        Ok((schema.map_err(|error| self.name(of_content(error), path, &Schema::empty()))?, size))
     }
 
     /// Where INT96 is read as nanoseconds, whether all of it fits: the parquet crate (59) wraps

@@ -12,6 +12,7 @@
 //!   or the table's schema say, without a look at it.
 
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::parquet::arrow::parquet_to_arrow_schema;
@@ -23,7 +24,8 @@ use datafusion::parquet::file::metadata::{
 };
 use datafusion::parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type, TypePtr};
 
-use super::thrift::{Broken, Compact, I32, LIST};
+use super::guard::caught;
+use super::thrift::{self, Broken, Compact, I32, LIST, STRUCT};
 
 /// Bytes behind the footer: its length and the magic word.
 pub(super) const TAIL: u64 = 8;
@@ -59,8 +61,8 @@ pub(super) fn begins_at(tail: &[u8], file: u64) -> Result<u64> {
 
 /// Decodes the footer of a file of so many bytes.
 pub(super) fn decode(footer: &[u8], file: u64) -> Result<ParquetMetaData> {
-    walk(footer).or_else(|why| broken(format!("its footer is damaged: {why}")))?;
-    let metadata = ParquetMetaDataReader::decode_metadata(footer)?;
+    let groups = walk(footer).or_else(|why| broken(format!("its footer is damaged: {why}")))?;
+    let metadata = decode_on_all_cores(footer, &groups)?;
     let rows = check(&metadata, file)?;
     let metadata = match metadata.file_metadata().num_rows() == rows {
         true => metadata,
@@ -70,36 +72,110 @@ pub(super) fn decode(footer: &[u8], file: u64) -> Result<ParquetMetaData> {
     without_untold(metadata, file)
 }
 
-/// Looks at all sizes, and at how deep the schema is.
-fn walk(footer: &[u8]) -> std::result::Result<(), Broken> {
+/// Where a footer's row groups lie: their list's header, each of them, and what is behind them.
+///
+/// ```text
+///   version │ schema │ rows │ size │ group │ group │ … │ notes │ writer │ …
+///                             list   groups              end
+/// ```
+#[derive(Debug, Default)]
+struct Groups {
+    list: usize,
+    groups: Vec<usize>,
+    end: usize,
+}
+
+/// Least row groups that a thread decodes: starting it takes as long as a few dozen.
+const LEAST_GROUPS: usize = 64;
+/// Most threads that decode one footer.
+const DECODERS: usize = 8;
+
+/// Decodes a footer that was walked over. Parts of a long one are decoded side by side, each as the
+/// footer of a file of some of the row groups.
+fn decode_on_all_cores(footer: &[u8], Groups { list, groups, end }: &Groups) -> Result<ParquetMetaData> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let parts = (groups.len() / LEAST_GROUPS).min(DECODERS).min(cores);
+    if parts < 2 {
+        return ParquetMetaDataReader::decode_metadata(footer);
+    }
+    let each = groups.len().div_ceil(parts);
+    let starts: Vec<usize> = (0..groups.len()).step_by(each).collect();
+    let decode = |first: usize| {
+        let last = groups.len().min(first + each);
+        let bytes = groups[first]..groups.get(last).copied().unwrap_or(*end);
+        let mut part = footer[..*list].to_vec();
+        thrift::put_list(&mut part, last - first);
+        part.extend_from_slice(&footer[bytes]);
+        part.extend_from_slice(&footer[*end..]);
+        ParquetMetaDataReader::decode_metadata(&part)
+    };
+    let parts = std::thread::scope(|scope| {
+        let threads: Vec<_> = starts.iter().map(|first| scope.spawn(|| caught(|| decode(*first)))).collect();
+        let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
+        threads.into_iter().map(join).collect::<Result<Vec<_>>>()
+    })?;
+    let mut parts = parts.into_iter();
+    let Some(first) = parts.next() else { return ParquetMetaDataReader::decode_metadata(footer) };
+    let mut builder = first.into_builder();
+    let mut all = builder.take_row_groups();
+    for part in parts {
+        all.extend(part.into_builder().take_row_groups());
+    }
+    Ok(builder.set_row_groups(all).build())
+}
+
+/// Looks at all sizes, and at how deep the schema is. Where the row groups lie: none are told where
+/// the footer has not one list of structs for them.
+fn walk(footer: &[u8]) -> std::result::Result<Groups, Broken> {
     const SCHEMA: i64 = 2;
+    const ROW_GROUPS: i64 = 4;
+    let mut found: Vec<Groups> = vec![];
+    Compact::new(footer).fields(|walked, id, kind| {
+        let at = |walked: &Compact<'_>| footer.len() - walked.left();
+        match (id, kind) {
+            (SCHEMA, LIST) => walk_schema(walked),
+            (ROW_GROUPS, LIST) => {
+                let list = at(walked);
+                let (elements, of) = walked.list()?;
+                let mut groups = vec![];
+                for _ in 0..elements {
+                    groups.push(at(walked));
+                    walked.skip_element(of)?;
+                }
+                let groups = if of == STRUCT { groups } else { vec![] };
+                found.push(Groups { list, groups, end: at(walked) });
+                Ok(())
+            }
+            (_, kind) => walked.skip(kind),
+        }
+    })?;
+    let one = found.pop().filter(|_| found.is_empty());
+    Ok(one.unwrap_or_default())
+}
+
+fn walk_schema(footer: &mut Compact<'_>) -> std::result::Result<(), Broken> {
     const CHILDREN: i64 = 5;
-    Compact::new(footer).fields(|footer, id, kind| {
-        if (id, kind) != (SCHEMA, LIST) {
-            return footer.skip(kind);
+    let (elements, _) = footer.list()?;
+    // For each group that is not closed, children to come.
+    let mut open: Vec<i64> = vec![];
+    for _ in 0..elements {
+        let mut children = 0;
+        footer.fields(|element, id, kind| match (id, kind) {
+            (CHILDREN, I32) => element.integer().map(|count| children = count),
+            _ => element.skip(kind),
+        })?;
+        if let Some(parent) = open.last_mut() {
+            *parent -= 1;
         }
-        let (elements, _) = footer.list()?;
-        // For each group that is not closed, children to come.
-        let mut open: Vec<i64> = vec![];
-        for _ in 0..elements {
-            let mut children = 0;
-            footer.fields(|element, id, kind| match (id, kind) {
-                (CHILDREN, I32) => element.integer().map(|count| children = count),
-                _ => element.skip(kind),
-            })?;
-            if let Some(parent) = open.last_mut() {
-                *parent -= 1;
-            }
-            open.push(children);
-            if open.len() > DEEPEST {
-                return Err(format!("its schema is deeper than {DEEPEST} groups"));
-            }
-            while open.last().is_some_and(|children| *children <= 0) {
-                open.pop();
-            }
+        open.push(children);
+        if open.len() > DEEPEST {
+            return Err(format!("its schema is deeper than {DEEPEST} groups"));
         }
-        Ok(())
-    })
+        while open.last().is_some_and(|children| *children <= 0) {
+            open.pop();
+        }
+    }
+    Ok(())
 }
 
 /// The rows of all row groups.
@@ -141,9 +217,23 @@ fn is_told(chunk: &ColumnChunkMetaData) -> bool {
     }
     match column.physical_type() {
         Physical::FLOAT | Physical::DOUBLE | Physical::INT96 => false,
-        Physical::FIXED_LEN_BYTE_ARRAY => column.logical_type_ref() != Some(&LogicalType::Float16),
+        Physical::FIXED_LEN_BYTE_ARRAY => {
+            column.logical_type_ref() != Some(&LogicalType::Float16)
+                && bounds_have(chunk, |bytes| i32::try_from(bytes) == Ok(column.type_length()))
+        }
+        Physical::BYTE_ARRAY if column.converted_type() == ConvertedType::DECIMAL => {
+            // DataFusion makes integers of 128 or 256 bits of them.
+            let most = if column.type_precision() <= 38 { 16 } else { 32 };
+            bounds_have(chunk, |bytes| bytes <= most)
+        }
         _ => true,
     }
+}
+
+/// Whether the bounds of a chunk's values have lengths as they should.
+fn bounds_have(chunk: &ColumnChunkMetaData, length: impl Fn(usize) -> bool) -> bool {
+    let bounds = chunk.statistics().map(|of| [of.min_bytes_opt(), of.max_bytes_opt()]);
+    bounds.into_iter().flatten().flatten().all(|bytes| length(bytes.len()))
 }
 
 /// Whether every row group has bounds of a column's values, or has none but nulls.
@@ -353,6 +443,51 @@ fn annotated(of: &TypePtr, say: &mut impl FnMut() -> Option<Option<LogicalType>>
                 .with_logical_type(annotation)
                 .with_id(id);
             Ok(Arc::new(builder.build()?))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Int64Array, RecordBatch, StringArray};
+    use datafusion::parquet::arrow::ArrowWriter;
+    use datafusion::parquet::file::properties::WriterProperties;
+
+    use super::*;
+
+    /// The footer of a file of so many row groups, and the file's bytes.
+    fn footer(groups: usize) -> (Vec<u8>, u64) {
+        let rows = 0..2 * groups as i64;
+        let n = Int64Array::from_iter_values(rows.clone());
+        let s = StringArray::from_iter_values(rows.map(|row| format!("text {row}")));
+        let batch = RecordBatch::try_from_iter([("n", Arc::new(n) as _), ("s", Arc::new(s) as _)]).unwrap();
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(2)).build();
+        let mut file = vec![];
+        let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let size = file.len() as u64;
+        let begin = begins_at(&file[file.len() - TAIL as usize..], size).unwrap();
+        (file[begin as usize..file.len() - TAIL as usize].to_vec(), size)
+    }
+
+    #[test]
+    fn parts_of_a_footer_are_decoded_as_the_whole_is() {
+        for groups in [1, LEAST_GROUPS, 2 * LEAST_GROUPS, 5 * LEAST_GROUPS + 1] {
+            let (footer, size) = footer(groups);
+            let found = walk(&footer).unwrap();
+            assert_eq!(found.groups.len(), groups);
+            let whole = ParquetMetaDataReader::decode_metadata(&footer).unwrap();
+            assert_eq!(decode_on_all_cores(&footer, &found).unwrap(), whole);
+            assert_eq!(decode(&footer, size).unwrap().num_row_groups(), groups);
+        }
+    }
+
+    #[test]
+    fn a_footer_that_is_cut_is_no_footer() {
+        let (footer, size) = footer(2 * LEAST_GROUPS);
+        for length in (0..footer.len()).step_by(97) {
+            assert!(decode(&footer[..length], size).is_err(), "{length} bytes");
         }
     }
 }

@@ -1,16 +1,29 @@
-//! Files in and out, and tables as DataFusion's planner sees them.
+//! Where rows come from and go to: files, batches, providers ([`Source`]), and tables over them as
+//! DataFusion's planner sees them ([`SourceTable`]).
 
+mod csv;
+mod device_table;
 mod files;
 mod footer;
 mod guard;
+mod lines;
+mod memory;
 mod pages;
 mod parquet;
+mod reading;
+mod source;
+mod stream;
 mod table;
 mod thrift;
 mod version;
 mod write;
 
+pub(crate) use device_table::{DOWNLOAD_ROWS, DeviceTable};
 pub(crate) use files::{Files, Format};
 pub(crate) use guard::{guard_rule, of_panic, of_their_types};
-pub(crate) use table::{DOWNLOAD_ROWS, DeviceTable, Read, Reading, Snapshot, SourceTable, diagnose, is_of_session};
+pub(crate) use memory::Memory;
+pub(crate) use reading::{Reading, diagnose};
+pub(crate) use source::{Chunk, Read, Source, To, Wanted};
+pub(crate) use stream::upload;
+pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};
 pub(crate) use write::{write_csv, write_parquet};

@@ -6,13 +6,14 @@ mod headers;
 mod outputs;
 mod plan;
 mod read;
+mod source;
 mod strings;
 mod unpack;
 mod workers;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -46,7 +47,8 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-pub(super) use self::read::{Described, read};
+pub(super) use self::read::Described;
+pub(super) use self::source::ParquetFiles;
 use super::footer::{self, TAIL};
 use super::guard::caught;
 use super::pages;
@@ -182,29 +184,39 @@ impl FileFormat for Parquet {
 #[derive(Debug)]
 struct Footer {
     metadata: Arc<ParquetMetaData>,
-    /// First byte and one past the last, row group, column; in the order of the bytes.
-    chunks: Vec<(Range<u64>, usize, usize)>,
+    /// First byte and one past the last, row group, column; in the order of the bytes. Only the host's
+    /// reader wants it.
+    chunks: OnceLock<Vec<(Range<u64>, usize, usize)>>,
     /// Columns whose types only an Arrow schema told that cannot be read.
     unknown: Vec<String>,
 }
 
 impl Footer {
     fn new(metadata: ParquetMetaData, unknown: Vec<String>) -> Footer {
+        Footer { metadata: Arc::new(metadata), chunks: OnceLock::new(), unknown }
+    }
+
+    fn chunks(&self) -> &[(Range<u64>, usize, usize)] {
+        self.chunks.get_or_init(|| self.chunks_by_place())
+    }
+
+    fn chunks_by_place(&self) -> Vec<(Range<u64>, usize, usize)> {
         let mut chunks = vec![];
-        for (group, columns) in metadata.row_groups().iter().map(|group| group.columns()).enumerate() {
+        for (group, columns) in self.metadata.row_groups().iter().map(|group| group.columns()).enumerate() {
             for (column, chunk) in columns.iter().enumerate() {
                 let (begin, bytes) = chunk.byte_range();
                 chunks.push((begin..begin + bytes, group, column));
             }
         }
         chunks.sort_unstable_by_key(|(bytes, ..)| bytes.start);
-        Footer { metadata: Arc::new(metadata), chunks, unknown }
+        chunks
     }
 
     /// Looks at bytes that were read of a file, before anything is allocated by what they say.
     fn check(&self, range: &Range<u64>, bytes: &Bytes) -> Result<(), ParquetError> {
-        let after = self.chunks.partition_point(|(chunk, ..)| chunk.start <= range.start);
-        match after.checked_sub(1).map(|at| &self.chunks[at]) {
+        let chunks = self.chunks();
+        let after = chunks.partition_point(|(chunk, ..)| chunk.start <= range.start);
+        match after.checked_sub(1).map(|at| &chunks[at]) {
             Some((chunk, group, column)) if range.end <= chunk.end => {
                 pages::check(bytes, self.metadata.row_group(*group).column(*column))
             }

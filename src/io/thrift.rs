@@ -51,6 +51,11 @@ impl<'a> Compact<'a> {
     }
 
     fn unsigned(&mut self) -> Result<u64, Broken> {
+        // Nearly all are short.
+        if let Some((&byte, rest)) = self.bytes.split_first().filter(|(byte, _)| **byte < 0x80) {
+            self.bytes = rest;
+            return Ok(byte.into());
+        }
         let mut value = 0;
         for place in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -121,14 +126,14 @@ impl<'a> Compact<'a> {
             }
             LIST | 10 => {
                 let (size, of) = self.list()?;
-                (0..size).try_for_each(|_| self.skip_element(of, deeper))
+                (0..size).try_for_each(|_| self.skip_element_within(of, deeper))
             }
             11 => {
                 let size = self.unsigned()?;
                 let of = if size == 0 { 0 } else { self.byte()? };
                 for _ in 0..size {
-                    self.skip_element(of >> 4, deeper)?;
-                    self.skip_element(of & 15, deeper)?;
+                    self.skip_element_within(of >> 4, deeper)?;
+                    self.skip_element_within(of & 15, deeper)?;
                 }
                 Ok(())
             }
@@ -138,12 +143,31 @@ impl<'a> Compact<'a> {
         }
     }
 
-    fn skip_element(&mut self, kind: u8, deepest: usize) -> Result<(), Broken> {
+    /// Passes over an element of a list.
+    pub(super) fn skip_element(&mut self, kind: u8) -> Result<(), Broken> {
+        self.skip_element_within(kind, DEEPEST)
+    }
+
+    fn skip_element_within(&mut self, kind: u8, deepest: usize) -> Result<(), Broken> {
         match kind {
             1 | 2 => self.take(1).map(|_| ()),
             kind => self.skip_within(kind, deepest),
         }
     }
+}
+
+/// Appends the header of a list of so many structs.
+pub(super) fn put_list(bytes: &mut Vec<u8>, count: usize) {
+    if count < 15 {
+        return bytes.push((count as u8) << 4 | STRUCT);
+    }
+    bytes.push(15 << 4 | STRUCT);
+    let mut rest = count;
+    while rest >= 0x80 {
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
 }
 
 #[cfg(test)]
@@ -169,6 +193,18 @@ mod tests {
         assert_eq!(walked, Ok(()));
         assert_eq!(seen, [(1, -3), (3, 0), (20, 0), (21, 0)]);
         assert_eq!(compact.left(), 1);
+    }
+
+    #[test]
+    fn the_header_of_a_list_is_read_as_it_was_written() {
+        for count in [0, 1, 14, 15, 127, 128, 300, 100_000] {
+            let mut bytes = vec![];
+            put_list(&mut bytes, count);
+            bytes.resize(bytes.len() + count, 0);
+            let mut compact = Compact::new(&bytes);
+            assert_eq!(compact.list(), Ok((count as u64, STRUCT)));
+            assert_eq!(compact.left(), count);
+        }
     }
 
     #[test]

@@ -10,9 +10,11 @@ mod tests;
 const OPERATOR: &str = "decompress";
 /// `SNAPPY_PART` of the kernel: bytes of content that a warp makes where a page has more.
 const PART: u32 = 65536;
-/// `SPLIT_THREADS` of the kernel, for a page of more than a part.
+/// `SPLIT_THREADS` and `LZ4_THREADS` of the kernels: they split a page of more than a part, or make a
+/// page.
 const SPLIT_THREADS: u32 = 256;
-/// `DECODE_THREADS` and `LZ4_THREADS` of the kernels: of each 32 make a part or a page.
+const LZ4_THREADS: u32 = 256;
+/// `DECODE_THREADS` of the kernel: of each 32 make a part or a page.
 const DECODE_THREADS: u32 = 128;
 /// Bytes of a `SnappyPart`.
 const PART_WIDTH: usize = 16;
@@ -45,7 +47,7 @@ pub(crate) enum Codec {
 /// alignment. Targets do not overlap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block {
-    /// The page whose content it is: its number in `places`, and in a fault.
+    /// The page whose content it is: its number in `places` and `faults`.
     pub(crate) page: u32,
     pub(crate) source: u64,
     pub(crate) source_len: u32,
@@ -82,8 +84,8 @@ impl Block {
     }
 }
 
-/// What is wrong with a page, by the low byte of its fault.
-pub(crate) fn damage(code: u8) -> Option<&'static str> {
+/// What is wrong with a page, by its fault.
+pub(crate) fn damage(code: u32) -> Option<&'static str> {
     Some(match code {
         1 => "its compressed bytes begin with a length that is not the page's",
         2 => "its compressed bytes end too early",
@@ -95,8 +97,8 @@ pub(crate) fn damage(code: u8) -> Option<&'static str> {
 }
 
 /// Submits the decompression of blocks. `places[page]` becomes the address of each one's content:
-/// its target, or a place in its source. A damaged block lowers `fault` to its page and the code of
-/// its [`damage`], `page * 256 + code`, and leaves anything in its target.
+/// its target, or a place in its source. `faults` has a word of 32 bits a page: a damaged block
+/// lowers `faults[page]` to the code of its [`damage`], and leaves anything in its target.
 ///
 /// # Errors
 /// `Unsupported` where a block has about 2 GiB.
@@ -105,21 +107,22 @@ pub(crate) fn decompress(
     codec: Codec,
     blocks: &[Block],
     places: &Buffer,
-    fault: &Buffer,
+    faults: &Buffer,
 ) -> Result<()> {
-    assert!(fault.len() >= 8 && blocks.iter().all(|b| places.len() as u64 >= (u64::from(b.page) + 1) * 8));
+    let pages = blocks.iter().map(|block| u64::from(block.page) + 1).max().unwrap_or(0);
+    assert!(places.len() as u64 >= pages * 8 && faults.len() as u64 >= pages * 4, "a word a page");
     if let Some(large) = blocks.iter().find(|block| block.source_len.max(block.target_len) > MOST) {
         let size = large.source_len.max(large.target_len);
         return Err(Error::unsupported(format!("a page of {size} bytes"), "pages have less than 2 GiB"));
     }
     match codec {
-        Codec::Snappy => snappy(device, blocks, places, fault).map(drop),
-        Codec::Lz4Raw => lz4(device, blocks, places, fault),
+        Codec::Snappy => snappy(device, blocks, places, faults).map(drop),
+        Codec::Lz4Raw => lz4(device, blocks, places, faults),
     }
 }
 
 /// Gives what tests ask for: in the third word, how many blocks could not be cut.
-fn snappy(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) -> Result<Buffer> {
+fn snappy(device: &Device, blocks: &[Block], places: &Buffer, faults: &Buffer) -> Result<Buffer> {
     // Blocks that are cut come first: their parts are begun while there is other work.
     let (cut, whole): (Vec<&Block>, Vec<&Block>) = blocks.iter().partition(|block| block.target_len > PART);
     let map = device.alloc(OPERATOR, cut.iter().map(|block| block.map_words() as usize * 4).sum())?;
@@ -138,10 +141,10 @@ fn snappy(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) ->
     let listed = words.slice(8);
 
     let kernel = device.kernel(&source(Codec::Snappy), "snappy_split")?;
-    let arguments: [Argument; 5] = [(&records).into(), (&table).into(), listed.into(), places.into(), fault.into()];
+    let arguments: [Argument; 5] = [(&records).into(), (&table).into(), listed.into(), places.into(), faults.into()];
     // SAFETY: SnappySplit { blocks: `cut` of them first, each with a map of its text; parts: as
-    // many as they have; whole: a count, zero, and a word for each; places: one for each page,
-    // checked; fault: a word, checked }. Sources and targets are the caller's promise.
+    // many as they have; whole: a count, zero, and a word for each; places and faults: one
+    // for each page, checked }. Sources and targets are the caller's promise.
     unsafe { device.launch(&kernel, grid(cut.len() as u64, SPLIT_THREADS), &arguments)? };
 
     let kernel = device.kernel(&source(Codec::Snappy), "snappy_decode")?;
@@ -157,12 +160,12 @@ fn snappy(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) ->
             words.slice(ticket).into(),
             listed.into(),
             places.into(),
-            fault.into(),
+            faults.into(),
         ];
         let blocks = tiles(items, u64::from(DECODE_THREADS / 32)).min(full);
         // SAFETY: SnappyDecode { blocks; parts, written by the kernel before; part_count;
         // block_count; first_whole; listed: null, or a count and numbers of cut blocks; ticket:
-        // zero; whole: as before; places; fault }.
+        // zero; whole: as before; places; faults }.
         unsafe { device.launch(&kernel, grid(blocks, DECODE_THREADS), &arguments) }
     };
     decode(u64::from(parts) + whole.len() as u64, 0u64.into(), 0)?;
@@ -170,19 +173,15 @@ fn snappy(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) ->
     Ok(words)
 }
 
-fn lz4(device: &Device, blocks: &[Block], places: &Buffer, fault: &Buffer) -> Result<()> {
+fn lz4(device: &Device, blocks: &[Block], places: &Buffer, faults: &Buffer) -> Result<()> {
     // The largest page begun last would be waited for.
     let mut blocks: Vec<&Block> = blocks.iter().collect();
     blocks.sort_by_key(|block| std::cmp::Reverse(block.source_len));
     let records: Vec<u8> = blocks.iter().flat_map(|block| block.record(0, 0)).flat_map(u64::to_le_bytes).collect();
     let records = device.upload(OPERATOR, &records)?;
-    let ticket = device.alloc_zeroed(OPERATOR, 4)?;
     let kernel = device.kernel(&source(Codec::Lz4Raw), "lz4_decode")?;
-    let full = u64::from(device.full_grid(&kernel, DECODE_THREADS, 0)?);
-    let count = blocks.len() as u64;
-    let arguments: [Argument; 5] = [(&records).into(), count.into(), (&ticket).into(), places.into(), fault.into()];
-    let grid = grid(tiles(count, u64::from(DECODE_THREADS / 32)).min(full), DECODE_THREADS);
-    // SAFETY: Lz4Decode { blocks: count of them; count; ticket: zero; places: one for each page,
-    // checked; fault: a word, checked }. Sources and targets are the caller's promise.
-    unsafe { device.launch(&kernel, grid, &arguments) }
+    let arguments: [Argument; 3] = [(&records).into(), places.into(), faults.into()];
+    // SAFETY: Lz4Decode { blocks: one a block of threads; places and faults: one for each page,
+    // checked }. Sources and targets are the caller's promise.
+    unsafe { device.launch(&kernel, grid(blocks.len() as u64, LZ4_THREADS), &arguments) }
 }

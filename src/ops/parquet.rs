@@ -2,8 +2,8 @@
 //!
 //! Columns are flat: a page has a value a row, or none where the row is null. The caller has read
 //! the headers of the pages and has their content, decompressed, in device memory. Nothing here
-//! waits for the device: what is wrong with a page is found there, and noted in a word that the
-//! caller reads at the end ([`damage`] says what it means).
+//! waits for the device: what is wrong with a page is found there, and noted in the page's word,
+//! which the caller reads at the end ([`damage`] says what it means).
 
 mod call;
 #[cfg(test)]
@@ -39,7 +39,7 @@ pub(super) fn sources() -> [Source; 4] {
 /// A page of data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Page {
-    /// Index into the places of contents, and the name of the page in the fault word.
+    /// Index into the places of contents and into the faults.
     pub(crate) number: u32,
     /// Bytes of its content; of pages of version 2, whose levels lie elsewhere, those of the
     /// values.
@@ -234,8 +234,9 @@ pub(crate) fn unreadable(physical: Physical, encoding: Encoding, output: Output)
 ///
 /// `places` has the address of each page's content, `u64`, by its number. Contents may be read up
 /// to 64 bytes beyond their ends, and back to a multiple of 16. `nulls` has a word a chunk, to
-/// which its nulls are added. `fault` is the least of `number << 8 | code` of all that is wrong,
-/// all ones where nothing is; the output of pages at fault is garbage, and so are addresses in it.
+/// which its nulls are added. `faults` has a word of 32 bits a page, by its number: all ones, or the
+/// least code of what is wrong with it. The output of a page at fault is garbage, and so are
+/// addresses in it; that of a damaged dictionary makes garbage of all pages of its chunk.
 ///
 /// # Errors
 /// What [`unreadable`] says cannot be read; no device memory.
@@ -245,7 +246,7 @@ pub(crate) fn decode(
     pages: &[Page],
     places: &Buffer,
     nulls: &Buffer,
-    fault: &Buffer,
+    faults: &Buffer,
 ) -> Result<()> {
     for page in pages {
         let chunk = &chunks[page.chunk as usize];
@@ -257,17 +258,20 @@ pub(crate) fn decode(
             return Err(Error::unsupported(what, "memory for them is taken before they are read"));
         }
     }
-    assert!(nulls.len() >= chunks.len() * 8 && fault.len() >= 8, "a word a chunk, and one of faults");
-    Call::of(chunks, pages).submit(device, places, nulls, fault)
+    let dictionaries = chunks.iter().flat_map(|chunk| chunk.dictionary).map(|dictionary| dictionary.number);
+    let numbers = pages.iter().map(|page| page.number).chain(dictionaries).max().map_or(0, |most| most as usize + 1);
+    assert!(places.len() >= numbers * 8 && faults.len() >= numbers * 4, "words for all pages");
+    assert!(nulls.len() >= chunks.len() * 8, "a word a chunk");
+    Call::of(chunks, pages).submit(device, places, nulls, faults)
 }
 
-/// What a code in the fault word says of its page.
-pub(crate) fn damage(code: u8) -> Option<&'static str> {
+/// What a page's fault says of it.
+pub(crate) fn damage(code: u32) -> Option<&'static str> {
     DAMAGES.iter().find(|(known, _, _)| *known == code).map(|(_, _, text)| *text)
 }
 
 /// Codes, their names in the kernels, and what they say.
-const DAMAGES: [(u8, &str, &str); 10] = [
+const DAMAGES: [(u32, &str, &str); 10] = [
     (32, "BAD_LEVELS", "its definition levels are damaged"),
     (33, "BAD_RUNS", "its runs of codes are damaged"),
     (34, "BAD_CODE", "a code is beyond its dictionary"),

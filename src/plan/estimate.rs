@@ -1,7 +1,5 @@
 //! How many rows a plan is expected to yield, from what is known of resident columns.
 
-use std::any::Any;
-
 use datafusion::common::stats::Precision;
 use datafusion::common::{Column as Name, DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
@@ -9,7 +7,7 @@ use datafusion::logical_expr::{Distinct, Expr, FetchType, Join, LogicalPlan, Ski
 
 use crate::codegen::selectivity;
 use crate::column::Facts;
-use crate::io::{DeviceTable, SourceTable};
+use crate::io::OfSession;
 
 /// Rows per row of a side that a semi or anti join is taken to keep.
 const SEMI: f64 = 0.5;
@@ -119,23 +117,17 @@ fn table(scan: &TableScan) -> Option<Estimate> {
     let width = scan.source.schema().fields().len();
     let projection = scan.projection.clone().unwrap_or_else(|| (0..width).collect());
     let provider = source_as_provider(&scan.source).ok()?;
-    let any: &dyn Any = provider.as_ref();
-    let mut of = if let Some(kept) = any.downcast_ref::<DeviceTable>() {
-        let columns = projection.iter().map(|at| Facts::of(&kept.table.columns[*at])).collect();
-        Estimate { rows: kept.table.rows as f64, columns }
-    } else {
-        let known = any.downcast_ref::<SourceTable>().map(|source| source.facts(&projection));
-        let (rows, facts) = known.unwrap_or_else(|| (None, vec![None; projection.len()]));
-        let rows = match rows {
-            Some(rows) => rows as f64,
-            None => match provider.statistics()?.num_rows {
-                Precision::Exact(rows) | Precision::Inexact(rows) => rows as f64,
-                Precision::Absent => return None,
-            },
-        };
-        let columns = facts.into_iter().map(|facts| facts.unwrap_or(Facts::unknown(rows))).collect();
-        Estimate { rows, columns }
+    let known = OfSession::of(provider.as_ref()).map(|table| table.facts(&projection));
+    let (rows, facts) = known.unwrap_or_else(|| (None, vec![None; projection.len()]));
+    let rows = match rows {
+        Some(rows) => rows as f64,
+        None => match provider.statistics()?.num_rows {
+            Precision::Exact(rows) | Precision::Inexact(rows) => rows as f64,
+            Precision::Absent => return None,
+        },
     };
+    let columns = facts.into_iter().map(|facts| facts.unwrap_or(Facts::unknown(rows))).collect();
+    let mut of = Estimate { rows, columns };
     for filter in &scan.filters {
         of.rows *= of.selectivity(filter, &scan.projected_schema);
     }

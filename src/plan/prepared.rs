@@ -8,7 +8,6 @@
 //! A [`Seat`] stands for a table. It has a schema and no rows, so that a plan that is kept keeps no memory of a device, and
 //! nothing of the data can find its way into the plan: the session's tables tell DataFusion nothing but their schemas.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -21,7 +20,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableSource, Volati
 use super::cut::cut;
 use super::replays::Replays;
 use crate::error::Result;
-use crate::io::{DeviceTable, SourceTable};
+use crate::io::OfSession;
 
 /// Operators and expressions above one another, up to which a plan runs on its caller's stack, and up to which it is kept:
 /// looking for it recurses as deep as it is, too, but needs less.
@@ -50,8 +49,7 @@ impl TableSource for Seat {
 /// Whether a scan's table is one whose place a seat can take.
 fn is_plain(source: &Arc<dyn TableSource>) -> bool {
     let Ok(provider) = source_as_provider(source) else { return false };
-    let any: &dyn Any = provider.as_ref();
-    any.is::<DeviceTable>() || any.downcast_ref::<SourceTable>().is_some_and(SourceTable::is_read_whole)
+    OfSession::of(provider.as_ref()).is_some_and(|table| table.is_read_whole())
 }
 
 /// Whether a plan reads nothing but seats, in subqueries too.

@@ -12,7 +12,7 @@ use super::prepared::is_seat;
 use super::window::unsupported_window;
 use crate::codegen::unsupported;
 use crate::column::Repr;
-use crate::io::is_of_session;
+use crate::io::OfSession;
 
 /// Why this operator, its inputs aside, does not run on the device.
 pub(crate) fn unsupported_node(plan: &LogicalPlan) -> Option<String> {
@@ -53,10 +53,8 @@ fn table(scan: &TableScan) -> Option<String> {
     if any.is::<CteWorkTable>() {
         return Some("its rows are those of a recursive query's last step".into());
     }
-    if !is_of_session(provider.as_ref()) {
-        // The provider applies what filters it took.
-        return None;
-    }
+    // Another provider applies what filters it took.
+    OfSession::of(provider.as_ref())?;
     scan.filters.iter().find_map(|filter| unsupported(filter, &scan.projected_schema))
 }
 

@@ -7,13 +7,13 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{SchemaRef, TimeUnit};
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
-use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableSource, UNNAMED_TABLE};
 
 use super::{Session, Steps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{Data, DataFrame, LazyFrame};
-use crate::io::{DOWNLOAD_ROWS, DeviceTable, Files, Format, Snapshot, SourceTable, of_their_types};
+use crate::io::{DOWNLOAD_ROWS, DeviceTable, Files, Format, Memory, Snapshot, SourceTable, of_their_types};
 
 /// How a CSV file is laid out.
 ///
@@ -393,10 +393,8 @@ impl Session {
         }
         // The CPU's operators work on partitions side by side; these hold the rows in order.
         let partitions = self.device().map_or(self.state().config().target_partitions(), |_| 1);
-        let each = batches.len().div_ceil(partitions).max(1);
-        let parts: Vec<_> = batches.chunks(each).map(<[_]>::to_vec).collect();
-        let memory = MemTable::try_new(schema, if parts.is_empty() { vec![vec![]] } else { parts })?;
-        Ok(Arc::new(SourceTable::new(Snapshot::of_memory(Arc::new(memory)), None, self.device().is_none())))
+        let memory = Memory::new(schema, batches, partitions)?;
+        Ok(Arc::new(SourceTable::new(Snapshot::of(Arc::new(memory)), None, self.device().is_none())))
     }
 
     fn provider_of(&self, frame: &DataFrame) -> Result<Arc<dyn TableProvider>> {

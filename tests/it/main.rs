@@ -60,6 +60,7 @@ mod session;
 mod slt;
 mod slt_datafusion;
 mod sort;
+mod sources;
 mod tables;
 mod text;
 mod to_char;

@@ -49,7 +49,12 @@ impl Runner {
             .collect::<Result<Vec<_>>>()?;
         match <[Column; 1]>::try_from(pieces) {
             Ok([column]) => Ok(column),
-            Err(pieces) => self.concatenated(&call.dtype, &pieces.iter().collect::<Vec<_>>(), frames.count),
+            Err(pieces) => Column::concatenated(
+                &self.device,
+                &call.dtype,
+                &pieces.iter().collect::<Vec<_>>(),
+                frames.count as usize,
+            ),
         }
     }
 

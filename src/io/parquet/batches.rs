@@ -5,8 +5,9 @@
 //!   batch 0  a c a c                                       until it has enough bytes
 //! ```
 //!
-//! Neighbours in the file are read together, in pieces of at most as many bytes as are fed at once.
-//! Pages that the host unpacks are pieces of their own.
+//! Neighbours in the file are read together; what lies one behind the other in device memory is brought
+//! there together, in pieces of at most as many bytes as are fed at once. Pages that the host unpacks
+//! are pieces of their own.
 
 use std::fs::File;
 use std::ops::Range;
@@ -59,13 +60,23 @@ impl ChunkAt {
 /// Bytes that go to one place at once, at most as many as are fed.
 #[derive(Debug, Clone)]
 pub(super) enum Piece {
-    /// As they lie in a file, from `begin` on. Chunks that lie in them wholly: their numbers among the
-    /// batch's, and where they begin.
-    Read { file: usize, begin: u64, length: usize, offset: usize, whole: Vec<(usize, usize)> },
+    /// As they lie in files, with gaps between the runs. Chunks that lie in them wholly: their numbers
+    /// among the batch's, and where they begin.
+    Read { runs: Vec<Run>, length: usize, offset: usize, whole: Vec<(usize, usize)> },
     /// Pages of a chunk, unpacked by the host one behind the other.
     Unpack { chunk: usize, pages: Range<usize>, length: usize, offset: usize },
     /// A page of a chunk that is longer than what is fed at once.
     UnpackLong { chunk: usize, page: usize, offset: usize },
+}
+
+/// Bytes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) file: usize,
+    pub(super) begin: u64,
+    pub(super) length: usize,
+    /// Where they go in the piece.
+    pub(super) at: usize,
 }
 
 /// Chunks that are read together.
@@ -196,10 +207,23 @@ impl Layout {
                 next += usize::from(end == *last);
             }
             let (length, offset) = ((end - begin) as usize, self.bytes + (begin - bytes.start) as usize);
-            self.pieces.push(Piece::Read { file, begin, length, offset, whole });
+            self.push_read(Run { file, begin, length, at: 0 }, offset, whole);
             begin = end;
         }
         self.bytes = (self.bytes + (bytes.end - bytes.start) as usize + SLACK).next_multiple_of(SLACK);
+    }
+
+    /// A piece of its own, or a part of the piece before it, where both together are not too long.
+    fn push_read(&mut self, run: Run, offset: usize, chunks: Vec<(usize, usize)>) {
+        match self.pieces.last_mut() {
+            Some(Piece::Read { runs, length, offset: begin, whole }) if offset - *begin + run.length <= MOST_FED => {
+                let at = offset - *begin;
+                runs.push(Run { at, ..run });
+                *length = at + run.length;
+                whole.extend(chunks.into_iter().map(|(chunk, from)| (chunk, at + from)));
+            }
+            _ => self.pieces.push(Piece::Read { runs: vec![run], length: run.length, offset, whole: chunks }),
+        }
     }
 
     /// Places the unpacked pages of a chunk one behind the other.

@@ -133,7 +133,11 @@ impl Pages {
                 return Err("a page that is shorter than its levels".into());
             };
             let is_compressed = header.is_compressed && chunk.compression() != Compression::UNCOMPRESSED;
-            if u64::from(unpacked) > most_unpacked(chunk.compression(), is_compressed, packed) {
+            let is_plausible = match is_compressed {
+                true => u64::from(unpacked) <= most_unpacked(chunk.compression(), true, packed),
+                false => unpacked == packed,
+            };
+            if !is_plausible {
                 return Err(format!("a page of {unpacked} bytes in {packed}"));
             }
             let encoding = encoding(header.encoding).ok_or_else(|| format!("encoding {}", header.encoding))?;
@@ -148,6 +152,11 @@ impl Pages {
                 }
                 pages.dictionary = Some(page);
             } else {
+                // Kernels do not look into it; the host's reader does, and may find damage there.
+                let may_be_empty = chunk.column_descr().max_def_level() == 0 && encoding == Encoding::Plain;
+                if values == 0 && !(may_be_empty && uncompressed == 0) {
+                    return Err("a page without rows".into());
+                }
                 rows += i64::from(values);
                 nulls = nulls.filter(|_| levels.is_some()).map(|nulls| nulls + header.nulls as u64);
                 pages.data.push(page);

@@ -297,8 +297,8 @@ impl Plan {
         let submitted = self.submit_to(branch);
         device.wait_for(&branch.record()?)?;
         drop((self.bytes, self.passing, self.kept));
-        let (fault, nulls) = submitted?;
-        Ok(Decoded { fault, nulls, columns: self.columns, said: self.said, pages: self.named })
+        let (faults, nulls) = submitted?;
+        Ok(Decoded { faults, nulls, columns: self.columns, said: self.said, pages: self.named })
     }
 
     fn submit_to(&self, device: &Device) -> Result<(Buffer, Buffer)> {
@@ -308,15 +308,15 @@ impl Plan {
         }
         let places: Vec<u8> = self.places.iter().flat_map(|place| place.to_le_bytes()).collect();
         let places = device.upload(OPERATOR, &places)?;
-        let fault = device.alloc_filled(OPERATOR, 8, 0xFF)?;
+        let faults = device.alloc_filled(OPERATOR, self.named.len() * 4, 0xFF)?;
         let nulls = device.alloc_zeroed(OPERATOR, self.chunks.len() * 8)?;
         for (codec, blocks) in [(Codec::Snappy, &self.snappy), (Codec::Lz4Raw, &self.lz4)] {
             if !blocks.is_empty() {
-                decompress(device, codec, blocks, &places, &fault)?;
+                decompress(device, codec, blocks, &places, &faults)?;
             }
         }
-        decode(device, &self.chunks, &self.pages, &places, &nulls, &fault)?;
-        Ok((fault, nulls))
+        decode(device, &self.chunks, &self.pages, &places, &nulls, &faults)?;
+        Ok((faults, nulls))
     }
 }
 

@@ -9,6 +9,7 @@
 //! the last word.
 
 use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Schema};
@@ -27,6 +28,9 @@ use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::ops::parquet::Output;
 use crate::ops::{decompress, parquet};
+
+#[cfg(test)]
+mod tests;
 
 pub(super) const OPERATOR: &str = "parquet";
 /// Most compressed bytes of a batch: enough to fill the device.
@@ -54,13 +58,8 @@ pub(in super::super) struct Described {
     pub(super) own: Arc<Schema>,
 }
 
-/// Columns that were read.
-#[derive(Debug)]
-pub(in super::super) struct Columns {
-    pub(in super::super) rows: u64,
-    /// Each column, or why the device does not read it.
-    pub(in super::super) columns: Vec<std::result::Result<Column, Reason>>,
-}
+/// A column, or why the device does not read it.
+pub(super) type OrReason = std::result::Result<Column, Reason>;
 
 /// A column while it is read.
 pub(super) struct Target {
@@ -79,25 +78,30 @@ impl Target {
     }
 }
 
-/// Reads columns of the table with this schema.
+/// Reads columns of the table with this schema, of those row groups, counted over all files.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Io`] of a file that cannot be read; of the device.
-pub(in super::super) fn read(
+pub(super) fn read(
     device: &Device,
     described: &[Described],
     schema: &Schema,
     columns: &[usize],
-) -> Result<Columns> {
+    row_groups: &Range<usize>,
+) -> Result<Vec<OrReason>> {
     let mut targets: Vec<Target> = columns.iter().map(|at| target(schema.field(*at).data_type())).collect();
     let mut files = vec![];
     let mut chunks = vec![];
     let mut rows = 0u64;
+    let mut numbers = 0..;
     for described in described {
         let metadata = &described.footer.metadata;
         let leaves: Vec<Option<(usize, Output)>> =
             columns.iter().zip(&mut targets).map(|(at, target)| leaf(described, schema, *at, target)).collect();
         for (group, row_group) in metadata.row_groups().iter().enumerate() {
+            if !numbers.next().is_some_and(|number| row_groups.contains(&number)) {
+                continue;
+            }
             let of_group = row_group.num_rows() as u64;
             for (column, leaf) in leaves.iter().enumerate() {
                 if let Some((leaf, output)) = *leaf {
@@ -121,8 +125,7 @@ pub(in super::super) fn read(
     let reader = Reader { device, files: &files, chunks: &chunks, rows: rows as usize };
     reader.allocate(&mut targets)?;
     let decoded = reader.decode_all(&mut targets)?;
-    let columns = reader.finish(targets, decoded)?;
-    Ok(Columns { rows, columns })
+    reader.finish(targets, decoded)
 }
 
 fn target(dtype: &DataType) -> Target {
@@ -163,7 +166,8 @@ pub(super) struct Reader<'a> {
 
 /// A batch whose decoding was submitted.
 pub(super) struct Decoded {
-    pub(super) fault: Buffer,
+    /// Of each page what is wrong with it, 32 bits.
+    pub(super) faults: Buffer,
     pub(super) nulls: Buffer,
     /// Of each chunk in `nulls`, its column.
     pub(super) columns: Vec<usize>,
@@ -202,7 +206,8 @@ impl Reader<'_> {
     }
 
     fn decode_all(&self, targets: &mut [Target]) -> Result<Vec<Decoded>> {
-        let bytes: u64 = self.chunks.iter().map(|chunk| chunk.meta(self.files).byte_range().1).sum();
+        let bytes = self.bytes_of(0..self.chunks.len());
+        self.device.count_wanted_of_files(bytes);
         let share = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
         let batches = batches(self.files, self.chunks, (bytes / BATCHES).max(LEAST_BATCH).min(share));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -263,23 +268,26 @@ impl Reader<'_> {
         let plan = Plan::new(self, &batches[of.number], (of.bytes, of.offsets), headers, targets)?;
         let branch = self.device.branch(of.number)?;
         fed.into_iter().try_for_each(|fed| fed.arrive(branch))?;
+        self.device.count_read_of_files(self.bytes_of(batches[of.number].chunks.clone()));
         plan.submit(self.device, branch)
     }
 
+    fn bytes_of(&self, chunks: Range<usize>) -> u64 {
+        self.chunks[chunks].iter().map(|chunk| chunk.meta(self.files).byte_range().1).sum()
+    }
+
     /// The columns, when all was submitted.
-    fn finish(
-        &self,
-        mut targets: Vec<Target>,
-        decoded: Vec<Decoded>,
-    ) -> Result<Vec<std::result::Result<Column, Reason>>> {
+    fn finish(&self, mut targets: Vec<Target>, decoded: Vec<Decoded>) -> Result<Vec<OrReason>> {
         let mut nulls = vec![0; targets.len()];
         for batch in &decoded {
-            if let Some((chunk, reason)) = self.damage(batch, batch.fault.read_words(0, 1)?[0]) {
-                // One page is named; others may be damaged, too, and what came of them is garbage.
-                let beside = format!("it was read beside a damaged page ({reason})");
-                targets[self.chunks[chunk].column].given_up.get_or_insert(reason);
-                for column in &batch.columns {
-                    targets[*column].given_up.get_or_insert_with(|| beside.clone());
+            let mut faults = vec![0; batch.pages.len() * 4];
+            batch.faults.read(0, &mut faults)?;
+            for ((chunk, page), fault) in batch.pages.iter().zip(faults.as_chunks().0) {
+                let at = &self.chunks[*chunk];
+                if let Some(what) = damage(u32::from_le_bytes(*fault)) {
+                    let path = self.files[at.file].path.display();
+                    let reason = || format!("{path}: row group {}, page {page}: {what}", at.group);
+                    targets[at.column].given_up.get_or_insert_with(reason);
                 }
             }
             let counts = batch.nulls.read_words(0, batch.columns.len())?;
@@ -306,14 +314,10 @@ impl Reader<'_> {
         Column::survey(self.device, columns.iter_mut().flatten())?;
         Ok(columns)
     }
+}
 
-    /// The first page of a batch that is damaged: its chunk, and what is wrong.
-    fn damage(&self, batch: &Decoded, fault: u64) -> Option<(usize, Reason)> {
-        let (chunk, page) = *batch.pages.get(usize::try_from(fault >> 8).ok()?)?;
-        let code = fault as u8;
-        let what = decompress::damage(code).or_else(|| parquet::damage(code)).unwrap_or("it is damaged");
-        let at = &self.chunks[chunk];
-        let path = self.files[at.file].path.display();
-        Some((chunk, format!("{path}: row group {}, page {page}: {what}", at.group)))
-    }
+/// What is wrong with a page, by its fault.
+fn damage(fault: u32) -> Option<&'static str> {
+    let known = || decompress::damage(fault).or_else(|| parquet::damage(fault)).unwrap_or("it is damaged");
+    (fault != u32::MAX).then(known)
 }

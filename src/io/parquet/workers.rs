@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use super::batches::{Batch, ChunkAt, Opened, Piece};
+use super::batches::{Batch, ChunkAt, Opened, Piece, Run};
 use super::headers::{Located, Pages, Reason};
 use super::unpack::unpack;
 use crate::device::{Buffer, Device, Event, Fed, MOST_FED};
@@ -209,10 +209,12 @@ impl<'a> Work<'a> {
             self.device.feed(&memory.bytes, offset, length, &memory.after, fill)
         };
         match piece {
-            Piece::Read { file, begin, length, offset, whole } => {
+            Piece::Read { runs, length, offset, whole } => {
                 let mut headers = vec![];
                 let mut read = |bytes: &mut [u8]| {
-                    self.read(*file, bytes, *begin)?;
+                    for Run { file, begin, length, at } in runs {
+                        self.read(*file, &mut bytes[*at..at + length], *begin)?;
+                    }
                     for (at, from) in whole {
                         let chunk = &self.chunks[memory.first + at];
                         let length = chunk.meta(self.files).byte_range().1 as usize;

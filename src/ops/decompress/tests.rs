@@ -1,3 +1,5 @@
+mod lz4_sequences;
+
 use super::*;
 use crate::ops::testing::*;
 
@@ -15,11 +17,11 @@ impl Page {
     }
 }
 
-/// What came of a call: each page's content, whether it stayed in its source, and the fault.
+/// What came of a call: each page's content, whether it stayed in its source, and its fault.
 struct Outcome {
     contents: Vec<Vec<u8>>,
     stayed: Vec<bool>,
-    fault: Option<(usize, u8)>,
+    faults: Vec<Option<u32>>,
 }
 
 const GUARD: u8 = 0xA5;
@@ -31,7 +33,7 @@ struct Laid {
     source: Buffer,
     target: Buffer,
     places: Buffer,
-    fault: Buffer,
+    faults: Buffer,
 }
 
 fn lay(device: &Device, pages: &[Page]) -> Laid {
@@ -51,7 +53,7 @@ fn lay(device: &Device, pages: &[Page]) -> Laid {
     let source = upload(device, &sources);
     let target = device.alloc_filled("test", room, GUARD).unwrap();
     let places = device.alloc_filled("test", pages.len() * 8 + 8, 0xFF).unwrap();
-    let fault = device.alloc_filled("test", 8, 0xFF).unwrap();
+    let faults = device.alloc_filled("test", pages.len() * 4 + 4, 0xFF).unwrap();
     let blocks = (pages.iter().enumerate())
         .map(|(i, page)| Block {
             page: i as u32,
@@ -62,25 +64,24 @@ fn lay(device: &Device, pages: &[Page]) -> Laid {
             in_place: page.in_place,
         })
         .collect();
-    Laid { blocks, sources, source, target, places, fault }
+    Laid { blocks, sources, source, target, places, faults }
 }
 
 /// How many Snappy pages cannot be cut.
 fn uncut(device: &Device, pages: &[Page]) -> u32 {
     let laid = lay(device, pages);
-    let words = snappy(device, &laid.blocks, &laid.places, &laid.fault).unwrap();
+    let words = snappy(device, &laid.blocks, &laid.places, &laid.faults).unwrap();
     read::<u32>(&words, 3)[2]
 }
 
 /// Decompresses all pages in one call, and looks whether anything but their targets was written.
 fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
-    let Laid { blocks, sources, source, target, places, fault } = lay(device, pages);
-    decompress(device, codec, &blocks, &places, &fault).unwrap();
+    let Laid { blocks, sources, source, target, places, faults } = lay(device, pages);
+    decompress(device, codec, &blocks, &places, &faults).unwrap();
 
-    let fault = match read::<u64>(&fault, 1)[0] {
-        u64::MAX => None,
-        word => Some(((word >> 8) as usize, word as u8)),
-    };
+    let mut faults: Vec<_> =
+        (read::<u32>(&faults, pages.len() + 1).into_iter()).map(|fault| (fault != u32::MAX).then_some(fault)).collect();
+    assert_eq!(faults.pop(), Some(None));
     let made = read::<u8>(&target, target.len());
     let mut expected = vec![GUARD; made.len()];
     let (mut contents, mut stayed) = (vec![], vec![]);
@@ -103,14 +104,16 @@ fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
     }
     assert!(made == expected, "something outside of the targets was written");
     assert!(read::<u8>(&source, sources.len()) == sources, "sources were written");
-    Outcome { contents, stayed, fault }
+    Outcome { contents, stayed, faults }
 }
 
 /// Asserts that pages come back.
 fn check(device: &Device, codec: Codec, pages: &[Page], contents: &[Vec<u8>]) {
     let outcome = run(device, codec, pages);
     let lengths = |i: usize| (contents[i].len(), pages[i].text.len());
-    assert_eq!(outcome.fault, None, "{:?}", outcome.fault.map(|(page, _)| lengths(page)));
+    for (i, fault) in outcome.faults.iter().enumerate() {
+        assert_eq!(*fault, None, "page {i}: {:?}", lengths(i));
+    }
     for (i, content) in contents.iter().enumerate() {
         let made = &outcome.contents[i];
         let wrong = (0..content.len()).find(|&at| made[at] != content[at]);
@@ -245,39 +248,11 @@ fn lz4_of(pieces: &[Piece<'_>]) -> Vec<u8> {
     text
 }
 
-/// What an LZ4 block holds, or nothing where it is damaged.
+/// What the parquet crate reads of an LZ4 block, or nothing where it refuses it.
 fn lz4_content(text: &[u8], len: usize) -> Option<Vec<u8>> {
-    let mut content = vec![];
-    let mut rest = text.iter().copied();
-    let more = |rest: &mut dyn Iterator<Item = u8>, mut size: usize| -> Option<usize> {
-        while size >= 15 {
-            let byte = rest.next()?;
-            size += usize::from(byte);
-            if byte < 255 {
-                break;
-            }
-        }
-        Some(size)
-    };
-    loop {
-        let sizes = rest.next()?;
-        let literal = more(&mut rest, usize::from(sizes >> 4))?;
-        for _ in 0..literal {
-            content.push(rest.next()?);
-        }
-        if rest.len() == 0 {
-            return (content.len() == len).then_some(content);
-        }
-        let distance = usize::from(u16::from_le_bytes([rest.next()?, rest.next()?]));
-        let size = more(&mut rest, usize::from(sizes & 15))? + 4;
-        if distance == 0 || distance > content.len() || content.len() + size > len {
-            return None;
-        }
-        (0..size).for_each(|_| content.push(content[content.len() - distance]));
-        if rest.len() == 0 {
-            return (content.len() == len).then_some(content);
-        }
-    }
+    let mut content = vec![0; len];
+    let made = lz4_flex::block::decompress_into(text, &mut content).ok()?;
+    (made == len).then_some(content)
 }
 
 const SIZES: [usize; 17] = [0, 1, 2, 3, 15, 16, 17, 60, 61, 62, 255, 257, 1023, 4099, 65535, 65536, 65537];
@@ -587,7 +562,7 @@ fn damage_is_named() {
         text.extend_from_slice(tail);
         (text, len)
     };
-    let snappy: Vec<(u8, (Vec<u8>, usize))> = vec![
+    let snappy: Vec<(u32, (Vec<u8>, usize))> = vec![
         (1, (vec![], 3)),
         (1, (vec![4, 8, 1, 2, 3], 3)),
         (1, (vec![0x83, 0x80, 0x80, 0x80, 0x80, 0x80], 3)),
@@ -614,7 +589,7 @@ fn damage_is_named() {
         (4, large(&[0, 9, 3 << 2 | 3, 2, 0, 1, 0], 65_541)),
         (4, large(&[0, 9, 3 << 2 | 2, 0, 0], 65_541)),
     ];
-    let lz4_cases: Vec<(u8, (Vec<u8>, usize))> = vec![
+    let lz4_cases: Vec<(u32, (Vec<u8>, usize))> = vec![
         (2, (vec![], 3)),
         (2, (vec![0x30, 1, 2], 3)),
         (2, (vec![0xF0], 30)),
@@ -629,7 +604,9 @@ fn damage_is_named() {
         (4, (vec![0x10, 1, 0, 0], 5)),
         (4, (vec![0x1F, 1, 2, 0, 255, 0], 1 + 4 + 15 + 255)),
         (5, (vec![0x20, 1, 2], 3)),
-        (5, (vec![0x10, 1, 1, 0], 6)),
+        (2, (vec![0x10, 1, 1, 0], 6)),
+        (2, (vec![0x10, 1, 1, 0], 5)),
+        (5, (vec![0x10, 1, 1, 0, 0x10, 1], 7)),
     ];
     for device in devices() {
         for (codec, cases) in [(Codec::Snappy, &snappy), (Codec::Lz4Raw, &lz4_cases)] {
@@ -640,38 +617,39 @@ fn damage_is_named() {
                 for in_place in [false, true] {
                     let bad = Page { text: text.clone(), len: *len, in_place };
                     let outcome = run(&device, codec, &[page.clone(), bad, page.clone()]);
-                    assert_eq!(outcome.fault, Some((1, *code)), "{codec:?} {:?}", &text[..text.len().min(20)]);
+                    let expected = [None, Some(*code), None];
+                    assert_eq!(outcome.faults, expected, "{codec:?} {:?}", &text[..text.len().min(20)]);
                     assert!(outcome.contents[0] == good && outcome.contents[2] == good);
                 }
             }
         }
-        let twice = [Page::new(vec![3], 3), Page::new(vec![9], 3)];
-        assert_eq!(run(&device, Codec::Snappy, &twice).fault, Some((0, 5)), "the first page counts");
+        let both = [Page::new(vec![3], 3), Page::new(vec![9], 3)];
+        assert_eq!(run(&device, Codec::Snappy, &both).faults, [Some(5), Some(1)]);
     }
     assert!((1..=5).all(|code| damage(code).is_some()) && damage(0).is_none() && damage(6).is_none());
 }
 
-/// Runs damaged pages and asks for the content that the reference gives, or a fault where that
-/// gives none.
+/// Decompresses damaged pages in one call and asks for the content that the reference gives, or a
+/// fault where that gives none. How many there are of both.
 fn compare(device: &Device, codec: Codec, pages: &[Page]) -> (usize, usize) {
-    let (mut whole, mut faults) = (0, 0);
-    let mut rest = pages.to_vec();
     let expected = |page: &Page| match codec {
         Codec::Snappy => ::snap::raw::Decoder::new().decompress_vec(&page.text).ok().filter(|c| c.len() == page.len),
         Codec::Lz4Raw => lz4_content(&page.text, page.len),
     };
-    // Good ones in one call; of damaged ones a call tells the first only.
-    let (good, bad): (Vec<Page>, Vec<Page>) = rest.drain(..).partition(|page| expected(page).is_some());
-    let contents: Vec<_> = good.iter().map(|page| expected(page).unwrap()).collect();
-    check(device, codec, &good, &contents);
-    whole += good.len();
-    for page in bad {
-        let outcome = run(device, codec, std::slice::from_ref(&page));
+    let outcome = run(device, codec, pages);
+    let mut whole = 0;
+    for ((page, content), fault) in pages.iter().zip(&outcome.contents).zip(&outcome.faults) {
         let text = &page.text[..page.text.len().min(60)];
-        assert!(matches!(outcome.fault, Some((0, 1..=5))), "{codec:?} {text:?} of {} bytes", page.len);
-        faults += 1;
+        match expected(page) {
+            Some(expected) => {
+                assert_eq!(*fault, None, "{codec:?} {text:?} of {} bytes", page.len);
+                assert!(*content == expected, "{codec:?} {text:?} of {} bytes", page.len);
+                whole += 1;
+            }
+            None => assert!(matches!(fault, Some(1..=5)), "{codec:?} {text:?} of {} bytes", page.len),
+        }
     }
-    (whole, faults)
+    (whole, pages.len() - whole)
 }
 
 /// Pages with bytes changed, taken out and cut off.

@@ -221,7 +221,7 @@ impl Call {
         self.tiles = self.tiles.checked_add(tiles).expect("fewer than 2³² tiles");
     }
 
-    pub(super) fn submit(mut self, device: &Device, places: &Buffer, nulls: &Buffer, fault: &Buffer) -> Result<()> {
+    pub(super) fn submit(mut self, device: &Device, places: &Buffer, nulls: &Buffer, faults: &Buffer) -> Result<()> {
         let views = device.alloc(OPERATOR, self.strings as usize * 16)?;
         for &(page, begin) in &self.views {
             self.pages[page][4] = views.address() + begin * 16;
@@ -268,7 +268,7 @@ impl Call {
                 told.slice(chunks).address().into(),
                 told.slice(states).address().into(),
                 places.into(),
-                fault.into(),
+                faults.into(),
                 nulls.into(),
                 (&starts).into(),
                 (&ranks).into(),
@@ -277,8 +277,8 @@ impl Call {
                 count.into(),
             ];
             // SAFETY: ParquetCall: what lies in `told` was put there above as the kernels read it;
-            // `starts` and `ranks` have a word a tile of the pages, `used` a word a chunk; `nulls`
-            // and `fault` were checked by `decode`. The addresses in pages and chunks, and
+            // `starts` and `ranks` have a word a tile of the pages, `used` a word a chunk; `nulls`,
+            // `places` and `faults` were checked by `decode`. The addresses in pages and chunks, and
             // `places`, are the caller's: of live memory, as large as `Page` and `Chunk` say.
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments) }
         };

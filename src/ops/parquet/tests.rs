@@ -47,8 +47,8 @@ impl Contents {
     }
 }
 
-/// Decodes columns in one call; or says which page is at fault, and why.
-fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<Decoded>, (u32, u8)> {
+/// Decodes columns in one call; or says which page is the first at fault, and why.
+fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<Decoded>, (u32, u32)> {
     let mut bytes = vec![0u8; 16];
     let mut offsets = Vec::new();
     let mut place = |content: &[u8]| {
@@ -116,11 +116,12 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
     }
     let places = upload(device, &places);
     let nulls = device.alloc_zeroed("test", chunks.len() * 8).unwrap();
-    let fault = device.alloc_filled("test", 8, 255).unwrap();
-    decode(device, &chunks, &pages, &places, &nulls, &fault).unwrap();
-    match read::<u64>(&fault, 1)[0] {
-        u64::MAX => {}
-        fault => return Err(((fault >> 8) as u32, fault as u8)),
+    let numbers = places.len() / 8;
+    let faults = device.alloc_filled("test", numbers * 4, 255).unwrap();
+    decode(device, &chunks, &pages, &places, &nulls, &faults).unwrap();
+    let faults = read::<u32>(&faults, numbers);
+    if let Some(page) = faults.iter().position(|fault| *fault != u32::MAX) {
+        return Err((page as u32, faults[page]));
     }
     let nulls = read::<u64>(&nulls, chunks.len());
     let of_column =

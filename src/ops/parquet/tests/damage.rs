@@ -7,7 +7,7 @@ use super::file::{File, Settings};
 use super::numbers::{Nulls, with_nulls};
 use super::*;
 
-fn fault(file: &File, output: Output) -> Option<(u32, u8)> {
+fn fault(file: &File, output: Output) -> Option<(u32, u32)> {
     decode_all(&device(3), &[Column { file, output }]).err()
 }
 
@@ -40,6 +40,10 @@ fn damaged_codes_are_told() {
     assert_eq!(fault(&dictionary(8, vec![2, 1, 1, 1, 16, 1], 4), LONG), None);
     // A code of 0 bits needs no runs.
     assert_eq!(fault(&dictionary(5000, vec![0], 1), LONG), None);
+    // Behind the last run only zeros may follow.
+    assert_eq!(fault(&dictionary(8, vec![2, 16, 1, 16, 1], 4), LONG), Some((1, 33)));
+    assert_eq!(fault(&dictionary(8, vec![2, 3, 0b11100100, 0b11100100, 1], 4), LONG), Some((1, 33)));
+    assert_eq!(fault(&dictionary(8, vec![2, 16, 1, 0, 0, 7], 4), LONG), None);
     let mut short = dictionary(8, vec![2, 16, 1], 4);
     short.dictionary.as_mut().unwrap().0.truncate(31);
     assert_eq!(fault(&short, LONG), Some((0, 35)));
@@ -64,6 +68,32 @@ fn damaged_levels_are_told() {
     assert_eq!(optional(vec![3, 0, 0, 0, 16, 1]), Some((0, 32)));
     assert_eq!(optional(vec![2, 0, 0, 0, 16, 1, 9, 9]), Some((0, 35)));
     assert_eq!(optional(vec![2, 0, 0, 0, 16, 0]), None, "all null");
+}
+
+/// Nobody needs a value of them, but they have heads.
+#[test]
+fn damaged_pages_of_nulls_are_told() {
+    let nulls = |physical, encoding, output, values: &[u8]| {
+        let mut file = File::by_hand(physical, encoding, 8, [&[2, 0, 0, 0, 16, 0], values].concat());
+        file.optional = true;
+        file.dictionary = (encoding == Encoding::Dictionary).then(|| (1u64.to_le_bytes().to_vec(), 1));
+        fault(&file, output).map(|(_, code)| code)
+    };
+    let codes = |values: &[u8]| nulls(Physical::Int64, Encoding::Dictionary, LONG, values);
+    assert_eq!([&[0][..], &[2], &[32], &[2, 0, 9]].map(codes), [None; 4]);
+    assert_eq!([&[][..], &[33], &[255, 0], &[2, 16]].map(codes), [Some(33); 4]);
+    let flags = |values: &[u8]| nulls(Physical::Boolean, Encoding::Rle, Output::Bool, values);
+    assert_eq!([&[0, 0, 0, 0][..], &[0, 0, 0, 0, 9]].map(flags), [None; 2]);
+    assert_eq!([&[][..], &[0, 0, 0], &[1, 0, 0, 0], &[1, 0, 0, 0, 16]].map(flags), [Some(33); 4]);
+    let deltas = |values: &[u8]| nulls(Physical::Int64, Encoding::DeltaBinaryPacked, LONG, values);
+    assert_eq!([&[128, 1, 4, 0, 0][..], &[128, 1, 4, 0, 0, 9], &[128, 2, 1, 3, 0]].map(deltas), [None; 3]);
+    assert_eq!([&[][..], &[128, 1, 4], &[64, 2, 0, 0], &[128, 1, 8, 0, 0]].map(deltas), [Some(40); 4]);
+    let lengths = |values: &[u8]| nulls(Physical::ByteArray, Encoding::DeltaLengthByteArray, VIEWS, values);
+    assert_eq!(lengths(&[128, 1, 4, 0, 0]), None);
+    assert_eq!([&[][..], &[128, 1, 4, 1, 0]].map(lengths), [Some(40); 2]);
+    let strings = |values: &[u8]| nulls(Physical::ByteArray, Encoding::DeltaByteArray, VIEWS, values);
+    assert_eq!(strings(&[128, 1, 4, 0, 0, 128, 1, 4, 0, 0]), None);
+    assert_eq!([&[128, 1, 4, 0, 0][..], &[128, 1, 4, 1, 0, 128, 1, 4, 1, 0]].map(strings), [Some(40); 2]);
 }
 
 #[test]
@@ -112,7 +142,7 @@ fn without_validity_nulls_are_counted_only() {
     let device = device(1);
     let content = upload(&device, &[file.pages[0].content.clone(), vec![0; 64]].concat());
     let (data, nulls) = (device.alloc("test", 6000 * 8).unwrap(), device.alloc_zeroed("test", 8).unwrap());
-    let fault = device.alloc_filled("test", 8, 255).unwrap();
+    let faults = device.alloc_filled("test", 4, 255).unwrap();
     let chunk = Chunk {
         physical: Physical::Int64,
         optional: true,
@@ -125,8 +155,8 @@ fn without_validity_nulls_are_counted_only() {
     };
     let (size, encoding) = (file.pages[0].content.len() as u32, Encoding::Plain);
     let page = Page { number: 0, size, levels: None, rows: 6000, row: 0, encoding, chunk: 0 };
-    decode(&device, &[chunk], &[page], &upload(&device, &[content.address()]), &nulls, &fault).unwrap();
-    assert_eq!(read::<u64>(&fault, 1), [u64::MAX]);
+    decode(&device, &[chunk], &[page], &upload(&device, &[content.address()]), &nulls, &faults).unwrap();
+    assert_eq!(read::<u32>(&faults, 1), [u32::MAX]);
     assert_eq!(read::<u64>(&nulls, 1), [values.iter().filter(|value| value.is_none()).count() as u64]);
 }
 

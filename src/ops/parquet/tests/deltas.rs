@@ -150,6 +150,20 @@ fn damaged_deltas_are_told() {
     let mut more = good.clone();
     more.pages[0].rows = 501;
     assert_eq!(fault(&more, output), Some((0, 40)));
+    let by_hand = |physical, content| {
+        fault(&File::by_hand(physical, Encoding::DeltaBinaryPacked, 2, content), output).map(|(_, code)| code)
+    };
+    // 2 and 3; in blocks of 64; a first value of 33 bits, a least difference of 33, differences of 33.
+    assert_eq!(by_hand(Physical::Int32, vec![128, 1, 4, 2, 4, 2, 0, 0, 0, 0]), None);
+    assert_eq!(by_hand(Physical::Int32, vec![64, 2, 2, 4, 2, 0, 0]), Some(40));
+    for narrow in [
+        vec![128, 1, 4, 2, 128, 128, 128, 128, 32, 2, 0, 0, 0, 0],
+        vec![128, 1, 4, 2, 4, 128, 128, 128, 128, 32, 0, 0, 0, 0],
+        [vec![128, 1, 4, 2, 4, 2, 33, 0, 0, 0], vec![0; 33 * 4]].concat(),
+    ] {
+        assert_eq!(by_hand(Physical::Int32, narrow.clone()), Some(40), "{narrow:?}");
+        assert_eq!(by_hand(Physical::Int64, narrow), None);
+    }
     let out_of_bounds = Output::Decimal { width: 8, bound: Some(1 << 40) };
     assert_eq!(fault(&good, out_of_bounds), Some((0, 38)));
 

@@ -1,0 +1,139 @@
+//! A line on the terminal that tells what a statement is doing, once it has taken half a second.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use warpframe::Session;
+use warpframe::device::Counters;
+
+/// Shorter statements say nothing.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How often the line is written anew.
+const PACE: Duration = Duration::from_millis(100);
+/// Goes to the begin of the line and erases it.
+const ERASE: &str = "\r\x1b[K";
+
+/// A statement that runs, until it is dropped: then its line is gone.
+pub struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
+
+impl Progress {
+    /// Tells on standard error, if that is a terminal.
+    pub fn begin(session: &Session) -> Progress {
+        match io::stderr().is_terminal() {
+            true => Progress::to(session, PATIENCE, io::stderr()),
+            false => Progress(None),
+        }
+    }
+
+    fn to(session: &Session, patience: Duration, mut terminal: impl Write + Send + 'static) -> Progress {
+        let (session, (stop, stopped)) = (session.clone(), channel());
+        let counters = move || session.device().map(|device| device.counters()).unwrap_or_default();
+        let (before, start) = (counters(), Instant::now());
+        let tell = move || {
+            let mut wait = patience;
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait) {
+                // A terminal that is gone is nobody to tell.
+                let _ = write!(terminal, "{ERASE}{}", line(start.elapsed(), &before, &counters()));
+                let _ = terminal.flush();
+                wait = PACE;
+            }
+            if wait == PACE {
+                let _ = terminal.write_all(ERASE.as_bytes()).and_then(|()| terminal.flush());
+            }
+        };
+        let thread = std::thread::Builder::new().name("warpframe-progress".into()).spawn(tell);
+        // Without a thread nothing is told.
+        Progress(thread.ok().map(|thread| (stop, thread)))
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.0.take() {
+            drop(stop);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn line(time: Duration, before: &Counters, now: &Counters) -> String {
+    let mut parts = vec![format!("{:.1} s", time.as_secs_f64())];
+    let since = |count: fn(&Counters) -> u64| count(now) - count(before);
+    let (wanted, read) = (since(|c| c.file_bytes_wanted), since(|c| c.file_bytes_read));
+    if wanted > 0 {
+        parts.push(format!("Parquet {} of {} GB", gigabytes(read), gigabytes(wanted)));
+    }
+    let uploaded = since(|c| c.bytes_uploaded);
+    if uploaded > 0 {
+        parts.push(format!("to the device {} GB", gigabytes(uploaded)));
+    }
+    let compiled = since(|c| c.compilations);
+    if compiled > 0 {
+        parts.push(format!("kernels compiled {compiled}"));
+    }
+    parts.join(" · ")
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.2}", bytes as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use warpframe::DeviceChoice;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Terminal(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Terminal {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Terminal {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_line_tells_what_was_read_of_how_much() {
+        let session = Session::builder().device(DeviceChoice::Sim).build().unwrap();
+        let before = session.device().unwrap().counters();
+        assert_eq!(line(Duration::from_millis(1540), &before, &before), "1.5 s");
+        session.register_parquet("lineitem", "../data/tpch/lineitem.parquet").unwrap();
+        session.sql("SELECT sum(l_quantity) FROM lineitem").unwrap().collect().unwrap();
+        let now = session.device().unwrap().counters();
+        assert!(now.file_bytes_wanted > before.file_bytes_wanted);
+        assert_eq!(now.file_bytes_wanted, now.file_bytes_read);
+        let told = line(Duration::from_secs(2), &before, &now);
+        assert!(told.starts_with("2.0 s · Parquet 0.00 of 0.00 GB · to the device 0.00 GB"), "{told}");
+    }
+
+    #[test]
+    fn only_statements_that_take_long_are_told_of_and_the_line_is_erased() {
+        let session = Session::builder().device(DeviceChoice::Cpu).build().unwrap();
+        let terminal = Terminal::default();
+        drop(Progress::to(&session, Duration::from_secs(3600), terminal.clone()));
+        assert_eq!(terminal.text(), "");
+        let progress = Progress::to(&session, Duration::ZERO, terminal.clone());
+        while terminal.text().is_empty() {
+            std::thread::yield_now();
+        }
+        drop(progress);
+        let text = terminal.text();
+        assert!(text.starts_with("\r\x1b[K0.0 s") && text.ends_with(ERASE), "{text:?}");
+    }
+}

@@ -1,0 +1,84 @@
+//! Tables that lie in device memory as a source.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::datasource::{MemTable, TableType};
+use datafusion::error::Result as PlanResult;
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::source::{Chunk, Read, Source, To, Wanted};
+use crate::column::{Facts, Table};
+use crate::error::Result;
+
+/// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's operators
+/// split cheaply.
+pub(crate) const DOWNLOAD_ROWS: usize = 1 << 16;
+
+/// A table whose rows already lie in device memory: a result that was kept.
+#[derive(Debug)]
+pub(crate) struct DeviceTable {
+    pub(crate) table: Table,
+}
+
+impl DeviceTable {
+    /// Its columns, where they lie.
+    pub(crate) fn read(&self, columns: &[usize]) -> Read {
+        Read::new(self.table.rows as u64, columns.iter().map(|at| self.table.columns[*at].clone()).collect())
+    }
+}
+
+#[async_trait]
+impl Source for DeviceTable {
+    fn schema(&self) -> SchemaRef {
+        self.table.schema.clone()
+    }
+
+    fn chunks(&self) -> Vec<Chunk> {
+        vec![Chunk { rows: Some(self.table.rows as u64), bytes: None }]
+    }
+
+    fn facts(&self, column: usize) -> Option<Facts> {
+        Some(Facts::of(&self.table.columns[column]))
+    }
+
+    async fn read(&self, _to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
+        Ok(DeviceTable::read(self, wanted.columns))
+    }
+
+    /// Where the CPU has to read it, the rows come back to the host.
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        let batches = self.table.to_batches(DOWNLOAD_ROWS)?;
+        MemTable::try_new(self.table.schema.clone(), vec![batches])?.scan(state, projection, filters, limit).await
+    }
+}
+
+#[async_trait]
+impl TableProvider for DeviceTable {
+    fn schema(&self) -> SchemaRef {
+        Source::schema(self)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        Source::scan(self, state, projection, filters, limit).await
+    }
+}

@@ -1,0 +1,157 @@
+//! Parquet files as a source: decoded on the device; what it does not decode the host's reader brings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Statistics as PlanStatistics;
+use datafusion::error::Result as PlanResult;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::parquet::file::statistics::Statistics;
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::read::{Described, read};
+use crate::column::{Column, Facts};
+use crate::error::{ErrorKind, Result};
+use crate::io::source::{Chunk, Read, Source, To, Wanted, rows};
+use crate::io::stream::{self, Rows};
+
+/// Parquet files of one schema.
+#[derive(Debug)]
+pub(crate) struct ParquetFiles {
+    /// The path that a user knows them by.
+    named: PathBuf,
+    /// In the order of their rows.
+    files: Vec<Described>,
+    /// As the CPU's operators read them.
+    table: Arc<dyn TableProvider>,
+    /// Their row groups.
+    chunks: Vec<Chunk>,
+}
+
+impl ParquetFiles {
+    pub(in crate::io) fn new(named: PathBuf, files: Vec<Described>, table: Arc<dyn TableProvider>) -> ParquetFiles {
+        let groups = files.iter().flat_map(|file| file.footer.metadata.row_groups());
+        let chunk = |(rows, bytes): (i64, i64)| Chunk { rows: Some(rows as u64), bytes: u64::try_from(bytes).ok() };
+        let chunks = groups.map(|group| chunk((group.num_rows(), group.compressed_size()))).collect();
+        ParquetFiles { named, files, table, chunks }
+    }
+
+    /// Columns that the device left to the host's reader, of the wanted chunks, which have `expected`
+    /// rows.
+    async fn read_on_host(&self, to: &To<'_>, wanted: &Wanted<'_>, columns: &[usize]) -> Result<Vec<Column>> {
+        let of = |chunks: &[Chunk]| rows(chunks).unwrap_or(0);
+        let (begin, expected) = (of(&self.chunks[..wanted.chunks.start]), of(&self.chunks[wanted.chunks.clone()]));
+        let is_all = wanted.chunks == (0..self.chunks.len());
+        // The host's reader knows first rows, but not chunks.
+        let rows = Rows { provider: &self.table, columns, limit: (!is_all).then_some(begin + expected) };
+        let (found, columns) = stream::read(to, &rows).await?;
+        if is_all && found != expected || found < begin + expected {
+            // The host's reader ends where a column's pages do.
+            let message = format!("{found} rows of some columns, where its footer says {}", begin + expected);
+            return Err(ErrorKind::File { path: PathBuf::new(), message }.into());
+        }
+        Ok(columns.iter().map(|column| column.slice(begin as usize, expected as usize)).collect())
+    }
+
+    fn is_read_by_host(&self, column: usize, reason: &str) -> String {
+        let schema = self.table.schema();
+        let name = schema.field(column).name();
+        format!("column {name:?} of {} is read by the host: {reason}", self.named.display())
+    }
+
+    /// The least and the greatest value of a column by the statistics of all row groups, where they
+    /// are integers and lie in the files as they do on the device.
+    fn range(&self, column: usize) -> Option<(i64, i64)> {
+        let schema = self.table.schema();
+        let field = schema.field(column);
+        match field.data_type() {
+            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32 => {}
+            DataType::UInt8 | DataType::UInt16 | DataType::Timestamp(..) | DataType::Decimal128(..) => {}
+            _ => return None,
+        }
+        let mut range: Option<(i64, i64)> = None;
+        for file in &self.files {
+            let leaves = file.footer.metadata.file_metadata().schema_descr();
+            let leaf =
+                leaves.columns().iter().position(|leaf| leaf.path().parts() == std::slice::from_ref(field.name()))?;
+            if file.own.field_with_name(field.name()).ok()?.data_type() != field.data_type() {
+                return None;
+            }
+            for group in file.footer.metadata.row_groups() {
+                let (least, greatest) = match group.column(leaf).statistics()? {
+                    Statistics::Int32(of) => (i64::from(*of.min_opt()?), i64::from(*of.max_opt()?)),
+                    Statistics::Int64(of) => (*of.min_opt()?, *of.max_opt()?),
+                    _ => return None,
+                };
+                range = Some(range.map_or((least, greatest), |(low, high)| (low.min(least), high.max(greatest))));
+            }
+        }
+        range
+    }
+}
+
+#[async_trait]
+impl Source for ParquetFiles {
+    fn schema(&self) -> SchemaRef {
+        self.table.schema()
+    }
+
+    fn chunks(&self) -> Vec<Chunk> {
+        self.chunks.clone()
+    }
+
+    fn facts(&self, column: usize) -> Option<Facts> {
+        let (rows, (least, greatest)) = (rows(&self.chunks)? as f64, self.range(column)?);
+        let range = (least as f64, greatest as f64);
+        let distinct = (range.1 - range.0 + 1.0).clamp(1.0, rows.max(1.0));
+        Some(Facts { range: Some(range), distinct, ..Facts::unknown(rows) })
+    }
+
+    async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
+        let schema = self.table.schema();
+        let expected = rows(&self.chunks[wanted.chunks.clone()]).unwrap_or(0);
+        if wanted.columns.is_empty() {
+            return Ok(Read::new(expected, vec![]));
+        }
+        let mut columns: Vec<Option<Column>> = vec![];
+        let mut by_host = vec![];
+        let read = read(to.device, &self.files, &schema, wanted.columns, &wanted.chunks)?;
+        for (column, at) in read.into_iter().zip(wanted.columns) {
+            columns.push(match column {
+                Ok(column) => Some(column),
+                Err(reason) => {
+                    by_host.push(self.is_read_by_host(*at, &reason));
+                    None
+                }
+            });
+        }
+        let left: Vec<usize> =
+            wanted.columns.iter().zip(&columns).filter(|(_, read)| read.is_none()).map(|(at, _)| *at).collect();
+        if !left.is_empty() {
+            let mut read = self.read_on_host(to, wanted, &left).await?.into_iter();
+            columns.iter_mut().filter(|column| column.is_none()).for_each(|column| *column = read.next());
+        }
+        Ok(Read { rows: expected, columns: columns.into_iter().flatten().collect(), by_host })
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        self.table.scan(state, projection, filters, limit).await
+    }
+
+    fn supports_filters(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
+        self.table.supports_filters_pushdown(filters)
+    }
+
+    fn statistics(&self) -> Option<PlanStatistics> {
+        self.table.statistics()
+    }
+}

@@ -1,0 +1,121 @@
+//! Sources: what the rows of a table come from, whatever they lie in.
+//!
+//! | source | rows | chunks |
+//! |---|---|---|
+//! | [`Parquet`](super::parquet::ParquetFiles) | decoded on the device | row groups |
+//! | [`Csv`](super::csv::CsvFiles) | parsed on the host | one |
+//! | [`Memory`](super::memory::Memory) | record batches of Arrow | batches |
+//! | [`DeviceTable`](super::DeviceTable) | in device memory already | one |
+//! | a table of somebody else's provider (`exec/foreign.rs`) | read through the provider | one |
+//!
+//! A source is one version of its rows. What of it stays on the device, and until when, is the business
+//! of [`SourceTable`](super::SourceTable).
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
+use datafusion::common::Statistics;
+use datafusion::error::Result as PlanResult;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::column::{Column, Facts};
+use crate::device::Device;
+use crate::error::Result;
+
+/// The rows of a table in one version.
+#[async_trait]
+pub(crate) trait Source: Debug + Send + Sync {
+    fn schema(&self) -> SchemaRef;
+
+    /// Parts that can be read alone, in the order of their rows.
+    fn chunks(&self) -> Vec<Chunk>;
+
+    /// What is known of a column before it is read, for estimates.
+    fn facts(&self, _column: usize) -> Option<Facts> {
+        None
+    }
+
+    /// Reads columns of chunks into device memory. No columns read is still the right number of rows.
+    ///
+    /// # Errors
+    /// Of the rows' content, with the file's name where it is known; of the device.
+    async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read>;
+
+    /// The rows as record batches, for DataFusion's operators on the host.
+    ///
+    /// # Errors
+    /// Those of the provider below; of the device.
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>>;
+
+    /// Which filters [`Source::scan`] applies while it reads.
+    ///
+    /// # Errors
+    /// Those of the provider below.
+    fn supports_filters(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
+    }
+
+    /// What DataFusion's optimizer is told.
+    fn statistics(&self) -> Option<Statistics> {
+        None
+    }
+}
+
+/// A part of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    /// `None` where only reading tells.
+    pub(crate) rows: Option<u64>,
+    /// As it lies in its file or in memory; `None` where nobody knows.
+    pub(crate) bytes: Option<u64>,
+}
+
+/// Where rows are read to, and by what settings.
+#[derive(Debug)]
+pub(crate) struct To<'a> {
+    pub(crate) state: &'a SessionState,
+    pub(crate) device: &'a Device,
+}
+
+/// What is to be read of a source.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) chunks: Range<usize>,
+    /// By index in the source's schema.
+    pub(crate) columns: &'a [usize],
+    /// The first rows, which are enough; more may come.
+    pub(crate) fetch: Option<u64>,
+}
+
+/// What was read of a source.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) rows: u64,
+    pub(crate) columns: Vec<Column>,
+    /// Columns of files that the device reads which the host's reader brought, and why: a sentence
+    /// each.
+    pub(crate) by_host: Vec<String>,
+}
+
+impl Read {
+    pub(crate) fn new(rows: u64, columns: Vec<Column>) -> Read {
+        Read { rows, columns, by_host: vec![] }
+    }
+}
+
+/// The rows of all chunks, where each knows its number.
+pub(super) fn rows(chunks: &[Chunk]) -> Option<u64> {
+    chunks.iter().map(|chunk| chunk.rows).sum()
+}
