@@ -11,7 +11,6 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("decompress.cuh", include_str!("../../kernels/decompress.cuh")),
     ("gather.cuh", include_str!("../../kernels/gather.cuh")),
     ("reduce.cuh", include_str!("../../kernels/reduce.cuh")),
-    ("select.cuh", include_str!("../../kernels/select.cuh")),
     ("top.cuh", include_str!("../../kernels/top.cuh")),
     ("hash.cuh", include_str!("../../kernels/hash.cuh")),
     ("join.cuh", include_str!("../../kernels/join.cuh")),
