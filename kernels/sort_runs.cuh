@@ -61,7 +61,6 @@ constexpr u64 SORT_TRUSTED_NEVER = ~u64(0);  // more digits than there are
 
 constexpr u64 SORT_WHOLE_NONE = 0;
 constexpr u64 SORT_WHOLE_ALL = 1;
-constexpr u64 SORT_WHOLE_ODD = 2;  // those whose lowest bit of the key is set: odd ranks (sort_ranks.cuh)
 
 struct SortNoValue {};
 
@@ -306,7 +305,6 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 
     const u64 sorted = ~u64(0) << u32(p.shift);
     const u64 travelled = ~u64(0) << u32(p.index_bits);
-    const u64 exact = p.whole == SORT_WHOLE_ODD ? u64(1) << u32(p.index_bits) : 0;  // of words that hold their whole key
     if (threadIdx.x == 0) {
         carried = first > 0 && ((before ^ words[0]) & sorted) == 0 ? 1 : 0;
         if (IMPLIED && parted && first > 0 && sort_digit_end(p.implied, u32(first) - 1, p.rows) == first) carried = 0;
@@ -320,7 +318,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
             const u64 y = i + 1 < CHUNK ? words[c * (CHUNK + 1) + i + 1] : c + 1 < CHUNKS ? words[(c + 1) * (CHUNK + 1)] : ~x;
             of_one |= u32(((x ^ y) & sorted) == 0) << i;
             greater |= u32(x > y) << i;
-            if constexpr (PACKED) equal |= u32(((x ^ y) & travelled) == 0 && (x & exact) == 0) << i;
+            if constexpr (PACKED) equal |= u32(((x ^ y) & travelled) == 0) << i;
             x = y;
         }
         const u32 h = c * CHUNK;

@@ -9,8 +9,7 @@
 //                          makes c pairs
 //
 // With s samples of n rows, pairs × n / (s² / 2) estimates how many rows a row meets, itself included, that are equal in those bits.
-// One sample is read 7 times from L2; the keys of the whole sort only where they are sampled. Its keys and how often it
-// has each stay in the last level's tables, for sort_numbers.cuh.
+// One sample is read 7 times from L2; the keys of the whole sort only where they are sampled.
 #pragma once
 #include "hash.cuh"
 #include "sort_key.cuh"
@@ -28,8 +27,7 @@ struct SortSample {
     u64 samples;
     u64* keys;    // samples
     u64* found;   // least, complement of greatest: all ones before; then, zero before, SORT_SAMPLE_LEVELS numbers of pairs,
-                  // the bits in which keys differ from the first, how many sampled rows have the key of the next, and how many
-                  // different keys there are among the sampled
+                  // the bits in which keys differ from the first, and how many sampled rows have the key of the next
     u64 slots;    // of each level's table, a power of two of at least 2 × samples
     u64* tables;  // levels × (slots + 1), all ones
     u32* counts;  // levels × (slots + 1), zero
@@ -101,12 +99,11 @@ WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
     for (u32 step = 16; step != 0; step /= 2) pairs += __shfl_xor_sync(FULL_WARP, pairs, step);
     WF_SHARED_ARRAY(u64, sums, SORT_SAMPLE_WARPS);
     if (lane() == 0) sums[warp()] = pairs;
-    const u32 different = u32(__syncthreads_count(fresh));  // and all warps' pairs are there
+    __syncthreads();  // all warps' pairs are there
     if (threadIdx.x != 0) return;
 #pragma unroll
     for (u32 w = 1; w < SORT_SAMPLE_WARPS; ++w) pairs += sums[w];
     if (pairs != 0) atomicAdd(p.found + 2 + l, pairs);
-    if (l + 1 == SORT_SAMPLE_LEVELS && different != 0) atomicAdd(p.found + 4 + SORT_SAMPLE_LEVELS, u64(different));
 }
 
 }  // namespace wf

@@ -3,28 +3,22 @@
 //! A sort of many rows first looks at a sample of its keys (`prefix.rs`): where their high bits tell rows apart, only those
 //! are sorted (`packed.rs`: with row numbers), and the few rows that agree in them are put in order at the end (`runs.rs`, `long_runs.rs`). The keys are read once for the histograms
 //! of the digits (digits that are the same in every key cost nothing afterwards), and a pass is made for each digit left.
-//! Where the sample shows few frequent keys, their numbers in order are sorted instead (`numbers.rs`); where keys repeat, their ranks
-//! among a larger sample (`ranks.rs`).
 //! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer. A wrong guess sorts by all bits.
 //!
 //! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (one more where ties were trusted
-//! in vain, and up to two where it leaves long runs), and before numbers or ranks one to three more; of few rows only the last.
+//! in vain, and up to two where it leaves long runs); of few rows only the last.
 
 mod found;
 mod key;
 mod long_runs;
-mod numbers;
 mod packed;
 mod pass;
 mod prefix;
-mod ranks;
 mod runs;
 
-use self::numbers::{Numbers, Seen, Values, Wanted};
 use self::packed::{argsort_prefix, narrow_passes, ties_are_equal};
 use self::pass::{Counts, Digits, Ends, Pass, PassRun, Sorter};
-use self::prefix::{Sample, Spread};
-use self::ranks::Ranks;
+use self::prefix::Spread;
 use self::runs::{Sorted, mend};
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Slice, Source};
@@ -37,16 +31,6 @@ const OPERATOR: &str = "sort";
 const SAMPLED_ROWS: u64 = 1 << 17;
 /// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
 const GUESSED_ROWS: u64 = 1 << 21;
-/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat, for row numbers by several columns; measured of 4M, 10M and
-/// 100M. Times as many for row numbers by one column, and for keys alone, which a prefix sorts as fast whether they repeat or not; but of so few values
-/// that two of them, where they agree in the prefix, make a run that is too long to be mended (256 rows, of which two values with so many rows
-/// each seldom have more), as few rows will do.
-const RANKED_ROWS: u64 = 1 << 21;
-const RANKED_ALONE: u64 = 4;
-const RANKED_KEYS: u64 = 8;
-const RANKED_ROWS_A_VALUE: u64 = 112;
-/// Values for one that there would be if all were as frequent as a row's, on average: if they are more, some of them are rare.
-const EVEN: f64 = 2.0;
 /// With four bits, one of 16 rows that are equal in the sorted ones is equal in all that travel, and its whole key is read.
 const BEYOND_BITS: u32 = 4;
 /// Where one of 16 rows or more meets another that is equal in the sorted bits, the last pass puts what it can in order; not of keys that
@@ -64,7 +48,7 @@ fn source() -> Source {
 }
 
 pub(super) fn sources() -> Vec<Source> {
-    let mut sources = vec![source(), long_runs::source(), numbers::source(), prefix::source(), ranks::source()];
+    let mut sources = vec![source(), long_runs::source(), prefix::source()];
     sources.extend(pass::sources());
     sources.extend(runs::sources());
     sources
@@ -77,8 +61,6 @@ struct Tuning {
     sampled_rows: u64,
     /// Rows up to which nothing is looked at before the passes.
     guessed_rows: u64,
-    /// Rows from which on repeated keys are sorted by ranks.
-    ranked_rows: u64,
     /// Words of the look-back have 64 bits.
     wide: bool,
     /// Bits of a key that are to travel beyond the sorted ones; where there is room for fewer, words leave out a digit.
@@ -92,13 +74,8 @@ impl Tuning {
     }
 }
 
-const TUNED: Tuning = Tuning {
-    sampled_rows: SAMPLED_ROWS,
-    guessed_rows: GUESSED_ROWS,
-    ranked_rows: RANKED_ROWS,
-    wide: false,
-    beyond: BEYOND_BITS,
-};
+const TUNED: Tuning =
+    Tuning { sampled_rows: SAMPLED_ROWS, guessed_rows: GUESSED_ROWS, wide: false, beyond: BEYOND_BITS };
 
 /// The rows' numbers in the order of their keys, `u32 × rows`; equal keys stay in the order of their rows.
 ///
@@ -149,21 +126,7 @@ fn argsort_tuned(
         }
     }
     if key.bits > 0 && tuning.samples(rows) && prefix_pays(&key, rows) {
-        let Sample { mut spread, values } = sample(device, &key, more.is_empty(), rows)?;
-        let alone = more.is_empty();
-        let few_rows = alone && rows < RANKED_ALONE * tuning.ranked_rows;
-        let times = if alone { RANKED_ALONE } else { 1 };
-        let by_ranks = |spread: &Spread| ranks_pay(spread, rows, times, tuning);
-        if let Some(values) = values.filter(|_| by_ranks(&spread) || numbers::likely(spread.equal, rows)) {
-            let seen = values_seen(device, &values, &mut spread, by_ranks)?;
-            let of_numbers = if alone && !few_rows { Wanted::Order } else { Wanted::All };
-            let of_ranks = by_ranks(&spread).then_some(if alone { Wanted::Order } else { Wanted::All });
-            if let Some(order) =
-                argsort_values(device, &key, more, rows, &spread, seen.as_ref(), of_numbers, of_ranks, tuning)?
-            {
-                return Ok(order);
-            }
-        }
+        let spread = sample(device, &key, more.is_empty(), rows)?;
         if more.is_empty() && spread.prefix.is_some() && spread.equals_lie_apart(rows) && !ties_are_equal(&spread, rows)
         {
             let pass = Pass::of(key.kind.width(), 4);
@@ -186,59 +149,6 @@ fn argsort_tuned(
     argsort_words(device, &key, more, rows, tuning)
 }
 
-/// Whether it is worth its launches to learn nearly all values: of few rows, which are less than so many times the tuning's, only if the values
-/// are few, too, and about as frequent.
-fn ranks_pay(spread: &Spread, rows: u64, times: u64, tuning: Tuning) -> bool {
-    let few = ranks::CHUNKED.min(rows / RANKED_ROWS_A_VALUE) as f64;
-    let few_values = spread.distinct <= few.min(EVEN * rows as f64 / spread.equal);
-    rows >= tuning.ranked_rows && (rows >= times * tuning.ranked_rows || few_values) && ranks::likely(spread)
-}
-
-/// Looks at the sample's values, unless ranks pay and it is known that numbers do not. Waits for the device.
-fn values_seen(
-    device: &Device,
-    values: &Values,
-    spread: &mut Spread,
-    by_ranks: impl Fn(&Spread) -> bool,
-) -> Result<Option<Seen>> {
-    if by_ranks(spread) && spread.none_is_frequent() {
-        return Ok(None);
-    }
-    let seen = values.seen(device)?;
-    spread.distinct = seen.distinct() as f64;
-    Ok(Some(seen))
-}
-
-/// Sorts by the keys' numbers among their frequent values, or by their ranks among all, if those are wanted. `None`: there are too many values,
-/// or (`All` are wanted) rare ones.
-#[expect(clippy::too_many_arguments, reason = "the private half of argsort_tuned")]
-fn argsort_values(
-    device: &Device,
-    key: &SortKey<'_>,
-    more: &[SortWord<'_>],
-    rows: u64,
-    spread: &Spread,
-    seen: Option<&Seen>,
-    of_numbers: Wanted,
-    of_ranks: Option<Wanted>,
-    tuning: Tuning,
-) -> Result<Option<Buffer>> {
-    let numbers = seen.map(|seen| Numbers::of(device, key, rows, seen, of_numbers)).transpose()?.flatten();
-    if let Some(numbers) = numbers {
-        return match more {
-            [] => numbers.order(),
-            more => argsort_words(device, &numbers.key(), more, rows, tuning),
-        }
-        .map(Some);
-    }
-    let Some(wanted) = of_ranks else { return Ok(None) };
-    let Some(ranks) = Ranks::of(device, key, rows, spread, wanted)? else { return Ok(None) };
-    if more.is_empty() {
-        return ranks.order(tuning);
-    }
-    ranks.key().map(|key| argsort_words(device, &key, more, rows, tuning)).transpose()
-}
-
 /// By all bits of every word, the last one first.
 fn argsort_words(
     device: &Device,
@@ -255,7 +165,7 @@ fn argsort_words(
     order.map_or_else(|| identity(device, rows), Ok)
 }
 
-fn sample(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64) -> Result<Sample> {
+fn sample(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64) -> Result<Spread> {
     let most = if rows <= HALF_SAMPLED_ROWS { SAMPLES / 2 } else { SAMPLES };
     let samples = (rows / ROWS_A_SAMPLE).clamp(LEAST_SAMPLES, most).min(rows).max(2);
     Spread::sampled(device, key, alone, rows, samples)
@@ -339,17 +249,6 @@ pub(crate) fn sort_values(device: &Device, key: &SortKey<'_>, rows: u64) -> Resu
     Ok(sort_by_key(device, key, None, rows, TUNED)?.0)
 }
 
-/// The same of values of which no two are equal.
-fn sort_distinct(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
-    if rows > 1 {
-        let (guess, pass) = (Spread::guessed_distinct(key, rows), Pass::of(key.kind.width(), 0));
-        if let Some((keys, _)) = by_spread(device, key, pass, None, rows, &guess, TUNED)? {
-            return Ok(keys);
-        }
-    }
-    sort_values(device, key, rows)
-}
-
 /// Copies of a column's values and of a payload of 4 or 8 bytes a row in the order of the values; stable.
 pub(crate) fn sort_pairs(
     device: &Device,
@@ -378,59 +277,13 @@ fn sort_by_key(
         }
     }
     if rows > 1 && tuning.samples(rows) && prefix_pays(key, rows) {
-        let Sample { mut spread, values } = sample(device, key, true, rows)?;
-        let by_ranks = |spread: &Spread| payload.is_none() && ranks_pay(spread, rows, RANKED_KEYS, tuning);
-        if let Some(values) = values.filter(|_| by_ranks(&spread) || numbers::likely(spread.equal, rows)) {
-            let seen = values_seen(device, &values, &mut spread, by_ranks)?;
-            let numbered = || match &seen {
-                Some(seen) => by_numbers(device, key, payload, rows, seen, tuning),
-                None => Ok(None),
-            };
-            let ranked = || match by_ranks(&spread) {
-                true => Ok(ranks::sorted_keys(device, key, rows, &spread, tuning)?.map(|keys| (keys, None))),
-                false => Ok(None),
-            };
-            // Where the sample has some values seldom, those would be sorted apart from those that are numbered.
-            let sorted = match seen.as_ref().is_some_and(|seen| seen.few_are_frequent(Wanted::All)) {
-                true => either(numbered, ranked)?,
-                false => either(ranked, numbered)?,
-            };
-            if let Some(sorted) = sorted {
-                return Ok(sorted);
-            }
-        }
+        let spread = sample(device, key, true, rows)?;
         if let Some(sorted) = by_spread(device, key, pass, payload, rows, &spread, tuning)? {
             return Ok(sorted);
         }
     }
     let digits = Digits::count(device, key, rows, 0, if rows > 1 { key.bits } else { 0 }, Counts::Read)?;
     passes(device, key, pass, payload, rows, Low::NONE, &digits, tuning)
-}
-
-/// What the first finds, or else the second.
-fn either<T>(first: impl Fn() -> Result<Option<T>>, second: impl Fn() -> Result<Option<T>>) -> Result<Option<T>> {
-    first()?.map_or_else(second, |found| Ok(Some(found)))
-}
-
-/// Sorts by the keys' numbers among their frequent values. `None`: too many rows have others.
-fn by_numbers(
-    device: &Device,
-    key: &SortKey<'_>,
-    payload: Option<(Slice<'_>, usize)>,
-    rows: u64,
-    seen: &Seen,
-    tuning: Tuning,
-) -> Result<Option<(Buffer, Option<Buffer>)>> {
-    let Some((payload, width)) = payload else {
-        let numbers = Numbers::of(device, key, rows, seen, Wanted::Keys)?;
-        return Ok(numbers.map(|numbers| numbers.keys()).transpose()?.map(|keys| (keys, None)));
-    };
-    let Some(numbers) = Numbers::of(device, key, rows, seen, Wanted::All)? else { return Ok(None) };
-    let narrow = numbers.key();
-    let pass = Pass::of(narrow.kind.width(), width);
-    let digits = numbers.digits()?;
-    let sorted = passes(device, &narrow, pass, Some((payload, width)), rows, Low::NONE, &digits, tuning)?.1;
-    Ok(Some((numbers.keys()?, sorted)))
 }
 
 /// Sorts by as many bits as are thought to do. Passes with values take row numbers for them where there is no payload. `None`: they did not.

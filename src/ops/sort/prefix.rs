@@ -1,5 +1,4 @@
-//! Sorting by high bits only: a sample tells how many passes leave next to nothing to do, and `sort_runs` does it. It also tells
-//! whether few keys are so frequent that numbers sort them (`numbers.rs`).
+//! Sorting by high bits only: a sample tells how many passes leave next to nothing to do, and `sort_runs` does it.
 //!
 //! 100M random keys of 64 bits differ almost always in their highest 32: four passes instead of eight, then one that puts
 //! runs of equal prefixes in order. Keys that crowd together are sorted by all their bits. Of few rows nothing is sampled:
@@ -7,9 +6,7 @@
 
 use super::OPERATOR;
 use super::key::{KeyKind, SortKey};
-use super::numbers::{self, Values};
 use super::pass::Counts;
-use super::ranks;
 use super::runs::{LONGEST_RUN, Runs};
 use crate::device::{Argument, Device, Source};
 use crate::error::Result;
@@ -41,11 +38,6 @@ const MOST_EQUAL: f64 = 16.0;
 const MOST_TIED: f64 = 3.0;
 const CLOSE: f64 = 64.0;
 const NEIGHBOURS: f64 = 0.5;
-/// How far the number of different keys in a sample may be from that of equally frequent ones, and how many pairs of equal ones tell that
-/// number well enough. Where few keys have most rows, pairs tell of these, and the sample shows far more.
-const EVEN_SHOWN: f64 = 0.04;
-const EVEN_PAIRS: u64 = 1 << 10;
-
 pub(super) fn source() -> Source {
     Source::new("sort_sample", "#include \"sort_sample.cuh\"\nWF_SORT_SAMPLE_ENTRIES\n")
 }
@@ -62,18 +54,9 @@ pub(super) struct Spread {
     pub(super) equal: f64,
     /// How many different keys there probably are; where nothing else tells, as if each were as frequent.
     pub(super) distinct: f64,
-    /// Whether as many different ones were seen as if each were.
-    pub(super) even: bool,
     /// The share of rows that have the same key as the next.
     pub(super) near: f64,
     pub(super) basis: Basis,
-}
-
-/// What was learned from a sample.
-pub(super) struct Sample {
-    pub(super) spread: Spread,
-    /// The keys, if they repeat.
-    pub(super) values: Option<Values>,
 }
 
 /// What a [`Spread`] is known from.
@@ -86,17 +69,8 @@ pub(super) enum Basis {
 impl Spread {
     /// That of keys spread evenly over the range that they are known to have.
     pub(super) fn guessed(key: &SortKey<'_>, rows: u64) -> Spread {
-        Spread::guessed_with(key, rows, GUESSED_MORE)
-    }
-
-    /// The same of keys of which no two are equal: runs are of as many rows as there are keys that agree.
-    pub(super) fn guessed_distinct(key: &SortKey<'_>, rows: u64) -> Spread {
-        Spread::guessed_with(key, rows, 0)
-    }
-
-    fn guessed_with(key: &SortKey<'_>, rows: u64, more: u32) -> Spread {
         let exponent = if matches!(key.kind, KeyKind::F32 | KeyKind::F64) { GUESSED_EXPONENT } else { 0 };
-        let sorted = (super::index_bits(rows) + more + exponent).next_multiple_of(8);
+        let sorted = (super::index_bits(rows) + GUESSED_MORE + exponent).next_multiple_of(8);
         let prefix = (sorted + 8 <= key.bits).then_some(sorted);
         Spread {
             base: key.base,
@@ -104,7 +78,6 @@ impl Spread {
             prefix,
             equal: 0.0,
             distinct: rows as f64,
-            even: false,
             near: 0.0,
             basis: Basis::Guess,
         }
@@ -123,11 +96,11 @@ impl Spread {
     }
 
     /// Draws `samples` of `rows` keys. Waits for the device.
-    pub(super) fn sampled(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64, samples: u64) -> Result<Sample> {
+    pub(super) fn sampled(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64, samples: u64) -> Result<Spread> {
         let slots = (2 * samples).next_power_of_two();
         let cells = LEVELS * (slots as usize + 1);
         let keys = device.alloc(OPERATOR, samples as usize * 8)?;
-        let found = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 3) * 8]].concat())?;
+        let found = device.upload(OPERATOR, &[[0xFF; 16].as_slice(), &[0; (LEVELS + 2) * 8]].concat())?;
         let tables = device.alloc_filled(OPERATOR, cells * 8, 0xFF)?;
         let counts = device.alloc_zeroed(OPERATOR, cells * 4)?;
         let [data, kind, flip, base] = key.arguments();
@@ -147,7 +120,7 @@ impl Spread {
         for (name, levels) in [("sort_sample_draw", 1), ("sort_sample_pairs", LEVELS as u64)] {
             let kernel = device.kernel(&source(), name)?;
             let grid = grid(tiles(samples, u64::from(SAMPLE_THREADS)) * levels, SAMPLE_THREADS);
-            // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 5 + LEVELS words as
+            // SAFETY: SortSample { key: rows of its kind, samples ≤ rows; keys: samples u64; found: 4 + LEVELS words as
             // the kernel wants them; tables and counts: LEVELS × (slots + 1), all ones and zero }.
             unsafe { device.launch(&kernel, grid, &arguments)? };
         }
@@ -157,30 +130,18 @@ impl Spread {
             let shares =
                 (0..LEVELS as i32).map(|level| 2f64.powi(-(FIRST_BITS as i32 + 8 * level)) + 1.0 / rows as f64);
             let pairs: Vec<u64> = shares.map(|share| (pairs * share) as u64).collect();
-            let spread = Spread::of(key, alone, rows, samples, [0, u64::MAX, u64::MAX, 0, samples], &pairs);
-            return Ok(Sample { spread, values: None });
+            return Ok(Spread::of(key, alone, rows, samples, [0, u64::MAX, u64::MAX, 0], &pairs));
         }
-        let words = found.read_words(0, 5 + LEVELS)?;
+        let words = found.read_words(0, 4 + LEVELS)?;
         let (least, pairs) = (words[0], &words[2..2 + LEVELS]);
-        let found = [least, !words[1], words[2 + LEVELS], words[3 + LEVELS], words[4 + LEVELS]];
-        let spread = Spread::of(key, alone, rows, samples, found, pairs);
-        let first_slot = (LEVELS - 1) * (slots as usize + 1);
-        let repeat = numbers::likely(spread.equal, rows) || ranks::likely(&spread);
-        let values = (repeat && spread.bits > numbers::SORTED_BITS).then_some(Values {
-            table: tables,
-            counts,
-            first_slot,
-            slots,
-            base: least,
-            samples,
-        });
-        Ok(Sample { spread, values })
+        let found = [least, !words[1], words[2 + LEVELS], words[3 + LEVELS]];
+        Ok(Spread::of(key, alone, rows, samples, found, pairs))
     }
 
-    /// From what the sample showed: least and greatest key, the bits in which keys differ, rows with the key of the next, different keys, and
+    /// From what the sample showed: least and greatest key, the bits in which keys differ, rows with the key of the next, and
     /// pairs of equals by level.
-    fn of(key: &SortKey<'_>, alone: bool, rows: u64, samples: u64, found: [u64; 5], pairs: &[u64]) -> Spread {
-        let [least, greatest, differ, near, different] = found;
+    fn of(key: &SortKey<'_>, alone: bool, rows: u64, samples: u64, found: [u64; 4], pairs: &[u64]) -> Spread {
+        let [least, greatest, differ, near] = found;
         let near = near as f64 / samples as f64;
         // Rows beyond the sample lie a little outside; the histogram checks.
         let span = greatest.saturating_sub(least);
@@ -211,9 +172,7 @@ impl Spread {
         let fewer = varying < bits && varying.div_ceil(8) <= prefix.unwrap_or(bits.next_multiple_of(8) - 8) / 8;
         let prefix = if differ != 0 && fewer && ordered { Some(varying) } else { prefix };
         let distinct = rows as f64 / (equal + ITSELF).max(1.0);
-        let shown = distinct * (1.0 - (-(samples as f64) / distinct).exp());
-        let even = pairs[LEVELS - 1] >= EVEN_PAIRS && (different as f64 / shown - 1.0).abs() < EVEN_SHOWN;
-        Spread { base: key.base.wrapping_add(base), bits, prefix, equal, distinct, even, near, basis: Basis::Sample }
+        Spread { base: key.base.wrapping_add(base), bits, prefix, equal, distinct, near, basis: Basis::Sample }
     }
 
     /// How many pairs of different keys agree in the highest `bits` bits, where keys are spread evenly.
@@ -226,11 +185,6 @@ impl Spread {
         self.equal > MOST_TIED && self.equal < rows as f64 / CLOSE && !self.equals_are_neighbours()
     }
 
-    /// Whether the values are so many, and about as frequent, that no few of them have nearly all rows.
-    pub(super) fn none_is_frequent(&self) -> bool {
-        self.even && self.distinct > numbers::MOST as f64
-    }
-
     /// Whether most rows have the key of a neighbour.
     pub(super) fn equals_are_neighbours(&self) -> bool {
         self.near > NEIGHBOURS
@@ -240,13 +194,12 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::sort::numbers::Wanted;
     use crate::ops::testing::*;
 
     fn spread(device: &Device, keys: &[u64]) -> Spread {
         let buffer = upload(device, keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        Spread::sampled(device, &key, true, keys.len() as u64, 4096).unwrap().spread
+        Spread::sampled(device, &key, true, keys.len() as u64, 4096).unwrap()
     }
 
     #[test]
@@ -271,11 +224,7 @@ mod tests {
             // Not where further words order them.
             let buffer = upload(&device, &repeated);
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            let sample = Spread::sampled(&device, &key, false, rows as u64, 4096).unwrap();
-            assert_eq!(sample.spread.prefix, None);
-            let seen = sample.values.unwrap().seen(&device).unwrap();
-            assert!(seen.few_are_frequent(Wanted::All));
-            assert_eq!(seen.distinct(), 82);
+            assert_eq!(Spread::sampled(&device, &key, false, rows as u64, 4096).unwrap().prefix, None);
             // Eight rows agree in the highest 16 of 32 bits, one after the other; the lowest bits are the same in all keys, and those
             // that are not no more digits than would be sorted otherwise.
             for keys in [(0..rows as u64).collect::<Vec<_>>(), (0..rows as u64).rev().collect()] {

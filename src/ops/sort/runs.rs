@@ -66,8 +66,6 @@ pub(super) struct Runs {
 pub(super) enum Whole {
     None,
     All,
-    /// Those whose lowest bit of the key is set.
-    Odd,
 }
 
 /// What [`mend`] works on.
