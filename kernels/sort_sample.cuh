@@ -1,15 +1,13 @@
-// sort_sample.cuh: how far a sort's keys spread, from a sample: their least and greatest, the bits in which they differ, and how
-// many pairs of sampled rows would be equal if only the highest 16, 24, … bits of the keys were compared.
+// sort_sample.cuh: how far a sort's keys spread, from a sample of them: the least and the greatest, the bits in which they differ, how
+// many of them are different, and how many pairs of sampled rows agree in the highest 16, 24, … bits.
 //
-//   keys 00·01 00·10 01·00 01·11    by the highest 2 of 4 bits: pairs (1, 2) and (3, 4); by all 4: none
+//   keys 00·01 00·10 01·00 01·11    in the highest 2 of 4 bits 2 pairs agree, (1, 2) and (3, 4); in all 4 bits none
 //
-//   1. sort_sample_draw    rows at random: of keys that ascend, one of each stretch of rows would be farther from one another
-//                          than rows are, and never equal; a row may be drawn twice
-//   2. sort_sample_pairs   each key, cut to each width, goes into a hash table of its own; whoever finds c equal keys there
-//                          makes c pairs
+//   1. sort_sample_draw    draws rows at random, some of them twice
+//   2. sort_sample_pairs   inserts each key, cut to each width, into a hash table of that width; the c-th row of one key makes c − 1 pairs
 //
-// With s samples of n rows, pairs × n / (s² / 2) estimates how many rows a row meets, itself included, that are equal in those bits.
-// One sample is read 7 times from L2; the keys of the whole sort only where they are sampled.
+// With s sampled of n rows, pairs × n / (s² / 2) estimates how many rows a row agrees with in those bits, itself included. Evenly spaced
+// rows would not do: of ascending keys, they never agree.
 #pragma once
 #include "hash.cuh"
 #include "sort_key.cuh"
@@ -24,13 +22,14 @@ constexpr u32 SORT_SAMPLE_WARPS = SORT_SAMPLE_THREADS / 32;
 struct SortSample {
     SortKey key;
     u64 rows;
-    u64 samples;
+    u64 samples;  // at most `rows`
     u64* keys;    // samples
-    u64* found;   // least, complement of greatest: all ones before; then, zero before, SORT_SAMPLE_LEVELS numbers of pairs,
-                  // the bits in which keys differ from the first, and how many sampled rows have the key of the next
+    u64* found;   // words: 0 the least key and 1 the complement of the greatest, all ones before; then, zero before: the pairs of
+                  // each level, the bits in which keys differ, how many sampled rows have the key of the next row, and how many
+                  // of the sampled keys are different
     u64 slots;    // of each level's table, a power of two of at least 2 × samples
-    u64* tables;  // levels × (slots + 1), all ones
-    u32* counts;  // levels × (slots + 1), zero
+    u64* tables;  // levels × (slots + 1), all ones before
+    u32* counts;  // levels × (slots + 1), zero before
 };
 
 WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
@@ -51,7 +50,7 @@ WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
         most = minimum(most, __shfl_xor_sync(FULL_WARP, most, step));
         differ |= __shfl_xor_sync(FULL_WARP, differ, step);
     }
-    // A block's at once: all blocks' atomics meet at the same words.
+    // One atomic operation a block: those of all blocks are on the same words.
     WF_SHARED_ARRAY(u64, leasts, SORT_SAMPLE_WARPS);
     WF_SHARED_ARRAY(u64, mosts, SORT_SAMPLE_WARPS);
     WF_SHARED_ARRAY(u64, differs, SORT_SAMPLE_WARPS);
@@ -60,7 +59,7 @@ WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
         mosts[warp()] = most;
         differs[warp()] = differ;
     }
-    __syncthreads();  // those of all warps are there
+    __syncthreads();  // all warps' values are there
     if (threadIdx.x != 0) return;
 #pragma unroll
     for (u32 w = 1; w < SORT_SAMPLE_WARPS; ++w) {
@@ -74,15 +73,14 @@ WF_DEVICE void sort_sample_draw_body(const SortSample& p) {
     if (nears != 0) atomicAdd(p.found + 3 + SORT_SAMPLE_LEVELS, u64(nears));
 }
 
-// Block b works at level b mod SORT_SAMPLE_LEVELS: the levels' tables are apart, and so are their accesses' latencies.
+// Block b works at level b mod SORT_SAMPLE_LEVELS.
 WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
     const u32 l = blockIdx.x % SORT_SAMPLE_LEVELS;
     const u64 at = u64(blockIdx.x / SORT_SAMPLE_LEVELS) * SORT_SAMPLE_THREADS + threadIdx.x;
     const u64 least = p.found[0], span = ~p.found[1] - least;
     const u32 bits = 64 - u32(leading_zeros(span));
     const u32 compared = l + 1 == SORT_SAMPLE_LEVELS ? 64 : SORT_SAMPLE_FIRST_BITS + 8 * l;
-    // A warp's rows of one key are counted at once, and a block's pairs: where one key is frequent, and of pairs always, all
-    // atomics meet at the same word.
+    // A warp counts its rows of one key at once, and a block its pairs: fewer atomic operations are on the same word.
     const bool drawn = at < p.samples;
     const u64 whole = drawn ? p.keys[at] - least : 0, key = compared < bits ? whole >> (bits - compared) : whole;
     const u32 peers = __match_any_sync(FULL_WARP, key) & __ballot_sync(FULL_WARP, drawn);
@@ -99,11 +97,12 @@ WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
     for (u32 step = 16; step != 0; step /= 2) pairs += __shfl_xor_sync(FULL_WARP, pairs, step);
     WF_SHARED_ARRAY(u64, sums, SORT_SAMPLE_WARPS);
     if (lane() == 0) sums[warp()] = pairs;
-    __syncthreads();  // all warps' pairs are there
+    const u32 different = u32(__syncthreads_count(fresh));  // and all warps' pairs are there
     if (threadIdx.x != 0) return;
 #pragma unroll
     for (u32 w = 1; w < SORT_SAMPLE_WARPS; ++w) pairs += sums[w];
     if (pairs != 0) atomicAdd(p.found + 2 + l, pairs);
+    if (l + 1 == SORT_SAMPLE_LEVELS && different != 0) atomicAdd(p.found + 4 + SORT_SAMPLE_LEVELS, u64(different));
 }
 
 }  // namespace wf

@@ -59,6 +59,8 @@ pub(super) fn sources() -> [Source; 4] {
 /// and as a sort does.
 pub(crate) fn top_k(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64, k: u64) -> Result<Buffer> {
     numbered(OPERATOR, rows)?;
+    key.check(rows);
+    more.iter().for_each(|word| SortKey::from(*word).check(rows));
     let k = k.min(rows);
     if more.is_empty()
         && let Some(shape) = FewShape::of(device, rows, k)
@@ -99,6 +101,7 @@ impl FewShape {
 /// The first `k` values in the order of a column that the key is; `None` where there are too many rows to find them at once.
 pub(crate) fn top_values(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<Buffer>> {
     numbered(OPERATOR, rows)?;
+    key.check(rows);
     let Some(shape) = FewShape::of(device, rows, k) else { return Ok(None) };
     let first = device.alloc(OPERATOR, k as usize * key.kind.width())?;
     of_few(device, key, rows, k, shape, 0u64.into(), (&first).into())?;
