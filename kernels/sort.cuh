@@ -1,22 +1,30 @@
-// sort.cuh: stable least-significant-digit radix sort, one pass over the rows for each digit of 8 bits.
+// sort.cuh: stable least-significant-digit radix sort, one pass over the rows for each digit of 8
+// bits.
 //
-//   keys 0x21 0x12 0x11 0x22   by low digit → 0x21 0x11 0x12 0x22   by high digit → 0x11 0x12 0x21 0x22
+//   keys            0x21 0x12 0x11 0x22
+//   by low digit    0x21 0x11 0x12 0x22
+//   by high digit   0x11 0x12 0x21 0x22
 //
 //   1. sort_histogram   counts each digit of every key, in one read of the keys
 //   2. sort_offsets     counts → the place where each digit's rows begin
-//   3. sort_pass        for each digit that is not the same in all keys: a tile ranks its rows by their digit, learns by
-//                       decoupled look-back how many rows of each digit earlier tiles hold, reorders its rows in shared
-//                       memory so that rows of one digit are neighbours, and stores them
-//   (onesweep: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022)
+//   3. sort_pass        for each digit that is not the same in all keys: a tile ranks its rows by
+//                       their digit, learns by decoupled look-back how many rows of each digit
+//                       earlier tiles hold, reorders its rows in shared memory so that rows of one
+//                       digit are neighbours, and stores them
+//
+// (Onesweep: Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for
+// GPUs", 2022)
 //
 // What travels from pass to pass has one of two forms:
 //
 //   key, value    a key, and beside it nothing, a payload, or the row's number
-//   packed word   | highest bits of the key | row number: index_bits |      8 bytes a row instead of 12
+//   packed word   | highest bits of the key | row number: index_bits |   8 bytes a row, not 12
 //
-// The passes may leave out low bits of the key: sort_runs.cuh then puts the rows in order that are equal in the sorted bits.
+// The passes may leave out low bits of the key: sort_runs.cuh then puts the rows in order that are
+// equal in the sorted bits.
 //
-// Bytes per row: the keys once for the histogram; then per pass keys and values read once and written once.
+// Bytes per row: the keys once for the histogram; then per pass keys and values read once and
+// written once.
 #pragma once
 #include "compact.cuh"
 #include "sort_key.cuh"
@@ -43,8 +51,8 @@ struct SortHistogram {
     u64* greatest;     // the greatest key; zero before
 };
 
-// With COPIES = 32 each lane counts in a copy of its own, which lies in a bank of its own. Otherwise lanes whose digits differ
-// but lie in the same bank wait for each other.
+// With COPIES = 32 each lane counts in a copy of its own, which lies in a bank of its own.
+// Otherwise lanes whose digits differ but lie in the same bank wait for each other.
 template <typename Key, u32 PASSES, u32 COPIES>
 __device__ void sort_histogram_body(const SortHistogram& p) {
     constexpr u32 CELLS = PASSES * SORT_DIGITS;
@@ -122,10 +130,12 @@ struct SortHasValues<SortNothing> {
 };
 
 struct SortPass {
-    SortKey key;          // the column; after the first pass `data` holds rows of Key, and the rest leads back to the column's values
+    SortKey key;          // the column; after the first pass `data` holds rows of Key, and the other
+                          // fields lead back to the column's values
     const void* values;   // rows of Value; or null: row numbers (or those of `order`)
     const u32* order;     // first pass: position i takes the row order[i]; null: row i
-    void* keys_out;       // rows of Key, or null: not wanted. Of a LAST pass the column's values, or of packed words row numbers, u32
+    void* keys_out;       // rows of Key, or null: not wanted. Of a LAST pass the column's values, or of
+                          // packed words row numbers, u32
     void* values_out;     // rows of Value
     u64 rows;
     u64 shift;            // lowest bit of the digit in the key as it travels
@@ -136,7 +146,8 @@ struct SortPass {
     u64* ticket;          // zero before
 };
 
-// A word of the look-back: status in the two highest bits, then a count of rows. u32 does for fewer than 2^30 rows.
+// A word of the look-back: status in the two highest bits, then a count of rows. u32 does for fewer
+// than 2^30 rows.
 template <typename Word>
 struct SortState {
     static constexpr u32 BITS = sizeof(Word) * 8 - 2;
@@ -145,8 +156,8 @@ struct SortState {
     static constexpr Word COUNT = TILE - 1;
 };
 
-// How a pass places the rows of one digit in a tile. The first pass of a sort of keys alone need not keep their order: equal keys
-// cannot be told apart.
+// How a pass places the rows of one digit in a tile. The first pass of a sort of keys alone need
+// not keep their order: equal keys cannot be told apart.
 enum SortOrder { SORT_STABLE, SORT_LOOSE };
 
 template <typename Key, typename Value, u32 THREADS, u32 ITEMS>
@@ -154,7 +165,8 @@ struct SortShared {
     static constexpr u32 WARPS = THREADS / 32;
     union {
         struct {
-            u32 counts[WARPS][SORT_DIGITS];  // rows of each digit in each warp, then where they begin in the tile
+            // Rows of each digit in each warp, then where they begin in the tile.
+            u32 counts[WARPS][SORT_DIGITS];
             u32 peers[WARPS][SORT_DIGITS];   // lanes that hold the digit at this moment
         } rank;
         Key keys[THREADS * ITEMS];
@@ -163,12 +175,12 @@ struct SortShared {
     u32 base[SORT_DIGITS];  // position in the output minus position in the reordered tile
 };
 
-// Where a digit's count lies. Keys in equal steps have digits that are multiples of a power of two: without the exclusive or, the counts of
-// a warp's digits would lie in one bank of shared memory.
+// Where a digit's count lies. Keys in equal steps have digits that are multiples of a power of two:
+// without the exclusive or, the counts of a warp's digits would lie in one bank of shared memory.
 WF_DEVICE u32 sort_cell(u32 digit) { return digit ^ digit >> 5; }
 
-// Where a row of the reordered tile lies, for the same reason: the place's bits above a line of banks are added to those within. With
-// values beside the keys this would spill registers.
+// Where a row of the reordered tile lies, for the same reason: the place's bits above a line of
+// banks are added to those within. With values beside the keys this would spill registers.
 template <typename Value>
 WF_DEVICE u32 sort_slot(u32 place) {
     return SortHasValues<Value>::YES ? place : place ^ (place >> 4 & 15);
@@ -177,7 +189,8 @@ WF_DEVICE u32 sort_slot(u32 place) {
 // The slot of place threadIdx.x + i × THREADS.
 template <typename Value, u32 THREADS>
 WF_DEVICE u32 sort_slot_of_step(u32 i) {
-    // A step that is a multiple of 256 changes no bit that the exclusive or reads: one register does for all steps.
+    // A step that is a multiple of 256 changes no bit that the exclusive or reads: one register
+    // does for all steps.
     return THREADS % 256 == 0 ? sort_slot<Value>(threadIdx.x) + i * THREADS : sort_slot<Value>(threadIdx.x + i * THREADS);
 }
 
@@ -221,8 +234,9 @@ __device__ void sort_pass_body(const SortPass& p) {
     const u32 warp = threadIdx.x / 32;
     const u32 shift = u32(p.shift);
 
-    // Load. Item i of a warp is a run of 32 rows, so items, lanes and warps in order are the rows in order. Beyond the
-    // last row stand keys of all ones: their digit is the greatest, and they come last in it.
+    // Load. Item i of a warp is a run of 32 rows, so items, lanes and warps in order are the rows
+    // in order. Beyond the last row stand keys of all ones: their digit is the greatest, and they
+    // come last in it.
     const u32 local = warp * 32 * ITEMS + lane;
     Key keys[ITEMS];
     if constexpr (FIRST) {
@@ -271,7 +285,7 @@ __device__ void sort_pass_body(const SortPass& p) {
         if (ORDER == SORT_LOOSE) slots[i] = rank;
     }
     if (ORDER == SORT_LOOSE && rows != TILE) {
-        __syncwarp(FULL_WARP);  // the warp's rows are counted: what stands beyond the last row comes behind them
+        __syncwarp(FULL_WARP);  // the warp's rows are counted, before what is beyond the last row
 #pragma unroll
         for (u32 i = 0; i < ITEMS; ++i) {
             if (local + i * 32 < rows) continue;
@@ -280,7 +294,8 @@ __device__ void sort_pass_body(const SortPass& p) {
     }
     __syncthreads();  // the warps' counts are complete
 
-    // Publish the tile's counts early, so that later tiles wait less; then turn them into places in the tile.
+    // Publish the tile's counts early, so that later tiles wait less; then turn them into places in
+    // the tile.
     Word* state = static_cast<Word*>(p.state);
     const u32 digit = threadIdx.x, cell = sort_cell(digit);
     u32 count = 0;
@@ -302,8 +317,9 @@ __device__ void sort_pass_body(const SortPass& p) {
     }
     __syncthreads();  // the places are complete
 
-    // Rank: lanes of a warp that hold the same digit find each other through a mask in shared memory, or by votes. Masks load
-    // shared memory and votes the arithmetic units, so both ways are used.
+    // Rank: lanes of a warp that hold the same digit find each other through a mask in shared
+    // memory, or by votes. Masks load shared memory and votes the arithmetic units, so both ways
+    // are used.
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {
         const u32 mine = sort_digit(keys[i], shift), of_mine = sort_cell(mine);
@@ -369,7 +385,8 @@ __device__ void sort_pass_body(const SortPass& p) {
     }
     __syncthreads();  // keys are reordered, the bases are there
 
-    // Store: neighbours in the reordered tile are neighbours in the output wherever their digit is the same.
+    // Store: neighbours in the reordered tile are neighbours in the output wherever their digit is
+    // the same.
     u32 to[ITEMS];
     Key* keys_out = static_cast<Key*>(p.keys_out);
 #pragma unroll

@@ -1,5 +1,5 @@
-// sort_key.cuh: the keys of a sort, from a column's values or from words made before, and back: numbers whose order is that of the
-// values.
+// sort_key.cuh: the keys of a sort, from a column's values or from words made before, and back:
+// numbers whose order is that of the values.
 //
 //   i64 −3          xor 1 << 63                                         minus base   the key
 //   f64 −1.5        all bits flipped where negative, else the sign      minus base   the key
@@ -19,7 +19,8 @@ constexpr u64 SORT_F32 = 3;
 struct SortKey {
     const void* data;  // rows of 8 bytes, or of 4
     u64 kind;          // SORT_…
-    u64 flip;          // exclusive or on the ordered bits: the sign of integers, all bits of a descending key
+    u64 flip;          // exclusive or on the ordered bits: the sign of integers, all bits of a
+                       // descending key
     u64 base;
 };
 
@@ -29,7 +30,8 @@ WF_DEVICE u32 sort_unbits_f32(u32 word) { return word >> 31 ? word & ~(u32(1) <<
 
 WF_DEVICE bool sort_key_is_half(const SortKey& k) { return (k.kind & 1) != 0; }
 
-// Raw bits become keys. Keys of type u32 are of columns of 4 bytes. The kind is looked at once, not for each key.
+// Raw bits become keys. Keys of type u32 are of columns of 4 bytes. The kind is looked at once, not
+// for each key.
 template <typename Key, u32 ITEMS>
 WF_DEVICE void sort_keys_of(const SortKey& k, Key (&keys)[ITEMS]) {
     if (k.kind == SORT_F32) {
@@ -63,8 +65,8 @@ WF_DEVICE u64 sort_key(const SortKey& k, u64 at) {
     return key[0];
 }
 
-// The keys of ITEMS rows, `step` apart; of rows at `end` and beyond all ones, unless WHOLE says that there are none. All rows are
-// loaded before the first is used, so that the loads overlap.
+// The keys of ITEMS rows, `step` apart; of rows at `end` and beyond all ones, unless WHOLE says
+// that there are none. All rows are loaded before the first is used, so that the loads overlap.
 template <bool WHOLE, typename Key, u32 ITEMS>
 WF_DEVICE void sort_keys(const SortKey& k, u64 first, u64 step, u64 end, Key (&keys)[ITEMS]) {
     if (sizeof(Key) == 4 || sort_key_is_half(k)) {

@@ -1,14 +1,15 @@
-// sort_runs.cuh: finishes a sort whose passes left out low bits of the key. Rows that are equal in the sorted bits stand
-// together, in a run; this kernel puts each run in order.
+// sort_runs.cuh: finishes a sort whose passes left out low bits of the key. Rows that are equal in
+// the sorted bits stand together, in a run; this kernel puts each run in order.
 //
-//   sorted by tens   11 17 13 | 24 | 38 31      runs of 3, 1 and 2 rows; the first and the last are out of order
+//   sorted by tens   11 17 13 | 24 | 38 31      the first and the last run are out of order
 //   output           11 13 17 | 24 | 31 38
 //
 //   1. load    a tile of rows, and a margin of rows behind it, into shared memory
-//   2. bits    a thread compares the neighbours of a chunk of eight rows and sets two bits for each pair
+//   2. bits    a thread compares the neighbours of a chunk of eight rows: two bits for each pair
 //   3. ties    packed words that agree in all bits they hold are compared by their whole keys
-//   4. list    a thread looks at each run that begins in its chunk, and lists those that are out of order
-//   5. order   a thread puts a run of up to 8 rows in order, a warp one of up to SORT_RUNS_MARGIN rows
+//   4. list    a thread looks at each run that begins in its chunk, and lists it if out of order
+//   5. order   a thread puts a run of up to SORT_RUNS_SHORT rows in order, a warp one of up to
+//              SORT_RUNS_MARGIN rows
 //
 //   rows   11 17 13 24 38 31 …
 //   same    1  1  0  0  1  …     the pair is of one run
@@ -16,36 +17,41 @@
 //
 // Longer runs that are out of order are counted and left: the caller then sorts more bits.
 //
-// The tile that holds a run's first row owns the run. A run of up to SORT_RUNS_MARGIN rows ends within its owner's margin,
-// and only its owner writes it.
+// The tile that holds a run's first row owns the run. A run of up to SORT_RUNS_MARGIN rows ends
+// within its owner's margin, and only its owner writes it.
 //
-// Keys are put in order in place, while other tiles read them: a tile's first and last rows lie in a neighbour's view. This is
-// sound, because a write replaces a key by another key of the same run. So whatever value a tile reads of a row that it does not
-// own, its sorted bits are right, and nothing else of it is used. (The bits below decide `late`. Of runs that a tile does not own it
-// uses `late` only where the run is too long, and nobody writes such a run.) These loads and stores are relaxed atomics, which may race.
+// Keys are put in order in place, while other tiles read them: a tile's first and last rows lie in
+// a neighbour's view. This is sound, because a write replaces a key by another key of the same run.
+// So whatever value a tile reads of a row that it does not own, its sorted bits are right, and
+// nothing else of it is used. (The bits below decide `late`. Of runs that a tile does not own it
+// uses `late` only where the run is too long, and nobody writes such a run.) These loads and stores
+// are relaxed atomics, which may race.
 //
-// Bytes per row: a key or word read once; keys of runs out of order, or all row numbers, written once.
+// Bytes per row: a key or word read once; keys of runs out of order, or all row numbers, written
+// once.
 #pragma once
 #include "sort_key.cuh"
 
 namespace wf {
 
-constexpr u32 SORT_RUNS_MARGIN = 256;                  // rows: the longest run that is put in order
-constexpr u32 SORT_RUNS_CHUNK = 8;                     // rows of a thread
-constexpr u32 SORT_RUNS_EACH = SORT_RUNS_MARGIN / 32;  // rows of a lane in the longest run
+constexpr u32 SORT_RUNS_MARGIN = 256;  // rows: the longest run that is put in order
+constexpr u32 SORT_RUNS_CHUNK = 8;     // rows of a thread
+constexpr u32 SORT_RUNS_SHORT = 5;     // rows: the longest run that one thread puts in order
 
 struct SortRuns {
-    const u64* packed;       // rows of key and row number, sorted from `shift` upwards; or null: `key` is what is sorted
-    SortKey key;             // rows: the sorted keys; of packed words the column, from which whole keys are read
+    const u64* packed;       // rows of key and row number, sorted from `shift` upwards; or null: `key`
+                             // is what is sorted
+    SortKey key;             // rows: the sorted keys; of packed words the column with whole keys
     u64 rows;
     u64 shift;               // lowest sorted bit of a packed word, or of a key
     u64 index_bits;          // of packed words, else 0
     u64 whole;               // 1: packed words hold whole keys
     const u64* const* more;  // further words of a packed sort: `more_words` pointers to rows of u64
     u64 more_words;          // not 0 only where `whole` is 0
-    void* out;               // rows: of packed words their row numbers, u32; else the keys' own memory
+    void* out;               // rows: of packed words the row numbers, u32; else the keys' own memory
     void* values;            // rows of Value beside the keys, moved with them; or null
-    u64* too_long;           // zero before: how many runs out of order were too long, one for each tile that found one out of order
+    u64* too_long;           // zero before: how many runs were too long and out of order, each counted
+                             // by each tile that sees it out of order
 };
 
 struct SortNoValue {};
@@ -56,7 +62,8 @@ struct SortRunsRun {
     u32 late;  // the place behind its last late pair's first row; 0: it is in order
 };
 
-// THREADS is blockDim.x. Value: what stands beside the keys; u32 of packed words, whose row numbers are written.
+// THREADS is blockDim.x. Value: what stands beside the keys; u32 of packed words, whose row numbers
+// are written.
 template <typename Value, bool PACKED, u32 THREADS>
 struct SortRunsTile {
     static constexpr u32 CHUNK = SORT_RUNS_CHUNK;
@@ -67,7 +74,9 @@ struct SortRunsTile {
     static_assert(THREADS >= SORT_RUNS_MARGIN && CHUNK == 8 && CHUNKS % 4 == 0, "a bit a place, a byte a chunk");
 
     const SortRuns& p;
-    u64* words;             // HELD + CHUNKS: a hole behind each chunk, so that threads that read chunks meet different banks
+    // HELD + CHUNKS: a hole behind each chunk, so that threads that read chunks meet different
+    // banks.
+    u64* words;
     const u32* same_words;  // a bit for each place
     const u32* late_words;
     u64 first;              // place h is row first + h
@@ -75,7 +84,8 @@ struct SortRunsTile {
     WF_DEVICE u64& word(u32 h) const { return words[h + h / CHUNK]; }
     WF_DEVICE u32 number(u64 word) const { return u32(word & ((u64(1) << u32(p.index_bits)) - 1)); }
 
-    // Reads ITEMS keys or words, THREADS apart; of rows from `end` on, 0. Keys may be written by other tiles meanwhile.
+    // Reads ITEMS keys or words, THREADS apart; of rows from `end` on, 0. Keys may be written by
+    // other tiles meanwhile.
     template <u32 ITEMS>
     WF_DEVICE void load(u64 at, u64 end, u64 (&keys)[ITEMS]) const {
         if constexpr (PACKED) {
@@ -95,8 +105,9 @@ struct SortRunsTile {
         sort_keys_of(p.key, keys);
     }
 
-    // Whether the row of word y belongs before that of x. Equal keys are not: where places decide, the caller compares those. Packed
-    // words are never equal, and the order of their row numbers is that of their places.
+    // Whether the row of word y belongs before that of x. Equal keys are not: where places decide,
+    // the caller compares those. Packed words are never equal, and the order of their row numbers
+    // is that of their places.
     WF_DEVICE bool later(u64 x, u64 y) const {
         if (PACKED && p.whole == 0 && (x ^ y) >> u32(p.index_bits) == 0) {
             u64 keys[2] = {sort_key_bits(p.key, number(x)), sort_key_bits(p.key, number(y))};
@@ -136,45 +147,50 @@ struct SortRunsTile {
         }
     }
 
-    // Puts the run of `rows` rows from place `begin` on in order, by a thread (LANES 1) or a warp (32): each row goes behind as many as
-    // belong before it. A lane has up to SORT_RUNS_EACH rows.
+    // Puts a run in order that is out of order: `rows` rows from place `begin` on, each behind as
+    // many as belong before it. By a thread (LANES 1) or a warp (32), whose lanes have every
+    // LANES-th row.
     template <u32 LANES>
     WF_DEVICE void put_in_order(u32 begin, u32 rows) const {
+        constexpr u32 EACH = LANES == 1 ? SORT_RUNS_SHORT : SORT_RUNS_MARGIN / LANES;
         const u32 mine = LANES == 1 ? 0 : lane();
-        Value values[SORT_RUNS_EACH];
+        Value values[EACH];
 #pragma unroll
-        for (u32 i = 0; i < SORT_RUNS_EACH; ++i) {
-            const u32 at = begin + mine + i * LANES;
-            if (at >= begin + rows) continue;
-            if constexpr (PACKED) values[i] = number(word(at));
-            else if constexpr (VALUES) values[i] = static_cast<const Value*>(p.values)[first + at];
+        for (u32 i = 0; i < EACH; ++i) {
+            const u32 at = mine + i * LANES;
+            if (at >= rows) continue;
+            if constexpr (PACKED) values[i] = number(word(begin + at));
+            else if constexpr (VALUES) values[i] = static_cast<const Value*>(p.values)[first + begin + at];
         }
-        if constexpr (PACKED) {
-            if (p.whole == 0 && p.more_words == 0) {
+        bool whole = !PACKED || p.whole != 0;
+        if (LANES != 1) {
+            if constexpr (PACKED) {
                 // Whole keys take the words' places: they are read once, not for each comparison.
-                u64 keys[SORT_RUNS_EACH];
+                if (!whole && p.more_words == 0) {
+                    whole = true;
 #pragma unroll
-                for (u32 i = 0; i < SORT_RUNS_EACH; ++i) {
-                    keys[i] = mine + i * LANES < rows ? sort_key_bits(p.key, values[i]) : 0;
-                }
-                sort_keys_of(p.key, keys);
-#pragma unroll
-                for (u32 i = 0; i < SORT_RUNS_EACH; ++i) {
-                    if (mine + i * LANES < rows) word(begin + mine + i * LANES) = keys[i];
+                    for (u32 i = 0; i < EACH; ++i) {
+                        const u32 at = mine + i * LANES;
+                        if (at < rows) word(begin + at) = sort_key(p.key, values[i]);
+                    }
                 }
             }
+            __syncwarp(FULL_WARP);  // the values are read before any is written, whole keys are there
         }
-        if (LANES != 1) __syncwarp(FULL_WARP);  // the values are read before others are written, and whole keys are there
 #pragma unroll
-        for (u32 i = 0; i < SORT_RUNS_EACH; ++i) {
+        for (u32 i = 0; i < EACH; ++i) {
             const u32 at = mine + i * LANES;
             if (at >= rows) continue;
             const u64 key = word(begin + at);
             u32 before = 0;
-            for (u32 other = 0; other < rows; ++other) {
-                const u64 x = word(begin + other);
-                if (PACKED && p.more_words != 0) before += (other < at ? !later(x, key) : later(key, x)) ? 1 : 0;
-                else before += x < key || (x == key && other < at) ? 1 : 0;
+            if (LANES == 1 && rows == 2) {
+                before = 1 - at;
+            } else {
+                for (u32 other = 0; other < rows; ++other) {
+                    const u64 x = word(begin + other);
+                    if (whole) before += x < key || (x == key && other < at) ? 1 : 0;
+                    else if (other != at) before += (other < at ? !later(x, key) : later(key, x)) ? 1 : 0;
+                }
             }
             write(begin + before, key, values[i]);
         }
@@ -185,8 +201,8 @@ template <typename Value, bool PACKED, u32 THREADS>
 WF_DEVICE void sort_runs_body(const SortRuns& p) {
     using Tile = SortRunsTile<Value, PACKED, THREADS>;
     constexpr u32 CHUNK = Tile::CHUNK, CHUNKS = Tile::CHUNKS, TILE = Tile::TILE, HELD = Tile::HELD;
-    // Places of pairs that tie. Then runs out of order, each as its first place and above that its rows: short ones from the front, longer
-    // ones from the back.
+    // Places of pairs that tie. Then runs out of order, each as its first place and above that its
+    // rows: short ones from the front, longer ones from the back.
     constexpr u32 LISTED = PACKED ? HELD : TILE / 2;
     WF_SHARED_ARRAY(u64, words, HELD + CHUNKS);
     WF_SHARED_ARRAY(u32, same_words, CHUNKS / 4);
@@ -246,7 +262,8 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     }
     __syncthreads();  // the bits are set, the ties listed
 
-    // Ties. Their keys lie anywhere in the column: all threads share them out, and wait for their loads together.
+    // Ties. Their keys lie anywhere in the column: all threads share them out, and wait for their
+    // loads together.
     if (PACKED && ties != 0) {
         for (u32 at = threadIdx.x; at < ties; at += THREADS) {
             const u32 h = listed[at];
@@ -267,16 +284,18 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         if (run.late == 0) continue;
         // A run that goes on behind the margin has more rows there than any that is put in order.
         if (rows > SORT_RUNS_MARGIN) too_long += 1;
-        else if (rows <= SORT_RUNS_EACH) listed[atomicAdd(&shorts, 1u)] = begin | rows << 16;
+        else if (rows <= SORT_RUNS_SHORT) listed[atomicAdd(&shorts, 1u)] = begin | rows << 16;
         else listed[LISTED - 1 - atomicAdd(&longs, 1u)] = begin | rows << 16;
     }
-    // Of a run that began in an earlier tile, the tile before this one sees the pairs up to place MARGIN − 2. The run of a late pair behind
-    // those is too long: it has MARGIN rows up to the pair's second, and at least one before this tile.
+    // Of a run that began in an earlier tile, the tile before this one sees the pairs up to place
+    // MARGIN − 2. The run of a late pair behind those is too long: it has MARGIN rows up to the
+    // pair's second, and at least one before this tile.
     if (c == 0 && carried != 0 && tile.run_from(0).late >= SORT_RUNS_MARGIN) too_long += 1;
     if (too_long != 0) atomicAdd(p.too_long, u64(too_long));
     if constexpr (PACKED) {
-        // All numbers as they stand; those of runs out of order are written again. Of a run that goes on behind this tile, the numbers in
-        // the margin are this tile's to write, not the next one's.
+        // All numbers as they stand; those of runs out of order are written again. Of a run that
+        // goes on behind this tile, the numbers in the margin are this tile's to write, not the
+        // next one's.
         const u64 head = tile.word(0), tail = tile.word(TILE - 1);
 #pragma unroll
         for (u32 i = 0; i < CHUNK; ++i) {

@@ -1,13 +1,16 @@
-// sort_sample.cuh: how far a sort's keys spread, from a sample of them: the least and the greatest, the bits in which they differ, how
-// many of them are different, and how many pairs of sampled rows agree in the highest 16, 24, … bits.
+// sort_sample.cuh: how far a sort's keys spread, from a sample of them: the least and the greatest,
+// the bits in which they differ, how many of them are different, and how many pairs of sampled rows
+// agree in the highest 16, 24, … bits.
 //
-//   keys 00·01 00·10 01·00 01·11    in the highest 2 of 4 bits 2 pairs agree, (1, 2) and (3, 4); in all 4 bits none
+//   keys 00·01 00·10 01·00 01·11    pairs that agree in the highest 2 bits: (1, 2) and (3, 4)
+//                                   in all 4 bits: none
 //
 //   1. sort_sample_draw    draws rows at random, some of them twice
-//   2. sort_sample_pairs   inserts each key, cut to each width, into a hash table of that width; the c-th row of one key makes c − 1 pairs
+//   2. sort_sample_pairs   inserts each key, cut to each width, into a hash table of that width;
+//                          the c-th row of one key makes c − 1 pairs
 //
-// With s sampled of n rows, pairs × n / (s² / 2) estimates how many rows a row agrees with in those bits, itself included. Evenly spaced
-// rows would not do: of ascending keys, they never agree.
+// With s sampled of n rows, pairs × n / (s² / 2) estimates how many rows a row agrees with in those
+// bits, itself included. Evenly spaced rows would not do: of ascending keys, they never agree.
 #pragma once
 #include "hash.cuh"
 #include "sort_key.cuh"
@@ -15,7 +18,7 @@
 namespace wf {
 
 constexpr u32 SORT_SAMPLE_LEVELS = 7;        // the last compares whole keys
-constexpr u32 SORT_SAMPLE_FIRST_BITS = 16;   // what the first level compares; each further one 8 more
+constexpr u32 SORT_SAMPLE_FIRST_BITS = 16;   // of the first level; each further one has 8 more
 constexpr u32 SORT_SAMPLE_THREADS = 256;
 constexpr u32 SORT_SAMPLE_WARPS = SORT_SAMPLE_THREADS / 32;
 
@@ -24,9 +27,10 @@ struct SortSample {
     u64 rows;
     u64 samples;  // at most `rows`
     u64* keys;    // samples
-    u64* found;   // words: 0 the least key and 1 the complement of the greatest, all ones before; then, zero before: the pairs of
-                  // each level, the bits in which keys differ, how many sampled rows have the key of the next row, and how many
-                  // of the sampled keys are different
+    u64* found;   // words, all ones before: the least key, the complement of the greatest; then, zero
+                  // before: the pairs of each level, the bits in which keys differ, how many
+                  // sampled rows have the key of the next row, how many different keys the sample
+                  // has, and how many of these occur more than once
     u64 slots;    // of each level's table, a power of two of at least 2 × samples
     u64* tables;  // levels × (slots + 1), all ones before
     u32* counts;  // levels × (slots + 1), zero before
@@ -80,29 +84,35 @@ WF_DEVICE void sort_sample_pairs_body(const SortSample& p) {
     const u64 least = p.found[0], span = ~p.found[1] - least;
     const u32 bits = 64 - u32(leading_zeros(span));
     const u32 compared = l + 1 == SORT_SAMPLE_LEVELS ? 64 : SORT_SAMPLE_FIRST_BITS + 8 * l;
-    // A warp counts its rows of one key at once, and a block its pairs: fewer atomic operations are on the same word.
+    // A warp counts its rows of one key at once, and a block its pairs: fewer atomic operations are
+    // on the same word.
     const bool drawn = at < p.samples;
     const u64 whole = drawn ? p.keys[at] - least : 0, key = compared < bits ? whole >> (bits - compared) : whole;
     const u32 peers = __match_any_sync(FULL_WARP, key) & __ballot_sync(FULL_WARP, drawn);
     const bool leads = drawn && lane() == u32(trailing_zeros(peers));
     u64 slot = HASH_NONE, pairs = 0;
-    bool fresh = false;
+    bool fresh = false, again = false;
     if (leads) slot = hash_insert(p.tables + l * (p.slots + 1), p.slots - 1, key, fresh);
     __syncwarp(FULL_WARP);  // the lanes probed for different lengths
     if (slot != HASH_NONE) {
         const u64 rows = u64(__popc(peers));
-        pairs = atomicAdd(p.counts + l * (p.slots + 1) + slot, u32(rows)) * rows + rows * (rows - 1) / 2;
+        const u64 counted = atomicAdd(p.counts + l * (p.slots + 1) + slot, u32(rows));
+        pairs = counted * rows + rows * (rows - 1) / 2;
+        again = counted < 2 && counted + rows >= 2;
     }
     __syncwarp(FULL_WARP);  // some lanes counted
     for (u32 step = 16; step != 0; step /= 2) pairs += __shfl_xor_sync(FULL_WARP, pairs, step);
     WF_SHARED_ARRAY(u64, sums, SORT_SAMPLE_WARPS);
     if (lane() == 0) sums[warp()] = pairs;
     const u32 different = u32(__syncthreads_count(fresh));  // and all warps' pairs are there
+    const u32 repeated = u32(__syncthreads_count(again));
     if (threadIdx.x != 0) return;
 #pragma unroll
     for (u32 w = 1; w < SORT_SAMPLE_WARPS; ++w) pairs += sums[w];
     if (pairs != 0) atomicAdd(p.found + 2 + l, pairs);
-    if (l + 1 == SORT_SAMPLE_LEVELS && different != 0) atomicAdd(p.found + 4 + SORT_SAMPLE_LEVELS, u64(different));
+    if (l + 1 != SORT_SAMPLE_LEVELS) return;
+    if (different != 0) atomicAdd(p.found + 4 + SORT_SAMPLE_LEVELS, u64(different));
+    if (repeated != 0) atomicAdd(p.found + 5 + SORT_SAMPLE_LEVELS, u64(repeated));
 }
 
 }  // namespace wf

@@ -1,11 +1,14 @@
 //! Stable radix sort of keys whose bits order. Kernels in `kernels/sort*.cuh`.
 //!
-//! [`strategy::choose`] decides by what is known of the keys: whether all their bits are sorted, or a prefix, and what travels with them.
-//! `histogram.rs` counts the digits, `pass.rs` moves the rows once for each digit, and after a prefix `runs.rs` puts the rows in order that
-//! agree in it. Of many rows a sample is drawn first (`sample.rs`). Of fewer rows keys are taken to be spread evenly: to wait for a sample
-//! would take longer than what it saves. If that was wrong, runs are too long, and the sort begins anew with more bits, at worst all.
+//! [`strategy::choose`] decides by what is known of the keys: whether all their bits are sorted, or
+//! a prefix, and what travels with them. `histogram.rs` counts the digits, `pass.rs` moves the rows
+//! once for each digit, and after a prefix `runs.rs` puts the rows in order that agree in it. Of
+//! many rows a sample is drawn first (`sample.rs`). Of fewer rows keys are taken to be spread
+//! evenly: to wait for a sample would take longer than what it saves. If that was wrong, runs are
+//! too long, and the sort begins anew with more bits, at worst all.
 //!
-//! Host synchronisations: of more than [`GUESSED_ROWS`] rows one for the sample and one for each histogram; after a prefix one for the runs.
+//! Host synchronisations: of more than [`GUESSED_ROWS`] rows one for the sample and one for each
+//! histogram; after a prefix one for the runs.
 
 mod histogram;
 mod key;
@@ -26,7 +29,8 @@ use crate::error::{Error, Result};
 pub(crate) use self::key::{KeyKind, SortKey, SortWord};
 
 const OPERATOR: &str = "sort";
-/// Up to this many rows no sample is drawn: to wait for it and for the histogram would take a third of the sort.
+/// Up to this many rows no sample is drawn: to wait for it and for the histogram would take a third
+/// of the sort.
 const GUESSED_ROWS: u64 = 1 << 21;
 
 fn source() -> Source {
@@ -66,8 +70,8 @@ impl Tuning {
     }
 }
 
-/// The rows' numbers in the order of their keys, `u32 × rows`; equal keys stay in the order of their rows. `words` come most significant
-/// first.
+/// The rows' numbers in the order of their keys, `u32 × rows`; equal keys stay in the order of
+/// their rows. `words` come most significant first.
 pub(crate) fn argsort(device: &Device, words: &[SortWord<'_>], rows: u64) -> Result<Buffer> {
     match words.split_first() {
         Some((first, more)) => argsort_keys(device, &(*first).into(), more, rows),
@@ -90,7 +94,8 @@ pub(crate) fn sort_values(device: &Device, key: &SortKey<'_>, rows: u64) -> Resu
     Ok(sort_tuned(device, key, None, rows, Tuning::of(rows))?.0)
 }
 
-/// Copies of a column's values and of a payload of 4 or 8 bytes a row in the order of the values; stable.
+/// Copies of a column's values and of a payload of 4 or 8 bytes a row in the order of the values;
+/// stable.
 pub(crate) fn sort_pairs(
     device: &Device,
     key: &SortKey<'_>,
@@ -218,8 +223,8 @@ struct Sort<'a> {
 }
 
 impl Sort<'_> {
-    /// Keys and values by the highest `sorted` bits, and runs in order. Without a payload values are row numbers, of which there are none where
-    /// the rows stay in their order.
+    /// Keys and values by the highest `sorted` bits, and runs in order. Without a payload values
+    /// are row numbers, of which there are none where the rows stay in their order.
     fn whole_keys(
         &self,
         sorted: u32,
@@ -250,7 +255,8 @@ impl Sort<'_> {
         Ok(Attempt::Sorted((keys, values)))
     }
 
-    /// Row numbers by the highest `sorted` bits, in words that hold as much of the key as fits; then by whole keys and `more` words.
+    /// Row numbers by the highest `sorted` bits, in words that hold as much of the key as fits;
+    /// then by whole keys and `more` words.
     fn packed_keys(&self, sorted: u32, more: &[SortWord<'_>]) -> Result<Attempt<Buffer>> {
         let Sort { device, key, rows, counts, wide } = *self;
         let index_bits = index_bits(rows);
@@ -275,7 +281,8 @@ impl Sort<'_> {
         }
     }
 
-    /// Row numbers by all bits of `more` words, the last one first, and then of the key. `None`: rows stay in their order.
+    /// Row numbers by all bits of `more` words, the last one first, and then of the key. `None`:
+    /// rows stay in their order.
     fn words(&self, more: &[SortWord<'_>]) -> Result<Attempt<Option<Buffer>>> {
         let Sort { device, key, rows, counts, wide } = *self;
         // Of several words, to know which digits differ saves more than waiting takes.

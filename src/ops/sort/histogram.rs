@@ -1,4 +1,5 @@
-//! How often each value of each digit occurs, in one read of the keys: where the rows of each value begin, and which digits matter.
+//! How often each value of each digit occurs, in one read of the keys: where the rows of each value
+//! begin, and which digits matter.
 
 use super::key::SortKey;
 use super::{OPERATOR, source};
@@ -28,7 +29,8 @@ pub(super) enum Counts {
 pub(super) struct Digits {
     /// `u32 × 256` for each digit.
     offsets: Buffer,
-    /// Digits that are not the same in every key, least significant first; all of them if the counts were not read.
+    /// Digits that are not the same in every key, least significant first; all of them if the
+    /// counts were not read.
     pub(super) live: Vec<u32>,
     /// The greatest key; 0 if it was not read.
     greatest: u64,
@@ -61,13 +63,14 @@ impl Digits {
         let shift = u64::from(shift).into();
         let arguments: [Argument; 8] = [data, kind, flip, base, rows.into(), shift, (&counts).into(), greatest.into()];
         let blocks = tiles(rows, TILE).min(full);
-        // SAFETY: SortHistogram { key: rows of its kind (checked by the sort's caller); rows; shift; counts: digits × 256 zeroed u64; greatest: one
-        // more }.
+        // SAFETY: SortHistogram { key: rows of its kind (checked by the sort's caller); rows;
+        // shift; counts: digits × 256 zeroed u64; greatest: one more }.
         unsafe { device.launch(&kernel, Grid { shared, ..grid(blocks, THREADS) }, &arguments)? };
         let offsets = device.alloc(OPERATOR, cells * 4)?;
         let kernel = device.kernel(&source(), "sort_offsets")?;
         let arguments: [Argument; 2] = [(&counts).into(), (&offsets).into()];
-        // SAFETY: SortOffsets { counts: digits × 256 u64; offsets: digits × 256 u32 }, one block of 256 for each digit.
+        // SAFETY: SortOffsets { counts: digits × 256 u64; offsets: digits × 256 u32 }, one block of
+        // 256 for each digit.
         unsafe { device.launch(&kernel, grid(u64::from(digits), DIGITS as u32), &arguments)? };
         if counts_are == Counts::Unread {
             return Ok(Digits { offsets, live: (0..digits).collect(), greatest: 0 });
@@ -89,7 +92,8 @@ impl Digits {
     }
 }
 
-/// Copies of a block's counts of so many digits: as many as a warp has lanes, where shared memory suffices.
+/// Copies of a block's counts of so many digits: as many as a warp has lanes, where shared memory
+/// suffices.
 fn copies(digits: u32, rows: u64, shared: u32) -> u32 {
     let room = COPIED_BYTES.min((shared as usize).saturating_sub(RESERVED));
     let fits = |copies: &u32| digits as usize * DIGITS * 4 * *copies as usize <= room;

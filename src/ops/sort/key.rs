@@ -21,7 +21,8 @@ pub(crate) struct SortKey<'a> {
     pub(crate) data: Slice<'a>,
     pub(crate) kind: KeyKind,
     pub(crate) descending: bool,
-    /// At most the least of the keys, which are taken after the bits of a descending column are flipped.
+    /// At most the least of the keys, which are taken after the bits of a descending column are
+    /// flipped.
     pub(crate) base: u64,
     /// `key − base` has at most this many bits.
     pub(crate) bits: u32,
@@ -59,7 +60,8 @@ impl<'a> SortKey<'a> {
         SortKey { data, kind, descending, base: 0, bits: kind.width() as u32 * 8 }
     }
 
-    /// The same column, whose values are integers from `low` to `high`. Bounds beyond the type's are ignored.
+    /// The same column, whose values are integers from `low` to `high`. Bounds beyond the type's
+    /// are ignored.
     pub(crate) fn within(self, low: i128, high: i128) -> Self {
         let (first, last) = if self.descending { (high, low) } else { (low, high) };
         match (self.of_integer(first), self.of_integer(last)) {
@@ -90,7 +92,8 @@ impl<'a> SortKey<'a> {
         if self.descending { sign ^ all } else { sign }
     }
 
-    /// `SortKey` of the kernels, with other data: rows of the same kind, or keys on their way through the passes.
+    /// `SortKey` of the kernels, with other data: rows of the same kind, or keys on their way
+    /// through the passes.
     pub(super) fn arguments_of(&self, data: Slice<'_>) -> [Argument; 4] {
         let kind: u64 = match self.kind {
             KeyKind::Word | KeyKind::I64 => 0,
@@ -101,7 +104,8 @@ impl<'a> SortKey<'a> {
         [data.into(), kind.into(), self.flip().into(), self.base.into()]
     }
 
-    /// Panics unless there are `rows` rows and the range has at most 64 bits: kernels read all of them.
+    /// Panics unless there are `rows` rows and the range has at most 64 bits: kernels read all of
+    /// them.
     pub(in crate::ops) fn check(&self, rows: u64) {
         assert!(self.data.len() as u64 / self.kind.width() as u64 >= rows, "a sort key of fewer than {rows} rows");
         assert!(self.bits <= 64, "a sort key of {} bits", self.bits);

@@ -1,4 +1,5 @@
-//! The passes of a radix sort: shapes of their kernels, launches, and what travels from one to the next. Kernels in `kernels/sort.cuh`.
+//! The passes of a radix sort: shapes of their kernels, launches, and what travels from one to the
+//! next. Kernels in `kernels/sort.cuh`.
 
 use super::OPERATOR;
 use super::histogram::{DIGITS, Digits};
@@ -7,9 +8,11 @@ use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
 
-/// From this many rows on the words of the look-back have 64 bits instead of 32, of which two hold a status.
+/// From this many rows on the words of the look-back have 64 bits instead of 32, of which two hold
+/// a status.
 const WIDE_ROWS: u64 = 1 << 30;
-/// A line of the caches: where a pass's words begin in the middle of one, each warp that looks back reads two lines.
+/// A line of the caches: where a pass's words begin in the middle of one, each warp that looks back
+/// reads two lines.
 const TICKET_BYTES: usize = 128;
 
 /// The shape of a pass kernel: the types of what travels.
@@ -80,8 +83,8 @@ impl Pass {
         }
     }
 
-    /// Threads of a block and rows of a thread: the largest tile of which two blocks fit a multiprocessor of an H200 without spilling
-    /// registers. Larger tiles look back less often.
+    /// Threads of a block and rows of a thread: the largest tile of which two blocks fit a
+    /// multiprocessor of an H200 without spilling registers. Larger tiles look back less often.
     fn tile(self, loose: bool) -> (u32, u32) {
         match self {
             Pass::U32 => (384, 28),
@@ -99,7 +102,8 @@ impl Pass {
         u64::from(threads * items)
     }
 
-    /// Bytes of `SortShared`: counts and masks of each warp, or the tile's keys or values; then a base for each digit.
+    /// Bytes of `SortShared`: counts and masks of each warp, or the tile's keys or values; then a
+    /// base for each digit.
     fn shared(self, loose: bool) -> u32 {
         let (threads, items) = self.tile(loose);
         let widest = self.key_width().max(self.value_width()) as u32;
@@ -187,7 +191,8 @@ pub(super) struct Passes<'a> {
 }
 
 impl Passes<'_> {
-    /// Runs a pass for each digit that is not the same in all keys. `None`: there is none, so rows stay where they are.
+    /// Runs a pass for each digit that is not the same in all keys. `None`: there is none, so rows
+    /// stay where they are.
     pub(super) fn run(&self, device: &Device, key: &SortKey<'_>, rows: u64, digits: &Digits) -> Result<Option<Pair>> {
         let Passes { pass, packing, leaves, .. } = *self;
         let Some(last) = digits.live.len().checked_sub(1) else { return Ok(None) };
@@ -236,10 +241,11 @@ impl Passes<'_> {
             let kernel = device.kernel(&source, &source.name)?;
             let blocks = tiles(rows, pass.tile_rows(ends.loose));
             let grid = Grid { shared: pass.shared(ends.loose), ..grid(blocks, pass.tile(ends.loose).0) };
-            // SAFETY: SortPass { key: rows of the column (checked by the sort's caller), or of the pass before; values: of those widths too, or
-            // null; order: rows u32, all below `rows`; keys_out, values_out: rows of the widths that `Pair::new` was given, which are
-            // those that this pass writes; offsets: 256 u32 of this digit, whose counts are those of all keys; state and
-            // ticket: tiles × 256 words and one, zero, of no other pass }.
+            // SAFETY: SortPass { key: rows of the column (checked by the sort's caller), or of the
+            // pass before; values: of those widths too, or null; order: rows u32, all below `rows`;
+            // keys_out, values_out: rows of the widths that `Pair::new` was given, which are those
+            // that this pass writes; offsets: 256 u32 of this digit, whose counts are those of all
+            // keys; state and ticket: tiles × 256 words and one, zero, of no other pass }.
             unsafe { device.launch(&kernel, grid, &launch.arguments())? };
             spare = from.replace(to);
         }

@@ -1,4 +1,5 @@
-//! The end of a sort by prefix: puts runs of rows in order that agree in the sorted bits. Kernel in `kernels/sort_runs.cuh`.
+//! The end of a sort by prefix: puts runs of rows in order that agree in the sorted bits. Kernel in
+//! `kernels/sort_runs.cuh`.
 
 use super::OPERATOR;
 use super::key::{SortKey, SortWord};
@@ -26,7 +27,8 @@ impl Shape {
     const ALL: [Shape; 4] = [Shape::Keys, Shape::KeysU32, Shape::KeysU64, Shape::Packed];
 
     fn source(self) -> Source {
-        // Blocks that share a multiprocessor: as many as its registers and shared memory hold without spilling.
+        // Blocks that share a multiprocessor: as many as its registers and shared memory hold
+        // without spilling.
         let (name, value, blocks) = match self {
             Shape::Keys => ("sort_runs", "wf::SortNoValue", 5),
             Shape::KeysU32 => ("sort_runs_u32", "wf::u32", 5),
@@ -46,7 +48,8 @@ pub(super) fn sources() -> impl Iterator<Item = Source> {
 /// Rows in the order of the sorted bits.
 #[derive(Clone, Copy)]
 pub(super) enum Sorted<'a> {
-    /// Keys as the column has them, and values of 4 or 8 bytes beside them: put in order where they are.
+    /// Keys as the column has them, and values of 4 or 8 bytes beside them: put in order where they
+    /// are.
     Rows { keys: &'a Buffer, values: Option<(&'a Buffer, usize)> },
     /// Words of key and row number; numbers are written.
     Packed {
@@ -59,8 +62,9 @@ pub(super) enum Sorted<'a> {
     },
 }
 
-/// Puts runs of rows in order that agree from bit `shift` of the key, or of the packed word, upwards. Waits for the device. How many runs
-/// are too long and out of order, each counted for each tile that it crosses: with any, what was written is no sorted order.
+/// Puts runs of rows in order that agree from bit `shift` of the key, or of the packed word,
+/// upwards. Waits for the device. How many runs are too long and out of order, each counted for
+/// each tile that it crosses: with any, what was written is no sorted order.
 pub(super) fn put_in_order(
     device: &Device,
     key: &SortKey<'_>,
@@ -121,9 +125,10 @@ pub(super) fn put_in_order(
     let source = shape.source();
     let kernel = device.kernel(&source, &source.name)?;
     let grid = grid(tiles(rows, u64::from(THREADS * CHUNK)), THREADS);
-    // SAFETY: SortRuns { packed: rows u64 whose row numbers are below `rows`, or null; key: rows of its kind; more: pointers to rows of u64
-    // (checked by the sort's caller); out: rows of the key's width, or u32 for packed words; values: rows of the shape's width, or null;
-    // too_long: a zero }. Keys and values were checked above.
+    // SAFETY: SortRuns { packed: rows u64 whose row numbers are below `rows`, or null; key: rows of
+    // its kind; more: pointers to rows of u64 (checked by the sort's caller); out: rows of the
+    // key's width, or u32 for packed words; values: rows of the shape's width, or null; too_long: a
+    // zero }. Keys and values were checked above.
     unsafe { device.launch(&kernel, grid, &launch.arguments())? };
     too_long.read_words(0, 1).map(|words| words[0])
 }

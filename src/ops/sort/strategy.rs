@@ -1,43 +1,52 @@
 //! How a sort is carried out: one pure function of what is known of its keys.
 //!
-//! A radix sort makes a pass over the rows for each digit of 8 bits. Where the highest bits of the keys, a prefix, tell most rows
-//! apart, passes over the prefix suffice: rows that agree in it are neighbours then, in a run, and `runs.rs` puts each run in order. That
-//! works for runs of up to [`LONGEST_RUN`] rows, and for longer ones whose rows are in order already, as those of equal keys are.
+//! A radix sort makes a pass over the rows for each digit of 8 bits. Where the highest bits of the
+//! keys, a prefix, tell most rows apart, passes over the prefix suffice: rows that agree in it are
+//! neighbours then, in a run, and `runs.rs` puts each run in order. That works for runs of up to
+//! [`LONGEST_RUN`] rows, and for longer ones whose rows are in order already, as those of equal
+//! keys are.
 
 use super::index_bits;
 use super::runs::LONGEST_RUN;
 
 /// `SORT_SAMPLE_LEVELS`: widths at which a sample's keys are compared.
 pub(super) const LEVELS: usize = 7;
-/// `SORT_SAMPLE_FIRST_BITS`: the first width. Each further one has 8 bits more; the last level compares whole keys.
+/// `SORT_SAMPLE_FIRST_BITS`: the first width. Each further one has 8 bits more; the last level
+/// compares whole keys.
 pub(super) const FIRST_BITS: u32 = 16;
 
-/// Without a sample, a prefix has this many bits more than a row's number: of keys spread evenly, one row in 16 then meets another.
+/// Without a sample, a prefix has this many bits more than a row's number: of keys spread evenly,
+/// one row in 16 then meets another.
 const GUESSED_MORE: u32 = 4;
 /// And this many more for floats, whose highest bits, the exponents, tell few keys apart.
 const GUESSED_EXPONENT: u32 = 8;
 
-/// Most rows of other keys that a row may meet on average in its run.
+/// A prefix will do if a row's run has at most this many rows of other keys, on average.
 const MOST_MET: f64 = 1.0;
-/// Where keys repeat, few keys meet another one, but then each of its rows: so many equal rows allow for one met row more.
-const EQUAL_A_MET: f64 = 64.0;
-/// Most rows on average that are equal to a row, where further words order them. Where no words follow: with more equal rows the prefix
-/// has at least the bits of a row's number, since one rare key that agrees with a frequent one makes a long run.
-const MOST_EQUAL: f64 = 16.0;
-/// Two keys that agree in the prefix make a run of both keys' rows. Where those fill more than this share of [`LONGEST_RUN`], so few
-/// agreeing pairs may be expected.
+/// Or at most the row's equals divided by this: where keys repeat, few keys agree with another one,
+/// but each of those adds all of its rows to a run.
+const EQUALS_A_MET: f64 = 64.0;
+/// With more equals than this, a rare key that agrees with a frequent one makes a long run. No
+/// sample shows such keys, so the prefix has at least the bits of a row's number. If further words
+/// order equal keys, the runs themselves are too long, and there is no prefix.
+const MOST_EQUALS: f64 = 16.0;
+/// The rows of two keys that agree in the prefix make a run. It is expected to be too long if they
+/// are more than this share of [`LONGEST_RUN`].
 const FULL_RUN: f64 = 0.8;
+/// Then at most this many pairs of keys may be expected to agree.
 const MOST_AGREEING: f64 = 0.1;
 
-/// Whole keys travel with row numbers where a row has more equals than this, and they lie apart: to read whole keys of rows that tie would
-/// be reads at random places.
+/// With more equals than this, whole keys travel with row numbers: packed words would tie, and their
+/// whole keys would be read at random places.
 const MOST_TIED: f64 = 3.0;
-/// Equals do not lie apart if one row in this many is equal to a row, or if this share of rows equal the next row.
+/// But not if one row in this many is equal to a row: then equals lie close to each other.
 const CLOSE: f64 = 64.0;
+/// Nor if more than this share of the rows equal the next row.
 const NEIGHBOURS: f64 = 0.5;
 
-/// Most long runs after which a longer prefix is tried, and how many bits it may have more than a row's number before all bits are sorted.
+/// A longer prefix is tried after at most this many long runs.
 const FEW_LONG_RUNS: u64 = 64;
+/// And only if the last one had fewer than this many bits more than a row's number.
 const WIDENED: u32 = 12;
 
 /// How a sort is carried out.
@@ -45,7 +54,8 @@ const WIDENED: u32 = 12;
 pub(super) enum Strategy {
     /// A pass for each digit of the whole key.
     AllBits,
-    /// Passes over the highest `sorted` bits of whole keys, which travel with their payload or row number; then runs are put in order.
+    /// Passes over the highest `sorted` bits of whole keys, which travel with their payload or row
+    /// number; then runs are put in order.
     Prefix { sorted: u32 },
     /// The same over words of row number and as much of the key as fits beside it.
     PackedPrefix { sorted: u32 },
@@ -78,10 +88,13 @@ pub(super) struct Summary {
 /// What a sample says of a column of keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sample {
-    /// How many other rows agree with a row in the highest 16, 24, … bits of the range, on average; the last: in all bits.
+    /// How many other rows agree with a row in the highest 16, 24, … bits of the range, on average;
+    /// the last: in all bits.
     pub(super) agree: [f64; LEVELS],
-    /// How many different keys there are.
+    /// How many different keys there are; of skewed keys, at most.
     pub(super) distinct: f64,
+    /// How many of them are frequent: all, unless keys are skewed.
+    pub(super) frequent: f64,
     /// The highest bits of the range, without low ones that are the same in all keys.
     pub(super) varying: u32,
     /// The share of rows that have the key of the next row.
@@ -98,8 +111,9 @@ pub(super) fn choose(of: &Summary) -> Strategy {
 }
 
 impl Strategy {
-    /// What to do where so many runs were too long and out of order: a few such runs are frequent keys that met by chance, and eight more
-    /// bits tell those apart. Each prefix is longer than the last, so all bits are sorted at last.
+    /// What to do where so many runs were too long and out of order: a few such runs are frequent
+    /// keys that met by chance, and eight more bits tell those apart. Each prefix is longer than
+    /// the last, so all bits are sorted at last.
     pub(super) fn with_more_bits(self, of: &Summary, long_runs: u64) -> Strategy {
         match self {
             Strategy::Prefix { sorted } | Strategy::PackedPrefix { sorted }
@@ -137,36 +151,36 @@ impl Sample {
 
     /// The bits to sort by, where fewer than all will do.
     fn prefix(&self, of: &Summary) -> Option<u32> {
-        if of.output == Output::NumbersByMore && self.equal() > MOST_EQUAL {
+        if of.output == Output::NumbersByMore && self.equal() > MOST_EQUALS {
             return None;
         }
         let widths =
             (0..LEVELS as u32 - 1).map(|level| FIRST_BITS + 8 * level).take_while(|sorted| sorted + 8 <= of.bits);
         let prefix = widths.zip(self.agree).find(|(sorted, agree)| self.runs_are_short(of, *sorted, *agree));
         let prefix = prefix.map(|(sorted, _)| sorted);
-        // Low bits that are the same in all keys need not be sorted, and a prefix should not end among them: a digit of few values that
-        // come in turn, as those of ascending keys do, has all its rows of a tile begin in one bank of shared memory.
+        // Low bits that are the same in all keys need not be sorted, and a prefix should not end
+        // among them: a digit of few values that come in turn, as those of ascending keys do, has
+        // all its rows of a tile begin in one bank of shared memory.
         let digits = prefix.unwrap_or(of.bits.next_multiple_of(8).saturating_sub(8)) / 8;
         let fewer = self.varying < of.bits && self.varying.div_ceil(8) <= digits;
         if fewer { Some(self.varying) } else { prefix }
     }
 
-    /// Whether runs will be short, or hold equal keys only, of rows that agree in the highest `sorted` bits; so many others agree with
-    /// a row.
+    /// Whether runs of rows that agree in the highest `sorted` bits will be short, or hold equal
+    /// keys only. `agree`: how many other rows agree with a row.
     fn runs_are_short(&self, of: &Summary, sorted: u32, agree: f64) -> bool {
         let equal = self.equal();
         // Where further words follow, equal keys are out of order as others are.
         let met = if of.output == Output::NumbersByMore { agree } else { agree - equal };
-        let apart = equal <= MOST_EQUAL || sorted >= index_bits(of.rows);
+        let apart = equal <= MOST_EQUALS || sorted >= index_bits(of.rows);
         let long = 2.0 * (equal + 1.0) > FULL_RUN * LONGEST_RUN as f64;
-        met <= MOST_MET.max(equal / EQUAL_A_MET) && apart && !(long && self.agreeing(of.rows, sorted) > MOST_AGREEING)
+        met <= MOST_MET.max(equal / EQUALS_A_MET) && apart && !(long && self.agreeing(sorted) > MOST_AGREEING)
     }
 
-    /// How many pairs of a frequent key and another one agree in the highest `sorted` bits, of keys spread evenly. As many keys are
-    /// frequent as there would be if all rows were equal to as many as the average row is.
-    fn agreeing(&self, rows: u64, sorted: u32) -> f64 {
-        let frequent = rows as f64 / (self.equal() + 1.0).max(1.0);
-        frequent * self.distinct / 2f64.powi(sorted as i32 + 1)
+    /// How many pairs of a frequent key and another one agree in the highest `sorted` bits, of keys
+    /// spread evenly.
+    fn agreeing(&self, sorted: u32) -> f64 {
+        self.frequent * self.distinct / 2f64.powi(sorted as i32 + 1)
     }
 
     fn equals_lie_apart(&self, rows: u64) -> bool {
@@ -188,15 +202,16 @@ mod tests {
             level if level + 1 == LEVELS => equal,
             level => equal + rows as f64 / 2f64.powi((FIRST_BITS + 8 * level as u32) as i32),
         });
-        Sample { agree, distinct, varying: 64, neighbours: 0.0 }
+        Sample { agree, distinct, frequent: distinct, varying: 64, neighbours: 0.0 }
     }
 
-    /// The sample of `frequent` keys that have this share of the rows; all other rows have keys of their own.
+    /// The sample of `frequent` keys that have this share of the rows; all other rows have keys of
+    /// their own.
     fn skewed(rows: u64, frequent: f64, share: f64) -> Sample {
         let equal = share * share * rows as f64 / frequent;
         let sample = even(rows, rows as f64);
         let agree = sample.agree.map(|agree| agree + equal);
-        Sample { agree, distinct: (1.0 - share) * rows as f64 + frequent, ..sample }
+        Sample { agree, distinct: (1.0 - share) * rows as f64 + frequent, frequent, ..sample }
     }
 
     #[test]

@@ -205,7 +205,8 @@ fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
     }
 }
 
-/// Frequent values alone and among rare ones, below, between and above; and a value whose bits are those of a free slot.
+/// Frequent values alone and among rare ones, below, between and above; and a value whose bits are
+/// those of a free slot.
 #[test]
 fn frequent_values_and_rare_ones_are_in_order() {
     for device in devices() {
@@ -275,8 +276,8 @@ fn frequent_values_and_rare_ones_are_in_order() {
     }
 }
 
-/// Few frequent keys that agree in the guessed prefix, among others that do not: eight more bits tell them apart. Of frequent keys that differ in
-/// their low bits only, all bits are sorted.
+/// Few frequent keys that agree in the guessed prefix, among others that do not: eight more bits
+/// tell them apart. Of frequent keys that differ in their low bits only, all bits are sorted.
 #[test]
 fn long_runs_are_told_apart_by_more_bits() {
     for device in devices_of_its_own() {
@@ -323,7 +324,8 @@ fn with_row_numbers(
     (read::<u64>(&keys, rows), values)
 }
 
-/// Half of the rows agree in the guessed bits, the others in runs of a hundred: the guess is given up, and leaves nothing behind.
+/// Half of the rows agree in the guessed bits, the others in runs of a hundred: the guess is given
+/// up, and leaves nothing behind.
 #[test]
 fn guesses_that_are_given_up_leave_nothing_behind() {
     for device in device_and_gpu(6) {
@@ -344,8 +346,9 @@ fn guesses_that_are_given_up_leave_nothing_behind() {
     }
 }
 
-/// Keys made of a random choice of frequent values, rare ones, runs that share their high bits, values that differ in their lowest bit,
-/// or in one in the middle, stretches in order and bits that never change. `WARPFRAME_SORT_MIXTURES` says how many.
+/// Keys made of a random choice of frequent values, rare ones, runs that share their high bits,
+/// values that differ in their lowest bit, or in one in the middle, stretches in order and bits
+/// that never change. `WARPFRAME_SORT_MIXTURES` says how many.
 #[test]
 fn sorts_of_random_mixtures_are_in_order() {
     let count = std::env::var("WARPFRAME_SORT_MIXTURES").ok().and_then(|count| count.parse().ok()).unwrap_or(6);

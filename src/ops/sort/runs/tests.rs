@@ -6,8 +6,8 @@ const ROWS: usize = 6000;
 /// Runs end before this row: from there on, rows of packed words begin anew.
 const RUNS_END: usize = 5000;
 
-/// Keys whose highest 48 bits ascend, with one run of equal ones that begins at `first`, and low bits as `low` gives them to the
-/// run's rows.
+/// Keys whose highest 48 bits ascend, with one run of equal ones that begins at `first`, and low
+/// bits as `low` gives them to the run's rows.
 fn with_run(first: usize, length: usize, low: impl Fn(u64) -> u64) -> Vec<u64> {
     let key = |at: usize| match at {
         at if (first..first + length).contains(&at) => (first as u64) << 16 | low((at - first) as u64),
@@ -24,8 +24,9 @@ fn with_run(first: usize, length: usize, low: impl Fn(u64) -> u64) -> Vec<u64> {
     keys
 }
 
-/// Whether runs are put in order of keys alone, of keys with values of 4 and of 8 bytes, and of packed words whose lowest 12 bits do
-/// not travel, without and with a further word. All agree, and what they put in order is so.
+/// Whether runs are put in order of keys alone, of keys with values of 4 and of 8 bytes, and of
+/// packed words whose lowest 12 bits do not travel, without and with a further word. All agree, and
+/// what they put in order is so.
 fn put(device: &Device, keys: &[u64]) -> bool {
     let rows = keys.len();
     let mut order: Vec<usize> = (0..rows).collect();
@@ -114,7 +115,8 @@ fn longer_runs_are_left_if_they_are_out_of_order_anywhere() {
                 let ordered = with_run(first, length, |at| at);
                 assert!(put(&device, &ordered), "{length} from {first}, in order");
                 assert!(put(&device, &with_run(first, length, |_| 7)), "{length} from {first}, equal");
-                // A pair out of order at the run's ends, and at the edges of tiles and of their margins.
+                // A pair out of order at the run's ends, and at the edges of tiles and of their
+                // margins.
                 let edges = [2047, 2048, 2301, 2302, 2303, 2304, 4095, 4096, 4350, 4351]
                     .map(|row: usize| row.wrapping_sub(first));
                 for at in
