@@ -84,23 +84,24 @@ struct SortRunsTile {
     WF_DEVICE u64& word(u32 h) const { return words[h + h / CHUNK]; }
     WF_DEVICE u32 number(u64 word) const { return u32(word & ((u64(1) << u32(p.index_bits)) - 1)); }
 
-    // Reads ITEMS keys or words, THREADS apart; of rows from `end` on, 0. Keys may be written by
-    // other tiles meanwhile.
-    template <u32 ITEMS>
-    WF_DEVICE void load(u64 at, u64 end, u64 (&keys)[ITEMS]) const {
+    // Reads ITEMS keys or words, THREADS apart; of rows from p.rows on nothing is read, unless WHOLE
+    // says that there are none. Keys may be written by other tiles meanwhile.
+    template <bool WHOLE, u32 ITEMS>
+    WF_DEVICE void load(u64 at, u64 (&keys)[ITEMS]) const {
+        const auto has = [&](u32 i) { return WHOLE || at + i * THREADS < p.rows; };
         if constexpr (PACKED) {
 #pragma unroll
-            for (u32 i = 0; i < ITEMS; ++i) keys[i] = at + i * THREADS < end ? p.packed[at + i * THREADS] : 0;
+            for (u32 i = 0; i < ITEMS; ++i) keys[i] = has(i) ? p.packed[at + i * THREADS] : 0;
             return;
         }
         if (sort_key_is_half(p.key)) {
-            const u32* data = static_cast<const u32*>(p.key.data);
+            const u32* data = static_cast<const u32*>(p.key.data) + at;
 #pragma unroll
-            for (u32 i = 0; i < ITEMS; ++i) keys[i] = at + i * THREADS < end ? load_relaxed(data + at + i * THREADS) : 0;
+            for (u32 i = 0; i < ITEMS; ++i) keys[i] = has(i) ? load_relaxed(data + i * THREADS) : 0;
         } else {
-            const u64* data = static_cast<const u64*>(p.key.data);
+            const u64* data = static_cast<const u64*>(p.key.data) + at;
 #pragma unroll
-            for (u32 i = 0; i < ITEMS; ++i) keys[i] = at + i * THREADS < end ? load_relaxed(data + at + i * THREADS) : 0;
+            for (u32 i = 0; i < ITEMS; ++i) keys[i] = has(i) ? load_relaxed(data + i * THREADS) : 0;
         }
         sort_keys_of(p.key, keys);
     }
@@ -223,9 +224,10 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
 
     // Load.
     u64 read[CHUNK], margin[1] = {}, before[1] = {};
-    tile.load(first + threadIdx.x, p.rows, read);
-    if (threadIdx.x < SORT_RUNS_MARGIN) tile.load(first + behind, p.rows, margin);
-    if (threadIdx.x == 0 && first > 0) tile.load(first - 1, p.rows, before);
+    if (high == HELD) tile.template load<true>(first + threadIdx.x, read);
+    else tile.template load<false>(first + threadIdx.x, read);
+    if (threadIdx.x < SORT_RUNS_MARGIN) tile.template load<false>(first + behind, margin);
+    if (threadIdx.x == 0 && first > 0) tile.template load<true>(first - 1, before);
 #pragma unroll
     for (u32 i = 0; i < CHUNK; ++i) tile.word(threadIdx.x + i * THREADS) = read[i];
     if (threadIdx.x < SORT_RUNS_MARGIN) tile.word(behind) = margin[0];
@@ -275,10 +277,14 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
     // List.
     const u32 c = threadIdx.x;
     const u32 goes_on = c == 0 ? carried : u32(same[c - 1]) >> (CHUNK - 1);
-    u32 begins = same[c] & ~(u32(same[c]) << 1 | goes_on);  // pairs that begin a run
+    const u32 mine = same[c], wrong = late[c];
+    u32 begins = mine & ~(mine << 1 | goes_on);  // pairs that begin a run
     u32 too_long = 0;
     for (; begins != 0; begins &= begins - 1) {
-        const u32 begin = c * CHUNK + u32(trailing_zeros(begins));
+        const u32 i = u32(trailing_zeros(begins)), pairs = u32(trailing_zeros(~(mine >> i)));
+        // Most runs end in this chunk, and many are in order.
+        if (i + pairs < CHUNK && (wrong >> i & ((1u << pairs) - 1)) == 0) continue;
+        const u32 begin = c * CHUNK + i;
         const SortRunsRun run = tile.run_from(begin);
         const u32 rows = run.last - begin + 1;
         if (run.late == 0) continue;
@@ -288,8 +294,8 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         else listed[LISTED - 1 - atomicAdd(&longs, 1u)] = begin | rows << 16;
     }
     // Of a run that began in an earlier tile, the tile before this one sees the pairs up to place
-    // MARGIN − 2. The run of a late pair behind those is too long: it has MARGIN rows up to the
-    // pair's second, and at least one before this tile.
+    // MARGIN − 2. The run of a late pair behind those is too long: it has more than MARGIN rows in
+    // this tile.
     if (c == 0 && carried != 0 && tile.run_from(0).late >= SORT_RUNS_MARGIN) too_long += 1;
     if (too_long != 0) atomicAdd(p.too_long, u64(too_long));
     if constexpr (PACKED) {
@@ -297,14 +303,14 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         // goes on behind this tile, the numbers in the margin are this tile's to write, not the
         // next one's.
         const u64 head = tile.word(0), tail = tile.word(TILE - 1);
-#pragma unroll
+#pragma unroll 4
         for (u32 i = 0; i < CHUNK; ++i) {
             const u32 h = threadIdx.x + i * THREADS;
             const u64 word = tile.word(h);
             const bool of_other = h < SORT_RUNS_MARGIN && carried != 0 && ((word ^ head) & sorted) == 0;
             if (h < high && !of_other) tile.write(h, word, tile.number(word));
         }
-        const u64 word = margin[0];
+        const u64 word = threadIdx.x < SORT_RUNS_MARGIN ? tile.word(behind) : 0;
         const bool of_this = threadIdx.x < SORT_RUNS_MARGIN && ((word ^ tail) & sorted) == 0;
         if (behind < high && of_this) tile.write(behind, word, tile.number(word));
     }
