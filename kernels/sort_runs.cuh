@@ -37,6 +37,8 @@ namespace wf {
 constexpr u32 SORT_RUNS_MARGIN = 256;  // rows: the longest run that is put in order
 constexpr u32 SORT_RUNS_CHUNK = 8;     // rows of a thread
 constexpr u32 SORT_RUNS_SHORT = 5;     // rows: the longest run that one thread puts in order
+constexpr u32 SORT_RUNS_COMPARED = 32; // rows: the longest run put in order by further words. Each
+                                       // comparison reads them, and each row is compared with all
 
 struct SortRuns {
     const u64* packed;       // rows of key and row number, sorted from `shift` upwards; or null: `key`
@@ -289,7 +291,7 @@ WF_DEVICE void sort_runs_body(const SortRuns& p) {
         const u32 rows = run.last - begin + 1;
         if (run.late == 0) continue;
         // A run that goes on behind the margin has more rows there than any that is put in order.
-        if (rows > SORT_RUNS_MARGIN) too_long += 1;
+        if (rows > (PACKED && p.more_words != 0 ? SORT_RUNS_COMPARED : SORT_RUNS_MARGIN)) too_long += 1;
         else if (rows <= SORT_RUNS_SHORT) listed[atomicAdd(&shorts, 1u)] = begin | rows << 16;
         else listed[LISTED - 1 - atomicAdd(&longs, 1u)] = begin | rows << 16;
     }

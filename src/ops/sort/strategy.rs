@@ -30,6 +30,8 @@ const EQUALS_A_MET: f64 = 64.0;
 /// sample shows such keys, so the prefix has at least the bits of a row's number. If further words
 /// order equal keys, the runs themselves are too long, and there is no prefix.
 const MOST_EQUALS: f64 = 16.0;
+/// The same where further words order equal keys: `SORT_RUNS_COMPARED` of the kernels is a multiple.
+const MOST_EQUALS_BY_MORE: f64 = 8.0;
 /// The rows of two keys that agree in the prefix make a run. It is expected to be too long if they
 /// are more than this share of [`LONGEST_RUN`].
 const FULL_RUN: f64 = 0.8;
@@ -113,11 +115,15 @@ pub(super) fn choose(of: &Summary) -> Strategy {
 impl Strategy {
     /// What to do where so many runs were too long and out of order: a few such runs are frequent
     /// keys that met by chance, and eight more bits tell those apart. Each prefix is longer than
-    /// the last, so all bits are sorted at last.
+    /// the last, so all bits are sorted at last. Where further words order equal keys, these make
+    /// the long runs, whatever the prefix.
     pub(super) fn with_more_bits(self, of: &Summary, long_runs: u64) -> Strategy {
         match self {
             Strategy::Prefix { sorted } | Strategy::PackedPrefix { sorted }
-                if long_runs <= FEW_LONG_RUNS && sorted < of.telling_bits() + WIDENED && sorted + 16 <= of.bits =>
+                if of.output != Output::NumbersByMore
+                    && long_runs <= FEW_LONG_RUNS
+                    && sorted < of.telling_bits() + WIDENED
+                    && sorted + 16 <= of.bits =>
             {
                 of.by_prefix(sorted + 8)
             }
@@ -151,7 +157,7 @@ impl Sample {
 
     /// The bits to sort by, where fewer than all will do.
     fn prefix(&self, of: &Summary) -> Option<u32> {
-        if of.output == Output::NumbersByMore && self.equal() > MOST_EQUALS {
+        if of.output == Output::NumbersByMore && self.equal() > MOST_EQUALS_BY_MORE {
             return None;
         }
         let widths =
@@ -270,6 +276,13 @@ mod tests {
         let cases = [
             ("few long runs", guess, Prefix { sorted: 24 }, 3, Prefix { sorted: 32 }),
             ("row numbers", numbers, PackedPrefix { sorted: 24 }, 3, PackedPrefix { sorted: 32 }),
+            (
+                "further words",
+                Summary { output: Output::NumbersByMore, ..guess },
+                PackedPrefix { sorted: 24 },
+                3,
+                AllBits,
+            ),
             ("many", guess, Prefix { sorted: 24 }, 1000, AllBits),
             ("once more", guess, Prefix { sorted: 32 }, 3, AllBits),
             ("no digit would be saved", Summary { bits: 39, ..guess }, Prefix { sorted: 24 }, 3, AllBits),
