@@ -1,97 +1,120 @@
-// sort_runs.cuh: finishes a sort whose passes left out low bits of the key: rows that are equal in the bits the passes
-// looked at stand together, in a run, and are put in order within it.
+// sort_runs.cuh: finishes a sort whose passes left out low bits of the key. Rows that are equal in
+// the sorted bits stand together, in a run; this kernel puts each run in order.
 //
-//   sorted by tens   11 17 13 | 24 | 38 31         runs of 3, 1, 2; out of order are the first and the last
+//   sorted by tens   11 17 13 | 24 | 38 31      the first and the last run are out of order
 //   output           11 13 17 | 24 | 31 38
 //
-//   One pass: a tile, with a margin of rows behind it, lies in shared memory. A thread compares the neighbours of a chunk of
-//   eight rows, and notes in a bit for each pair whether they are of one run, and whether they are out of order. Bits tell
-//   where runs begin and end; those out of order are listed, pairs apart from longer runs, so that a warp does one or the
-//   other: pairs are exchanged, longer runs sorted by insertion, those of more than 5 rows (or any, where ties are trusted and
-//   whole keys read) by a warp each, whose lanes count the rows before theirs, and of more than 32 one after the other by the
-//   whole block. The tile that holds a run's first row owns it, up to the end of the margin. Of a longer run that is out of
-//   order rows are listed: sort_long_runs.cuh sorts it, if there are few. (The caller estimates the runs' length from a sample
-//   first: sort_sample.cuh.)
+//   1. load    a tile of rows, and a margin of rows behind it, into shared memory
+//   2. bits    a thread compares the neighbours of a chunk of eight rows: two bits for each pair
+//   3. ties    packed words that agree in all bits they hold are compared by their whole keys
+//   4. list    a thread looks at each run that begins in its chunk, and lists it if out of order
+//   5. order   a thread puts a run of up to SORT_RUNS_SHORT rows in order, a warp one of up to
+//              SORT_RUNS_MARGIN rows
 //
-//   rows            11 17 13 24 38 31 …
-//   same             1  1  0  0  1  …      of one run with the next
-//   late             0  1  0  0  1  …      and greater
+//   rows   11 17 13 24 38 31 …
+//   same    1  1  0  0  1  …     the pair is of one run
+//   late    0  1  0  0  1  …     and its first row belongs behind its second
 //
-// Keys alone are mended where they lie: each is read once, and few are written. Packed words are read once and leave as
-// row numbers. Tiles next to one another may read what this one writes, though only its high bits matter to them, which
-// are the same wherever a run's rows are put. Packed words may leave out their highest digit, which a row's place tells (sort.cuh).
+// Longer runs that are out of order are counted and left: the caller then sorts more bits.
+//
+// The tile that holds a run's first row owns the run. A run of up to SORT_RUNS_MARGIN rows ends
+// within its owner's margin, and only its owner writes it.
+//
+// Keys are put in order in place, while other tiles read them: a tile's first and last rows lie in
+// a neighbour's view. This is sound, because a write replaces a key by another key of the same run.
+// So whatever value a tile reads of a row that it does not own, its sorted bits are right, and
+// nothing else of it is used. (The bits below decide `late`. Of runs that a tile does not own it
+// uses `late` only where the run is too long, and nobody writes such a run.) These loads and stores
+// are relaxed atomics, which may race.
+//
+// Bytes per row: a key or word read once; keys of runs out of order, or all row numbers, written
+// once.
 #pragma once
-#include "compact.cuh"
-#include "sort_digit.cuh"
 #include "sort_key.cuh"
-#include "sort_ties.cuh"
 
 namespace wf {
 
-constexpr u32 SORT_RUNS_MARGIN = 256;  // rows; longest run that is mended
+constexpr u32 SORT_RUNS_MARGIN = 256;  // rows: the longest run that is put in order
 constexpr u32 SORT_RUNS_CHUNK = 8;     // rows of a thread
-// Longest runs that one thread puts in order, and one warp: a run of 122 rows, of two values in turn, took a thread 0.17 ms.
-constexpr u32 SORT_RUNS_INSERTED = 5;
-constexpr u32 SORT_RUNS_RANKED = 32;
-// So many runs for the whole block that it is worth a look whether they matter.
-constexpr u32 SORT_RUNS_MANY = 8;
+constexpr u32 SORT_RUNS_SHORT = 5;     // rows: the longest run that one thread puts in order
+constexpr u32 SORT_RUNS_COMPARED = 32; // rows: the longest run put in order by further words. Each
+                                       // comparison reads them, and each row is compared with all
 
 struct SortRuns {
-    const u64* packed;       // rows of key and row number, sorted from `shift` upwards; or null: `key` is what is sorted
-    SortKey key;             // the keys to mend; of packed words, where whole keys are read
+    const u64* packed;       // rows of key and row number, sorted from `shift` upwards; or null: `key`
+                             // is what is sorted
+    SortKey key;             // rows: the sorted keys; of packed words the column with whole keys
     u64 rows;
-    u64 shift;               // lowest bit that is sorted, in the words as they are
+    u64 shift;               // lowest sorted bit of a packed word, or of a key
     u64 index_bits;          // of packed words, else 0
-    u64 whole;               // SORT_WHOLE_…: which packed words hold the whole key
-    u64 longest;             // run that is mended, at most SORT_RUNS_MARGIN
-    const u64* const* more;  // further words of a packed key: `more_words` pointers to rows of u64
-    u64 more_words;
-    void* out;               // rows: of packed words their row numbers, u32; else the memory of `key`, mended in place
-    void* values;            // rows of Value beside the keys, mended in place; or null
-    u64* found;              // SORT_FOUND_…: how many rows were listed, at least one of each run out of order that is too long
-    u32* listed;             // the first `room` of them
-    u64 room;
-    const u32* implied;      // 256: where the rows of each highest digit begin, if packed words leave it out
-    u64 trusted;             // rows that tie count as equal where they stand in order, if so many digits look as if keys repeated (0: always,
-                             // SORT_TRUSTED_NEVER: not at all); of packed words that hold no whole keys, without further words
-    SortSeeds seeds;         // of the sums' hashes
+    u64 whole;               // 1: packed words hold whole keys
+    const u64* const* more;  // further words of a packed sort: `more_words` pointers to rows of u64
+    u64 more_words;          // not 0 only where `whole` is 0
+    void* out;               // rows: of packed words the row numbers, u32; else the keys' own memory
+    void* values;            // rows of Value beside the keys, moved with them; or null
+    u64* too_long;           // zero before: how many runs were too long and out of order, each counted
+                             // by each tile that sees it out of order
 };
-
-constexpr u64 SORT_TRUSTED_NEVER = ~u64(0);  // more digits than there are
-
-constexpr u64 SORT_WHOLE_NONE = 0;
-constexpr u64 SORT_WHOLE_ALL = 1;
-constexpr u64 SORT_WHOLE_ODD = 2;  // those whose lowest bit of the key is set: odd ranks (sort_ranks.cuh)
 
 struct SortNoValue {};
 
-// What the block shares that puts a run in order.
-template <u32 WARPS>
-struct SortRunsBlock {
-    u64 keys[SORT_RUNS_MARGIN];
-    u64 other;           // a key that is not the first row's
-    u32 greater[WARPS];  // rows of each warp with the greater of those two
+// Rows of one run, as the bits say.
+struct SortRunsRun {
+    u32 last;  // place of its last row
+    u32 late;  // the place behind its last late pair's first row; 0: it is in order
 };
 
-template <typename Value, bool PACKED>
+// THREADS is blockDim.x. Value: what stands beside the keys; u32 of packed words, whose row numbers
+// are written.
+template <typename Value, bool PACKED, u32 THREADS>
 struct SortRunsTile {
-    const SortRuns& p;
-    u64* words;  // held, with a hole behind each chunk, so that threads that read chunks meet different banks
-    u64 first;   // held place h is row first + h
+    static constexpr u32 CHUNK = SORT_RUNS_CHUNK;
+    static constexpr u32 TILE = THREADS * CHUNK;
+    static constexpr u32 HELD = TILE + SORT_RUNS_MARGIN;
+    static constexpr u32 CHUNKS = HELD / CHUNK;
+    static constexpr bool VALUES = !is_same<Value, SortNoValue>::value;
+    static_assert(THREADS >= SORT_RUNS_MARGIN && CHUNK == 8 && CHUNKS % 4 == 0, "a bit a place, a byte a chunk");
 
-    static WF_DEVICE u32 slot(u32 h) { return h + h / SORT_RUNS_CHUNK; }
-    WF_DEVICE u64& word(u32 h) const { return words[slot(h)]; }
-    // Equal in all bits that travelled, though not in the rest perhaps.
-    WF_DEVICE bool tied(u64 x, u64 y) const { return PACKED && p.whole != SORT_WHOLE_ALL && (x ^ y) >> u32(p.index_bits) == 0; }
+    const SortRuns& p;
+    // HELD + CHUNKS: a hole behind each chunk, so that threads that read chunks meet different
+    // banks.
+    u64* words;
+    const u32* same_words;  // a bit for each place
+    const u32* late_words;
+    u64 first;              // place h is row first + h
+
+    WF_DEVICE u64& word(u32 h) const { return words[h + h / CHUNK]; }
     WF_DEVICE u32 number(u64 word) const { return u32(word & ((u64(1) << u32(p.index_bits)) - 1)); }
 
-    // Whether the row of word y belongs before x's. Equal keys keep the order of rows, which is the order of packed words,
-    // and of places otherwise.
+    // Reads ITEMS keys or words, THREADS apart; of rows from p.rows on nothing is read, unless WHOLE
+    // says that there are none. Keys may be written by other tiles meanwhile.
+    template <bool WHOLE, u32 ITEMS>
+    WF_DEVICE void load(u64 at, u64 (&keys)[ITEMS]) const {
+        const auto has = [&](u32 i) { return WHOLE || at + i * THREADS < p.rows; };
+        if constexpr (PACKED) {
+#pragma unroll
+            for (u32 i = 0; i < ITEMS; ++i) keys[i] = has(i) ? p.packed[at + i * THREADS] : 0;
+            return;
+        }
+        if (sort_key_is_half(p.key)) {
+            const u32* data = static_cast<const u32*>(p.key.data) + at;
+#pragma unroll
+            for (u32 i = 0; i < ITEMS; ++i) keys[i] = has(i) ? load_relaxed(data + i * THREADS) : 0;
+        } else {
+            const u64* data = static_cast<const u64*>(p.key.data) + at;
+#pragma unroll
+            for (u32 i = 0; i < ITEMS; ++i) keys[i] = has(i) ? load_relaxed(data + i * THREADS) : 0;
+        }
+        sort_keys_of(p.key, keys);
+    }
+
+    // Whether the row of word y belongs before that of x. Equal keys are not: where places decide,
+    // the caller compares those. Packed words are never equal, and the order of their row numbers
+    // is that of their places.
     WF_DEVICE bool later(u64 x, u64 y) const {
-        if (tied(x, y)) {
-            const u32 rows[2] = {number(x), number(y)};
-            u64 keys[2];
-            sort_keys_of(p.key, rows, keys);
+        if (PACKED && p.whole == 0 && (x ^ y) >> u32(p.index_bits) == 0) {
+            u64 keys[2] = {sort_key_bits(p.key, number(x)), sort_key_bits(p.key, number(y))};
+            sort_keys_of(p.key, keys);
             if (keys[0] != keys[1]) return keys[0] > keys[1];
             for (u64 w = 0; w < p.more_words; ++w) {
                 const u64 a = p.more[w][number(x)], b = p.more[w][number(y)];
@@ -101,407 +124,210 @@ struct SortRunsTile {
         return x > y;
     }
 
-    WF_DEVICE void put(u32 h, u64 key) const {
-        word(h) = key;
-        if constexpr (!PACKED) {
+    // The run of the row at a place, from there on.
+    WF_DEVICE SortRunsRun run_from(u32 at) const {
+        u32 late = 0;
+        while (at < HELD) {
+            const u32 bits = 32 - at % 32;
+            const u32 pairs = u32(trailing_zeros(~(same_words[at / 32] >> at % 32)));
+            const u32 wrong = late_words[at / 32] >> at % 32 & u32((u64(1) << pairs) - 1);
+            if (wrong != 0) late = at + 32 - u32(leading_zeros(wrong));
+            at += pairs;
+            if (pairs < bits) break;
+        }
+        return SortRunsRun{at, late};
+    }
+
+    // Writes the row at place `h`: a key and the value beside it, or a row number.
+    WF_DEVICE void write(u32 h, u64 key, const Value& value) const {
+        if constexpr (PACKED) {
+            static_cast<u32*>(p.out)[first + h] = value;
+        } else {
             const u64 raw = sort_key_raw(p.key, key);
-            if (sort_key_is_half(p.key)) static_cast<u32*>(p.out)[first + h] = u32(raw);
-            else static_cast<u64*>(p.out)[first + h] = raw;
+            if (sort_key_is_half(p.key)) store_relaxed(static_cast<u32*>(p.out) + first + h, u32(raw));
+            else store_relaxed(static_cast<u64*>(p.out) + first + h, raw);
+            if constexpr (VALUES) static_cast<Value*>(p.values)[first + h] = value;
         }
     }
 
-    // Exchanges a place and the next, with the values beside them.
-    WF_DEVICE void swap(u32 h) const {
-        if constexpr (!is_same<Value, SortNoValue>::value) {
-            Value* values = static_cast<Value*>(p.values) + first;
-            const Value value = values[h];
-            values[h] = values[h + 1];
-            values[h + 1] = value;
+    // Puts a run in order that is out of order: `rows` rows from place `begin` on, each behind as
+    // many as belong before it. By a thread (LANES 1) or a warp (32), whose lanes have every
+    // LANES-th row.
+    template <u32 LANES>
+    WF_DEVICE void put_in_order(u32 begin, u32 rows) const {
+        constexpr u32 EACH = LANES == 1 ? SORT_RUNS_SHORT : SORT_RUNS_MARGIN / LANES;
+        const u32 mine = LANES == 1 ? 0 : lane();
+        Value values[EACH];
+#pragma unroll
+        for (u32 i = 0; i < EACH; ++i) {
+            const u32 at = mine + i * LANES;
+            if (at >= rows) continue;
+            if constexpr (PACKED) values[i] = number(word(begin + at));
+            else if constexpr (VALUES) values[i] = static_cast<const Value*>(p.values)[first + begin + at];
         }
-        const u64 x = word(h);
-        put(h, word(h + 1));
-        put(h + 1, x);
-    }
-
-    // Sorts held places [begin, end) by insertion, with the values beside them.
-    WF_DEVICE void insert(u32 begin, u32 end) const {
-        for (u32 at = begin + 1; at < end; ++at) {
-            const u64 key = word(at);
-            u32 to = at;
-            while (to > begin && later(word(to - 1), key)) to -= 1;
-            if (to == at) continue;
-            if constexpr (!is_same<Value, SortNoValue>::value) {
-                Value* values = static_cast<Value*>(p.values) + first;
-                const Value value = values[at];
-                for (u32 h = at; h > to; --h) values[h] = values[h - 1];
-                values[to] = value;
+        bool whole = !PACKED || p.whole != 0;
+        if (LANES != 1) {
+            if constexpr (PACKED) {
+                // Whole keys take the words' places: they are read once, not for each comparison.
+                if (!whole && p.more_words == 0) {
+                    whole = true;
+#pragma unroll
+                    for (u32 i = 0; i < EACH; ++i) {
+                        const u32 at = mine + i * LANES;
+                        if (at < rows) word(begin + at) = sort_key(p.key, values[i]);
+                    }
+                }
             }
-            for (u32 h = at; h > to; --h) put(h, word(h - 1));
-            put(to, key);
+            __syncwarp(FULL_WARP);  // the values are read before any is written, whole keys are there
         }
-    }
-
-    // Sorts up to 32 rows from held place `begin` on, which no thread has changed, with the values beside them, by a warp: each row goes behind as
-    // many as belong before it.
-    WF_DEVICE void rank_by_warp(u32 begin, u32 rows) const {
-        u64 word = 0, key = 0;
-        Value value;
-        if (lane() < rows) {
-            key = word = this->word(begin + lane());
-            if (PACKED && p.whole != SORT_WHOLE_ALL) key = sort_key(p.key, number(word));
-            if constexpr (!is_same<Value, SortNoValue>::value) value = static_cast<Value*>(p.values)[first + begin + lane()];
-        }
-        __syncwarp(FULL_WARP);  // the rows are read
-        u32 before = 0;
-        for (u32 at = 0; at < rows; ++at) {
-            const u64 other = __shfl_sync(FULL_WARP, key, at);
-            before += other < key || (other == key && at < lane()) ? 1 : 0;
-        }
-        if (lane() < rows) {
-            put(begin + before, word);
-            if constexpr (!is_same<Value, SortNoValue>::value) static_cast<Value*>(p.values)[first + begin + before] = value;
-        }
-    }
-
-    // Sorts `rows` rows from held place `begin` on, which no thread has changed, with the values beside them, by the whole block: each
-    // row goes behind as many as belong before it.
-    template <u32 WARPS>
-    WF_DEVICE void rank(u32 begin, u32 rows, SortRunsBlock<WARPS>& block) const {
-        const u64* const keys = block.keys;
-        const bool mine = threadIdx.x < rows;
-        u64 word = 0, key = 0;
-        Value value;
-        if (mine) {
-            key = word = this->word(begin + threadIdx.x);
-            if (PACKED && p.whole != SORT_WHOLE_ALL) key = sort_key(p.key, number(word));
-            block.keys[threadIdx.x] = key;
-            if constexpr (!is_same<Value, SortNoValue>::value) value = static_cast<Value*>(p.values)[first + begin + threadIdx.x];
-        }
-        __syncthreads();  // the keys are there
-        u32 before = 0;
-        // A run out of order has two values at least, and nearly always no more: then it is enough to count one of them (the kernel takes
-        // 20.6 µs of 10,000 values of 1M rows instead of 22.5, `benches/runs/2026-11-25-h200-values/`).
-        const u64 one = keys[0];
-        const u32 others = __ballot_sync(FULL_WARP, mine && key != one);
-        if (lane() == u32(trailing_zeros(others))) atomicExch(&block.other, key);
-        __syncthreads();  // another value is there
-        const u64 other = block.other;
-        const u32 greater = __ballot_sync(FULL_WARP, mine && key == maximum(one, other));
-        if (lane() == 0) block.greater[warp()] = u32(__popc(greater));
-        if (__syncthreads_and(!mine || key == one || key == other)) {
-            u32 ahead = u32(__popc(greater & ((1u << lane()) - 1))), of_all = 0;
-            for (u32 w = 0; w < WARPS; ++w) {
-                if (w < warp()) ahead += block.greater[w];
-                of_all += block.greater[w];
+#pragma unroll
+        for (u32 i = 0; i < EACH; ++i) {
+            const u32 at = mine + i * LANES;
+            if (at >= rows) continue;
+            const u64 key = word(begin + at);
+            u32 before = 0;
+            if (LANES == 1 && rows == 2) {
+                before = 1 - at;
+            } else {
+                for (u32 other = 0; other < rows; ++other) {
+                    const u64 x = word(begin + other);
+                    if (whole) before += x < key || (x == key && other < at) ? 1 : 0;
+                    else if (other != at) before += (other < at ? !later(x, key) : later(key, x)) ? 1 : 0;
+                }
             }
-            before = (greater >> lane() & 1) != 0 ? rows - of_all + ahead : threadIdx.x - ahead;
-        } else if (mine) {
-            // Rows with the same key count that lie before it.
-#pragma unroll 8
-            for (u32 at = 0; at < threadIdx.x; ++at) before += keys[at] <= key ? 1 : 0;
-#pragma unroll 8
-            for (u32 at = threadIdx.x; at < rows; ++at) before += keys[at] < key ? 1 : 0;
-        }
-        __syncthreads();  // all rows know their places
-        if (mine) {
-            put(begin + before, word);
-            if constexpr (!is_same<Value, SortNoValue>::value) static_cast<Value*>(p.values)[first + begin + before] = value;
+            write(begin + before, key, values[i]);
         }
     }
 };
 
-// Rows of a run before row `first`, where it goes on, or more than `longest`.
-template <bool IMPLIED>
-WF_DEVICE u32 sort_runs_before(const SortRuns& p, const SortKey& held, u64 first, u32 longest) {
-    const u64 key = sort_key(held, first);
-    u64 low = first > longest + 1 ? first - (longest + 1) : 0, begin = first - 1;
-    if constexpr (IMPLIED) low = maximum(low, u64(p.implied[sort_digit_at(p.implied, u32(first))]));
-    while (low < begin) {
-        const u64 middle = (low + begin) / 2;
-        if ((sort_key(held, middle) ^ key) >> u32(p.shift) == 0) begin = middle;
-        else low = middle + 1;
-    }
-    return u32(first - begin);
-}
-
-// THREADS is blockDim.x, at least SORT_RUNS_MARGIN.
-template <typename Value, bool PACKED, bool IMPLIED, u32 THREADS>
+template <typename Value, bool PACKED, u32 THREADS>
 WF_DEVICE void sort_runs_body(const SortRuns& p) {
-    constexpr u32 CHUNK = SORT_RUNS_CHUNK;
-    constexpr u32 WARPS = THREADS / 32;
-    constexpr u32 TILE = THREADS * CHUNK;
-    constexpr u32 HELD = TILE + SORT_RUNS_MARGIN;
-    constexpr u32 CHUNKS = HELD / CHUNK;
-    static_assert(THREADS >= SORT_RUNS_MARGIN && CHUNK == 8 && CHUNKS % 4 == 0, "a bit a place, a byte a chunk");
-    static_assert(PACKED || !IMPLIED, "keys alone are whole");
+    using Tile = SortRunsTile<Value, PACKED, THREADS>;
+    constexpr u32 CHUNK = Tile::CHUNK, CHUNKS = Tile::CHUNKS, TILE = Tile::TILE, HELD = Tile::HELD;
+    // Places of pairs that tie. Then runs out of order, each as its first place and above that its
+    // rows: short ones from the front, longer ones from the back.
+    constexpr u32 LISTED = PACKED ? HELD : TILE / 2;
     WF_SHARED_ARRAY(u64, words, HELD + CHUNKS);
     WF_SHARED_ARRAY(u32, same_words, CHUNKS / 4);
     WF_SHARED_ARRAY(u32, late_words, CHUNKS / 4);
-    // First places of runs out of order: pairs from the front, longer ones from the back, with the number of their pairs
-    // above. Before that, pairs that tie, or groups of rows that do, with the number of their rows above.
-    WF_SHARED_ARRAY(u32, listed, (PACKED ? HELD : TILE / 2));
-    // Runs that the whole block puts in order.
-    WF_SHARED_ARRAY(u32, blocks_runs, HELD / SORT_RUNS_RANKED);
-    WF_SHARED(SortRunsBlock<WARPS>, block);
-    WF_SHARED(u32, blocks_count);
-    WF_SHARED(u32, pairs);
-    WF_SHARED(u32, longer);
+    WF_SHARED_ARRAY(u32, listed, LISTED);
     WF_SHARED(u32, ties);
-    WF_SHARED_ARRAY(u64, block_sums, 2 * WARPS);
-    WF_SHARED_ARRAY(u32, cuts, WARPS);  // where the group begins that goes on behind a warp's rows
-    WF_SHARED(u32, carried);  // the first row goes on with the run of the row before the tile
-    constexpr u32 LAST = (PACKED ? HELD : TILE / 2) - 1;
+    WF_SHARED(u32, shorts);
+    WF_SHARED(u32, longs);
+    WF_SHARED(u32, carried);  // 1: the tile's first row is of the run of the row before it
     u8* const same = reinterpret_cast<u8*>(same_words);
     u8* const late = reinterpret_cast<u8*>(late_words);
 
     const u64 first = u64(blockIdx.x) * TILE;
     const u32 high = p.rows - first < HELD ? u32(p.rows - first) : HELD;
-    const bool trusted = PACKED && p.trusted != SORT_TRUSTED_NEVER && p.found[SORT_FOUND_REPEATS] >= p.trusted;
-    const SortRunsTile<Value, PACKED> tile{p, words, first};
+    const u64 sorted = ~u64(0) << u32(p.shift);
+    const Tile tile{p, words, same_words, late_words, first};
     const u32 behind = TILE + threadIdx.x;  // a place of the margin
-    const SortKey travelling{p.packed, SORT_WORD, 0, 0};
-    const SortKey& held = PACKED ? travelling : p.key;
-    static_assert(SORT_DIGITS % THREADS == 0, "as many digits for each thread");
-    u32 digit_begins[SORT_DIGITS / THREADS];
-    if constexpr (IMPLIED) {
-#pragma unroll
-        for (u32 i = 0; i < SORT_DIGITS / THREADS; ++i) digit_begins[i] = p.implied[threadIdx.x + i * THREADS];
-    }
-    // Whether rows of different implied digits are held, or stand on both sides of the first row.
-    bool parted = false;
-    // The first place behind the rows of a place's implied digit.
-    const auto end_from = [&](u32 h) {
-        return IMPLIED && parted ? sort_digit_end(p.implied, u32(first) + h, p.rows) - first : u64(HELD);
-    };
-    u64 before = 0;
-    if (threadIdx.x == 0) {
-        pairs = longer = ties = blocks_count = 0;
-        for (u32 w = 0; w < WARPS; ++w) cuts[w] = SORT_TIES_NONE;
-        if (first > 0) before = sort_key(held, first - 1);
-    }
-    u64 read[CHUNK], margin = 0;
-    if (high == HELD) sort_keys<true>(held, first + threadIdx.x, THREADS, p.rows, read);
-    else sort_keys<false>(held, first + threadIdx.x, THREADS, p.rows, read);
-    if (behind < high && threadIdx.x < SORT_RUNS_MARGIN) margin = sort_key(held, first + behind);
+
+    // Load.
+    u64 read[CHUNK], margin[1] = {}, before[1] = {};
+    if (high == HELD) tile.template load<true>(first + threadIdx.x, read);
+    else tile.template load<false>(first + threadIdx.x, read);
+    if (threadIdx.x < SORT_RUNS_MARGIN) tile.template load<false>(first + behind, margin);
+    if (threadIdx.x == 0 && first > 0) tile.template load<true>(first - 1, before);
 #pragma unroll
     for (u32 i = 0; i < CHUNK; ++i) tile.word(threadIdx.x + i * THREADS) = read[i];
-    if (threadIdx.x < SORT_RUNS_MARGIN) tile.word(behind) = margin;
-    if constexpr (IMPLIED) {
-        // Their loads were on the way with the words'.
-#pragma unroll
-        for (u32 i = 0; i < SORT_DIGITS / THREADS; ++i) {
-            parted = parted || (digit_begins[i] >= first && digit_begins[i] < first + high);
-        }
-        parted = __syncthreads_or(parted) != 0;  // and the words are held
-    } else {
-        __syncthreads();  // the words are held
-    }
-
-    // Of rows that tie: hashes of groups; and the first group of a thread, by its rows and the bits of its key, or, of the last threads, one
-    // for each warp, both keys where a group is cut.
-    constexpr u32 READERS = THREADS - WARPS;
-    SortSums sums(p.seeds);
-    u32 tied_rows = 0;
-    u64 tied_bits[2] = {};
-
-    const u64 sorted = ~u64(0) << u32(p.shift);
-    const u64 travelled = ~u64(0) << u32(p.index_bits);
-    const u64 exact = p.whole == SORT_WHOLE_ODD ? u64(1) << u32(p.index_bits) : 0;  // of words that hold their whole key
+    if (threadIdx.x < SORT_RUNS_MARGIN) tile.word(behind) = margin[0];
     if (threadIdx.x == 0) {
-        carried = first > 0 && ((before ^ words[0]) & sorted) == 0 ? 1 : 0;
-        if (IMPLIED && parted && first > 0 && sort_digit_end(p.implied, u32(first) - 1, p.rows) == first) carried = 0;
+        ties = shorts = longs = 0;
+        carried = first > 0 && ((before[0] ^ read[0]) & sorted) == 0 ? 1 : 0;
     }
+    __syncthreads();  // the words are held
+
+    // Bits.
     for (u32 c = threadIdx.x; c < CHUNKS; c += THREADS) {
-        u32 of_one = 0, greater = 0, equal = 0;
-        u64 x = words[c * (CHUNK + 1)];
+        const u32 h = c * CHUNK;
+        u32 of_one = 0, greater = 0, tied = 0;
+        u64 x = tile.word(h);
 #pragma unroll
         for (u32 i = 0; i < CHUNK; ++i) {
             // Behind the last chunk there is nothing to compare with.
-            const u64 y = i + 1 < CHUNK ? words[c * (CHUNK + 1) + i + 1] : c + 1 < CHUNKS ? words[(c + 1) * (CHUNK + 1)] : ~x;
+            const u64 y = i + 1 < CHUNK ? tile.word(h + i + 1) : c + 1 < CHUNKS ? tile.word(h + CHUNK) : ~x;
             of_one |= u32(((x ^ y) & sorted) == 0) << i;
             greater |= u32(x > y) << i;
-            if constexpr (PACKED) equal |= u32(((x ^ y) & travelled) == 0 && (x & exact) == 0) << i;
+            if constexpr (PACKED) tied |= u32((x ^ y) >> u32(p.index_bits) == 0) << i;
             x = y;
-        }
-        const u32 h = c * CHUNK;
-        if (IMPLIED && parted) {
-#pragma unroll 1
-            for (u32 i = 0; i < CHUNK; ++i) of_one &= ~(u32(end_from(h + i) == h + i + 1) << i);
         }
         if (h + CHUNK >= high) of_one &= h + 1 < high ? (1u << (high - 1 - h)) - 1 : 0u;
         greater &= of_one;
-        if constexpr (PACKED) {
-            equal &= of_one;
-            if (trusted && c < THREADS) {
-                const u32 rows = h + CHUNK <= high ? CHUNK : h < high ? high - h : 0;
-                sort_ties_groups(equal, rows, h, listed, &ties, cuts + warp());
-            }
-            if (!trusted && p.whole != SORT_WHOLE_ALL && equal != 0) {
-                // Listed first: their keys lie anywhere, and each thread then waits for one pair's.
-                greater &= ~equal;
-                u32 at = atomicAdd(&ties, u32(__popc(equal)));
-                for (; equal != 0; equal &= equal - 1) listed[at++] = h + u32(trailing_zeros(equal));
-            }
+        tied &= of_one;
+        if (PACKED && p.whole == 0 && tied != 0) {
+            greater &= ~tied;
+            u32 at = atomicAdd(&ties, u32(__popc(tied)));
+            for (; tied != 0; tied &= tied - 1) listed[at++] = h + u32(trailing_zeros(tied));
         }
         same[c] = u8(of_one);
         late[c] = u8(greater);
     }
-    __syncthreads();  // the bits are set, the list of what ties is complete
-    if constexpr (PACKED) {
-        if (trusted) {
-            // But for a thread's first group, if they are many.
-            constexpr u32 READ = 4;
-            for (u32 at = threadIdx.x + READERS; threadIdx.x < READERS && at < ties; at += READERS * READ) {
-                u32 rows[READ];
-                u64 keys[READ];
-                // Where there are fewer, the first one again.
-#pragma unroll
-                for (u32 i = 0; i < READ; ++i) {
-                    rows[i] = tile.number(tile.word(listed[at + i * READERS < ties ? at + i * READERS : at] & 0xFFFFu));
-                }
-                sort_keys_of(p.key, rows, keys);
-#pragma unroll
-                for (u32 i = 0; i < READ; ++i) {
-                    if (at + i * READERS < ties) sums.add(keys[i], listed[at + i * READERS] >> 16);
-                }
-            }
-            // What is read now is waited for when runs are found.
-            const u32 warp_cut = THREADS - 1 - threadIdx.x;
-            if (warp_cut < WARPS) {
-                if (cuts[warp_cut] != SORT_TIES_NONE) {
-                    tied_rows = 1;
-                    tied_bits[0] = sort_key_bits(p.key, tile.number(tile.word(cuts[warp_cut])));
-                    tied_bits[1] = sort_key_bits(p.key, tile.number(tile.word((warp_cut + 1) * 32 * CHUNK)));
-                }
-            } else if (threadIdx.x < ties) {
-                tied_rows = listed[threadIdx.x] >> 16;
-                tied_bits[0] = sort_key_bits(p.key, tile.number(tile.word(listed[threadIdx.x] & 0xFFFFu)));
-            }
-            __syncthreads();  // the list is free, the words may change
-        } else if (p.whole != SORT_WHOLE_ALL) {
-            for (u32 at = threadIdx.x; at < ties; at += THREADS) {
-                const u32 h = listed[at];
-                if (tile.later(tile.word(h), tile.word(h + 1))) atomicOr(late_words + h / 32, 1u << (h % 32));
-            }
-            __syncthreads();  // their bits are set, the list is free
+    __syncthreads();  // the bits are set, the ties listed
+
+    // Ties. Their keys lie anywhere in the column: all threads share them out, and wait for their
+    // loads together.
+    if (PACKED && ties != 0) {
+        for (u32 at = threadIdx.x; at < ties; at += THREADS) {
+            const u32 h = listed[at];
+            if (tile.later(tile.word(h), tile.word(h + 1))) atomicOr(late_words + h / 32, 1u << (h % 32));
         }
+        __syncthreads();  // the ties' bits are set, the list is free
     }
 
+    // List.
     const u32 c = threadIdx.x;
-    const u32 longest = u32(p.longest);
+    const u32 goes_on = c == 0 ? carried : u32(same[c - 1]) >> (CHUNK - 1);
     const u32 mine = same[c], wrong = late[c];
-    const u32 goes_on = c == 0 ? carried : same[c - 1] >> (CHUNK - 1);
-    const u32 next = c + 1 < CHUNKS ? same[c + 1] & 1u : 0u;
-    // Of runs that are too long: that which goes on here, and one that begins here, by its first pair.
-    bool far_on = false;
-    u32 far_from = CHUNK;
-    const u32 head = (mine ^ (mine + 1)) >> 1;  // pairs of the run that goes on here
-    if (goes_on != 0 && (wrong & head) != 0) {
-        // So far from its first row that the run's owner may not see the pair.
-        u32 above = 0;  // pairs of the run before this chunk
-        u32 at = c * CHUNK;
-        while (at > 0 && above <= longest) {
-            const u32 bits = (at - 1) % 32 + 1;
-            const u32 ones = u32(leading_zeros(~(same_words[(at - 1) / 32] << (32 - bits))));
-            above += ones;
-            at -= ones;
-            if (ones < bits) break;
-        }
-        if (at == 0 && carried != 0) above += sort_runs_before<IMPLIED>(p, held, first, longest);
-        far_on = above + (32 - u32(leading_zeros(wrong & head))) + 1 > longest;
+    u32 begins = mine & ~(mine << 1 | goes_on);  // pairs that begin a run
+    u32 too_long = 0;
+    for (; begins != 0; begins &= begins - 1) {
+        const u32 i = u32(trailing_zeros(begins)), pairs = u32(trailing_zeros(~(mine >> i)));
+        // Most runs end in this chunk, and many are in order.
+        if (i + pairs < CHUNK && (wrong >> i & ((1u << pairs) - 1)) == 0) continue;
+        const u32 begin = c * CHUNK + i;
+        const SortRunsRun run = tile.run_from(begin);
+        const u32 rows = run.last - begin + 1;
+        if (run.late == 0) continue;
+        // A run that goes on behind the margin has more rows there than any that is put in order.
+        if (rows > (PACKED && p.more_words != 0 ? SORT_RUNS_COMPARED : SORT_RUNS_MARGIN)) too_long += 1;
+        else if (rows <= SORT_RUNS_SHORT) listed[atomicAdd(&shorts, 1u)] = begin | rows << 16;
+        else listed[LISTED - 1 - atomicAdd(&longs, 1u)] = begin | rows << 16;
     }
-    // Bits of pairs that begin a run; of runs of two rows.
-    const u32 begins = mine & ~(mine << 1 | goes_on);
-    const u32 alone = begins & ~(mine >> 1 | next << (CHUNK - 1));
-    u32 left = alone & wrong;
+    // Of a run that began in an earlier tile, the tile before this one sees the pairs up to place
+    // MARGIN − 2. The run of a late pair behind those is too long: it has more than MARGIN rows in
+    // this tile.
+    if (c == 0 && carried != 0 && tile.run_from(0).late >= SORT_RUNS_MARGIN) too_long += 1;
+    if (too_long != 0) atomicAdd(p.too_long, u64(too_long));
     if constexpr (PACKED) {
-        // At once: the others look at bits only, until the list is complete.
-        for (; left != 0; left &= left - 1) tile.swap(c * CHUNK + u32(trailing_zeros(left)));
-    } else if (left != 0) {
-        u32 at = atomicAdd(&pairs, u32(__popc(left)));
-        for (; left != 0; left &= left - 1) listed[at++] = c * CHUNK + u32(trailing_zeros(left));
-    }
-    for (left = begins & ~alone; left != 0; left &= left - 1) {
-        const u32 i = u32(trailing_zeros(left));
-        u32 length = u32(trailing_zeros(~(mine >> i)));  // in pairs
-        bool disordered = (wrong >> i & ((1u << length) - 1)) != 0;
-        if (i + length == CHUNK) {
-            for (u32 at = (c + 1) * CHUNK; at < HELD && length <= longest;) {
-                const u32 ones = u32(trailing_zeros(~(same_words[at / 32] >> at % 32)));
-                disordered = disordered || (late_words[at / 32] >> at % 32 & ~(~u64(0) << ones)) != 0;
-                const u32 bits = 32 - at % 32;
-                length += ones;
-                at += ones;
-                if (ones < bits) break;
-            }
-        }
-        if (!disordered) continue;
-        if (length + 1 > longest) far_from = i;
-        else if (length >= SORT_RUNS_RANKED && p.more_words == 0) blocks_runs[atomicAdd(&blocks_count, 1u)] = (c * CHUNK + i) | length << 16;
-        else listed[LAST - atomicAdd(&longer, 1u)] = (c * CHUNK + i) | length << 16;
-    }
-    const auto list = [&](u32 h) {
-        const u64 at = atomicAdd(p.found + SORT_FOUND_TOO_LONG, u64(1));
-        if (at < p.room) p.listed[at] = u32(first) + h;
-    };
-    if (far_on) list(c * CHUNK);
-    if (far_from < CHUNK) list(c * CHUNK + far_from);
-    if constexpr (PACKED) {
-        if (trusted) {
-            if (tied_rows != 0) {
-                const u64 key = sort_key_of(p.key, tied_bits[0]);
-                if (threadIdx.x < READERS) sums.add(key, tied_rows);
-                else if (key != sort_key_of(p.key, tied_bits[1])) atomicAdd(p.found + SORT_FOUND_UNEQUAL, u64(1));
-            }
-            __syncwarp(FULL_WARP);  // lanes listed different numbers of runs
-            sums.to_block(block_sums, __ballot_sync(FULL_WARP, sums.any()) != 0);
-        }
-    }
-    __syncthreads();  // the list is complete, and the words may change; the sums of all warps are there
-    if (PACKED && trusted && threadIdx.x < 2) {
-        atomicAdd(p.found + SORT_FOUND_SUMS + threadIdx.x, u64(0) - sort_sums_of<WARPS>(block_sums, threadIdx.x));
-    }
-    if constexpr (!PACKED) {
-        for (u32 at = threadIdx.x; at < pairs; at += THREADS) tile.swap(listed[at]);
-    }
-    // Where rows tie one thread would read their keys one after the other.
-    const u32 inserted = p.more_words != 0 ? SORT_RUNS_MARGIN : trusted ? 0 : SORT_RUNS_INSERTED;
-    // By the last threads first, which have no pairs.
-    for (u32 at = THREADS - 1 - threadIdx.x; at < longer; at += THREADS) {
-        const u32 begin = listed[LAST - at] & 0xFFFFu, rows = (listed[LAST - at] >> 16) + 1;
-        if (rows <= inserted) tile.insert(begin, begin + rows);
-    }
-    __syncwarp(FULL_WARP);  // some lanes inserted
-    for (u32 at = warp(); at < longer; at += WARPS) {
-        const u32 begin = listed[LAST - at] & 0xFFFFu, rows = (listed[LAST - at] >> 16) + 1;
-        if (rows > inserted) tile.rank_by_warp(begin, rows);
-    }
-    // Where more rows are listed than there is room for, the sort begins anew, whatever this tile does.
-    const bool many = blocks_count > SORT_RUNS_MANY;
-    const bool in_vain = many && __syncthreads_or(threadIdx.x == 0 && load_relaxed(p.found + SORT_FOUND_TOO_LONG) > p.room);
-    for (u32 at = 0; at < blocks_count && !in_vain; ++at) {
-        tile.rank(blocks_runs[at] & 0xFFFFu, (blocks_runs[at] >> 16) + 1, block);
-    }
-    if constexpr (PACKED) {
-        __syncthreads();  // the runs are in order
-        const u64 first_end = end_from(0), last_end = end_from(TILE - 1);
-        // Rows of a run that began in an earlier tile are that tile's to write, as far as its margin reaches.
-        const auto write = [&](u32 h, bool own) {
-            const u64 word = tile.word(h);
-            const bool of_other = h < SORT_RUNS_MARGIN && carried != 0 && h < first_end && ((word ^ words[0]) & sorted) == 0;
-            const bool begun_here = !own && h < last_end && ((word ^ tile.word(TILE - 1)) & sorted) == 0;
-            if ((own && !of_other) || begun_here) static_cast<u32*>(p.out)[first + h] = tile.number(word);
-        };
-#pragma unroll
+        // All numbers as they stand; those of runs out of order are written again. Of a run that
+        // goes on behind this tile, the numbers in the margin are this tile's to write, not the
+        // next one's.
+        const u64 head = tile.word(0), tail = tile.word(TILE - 1);
+#pragma unroll 4
         for (u32 i = 0; i < CHUNK; ++i) {
             const u32 h = threadIdx.x + i * THREADS;
-            if (h < high) write(h, true);
+            const u64 word = tile.word(h);
+            const bool of_other = h < SORT_RUNS_MARGIN && carried != 0 && ((word ^ head) & sorted) == 0;
+            if (h < high && !of_other) tile.write(h, word, tile.number(word));
         }
-        if (behind < high && threadIdx.x < SORT_RUNS_MARGIN) write(behind, false);
+        const u64 word = threadIdx.x < SORT_RUNS_MARGIN ? tile.word(behind) : 0;
+        const bool of_this = threadIdx.x < SORT_RUNS_MARGIN && ((word ^ tail) & sorted) == 0;
+        if (behind < high && of_this) tile.write(behind, word, tile.number(word));
+    }
+    __syncthreads();  // the runs are listed; words may change, numbers be written again
+
+    // Order.
+    for (u32 at = threadIdx.x; at < shorts; at += THREADS) tile.template put_in_order<1>(listed[at] & 0xFFFFu, listed[at] >> 16);
+    __syncwarp(FULL_WARP);  // some lanes had more runs than others
+    for (u32 at = warp(); at < longs; at += THREADS / 32) {
+        const u32 run = listed[LISTED - 1 - at];
+        tile.template put_in_order<32>(run & 0xFFFFu, run >> 16);
     }
 }
 
 }  // namespace wf
 
-#define WF_SORT_RUNS(NAME, VALUE, PACKED, IMPLIED, THREADS, BLOCKS) \
-    WF_KERNEL_BOUNDS(THREADS, BLOCKS, NAME, wf::SortRuns) { wf::sort_runs_body<VALUE, PACKED, IMPLIED, THREADS>(p); }
+#define WF_SORT_RUNS(NAME, VALUE, PACKED, THREADS, BLOCKS) \
+    WF_KERNEL_BOUNDS(THREADS, BLOCKS, NAME, wf::SortRuns) { wf::sort_runs_body<VALUE, PACKED, THREADS>(p); }

@@ -8,7 +8,6 @@ use super::join::{Assumed, BuildKeys, JoinTable, Slots, Wanted, expand};
 use super::reduce::{Reduction, reduce};
 use super::scan::{exclusive_scan_u32, inclusive_sum_f64};
 use super::segment::{segmented_reduce, segments};
-use super::select::select_indices;
 use super::sort::{KeyKind, SortKey, SortWord, argsort, sort_pairs, sort_values};
 use super::survey::{Measured, Scalar, Surveyed, survey};
 use super::testing::*;
@@ -199,19 +198,9 @@ fn reductions_of_many_rows() {
 }
 
 #[test]
-fn selections_of_many_rows() {
+fn gathers_of_many_rows() {
     let Some(device) = gpu() else { return };
     let n = rows();
-    for kept in [1, 50, 90] {
-        let mask: Vec<u8> = random(kept, n).map(|x| (x % 100 < kept) as u8).collect();
-        let buffer = upload(&device, &mask);
-        let expected: Vec<u32> = (0..n as u32).filter(|&row| mask[row as usize] != 0).collect();
-        let run = || select_indices(&device, &buffer, n as u64).unwrap();
-        for (found, count) in timed(&device, &format!("select, {kept} % kept"), run) {
-            assert_eq!(count, expected.len() as u64);
-            assert!(read::<u32>(&found, expected.len()) == expected);
-        }
-    }
     let index: Vec<u32> = random(7, n).map(|x| (x % n as u64) as u32).collect();
     let values: Vec<u64> = random(8, n).collect();
     let (index_buffer, values_buffer) = (upload(&device, &index), upload(&device, &values));

@@ -20,7 +20,6 @@ pub(crate) mod partition;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod segment;
-pub(crate) mod select;
 pub(crate) mod sort;
 pub(crate) mod survey;
 #[cfg(test)]
@@ -34,7 +33,7 @@ use crate::error::{Error, Result};
 /// Every translation unit of this module, for compiling ahead.
 pub(crate) fn sources() -> Vec<Source> {
     let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
-    sources.extend([select::source(), partition::source(), survey::source()]);
+    sources.extend([partition::source(), survey::source()]);
     sources.extend(parquet::sources());
     sources.extend(scan::sources());
     sources.extend(top::sources());

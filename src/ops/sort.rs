@@ -1,124 +1,110 @@
-//! Stable radix sort of normalised keys. Kernels in `kernels/sort*.cuh`.
+//! Stable radix sort of keys whose bits order. Kernels in `kernels/sort*.cuh`.
 //!
-//! A sort of many rows first looks at a sample of its keys (`prefix.rs`): where their high bits tell rows apart, only those
-//! are sorted (`packed.rs`: with row numbers), and the few rows that agree in them are put in order at the end (`runs.rs`, `long_runs.rs`). The keys are read once for the histograms
-//! of the digits (digits that are the same in every key cost nothing afterwards), and a pass is made for each digit left.
-//! Where the sample shows few frequent keys, their numbers in order are sorted instead (`numbers.rs`); where keys repeat, their ranks
-//! among a larger sample (`ranks.rs`).
-//! Of fewer rows the bits are guessed, and every digit of them is sorted: to wait for the device would take longer. A wrong guess sorts by all bits.
+//! [`strategy::choose`] decides by what is known of the keys: whether all their bits are sorted, or
+//! a prefix, and what travels with them. `histogram.rs` counts the digits, `pass.rs` moves the rows
+//! once for each digit, and after a prefix `runs.rs` puts the rows in order that agree in it. Of
+//! many rows a sample is drawn first (`sample.rs`). Of fewer rows keys are taken to be spread
+//! evenly: to wait for a sample would take longer than what it saves. If that was wrong, runs are
+//! too long, and the sort begins anew with more bits, at worst all.
 //!
-//! Host synchronisations: one for the sample, one for the histogram of each word, one at the end of a sort by prefix (one more where ties were trusted
-//! in vain, and up to two where it leaves long runs), and before numbers or ranks one to three more; of few rows only the last.
+//! Host synchronisations: of more than [`GUESSED_ROWS`] rows one for the sample and one for each
+//! histogram; after a prefix one for the runs.
 
-mod found;
+mod histogram;
 mod key;
-mod long_runs;
-mod numbers;
-mod packed;
 mod pass;
-mod prefix;
-mod ranks;
 mod runs;
+mod sample;
+mod strategy;
 
-use self::numbers::{Numbers, Seen, Values, Wanted};
-use self::packed::{argsort_prefix, narrow_passes, ties_are_equal};
-use self::pass::{Counts, Digits, Ends, Pass, PassRun, Sorter};
-use self::prefix::{Sample, Spread};
-use self::ranks::Ranks;
-use self::runs::{Sorted, mend};
+use self::histogram::{Counts, Digits};
+use self::pass::{Leaves, Packing, Pair, Pass, Passes};
+use self::runs::{Sorted, put_in_order};
+use self::sample::sample;
+use self::strategy::{Output, Strategy, Summary, choose};
 use super::{grid, numbered, tiles};
 use crate::device::{Argument, Buffer, Device, Slice, Source};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub(crate) use self::key::{KeyKind, SortKey, SortWord};
 
 const OPERATOR: &str = "sort";
-/// Rows from which on a sample is worth its launches.
-const SAMPLED_ROWS: u64 = 1 << 17;
-/// Rows up to which the sorted bits are guessed instead: a sample, and waiting for it and for the histogram, are a third of a sort.
+/// Up to this many rows no sample is drawn: to wait for it and for the histogram would take a third
+/// of the sort.
 const GUESSED_ROWS: u64 = 1 << 21;
-/// Rows from which on it is worth its launches to learn nearly all values of keys that repeat, for row numbers by several columns; measured of 4M, 10M and
-/// 100M. Times as many for row numbers by one column, and for keys alone, which a prefix sorts as fast whether they repeat or not; but of so few values
-/// that two of them, where they agree in the prefix, make a run that is too long to be mended (256 rows, of which two values with so many rows
-/// each seldom have more), as few rows will do.
-const RANKED_ROWS: u64 = 1 << 21;
-const RANKED_ALONE: u64 = 4;
-const RANKED_KEYS: u64 = 8;
-const RANKED_ROWS_A_VALUE: u64 = 112;
-/// Values for one that there would be if all were as frequent as a row's, on average: if they are more, some of them are rare.
-const EVEN: f64 = 2.0;
-/// With four bits, one of 16 rows that are equal in the sorted ones is equal in all that travel, and its whole key is read.
-const BEYOND_BITS: u32 = 4;
-/// Where one of 16 rows or more meets another that is equal in the sorted bits, the last pass puts what it can in order; not of keys that
-/// repeat, whose runs are too long for it, and in order mostly (10M rows of 40 equal keys each: 0.14 instead of 0.10).
-const SETTLED_BITS: u32 = 4;
-const SETTLED_EQUAL: f64 = 3.0;
-/// Most rows in a sample, half as many up to so many rows; at least; and rows of the whole for one of the sample.
-const SAMPLES: u64 = 1 << 16;
-const HALF_SAMPLED_ROWS: u64 = 1 << 24;
-const LEAST_SAMPLES: u64 = 1 << 11;
-const ROWS_A_SAMPLE: u64 = 256;
 
 fn source() -> Source {
     Source::new("sort", "#include \"sort.cuh\"\nWF_SORT_ENTRIES\n")
 }
 
 pub(super) fn sources() -> Vec<Source> {
-    let mut sources = vec![source(), long_runs::source(), numbers::source(), prefix::source(), ranks::source()];
+    let mut sources = vec![source(), sample::source()];
     sources.extend(pass::sources());
+    sources.extend(histogram::sources());
     sources.extend(runs::sources());
     sources
 }
 
-/// How a sort is carried out; tests set what follows from the number of rows otherwise.
+/// What a sort learns of its keys before it begins, beyond their range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Nothing: keys are taken to be spread evenly, and nothing is waited for.
+    Guess,
+    /// What a sample shows, where a prefix could save a digit.
+    Sample,
+    /// Nothing: all bits are sorted.
+    Range,
+}
+
+/// What follows from the number of rows, unless tests say otherwise.
 #[derive(Debug, Clone, Copy)]
 struct Tuning {
-    /// Rows from which on a sample is taken.
-    sampled_rows: u64,
-    /// Rows up to which nothing is looked at before the passes.
-    guessed_rows: u64,
-    /// Rows from which on repeated keys are sorted by ranks.
-    ranked_rows: u64,
+    look: Look,
     /// Words of the look-back have 64 bits.
     wide: bool,
-    /// Bits of a key that are to travel beyond the sorted ones; where there is room for fewer, words leave out a digit.
-    beyond: u32,
 }
 
 impl Tuning {
-    /// Whether to look at a sample; not where a guess was wrong, which has cost enough.
-    fn samples(&self, rows: u64) -> bool {
-        rows >= self.sampled_rows && rows > self.guessed_rows
+    fn of(rows: u64) -> Tuning {
+        Tuning { look: if rows <= GUESSED_ROWS { Look::Guess } else { Look::Sample }, wide: false }
     }
 }
 
-const TUNED: Tuning = Tuning {
-    sampled_rows: SAMPLED_ROWS,
-    guessed_rows: GUESSED_ROWS,
-    ranked_rows: RANKED_ROWS,
-    wide: false,
-    beyond: BEYOND_BITS,
-};
-
-/// The rows' numbers in the order of their keys, `u32 × rows`; equal keys stay in the order of their rows.
-///
-/// `words` come most significant first. Sorts by the last word first, and by each word before it in the order so far;
-/// or by the high bits of the first word, if they tell most rows apart.
+/// The rows' numbers in the order of their keys, `u32 × rows`; equal keys stay in the order of
+/// their rows. `words` come most significant first.
 pub(crate) fn argsort(device: &Device, words: &[SortWord<'_>], rows: u64) -> Result<Buffer> {
     match words.split_first() {
-        Some((first, more)) => argsort_tuned(device, &(*first).into(), more, rows, TUNED),
+        Some((first, more)) => argsort_keys(device, &(*first).into(), more, rows),
         None => identity(device, rows),
     }
 }
 
-/// The same by a column, and words behind it.
-pub(crate) fn argsort_keys(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64) -> Result<Buffer> {
-    argsort_tuned(device, key, more, rows, TUNED)
-}
-
 /// The same by one column.
 pub(crate) fn argsort_key(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
-    argsort_tuned(device, key, &[], rows, TUNED)
+    argsort_keys(device, key, &[], rows)
+}
+
+/// The same by a column, and by words where that is equal.
+pub(crate) fn argsort_keys(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64) -> Result<Buffer> {
+    argsort_tuned(device, key, more, rows, Tuning::of(rows))
+}
+
+/// Sorted copy of a column's values, of the key's width.
+pub(crate) fn sort_values(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
+    Ok(sort_tuned(device, key, None, rows, Tuning::of(rows))?.0)
+}
+
+/// Copies of a column's values and of a payload of 4 or 8 bytes a row in the order of the values;
+/// stable.
+pub(crate) fn sort_pairs(
+    device: &Device,
+    key: &SortKey<'_>,
+    payload: Slice<'_>,
+    payload_width: usize,
+    rows: u64,
+) -> Result<(Buffer, Buffer)> {
+    let (keys, payload) = sort_tuned(device, key, Some((payload, payload_width)), rows, Tuning::of(rows))?;
+    Ok((keys, payload.ok_or_else(|| Error::internal("sort: pairs have payloads"))?))
 }
 
 fn argsort_tuned(
@@ -129,240 +115,26 @@ fn argsort_tuned(
     tuning: Tuning,
 ) -> Result<Buffer> {
     numbered(OPERATOR, rows)?;
-    let more = match more.iter().rposition(|word| word.bits > 0) {
-        Some(last) => &more[..=last],
-        None => &[],
-    };
+    key.check(rows);
+    more.iter().for_each(|word| SortKey::from(*word).check(rows));
+    // Words of no bits order nothing.
+    let more = more.iter().rposition(|word| word.bits > 0).map_or(&more[..0], |last| &more[..=last]);
     if rows <= 1 {
         return identity(device, rows);
     }
-    let key = *key;
-    if key.bits > 0 && rows <= tuning.guessed_rows {
-        let spread = Spread::guessed(&key, rows);
-        if spread.prefix.is_some() {
-            if let Some(order) = argsort_prefix(device, &key, &spread, more, rows, tuning)? {
-                return Ok(order);
-            }
-        } else if more.is_empty() {
-            let digits = Digits::count(device, &key, rows, 0, key.bits, Counts::Unread)?;
-            return argsort_word(device, &key, rows, None, &digits, tuning)?.map_or_else(|| identity(device, rows), Ok);
+    let output = if more.is_empty() { Output::Numbers } else { Output::NumbersByMore };
+    let order = by_strategy(device, key, output, rows, tuning, |key, strategy, counts| {
+        let sort = Sort { device, key, rows, counts, wide: tuning.wide };
+        match strategy {
+            Strategy::AllBits => sort.words(more),
+            Strategy::Prefix { sorted } => Ok(sort.whole_keys(sorted, 4, None)?.map(|(_, numbers)| numbers)),
+            Strategy::PackedPrefix { sorted } => Ok(sort.packed_keys(sorted, more)?.map(Some)),
         }
-    }
-    if key.bits > 0 && tuning.samples(rows) && prefix_pays(&key, rows) {
-        let Sample { mut spread, values } = sample(device, &key, more.is_empty(), rows)?;
-        let alone = more.is_empty();
-        let few_rows = alone && rows < RANKED_ALONE * tuning.ranked_rows;
-        let times = if alone { RANKED_ALONE } else { 1 };
-        let by_ranks = |spread: &Spread| ranks_pay(spread, rows, times, tuning);
-        if let Some(values) = values.filter(|_| by_ranks(&spread) || numbers::likely(spread.equal, rows)) {
-            let seen = values_seen(device, &values, &mut spread, by_ranks)?;
-            let of_numbers = if alone && !few_rows { Wanted::Order } else { Wanted::All };
-            let of_ranks = by_ranks(&spread).then_some(if alone { Wanted::Order } else { Wanted::All });
-            if let Some(order) =
-                argsort_values(device, &key, more, rows, &spread, seen.as_ref(), of_numbers, of_ranks, tuning)?
-            {
-                return Ok(order);
-            }
-        }
-        if more.is_empty() && spread.prefix.is_some() && spread.equals_lie_apart(rows) && !ties_are_equal(&spread, rows)
-        {
-            let pass = Pass::of(key.kind.width(), 4);
-            if let Some((_, order)) = by_spread(device, &key, pass, None, rows, &spread, tuning)? {
-                return order.map_or_else(|| identity(device, rows), Ok);
-            }
-        } else if let Some(order) = argsort_prefix(device, &key, &spread, more, rows, tuning)? {
-            return Ok(order);
-        }
-        if more.is_empty() {
-            // The histogram tells if the sample missed something.
-            let narrow = SortKey { base: spread.base, bits: spread.bits, ..key };
-            let digits = Digits::count(device, &narrow, rows, 0, narrow.bits, Counts::Read)?;
-            if fits(&digits, narrow.bits) {
-                return argsort_word(device, &narrow, rows, None, &digits, tuning)?
-                    .map_or_else(|| identity(device, rows), Ok);
-            }
-        }
-    }
-    argsort_words(device, &key, more, rows, tuning)
-}
-
-/// Whether it is worth its launches to learn nearly all values: of few rows, which are less than so many times the tuning's, only if the values
-/// are few, too, and about as frequent.
-fn ranks_pay(spread: &Spread, rows: u64, times: u64, tuning: Tuning) -> bool {
-    let few = ranks::CHUNKED.min(rows / RANKED_ROWS_A_VALUE) as f64;
-    let few_values = spread.distinct <= few.min(EVEN * rows as f64 / spread.equal);
-    rows >= tuning.ranked_rows && (rows >= times * tuning.ranked_rows || few_values) && ranks::likely(spread)
-}
-
-/// Looks at the sample's values, unless ranks pay and it is known that numbers do not. Waits for the device.
-fn values_seen(
-    device: &Device,
-    values: &Values,
-    spread: &mut Spread,
-    by_ranks: impl Fn(&Spread) -> bool,
-) -> Result<Option<Seen>> {
-    if by_ranks(spread) && spread.none_is_frequent() {
-        return Ok(None);
-    }
-    let seen = values.seen(device)?;
-    spread.distinct = seen.distinct() as f64;
-    Ok(Some(seen))
-}
-
-/// Sorts by the keys' numbers among their frequent values, or by their ranks among all, if those are wanted. `None`: there are too many values,
-/// or (`All` are wanted) rare ones.
-#[expect(clippy::too_many_arguments, reason = "the private half of argsort_tuned")]
-fn argsort_values(
-    device: &Device,
-    key: &SortKey<'_>,
-    more: &[SortWord<'_>],
-    rows: u64,
-    spread: &Spread,
-    seen: Option<&Seen>,
-    of_numbers: Wanted,
-    of_ranks: Option<Wanted>,
-    tuning: Tuning,
-) -> Result<Option<Buffer>> {
-    let numbers = seen.map(|seen| Numbers::of(device, key, rows, seen, of_numbers)).transpose()?.flatten();
-    if let Some(numbers) = numbers {
-        return match more {
-            [] => numbers.order(),
-            more => argsort_words(device, &numbers.key(), more, rows, tuning),
-        }
-        .map(Some);
-    }
-    let Some(wanted) = of_ranks else { return Ok(None) };
-    let Some(ranks) = Ranks::of(device, key, rows, spread, wanted)? else { return Ok(None) };
-    if more.is_empty() {
-        return ranks.order(tuning);
-    }
-    ranks.key().map(|key| argsort_words(device, &key, more, rows, tuning)).transpose()
-}
-
-/// By all bits of every word, the last one first.
-fn argsort_words(
-    device: &Device,
-    key: &SortKey<'_>,
-    more: &[SortWord<'_>],
-    rows: u64,
-    tuning: Tuning,
-) -> Result<Buffer> {
-    let mut order = None;
-    for word in more.iter().rev().map(|word| SortKey::from(*word)).chain([*key]) {
-        let digits = Digits::count(device, &word, rows, 0, word.bits, Counts::Read)?;
-        order = argsort_word(device, &word, rows, order, &digits, tuning)?;
-    }
+    })?;
     order.map_or_else(|| identity(device, rows), Ok)
 }
 
-fn sample(device: &Device, key: &SortKey<'_>, alone: bool, rows: u64) -> Result<Sample> {
-    let most = if rows <= HALF_SAMPLED_ROWS { SAMPLES / 2 } else { SAMPLES };
-    let samples = (rows / ROWS_A_SAMPLE).clamp(LEAST_SAMPLES, most).min(rows).max(2);
-    Spread::sampled(device, key, alone, rows, samples)
-}
-
-/// Whether the bits that tell so many rows apart can be fewer digits than the key has.
-fn prefix_pays(key: &SortKey<'_>, rows: u64) -> bool {
-    key.bits.div_ceil(8) > index_bits(rows).div_ceil(8)
-}
-
-/// Bits of a row's number.
-fn index_bits(rows: u64) -> u32 {
-    64 - (rows - 1).leading_zeros()
-}
-
-/// Whether no key exceeds `bits`.
-fn fits(digits: &Digits, bits: u32) -> bool {
-    bits >= 64 || digits.greatest >> bits == 0
-}
-
-/// Refines `order` (`None`: the rows as they come) by one key; gives it back where all keys are equal.
-fn argsort_word(
-    device: &Device,
-    key: &SortKey<'_>,
-    rows: u64,
-    order: Option<Buffer>,
-    digits: &Digits,
-    tuning: Tuning,
-) -> Result<Option<Buffer>> {
-    let index_bits = index_bits(rows);
-    let packed = key.bits + index_bits <= 64;
-    let pass = match (packed, key.kind.width()) {
-        (true, _) => Pass::U64,
-        (false, 4) => Pass::U32U32,
-        (false, _) => Pass::U64U32,
-    };
-    let Some(last) = digits.live.len().checked_sub(1) else { return Ok(order) };
-    if order.is_none()
-        && let Some(order) = narrow_passes(device, key, rows, digits, key.bits, tuning)?
-    {
-        return Ok(Some(order));
-    }
-
-    let mut sorter = Sorter::new(device, pass, rows, tuning.wide, digits.live.len())?;
-    let indices = device.alloc(OPERATOR, rows as usize * 4)?;
-    // What the pass before wrote, and (swapped in turn) what this one may write over.
-    let mut from: Option<Pair> = None;
-    let mut spare: Option<Pair> = None;
-    for (at, &digit) in digits.live.iter().enumerate() {
-        let to = match spare.take() {
-            Some(pair) => pair,
-            None if at == last => Pair { keys: None, values: None },
-            None => Pair::new(device, pass, rows)?,
-        };
-        let last = at == last;
-        let run = PassRun {
-            ends: Ends { first: from.is_none(), last, loose: false, implied: false, narrow: false },
-            digit,
-            implied: None,
-            shift: if packed { index_bits } else { 0 } + digit * 8,
-            drop: 0,
-            index_bits: if packed { index_bits } else { 0 },
-            keys: from.as_ref().and_then(|pair| pair.keys.as_ref()).map_or(key.data, |keys| keys.slice(0)),
-            values: from.as_ref().and_then(|pair| pair.values.as_ref()).map(|values| values.slice(0)),
-            order: if from.is_none() { order.as_ref() } else { None },
-            keys_out: match (last, packed) {
-                (true, true) => Some(&indices),
-                (true, false) => None,
-                (false, _) => to.keys.as_ref(),
-            },
-            values_out: if last && !packed { Some(&indices) } else { to.values.as_ref() },
-        };
-        sorter.run(key, digits, run)?;
-        spare = from.replace(to);
-    }
-    Ok(Some(indices))
-}
-
-/// Sorted copy of a column's values, of the key's width.
-pub(crate) fn sort_values(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
-    Ok(sort_by_key(device, key, None, rows, TUNED)?.0)
-}
-
-/// The same of values of which no two are equal.
-fn sort_distinct(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
-    if rows > 1 {
-        let (guess, pass) = (Spread::guessed_distinct(key, rows), Pass::of(key.kind.width(), 0));
-        if let Some((keys, _)) = by_spread(device, key, pass, None, rows, &guess, TUNED)? {
-            return Ok(keys);
-        }
-    }
-    sort_values(device, key, rows)
-}
-
-/// Copies of a column's values and of a payload of 4 or 8 bytes a row in the order of the values; stable.
-pub(crate) fn sort_pairs(
-    device: &Device,
-    key: &SortKey<'_>,
-    payload: Slice<'_>,
-    payload_width: usize,
-    rows: u64,
-) -> Result<(Buffer, Buffer)> {
-    let (keys, payload) = sort_by_key(device, key, Some((payload, payload_width)), rows, TUNED)?;
-    Ok((keys, payload.expect("pairs have payloads")))
-}
-
-fn sort_by_key(
+fn sort_tuned(
     device: &Device,
     key: &SortKey<'_>,
     payload: Option<(Slice<'_>, usize)>,
@@ -370,166 +142,189 @@ fn sort_by_key(
     tuning: Tuning,
 ) -> Result<(Buffer, Option<Buffer>)> {
     numbered(OPERATOR, rows)?;
-    let pass = Pass::of(key.kind.width(), payload.map_or(0, |(_, width)| width));
-    if rows > 1 && rows <= tuning.guessed_rows {
-        let guess = Spread::guessed(key, rows);
-        if let Some(sorted) = by_spread(device, key, pass, payload, rows, &guess, tuning)? {
-            return Ok(sorted);
+    key.check(rows);
+    let width = payload.map_or(0, |(_, width)| width);
+    let payload = payload.map(|(payload, _)| payload);
+    assert!(payload.is_none_or(|payload| payload.len() as u64 >= rows * width as u64), "a payload of {rows} rows");
+    if rows <= 1 {
+        return copies(device, key, rows, width, payload);
+    }
+    by_strategy(device, key, Output::Rows, rows, tuning, |key, strategy, counts| {
+        let sort = Sort { device, key, rows, counts, wide: tuning.wide };
+        match strategy {
+            Strategy::AllBits => sort.whole_keys(key.bits, width, payload),
+            Strategy::Prefix { sorted } | Strategy::PackedPrefix { sorted } => sort.whole_keys(sorted, width, payload),
+        }
+    })
+}
+
+/// How one attempt to sort ended.
+enum Attempt<T> {
+    Sorted(T),
+    /// Keys lie outside of the range that a sample showed.
+    OutOfRange,
+    /// So many runs were too long and out of order.
+    LongRuns(u64),
+}
+
+impl<T> Attempt<T> {
+    fn map<U>(self, to: impl FnOnce(T) -> U) -> Attempt<U> {
+        match self {
+            Attempt::Sorted(sorted) => Attempt::Sorted(to(sorted)),
+            Attempt::OutOfRange => Attempt::OutOfRange,
+            Attempt::LongRuns(runs) => Attempt::LongRuns(runs),
         }
     }
-    if rows > 1 && tuning.samples(rows) && prefix_pays(key, rows) {
-        let Sample { mut spread, values } = sample(device, key, true, rows)?;
-        let by_ranks = |spread: &Spread| payload.is_none() && ranks_pay(spread, rows, RANKED_KEYS, tuning);
-        if let Some(values) = values.filter(|_| by_ranks(&spread) || numbers::likely(spread.equal, rows)) {
-            let seen = values_seen(device, &values, &mut spread, by_ranks)?;
-            let numbered = || match &seen {
-                Some(seen) => by_numbers(device, key, payload, rows, seen, tuning),
-                None => Ok(None),
-            };
-            let ranked = || match by_ranks(&spread) {
-                true => Ok(ranks::sorted_keys(device, key, rows, &spread, tuning)?.map(|keys| (keys, None))),
-                false => Ok(None),
-            };
-            // Where the sample has some values seldom, those would be sorted apart from those that are numbered.
-            let sorted = match seen.as_ref().is_some_and(|seen| seen.few_are_frequent(Wanted::All)) {
-                true => either(numbered, ranked)?,
-                false => either(ranked, numbered)?,
-            };
-            if let Some(sorted) = sorted {
-                return Ok(sorted);
+}
+
+/// Chooses a strategy for at least 2 rows, and sorts by it, or by more bits where that failed.
+fn by_strategy<'a, T>(
+    device: &Device,
+    key: &SortKey<'a>,
+    output: Output,
+    rows: u64,
+    tuning: Tuning,
+    attempt: impl Fn(&SortKey<'a>, Strategy, Counts) -> Result<Attempt<T>>,
+) -> Result<T> {
+    let floats = matches!(key.kind, KeyKind::F32 | KeyKind::F64);
+    let mut summary = Summary { rows, bits: key.bits, floats, output, sample: None };
+    let (mut range, mut strategy, mut counts) = (*key, Strategy::AllBits, Counts::Read);
+    let saves_a_digit = key.bits.div_ceil(8) > index_bits(rows).div_ceil(8);
+    match tuning.look {
+        Look::Guess => (strategy, counts) = (choose(&summary), Counts::Unread),
+        Look::Sample if saves_a_digit => {
+            let (sampled, sample) = sample(device, key, rows)?;
+            summary = Summary { bits: sampled.bits, sample: Some(sample), ..summary };
+            (range, strategy) = (sampled, choose(&summary));
+        }
+        Look::Sample | Look::Range => {}
+    }
+    loop {
+        match attempt(&range, strategy, counts)? {
+            Attempt::Sorted(sorted) => return Ok(sorted),
+            Attempt::OutOfRange if (range.base, range.bits) == (key.base, key.bits) => {
+                return Err(Error::internal("sort: keys outside of their column's range"));
             }
+            Attempt::OutOfRange => (range, strategy) = (*key, Strategy::AllBits),
+            Attempt::LongRuns(runs) => strategy = strategy.with_more_bits(&summary, runs),
         }
-        if let Some(sorted) = by_spread(device, key, pass, payload, rows, &spread, tuning)? {
-            return Ok(sorted);
+        counts = Counts::Read;
+    }
+}
+
+/// One attempt to sort at least 2 rows.
+struct Sort<'a> {
+    device: &'a Device,
+    /// With the range that its values are taken to have.
+    key: &'a SortKey<'a>,
+    rows: u64,
+    counts: Counts,
+    wide: bool,
+}
+
+impl Sort<'_> {
+    /// Keys and values by the highest `sorted` bits, and runs in order. Without a payload values
+    /// are row numbers, of which there are none where the rows stay in their order.
+    fn whole_keys(
+        &self,
+        sorted: u32,
+        value_width: usize,
+        payload: Option<Slice<'_>>,
+    ) -> Result<Attempt<(Buffer, Option<Buffer>)>> {
+        let Sort { device, key, rows, counts, wide } = *self;
+        let low = key.bits - sorted;
+        let digits = Digits::count(device, key, rows, low, sorted, counts)?;
+        if !digits.fit(key.bits) {
+            return Ok(Attempt::OutOfRange);
         }
-    }
-    let digits = Digits::count(device, key, rows, 0, if rows > 1 { key.bits } else { 0 }, Counts::Read)?;
-    passes(device, key, pass, payload, rows, Low::NONE, &digits, tuning)
-}
-
-/// What the first finds, or else the second.
-fn either<T>(first: impl Fn() -> Result<Option<T>>, second: impl Fn() -> Result<Option<T>>) -> Result<Option<T>> {
-    first()?.map_or_else(second, |found| Ok(Some(found)))
-}
-
-/// Sorts by the keys' numbers among their frequent values. `None`: too many rows have others.
-fn by_numbers(
-    device: &Device,
-    key: &SortKey<'_>,
-    payload: Option<(Slice<'_>, usize)>,
-    rows: u64,
-    seen: &Seen,
-    tuning: Tuning,
-) -> Result<Option<(Buffer, Option<Buffer>)>> {
-    let Some((payload, width)) = payload else {
-        let numbers = Numbers::of(device, key, rows, seen, Wanted::Keys)?;
-        return Ok(numbers.map(|numbers| numbers.keys()).transpose()?.map(|keys| (keys, None)));
-    };
-    let Some(numbers) = Numbers::of(device, key, rows, seen, Wanted::All)? else { return Ok(None) };
-    let narrow = numbers.key();
-    let pass = Pass::of(narrow.kind.width(), width);
-    let digits = numbers.digits()?;
-    let sorted = passes(device, &narrow, pass, Some((payload, width)), rows, Low::NONE, &digits, tuning)?.1;
-    Ok(Some((numbers.keys()?, sorted)))
-}
-
-/// Sorts by as many bits as are thought to do. Passes with values take row numbers for them where there is no payload. `None`: they did not.
-fn by_spread(
-    device: &Device,
-    key: &SortKey<'_>,
-    pass: Pass,
-    payload: Option<(Slice<'_>, usize)>,
-    rows: u64,
-    spread: &Spread,
-    tuning: Tuning,
-) -> Result<Option<(Buffer, Option<Buffer>)>> {
-    let key = SortKey { base: spread.base, bits: spread.bits, ..*key };
-    let sorted = spread.prefix.unwrap_or(key.bits);
-    let shift = key.bits - sorted;
-    let digits = Digits::count(device, &key, rows, shift, sorted, spread.counts())?;
-    if !fits(&digits, key.bits) {
-        return Ok(None);
-    }
-    let low = Low { shift, settles: spread.equal < SETTLED_EQUAL && index_bits(rows) + SETTLED_BITS > sorted };
-    let (keys, values) = passes(device, &key, pass, payload, rows, low, &digits, tuning)?;
-    let payload = values.as_ref().map(|values| (values, pass.value_width()));
-    let done = shift == 0
-        || mend(device, &key, shift, rows, Sorted::Values { keys: &keys, payload }, spread.runs(sorted, false))?;
-    Ok(done.then_some((keys, values)))
-}
-
-/// Bits that are not sorted.
-#[derive(Debug, Clone, Copy)]
-struct Low {
-    /// How many.
-    shift: u32,
-    /// The last pass puts rows that differ only in them in order, where they meet.
-    settles: bool,
-}
-
-impl Low {
-    const NONE: Low = Low { shift: 0, settles: false };
-}
-
-/// The passes over the digits that were counted from bit `low.shift` on; the keys come out as the column has them. No values come out where
-/// they would be all row numbers in order.
-#[expect(clippy::too_many_arguments, reason = "the private half of sort_by_key")]
-fn passes(
-    device: &Device,
-    key: &SortKey<'_>,
-    pass: Pass,
-    payload: Option<(Slice<'_>, usize)>,
-    rows: u64,
-    low: Low,
-    digits: &Digits,
-    tuning: Tuning,
-) -> Result<(Buffer, Option<Buffer>)> {
-    let mut from: Option<Pair> = None;
-    let mut spare: Option<Pair> = None;
-    let mut sorter = Sorter::new(device, pass, rows, tuning.wide, digits.live.len())?;
-    for (at, &digit) in digits.live.iter().enumerate() {
-        let to = spare.take().map_or_else(|| Pair::new(device, pass, rows), Ok)?;
-        let last = at + 1 == digits.live.len();
-        let run = PassRun {
-            ends: Ends {
-                first: from.is_none(),
-                last,
-                loose: from.is_none() && pass.value_width() == 0,
-                implied: false,
-                narrow: false,
-            },
-            digit,
-            implied: None,
-            shift: low.shift + digit * 8,
-            drop: if last && low.settles { low.shift } else { 0 },
-            index_bits: 0,
-            keys: from.as_ref().and_then(|pair| pair.keys.as_ref()).map_or(key.data, |keys| keys.slice(0)),
-            values: match &from {
-                Some(pair) => pair.values.as_ref().map(|values| values.slice(0)),
-                None => payload.map(|(payload, _)| payload),
-            },
-            order: None,
-            keys_out: to.keys.as_ref(),
-            values_out: to.values.as_ref(),
+        let pass = Pass::of(key.kind.width(), value_width);
+        let passes = Passes { pass, packing: None, low, order: None, payload, leaves: Leaves::Rows, wide };
+        let (keys, values) = match passes.run(device, key, rows, &digits)? {
+            Some(Pair { keys: Some(keys), values }) => (keys, values),
+            // A prefix that is the same in all keys.
+            _ if low > 0 => return Ok(Attempt::LongRuns(rows)),
+            _ => copies(device, key, rows, value_width, payload)?,
         };
-        sorter.run(key, digits, run)?;
-        spare = from.replace(to);
-    }
-    let sorted = match from {
-        Some(sorted) => sorted,
-        None => {
-            let mut copy = Pair::new(device, pass, rows)?;
-            if let Some(keys) = &copy.keys {
-                keys.copy_slice(key.data, rows as usize * pass.key_width())?;
+        if low > 0 {
+            let values = values.as_ref().map(|values| (values, value_width));
+            let long_runs = put_in_order(device, key, low, rows, Sorted::Rows { keys: &keys, values })?;
+            if long_runs > 0 {
+                return Ok(Attempt::LongRuns(long_runs));
             }
-            match (&copy.values, payload) {
-                (Some(to), Some((payload, width))) => to.copy_slice(payload, rows as usize * width)?,
-                _ => copy.values = None,
-            }
-            copy
         }
+        Ok(Attempt::Sorted((keys, values)))
+    }
+
+    /// Row numbers by the highest `sorted` bits, in words that hold as much of the key as fits;
+    /// then by whole keys and `more` words.
+    fn packed_keys(&self, sorted: u32, more: &[SortWord<'_>]) -> Result<Attempt<Buffer>> {
+        let Sort { device, key, rows, counts, wide } = *self;
+        let index_bits = index_bits(rows);
+        let travels = key.bits.min(64 - index_bits);
+        let low = key.bits - sorted;
+        let digits = Digits::count(device, key, rows, low, sorted, counts)?;
+        if !digits.fit(key.bits) {
+            return Ok(Attempt::OutOfRange);
+        }
+        let packing = Packing { index_bits, drop: key.bits - travels };
+        let (pass, packing) = (Pass::U64, Some(packing));
+        let passes = Passes { pass, packing, low, order: None, payload: None, leaves: Leaves::Words, wide };
+        let Some(Pair { keys: Some(words), .. }) = passes.run(device, key, rows, &digits)? else {
+            return Ok(Attempt::LongRuns(rows));
+        };
+        let numbers = device.alloc(OPERATOR, rows as usize * 4)?;
+        let whole = travels == key.bits && more.is_empty();
+        let packed = Sorted::Packed { words: &words, index_bits, whole, more, numbers: &numbers };
+        match put_in_order(device, key, index_bits + travels - sorted, rows, packed)? {
+            0 => Ok(Attempt::Sorted(numbers)),
+            long_runs => Ok(Attempt::LongRuns(long_runs)),
+        }
+    }
+
+    /// Row numbers by all bits of `more` words, the last one first, and then of the key. `None`:
+    /// rows stay in their order.
+    fn words(&self, more: &[SortWord<'_>]) -> Result<Attempt<Option<Buffer>>> {
+        let Sort { device, key, rows, counts, wide } = *self;
+        // Of several words, to know which digits differ saves more than waiting takes.
+        let counts = if more.is_empty() { counts } else { Counts::Read };
+        let mut order = None;
+        for word in more.iter().rev().map(|word| SortKey::from(*word)).chain([*key]) {
+            let digits = Digits::count(device, &word, rows, 0, word.bits, counts)?;
+            if !digits.fit(word.bits) {
+                return Ok(Attempt::OutOfRange);
+            }
+            let index_bits = index_bits(rows);
+            let packing = (word.bits + index_bits <= 64).then_some(Packing { index_bits, drop: 0 });
+            let pass = if packing.is_some() { Pass::U64 } else { Pass::of(word.kind.width(), 4) };
+            let (payload, leaves) = (None, Leaves::Numbers);
+            let passes = Passes { pass, packing, low: 0, order: order.as_ref(), payload, leaves, wide };
+            if let Some(Pair { keys, values }) = passes.run(device, &word, rows, &digits)? {
+                order = if packing.is_some() { keys } else { values };
+            }
+        }
+        Ok(Attempt::Sorted(order))
+    }
+}
+
+/// Bits of a row's number.
+fn index_bits(rows: u64) -> u32 {
+    64 - rows.saturating_sub(1).leading_zeros()
+}
+
+/// A column's values and a payload as they are.
+fn copies(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: u64,
+    value_width: usize,
+    payload: Option<Slice<'_>>,
+) -> Result<(Buffer, Option<Buffer>)> {
+    let copy = |from: Slice<'_>, width: usize| -> Result<Buffer> {
+        let to = device.alloc(OPERATOR, rows as usize * width)?;
+        to.copy_slice(from, rows as usize * width)?;
+        Ok(to)
     };
-    Ok((sorted.keys.expect("sorted keys"), sorted.values))
+    Ok((copy(key.data, key.kind.width())?, payload.map(|payload| copy(payload, value_width)).transpose()?))
 }
 
 /// The rows' numbers as they come.
@@ -541,23 +336,6 @@ fn identity(device: &Device, rows: u64) -> Result<Buffer> {
     // SAFETY: SortIdentity { order: rows u32, allocated above; rows }.
     unsafe { device.launch(&kernel, grid(tiles(rows, 1024).min(4096), 256), &arguments)? };
     Ok(order)
-}
-
-/// Keys and values that travel; `None` where the shape has none.
-struct Pair {
-    keys: Option<Buffer>,
-    values: Option<Buffer>,
-}
-
-impl Pair {
-    fn new(device: &Device, pass: Pass, rows: u64) -> Result<Pair> {
-        let keys = Some(device.alloc(OPERATOR, rows as usize * pass.key_width())?);
-        let values = match pass.value_width() {
-            0 => None,
-            width => Some(device.alloc(OPERATOR, rows as usize * width)?),
-        };
-        Ok(Pair { keys, values })
-    }
 }
 
 #[cfg(test)]

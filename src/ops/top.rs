@@ -7,7 +7,7 @@ use crate::device::{Argument, Buffer, Device, Source};
 use crate::error::Result;
 
 const OPERATOR: &str = "top";
-/// Of the kernels: `TOP_THREADS`, `TOP_BITS`, `TOP_SELECT_THREADS`, `TOP_SELECT_TILE`.
+/// `TOP_THREADS`, `TOP_BITS`, `TOP_SELECT_THREADS`, `TOP_SELECT_TILE` of the kernels.
 const THREADS: u32 = 512;
 const BITS: u32 = 11;
 const SELECT_THREADS: u32 = 256;
@@ -21,29 +21,30 @@ const APPEND_TILE: u64 = 2048;
 const FEW_THREADS: u32 = 1024;
 const FEW_TILE: u64 = 16384;
 const FEW_MOST: u64 = 512;
-/// Most rows of a thread, as there are kernels.
+/// The most rows of a thread: one kernel is compiled for each.
 const FEW_ITEMS: [u64; 2] = [FEW_TILE / FEW_THREADS as u64 / 2, FEW_TILE / FEW_THREADS as u64];
-/// Rows that are worth a block of their own: a quarter of what it holds.
+/// Rows for each block, a quarter of what it holds.
 const FEW_EACH: u64 = 4096;
 /// `TOP_RANK_THREADS` of the kernels, and candidates that are ranked by counting.
 const RANK_THREADS: u32 = 256;
 const RANKED: u64 = 4096;
-/// Candidates that are always few enough to be sorted: launches cost more than their rows.
+/// Up to this many candidates are sorted, however few rows there are: launches cost more than rows.
 const FEW: u64 = 1 << 16;
-/// Otherwise candidates may be this part of the rows; beyond, sorting everything costs about as much.
+/// More candidates may be this part of the rows. With still more, sorting all rows costs about as
+/// much.
 const PART: u64 = 8;
 
-/// What decides by the keys' high bits.
+/// Kernels that choose candidates by the keys' high bits.
 fn source() -> Source {
     Source::new("top", "#include \"top.cuh\"\nWF_TOP_ENTRIES\n")
 }
 
-/// What decides by a sample, which suffices for most.
+/// Kernels that choose candidates by a sample.
 fn sample_source() -> Source {
     Source::new("top_sample", "#include \"top.cuh\"\nWF_TOP_SAMPLE_ENTRIES\n")
 }
 
-/// What finds those of so few rows that a thread has `items` at most.
+/// The kernel that chooses the first rows at once, of so few that a thread has at most `items`.
 fn few_source(items: u64) -> Source {
     Source::new(format!("top_few_{items}"), format!("#include \"top.cuh\"\nWF_TOP_FEW_ENTRY({items})\n"))
 }
@@ -52,13 +53,16 @@ pub(super) fn sources() -> [Source; 4] {
     [source(), sample_source(), few_source(FEW_ITEMS[0]), few_source(FEW_ITEMS[1])]
 }
 
-/// The first `k` (or all) entries of the order by `key` and then `more` words, `u32 × min(k, rows)`; stable.
+/// The first `k` (or all) entries of the order by `key` and then `more` words, `u32 × min(k,
+/// rows)`; stable.
 ///
-/// Of few rows and one word, one kernel finds them. Of others the key's high bits, or a sample of it, decide which rows can be
-/// among them; those are sorted by all words. That waits for the device once for a sample, or for each 11 bits that had to be looked at,
-/// and as a sort does.
+/// One kernel finds them among few rows without further words. Otherwise a sample of the keys, or
+/// their high bits, choose candidates, which are sorted by all words. Waits for the device once for
+/// a sample or for each 11 high bits, and as a sort does.
 pub(crate) fn top_k(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64, k: u64) -> Result<Buffer> {
     numbered(OPERATOR, rows)?;
+    key.check(rows);
+    more.iter().for_each(|word| SortKey::from(*word).check(rows));
     let k = k.min(rows);
     if more.is_empty()
         && let Some(shape) = FewShape::of(device, rows, k)
@@ -70,7 +74,7 @@ pub(crate) fn top_k(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], r
     by_choice(device, key, more, rows, k)
 }
 
-/// How few rows are spread over blocks.
+/// How the rows of `top_few` are spread over blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FewShape {
     blocks: u64,
@@ -79,15 +83,16 @@ struct FewShape {
 }
 
 impl FewShape {
-    /// Of so many rows, of which the first `k` are wanted; `None` where blocks do not hold them.
+    /// For the first `k` of `rows` rows; `None` if one kernel cannot find them.
     fn of(device: &Device, rows: u64, k: u64) -> Option<FewShape> {
         if k == 0 || k > FEW_MOST.min(rows) {
             return None;
         }
-        // The last block has to hold the first of all.
+        // The last block to finish merges the first `k` rows of all blocks, and has to hold them.
         let most = u64::from(device.properties().multiprocessors).min(FEW_TILE / k);
         let mut blocks = rows.div_ceil(FEW_EACH).min(most);
-        // So has every other; the last one's rows are fewer than theirs by at most a row for each of them.
+        // Every block has at least `k` rows, also the one at the end, which has at most `blocks`
+        // fewer than others.
         while blocks > 1 && rows / blocks < k + blocks {
             blocks /= 2;
         }
@@ -96,17 +101,19 @@ impl FewShape {
     }
 }
 
-/// The first `k` values in the order of a column that the key is; `None` where there are too many rows to find them at once.
+/// The first `k` values in the order of the key's column; `None` if there are too many rows for one
+/// kernel.
 pub(crate) fn top_values(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<Buffer>> {
     numbered(OPERATOR, rows)?;
+    key.check(rows);
     let Some(shape) = FewShape::of(device, rows, k) else { return Ok(None) };
     let first = device.alloc(OPERATOR, k as usize * key.kind.width())?;
     of_few(device, key, rows, k, shape, 0u64.into(), (&first).into())?;
     Ok(Some(first))
 }
 
-/// The first `k` of rows that are few enough, by one kernel: their numbers to `out`, `u32 × k`, and what the key is of to `values`,
-/// `k` of its width, unless they are zero.
+/// Finds the first `k` rows by one kernel. Writes their numbers to `out`, `u32 × k`, and the
+/// column's values to `values`, `k` of its width. Either may be null.
 fn of_few(
     device: &Device,
     key: &SortKey<'_>,
@@ -138,12 +145,13 @@ fn of_few(
     ];
     let items = if each <= FEW_ITEMS[0] * u64::from(FEW_THREADS) { FEW_ITEMS[0] } else { FEW_ITEMS[1] };
     let kernel = device.kernel(&few_source(items), &format!("top_few_{items}"))?;
-    // SAFETY: TopFew { key: rows of its kind; each, k and the blocks as `FewShape` makes them; keys and numbers: blocks · k u64 and u32;
-    // ticket: a zero; out and values: k each, or null, by the callers above }.
+    // SAFETY: TopFew { key: rows of its kind; each, k and the blocks as `FewShape` makes them; keys
+    // and numbers: blocks · k u64 and u32; ticket: a zero; out and values: k each, or null, by the
+    // callers above }.
     unsafe { device.launch(&kernel, grid(blocks, FEW_THREADS), &arguments) }
 }
 
-/// The same of any rows.
+/// The first `k` of any number of rows.
 fn by_choice(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64, k: u64) -> Result<Buffer> {
     let candidates = match k > 0 && rows > FEW.min(PART * k) {
         true => match sampled(device, key, rows, k)? {
@@ -181,7 +189,7 @@ fn by_choice(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u6
     gather(device, 4, candidates.slice(0), &order, k)
 }
 
-/// Rows among which the first are, in no order.
+/// Candidates: rows among which the first ones are, in no order.
 struct Few {
     /// `u64 × count` normalised keys, and `u32 × count` numbers of their rows.
     keys: Buffer,
@@ -190,14 +198,14 @@ struct Few {
 }
 
 impl Few {
-    /// Room for so many, none yet.
+    /// No candidates yet, and room for `capacity`.
     fn room(device: &Device, capacity: u64) -> Result<Few> {
         let numbers = device.alloc(OPERATOR, capacity as usize * 4)?;
         let keys = device.alloc(OPERATOR, capacity as usize * 8)?;
         Ok(Few { keys, numbers, count: 0 })
     }
 
-    /// The first `k` of them, or of those that are `listed` (`u32 × count`).
+    /// The first `k` candidates, or of those that are `listed` (`u32 × count`).
     fn ranked(&self, device: &Device, listed: Option<&Buffer>, count: u64, k: u64) -> Result<Buffer> {
         let out = device.alloc(OPERATOR, k as usize * 4)?;
         let kernel = device.kernel(&sample_source(), "top_rank")?;
@@ -209,13 +217,13 @@ impl Few {
             k.into(),
             (&out).into(),
         ];
-        // SAFETY: TopRank { keys and numbers: `self.count`; listed: count u32 below that, or null: all; k ≤ count, since `sampled`
-        // keeps k at least; out: k u32 }.
+        // SAFETY: TopRank { keys and numbers: `self.count`; listed: count u32 below that, or null:
+        // all; k ≤ count, since `sampled` keeps k at least; out: k u32 }.
         unsafe { device.launch(&kernel, grid(tiles(count * 32, u64::from(RANK_THREADS)), RANK_THREADS), &arguments)? };
         Ok(out)
     }
 
-    /// Their numbers, ascending, of `rows`: equal keys keep the order of rows.
+    /// The candidates' row numbers, ascending, so that equal keys keep the order of rows.
     fn in_order(&self, device: &Device, rows: u64) -> Result<(Buffer, u64)> {
         let numbers = SortKey::new(self.numbers.slice(0), KeyKind::U32, false).within(0, i128::from(rows) - 1);
         let order = argsort_key(device, &numbers, self.count)?;
@@ -223,14 +231,14 @@ impl Few {
     }
 }
 
-/// At least the `k` first rows by `key` and all that equal the last of them, found through a sample; `None` where the rows
-/// are few or the sample misled. Waits for the device.
+/// Candidates by a sample: the `k` first rows, all rows equal to the last of these, and some more.
+/// `None` if rows are few, or the sample misled. Waits for the device.
 fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<Few>> {
     if rows < SAMPLES * 2 || k > rows / 64 {
         return Ok(None);
     }
-    // Five deviations above the number of sampled rows expected among the k first; half as many where neighbours are alike,
-    // since four of them are sampled together.
+    // Five deviations above the number of sampled rows expected among the k first; half as many
+    // where neighbours are alike, since four of them are sampled together.
     let expected = k as f64 * SAMPLES as f64 / rows as f64;
     let rank = (expected + 5.0 * expected.sqrt() + 8.0).ceil() as u64;
     let capacity = (rank * (rows / SAMPLES) * 4).max(FEW).min(rows);
@@ -240,7 +248,8 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
     let [data, kind, flip, base] = key.arguments();
     let kernel = device.kernel(&sample_source(), "top_threshold")?;
     let arguments: [Argument; 7] = [data, kind, flip, base, rows.into(), rank.into(), (&words).into()];
-    // SAFETY: TopThreshold { key: rows of its kind, at least SAMPLES; rank ≤ SAMPLES, since k ≤ rows / 64; one word }.
+    // SAFETY: TopThreshold { key: rows of its kind, at least SAMPLES; rank ≤ SAMPLES, since k ≤
+    // rows / 64; one word }.
     unsafe { device.launch(&kernel, grid(1, SAMPLE_THREADS), &arguments)? };
     let kernel = device.kernel(&sample_source(), "top_append")?;
     let full = u64::from(device.full_grid(&kernel, APPEND_THREADS, 0)?);
@@ -257,14 +266,14 @@ fn sampled(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Opti
         (&few.numbers).into(),
         (&few.keys).into(),
     ];
-    // SAFETY: TopAppend { key as above; threshold and kept: a word each, the latter zero; out: capacity u32; keys: capacity
-    // u64 }.
+    // SAFETY: TopAppend { key as above; threshold and kept: a word each, the latter zero; out:
+    // capacity u32; keys: capacity u64 }.
     unsafe { device.launch(&kernel, grid(tiles(rows, APPEND_TILE).min(full), APPEND_THREADS), &arguments)? };
     let count = words.read_word_or(8, k.max(rank * (rows / SAMPLES)))?;
     Ok((count >= k && count <= capacity).then_some(Few { count, ..few }))
 }
 
-/// The same by counting the keys' bits from the top; `None` where too many rows are left.
+/// Candidates by counting the keys' bits from the top; `None` if too many rows are left.
 fn candidates(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<Option<(Buffer, u64)>> {
     // Rows that are certainly kept, and the bits above the digit that the k-th key has.
     let (mut below, mut prefix) = (0, 0);
@@ -286,10 +295,12 @@ fn candidates(device: &Device, key: &SortKey<'_>, rows: u64, k: u64) -> Result<O
         if shift == 0 {
             return Ok(None);
         }
-        // The next digit's top is the present one's end; the last digit may overlap what is decided already.
+        // The next digit's top is the present one's end; the last digit may overlap what is decided
+        // already.
         let next = shift.saturating_sub(BITS);
         if shift - next < BITS {
-            // Fewer than 11 bits are left: one more look at part of a digit gains little over a sort.
+            // Fewer than 11 bits are left: one more look at part of a digit gains little over a
+            // sort.
             return Ok(None);
         }
         prefix = greatest;
@@ -305,7 +316,8 @@ fn histogram(device: &Device, key: &SortKey<'_>, rows: u64, shift: u32, prefix: 
     let arguments: [Argument; 8] =
         [data, kind, flip, base, rows.into(), u64::from(shift).into(), prefix.into(), (&counts).into()];
     let blocks = tiles(rows, u64::from(THREADS) * 8).min(full);
-    // SAFETY: TopHistogram { key: rows of its kind; rows; shift < 64; prefix; counts: 2048 zeroed u64 }.
+    // SAFETY: TopHistogram { key: rows of its kind; rows; shift < 64; prefix; counts: 2048 zeroed
+    // u64 }.
     unsafe { device.launch(&kernel, grid(blocks, THREADS), &arguments)? };
     match device.rehearses() {
         true => Ok(vec![rows.div_ceil(1 << BITS); 1 << BITS]),
@@ -321,8 +333,8 @@ fn select(device: &Device, key: &SortKey<'_>, rows: u64, shift: u32, greatest: u
     let [data, kind, flip, base] = key.arguments();
     let arguments: [Argument; 9] =
         [data, kind, flip, base, rows.into(), u64::from(shift).into(), greatest.into(), (&state).into(), (&out).into()];
-    // SAFETY: TopSelect { key, rows, shift: as above; state: 1 + tiles zeroed u64; out: the histograms counted `kept`
-    // rows up to `greatest` }.
+    // SAFETY: TopSelect { key, rows, shift: as above; state: 1 + tiles zeroed u64; out: the
+    // histograms counted `kept` rows up to `greatest` }.
     unsafe { device.launch(&kernel, grid(tiles, SELECT_THREADS), &arguments)? };
     Ok(out)
 }

@@ -1,11 +1,11 @@
-//! What a sort reads: a column's values, or words made before.
+//! What a sort reads: a column's values, or words made before, and how their bits order.
 
 use crate::device::{Argument, Buffer, Slice};
 
-/// What the rows of a key are, and so how their bits order.
+/// The type of a key's rows, which says how their bits order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyKind {
-    /// `u64`, ascending as it is: a word of normalised bits.
+    /// `u64`: a column, or words of bits that order as they are.
     Word,
     U32,
     I32,
@@ -21,9 +21,10 @@ pub(crate) struct SortKey<'a> {
     pub(crate) data: Slice<'a>,
     pub(crate) kind: KeyKind,
     pub(crate) descending: bool,
-    /// Least key of the order (of descending keys, after their bits are flipped), or anything below it.
+    /// At most the least of the keys, which are taken after the bits of a descending column are
+    /// flipped.
     pub(crate) base: u64,
-    /// Bits that `key − base` may take.
+    /// `key − base` has at most this many bits.
     pub(crate) bits: u32,
 }
 
@@ -54,12 +55,13 @@ impl KeyKind {
 }
 
 impl<'a> SortKey<'a> {
-    /// Values of which nothing is known.
+    /// A column whose values are not known to lie in a range.
     pub(crate) fn new(data: Slice<'a>, kind: KeyKind, descending: bool) -> Self {
         SortKey { data, kind, descending, base: 0, bits: kind.width() as u32 * 8 }
     }
 
-    /// The same of values known to be integers from `low` to `high`; bounds that say nothing are ignored.
+    /// The same column, whose values are integers from `low` to `high`. Bounds beyond the type's
+    /// are ignored.
     pub(crate) fn within(self, low: i128, high: i128) -> Self {
         let (first, last) = if self.descending { (high, low) } else { (low, high) };
         match (self.of_integer(first), self.of_integer(last)) {
@@ -68,7 +70,7 @@ impl<'a> SortKey<'a> {
         }
     }
 
-    /// The bits that sort, of an integer.
+    /// The ordered bits of an integer.
     fn of_integer(&self, value: i128) -> Option<u64> {
         let raw = match self.kind {
             KeyKind::Word => u64::try_from(value).ok()?,
@@ -90,7 +92,8 @@ impl<'a> SortKey<'a> {
         if self.descending { sign ^ all } else { sign }
     }
 
-    /// `SortKey` of the kernels, with other data of the same kind or of travelling keys.
+    /// `SortKey` of the kernels, with other data: rows of the same kind, or keys on their way
+    /// through the passes.
     pub(super) fn arguments_of(&self, data: Slice<'_>) -> [Argument; 4] {
         let kind: u64 = match self.kind {
             KeyKind::Word | KeyKind::I64 => 0,
@@ -99,6 +102,13 @@ impl<'a> SortKey<'a> {
             KeyKind::F32 => 3,
         };
         [data.into(), kind.into(), self.flip().into(), self.base.into()]
+    }
+
+    /// Panics unless there are `rows` rows and the range has at most 64 bits: kernels read all of
+    /// them.
+    pub(in crate::ops) fn check(&self, rows: u64) {
+        assert!(self.data.len() as u64 / self.kind.width() as u64 >= rows, "a sort key of fewer than {rows} rows");
+        assert!(self.bits <= 64, "a sort key of {} bits", self.bits);
     }
 
     /// `SortKey` of the kernels.

@@ -1,19 +1,14 @@
-use super::prefix::Basis;
 use super::*;
 use crate::ops::testing::*;
 
-/// By a guess, by a sample, by all bits; by a guess and by a sample, with words that leave out a digit.
-pub(super) const WAYS: [Tuning; 5] = [
-    Tuning { guessed_rows: u64::MAX, sampled_rows: u64::MAX, ..TUNED },
-    Tuning { guessed_rows: 0, sampled_rows: 0, ranked_rows: 0, ..TUNED },
-    Tuning { guessed_rows: 0, sampled_rows: u64::MAX, ..TUNED },
-    Tuning { guessed_rows: u64::MAX, sampled_rows: u64::MAX, beyond: 64, ..TUNED },
-    Tuning { guessed_rows: 0, sampled_rows: 0, ranked_rows: 0, beyond: 64, ..TUNED },
-];
+const GUESS: Tuning = Tuning { look: Look::Guess, wide: false };
+const SAMPLE: Tuning = Tuning { look: Look::Sample, wide: false };
+const RANGE: Tuning = Tuning { look: Look::Range, wide: false };
+const WAYS: [Tuning; 3] = [GUESS, SAMPLE, RANGE];
 
 const SIZES: [usize; 9] = [0, 1, 31, 32, 33, 7679, 7680, 7681, 12_000];
 
-pub(super) fn expected_order<K: Ord>(key: impl Fn(u32) -> K, rows: usize) -> Vec<u32> {
+fn expected_order<K: Ord>(key: impl Fn(u32) -> K, rows: usize) -> Vec<u32> {
     let mut order: Vec<u32> = (0..rows as u32).collect();
     order.sort_by_key(|&row| key(row));
     order
@@ -25,7 +20,7 @@ fn check(device: &Device, words: &[(Vec<u64>, u32)], rows: usize, wide: bool) {
         buffers.iter().zip(words).map(|(keys, &(_, bits))| SortWord { keys, bits }).collect();
     let (first, more) = sort_words.split_first().unwrap();
     let key = |row: u32| words.iter().map(|(keys, _)| keys[row as usize]).collect::<Vec<_>>();
-    for tuning in [WAYS[0], WAYS[2], WAYS[3]] {
+    for tuning in [GUESS, RANGE] {
         let tuning = Tuning { wide, ..tuning };
         let found = argsort_tuned(device, &(*first).into(), more, rows as u64, tuning).unwrap();
         assert_eq!(read::<u32>(&found, rows), expected_order(key, rows), "{rows} rows, bits {:?}", words[0].1);
@@ -91,7 +86,7 @@ fn sort_values_sorts_copies_of_every_kind() {
             for descending in [false, true] {
                 let key = SortKey::new(buffer.slice(0), KeyKind::$kind, descending);
                 for tuning in WAYS {
-                    let (found, _) = sort_by_key($device, &key, None, $rows as u64, tuning).unwrap();
+                    let (found, _) = sort_tuned($device, &key, None, $rows as u64, tuning).unwrap();
                     let mut expected = values.clone();
                     expected.sort_by($cmp);
                     if descending {
@@ -127,14 +122,14 @@ fn sort_values_counts_digits_of_many_rows_in_copies() {
         for tuning in WAYS {
             let buffer = upload(&device, &words);
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            let (found, _) = sort_by_key(&device, &key, None, rows as u64, tuning).unwrap();
+            let (found, _) = sort_tuned(&device, &key, None, rows as u64, tuning).unwrap();
             let mut expected = words.clone();
             expected.sort_unstable();
             assert!(read::<u64>(&found, rows) == expected, "{tuning:?}");
         }
         let buffer = upload(&device, &halves);
         let key = SortKey::new(buffer.slice(0), KeyKind::U32, false);
-        let (found, _) = sort_by_key(&device, &key, None, rows as u64, TUNED).unwrap();
+        let (found, _) = sort_tuned(&device, &key, None, rows as u64, GUESS).unwrap();
         let mut expected = halves.clone();
         expected.sort_unstable();
         assert!(read::<u32>(&found, rows) == expected);
@@ -154,12 +149,12 @@ fn sort_pairs_carries_payloads_in_their_order() {
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
             for tuning in WAYS {
                 let payload = upload(&device, &wide);
-                let (k, v) = sort_by_key(&device, &key, Some((payload.slice(0), 8)), rows as u64, tuning).unwrap();
+                let (k, v) = sort_tuned(&device, &key, Some((payload.slice(0), 8)), rows as u64, tuning).unwrap();
                 assert_eq!(read::<u64>(&k, rows), sorted);
                 let expected: Vec<f64> = order.iter().map(|&row| wide[row as usize]).collect();
                 assert_eq!(read::<f64>(&v.unwrap(), rows), expected);
                 let payload = upload(&device, &narrow);
-                let (k, v) = sort_by_key(&device, &key, Some((payload.slice(0), 4)), rows as u64, tuning).unwrap();
+                let (k, v) = sort_tuned(&device, &key, Some((payload.slice(0), 4)), rows as u64, tuning).unwrap();
                 assert_eq!(read::<u64>(&k, rows), sorted);
                 assert_eq!(read::<u32>(&v.unwrap(), rows), order);
             }
@@ -167,42 +162,7 @@ fn sort_pairs_carries_payloads_in_their_order() {
     }
 }
 
-/// Runs of all lengths that the last pass settles, and of lengths that it leaves; some of their rows are equal.
-#[test]
-fn sort_pairs_settles_runs_in_the_last_pass() {
-    for device in devices() {
-        let rows = 20_000;
-        // Of each 45 rows, runs of 1 to 9 rows that agree in the highest 16 bits.
-        let run = |row: u64| (row / 45) << 4 | (0..9).find(|run| row % 45 < (run + 1) * (run + 2) / 2).unwrap();
-        let mut keys: Vec<u64> = random(31, rows).zip(0..).map(|(x, row)| (run(row) << 48) | (x % 7)).collect();
-        // Rows of a run stand apart.
-        for (at, x) in random(32, rows).enumerate() {
-            keys.swap(at, (x % rows as u64) as usize);
-        }
-        let order = expected_order(|row| keys[row as usize], rows);
-        let buffer = upload(&device, &keys);
-        let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        let spread = Spread { prefix: Some(16), basis: Basis::Sample, ..Spread::guessed(&key, rows as u64) };
-        for width in [4, 8] {
-            let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
-            let payload = device.upload("test", &payload).unwrap();
-            let pass = Pass::of(8, width);
-            let given = Some((payload.slice(0), width));
-            let sorted = by_spread(&device, &key, pass, given, rows as u64, &spread, TUNED).unwrap();
-            let (found, values) = sorted.expect("runs that are mended");
-            assert!(read::<u64>(&found, rows).iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]));
-            let values = values.unwrap();
-            match width {
-                4 => assert!(read::<u32>(&values, rows) == order),
-                _ => {
-                    assert!(read::<u64>(&values, rows).iter().zip(&order).all(|(found, row)| *found == u64::from(*row)))
-                }
-            }
-        }
-    }
-}
-
-/// Sorted by a guess or a sample's advice, whatever the keys: by prefix where that serves, else by all bits.
+/// Keys that a prefix does not tell apart, wholly or in part.
 #[test]
 fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
     for device in devices() {
@@ -239,17 +199,16 @@ fn argsort_by_prefix_orders_what_the_prefix_does_not_tell() {
                 assert_eq!(read::<u32>(&found, rows), expected, "{name}, two words, {tuning:?}");
             }
         }
-        for kernel in
-            ["sort_runs_packed", "sort_runs_packed_implied", "sort_pass_u64_first_implied", "sort_pass_u64_implied"]
-        {
+        for kernel in ["sort_runs_packed", "sort_runs_u32", "sort_pass_u64_u32"] {
             assert!(device.launches().contains_key(kernel), "{kernel}");
         }
     }
 }
 
-/// Frequent values alone and among rare ones, below, between and above; and a value whose bits are those of a free slot.
+/// Frequent values alone and among rare ones, below, between and above; and a value whose bits are
+/// those of a free slot.
 #[test]
-fn frequent_values_are_sorted_by_their_numbers() {
+fn frequent_values_and_rare_ones_are_in_order() {
     for device in devices() {
         let rows = 40_000;
         let value = |number: u64| random(40 + number, 1).next().unwrap();
@@ -258,41 +217,37 @@ fn frequent_values_are_sorted_by_their_numbers() {
         };
         let mut hidden = among(10, 0, 70);
         hidden[12_345] = 1 << 50;
-        // Whether keys alone, and keys with anything else, are sorted by numbers.
-        let shapes: [(&str, Vec<u64>, [bool; 2]); 9] = [
-            ("one", vec![value(0); rows], [false; 2]),
-            ("two", random(1, rows).map(|x| [0, u64::MAX][(x % 2) as usize]).collect(), [true; 2]),
-            ("70", among(2, 0, 70), [true; 2]),
-            ("20, and 1% rare ones", among(3, 1, 20), [true, false]),
-            ("20, and 20% rare ones", among(4, 26, 20), [true, false]),
-            ("one, and 20% rare ones", among(5, 26, 1), [true, false]),
-            ("20, and 40% rare ones", among(6, 51, 20), [false; 2]),
-            ("70, and one that the sample misses", hidden, [true, false]),
-            ("as many as a sample has rows", among(7, 0, 1250), [false; 2]),
+        let shapes: [(&str, Vec<u64>); 9] = [
+            ("one", vec![value(0); rows]),
+            ("two", random(1, rows).map(|x| [0, u64::MAX][(x % 2) as usize]).collect()),
+            ("70", among(2, 0, 70)),
+            ("20, and 1% rare ones", among(3, 1, 20)),
+            ("20, and 20% rare ones", among(4, 26, 20)),
+            ("one, and 20% rare ones", among(5, 26, 1)),
+            ("20, and 40% rare ones", among(6, 51, 20)),
+            ("70, and one that the sample misses", hidden),
+            ("as many as a sample has rows", among(7, 0, 1250)),
         ];
         let payload: Vec<u64> = (0..rows as u64).collect();
         let payload = upload(&device, &payload);
         let more: Vec<u64> = random(7, rows).map(|x| x % 5).collect();
         let word = upload(&device, &more);
-        for (name, keys, few) in shapes {
+        for (name, keys) in shapes {
             let buffer = upload(&device, &keys);
             let order = expected_order(|row| keys[row as usize], rows);
             let sorted: Vec<u64> = order.iter().map(|&row| keys[row as usize]).collect();
             let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-            for (wanted, few) in [Wanted::Keys, Wanted::All].into_iter().zip(few) {
-                assert_eq!(numbers(&device, &key, rows, wanted), few, "{name}, {wanted:?}");
-            }
-            let (found, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
+            let (found, _) = sort_tuned(&device, &key, None, rows as u64, SAMPLE).unwrap();
             assert!(read::<u64>(&found, rows) == sorted, "{name}");
             let given = Some((payload.slice(0), 8));
-            let (found, values) = sort_by_key(&device, &key, given, rows as u64, WAYS[1]).unwrap();
+            let (found, values) = sort_tuned(&device, &key, given, rows as u64, SAMPLE).unwrap();
             assert!(read::<u64>(&found, rows) == sorted, "{name}");
             let values = read::<u64>(&values.unwrap(), rows);
             assert!(values.iter().zip(&order).all(|(value, row)| *value == u64::from(*row)), "{name}");
-            let found = argsort_tuned(&device, &key, &[], rows as u64, WAYS[1]).unwrap();
+            let found = argsort_tuned(&device, &key, &[], rows as u64, SAMPLE).unwrap();
             assert!(read::<u32>(&found, rows) == order, "{name}");
             let words = [SortWord { keys: &word, bits: 3 }];
-            let found = argsort_tuned(&device, &key, &words, rows as u64, WAYS[1]).unwrap();
+            let found = argsort_tuned(&device, &key, &words, rows as u64, SAMPLE).unwrap();
             let expected = expected_order(|row| (keys[row as usize], more[row as usize]), rows);
             assert!(read::<u32>(&found, rows) == expected, "{name}, two words");
         }
@@ -305,92 +260,72 @@ fn frequent_values_are_sorted_by_their_numbers() {
             let key = SortKey::new(buffer.slice(0), KeyKind::I32, descending);
             let mut expected = halves.clone();
             expected.sort_unstable_by_key(|value| if descending { -i64::from(*value) } else { i64::from(*value) });
-            let (found, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
+            let (found, _) = sort_tuned(&device, &key, None, rows as u64, SAMPLE).unwrap();
             assert!(read::<i32>(&found, rows) == expected);
-            let found = argsort_tuned(&device, &key, &[], rows as u64, WAYS[1]).unwrap();
+            let found = argsort_tuned(&device, &key, &[], rows as u64, SAMPLE).unwrap();
             let order = |row: u32| i64::from(halves[row as usize]) * if descending { -1 } else { 1 };
             assert!(read::<u32>(&found, rows) == expected_order(order, rows));
             let buffer = upload(&device, &floats);
             let key = SortKey::new(buffer.slice(0), KeyKind::F64, descending);
             let mut expected = floats.clone();
             expected.sort_by(|a, b| if descending { b.total_cmp(a) } else { a.total_cmp(b) });
-            let (found, _) = sort_by_key(&device, &key, None, rows as u64, WAYS[1]).unwrap();
+            let (found, _) = sort_tuned(&device, &key, None, rows as u64, SAMPLE).unwrap();
             let same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits();
             assert!(read::<f64>(&found, rows).iter().zip(&expected).all(same));
         }
     }
 }
 
-/// Whether a sample of keys leads to numbers.
-fn numbers(device: &Device, key: &SortKey<'_>, rows: usize, wanted: Wanted) -> bool {
-    let values = sample(device, key, true, rows as u64).unwrap().values;
-    let seen = values.map(|values| values.seen(device).unwrap());
-    seen.is_some_and(|seen| Numbers::of(device, key, rows as u64, &seen, wanted).unwrap().is_some())
-}
-
-/// Few frequent keys that agree in the prefix, among others that do not: sorted by prefix, and the long runs on their own: by blocks that find
-/// them if few rows are listed, or blocks that are given them, or where one has too many rows for a block, all their rows together.
+/// Few frequent keys that agree in the guessed prefix, among others that do not: eight more bits
+/// tell them apart. Of frequent keys that differ in their low bits only, all bits are sorted.
 #[test]
-fn long_runs_of_few_rows_are_sorted_on_their_own() {
+fn long_runs_are_told_apart_by_more_bits() {
     for device in devices_of_its_own() {
         let launched = |kernel: &str| device.launches().get(kernel).copied().unwrap_or(0);
-        let kernels = ["sort_long_near", "sort_long_find", "sort_long_block", "sort_long_return"];
-        for (rows, one_in, runs, equal, launches) in [
-            (40_000, 64, 1, 0.0, [5, 0, 0, 0]),
-            // Expected from a sample (ties of row numbers are trusted in vain, and mended again); the second time more are listed than are expected.
-            (40_000, 64, 1, 600.0, [7, 0, 0, 0]),
-            (131_072, 18, 5, 600.0, [12, 0, 0, 0]),
-            (131_072, 9, 5, 0.0, [0, 5, 5, 0]),
-            (40_000, 9, 1, 0.0, [5, 5, 0, 5]),
-        ] {
-            let before = kernels.map(launched);
-            long_runs_of(&device, rows, one_in, runs, equal);
-            let after = kernels.map(launched);
-            let found = std::array::from_fn(|at| after[at] - before[at]);
-            assert_eq!(found, launches, "{rows} rows, {runs} runs, {equal}");
+        let rows = 40_000;
+        // 24 bits are guessed.
+        for (low_bit, attempts) in [(33, 2), (3, 2)] {
+            let key = |x: u64| if x.is_multiple_of(50) { 9 << 40 | (x >> 33 & 1) << low_bit } else { x };
+            let keys: Vec<u64> = random(51, rows).map(key).collect();
+            let order = expected_order(|row| keys[row as usize], rows);
+            let buffer = upload(&device, &keys);
+            let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
+            let before = ["sort_runs_packed", "sort_runs", "sort_runs_u32", "sort_runs_u64"].map(launched);
+            let found = argsort_tuned(&device, &key, &[], rows as u64, GUESS).unwrap();
+            assert!(read::<u32>(&found, rows) == order, "{low_bit}");
+            for width in [0, 4, 8] {
+                let (found, values) = with_row_numbers(&device, &key, rows, width, GUESS);
+                assert!(found.iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]), "{low_bit}, {width}");
+                assert!(width == 0 || values == order, "{low_bit}, {width}");
+            }
+            let after = ["sort_runs_packed", "sort_runs", "sort_runs_u32", "sort_runs_u64"].map(launched);
+            assert_eq!(std::array::from_fn(|at| after[at] - before[at]), [attempts; 4], "{low_bit}");
         }
     }
 }
 
-/// One row in so many belongs to one of so many runs of four different keys, and one in a hundred to another, of two; sorted as if a row met so many
-/// with its key.
-fn long_runs_of(device: &Device, rows: usize, one_in: u64, runs: u64, equal: f64) {
-    let key = |x: u64| match x {
-        x if x % one_in == 0 => (9 + (x >> 40) % runs) << 40 | (x >> 33 & 3),
-        x if x % 101 == 0 => 8 << 40 | (x >> 33 & 1),
-        x => x,
+/// Sorted keys, and their rows' numbers, which went as values of this width.
+fn with_row_numbers(
+    device: &Device,
+    key: &SortKey<'_>,
+    rows: usize,
+    width: usize,
+    tuning: Tuning,
+) -> (Vec<u64>, Vec<u32>) {
+    let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
+    let payload = device.upload("test", &payload).unwrap();
+    let given = (width > 0).then_some((payload.slice(0), width));
+    let (keys, values) = sort_tuned(device, key, given, rows as u64, tuning).unwrap();
+    let values = match width {
+        0 => vec![],
+        4 => read::<u32>(&values.unwrap(), rows),
+        _ => read::<u64>(&values.unwrap(), rows).into_iter().map(|row| row as u32).collect(),
     };
-    let keys: Vec<u64> = random(51, rows).map(key).collect();
-    let run = |prefix: u64| keys.iter().filter(|key| **key >> 40 == prefix).count();
-    let many = rows / one_in as usize / runs as usize;
-    assert!(run(9) > many * 9 / 10 && (300..4096).contains(&run(8)));
-    let order = expected_order(|row| keys[row as usize], rows);
-    let buffer = upload(device, &keys);
-    let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-    let spread = Spread { prefix: Some(24), basis: Basis::Sample, equal, ..Spread::guessed(&key, rows as u64) };
-    for beyond in [TUNED.beyond, 64] {
-        let tuning = Tuning { beyond, ..TUNED };
-        let found = argsort_prefix(device, &key, &spread, &[], rows as u64, tuning).unwrap();
-        assert!(read::<u32>(&found.expect("few rows"), rows) == order, "{beyond}");
-    }
-    for width in [0, 4, 8] {
-        let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
-        let payload = device.upload("test", &payload).unwrap();
-        let given = (width > 0).then_some((payload.slice(0), width));
-        let sorted = by_spread(device, &key, Pass::of(8, width), given, rows as u64, &spread, TUNED).unwrap();
-        let (found, values) = sorted.expect("few rows");
-        assert!(read::<u64>(&found, rows).iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]));
-        let in_order = match width {
-            0 => true,
-            4 => read::<u32>(&values.unwrap(), rows) == order,
-            _ => read::<u64>(&values.unwrap(), rows).iter().zip(&order).all(|(v, row)| *v == u64::from(*row)),
-        };
-        assert!(in_order, "payload of {width} bytes");
-    }
+    (read::<u64>(&keys, rows), values)
 }
 
-/// Half of the rows agree in the guessed bits, the others in runs of a hundred: the guess is given up, and what its last kernel leaves undone
-/// does not matter.
+/// Half of the rows agree in the guessed bits, the others in runs of a hundred: the guess is given
+/// up, and leaves nothing behind.
 #[test]
 fn guesses_that_are_given_up_leave_nothing_behind() {
     for device in device_and_gpu(6) {
@@ -400,25 +335,20 @@ fn guesses_that_are_given_up_leave_nothing_behind() {
         let order = expected_order(|row| keys[row as usize], rows);
         let buffer = upload(&device, &keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        let guess = Spread::guessed(&key, rows as u64);
-        assert!(argsort_prefix(&device, &key, &guess, &[], rows as u64, TUNED).unwrap().is_none());
-        let sorted = argsort_tuned(&device, &key, &[], rows as u64, TUNED).unwrap();
+        let sorted = argsort_tuned(&device, &key, &[], rows as u64, GUESS).unwrap();
         assert!(read::<u32>(&sorted, rows) == order);
         for width in [0, 4, 8] {
-            let payload: Vec<u8> = (0..rows as u64).flat_map(|row| row.to_le_bytes()[..width].to_vec()).collect();
-            let payload = device.upload("test", &payload).unwrap();
-            let given = (width > 0).then_some((payload.slice(0), width));
-            let (found, values) = sort_by_key(&device, &key, given, rows as u64, TUNED).unwrap();
-            let same = read::<u64>(&found, rows).iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]);
-            assert!(same, "payload of {width} bytes");
-            assert!(width != 4 || read::<u32>(&values.unwrap(), rows) == order);
+            let (found, values) = with_row_numbers(&device, &key, rows, width, GUESS);
+            assert!(found.iter().zip(&order).all(|(key, row)| *key == keys[*row as usize]), "values of {width} bytes");
+            assert!(width == 0 || values == order);
         }
         assert!(read::<u64>(&buffer, rows) == keys);
     }
 }
 
-/// Keys made of a random choice of frequent values, rare ones, runs that share their high bits, values that differ in their lowest bit,
-/// or in one in the middle, stretches in order and bits that never change. `WARPFRAME_SORT_MIXTURES` says how many.
+/// Keys made of a random choice of frequent values, rare ones, runs that share their high bits,
+/// values that differ in their lowest bit, or in one in the middle, stretches in order and bits
+/// that never change. `WARPFRAME_SORT_MIXTURES` says how many.
 #[test]
 fn sorts_of_random_mixtures_are_in_order() {
     let count = std::env::var("WARPFRAME_SORT_MIXTURES").ok().and_then(|count| count.parse().ok()).unwrap_or(6);
@@ -462,10 +392,10 @@ fn sorts_of_random_mixtures_are_in_order() {
             for tuning in WAYS {
                 let found = argsort_tuned(&device, &key, &[], rows as u64, tuning).unwrap();
                 assert!(read::<u32>(&found, rows) == order, "{name}, order, {tuning:?}");
-                let (found, _) = sort_by_key(&device, &key, None, rows as u64, tuning).unwrap();
+                let (found, _) = sort_tuned(&device, &key, None, rows as u64, tuning).unwrap();
                 assert!(read::<u64>(&found, rows) == sorted, "{name}, keys, {tuning:?}");
                 let given = Some((payload.slice(0), 8));
-                let (found, values) = sort_by_key(&device, &key, given, rows as u64, tuning).unwrap();
+                let (found, values) = sort_tuned(&device, &key, given, rows as u64, tuning).unwrap();
                 assert!(read::<u64>(&found, rows) == sorted, "{name}, keys of pairs, {tuning:?}");
                 let values = read::<u64>(&values.unwrap(), rows);
                 assert!(
@@ -475,4 +405,21 @@ fn sorts_of_random_mixtures_are_in_order() {
             }
         }
     }
+}
+
+#[test]
+fn sorts_refuse_buffers_of_fewer_rows() {
+    let device = device(0);
+    let (long, short) = (upload(&device, &[1u64; 10]), upload(&device, &[1u64; 9]));
+    let key = |buffer| SortKey::new(Buffer::slice(buffer, 0), KeyKind::Word, false);
+    let panics = |run: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
+    let word = SortWord { keys: &short, bits: 64 };
+    assert!(panics(&|| drop(argsort_key(&device, &key(&short), 10))));
+    assert!(panics(&|| drop(argsort(&device, &[word], 10))));
+    assert!(panics(&|| drop(argsort_keys(&device, &key(&long), &[word], 10))));
+    assert!(panics(&|| drop(sort_values(&device, &key(&short), 10))));
+    assert!(panics(&|| drop(sort_pairs(&device, &key(&long), short.slice(0), 8, 10))));
+    assert!(panics(&|| drop(crate::ops::top::top_k(&device, &key(&short), &[], 10, 3))));
+    assert!(panics(&|| drop(crate::ops::top::top_values(&device, &key(&short), 10, 3))));
+    assert!(!panics(&|| drop(argsort_keys(&device, &key(&long), &[word], 9))));
 }
