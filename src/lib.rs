@@ -33,7 +33,8 @@ mod session;
 
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use frame::{DataFrame, GroupBy, LazyFrame};
-pub use session::{CsvOptions, DeviceChoice, ParquetOptions, Session, SessionBuilder};
+pub use io::{CsvOptions, ParquetOptions};
+pub use session::{DeviceChoice, Session, SessionBuilder};
 
 /// The Arrow implementation whose arrays and batches go in and out.
 pub use datafusion::arrow;
@@ -55,5 +56,6 @@ struct Readme;
 pub mod prelude {
     pub use crate::frame::expr::*;
     pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame};
-    pub use crate::session::{CsvOptions, DeviceChoice, ParquetOptions, Session};
+    pub use crate::io::{CsvOptions, ParquetOptions};
+    pub use crate::session::{DeviceChoice, Session};
 }

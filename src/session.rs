@@ -26,7 +26,6 @@ use futures::future::BoxFuture;
 pub use builder::{DeviceChoice, SessionBuilder};
 pub(crate) use steps::Steps;
 pub(crate) use tables::scan;
-pub use tables::{CsvOptions, ParquetOptions};
 
 use crate::column::Table;
 use crate::device::Device;

@@ -7,6 +7,7 @@ mod join;
 mod join_meet;
 mod join_pairs;
 mod join_records;
+mod node;
 mod regroup;
 mod rows;
 mod run;
@@ -29,6 +30,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+use self::node::Planner;
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 pub(crate) use self::stops::collect;
 
@@ -36,7 +38,7 @@ use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host;
-use crate::plan::{self, Cut, DeviceNode, Planner, Prepared, cut, order_joins};
+use crate::plan::{self, Cut, DeviceNode, Prepared, cut, order_joins};
 
 /// What executes the plans of a session with a device.
 #[derive(Debug, Clone)]

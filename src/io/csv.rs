@@ -12,10 +12,10 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::lines;
+use super::options::CsvOptions;
 use super::source::{Chunk, Read, Source, To, Wanted};
 use super::stream::{self, Rows};
 use crate::error::{Error, Result};
-use crate::session::CsvOptions;
 
 /// CSV files of one schema.
 #[derive(Debug)]

@@ -13,11 +13,11 @@ use datafusion::execution::session_state::SessionState;
 
 use super::csv::CsvFiles;
 use super::guard::{of_content, unpanicked};
+use super::options::{CsvOptions, ParquetOptions};
 use super::parquet::{Parquet, ParquetFiles};
 use super::source::Source;
 use super::stream::read_all;
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::{CsvOptions, ParquetOptions};
 
 /// Files of one format and schema that make one table.
 #[derive(Debug, Clone)]

@@ -51,9 +51,9 @@ pub(super) use self::read::Described;
 pub(super) use self::source::ParquetFiles;
 use super::footer::{self, TAIL};
 use super::guard::caught;
+use super::options::ParquetOptions;
 use super::pages;
 use crate::error::{Error, ErrorKind};
-use crate::session::ParquetOptions;
 
 /// The format of a table's files in one version: their footers are decoded once.
 #[derive(Debug, Clone)]

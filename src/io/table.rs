@@ -23,7 +23,6 @@ use super::stream;
 use super::version::Version;
 use crate::column::{Column, Facts, Relation};
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::MOST_NESTED;
 
 /// A table that is read from files or host memory, with those of its columns that were read to the device already.
 #[derive(Debug)]
@@ -33,8 +32,9 @@ pub(crate) struct SourceTable {
     /// The version that was read last.
     last: Mutex<Arc<Snapshot>>,
     resident: Resident,
-    /// A device reads whole columns and filters itself; the CPU's scan prunes and filters while it reads.
-    push_filters: bool,
+    /// Most filters that a scan takes, which its reader joins by AND, one within another: none where a
+    /// device reads whole columns and filters itself.
+    most_filters: usize,
 }
 
 /// A table in one version.
@@ -139,10 +139,10 @@ impl Resident {
 }
 
 impl SourceTable {
-    pub(crate) fn new(snapshot: Snapshot, files: Option<Files>, push_filters: bool) -> Self {
+    pub(crate) fn new(snapshot: Snapshot, files: Option<Files>, most_filters: usize) -> Self {
         let schema = snapshot.source.schema();
         let last = Mutex::new(Arc::new(snapshot));
-        SourceTable { schema, files, last, resident: Resident::default(), push_filters }
+        SourceTable { schema, files, last, resident: Resident::default(), most_filters }
     }
 
     pub(super) fn last(&self) -> MutexGuard<'_, Arc<Snapshot>> {
@@ -366,8 +366,7 @@ impl TableProvider for SourceTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
-        // A reader joins them by AND, one within another.
-        if self.push_filters && filters.len() <= MOST_NESTED {
+        if filters.len() <= self.most_filters {
             self.last().source.supports_filters(filters)
         } else {
             Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()])
@@ -401,7 +400,7 @@ impl OfSession<'_> {
     pub(crate) fn is_read_whole(&self) -> bool {
         match self {
             OfSession::Device(_) => true,
-            OfSession::Source(table) => !table.push_filters,
+            OfSession::Source(table) => table.most_filters == 0,
         }
     }
 

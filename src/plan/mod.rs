@@ -28,7 +28,7 @@ pub(crate) use failing::{
 pub(crate) use in_order::evaluated_in_order;
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use nesting::{MOST_NESTED, balanced, joined, too_nested};
-pub(crate) use node::{DeviceNode, Planner};
+pub(crate) use node::DeviceNode;
 pub(crate) use prepared::{
     Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift, reads_seats, seat_of,
 };

@@ -89,8 +89,10 @@ impl Plans {
         self.exposed.store(true, Relaxed);
     }
 
-    /// The plan of a text, over the tables that its names stand for now.
+    /// The plan of a text, over the tables that its names stand for now. Blanks around a text do not
+    /// matter: a script's statements have as many before them as put errors at their places.
     pub(crate) fn text(&self, state: &SessionState, text: &str) -> Result<Option<LogicalPlan>> {
+        let text = text.trim();
         let mut kept = self.kept(state);
         let Some(found) = kept.texts.get(hash(text), |known| known.text == text) else { return Ok(None) };
         let mut sources = vec![];
@@ -105,6 +107,7 @@ impl Plans {
 
     /// Keeps the plan of a text whose names of tables are `names`, if it is one to be kept.
     pub(crate) fn keep_text(&self, state: &SessionState, text: &str, names: Vec<TableReference>, plan: &LogicalPlan) {
+        let text = text.trim();
         if text.len() > LONGEST || !is_small(plan) {
             return;
         }
@@ -398,6 +401,17 @@ impl<V> Recent<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_found_again_whatever_blanks_are_around_it() {
+        let session = crate::Session::builder().device(crate::DeviceChoice::Sim).build().unwrap();
+        let found = |text: &str| session.0.plans.text(&session.state(), text).unwrap().is_some();
+        let text = "SELECT 1 AS one, 2 AS two";
+        assert!(!found(text));
+        session.sql(text).unwrap();
+        assert!(found(text) && found(&format!("\n\n      {text}  \n")));
+        assert!(!found("SELECT 1 AS one, 3 AS two"));
+    }
 
     #[test]
     fn what_was_used_last_stays() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::datasource::provider_as_source;
@@ -13,54 +13,11 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableSource, UNN
 use super::{Session, Steps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::frame::{Data, DataFrame, LazyFrame};
-use crate::io::{DOWNLOAD_ROWS, DeviceTable, Files, Format, Memory, Snapshot, SourceTable, of_their_types};
-
-/// How a CSV file is laid out.
-///
-/// ```
-/// use warpframe::CsvOptions;
-/// let tabs = CsvOptions { delimiter: b'\t', has_header: false, ..CsvOptions::default() };
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CsvOptions {
-    /// Whether the first line names the columns; otherwise they are `column_1`, `column_2`, and so on.
-    pub has_header: bool,
-    /// Between values.
-    pub delimiter: u8,
-    /// Around values that contain delimiters or line ends.
-    pub quote: u8,
-    /// Rows looked at to infer the columns' types. A later value of another type is an error.
-    pub infer_rows: usize,
-}
-
-impl Default for CsvOptions {
-    fn default() -> Self {
-        CsvOptions { has_header: true, delimiter: b',', quote: b'"', infer_rows: 1000 }
-    }
-}
-
-/// How Parquet files are read.
-///
-/// ```
-/// use warpframe::ParquetOptions;
-/// use warpframe::arrow::datatypes::TimeUnit;
-/// let nanoseconds = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Nanosecond };
-/// assert_eq!(ParquetOptions::default().coerce_int96_timestamp_unit, TimeUnit::Microsecond);
-/// # let _ = nanoseconds;
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ParquetOptions {
-    /// The unit of timestamps whose physical type is INT96, which Spark, Hive and Impala write or
-    /// wrote. Microseconds reach further than any of these; nanoseconds keep all digits, but of the
-    /// years from 1678 to 2261 alone: others are an error.
-    pub coerce_int96_timestamp_unit: TimeUnit,
-}
-
-impl Default for ParquetOptions {
-    fn default() -> Self {
-        ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond }
-    }
-}
+use crate::io::{
+    CsvOptions, DOWNLOAD_ROWS, DeviceTable, Files, Format, Memory, ParquetOptions, Snapshot, SourceTable,
+    of_their_types,
+};
+use crate::plan::MOST_NESTED;
 
 impl Session {
     /// Makes batches of one schema a table; a table of this name is replaced.
@@ -366,10 +323,15 @@ impl Session {
         found.map_err(|_| self.table_not_found(name))
     }
 
+    /// Most filters that scans of the CPU engine take. The device filters itself.
+    fn most_filters(&self) -> usize {
+        self.device().map_or(MOST_NESTED, |_| 0)
+    }
+
     fn file_table(&self, path: &Path, format: Format) -> Result<Arc<dyn TableProvider>> {
         let files = Files::new(path, format);
         let snapshot = self.block_on(Snapshot::of_files(&files, &self.state(), 1))?;
-        Ok(Arc::new(SourceTable::new(snapshot, Some(files), self.device().is_none())))
+        Ok(Arc::new(SourceTable::new(snapshot, Some(files), self.most_filters())))
     }
 
     fn memory_table(&self, batches: Vec<RecordBatch>, schema: Option<SchemaRef>) -> Result<Arc<dyn TableProvider>> {
@@ -394,7 +356,7 @@ impl Session {
         // The CPU's operators work on partitions side by side; these hold the rows in order.
         let partitions = self.device().map_or(self.state().config().target_partitions(), |_| 1);
         let memory = Memory::new(schema, batches, partitions)?;
-        Ok(Arc::new(SourceTable::new(Snapshot::of(Arc::new(memory)), None, self.device().is_none())))
+        Ok(Arc::new(SourceTable::new(Snapshot::of(Arc::new(memory)), None, self.most_filters())))
     }
 
     fn provider_of(&self, frame: &DataFrame) -> Result<Arc<dyn TableProvider>> {
