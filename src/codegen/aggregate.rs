@@ -31,7 +31,7 @@ use super::generator::{Generator, Pass};
 use super::groups::{Accumulator, GroupKeys, GroupSlots, Occupancy};
 use super::kernel::{Control, Generated, Retry, THREADS, most_shared};
 use super::keys::{KeyLayout, NullKeys};
-use super::spread::Rows;
+use super::radix_partition::RowCode;
 use crate::column::Relation;
 use crate::device::{Bounds, Buffer, Device, DeviceKind};
 use crate::error::{ErrorKind, Result};
@@ -149,7 +149,7 @@ struct Kernel<'a> {
     /// Names of each accumulator's array and exponent.
     accumulators: &'a [String],
     exponents: &'a [String],
-    rows: Rows<'a>,
+    rows: RowCode<'a>,
 }
 
 impl Kernel<'_> {
@@ -481,7 +481,7 @@ fn attempt(
         feeds: &shape.feeds,
         accumulators: &pointers,
         exponents: &exponents,
-        rows: Rows {
+        rows: RowCode {
             control: &pointer,
             head: &head,
             prologue: &prologue,

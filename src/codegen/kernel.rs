@@ -28,7 +28,7 @@ const RARE_INCLUDES: [(&str, &str); 20] = [
     ("list_", "list.cuh"),
     ("order_writer", "order_bytes.cuh"),
     ("partition_", "partition.cuh"),
-    ("meet_", "meet.cuh"),
+    ("join_partitioned_", "join_partitioned.cuh"),
     ("format_", "format.cuh"),
     ("decimal_of_", "format.cuh"),
     ("parse_", "parse.cuh"),

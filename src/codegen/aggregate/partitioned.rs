@@ -1,7 +1,7 @@
-//! The sink for many groups: rows are spread over partitions by key first, so that the accumulators of a partition fit
+//! The sink for many groups: rows are partitioned by key first, so that the accumulators of a partition fit
 //! shared memory, where adding costs no trip to memory.
 //!
-//! `spread.rs` writes each row's record (key, arguments) to its partition; what is here collects records partition by partition
+//! `radix_partition.rs` writes each row's record (key, arguments) to its partition; what is here collects records partition by partition
 //! into cells, and those into the slots. A dense key's high bits are its partition, its low bits the cell; other keys are
 //! mixed, their high bits choose the partition, and a hash table in shared memory finds the cell. A partition with far more records than others, as skewed
 //! keys make it, is collected by several blocks, which then add to the same slots.
@@ -14,8 +14,10 @@ use super::{Hoisted, Kernel};
 use crate::codegen::generator::Prepared;
 use crate::codegen::kernel::{Control, Generated, Retry, most_shared};
 use crate::codegen::params::{Later, Params};
+use crate::codegen::radix_partition::{
+    MOST_PARTS, RadixPartition, RadixPartitionNames, SHARED_ON_SIMULATOR, pays_from,
+};
 use crate::codegen::record::Record;
-use crate::codegen::spread::{MOST_PARTS, SHARED_ON_SIMULATOR, Spread, SpreadNames, pays_from};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::Result;
 
@@ -42,7 +44,7 @@ pub(super) enum Domain {
 
 /// How an aggregation is partitioned.
 pub(super) struct Plan {
-    spread: Spread,
+    partition: RadixPartition,
     cells: Cells,
     domain: Domain,
     /// Slots of a partition, a power of two.
@@ -53,7 +55,7 @@ pub(super) struct Plan {
 
 /// The parameters of the kernels, some of which are set between them.
 pub(super) struct Names {
-    spread: SpreadNames,
+    partition: RadixPartitionNames,
     items: (String, Later),
     most: String,
     /// Of keys that are not dense: slots that blocks take for partitions that are theirs alone, and the capacity, less one,
@@ -82,8 +84,8 @@ impl Plan {
         let plan = |cells: Cells, slots: u64, parts: u64, most: u64| {
             let parts = parts.max(2);
             let part = if dense { (0, slots.max(1).ilog2()) } else { (1, 32 - parts.ilog2()) };
-            let spread = Spread { stem: "group", record, parts, part, rows };
-            (slots >= 32 && parts <= MOST_PARTS).then_some(Plan { spread, cells, domain, slots, most })
+            let partition = RadixPartition { stem: "group", record, parts, part, rows };
+            (slots >= 32 && parts <= MOST_PARTS).then_some(Plan { partition, cells, domain, slots, most })
         };
         match domain {
             Domain::Dense(domain) => {
@@ -125,7 +127,7 @@ impl Plan {
     }
 
     fn shared(&self) -> u64 {
-        let split = (self.spread.rows / self.most).min(self.spread.parts);
+        let split = (self.partition.rows / self.most).min(self.partition.parts);
         (split * self.slots).next_power_of_two().max(1024)
     }
 
@@ -133,7 +135,7 @@ impl Plan {
     pub(super) fn declare(&self, device: &Device, params: &mut Params) -> Result<Names> {
         let used = Arc::new(device.alloc_zeroed(OPERATOR, 8)?);
         Ok(Names {
-            spread: self.spread.declare(params),
+            partition: self.partition.declare(params),
             items: params.later("const u32*"),
             most: params.word("u64", self.most),
             listed: params.word("u64", self.listed()),
@@ -153,7 +155,7 @@ impl Plan {
         control: &Control,
         target: &Target<'_>,
     ) -> Result<Retry> {
-        let mut step = self.spread.first_step();
+        let mut step = self.partition.first_step();
         loop {
             self.attempt(device, prepared, names, kernel, step, target)?;
             let (retry, _) = control.read(&prepared.sites)?;
@@ -183,7 +185,7 @@ impl Plan {
         target: &Target<'_>,
     ) -> Result<()> {
         prepared.params.set(names.items.1, 0u64);
-        let records = self.spread.run(device, OPERATOR, prepared, &names.spread, &kernel.rows, step)?;
+        let records = self.partition.run(device, OPERATOR, prepared, &names.partition, &kernel.rows, step)?;
         let items = records.partitions.items(device, self.most)?;
         prepared.params.set(names.items.1, &items);
         let text = self.collect_text(kernel, names, target);
@@ -194,7 +196,7 @@ impl Plan {
     }
 
     fn collect_text(&self, kernel: &Kernel<'_>, names: &Names, target: &Target<'_>) -> String {
-        let record = &self.spread.record;
+        let record = &self.partition.record;
         let (load, feeds) = (record.emit_load("record[j]", "carried"), loaded(record, kernel.feeds));
         let kernel = &Kernel { feeds: &feeds, ..*kernel };
         let hoisted = Hoisted::of(kernel);
@@ -254,7 +256,7 @@ impl Plan {
              for (int j = 0; j < AHEAD; ++j) {{\nconst u32 slot = slot_of[j];\nbool lost = false;\n\
              if (slot != CELL_NONE) {{\n{hoists}{load}{assign}{update}}}\n{lost}\n}}\n}}\n\
              __syncthreads();  // all records are in\n{flush}",
-            parts = names.spread.parts,
+            parts = names.partition.parts,
             words = record.words,
             give_up = match self.domain {
                 Domain::Dense(_) => String::new(),
@@ -263,9 +265,9 @@ impl Plan {
             ahead = if record.words <= 4 { 4 } else { 2 },
             head = kernel.rows.head,
             items = names.items.0,
-            begins = names.spread.begins.0,
-            cursors = names.spread.cursors.0,
-            records = names.spread.records.0,
+            begins = names.partition.begins.0,
+            cursors = names.partition.cursors.0,
+            records = names.partition.records.0,
             most = names.most,
             declare = self.cells.declare(kernel, &self.slots.to_string(), 1),
             hoists = hoisted.declare,
