@@ -25,7 +25,7 @@ use super::generator::{Generator, Pass, Prepared};
 use super::kernel::{Control, Generated, Retry, most_shared};
 use super::keys::KeyLayout;
 use super::materialize::Codes;
-use super::outputs::{Place, allocate, finish, place, store};
+use super::outputs::{OutputPlace, allocate, finish, place, store};
 use super::params::Params;
 use super::radix_partition::{
     MOST_PARTS, PartitionedRecords, RadixPartition, RadixPartitionNames, RowCode, SHARED_ON_SIMULATOR,
@@ -322,7 +322,7 @@ impl PartitionedSides<'_> {
         let mut out = Emitter::new("m");
         let mut loads = self.build.partition.record.emit_load("build", "b");
         loads.push_str(&self.probe.partition.record.emit_load("record[k]", "c"));
-        let mut places: Vec<Option<Place>> = vec![];
+        let mut places: Vec<Option<OutputPlace>> = vec![];
         for (at, (from, _)) in self.join.columns.iter().enumerate() {
             let of_side = |side: &SidePipeline, prefix: &str| {
                 let (_, value) =

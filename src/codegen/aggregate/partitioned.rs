@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::cells::{Cells, Flush, Keys, Probes, Table, hash_slots, hashed_update};
-use super::feeds::Feed;
+use super::inputs::AggregateInput;
 use super::{Hoisted, Kernel};
 use crate::codegen::generator::Prepared;
 use crate::codegen::kernel::{Control, Generated, Retry, most_shared};
@@ -43,7 +43,7 @@ pub(super) enum Domain {
 }
 
 /// How an aggregation is partitioned.
-pub(super) struct Plan {
+pub(super) struct GroupPartitioning {
     partition: RadixPartition,
     cells: Cells,
     domain: Domain,
@@ -54,7 +54,7 @@ pub(super) struct Plan {
 }
 
 /// The parameters of the kernels, some of which are set between them.
-pub(super) struct Names {
+pub(super) struct PartitionedNames {
     partition: RadixPartitionNames,
     items: (String, Later),
     most: String,
@@ -66,9 +66,15 @@ pub(super) struct Names {
     used: (String, Arc<Buffer>),
 }
 
-impl Plan {
+impl GroupPartitioning {
     /// `None` where another way is better, or the only one.
-    pub(super) fn of(device: &Device, feeds: &[Feed], domain: Domain, rows: u64, estimate: f64) -> Option<Plan> {
+    pub(super) fn of(
+        device: &Device,
+        inputs: &[AggregateInput],
+        domain: Domain,
+        rows: u64,
+        estimate: f64,
+    ) -> Option<GroupPartitioning> {
         let simulated = device.kind() == DeviceKind::Sim;
         let from = pays_from(simulated);
         if rows < from || estimate < from as f64 || rows >= u64::from(u32::MAX) {
@@ -80,16 +86,16 @@ impl Plan {
             false => most_shared(device),
         };
         let dense = matches!(domain, Domain::Dense(_));
-        let record = record(feeds, dense)?;
+        let record = record(inputs, dense)?;
         let plan = |cells: Cells, slots: u64, parts: u64, most: u64| {
             let parts = parts.max(2);
             let part = if dense { (0, slots.max(1).ilog2()) } else { (1, 32 - parts.ilog2()) };
             let partition = RadixPartition { stem: "group", record, parts, part, rows };
-            (slots >= 32 && parts <= MOST_PARTS).then_some(Plan { partition, cells, domain, slots, most })
+            (slots >= 32 && parts <= MOST_PARTS).then_some(GroupPartitioning { partition, cells, domain, slots, most })
         };
         match domain {
             Domain::Dense(domain) => {
-                let cells = Cells::of(feeds, rows, false);
+                let cells = Cells::of(inputs, rows, false);
                 let slots = cells.most_slots(shared);
                 let parts = domain.div_ceil(slots.max(1)).max(2);
                 // Where partitions are few, as many items as keep all multiprocessors busy to the end.
@@ -98,9 +104,9 @@ impl Plan {
                 plan(cells, slots, parts, (rows as f64 / (parts * each) as f64 * slack) as u64 + 1)
             }
             // A table of keys alone is found in the caches for long.
-            Domain::Any(groups) if feeds.is_empty() && groups < DISTINCT_FROM && !simulated => None,
+            Domain::Any(groups) if inputs.is_empty() && groups < DISTINCT_FROM && !simulated => None,
             Domain::Any(groups) => {
-                let cells = Cells::of(feeds, rows, true);
+                let cells = Cells::of(inputs, rows, true);
                 let slots = cells.most_slots(shared);
                 let parts_at = |load: f64| ((groups as f64 / (slots as f64 * load)) as u64 + 1).next_power_of_two();
                 let few = 1 << processors.ilog2();
@@ -132,9 +138,9 @@ impl Plan {
     }
 
     /// Declares the kernels' parameters.
-    pub(super) fn declare(&self, device: &Device, params: &mut Params) -> Result<Names> {
+    pub(super) fn declare(&self, device: &Device, params: &mut Params) -> Result<PartitionedNames> {
         let used = Arc::new(device.alloc_zeroed(OPERATOR, 8)?);
-        Ok(Names {
+        Ok(PartitionedNames {
             partition: self.partition.declare(params),
             items: params.later("const u32*"),
             most: params.word("u64", self.most),
@@ -150,10 +156,10 @@ impl Plan {
         &self,
         device: &Device,
         prepared: &mut Prepared,
-        names: &Names,
+        names: &PartitionedNames,
         kernel: &Kernel<'_>,
         control: &Control,
-        target: &Target<'_>,
+        target: &GroupTarget<'_>,
     ) -> Result<Retry> {
         let mut step = self.partition.first_step();
         loop {
@@ -179,10 +185,10 @@ impl Plan {
         &self,
         device: &Device,
         prepared: &mut Prepared,
-        names: &Names,
+        names: &PartitionedNames,
         kernel: &Kernel<'_>,
         step: u64,
-        target: &Target<'_>,
+        target: &GroupTarget<'_>,
     ) -> Result<()> {
         prepared.params.set(names.items.1, 0u64);
         let records = self.partition.run(device, OPERATOR, prepared, &names.partition, &kernel.rows, step)?;
@@ -195,10 +201,10 @@ impl Plan {
         collect.launch(device, most_items, self.cells.bytes(self.slots, 1) as u32)
     }
 
-    fn collect_text(&self, kernel: &Kernel<'_>, names: &Names, target: &Target<'_>) -> String {
+    fn collect_text(&self, kernel: &Kernel<'_>, names: &PartitionedNames, target: &GroupTarget<'_>) -> String {
         let record = &self.partition.record;
-        let (load, feeds) = (record.emit_load("record[j]", "carried"), loaded(record, kernel.feeds));
-        let kernel = &Kernel { feeds: &feeds, ..*kernel };
+        let (load, inputs) = (record.emit_load("record[j]", "carried"), loaded(record, kernel.inputs));
+        let kernel = &Kernel { inputs: &inputs, ..*kernel };
         let hoisted = Hoisted::of(kernel);
         let slots = match self.domain {
             Domain::Dense(_) => "#pragma unroll\nfor (int j = 0; j < AHEAD; ++j) \
@@ -279,7 +285,7 @@ impl Plan {
 }
 
 /// Where groups end up.
-pub(super) struct Target<'a> {
+pub(super) struct GroupTarget<'a> {
     /// Names the bytes that say which slots of a dense domain hold a group, or the keys of others.
     pub(super) found: &'a str,
     /// Buffers that another attempt needs as they were, and the byte that filled them.
@@ -287,25 +293,25 @@ pub(super) struct Target<'a> {
 }
 
 /// What travels of a row: `None` where it would be too wide, or a value has no fixed width.
-fn record(feeds: &[Feed], dense: bool) -> Option<Record> {
+fn record(inputs: &[AggregateInput], dense: bool) -> Option<Record> {
     let mut record = Record::keyed(dense);
-    for feed in feeds {
-        if feed.value.as_ref().is_some_and(|value| !record.takes(value)) {
+    for input in inputs {
+        if input.value.as_ref().is_some_and(|value| !record.takes(value)) {
             return None;
         }
-        if let Some(valid) = &feed.valid {
+        if let Some(valid) = &input.valid {
             record.takes_flag(valid);
         }
     }
     record.fits().then_some(record)
 }
 
-/// The feeds, of a record's values.
-fn loaded(record: &Record, feeds: &[Feed]) -> Vec<Feed> {
-    let loaded = |feed: &Feed| Feed {
-        value: feed.value.as_ref().map(|value| record.loaded(value, "carried")),
-        valid: feed.valid.as_ref().map(|valid| record.loaded_flag(valid, "carried")),
-        ..feed.clone()
+/// The inputs, of a record's values.
+fn loaded(record: &Record, inputs: &[AggregateInput]) -> Vec<AggregateInput> {
+    let loaded = |input: &AggregateInput| AggregateInput {
+        value: input.value.as_ref().map(|value| record.loaded(value, "carried")),
+        valid: input.valid.as_ref().map(|valid| record.loaded_flag(valid, "carried")),
+        ..input.clone()
     };
-    feeds.iter().map(loaded).collect()
+    inputs.iter().map(loaded).collect()
 }
