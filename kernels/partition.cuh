@@ -1,4 +1,5 @@
-// partition.cuh: rows spread over partitions by bits of their key, so that what belongs together fits shared memory.
+// partition.cuh: the radix partition of records by bits of their key, so that a partition's state fits
+// shared memory.
 //
 //   records   7a 2b 5c 6d 3e      partition = key >> 2      0 | 2b 3e . . |      1 | 7a 5c 6d . |
 //

@@ -49,20 +49,20 @@ WF_DEVICE u32 tile_ranks(u32 keep, u32 (&rank)[ITEMS]) {
     return total;
 }
 
-// ---- marks: a bit for each row that stays ----
+// ---- the filter mask: a bit for each row, set where the row stays ----
 
-constexpr u32 MARKS_TILE = 4096;  // rows of a count
+constexpr u32 MASK_TILE = 4096;  // rows of a count
 
-// The row that a thread holds as its k-th of a block's tile: a warp has ITEMS × 32 rows in a row, so that its words of marks are
-// neighbours.
-#define WF_MARKS_ROW(tile, k) \
+// The row that a thread holds as its k-th of a block's tile: a warp has ITEMS × 32 rows in a row, so that its words of the
+// mask are neighbours.
+#define WF_MASK_ROW(tile, k) \
     ((tile) * ((u64)ITEMS * THREADS) + warp() * (32u * ITEMS) + (u32)(k) * 32u + lane())
 
 // Of the tile that begins at `first`: the warp's ballots of rows that stay, one for each of the ITEMS. Stores them, and adds to
 // the count of the rows that are counted together.
 template <u32 THREADS, u32 ITEMS>
-WF_DEVICE void mark_rows(u64 first, u64 rows, const u32 (&kept)[ITEMS], u32* marks, u32* counts) {
-    static_assert(MARKS_TILE % (THREADS * ITEMS) == 0 && ITEMS <= 32, "a tile belongs to one count");
+WF_DEVICE void mask_rows(u64 first, u64 rows, const u32 (&kept)[ITEMS], u32* mask, u32* counts) {
+    static_assert(MASK_TILE % (THREADS * ITEMS) == 0 && ITEMS <= 32, "a tile belongs to one count");
     u32 own = 0, total = 0;
 #pragma unroll
     for (u32 k = 0; k < ITEMS; ++k) {
@@ -70,19 +70,19 @@ WF_DEVICE void mark_rows(u64 first, u64 rows, const u32 (&kept)[ITEMS], u32* mar
         total += u32(__popc(kept[k]));
     }
     const u64 row = first + warp() * (32 * ITEMS) + lane() * 32;
-    if (lane() < ITEMS && row < rows) marks[row / 32] = own;
-    if (lane() == 0 && total != 0) atomicAdd(counts + first / MARKS_TILE, total);
+    if (lane() < ITEMS && row < rows) mask[row / 32] = own;
+    if (lane() == 0 && total != 0) atomicAdd(counts + first / MASK_TILE, total);
 }
 
-// The marked rows of the tile that begins at `first`, as places in it, ascending; how many there are. The whole block calls.
+// The rows that stay of the tile that begins at `first`, as places in it, ascending; how many there are. The whole block calls.
 template <u32 THREADS>
-WF_DEVICE u32 marked_places(const u32* marks, u64 first, u64 rows, u16* places) {
-    constexpr u32 WORDS = MARKS_TILE / 32;
+WF_DEVICE u32 mask_places(const u32* mask, u64 first, u64 rows, u16* places) {
+    constexpr u32 WORDS = MASK_TILE / 32;
     static_assert(THREADS >= WORDS, "one thread for each word");
     WF_SHARED_ARRAY(u32, words, WORDS);
     WF_SHARED_ARRAY(u32, begins, WORDS);
     const u32 own = threadIdx.x;
-    const u32 mine = own < WORDS && first + own * 32 < rows ? marks[first / 32 + own] : 0;
+    const u32 mine = own < WORDS && first + own * 32 < rows ? mask[first / 32 + own] : 0;
     u32 total;
     const u32 begin = block_scan_u32<THREADS>(u32(__popc(mine)), total);
     if (own < WORDS) {
@@ -98,18 +98,18 @@ WF_DEVICE u32 marked_places(const u32* marks, u64 first, u64 rows, u16* places) 
     return total;
 }
 
-// The same of the warp's share of the tile, without a barrier: where few rows are marked, a block waits mostly. Places lie at the beginning
-// of the warp's share of `places`; `before` is how many rows are marked in the shares before.
+// The same of the warp's share of the tile, without a barrier: where few rows stay, a block waits mostly. Places lie at the beginning
+// of the warp's share of `places`; `before` is how many rows stay in the shares before.
 template <u32 THREADS>
-WF_DEVICE u32 marked_places_of_warp(const u32* marks, u64 first, u64 rows, u16* places, u32& before) {
-    constexpr u32 WORDS = MARKS_TILE / 32, EACH = WORDS / (THREADS / 32);
+WF_DEVICE u32 mask_places_of_warp(const u32* mask, u64 first, u64 rows, u16* places, u32& before) {
+    constexpr u32 WORDS = MASK_TILE / 32, EACH = WORDS / (THREADS / 32);
     static_assert(WORDS % 32 == 0 && 32 % EACH == 0, "a warp's words lie in one of those that lanes read together");
     const u32 own = warp() * EACH, part = own / 32;
     u32 mine = 0, counted = 0;
 #pragma unroll
     for (u32 k = 0; k < WORDS / 32; ++k) {
         const u32 at = k * 32 + lane();
-        const u32 word = k <= part && first + at * 32 < rows ? marks[first / 32 + at] : 0;
+        const u32 word = k <= part && first + at * 32 < rows ? mask[first / 32 + at] : 0;
         if (at < own) counted += u32(__popc(word));
         if (k == part) mine = word;
     }

@@ -13,7 +13,7 @@
 mod atomics;
 mod cells;
 mod expected;
-mod feeds;
+mod inputs;
 mod partitioned;
 mod registers;
 mod replay;
@@ -31,14 +31,14 @@ use super::generator::{Generator, Pass};
 use super::groups::{Accumulator, GroupKeys, GroupSlots, Occupancy};
 use super::kernel::{Control, Generated, Retry, THREADS, most_shared};
 use super::keys::{KeyLayout, NullKeys};
-use super::spread::Rows;
+use super::radix_partition::RowCode;
 use crate::column::Relation;
 use crate::device::{Bounds, Buffer, Device, DeviceKind};
 use crate::error::{ErrorKind, Result};
 use cells::{Cells, Probes};
 use expected::{Expected, MOST_TRIES};
-use feeds::{Feed, argument, shape};
-use partitioned::{Domain, Plan, Target};
+use inputs::{AggregateInput, argument, shape};
+use partitioned::{Domain, GroupPartitioning, GroupTarget};
 pub(crate) use replay::Replay;
 use replay::{Fresh, Made};
 
@@ -85,7 +85,7 @@ pub(crate) struct Manner {
 
 /// An accumulator that no atomic can fill: the executor sorts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OrderedFeed {
+pub(crate) struct OrderedInput {
     /// Position among the accumulators.
     pub(crate) accumulator: usize,
     /// The aggregate call whose argument it takes.
@@ -97,7 +97,7 @@ pub(crate) struct OrderedFeed {
 /// Slots, and what the executor still has to do for them.
 pub(crate) struct Partial {
     pub(crate) slots: GroupSlots,
-    pub(crate) ordered: Vec<OrderedFeed>,
+    pub(crate) ordered: Vec<OrderedInput>,
     /// Slot (`u32`) of each input row, where `ordered` is not empty or they were asked for; all ones where the row has
     /// none.
     pub(crate) row_slots: Option<Arc<Buffer>>,
@@ -120,7 +120,7 @@ const CELL_BYTES: u64 = 48 << 10;
 /// Threads of a block with cells, which may have a multiprocessor's shared memory to itself.
 const LARGE_BLOCK: u32 = 1024;
 /// Accumulators of which the registers of such a block hold the arguments.
-const MOST_FEEDS: usize = 4;
+const MOST_INPUTS: usize = 4;
 /// `HASH_PROBES` of the kernels: how far from its place a key may lie in a hash table that counts as full beyond.
 const PROBES: u64 = 1024;
 /// A dense domain up to this indexes slots directly whatever the number of rows.
@@ -139,17 +139,17 @@ const LATE_WORDS: usize = 4;
 /// Slots of a hash table in shared memory for each group.
 const ROOM: u64 = 4;
 /// Accumulators, and bytes of a row, up to which blocks of 1024 threads have registers for six rows of each.
-const HASHED_FEEDS: usize = 2;
+const HASHED_INPUTS: usize = 2;
 const HASHED_BYTES: usize = 16;
 
 /// What every kernel that aggregates is made of, in C++.
 #[derive(Clone, Copy)]
 struct Kernel<'a> {
-    feeds: &'a [Feed],
+    inputs: &'a [AggregateInput],
     /// Names of each accumulator's array and exponent.
     accumulators: &'a [String],
     exponents: &'a [String],
-    rows: Rows<'a>,
+    rows: RowCode<'a>,
 }
 
 impl Kernel<'_> {
@@ -188,19 +188,19 @@ struct Hoisted {
 impl Hoisted {
     fn of(kernel: &Kernel<'_>) -> Self {
         let (mut declare, mut assign) = (String::new(), String::new());
-        for (i, feed) in kernel.feeds.iter().enumerate() {
-            if matches!(feed.accumulator, Accumulator::Row | Accumulator::Float) {
+        for (i, input) in kernel.inputs.iter().enumerate() {
+            if matches!(input.accumulator, Accumulator::Row | Accumulator::Float) {
                 continue;
             }
-            let (ctype, argument) = argument(feed, &kernel.exponents[i]);
-            if feed.accumulator != Accumulator::Count {
+            let (ctype, argument) = argument(input, &kernel.exponents[i]);
+            if input.accumulator != Accumulator::Count {
                 declare.push_str(&format!("{ctype} x{i} = 0;\n"));
-                assign.push_str(&match &feed.valid {
+                assign.push_str(&match &input.valid {
                     Some(valid) => format!("if ({valid}) x{i} = {argument};\n"),
                     None => format!("x{i} = {argument};\n"),
                 });
             }
-            if let Some(valid) = &feed.valid {
+            if let Some(valid) = &input.valid {
                 declare.push_str(&format!("bool f{i} = false;\n"));
                 assign.push_str(&format!("f{i} = {valid};\n"));
             }
@@ -208,14 +208,14 @@ impl Hoisted {
         Hoisted { declare, assign }
     }
 
-    /// The argument of feed `i`.
-    fn argument(&self, i: usize, feed: &Feed) -> String {
-        if feed.accumulator == Accumulator::Count { "1ull".into() } else { format!("x{i}") }
+    /// The argument of input `i`.
+    fn argument(&self, i: usize, input: &AggregateInput) -> String {
+        if input.accumulator == Accumulator::Count { "1ull".into() } else { format!("x{i}") }
     }
 
-    /// A step of feed `i`, where it counts.
-    fn guarded(&self, i: usize, feed: &Feed, step: &str) -> String {
-        if feed.valid.is_some() { format!("if (f{i}) {step}\n") } else { format!("{step}\n") }
+    /// A step of input `i`, where it counts.
+    fn guarded(&self, i: usize, input: &AggregateInput, step: &str) -> String {
+        if input.valid.is_some() { format!("if (f{i}) {step}\n") } else { format!("{step}\n") }
     }
 }
 
@@ -267,12 +267,19 @@ enum Sink {
         slots: u64,
         copies: u64,
     },
-    Partitioned(Plan),
+    Partitioned(GroupPartitioning),
     Atomics,
 }
 
 /// Chooses the sink of keys that are exact; no accumulator needs rows.
-fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expected: &Expected, text: bool) -> Sink {
+fn sink(
+    device: &Device,
+    flow: &Flow,
+    inputs: &[AggregateInput],
+    direct: Option<u64>,
+    expected: &Expected,
+    text: bool,
+) -> Sink {
     let rows = flow.source.rows();
     let all = match device.kind() {
         // The simulator's tests should see every way of doing this.
@@ -282,18 +289,18 @@ fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expec
     // As in `rows_per_thread`.
     let block_rows = rows / u64::from(device.properties().multiprocessors) + 2 * u64::from(8 * LARGE_BLOCK);
     if let Some(domain) = direct {
-        let cells = Cells::of(feeds, block_rows, false);
+        let cells = Cells::of(inputs, block_rows, false);
         if cells.bytes(domain, 1) <= CELL_BYTES {
             let copies = cells.most_copies(domain, CELL_BYTES);
             return Sink::Cells { cells, copies };
         }
         // Every block writes its cells out; of keys alone, those are bits.
-        let worthwhile = if feeds.is_empty() { 8 } else { 64 };
+        let worthwhile = if inputs.is_empty() { 8 } else { 64 };
         if cells.bytes(domain, 1) <= all && rows >= domain.saturating_mul(worthwhile) {
             return Sink::Cells { cells, copies: 1 };
         }
     } else if let Some(groups) = expected.groups.filter(|_| !text) {
-        let cells = Cells::of(feeds, block_rows, true);
+        let cells = Cells::of(inputs, block_rows, true);
         // Of very few groups, so many slots that hardly a key is far from its place: one of ten keys that was made 100M rows of five aggregates
         // take 0.80 ms instead of 0.51.
         let tried = [(all, 4 * ROOM, 8), (CELL_BYTES, ROOM, 1), (all, 2 * ROOM, 1), (all, ROOM, 1), (all, ROOM / 2, 1)];
@@ -309,7 +316,7 @@ fn sink(device: &Device, flow: &Flow, feeds: &[Feed], direct: Option<u64>, expec
     let domain = direct.map(Domain::Dense).or(expected.groups.map(Domain::Any));
     match domain
         .filter(|_| !text && !expected.frugal)
-        .and_then(|domain| Plan::of(device, feeds, domain, rows, flow.estimate))
+        .and_then(|domain| GroupPartitioning::of(device, inputs, domain, rows, flow.estimate))
     {
         Some(plan) => Sink::Partitioned(plan),
         None => Sink::Atomics,
@@ -336,11 +343,11 @@ fn attempt(
     let shape = shape(&mut generator, calls, layout, floats, groups.is_empty(), rows, &mut out)?;
 
     // Floats in registers are summed in a fixed order anyway; where one accumulator needs an order of rows, so do they.
-    let picks = shape.feeds.iter().any(|f| f.accumulator == Accumulator::Row);
+    let picks = shape.inputs.iter().any(|f| f.accumulator == Accumulator::Row);
     let sums = picks || !groups.is_empty();
-    let ordered: Vec<_> = (shape.feeds.iter().enumerate())
+    let ordered: Vec<_> = (shape.inputs.iter().enumerate())
         .filter(|(_, f)| f.accumulator == Accumulator::Row || sums && f.accumulator == Accumulator::Float)
-        .map(|(at, f)| OrderedFeed { accumulator: at, call: f.call, greatest: f.greatest })
+        .map(|(at, f)| OrderedInput { accumulator: at, call: f.call, greatest: f.greatest })
         .collect();
     let by_rows = wanted || !ordered.is_empty();
     let exact = shape.layout.is_exact();
@@ -369,7 +376,7 @@ fn attempt(
         // An ordered accumulator needs slots of rows, so the general way serves it.
         (true, false) => Sink::Registers,
         (_, true) => Sink::Atomics,
-        (false, false) => sink(device, flow, &shape.feeds, direct, expected, generator.makes_text()),
+        (false, false) => sink(device, flow, &shape.inputs, direct, expected, generator.makes_text()),
     };
     if expected.guessed && !matches!(sink, Sink::HashCells { .. }) {
         return Ok(Tried::GuessIsNoUse);
@@ -388,15 +395,15 @@ fn attempt(
     };
     let mut accumulators = vec![];
     let mut pointers = vec![];
-    for feed in &shape.feeds {
-        let bytes = slots as usize * feed.accumulator.words() * 8;
+    for input in &shape.inputs {
+        let bytes = slots as usize * input.accumulator.words() * 8;
         let buffer = match sink {
             // The last block writes them, whatever there was.
             Sink::Registers => Arc::new(device.alloc(OPERATOR, bytes)?),
-            _ => filled(bytes, feed.accumulator.initial_byte())?,
+            _ => filled(bytes, input.accumulator.initial_byte())?,
         };
         pointers.push(generator.params.pointer("u64", &buffer, 0));
-        accumulators.push((feed.accumulator.clone(), buffer));
+        accumulators.push((input.accumulator.clone(), buffer));
     }
     // Where groups are found: by bytes, or by keys.
     let occupancy = match (&sink, direct) {
@@ -419,7 +426,7 @@ fn attempt(
         _ => ("0ull".to_string(), String::new()),
     };
     let slot_count = generator.params.word("u64", slots);
-    let exponents: Vec<_> = (shape.feeds.iter())
+    let exponents: Vec<_> = (shape.inputs.iter())
         .map(|f| match f.accumulator {
             Accumulator::Fixed { exponent, .. } => generator.params.word("i64", i64::from(exponent)),
             _ => String::new(),
@@ -441,7 +448,7 @@ fn attempt(
             first_rows = Some(buffer);
         }
     }
-    let words: usize = shape.feeds.iter().map(|feed| feed.accumulator.words()).sum();
+    let words: usize = shape.inputs.iter().map(|input| input.accumulator.words()).sum();
     let partials = match sink {
         Sink::Registers => {
             let buffer = Arc::new(device.alloc(OPERATOR, words.max(1) * most_blocks(device) as usize * 8)?);
@@ -460,28 +467,28 @@ fn attempt(
     let statements = out.take();
     // Cells make long dependent chains of few registers: many threads hide them better than many rows of each. Many
     // accumulators take more registers than so many threads have.
-    let cell_threads = if shape.feeds.len() <= MOST_FEEDS { LARGE_BLOCK } else { LARGE_BLOCK / 2 };
+    let cell_threads = if shape.inputs.len() <= MOST_INPUTS { LARGE_BLOCK } else { LARGE_BLOCK / 2 };
     let effort = Effort::of(&statements);
     let wide = |text: &str| text.contains("i128") || text.contains("view");
     let late = prepared.late && words <= LATE_WORDS && !wide(&statements) && !wide(&prologue);
     let items = match sink {
         Sink::Registers if late => items_in_time(LATE_ITEMS, effort),
         // Where slots have to be found, more rows, as far as registers allow (1000 groups: 0.60 ms with 4, 0.56 with 6, 0.58 with 8).
-        Sink::HashCells { .. } if shape.feeds.len() <= HASHED_FEEDS && prepared.eager_bytes <= HASHED_BYTES => {
+        Sink::HashCells { .. } if shape.inputs.len() <= HASHED_INPUTS && prepared.eager_bytes <= HASHED_BYTES => {
             items_for(prepared.eager_bytes, effort).min(6)
         }
         Sink::Cells { .. } | Sink::HashCells { .. } => items_for(prepared.eager_bytes, effort).min(4),
         // Next to nothing is done for a row: what counts is how much is on its way.
         Sink::Registers if prepared.eager_bytes <= 8 => items_in_time(MOST_ITEMS, effort),
         // A slot is found and added to for one row after another, however many there are.
-        Sink::Atomics => items_for(prepared.eager_bytes, effort + Effort::characters(300 * shape.feeds.len())).min(4),
+        Sink::Atomics => items_for(prepared.eager_bytes, effort + Effort::characters(300 * shape.inputs.len())).min(4),
         _ => items_for(prepared.eager_bytes, effort),
     };
     let kernel = Kernel {
-        feeds: &shape.feeds,
+        inputs: &shape.inputs,
         accumulators: &pointers,
         exponents: &exponents,
-        rows: Rows {
+        rows: RowCode {
             control: &pointer,
             head: &head,
             prologue: &prologue,
@@ -494,14 +501,14 @@ fn attempt(
     let (mut retry, mut replay) = (None, None);
     if rows > 0 || matches!(sink, Sink::Registers) {
         if let (Sink::Partitioned(plan), Some(names)) = (&sink, &partitions) {
-            let target = Target { found: &found, fresh: &fresh };
+            let target = GroupTarget { found: &found, fresh: &fresh };
             match plan.run(device, &mut prepared, names, &kernel, &control, &target) {
                 Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => return Ok(Tried::NoRoom),
                 done => retry = Some(done?),
             }
         } else {
-            let lossy = (shape.feeds.iter()).any(|f| matches!(f.accumulator, Accumulator::Fixed { exact: false, .. }));
-            let ordered = shape.feeds.iter().any(|feed| feed.accumulator == Accumulator::Float);
+            let lossy = (shape.inputs.iter()).any(|f| matches!(f.accumulator, Accumulator::Fixed { exact: false, .. }));
+            let ordered = shape.inputs.iter().any(|input| input.accumulator == Accumulator::Float);
             let launch = |stem: &str, text: String, threads: u32, shared: u64| -> Result<()> {
                 let tiles = rows.div_ceil(u64::from(items * threads));
                 Generated::with_threads(device, stem, &prepared, &text, threads)?.fill(device, tiles, shared as u32)
@@ -518,7 +525,7 @@ fn attempt(
                         blocks: ordered.then(|| tiles.clamp(1, most_blocks(device)) as u32),
                         partial_bytes: partials.len(),
                         slots,
-                        accumulators: shape.feeds.iter().map(|feed| feed.accumulator.clone()).collect(),
+                        accumulators: shape.inputs.iter().map(|input| input.accumulator.clone()).collect(),
                         layout: shape.layout.clone(),
                         outputs: shape.outputs.clone(),
                     };

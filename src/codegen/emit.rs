@@ -119,7 +119,7 @@ pub(crate) fn push_number(text: &mut String, number: usize) {
 pub(crate) struct Emitter {
     body: String,
     /// Statements that belong to places in `body`, by the order in which they were made.
-    inserted: Vec<(Place, String)>,
+    inserted: Vec<(InsertionPoint, String)>,
     next: usize,
     prefix: &'static str,
     guards: Vec<String>,
@@ -131,7 +131,7 @@ pub(crate) struct Emitter {
 
 /// A place between statements, see [`Emitter::insert`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(usize);
+pub(crate) struct InsertionPoint(usize);
 
 impl Emitter {
     /// Names made here begin with `prefix`: give two emitters whose statements share a scope different ones.
@@ -166,12 +166,12 @@ impl Emitter {
     }
 
     /// Where the next statement will stand.
-    pub(crate) fn place(&self) -> Place {
-        Place(self.body.len())
+    pub(crate) fn place(&self) -> InsertionPoint {
+        InsertionPoint(self.body.len())
     }
 
     /// Puts a statement to an earlier place, behind others that were put there: its text follows from later ones.
-    pub(crate) fn insert(&mut self, at: Place, statement: String) {
+    pub(crate) fn insert(&mut self, at: InsertionPoint, statement: String) {
         self.inserted.push((at, statement));
     }
 
@@ -284,7 +284,7 @@ impl Emitter {
         inserted.sort_by_key(|(at, _)| *at);
         let mut whole = String::with_capacity(body.len() + 32 * inserted.len());
         let mut from = 0;
-        for (Place(at), statement) in inserted {
+        for (InsertionPoint(at), statement) in inserted {
             whole.push_str(&body[from..at]);
             whole.push_str(&statement);
             whole.push('\n');

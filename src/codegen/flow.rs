@@ -221,7 +221,7 @@ impl Flow {
     }
 
     /// Whether rows of a relation go only where an inner join finds no match, so that perhaps none does.
-    pub(crate) fn only_matches(&self) -> bool {
+    pub(crate) fn only_inner_joins(&self) -> bool {
         matches!(self.source, Source::Relation(_))
             && self.drops_rows()
             && self.steps.iter().all(|(step, _)| match step {

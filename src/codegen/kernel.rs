@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::generator::Prepared;
-use super::params::Place;
+use super::params::ParameterPlace;
 use super::parts::{in_parts, is_long};
 use super::sites::{REPORT_BYTES, Sites};
 use crate::device::{Argument, Bounds, Buffer, Device, Grid, Parts, Source};
@@ -28,7 +28,7 @@ const RARE_INCLUDES: [(&str, &str); 20] = [
     ("list_", "list.cuh"),
     ("order_writer", "order_bytes.cuh"),
     ("partition_", "partition.cuh"),
-    ("meet_", "meet.cuh"),
+    ("join_partitioned_", "join_partitioned.cuh"),
     ("format_", "format.cuh"),
     ("decimal_of_", "format.cuh"),
     ("parse_", "parse.cuh"),
@@ -205,9 +205,9 @@ impl Generated {
     }
 
     /// The same with other buffers, as long as those were, at these places of its parameters.
-    pub(crate) fn with<'b>(&self, buffers: impl IntoIterator<Item = (Place, &'b Buffer)>) -> Generated {
+    pub(crate) fn with<'b>(&self, buffers: impl IntoIterator<Item = (ParameterPlace, &'b Buffer)>) -> Generated {
         let mut arguments = self.arguments.clone();
-        for (Place(at), buffer) in buffers {
+        for (ParameterPlace(at), buffer) in buffers {
             arguments[at] = arguments[at].moved_to(buffer);
         }
         Generated { kernel: self.kernel.clone(), arguments, ..*self }

@@ -1,9 +1,10 @@
 //! The sink that writes a pipeline's rows to new columns, in their order.
 //!
-//! Where no row gets lost, row `i` goes to place `i`. Where filters alone lose rows, one kernel marks those that stay, and a
-//! second writes them, with as many places as are needed. Where inner joins alone do, the rows probably all stay: one kernel
-//! marks those that do and writes what has to be computed to the place of the row; mostly that is all, and columns that are
-//! only passed on stay where they are. Otherwise (lookups, which nobody wants to make twice, behind filters) one kernel does
+//! Where no row gets lost, row `i` goes to place `i`. Where filters alone lose rows, one kernel writes the
+//! mask of those that stay, and a second writes the rows, with as many places as are needed. Where
+//! inner joins alone do, the rows probably all stay: one kernel writes the mask, and what has to be
+//! computed to the place of the row; mostly that is all, and columns that are only passed on stay where
+//! they are. Otherwise (lookups, which nobody wants to make twice, behind filters) one kernel does
 //! it all: each tile decides first, learns from decoupled look-back where its survivors go, and computes the outputs of those.
 
 use std::sync::Arc;
@@ -11,10 +12,10 @@ use std::sync::Arc;
 use super::arena::Arena;
 use super::effort::{Effort, items_for};
 use super::emit::{Emitter, push_number};
+use super::filter_mask::FilterMask;
 use super::flow::Flow;
 use super::generator::{Generator, Pass};
 use super::kernel::{Control, Generated, THREADS};
-use super::marks::Marks;
 use super::outputs::{allocate, finish, place, store};
 use super::value::Value;
 use crate::column::Column;
@@ -73,18 +74,19 @@ pub(crate) fn materialize(
     let pointer = generator.params.pointer("u64", &control.0, 0);
     let row_count = generator.params.word("u64", rows);
     let (state, state_later) = generator.params.later("u64*");
-    let marks = (compacting && flow.only_filters() && !generator.makes_text()).then(|| Marks::declare(&mut generator));
+    let mask =
+        (compacting && flow.only_filters() && !generator.makes_text()).then(|| FilterMask::declare(&mut generator));
     let (deciding_fails, writing_fails) = (decide.may_fail(), write.may_fail());
     let mut prepared = generator.finish(device, &pointer, &[&decide, &write])?;
-    if let (Some(marks), true) = (marks, rows > 0) {
+    if let (Some(mask), true) = (mask, rows > 0) {
         prepared.params.set(state_later, 0u64);
         let head = Control::head(&pointer, &row_count);
         let write = format!("{}{stores}", write.take());
         // The outputs are not there yet; marking does not look at them.
         places.iter().for_each(|place| place.leave_out(&mut prepared));
         let decide = decide.take();
-        let marked = marks.run(device, operator, &mut prepared, &head, &decide, rows)?;
-        let kept = marked.kept(flow.expected_rows())?;
+        let kept_rows = mask.run(device, operator, &mut prepared, &head, &decide, rows)?;
+        let kept = kept_rows.kept(flow.expected_rows())?;
         if deciding_fails {
             control.read(&prepared.sites)?;
         }
@@ -93,7 +95,7 @@ pub(crate) fn materialize(
             columns.push(allocate(device, operator, place, codes, kept, &mut prepared)?);
         }
         if kept > 0 {
-            marks.write(device, &mut prepared, &marked, &head, (&write, places.len()), (rows, kept))?;
+            mask.write(device, &mut prepared, &kept_rows, &head, (&write, places.len()), (rows, kept))?;
             if writing_fails {
                 control.read(&prepared.sites)?;
             }

@@ -5,20 +5,20 @@
 
 mod aggregate;
 mod arena;
-mod collisions;
 mod constants;
 mod effort;
 mod emit;
 pub(crate) mod expr;
+mod filter_mask;
 mod flow;
 mod generator;
+mod group_key_check;
 mod groups;
+mod join_compact;
+mod join_partitioned;
 mod kernel;
 mod keys;
-mod marks;
-mod matches;
 mod materialize;
-mod meet;
 mod order;
 mod order_bytes;
 mod order_compare;
@@ -26,28 +26,28 @@ mod outputs;
 mod params;
 mod parts;
 mod powers;
+mod radix_partition;
 mod record;
 mod selectivity;
 mod sites;
-mod spread;
 mod value;
 
 pub(crate) use aggregate::{
-    AggregateCall, AggregateKind, Attempt, FloatSums, Manner, OrderedFeed, Partial, Replay, aggregate, plain_column,
+    AggregateCall, AggregateKind, Attempt, FloatSums, Manner, OrderedInput, Partial, Replay, aggregate, plain_column,
 };
-pub(crate) use collisions::groups_collide;
 pub(crate) use emit::Emitter;
 pub(crate) use expr::{element_at, of_like, unsupported};
 pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Records, Residual, Source};
 pub(crate) use generator::{Generator, join_layout, keys_inside};
+pub(crate) use group_key_check::group_keys_collide;
 pub(crate) use groups::{Accumulator, DecimalSum, GroupOutput, GroupSlots, OutputKind};
+pub(crate) use join_compact::{compact, materialize_uncompacted};
+pub(crate) use join_partitioned::{Origin, PartitionedJoin, join_partitioned};
 pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value};
-pub(crate) use matches::{materialize_marked, materialize_matches};
 pub(crate) use materialize::{Codes, for_each, materialize};
-pub(crate) use meet::{Meeting, Origin, meet};
 pub(crate) use order::{Direction, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, emit_words, emit_words_of};
 pub(crate) use order_bytes::{Preparation, emit_order_bytes, preparation};
+pub(crate) use radix_partition::pays_from;
 pub(crate) use selectivity::selectivity;
 pub(crate) use sites::short_sql;
-pub(crate) use spread::pays_from;
 pub(crate) use value::{Value, repr_bounds, widen};

@@ -35,7 +35,7 @@ pub(crate) const LONGEST_SORTED: u32 = 256;
 /// The same of bytes, which lists become ([`super::order_bytes`]): some 64 elements of 8 bytes.
 pub(crate) const LONGEST_BYTES: u32 = 640;
 
-struct Piece {
+struct KeyPiece {
     code: String,
     bits: u32,
 }
@@ -63,7 +63,7 @@ pub(crate) fn emit_words_of(
     params: &mut Params,
     out: &mut Emitter,
 ) -> Result<(Vec<Word>, u32)> {
-    let mut pieces: Vec<Piece> = vec![];
+    let mut pieces: Vec<KeyPiece> = vec![];
     let mut leading_bits = 0;
     for (at, (value, direction, nulls)) in keys.iter().enumerate() {
         emit_pieces(value, *direction, *nulls, params, out, &mut pieces)?;
@@ -99,12 +99,12 @@ fn emit_pieces(
     nulls: NullsPlace,
     params: &mut Params,
     out: &mut Emitter,
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<KeyPiece>,
 ) -> Result<()> {
     if value.repr == Repr::Struct {
         if let Some(valid) = &value.valid {
             let code = if nulls == NullsPlace::First { "1ull : 0ull" } else { "0ull : 1ull" };
-            pieces.push(Piece { code: out.let_("u64", format_args!("{valid} ? {code}")), bits: 1 });
+            pieces.push(KeyPiece { code: out.let_("u64", format_args!("{valid} ? {code}")), bits: 1 });
         }
         for field in &value.fields {
             // Structs that are null are equal, whatever lies beneath.
@@ -129,7 +129,7 @@ fn emit_pieces(
                 }
             };
             let greatest = span + u64::from(value.valid.is_some());
-            pieces.push(Piece { code, bits: 64 - greatest.leading_zeros() });
+            pieces.push(KeyPiece { code, bits: 64 - greatest.leading_zeros() });
             return Ok(());
         }
     }
@@ -138,7 +138,7 @@ fn emit_pieces(
             NullsPlace::First => format!("{valid} ? 1ull : 0ull"),
             NullsPlace::Last => format!("{valid} ? 0ull : 1ull"),
         };
-        pieces.push(Piece { code: out.let_("u64", code), bits: 1 });
+        pieces.push(KeyPiece { code: out.let_("u64", code), bits: 1 });
     }
     let mut piece = |plain: String, bits: u32, out: &mut Emitter| {
         let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
@@ -147,7 +147,7 @@ fn emit_pieces(
             Some(valid) => format!("{valid} ? {plain} : 0ull"),
             None => plain,
         };
-        pieces.push(Piece { code: out.let_("u64", code), bits });
+        pieces.push(KeyPiece { code: out.let_("u64", code), bits });
     };
     let code = &value.code;
     match value.repr {

@@ -25,16 +25,16 @@ pub(super) struct Output {
 }
 
 /// Places where the kernel learns its outputs' addresses.
-pub(super) struct Place {
+pub(super) struct OutputPlace {
     value: Value,
     ctype: &'static str,
     /// Of a struct there are no values.
     data: Option<(String, Later)>,
     validity: Option<(String, Later)>,
-    fields: Vec<Place>,
+    fields: Vec<OutputPlace>,
 }
 
-impl Place {
+impl OutputPlace {
     /// No memory, for a kernel that does not store.
     pub(super) fn leave_out(&self, prepared: &mut Prepared) {
         for (_, later) in self.data.iter().chain(&self.validity) {
@@ -44,17 +44,17 @@ impl Place {
     }
 }
 
-pub(super) fn place(value: Value, codes: Codes, params: &mut Params) -> Place {
+pub(super) fn place(value: Value, codes: Codes, params: &mut Params) -> OutputPlace {
     let as_codes = codes == Codes::Keep && value.dictionary.is_some();
     let repr = Repr::of(&value.dtype).expect("the planner admits only types with a representation");
     let ctype = if as_codes { "u32" } else { repr.device_type() };
     let data = (repr != Repr::Struct).then(|| params.later(&format!("{ctype}*")));
     let validity = value.valid.as_ref().map(|_| params.later("u8*"));
     let fields = value.fields.iter().map(|field| place(field.clone(), codes, params)).collect();
-    Place { value, ctype, data, validity, fields }
+    OutputPlace { value, ctype, data, validity, fields }
 }
 
-pub(super) fn store(place: &Place) -> String {
+pub(super) fn store(place: &OutputPlace) -> String {
     let value = &place.value;
     let mut text = String::new();
     if let Some((target, _)) = &place.data {
@@ -77,7 +77,7 @@ pub(super) fn store(place: &Place) -> String {
 pub(super) fn allocate(
     device: &Device,
     operator: &'static str,
-    place: &Place,
+    place: &OutputPlace,
     codes: Codes,
     rows: u64,
     prepared: &mut Prepared,

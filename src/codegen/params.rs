@@ -23,12 +23,12 @@ pub(crate) struct Later(usize);
 
 /// Which parameter a name stands for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place(pub(super) usize);
+pub(crate) struct ParameterPlace(pub(super) usize);
 
-impl Place {
+impl ParameterPlace {
     /// Of a name that [`Params`] gave.
-    pub(crate) fn of(name: &str) -> Option<Place> {
-        Some(Place(name.strip_prefix("p.k")?.parse().ok()?))
+    pub(crate) fn of(name: &str) -> Option<ParameterPlace> {
+        Some(ParameterPlace(name.strip_prefix("p.k")?.parse().ok()?))
     }
 }
 

@@ -38,14 +38,14 @@ pub(crate) const MOST_OPERANDS: usize = 3;
 pub(crate) struct Operand {
     /// The address of the expression that it is the value of.
     of: usize,
-    kept: Kept,
+    kept: ReportedValue,
     /// C++ expression of it.
     pub(crate) code: String,
 }
 
 /// How a value lies in a report.
 #[derive(Debug, Clone)]
-struct Kept {
+struct ReportedValue {
     dtype: DataType,
     repr: Repr,
 }
@@ -57,7 +57,7 @@ impl Operand {
             return None;
         }
         let of = expr.map_or(0, |expr| std::ptr::from_ref(expr).addr());
-        let kept = Kept { dtype: value.dtype.clone(), repr: value.repr };
+        let kept = ReportedValue { dtype: value.dtype.clone(), repr: value.repr };
         Some(Operand { of, kept, code: value.code.clone() })
     }
 }
@@ -67,7 +67,7 @@ impl Operand {
 struct Site {
     failure: Failure,
     /// What the kernel tells of a row, and the expressions' addresses.
-    operands: Vec<(usize, Kept)>,
+    operands: Vec<(usize, ReportedValue)>,
     /// Of a cast, the type that its first operand does not fit.
     target: Option<DataType>,
     /// The operation, once it is known.

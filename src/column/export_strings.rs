@@ -186,7 +186,7 @@ impl HostCharacters {
     fn fetch(column: &Column, views: &[u128]) -> Result<Self> {
         let buffers: BTreeMap<u64, &Buffer> =
             column.characters.iter().map(|buffer| (buffer.address(), &**buffer)).collect();
-        let mut wanted: Vec<Wanted> = buffers.into_values().map(Wanted::none_of).collect();
+        let mut wanted: Vec<WantedCharacters> = buffers.into_values().map(WantedCharacters::none_of).collect();
         let (mut last, mut total) = (0, 0);
         for long in views.iter().filter_map(|&view| LongString::of(view)) {
             if !wanted.get(last).is_some_and(|wanted| wanted.has(long)) {
@@ -198,7 +198,7 @@ impl HostCharacters {
             }
             total += long.len;
         }
-        let parts: Vec<_> = wanted.iter_mut().map(Wanted::parts).collect();
+        let parts: Vec<_> = wanted.iter_mut().map(WantedCharacters::parts).collect();
         let cost = |(start, end): &(u64, u64)| DOWNLOAD_COST + end - start;
         let direct: u64 = parts.iter().flatten().map(cost).sum();
         if direct > PACK_COST + total + 8 * views.len() as u64
@@ -292,7 +292,7 @@ impl Places {
 }
 
 /// What is wanted of one character buffer.
-struct Wanted<'a> {
+struct WantedCharacters<'a> {
     buffer: &'a Buffer,
     /// The strings; no more are noted once they are so many that all between the first and the last is downloaded.
     strings: Vec<LongString>,
@@ -303,9 +303,9 @@ struct Wanted<'a> {
     end: u64,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> WantedCharacters<'a> {
     fn none_of(buffer: &'a Buffer) -> Self {
-        Wanted { buffer, strings: Vec::new(), bytes: 0, whole: false, begin: u64::MAX, end: 0 }
+        WantedCharacters { buffer, strings: Vec::new(), bytes: 0, whole: false, begin: u64::MAX, end: 0 }
     }
 
     fn has(&self, long: LongString) -> bool {

@@ -64,7 +64,7 @@ struct Files {
 
 /// An entry point, and where its launches are counted.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct EntryPoint {
     pub(super) function: FunctionHandle,
     pub(super) uses: Option<Arc<Uses>>,
 }
@@ -91,7 +91,7 @@ impl KernelCache {
         counters: &Counting,
         source: &Source,
         name: &str,
-    ) -> Result<Found> {
+    ) -> Result<EntryPoint> {
         let slot = self.slot(source);
         let start = Instant::now();
         let mut slot = lock_or_stop(&slot.0)?;
@@ -105,7 +105,7 @@ impl KernelCache {
         counters.waited_for_module(start.elapsed());
         let loaded = loaded?;
         if let Some(&function) = loaded.functions.get(name) {
-            return Ok(Found { function, uses: loaded.uses.clone() });
+            return Ok(EntryPoint { function, uses: loaded.uses.clone() });
         }
         let function = driver.function(loaded.module, name)?;
         // After the load: what tests break on purpose is no part of the corpus, nor is what nobody asks for.
@@ -113,7 +113,7 @@ impl KernelCache {
             record(directory, source)?;
         }
         loaded.functions.insert(name.to_string(), function);
-        Ok(Found { function, uses: loaded.uses.clone() })
+        Ok(EntryPoint { function, uses: loaded.uses.clone() })
     }
 
     /// Whether somebody asked for the source before: it is loaded, is being compiled, or did not compile.

@@ -17,13 +17,13 @@ pub(super) struct Compilers {
     work: Box<dyn Fn(&Source) + Send + Sync>,
     /// Most threads.
     most: usize,
-    state: Mutex<State>,
+    state: Mutex<CompilerState>,
     /// Something was queued, a thread has nothing to do, or the end has come.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CompilerState {
     waiting: VecDeque<Source>,
     under_way: Vec<Source>,
     threads: Vec<JoinHandle<()>>,
@@ -60,7 +60,7 @@ impl Compilers {
 
     /// Waits until nothing is queued or under way.
     pub(super) fn settle(&self) {
-        let at_work = |state: &State| !state.waiting.is_empty() || !state.under_way.is_empty();
+        let at_work = |state: &CompilerState| !state.waiting.is_empty() || !state.under_way.is_empty();
         let mut state = self.lock();
         while !state.threads.is_empty() && at_work(&state) {
             state = self.changed.wait(state).unwrap_or_else(|e| e.into_inner());
@@ -119,7 +119,7 @@ impl Compilers {
     }
 
     /// Poisoning is ignored: the state is valid between statements.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CompilerState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 }

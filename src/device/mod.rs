@@ -456,10 +456,10 @@ impl Device {
     /// Compiles (or finds compiled) `source` and returns its entry point `name`.
     pub(crate) fn kernel(&self, source: &Source, name: &str) -> Result<Kernel> {
         let shared = &self.0;
-        let cache::Found { function, uses } = match &shared.rehearsal {
+        let cache::EntryPoint { function, uses } = match &shared.rehearsal {
             Some(queue) => {
                 queue.rehearsed(source)?;
-                cache::Found { function: driver::FunctionHandle(0), uses: None }
+                cache::EntryPoint { function: driver::FunctionHandle(0), uses: None }
             }
             None => shared.cache.function(&*shared.driver, &shared.counters, source, name)?,
         };

@@ -97,18 +97,18 @@ pub struct MemoryUse {
 #[derive(Debug)]
 pub(super) struct Pool {
     memory: u64,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PoolState {
     usage: MemoryUse,
     fail_after: Option<u64>,
 }
 
 impl Pool {
     pub(super) fn new(limit: MemoryLimit, memory: u64) -> Self {
-        let pool = Pool { memory, state: Mutex::new(State { usage: MemoryUse::default(), fail_after: None }) };
+        let pool = Pool { memory, state: Mutex::new(PoolState { usage: MemoryUse::default(), fail_after: None }) };
         pool.set_limit(limit);
         pool
     }
@@ -183,7 +183,7 @@ impl Pool {
         unsafe { driver.free(address, bytes) };
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 }

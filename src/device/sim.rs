@@ -79,11 +79,11 @@ pub(super) struct SimDriver {
     compiler: &'static Compiler,
     runtime: &'static Runtime,
     /// One lock for all: the device does one thing at a time.
-    state: Mutex<State>,
+    state: Mutex<SimState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SimState {
     memory: Memory,
     modules: Vec<Library>,
     functions: Vec<Function>,
@@ -94,7 +94,7 @@ struct State {
     under_way: HashMap<u64, (u64, Vec<u8>)>,
 }
 
-impl State {
+impl SimState {
     fn event(&mut self) -> u64 {
         let event = self.next_event;
         self.next_event += 1;
@@ -129,7 +129,7 @@ impl SimDriver {
             shared_per_block: SHARED_PER_BLOCK,
             memory,
         };
-        let state = State {
+        let state = SimState {
             memory: Memory::new(memory, compiler.sanitizes()),
             modules: Vec::new(),
             functions: Vec::new(),
@@ -140,7 +140,7 @@ impl SimDriver {
         Ok(SimDriver { properties, seed: options.seed, compiler, runtime, state: Mutex::new(state) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SimState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 }

@@ -15,7 +15,7 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("hash.cuh", include_str!("../../kernels/hash.cuh")),
     ("join.cuh", include_str!("../../kernels/join.cuh")),
     ("partition.cuh", include_str!("../../kernels/partition.cuh")),
-    ("meet.cuh", include_str!("../../kernels/meet.cuh")),
+    ("join_partitioned.cuh", include_str!("../../kernels/join_partitioned.cuh")),
     ("scan.cuh", include_str!("../../kernels/scan.cuh")),
     ("keys.cuh", include_str!("../../kernels/keys.cuh")),
     ("pipeline.cuh", include_str!("../../kernels/pipeline.cuh")),

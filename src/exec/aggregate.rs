@@ -11,7 +11,7 @@ use super::regroup::filtered;
 use super::run::Runner;
 use crate::codegen::{
     Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, GroupSlots, Manner, NullsPlace,
-    OrderedFeed, Partial, Source, Value, aggregate, emit_words, groups_collide, materialize, plain_column,
+    OrderedInput, Partial, Source, Value, aggregate, emit_words, group_keys_collide, materialize, plain_column,
 };
 use crate::column::Relation;
 use crate::device::Buffer;
@@ -97,7 +97,7 @@ impl Runner {
                 Attempt::NeedsColumns => (flow, groups, calls) = self.in_columns(&flow, &groups, &calls)?,
                 Attempt::Inexact => manner.floats = FloatSums::Ordered,
                 Attempt::Done(partial) => {
-                    if groups_collide(&self.device, &flow, &partial)? {
+                    if group_keys_collide(&self.device, &flow, &partial)? {
                         manner.collisions += 1;
                         if manner.collisions > MOST_COLLISIONS {
                             return Err(Error::unsupported(
@@ -189,7 +189,7 @@ impl Runner {
         partial: &Partial,
         words: &Arc<Buffer>,
         order: &Buffer,
-        feed: &OrderedFeed,
+        input: &OrderedInput,
     ) -> Result<()> {
         let rows = flow.source.rows();
         let (_, values) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
@@ -213,7 +213,7 @@ impl Runner {
             let order = generator.params.borrowed("const u32", order);
             let words = generator.params.pointer("const u64", words, 0);
             let sums = generator.params.borrowed("const u64", &sums);
-            let target = generator.params.pointer("u64", &partial.slots.accumulators[feed.accumulator].1, 0);
+            let target = generator.params.pointer("u64", &partial.slots.accumulators[input.accumulator].1, 0);
             out.line(format_args!("{target}[{words}[{order}[{offsets}[row]]]] = {sums}[row];"));
         })
     }
@@ -225,10 +225,10 @@ impl Runner {
         column: usize,
         partial: &Partial,
         row_slots: &Arc<Buffer>,
-        feed: &OrderedFeed,
+        input: &OrderedInput,
     ) -> Result<()> {
         let rows = flow.source.rows();
-        let direction = if feed.greatest { Direction::Descending } else { Direction::Ascending };
+        let direction = if input.greatest { Direction::Descending } else { Direction::Ascending };
         let mut bits = vec![slot_bits(partial.slots.slots)];
         let (_, words) = materialize(&self.device, "aggregate", flow, Codes::Keep, |generator, out| {
             let slots = generator.params.pointer("const u32", row_slots, 0);
@@ -249,7 +249,7 @@ impl Runner {
             let offsets = generator.params.borrowed("const u32", &segments.offsets);
             let order = generator.params.borrowed("const u32", &order);
             let slots = generator.params.borrowed("const u64", words[0].keys);
-            let target = generator.params.pointer("u64", &partial.slots.accumulators[feed.accumulator].1, 0);
+            let target = generator.params.pointer("u64", &partial.slots.accumulators[input.accumulator].1, 0);
             let first = out.let_("u32", format_args!("{order}[{offsets}[row]]"));
             let column = &relation.columns[column].1;
             let valid = match &column.validity {

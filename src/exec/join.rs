@@ -12,7 +12,7 @@
 //! Where a semi, anti or mark join keeps the rows of the far smaller side, that side is built, and the other side's
 //! pipeline marks the rows that it matches.
 //!
-//! Inner joins of two large sides are made by partitions (`join_meet.rs`). Pairs of row numbers are `join_pairs.rs`'s.
+//! Inner joins of two large sides are made by partitions (`join_partitioned.rs`). Pairs of row numbers are `join_pairs.rs`'s.
 
 use std::sync::Arc;
 
@@ -187,7 +187,7 @@ impl Runner {
             _ => join,
         };
         let sides = Sides::of(join, left, right);
-        if let Some(flow) = self.met(join, &sides, readers)? {
+        if let Some(flow) = self.partitioned(join, &sides, readers)? {
             return Ok(flow);
         }
         let build_left = sides.place == BuildSide::Left;

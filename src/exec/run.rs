@@ -9,9 +9,7 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType};
 
 use super::scan::{Scans, is_foreign};
-use crate::codegen::{
-    Codes, Emitter, Flow, Generator, Source, Value, materialize, materialize_marked, materialize_matches,
-};
+use crate::codegen::{Codes, Emitter, Flow, Generator, Source, Value, compact, materialize, materialize_uncompacted};
 use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Stats, Table};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
@@ -109,7 +107,7 @@ impl Runner {
         extra: impl FnOnce(&mut Generator<'_>, &mut Emitter) -> Result<Vec<Value>>,
     ) -> Result<(Relation, Vec<Column>)> {
         let width = flow.schema().fields().len();
-        let matches = flow.only_matches();
+        let matches = flow.only_inner_joins();
         let (mut indices, origins): (_, Vec<_>) = match &flow.source {
             Source::Relation(relation) if matches || !flow.drops_rows() => {
                 (relation.indices.clone(), (0..width).map(|at| Generator::origin(flow, at)).collect())
@@ -122,13 +120,13 @@ impl Runner {
             values.extend(extra(generator, out)?);
             Ok(values)
         };
-        let (rows, mut columns, marked) = match matches {
+        let (rows, mut columns, kept_rows) = match matches {
             true => {
-                let found = materialize_matches(&self.device, operator, flow, outputs)?;
+                let found = materialize_uncompacted(&self.device, operator, flow, outputs)?;
                 (
                     flow.source.rows(),
                     found.columns,
-                    (found.kept < flow.source.rows()).then_some((found.marked, found.kept)),
+                    (found.kept < flow.source.rows()).then_some((found.kept_rows, found.kept)),
                 )
             }
             false => {
@@ -143,13 +141,13 @@ impl Runner {
         let mut columns: Vec<_> = (origins.into_iter())
             .map(|origin| origin.unwrap_or_else(|| (fresh, made.next().expect("one column for each computed output"))))
             .collect();
-        let Some((marked, kept)) = marked else {
+        let Some((kept_rows, kept)) = kept_rows else {
             return Ok((Relation { rows, indices, columns }, extras));
         };
         columns.extend(extras.into_iter().map(|column| (fresh, column)));
         let types: Vec<DataType> = columns.iter().map(|(_, column)| column.dtype.clone()).collect();
         let all = Flow::new(Source::Relation(Relation { rows, indices, columns }), anonymous(&types)?);
-        let mut columns = materialize_marked(&self.device, operator, &all, &marked, kept)?;
+        let mut columns = compact(&self.device, operator, &all, &kept_rows, kept)?;
         let extras = columns.split_off(width);
         Ok((Relation::dense(kept, columns)?, extras))
     }

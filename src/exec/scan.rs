@@ -16,15 +16,15 @@ use crate::column::Relation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 use crate::io::{self, Extent, OfSession, Source, SourceTable, To, Wanted};
-use crate::plan::seat_of;
+use crate::plan::placeholder_number;
 
 /// What the scans of a plan read, by table and columns: few enough to look through.
 #[derive(Clone, Default)]
-pub(crate) struct Scans(Vec<Read>);
+pub(crate) struct Scans(Vec<ScannedTable>);
 
 #[derive(Clone)]
-struct Read {
-    /// A table by identity: its address, or the number of its seat.
+struct ScannedTable {
+    /// A table by identity: its address, or the number of its placeholder.
     table: usize,
     columns: Vec<usize>,
     asked: Asked,
@@ -47,7 +47,7 @@ impl Scans {
     pub(crate) fn get(&self, scan: &TableScan) -> Option<&Relation> {
         let (table, foreign, asked) = (identity(scan), is_foreign(scan), asked(scan));
         let columns = projection(scan);
-        let same = |read: &&Read| {
+        let same = |read: &&ScannedTable| {
             // All rows of a session's table serve whoever wants some.
             let rows = read.asked == asked || !foreign && read.extent == Extent::All;
             read.table == table && read.columns == columns && rows
@@ -59,7 +59,7 @@ impl Scans {
     fn insert(&mut self, scan: &TableScan, (version, relation): Versioned, extent: Extent) -> bool {
         let (table, columns) = (identity(scan), projection(scan));
         let one = self.0.iter().all(|read| read.table != table || read.version == version);
-        self.0.push(Read { table, columns, asked: asked(scan), extent, version, relation });
+        self.0.push(ScannedTable { table, columns, asked: asked(scan), extent, version, relation });
         one
     }
 }
@@ -69,12 +69,12 @@ type Versioned = (u64, Relation);
 
 fn identity(scan: &TableScan) -> usize {
     let address = |provider: Arc<dyn TableProvider>| Arc::as_ptr(&provider).cast::<()>() as usize;
-    seat_of(&scan.source).unwrap_or_else(|| source_as_provider(&scan.source).map_or(0, address))
+    placeholder_number(&scan.source).unwrap_or_else(|| source_as_provider(&scan.source).map_or(0, address))
 }
 
 /// Whether a scan's table is one of a provider that is not the session's.
 pub(super) fn is_foreign(scan: &TableScan) -> bool {
-    seat_of(&scan.source).is_none()
+    placeholder_number(&scan.source).is_none()
         && source_as_provider(&scan.source).is_ok_and(|of| OfSession::of(of.as_ref()).is_none())
 }
 
@@ -200,7 +200,7 @@ fn restless(scan: Option<&TableScan>) -> Error {
         .into()
 }
 
-/// What a supported plan reads, if all of it is on the device. `tables` are those for its seats.
+/// What a supported plan reads, if all of it is on the device. `tables` are those for its placeholders.
 pub(crate) fn resident(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>]) -> Result<Option<Scans>> {
     let mut found = Scans::default();
     Ok(collect_resident(plan, tables, &mut found)?.then_some(found))
@@ -218,7 +218,7 @@ fn collect_resident(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>], found: 
     if found.get(scan).is_some() {
         return Ok(true);
     }
-    let source = seat_of(&scan.source).and_then(|number| tables.get(number)).unwrap_or(&scan.source);
+    let source = placeholder_number(&scan.source).and_then(|number| tables.get(number)).unwrap_or(&scan.source);
     let read = here(scan, &source_as_provider(source)?)?;
     Ok(read.is_some_and(|read| found.insert(scan, read, Extent::All)))
 }

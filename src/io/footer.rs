@@ -347,8 +347,8 @@ pub(super) fn with_strings(metadata: &ParquetMetaData, table: Option<&Schema>) -
     let to_say = |at: usize| {
         let column = schema.column(at);
         match reads[at] {
-            Read::Bytes => Some(None),
-            Read::Text if column.converted_type() != ConvertedType::UTF8 => Some(Some(LogicalType::String)),
+            FooterRead::Bytes => Some(None),
+            FooterRead::Text if column.converted_type() != ConvertedType::UTF8 => Some(Some(LogicalType::String)),
             _ => None,
         }
         .filter(|_| column.physical_type() == Physical::BYTE_ARRAY)
@@ -359,7 +359,7 @@ pub(super) fn with_strings(metadata: &ParquetMetaData, table: Option<&Schema>) -
     let mut leaf = 0..;
     let root = annotated(&schema.root_schema_ptr(), &mut || leaf.next().and_then(to_say))?;
     let mut pairs = of_file.key_value_metadata().cloned();
-    if reads.contains(&Read::Bytes) {
+    if reads.contains(&FooterRead::Bytes) {
         // The Arrow schema would have strings made of them.
         pairs.iter_mut().for_each(|pairs| pairs.retain(|pair| pair.key != ARROW_SCHEMA));
     }
@@ -369,9 +369,9 @@ pub(super) fn with_strings(metadata: &ParquetMetaData, table: Option<&Schema>) -
 
 /// Where a text's least or greatest value is no UTF-8, it has no statistics: DataFusion (55.2)
 /// would take those of other row groups for those of all. `None` where all are well.
-fn with_textual_statistics(metadata: &ParquetMetaData, reads: &[Read]) -> Result<Option<ParquetMetaData>> {
+fn with_textual_statistics(metadata: &ParquetMetaData, reads: &[FooterRead]) -> Result<Option<ParquetMetaData>> {
     let foreign = |(at, column): (usize, &ColumnChunkMetaData)| {
-        let bounds = column.statistics().filter(|_| reads[at] == Read::Text);
+        let bounds = column.statistics().filter(|_| reads[at] == FooterRead::Text);
         bounds.is_some_and(|of| {
             let bounds = [of.min_bytes_opt(), of.max_bytes_opt()];
             bounds.into_iter().flatten().any(|bytes| std::str::from_utf8(bytes).is_err())
@@ -394,7 +394,7 @@ fn with_textual_statistics(metadata: &ParquetMetaData, reads: &[Read]) -> Result
 
 /// What a column's bytes become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Read {
+enum FooterRead {
     Text,
     /// Bytes, although the file has text.
     Bytes,
@@ -402,7 +402,7 @@ enum Read {
 }
 
 /// How each column within a type is read. Within nested types the table casts, and so checks.
-fn leaves(dtype: &DataType, in_table: Option<&DataType>, reads: &mut Vec<Read>) {
+fn leaves(dtype: &DataType, in_table: Option<&DataType>, reads: &mut Vec<FooterRead>) {
     match dtype {
         DataType::List(item)
         | DataType::LargeList(item)
@@ -412,10 +412,10 @@ fn leaves(dtype: &DataType, in_table: Option<&DataType>, reads: &mut Vec<Read>) 
         | DataType::Map(item, _) => leaves(item.data_type(), None, reads),
         DataType::Struct(fields) => fields.iter().for_each(|field| leaves(field.data_type(), None, reads)),
         dtype => reads.push(match (is_string(dtype), in_table) {
-            (true, Some(DataType::Binary | DataType::LargeBinary | DataType::BinaryView)) => Read::Bytes,
-            (true, _) => Read::Text,
-            (false, Some(table)) if is_string(table) => Read::Text,
-            _ => Read::AsItIs,
+            (true, Some(DataType::Binary | DataType::LargeBinary | DataType::BinaryView)) => FooterRead::Bytes,
+            (true, _) => FooterRead::Text,
+            (false, Some(table)) if is_string(table) => FooterRead::Text,
+            _ => FooterRead::AsItIs,
         }),
     }
 }

@@ -153,7 +153,7 @@ impl JoinTable {
 }
 
 /// What a build saw of its keys.
-struct Found {
+struct SeenKeys {
     /// No key has two rows.
     unique: bool,
     /// Every row's number is its key.
@@ -195,7 +195,7 @@ impl Build<'_> {
         // A payload is found by its place among all words of the table, which has 32 bits.
         let payload = self.payload.filter(|payload| (capacity + 1) * 16 / (payload.width as u64) < 1 << 32);
         let inserted = self.insert(Some(&slots), mask, None, payload, (secret, probes))?;
-        let Some(Found { unique, .. }) = inserted else { return Ok(None) };
+        let Some(SeenKeys { unique, .. }) = inserted else { return Ok(None) };
         let rows = match unique || self.wanted == Wanted::Existence {
             true => None,
             false => Some(self.lists((Some(&slots), secret), mask, capacity + 1, slots.slice(8), 4)?),
@@ -222,7 +222,7 @@ impl Build<'_> {
         starts: Option<&Buffer>,
         payload: Option<Payload<'_>>,
         (secret, probes): (u64, u64),
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<SeenKeys>> {
         let null = Argument::from(0u64);
         let flags = self.device.alloc_zeroed(OPERATOR, 8)?;
         let kernel = self.kernel(slots, "join_build_hash", "join_build_direct")?;
@@ -244,7 +244,7 @@ impl Build<'_> {
         // width, or null; flags u32; secret; probes.
         unsafe { self.device.launch(&kernel, grid(tiles(self.keys.rows, 1024), THREADS), &arguments)? };
         let flags = flags.read_word_or(0, self.keys.assumed.flags())?;
-        let found = Found { unique: flags & REPEATED == 0, ordered: flags & UNORDERED == 0 };
+        let found = SeenKeys { unique: flags & REPEATED == 0, ordered: flags & UNORDERED == 0 };
         Ok((flags & FULL == 0).then_some(found))
     }
 

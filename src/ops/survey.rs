@@ -69,7 +69,7 @@ pub(crate) struct Surveyed<'a> {
 
 /// What was found of one column.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct ColumnSurvey {
     pub(crate) nulls: u64,
     /// Of the valid values; `None` where there is none.
     pub(crate) values: Option<Measured>,
@@ -89,7 +89,7 @@ pub(crate) enum Measured {
 }
 
 /// Looks at columns: waits for the device, once for all of them.
-pub(crate) fn survey(device: &Device, columns: &[Surveyed<'_>]) -> Result<Vec<Found>> {
+pub(crate) fn survey(device: &Device, columns: &[Surveyed<'_>]) -> Result<Vec<ColumnSurvey>> {
     let mut launches = vec![];
     let mut blocks = 0;
     for column in columns {
@@ -104,7 +104,7 @@ pub(crate) fn survey(device: &Device, columns: &[Surveyed<'_>]) -> Result<Vec<Fo
         blocks += own;
     }
     if blocks == 0 {
-        return Ok(columns.iter().map(|_| Found { nulls: 0, values: None }).collect());
+        return Ok(columns.iter().map(|_| ColumnSurvey { nulls: 0, values: None }).collect());
     }
     let words = device.alloc(OPERATOR, blocks * WORDS * 8)?;
     for (column, (kernel, width, first, own)) in columns.iter().zip(&launches) {
@@ -126,7 +126,7 @@ pub(crate) fn survey(device: &Device, columns: &[Surveyed<'_>]) -> Result<Vec<Fo
 }
 
 /// What all blocks found of a column.
-fn together<'a>(scalar: Scalar, blocks: impl Iterator<Item = &'a [u64]>) -> Found {
+fn together<'a>(scalar: Scalar, blocks: impl Iterator<Item = &'a [u64]>) -> ColumnSurvey {
     let wide = |low: u64, high: u64| (u128::from(high) << 64 | u128::from(low)) as i128;
     let (mut nulls, mut flags, mut unit) = (0, 0, i32::MAX);
     let mut range: Option<(i128, i128)> = None;
@@ -149,7 +149,7 @@ fn together<'a>(scalar: Scalar, blocks: impl Iterator<Item = &'a [u64]>) -> Foun
             Measured::Integers { least, greatest, ascending, strictly: ascending && flags & REPEATS == 0 }
         }
     });
-    Found { nulls, values }
+    ColumnSurvey { nulls, values }
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ struct Tree {
     leaves: Vec<LogicalPlan>,
     predicates: Vec<Predicate>,
     /// The query's own order.
-    shape: Shape,
+    shape: JoinTree,
     columns: Arc<DFSchema>,
     /// Columns that come out.
     wanted: Vec<Name>,
@@ -94,17 +94,17 @@ struct Predicate {
 
 /// An order of joins.
 #[derive(Debug, Clone, PartialEq)]
-enum Shape {
+enum JoinTree {
     Leaf(usize),
     /// The probe's side, the build's side.
-    Join(Box<Shape>, Box<Shape>),
+    Join(Box<JoinTree>, Box<JoinTree>),
 }
 
-impl Shape {
+impl JoinTree {
     fn set(&self) -> Set {
         match self {
-            Shape::Leaf(at) => 1 << at,
-            Shape::Join(a, b) => a.set() | b.set(),
+            JoinTree::Leaf(at) => 1 << at,
+            JoinTree::Join(a, b) => a.set() | b.set(),
         }
     }
 }
@@ -192,7 +192,7 @@ impl Tree {
     }
 
     /// A cheaper order, if there is one.
-    fn order(&self) -> Option<Shape> {
+    fn order(&self) -> Option<JoinTree> {
         let leaves = self.leaves.iter().map(estimate).collect::<Option<Vec<_>>>()?;
         let costs = Costs::of(self, &leaves);
         let (best, cost) = match self.leaves.len() {
@@ -203,7 +203,7 @@ impl Tree {
     }
 
     /// The joins in this order, with the columns of `original`.
-    fn plan(&self, order: &Shape, original: &LogicalPlan) -> PlanResult<LogicalPlan> {
+    fn plan(&self, order: &JoinTree, original: &LogicalPlan) -> PlanResult<LogicalPlan> {
         let wanted = &self.wanted;
         let joined = self.joined(order)?;
         if joined.schema().columns() == *wanted {
@@ -214,10 +214,10 @@ impl Tree {
         Ok(LogicalPlan::Projection(Projection::try_new_with_schema(columns, Arc::new(joined), schema)?))
     }
 
-    fn joined(&self, order: &Shape) -> PlanResult<LogicalPlan> {
+    fn joined(&self, order: &JoinTree) -> PlanResult<LogicalPlan> {
         let set = order.set();
         let plan = match order {
-            Shape::Leaf(at) => {
+            JoinTree::Leaf(at) => {
                 let own = self.predicates.iter().filter(|p| p.of == set).map(|p| p.expr.clone());
                 match own.reduce(Expr::and) {
                     Some(predicate) => {
@@ -226,7 +226,7 @@ impl Tree {
                     None => self.leaves[*at].clone(),
                 }
             }
-            Shape::Join(probe, build) => {
+            JoinTree::Join(probe, build) => {
                 let (mut on, mut conditions) = (vec![], vec![]);
                 let (left, right) = (probe.set(), build.set());
                 let here = |p: &&Predicate| within(p.of, set) && !within(p.of, left) && !within(p.of, right);
@@ -293,14 +293,14 @@ fn flatten(
     leaves: &mut Vec<LogicalPlan>,
     equalities: &mut Vec<(Expr, Expr)>,
     conditions: &mut Vec<Expr>,
-) -> Shape {
+) -> JoinTree {
     match plan {
         LogicalPlan::Join(join) if is_inner(plan) => {
             let left = flatten(&join.left, leaves, equalities, conditions);
             let right = flatten(&join.right, leaves, equalities, conditions);
             equalities.extend(join.on.iter().cloned());
             conditions.extend(join.filter.clone().map(split_conjunction_owned).unwrap_or_default());
-            Shape::Join(Box::new(left), Box::new(right))
+            JoinTree::Join(Box::new(left), Box::new(right))
         }
         LogicalPlan::Filter(filter) if is_inner(plan) => {
             conditions.extend(split_conjunction_owned(filter.predicate.clone()));
@@ -309,7 +309,7 @@ fn flatten(
         LogicalPlan::Projection(project) if is_inner(plan) => flatten(&project.input, leaves, equalities, conditions),
         leaf => {
             leaves.push(leaf.clone());
-            Shape::Leaf(leaves.len() - 1)
+            JoinTree::Leaf(leaves.len() - 1)
         }
     }
 }

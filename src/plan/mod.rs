@@ -30,7 +30,8 @@ pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use nesting::{MOST_NESTED, balanced, joined, too_nested};
 pub(crate) use node::DeviceNode;
 pub(crate) use prepared::{
-    Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift, reads_seats, seat_of,
+    Prepared, TablePlaceholder, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift,
+    placeholder_number, reads_placeholders,
 };
 pub(crate) use replays::Replays;
 pub(crate) use sealed::{

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   Filter: x < 3           lift       Filter: x < 3        optimize, cut       Prepared        bind       a plan that runs
-//!     TableScan: a table  ────────▶      TableScan: seat 0  ─────────────▶   over seats only  ────────▶   over other tables
+//!     TableScan: a table  ────────▶      TableScan: table 0 ─────────────▶   of placeholders  ────────▶   over other tables
 //! ```
 //!
-//! A [`Seat`] stands for a table. It has a schema and no rows, so that a plan that is kept keeps no memory of a device, and
-//! nothing of the data can find its way into the plan: the session's tables tell DataFusion nothing but their schemas.
+//! A [`TablePlaceholder`] stands for a table by its number. It has a schema and no rows, so that a plan
+//! that is kept keeps no memory of a device, and nothing of the data can find its way into the plan: the
+//! session's tables tell DataFusion nothing but their schemas.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,41 +28,41 @@ use crate::io::OfSession;
 const SHALLOW: usize = 48;
 const MOST: usize = 160;
 
-/// A table's place in a plan.
-pub(crate) struct Seat {
+/// Stands for a table in a kept plan, by the table's number.
+pub(crate) struct TablePlaceholder {
     number: usize,
     schema: SchemaRef,
 }
 
-impl Seat {
+impl TablePlaceholder {
     pub(crate) fn source(number: usize, schema: SchemaRef) -> Arc<dyn TableSource> {
-        Arc::new(Seat { number, schema })
+        Arc::new(TablePlaceholder { number, schema })
     }
 }
 
 /// What the session's tables answer through DataFusion's source of a provider.
-impl TableSource for Seat {
+impl TableSource for TablePlaceholder {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 }
 
-/// Whether a scan's table is one whose place a seat can take.
+/// Whether a placeholder can stand for a scan's table.
 fn is_plain(source: &Arc<dyn TableSource>) -> bool {
     let Ok(provider) = source_as_provider(source) else { return false };
     OfSession::of(provider.as_ref()).is_some_and(|table| table.is_read_whole())
 }
 
-/// Whether a plan reads nothing but seats, in subqueries too.
-pub(crate) fn reads_seats(plan: &LogicalPlan) -> bool {
-    let mut seats = true;
+/// Whether a plan reads nothing but placeholders, in subqueries too.
+pub(crate) fn reads_placeholders(plan: &LogicalPlan) -> bool {
+    let mut placeholders = true;
     let walked = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
-            seats &= is_seat(&scan.source);
+            placeholders &= is_placeholder(&scan.source);
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    seats && walked.is_ok()
+    placeholders && walked.is_ok()
 }
 
 /// Whether expressions of a plan hold plans.
@@ -77,14 +78,14 @@ pub(crate) fn has_subqueries(plan: &LogicalPlan) -> bool {
     with != without
 }
 
-/// Whether a source is a seat.
-pub(super) fn is_seat(source: &Arc<dyn TableSource>) -> bool {
-    source.is::<Seat>()
+/// Whether a source is a placeholder.
+pub(super) fn is_placeholder(source: &Arc<dyn TableSource>) -> bool {
+    source.is::<TablePlaceholder>()
 }
 
-/// The number of a seat.
-pub(crate) fn seat_of(source: &Arc<dyn TableSource>) -> Option<usize> {
-    Some(source.downcast_ref::<Seat>()?.number)
+/// The number of a placeholder.
+pub(crate) fn placeholder_number(source: &Arc<dyn TableSource>) -> Option<usize> {
+    Some(source.downcast_ref::<TablePlaceholder>()?.number)
 }
 
 /// The tables that a plan reads, each once, and for each scan (in the order of a walk) the number of its table. `None` where one of
@@ -136,25 +137,26 @@ pub(crate) fn is_small_expr(expr: &Expr) -> bool {
     expr_depth(expr, MOST + 1) <= MOST
 }
 
-/// The plan over seats instead of tables, with the tables. `None` where the plan cannot be kept: it reads what is not the
+/// The plan over placeholders instead of tables, with the tables. `None` where the plan cannot be kept: it reads what is not the
 /// session's, or what it yields depends on more than its tables.
 pub(crate) fn lift(plan: &LogicalPlan) -> Option<(LogicalPlan, Tables)> {
     if !is_repeatable(plan) {
         return None;
     }
     let tables = Tables::of(plan)?;
-    let seats: Vec<_> = (tables.sources.iter().enumerate()).map(|(at, of)| Seat::source(at, of.schema())).collect();
-    let lifted = replaced(plan, |scan| tables.number(scan).map(|number| seats[number].clone())).ok()?;
+    let placeholders: Vec<_> =
+        (tables.sources.iter().enumerate()).map(|(at, of)| TablePlaceholder::source(at, of.schema())).collect();
+    let lifted = replaced(plan, |scan| tables.number(scan).map(|number| placeholders[number].clone())).ok()?;
     Some((lifted, tables))
 }
 
-/// The plan over tables instead of seats, by number.
+/// The plan over tables instead of placeholders, by number.
 pub(crate) fn bind(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>]) -> Result<LogicalPlan> {
-    Ok(replaced(plan, |scan| of_seat(scan, tables))?)
+    Ok(replaced(plan, |scan| table_of(scan, tables))?)
 }
 
-fn of_seat(scan: &TableScan, tables: &[Arc<dyn TableSource>]) -> Option<Arc<dyn TableSource>> {
-    tables.get(seat_of(&scan.source)?).cloned()
+fn table_of(scan: &TableScan, tables: &[Arc<dyn TableSource>]) -> Option<Arc<dyn TableSource>> {
+    tables.get(placeholder_number(&scan.source)?).cloned()
 }
 
 /// The plan with other sources, in subqueries too.
@@ -208,7 +210,7 @@ fn means_the_same(expr: &Expr) -> bool {
     }
 }
 
-/// An optimized plan over seats, and what is known of how it runs.
+/// An optimized plan over placeholders, and what is known of how it runs.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     plan: LogicalPlan,
@@ -225,7 +227,7 @@ impl Prepared {
         Ok(Prepared { plan, whole: whole.into(), shallow, replays: Arc::default() })
     }
 
-    /// The plan, over seats.
+    /// The plan, over placeholders.
     pub(crate) fn plan(&self) -> &LogicalPlan {
         &self.plan
     }
@@ -245,7 +247,7 @@ impl Prepared {
         self.whole.store(false, Relaxed);
     }
 
-    /// The plan over these tables, by the seats' numbers.
+    /// The plan over these tables, by the placeholders' numbers.
     pub(crate) fn bind(&self, tables: &[Arc<dyn TableSource>]) -> Result<LogicalPlan> {
         match self.is_direct() {
             // What the device runs has no subqueries inside of expressions.
@@ -258,7 +260,7 @@ impl Prepared {
 fn bind_inputs(plan: LogicalPlan, tables: &[Arc<dyn TableSource>]) -> PlanResult<LogicalPlan> {
     match plan {
         LogicalPlan::TableScan(scan) => {
-            let source = of_seat(&scan, tables).unwrap_or_else(|| scan.source.clone());
+            let source = table_of(&scan, tables).unwrap_or_else(|| scan.source.clone());
             Ok(LogicalPlan::TableScan(TableScan { source, ..scan }))
         }
         plan => Ok(plan.map_children(|input| Ok(Transformed::yes(bind_inputs(input, tables)?)))?.data),

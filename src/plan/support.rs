@@ -8,7 +8,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, FetchType, Join, LogicalPlan, SkipType, TableScan, build_join_schema};
 
 use super::aggregates::unsupported_aggregate;
-use super::prepared::is_seat;
+use super::prepared::is_placeholder;
 use super::window::unsupported_window;
 use crate::codegen::unsupported;
 use crate::column::Repr;
@@ -45,7 +45,7 @@ fn types(schema: &DFSchema) -> Option<String> {
 }
 
 fn table(scan: &TableScan) -> Option<String> {
-    if is_seat(&scan.source) {
+    if is_placeholder(&scan.source) {
         return scan.filters.iter().find_map(|filter| unsupported(filter, &scan.projected_schema));
     }
     let Ok(provider) = source_as_provider(&scan.source) else { return Some("the table has no provider".into()) };

@@ -22,7 +22,9 @@ use futures::FutureExt;
 use super::scan;
 use super::steps::{Form, Steps};
 use crate::error::Result;
-use crate::plan::{Prepared, Seat, Tables, bind, has_subqueries, is_repeatable, is_small, lift, reads_seats};
+use crate::plan::{
+    Prepared, TablePlaceholder, Tables, bind, has_subqueries, is_repeatable, is_small, lift, reads_placeholders,
+};
 
 /// Most plans of a kind that are kept.
 const MOST: usize = 256;
@@ -32,19 +34,19 @@ const LONGEST: usize = 1 << 16;
 /// The plans that a session keeps.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptPlan>,
     /// Of steps, what columns they lead to. Nothing else decides that.
-    met: Mutex<Recent<Met>>,
+    known_schemas: Mutex<Recent<KnownSchema>>,
     /// Somebody was given the context, and may register functions whenever he likes.
     exposed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptPlan {
     /// What all of them were made under.
     environment: Environment,
     texts: Recent<Text>,
-    plans: Recent<Plan>,
+    plans: Recent<ForeignPlan>,
     steps: Recent<StepsPlan>,
 }
 
@@ -52,16 +54,16 @@ struct Kept {
 #[derive(Debug)]
 struct Text {
     text: String,
-    /// Not optimized, over seats.
+    /// Not optimized, over placeholders.
     plan: LogicalPlan,
-    /// What the seats are called, and what their tables look like.
+    /// What the placeholders are called, and what their tables look like.
     tables: Vec<(TableReference, SchemaRef)>,
 }
 
 /// A plan that did not come about by steps from the device's tables.
 #[derive(Debug)]
-struct Plan {
-    /// Over seats; scans compare equal to those of tables.
+struct ForeignPlan {
+    /// Over placeholders; scans compare equal to those of tables.
     plan: LogicalPlan,
     schemas: Vec<SchemaRef>,
     scans: Vec<usize>,
@@ -74,14 +76,15 @@ struct StepsPlan {
     prepared: Arc<Prepared>,
 }
 
+/// The schema that steps of a form lead to.
 #[derive(Debug)]
-struct Met {
+struct KnownSchema {
     form: Form,
     schema: DFSchemaRef,
 }
 
-/// A plan that was found or made, and the tables for its seats.
-pub(crate) type Found = (Arc<Prepared>, Vec<Arc<dyn TableSource>>);
+/// A plan that was found or made, and the tables for its placeholders.
+pub(crate) type FoundPlan = (Arc<Prepared>, Vec<Arc<dyn TableSource>>);
 
 impl Plans {
     /// From now on functions may be other ones.
@@ -130,12 +133,12 @@ impl Plans {
     }
 
     /// The form of a plan.
-    pub(crate) fn plan(&self, state: &SessionState, plan: &LogicalPlan) -> Option<Found> {
+    pub(crate) fn plan(&self, state: &SessionState, plan: &LogicalPlan) -> Option<FoundPlan> {
         if !is_small(plan) {
             return None;
         }
         let tables = Tables::of(plan)?;
-        let same = |known: &Plan| {
+        let same = |known: &ForeignPlan| {
             known.scans == tables.scans && known.plan == *plan && agree(&known.schemas, tables.sources.iter())
         };
         let prepared = self.kept(state).plans.get(hash(plan), same)?.prepared.clone();
@@ -148,35 +151,35 @@ impl Plans {
         state: &SessionState,
         plan: &LogicalPlan,
         optimize: impl FnOnce(&LogicalPlan) -> Result<LogicalPlan>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<FoundPlan>> {
         if !is_small(plan) {
             return Ok(None);
         }
         let Some((lifted, tables)) = lift(plan) else { return Ok(None) };
         let prepared = Arc::new(Prepared::new(optimize(&lifted)?)?);
         let (schemas, scans) = (tables.schemas(), tables.scans);
-        let form = Plan { plan: lifted, schemas, scans, prepared: prepared.clone() };
+        let form = ForeignPlan { plan: lifted, schemas, scans, prepared: prepared.clone() };
         self.kept(state).plans.insert(hash(plan), form);
         Ok(Some((prepared, tables.sources)))
     }
 
     /// What steps lead to, if such ones were met.
     pub(crate) fn met(&self, steps: &Steps) -> Option<DFSchemaRef> {
-        let mut met = self.met.lock().unwrap_or_else(|e| e.into_inner());
-        Some(met.get(steps.hash(), |known| known.form.tables(steps).is_some())?.schema.clone())
+        let mut known = self.known_schemas.lock().unwrap_or_else(|e| e.into_inner());
+        Some(known.get(steps.hash(), |it| it.form.tables(steps).is_some())?.schema.clone())
     }
 
     /// Keeps what steps lead to, whose plan this is.
     pub(crate) fn meet(&self, steps: &Steps, plan: &LogicalPlan) {
         // A subquery's tables would be held.
         if !has_subqueries(plan) {
-            let met = Met { form: Form::of(steps).0, schema: plan.schema().clone() };
-            self.met.lock().unwrap_or_else(|e| e.into_inner()).insert(steps.hash(), met);
+            let known = KnownSchema { form: Form::of(steps).0, schema: plan.schema().clone() };
+            self.known_schemas.lock().unwrap_or_else(|e| e.into_inner()).insert(steps.hash(), known);
         }
     }
 
     /// The form of the plan of steps.
-    pub(crate) fn steps(&self, state: &SessionState, steps: &Steps) -> Option<Found> {
+    pub(crate) fn steps(&self, state: &SessionState, steps: &Steps) -> Option<FoundPlan> {
         let mut tables = None;
         let mut kept = self.kept(state);
         let known = kept.steps.get(steps.hash(), |known| {
@@ -192,13 +195,13 @@ impl Plans {
         state: &SessionState,
         steps: &Steps,
         optimize: impl FnOnce(&LogicalPlan) -> Result<LogicalPlan>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<FoundPlan>> {
         let (form, tables) = Form::of(steps);
         let plan = steps.plan(&mut |table| {
             let number = tables.iter().position(|known| Arc::ptr_eq(known, table));
-            scan(&Seat::source(number.unwrap_or_default(), table.schema()))
+            scan(&TablePlaceholder::source(number.unwrap_or_default(), table.schema()))
         })?;
-        if !is_small(&plan) || !is_repeatable(&plan) || !reads_seats(&plan) {
+        if !is_small(&plan) || !is_repeatable(&plan) || !reads_placeholders(&plan) {
             return Ok(None);
         }
         let prepared = Arc::new(Prepared::new(optimize(&plan)?)?);
@@ -207,11 +210,11 @@ impl Plans {
     }
 
     /// What is kept, as far as it was made under the present settings.
-    fn kept(&self, state: &SessionState) -> MutexGuard<'_, Kept> {
+    fn kept(&self, state: &SessionState) -> MutexGuard<'_, KeptPlan> {
         // Poisoning is ignored: the maps are valid between statements.
         let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
         if !kept.environment.is_that_of(state, self.exposed.load(Relaxed)) {
-            *kept = Kept { environment: Environment::of(state), ..Kept::default() };
+            *kept = KeptPlan { environment: Environment::of(state), ..KeptPlan::default() };
         }
         kept
     }

@@ -74,31 +74,31 @@ impl Steps {
 /// Steps without their tables, of which the schemas are left and which of them are one.
 #[derive(Debug)]
 pub(crate) struct Form {
-    shape: Shape,
+    shape: FormNode,
     schemas: Vec<SchemaRef>,
 }
 
 #[derive(Debug)]
-enum Shape {
+enum FormNode {
     /// A table by its number: each has one, from left to right.
-    Seat(usize),
+    Placeholder(usize),
     Verb {
         verb: Verb,
-        left: Box<Shape>,
-        right: Option<Box<Shape>>,
+        left: Box<FormNode>,
+        right: Option<Box<FormNode>>,
     },
 }
 
 impl Form {
-    /// The form of steps, and the tables for its seats.
+    /// The form of steps, and the tables for its placeholders.
     pub(crate) fn of(steps: &Steps) -> (Form, Vec<Arc<dyn TableSource>>) {
         let mut tables = vec![];
-        let shape = Shape::of(steps, &mut tables);
+        let shape = FormNode::of(steps, &mut tables);
         let schemas = tables.iter().map(|table| table.schema()).collect();
         (Form { shape, schemas }, tables)
     }
 
-    /// The tables for its seats, if it is the form of these steps.
+    /// The tables for its placeholders, if it is the form of these steps.
     pub(crate) fn tables(&self, steps: &Steps) -> Option<Vec<Arc<dyn TableSource>>> {
         let mut tables = vec![];
         let same = self.shape.is_that_of(steps, &mut tables)
@@ -107,22 +107,22 @@ impl Form {
     }
 }
 
-impl Shape {
-    fn of(steps: &Steps, tables: &mut Vec<Arc<dyn TableSource>>) -> Shape {
+impl FormNode {
+    fn of(steps: &Steps, tables: &mut Vec<Arc<dyn TableSource>>) -> FormNode {
         match steps {
-            Steps::Table(source) => Shape::Seat(number(tables, source)),
-            Steps::Verb { verb, left, right, .. } => Shape::Verb {
+            Steps::Table(source) => FormNode::Placeholder(number(tables, source)),
+            Steps::Verb { verb, left, right, .. } => FormNode::Verb {
                 verb: verb.clone(),
-                left: Box::new(Shape::of(left, tables)),
-                right: right.as_ref().map(|right| Box::new(Shape::of(right, tables))),
+                left: Box::new(FormNode::of(left, tables)),
+                right: right.as_ref().map(|right| Box::new(FormNode::of(right, tables))),
             },
         }
     }
 
     fn is_that_of(&self, steps: &Steps, tables: &mut Vec<Arc<dyn TableSource>>) -> bool {
         match (self, steps) {
-            (Shape::Seat(seat), Steps::Table(source)) => number(tables, source) == *seat,
-            (Shape::Verb { verb, left, right }, Steps::Verb { verb: of, left: of_left, right: of_right, .. }) => {
+            (FormNode::Placeholder(placeholder), Steps::Table(source)) => number(tables, source) == *placeholder,
+            (FormNode::Verb { verb, left, right }, Steps::Verb { verb: of, left: of_left, right: of_right, .. }) => {
                 verb == of
                     && left.is_that_of(of_left, tables)
                     && match (right, of_right) {

@@ -19,10 +19,10 @@ pub(super) fn body(kernel: &Kernel<'_>, extra: &Extra<'_>, slot: &str) -> String
     let hoisted = Hoisted::of(kernel);
     let Hoisted { declare, assign, .. } = &hoisted;
     let mut update = String::new();
-    for (i, feed) in kernel.feeds.iter().enumerate() {
+    for (i, input) in kernel.inputs.iter().enumerate() {
         let target = &kernel.accumulators[i];
-        let value = hoisted.argument(i, feed);
-        let step = match feed.accumulator {
+        let value = hoisted.argument(i, input);
+        let step = match input.accumulator {
             Accumulator::Row | Accumulator::Float => continue,
             Accumulator::Count => format!("atomicAdd({target} + slot, 1ull);"),
             Accumulator::Sum64 => format!("atomicAdd({target} + slot, (u64){value});"),
@@ -32,7 +32,7 @@ pub(super) fn body(kernel: &Kernel<'_>, extra: &Extra<'_>, slot: &str) -> String
             Accumulator::Least => format!("atomic_min({target} + slot, {value});"),
             Accumulator::Greatest => format!("atomic_max({target} + slot, {value});"),
         };
-        update.push_str(&hoisted.guarded(i, feed, &step));
+        update.push_str(&hoisted.guarded(i, input, &step));
     }
     if let Some(seen) = extra.seen {
         update.push_str(&format!("if ({seen}[slot] == 0) {seen}[slot] = 1;\n"));

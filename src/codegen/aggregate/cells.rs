@@ -8,7 +8,7 @@
 //!
 //! Copies keep lanes that hold the same group from waiting for each other.
 
-use super::feeds::{Feed, magnitude_bits};
+use super::inputs::{AggregateInput, magnitude_bits};
 use super::{Hoisted, Kernel};
 use crate::codegen::groups::Accumulator;
 use crate::codegen::kernel::Retry;
@@ -53,13 +53,13 @@ pub(super) enum Flush {
 
 impl Cells {
     /// Cells for sums of at most `rows` rows. `hashed`: keys are found by a hash table in front of the cells.
-    pub(super) fn of(feeds: &[Feed], rows: u64, hashed: bool) -> Self {
-        let cells: Vec<Cell> = feeds.iter().map(|feed| cell_of(feed, rows)).collect();
+    pub(super) fn of(inputs: &[AggregateInput], rows: u64, hashed: bool) -> Self {
+        let cells: Vec<Cell> = inputs.iter().map(|input| cell_of(input, rows)).collect();
         let mut limbs = 0;
         let mut counts = None;
-        for (feed, cell) in feeds.iter().zip(&cells) {
+        for (input, cell) in inputs.iter().zip(&cells) {
             if let Cell::Limbs(own) = cell {
-                if feed.accumulator == Accumulator::Count && feed.valid.is_none() && *own == 1 {
+                if input.accumulator == Accumulator::Count && input.valid.is_none() && *own == 1 {
                     counts = Some(limbs);
                 }
                 limbs += own;
@@ -122,9 +122,9 @@ impl Cells {
             fill("shared_keys", "slots + 1".into(), "HASH_EMPTY");
         }
         let mut at = 0;
-        for (feed, cell) in kernel.feeds.iter().zip(&self.cells) {
+        for (input, cell) in kernel.inputs.iter().zip(&self.cells) {
             if let Cell::Extremum = cell {
-                fill(&format!("(extrema + {at} * stride)"), "stride".into(), empty(feed));
+                fill(&format!("(extrema + {at} * stride)"), "stride".into(), empty(input));
                 at += 1;
             }
         }
@@ -138,8 +138,8 @@ impl Cells {
     pub(super) fn update(
         &self,
         kernel: &Kernel<'_>,
-        value: impl Fn(usize, &Feed) -> String,
-        guarded: impl Fn(usize, &Feed, &str) -> String,
+        value: impl Fn(usize, &AggregateInput) -> String,
+        guarded: impl Fn(usize, &AggregateInput, &str) -> String,
     ) -> String {
         let mut text = String::new();
         if let Presence::Bit = self.presence {
@@ -150,23 +150,23 @@ impl Cells {
             ));
         }
         let (mut limb, mut extremum) = (0, 0);
-        for (i, (feed, cell)) in kernel.feeds.iter().zip(&self.cells).enumerate() {
-            let value = value(i, feed);
+        for (i, (input, cell)) in kernel.inputs.iter().zip(&self.cells).enumerate() {
+            let value = value(i, input);
             let step = match cell {
                 Cell::Extremum => {
                     extremum += 1;
-                    format!("{}(extrema + {} * stride + cell, (u64)({value}));", function(feed), extremum - 1)
+                    format!("{}(extrema + {} * stride + cell, (u64)({value}));", function(input), extremum - 1)
                 }
                 Cell::Limbs(limbs) => {
                     limb += limbs;
                     let place = format!("cells + {} * stride + cell", limb - limbs);
-                    match feed.accumulator {
+                    match input.accumulator {
                         Accumulator::Count if *limbs == 1 => format!("atomicAdd({place}, 1u);"),
                         _ => format!("cell_add<{limbs}>({place}, stride, (i128)({value}));"),
                     }
                 }
             };
-            text.push_str(&guarded(i, feed, &step));
+            text.push_str(&guarded(i, input, &step));
         }
         text
     }
@@ -184,13 +184,14 @@ impl Cells {
     pub(super) fn flush(&self, kernel: &Kernel<'_>, how: Flush) -> String {
         let mut text = String::new();
         let (mut limb, mut extremum) = (0, 0);
-        for (i, (feed, cell)) in kernel.feeds.iter().zip(&self.cells).enumerate() {
+        for (i, (input, cell)) in kernel.inputs.iter().zip(&self.cells).enumerate() {
             let target = &kernel.accumulators[i];
             match cell {
                 Cell::Extremum => {
-                    let (better, empty) = (if feed.accumulator == Accumulator::Least { "<" } else { ">" }, empty(feed));
+                    let (better, empty) =
+                        (if input.accumulator == Accumulator::Least { "<" } else { ">" }, empty(input));
                     let put = match how {
-                        Flush::Add => format!("{}({target} + to, best);", function(feed)),
+                        Flush::Add => format!("{}({target} + to, best);", function(input)),
                         Flush::Store => format!("{target}[to] = best;"),
                     };
                     text.push_str(&format!(
@@ -200,13 +201,13 @@ impl Cells {
                     extremum += 1;
                 }
                 Cell::Limbs(limbs) => {
-                    let put = match (feed.accumulator.words(), how) {
+                    let put = match (input.accumulator.words(), how) {
                         (1, Flush::Add) => format!("if (sum != 0) atomicAdd({target} + to, (u64)sum);"),
                         (1, Flush::Store) => format!("{target}[to] = (u64)sum;"),
                         (_, Flush::Add) => format!("atomic_add_i128({target} + 2 * to, sum);"),
                         (_, Flush::Store) => format!("store_words({target} + 2 * to, sum);"),
                     };
-                    let read = match feed.accumulator {
+                    let read = match input.accumulator {
                         Accumulator::Count => format!("(i128)(u64)(u{0})cell_read<{limbs}>", 32 * limbs),
                         _ => format!("cell_read<{limbs}>"),
                     };
@@ -222,10 +223,10 @@ impl Cells {
 }
 
 /// The cell of an accumulator that sums at most `rows` rows.
-fn cell_of(feed: &Feed, rows: u64) -> Cell {
+fn cell_of(input: &AggregateInput, rows: u64) -> Cell {
     let rows_bits = 64 - rows.max(1).leading_zeros();
     let limbs = |bits: u32| Cell::Limbs((bits + rows_bits + 1).div_ceil(32).clamp(1, 4));
-    match (&feed.accumulator, &feed.value) {
+    match (&input.accumulator, &input.value) {
         (Accumulator::Least | Accumulator::Greatest, _) => Cell::Extremum,
         (Accumulator::Sum64 | Accumulator::Sum128, Some(value)) => {
             let (low, high) = value.bounds();
@@ -245,12 +246,12 @@ fn cell_of(feed: &Feed, rows: u64) -> Cell {
 }
 
 /// What an extremum begins with.
-fn empty(feed: &Feed) -> &'static str {
-    if feed.accumulator == Accumulator::Least { "~0ull" } else { "0ull" }
+fn empty(input: &AggregateInput) -> &'static str {
+    if input.accumulator == Accumulator::Least { "~0ull" } else { "0ull" }
 }
 
-fn function(feed: &Feed) -> &'static str {
-    if feed.accumulator == Accumulator::Least { "atomic_min" } else { "atomic_max" }
+fn function(input: &AggregateInput) -> &'static str {
+    if input.accumulator == Accumulator::Least { "atomic_min" } else { "atomic_max" }
 }
 
 /// The kernel for keys that number slots: `key` is a C++ expression of a number below `slots`.
@@ -264,15 +265,15 @@ pub(super) fn direct_body(
 ) -> String {
     let update = cells.update(
         kernel,
-        |i, feed| super::feeds::argument(feed, &kernel.exponents[i]).1,
-        |_, feed, step| {
-            let step = match feed.accumulator {
+        |i, input| super::inputs::argument(input, &kernel.exponents[i]).1,
+        |_, input, step| {
+            let step = match input.accumulator {
                 Accumulator::Fixed { exact: false, .. } => {
                     format!("bool lost = false; {step} {}", kernel.flag("lost", Retry::INEXACT))
                 }
                 _ => step.to_string(),
             };
-            match &feed.valid {
+            match &input.valid {
                 Some(valid) => format!("if ({valid}) {{ {step} }}\n"),
                 None => format!("{{ {step} }}\n"),
             }
@@ -388,7 +389,7 @@ pub(super) fn hash_slots(kernel: &Kernel<'_>, count: &str, keys: &str, are: Keys
 /// Adds a row whose `slot` is known.
 pub(super) fn hashed_update(kernel: &Kernel<'_>, cells: &Cells, hoisted: &Hoisted) -> String {
     let update =
-        cells.update(kernel, |i, feed| hoisted.argument(i, feed), |i, feed, step| hoisted.guarded(i, feed, step));
+        cells.update(kernel, |i, input| hoisted.argument(i, input), |i, input, step| hoisted.guarded(i, input, step));
     format!("const u32 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}")
 }
 

@@ -7,7 +7,7 @@ use crate::codegen::arena::Arena;
 use crate::codegen::flow::{Flow, Source};
 use crate::codegen::kernel::Retry;
 use crate::codegen::materialize::{Codes, materialize};
-use crate::codegen::spread::pays_from;
+use crate::codegen::radix_partition::pays_from;
 use crate::device::{Device, DeviceKind};
 use crate::error::Result;
 

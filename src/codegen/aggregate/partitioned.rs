@@ -1,7 +1,7 @@
-//! The sink for many groups: rows are spread over partitions by key first, so that the accumulators of a partition fit
+//! The sink for many groups: rows are partitioned by key first, so that the accumulators of a partition fit
 //! shared memory, where adding costs no trip to memory.
 //!
-//! `spread.rs` writes each row's record (key, arguments) to its partition; what is here collects records partition by partition
+//! `radix_partition.rs` writes each row's record (key, arguments) to its partition; what is here collects records partition by partition
 //! into cells, and those into the slots. A dense key's high bits are its partition, its low bits the cell; other keys are
 //! mixed, their high bits choose the partition, and a hash table in shared memory finds the cell. A partition with far more records than others, as skewed
 //! keys make it, is collected by several blocks, which then add to the same slots.
@@ -9,13 +9,15 @@
 use std::sync::Arc;
 
 use super::cells::{Cells, Flush, Keys, Probes, Table, hash_slots, hashed_update};
-use super::feeds::Feed;
+use super::inputs::AggregateInput;
 use super::{Hoisted, Kernel};
 use crate::codegen::generator::Prepared;
 use crate::codegen::kernel::{Control, Generated, Retry, most_shared};
 use crate::codegen::params::{Later, Params};
+use crate::codegen::radix_partition::{
+    MOST_PARTS, RadixPartition, RadixPartitionNames, SHARED_ON_SIMULATOR, pays_from,
+};
 use crate::codegen::record::Record;
-use crate::codegen::spread::{MOST_PARTS, SHARED_ON_SIMULATOR, Spread, SpreadNames, pays_from};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::Result;
 
@@ -41,8 +43,8 @@ pub(super) enum Domain {
 }
 
 /// How an aggregation is partitioned.
-pub(super) struct Plan {
-    spread: Spread,
+pub(super) struct GroupPartitioning {
+    partition: RadixPartition,
     cells: Cells,
     domain: Domain,
     /// Slots of a partition, a power of two.
@@ -52,8 +54,8 @@ pub(super) struct Plan {
 }
 
 /// The parameters of the kernels, some of which are set between them.
-pub(super) struct Names {
-    spread: SpreadNames,
+pub(super) struct PartitionedNames {
+    partition: RadixPartitionNames,
     items: (String, Later),
     most: String,
     /// Of keys that are not dense: slots that blocks take for partitions that are theirs alone, and the capacity, less one,
@@ -64,9 +66,15 @@ pub(super) struct Names {
     used: (String, Arc<Buffer>),
 }
 
-impl Plan {
+impl GroupPartitioning {
     /// `None` where another way is better, or the only one.
-    pub(super) fn of(device: &Device, feeds: &[Feed], domain: Domain, rows: u64, estimate: f64) -> Option<Plan> {
+    pub(super) fn of(
+        device: &Device,
+        inputs: &[AggregateInput],
+        domain: Domain,
+        rows: u64,
+        estimate: f64,
+    ) -> Option<GroupPartitioning> {
         let simulated = device.kind() == DeviceKind::Sim;
         let from = pays_from(simulated);
         if rows < from || estimate < from as f64 || rows >= u64::from(u32::MAX) {
@@ -78,16 +86,16 @@ impl Plan {
             false => most_shared(device),
         };
         let dense = matches!(domain, Domain::Dense(_));
-        let record = record(feeds, dense)?;
+        let record = record(inputs, dense)?;
         let plan = |cells: Cells, slots: u64, parts: u64, most: u64| {
             let parts = parts.max(2);
             let part = if dense { (0, slots.max(1).ilog2()) } else { (1, 32 - parts.ilog2()) };
-            let spread = Spread { stem: "group", record, parts, part, rows };
-            (slots >= 32 && parts <= MOST_PARTS).then_some(Plan { spread, cells, domain, slots, most })
+            let partition = RadixPartition { stem: "group", record, parts, part, rows };
+            (slots >= 32 && parts <= MOST_PARTS).then_some(GroupPartitioning { partition, cells, domain, slots, most })
         };
         match domain {
             Domain::Dense(domain) => {
-                let cells = Cells::of(feeds, rows, false);
+                let cells = Cells::of(inputs, rows, false);
                 let slots = cells.most_slots(shared);
                 let parts = domain.div_ceil(slots.max(1)).max(2);
                 // Where partitions are few, as many items as keep all multiprocessors busy to the end.
@@ -96,9 +104,9 @@ impl Plan {
                 plan(cells, slots, parts, (rows as f64 / (parts * each) as f64 * slack) as u64 + 1)
             }
             // A table of keys alone is found in the caches for long.
-            Domain::Any(groups) if feeds.is_empty() && groups < DISTINCT_FROM && !simulated => None,
+            Domain::Any(groups) if inputs.is_empty() && groups < DISTINCT_FROM && !simulated => None,
             Domain::Any(groups) => {
-                let cells = Cells::of(feeds, rows, true);
+                let cells = Cells::of(inputs, rows, true);
                 let slots = cells.most_slots(shared);
                 let parts_at = |load: f64| ((groups as f64 / (slots as f64 * load)) as u64 + 1).next_power_of_two();
                 let few = 1 << processors.ilog2();
@@ -125,15 +133,15 @@ impl Plan {
     }
 
     fn shared(&self) -> u64 {
-        let split = (self.spread.rows / self.most).min(self.spread.parts);
+        let split = (self.partition.rows / self.most).min(self.partition.parts);
         (split * self.slots).next_power_of_two().max(1024)
     }
 
     /// Declares the kernels' parameters.
-    pub(super) fn declare(&self, device: &Device, params: &mut Params) -> Result<Names> {
+    pub(super) fn declare(&self, device: &Device, params: &mut Params) -> Result<PartitionedNames> {
         let used = Arc::new(device.alloc_zeroed(OPERATOR, 8)?);
-        Ok(Names {
-            spread: self.spread.declare(params),
+        Ok(PartitionedNames {
+            partition: self.partition.declare(params),
             items: params.later("const u32*"),
             most: params.word("u64", self.most),
             listed: params.word("u64", self.listed()),
@@ -148,12 +156,12 @@ impl Plan {
         &self,
         device: &Device,
         prepared: &mut Prepared,
-        names: &Names,
+        names: &PartitionedNames,
         kernel: &Kernel<'_>,
         control: &Control,
-        target: &Target<'_>,
+        target: &GroupTarget<'_>,
     ) -> Result<Retry> {
-        let mut step = self.spread.first_step();
+        let mut step = self.partition.first_step();
         loop {
             self.attempt(device, prepared, names, kernel, step, target)?;
             let (retry, _) = control.read(&prepared.sites)?;
@@ -177,13 +185,13 @@ impl Plan {
         &self,
         device: &Device,
         prepared: &mut Prepared,
-        names: &Names,
+        names: &PartitionedNames,
         kernel: &Kernel<'_>,
         step: u64,
-        target: &Target<'_>,
+        target: &GroupTarget<'_>,
     ) -> Result<()> {
         prepared.params.set(names.items.1, 0u64);
-        let records = self.spread.run(device, OPERATOR, prepared, &names.spread, &kernel.rows, step)?;
+        let records = self.partition.run(device, OPERATOR, prepared, &names.partition, &kernel.rows, step)?;
         let items = records.partitions.items(device, self.most)?;
         prepared.params.set(names.items.1, &items);
         let text = self.collect_text(kernel, names, target);
@@ -193,10 +201,10 @@ impl Plan {
         collect.launch(device, most_items, self.cells.bytes(self.slots, 1) as u32)
     }
 
-    fn collect_text(&self, kernel: &Kernel<'_>, names: &Names, target: &Target<'_>) -> String {
-        let record = &self.spread.record;
-        let (load, feeds) = (record.emit_load("record[j]", "carried"), loaded(record, kernel.feeds));
-        let kernel = &Kernel { feeds: &feeds, ..*kernel };
+    fn collect_text(&self, kernel: &Kernel<'_>, names: &PartitionedNames, target: &GroupTarget<'_>) -> String {
+        let record = &self.partition.record;
+        let (load, inputs) = (record.emit_load("record[j]", "carried"), loaded(record, kernel.inputs));
+        let kernel = &Kernel { inputs: &inputs, ..*kernel };
         let hoisted = Hoisted::of(kernel);
         let slots = match self.domain {
             Domain::Dense(_) => "#pragma unroll\nfor (int j = 0; j < AHEAD; ++j) \
@@ -254,7 +262,7 @@ impl Plan {
              for (int j = 0; j < AHEAD; ++j) {{\nconst u32 slot = slot_of[j];\nbool lost = false;\n\
              if (slot != CELL_NONE) {{\n{hoists}{load}{assign}{update}}}\n{lost}\n}}\n}}\n\
              __syncthreads();  // all records are in\n{flush}",
-            parts = names.spread.parts,
+            parts = names.partition.parts,
             words = record.words,
             give_up = match self.domain {
                 Domain::Dense(_) => String::new(),
@@ -263,9 +271,9 @@ impl Plan {
             ahead = if record.words <= 4 { 4 } else { 2 },
             head = kernel.rows.head,
             items = names.items.0,
-            begins = names.spread.begins.0,
-            cursors = names.spread.cursors.0,
-            records = names.spread.records.0,
+            begins = names.partition.begins.0,
+            cursors = names.partition.cursors.0,
+            records = names.partition.records.0,
             most = names.most,
             declare = self.cells.declare(kernel, &self.slots.to_string(), 1),
             hoists = hoisted.declare,
@@ -277,7 +285,7 @@ impl Plan {
 }
 
 /// Where groups end up.
-pub(super) struct Target<'a> {
+pub(super) struct GroupTarget<'a> {
     /// Names the bytes that say which slots of a dense domain hold a group, or the keys of others.
     pub(super) found: &'a str,
     /// Buffers that another attempt needs as they were, and the byte that filled them.
@@ -285,25 +293,25 @@ pub(super) struct Target<'a> {
 }
 
 /// What travels of a row: `None` where it would be too wide, or a value has no fixed width.
-fn record(feeds: &[Feed], dense: bool) -> Option<Record> {
+fn record(inputs: &[AggregateInput], dense: bool) -> Option<Record> {
     let mut record = Record::keyed(dense);
-    for feed in feeds {
-        if feed.value.as_ref().is_some_and(|value| !record.takes(value)) {
+    for input in inputs {
+        if input.value.as_ref().is_some_and(|value| !record.takes(value)) {
             return None;
         }
-        if let Some(valid) = &feed.valid {
+        if let Some(valid) = &input.valid {
             record.takes_flag(valid);
         }
     }
     record.fits().then_some(record)
 }
 
-/// The feeds, of a record's values.
-fn loaded(record: &Record, feeds: &[Feed]) -> Vec<Feed> {
-    let loaded = |feed: &Feed| Feed {
-        value: feed.value.as_ref().map(|value| record.loaded(value, "carried")),
-        valid: feed.valid.as_ref().map(|valid| record.loaded_flag(valid, "carried")),
-        ..feed.clone()
+/// The inputs, of a record's values.
+fn loaded(record: &Record, inputs: &[AggregateInput]) -> Vec<AggregateInput> {
+    let loaded = |input: &AggregateInput| AggregateInput {
+        value: input.value.as_ref().map(|value| record.loaded(value, "carried")),
+        valid: input.valid.as_ref().map(|valid| record.loaded_flag(valid, "carried")),
+        ..input.clone()
     };
-    feeds.iter().map(loaded).collect()
+    inputs.iter().map(loaded).collect()
 }

@@ -2,7 +2,7 @@
 //! combines the blocks.
 
 use super::Kernel;
-use super::feeds::argument;
+use super::inputs::argument;
 use crate::codegen::emit::push_number;
 use crate::codegen::groups::Accumulator;
 use crate::codegen::materialize::striding_body;
@@ -15,14 +15,14 @@ pub(super) fn body(kernel: &Kernel<'_>, partials: &str, per_thread: u64) -> Stri
     let mut combine = String::with_capacity(1024);
     update.push_str(kernel.rows.statements);
     let mut word = 0;
-    for (i, feed) in kernel.feeds.iter().enumerate() {
-        let (_, argument) = argument(feed, "");
-        let narrow = feed.value.as_ref().is_some_and(|v| {
+    for (i, input) in kernel.inputs.iter().enumerate() {
+        let (_, argument) = argument(input, "");
+        let narrow = input.value.as_ref().is_some_and(|v| {
             let (low, high) = v.bounds();
             let most = low.unsigned_abs().max(high.unsigned_abs());
             most.checked_mul(u128::from(per_thread)).is_some_and(|m| m < 1 << 63)
         });
-        let (local, ctype, initial, op) = match feed.accumulator {
+        let (local, ctype, initial, op) = match input.accumulator {
             Accumulator::Count => ("u64", "u64", "0", "Add"),
             Accumulator::Sum64 => ("i64", "i64", "0", "Add"),
             Accumulator::Sum128 if narrow => ("i64", "i128", "0", "Add"),
@@ -32,12 +32,12 @@ pub(super) fn body(kernel: &Kernel<'_>, partials: &str, per_thread: u64) -> Stri
             _ => ("u64", "u64", "0", "Greatest"),
         };
         let acc = numbered("acc", i);
-        let words = feed.accumulator.words();
+        let words = input.accumulator.words();
         let offset = [&numbered("partials + ", word), " * (u64)gridDim.x + "].concat();
         let width = numbered(" * ", words);
         let target = &kernel.accumulators[i];
         push(&mut declare, &[local, " ", &acc, " = ", initial, ";\n"]);
-        if let Some(valid) = &feed.valid {
+        if let Some(valid) = &input.valid {
             push(&mut update, &["if (", valid, ") "]);
         }
         match op {

@@ -17,7 +17,7 @@ use crate::codegen::flow::{Flow, Source};
 use crate::codegen::groups::{Accumulator, GroupKeys, GroupOutput, GroupSlots, Occupancy};
 use crate::codegen::kernel::{Control, Generated};
 use crate::codegen::keys::KeyLayout;
-use crate::codegen::params::{Params, Place};
+use crate::codegen::params::{ParameterPlace, Params};
 use crate::column::{Column, Encoding, Relation, Stats};
 use crate::device::{Buffer, Device};
 use crate::error::Result;
@@ -25,11 +25,11 @@ use crate::error::Result;
 /// A launch of the sink without keys, and what it takes to make it again.
 #[derive(Debug)]
 pub(crate) struct Replay {
-    columns: Vec<Met>,
+    columns: Vec<ReplayedColumn>,
     rows: u64,
     made: Made,
     /// Where the addresses of the buffers stand that each run has anew: control words, partial sums, accumulators.
-    places: Vec<Place>,
+    places: Vec<ParameterPlace>,
 }
 
 /// What is known once the kernel was launched.
@@ -67,7 +67,8 @@ impl Replay {
     /// Of a launch over a relation in place. `None`: of such columns, or with such parameters, it is not made again.
     pub(super) fn of(flow: &Flow, params: &Params, made: Made, fresh: &Fresh<'_>) -> Option<Replay> {
         let relation = in_place(flow)?;
-        let columns = relation.columns.iter().map(|(_, column)| Met::of(column)).collect::<Option<Vec<_>>>()?;
+        let columns =
+            relation.columns.iter().map(|(_, column)| ReplayedColumn::of(column)).collect::<Option<Vec<_>>>()?;
         let all: Vec<_> =
             [fresh.control, fresh.partials].into_iter().chain(fresh.accumulators.iter().copied()).collect();
         let is_known = |buffer: &Arc<Buffer>| {
@@ -76,7 +77,7 @@ impl Replay {
         if !params.kept().iter().all(is_known) {
             return None;
         }
-        let places = all.iter().map(|(name, _)| Place::of(name)).collect::<Option<Vec<_>>>()?;
+        let places = all.iter().map(|(name, _)| ParameterPlace::of(name)).collect::<Option<Vec<_>>>()?;
         Some(Replay { columns, rows: relation.rows, made, places })
     }
 
@@ -127,7 +128,7 @@ fn in_place(flow: &Flow) -> Option<&Relation> {
 
 /// A column of plain values, by its buffers, and what else the text of a kernel follows from.
 #[derive(Debug)]
-struct Met {
+struct ReplayedColumn {
     data: Weak<Buffer>,
     validity: Option<Weak<Buffer>>,
     offset: usize,
@@ -136,13 +137,13 @@ struct Met {
     stats: Stats,
 }
 
-impl Met {
-    fn of(column: &Column) -> Option<Met> {
+impl ReplayedColumn {
+    fn of(column: &Column) -> Option<ReplayedColumn> {
         let Column { dtype, len, offset, data, validity, encoding, characters, children, stats } = column;
         if !matches!(encoding, Encoding::Plain) || !characters.is_empty() || !children.is_empty() {
             return None;
         }
-        Some(Met {
+        Some(ReplayedColumn {
             data: Arc::downgrade(data),
             validity: validity.as_ref().map(Arc::downgrade),
             offset: *offset,

@@ -58,7 +58,7 @@ struct Table {
 
 impl Table {
     fn of(dfa: &DFA<Vec<u32>>, anchored: Anchored) -> Table {
-        let mut found = Found { dfa, numbers: HashMap::new(), states: vec![] };
+        let mut found = DfaStates { dfa, numbers: HashMap::new(), states: vec![] };
         let begin = |behind: Option<u8>| dfa.start_state(&start::Config::new().anchored(anchored).look_behind(behind));
         let starts =
             (0..=255u8).map(Some).chain([None]).map(|behind| begin(behind).map_or(QUIT, |state| found.number(state)));
@@ -99,13 +99,13 @@ impl Table {
     }
 }
 
-struct Found<'a> {
+struct DfaStates<'a> {
     dfa: &'a DFA<Vec<u32>>,
     numbers: HashMap<StateID, u32>,
     states: Vec<StateID>,
 }
 
-impl Found<'_> {
+impl DfaStates<'_> {
     /// The state's number, and what is true of it.
     fn number(&mut self, state: StateID) -> u32 {
         let next = self.states.len() as u32;

@@ -141,13 +141,13 @@ fn nfa(pattern: &str) -> Result<NFA> {
 
 /// A piece of a replacement.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece {
+enum ReplacementPiece {
     Literal(String),
     Group(usize),
 }
 
 /// The pieces of a replacement as DataFusion reads it: `\1` is `${1}`, and groups that there are not are nothing.
-fn pieces(replacement: &str, nfa: &NFA) -> Vec<Piece> {
+fn pieces(replacement: &str, nfa: &NFA) -> Vec<ReplacementPiece> {
     let replacement = with_braces(replacement);
     let groups = nfa.group_info().group_len(PatternID::ZERO);
     let (mut text, mut found) = (String::new(), vec![]);
@@ -157,15 +157,15 @@ fn pieces(replacement: &str, nfa: &NFA) -> Vec<Piece> {
     let (mut pieces, mut begin) = (vec![], 0);
     for (end, group) in found {
         if end > begin {
-            pieces.push(Piece::Literal(text[begin..end].into()));
+            pieces.push(ReplacementPiece::Literal(text[begin..end].into()));
             begin = end;
         }
         if group < groups {
-            pieces.push(Piece::Group(group));
+            pieces.push(ReplacementPiece::Group(group));
         }
     }
     if begin < text.len() {
-        pieces.push(Piece::Literal(text[begin..].into()));
+        pieces.push(ReplacementPiece::Literal(text[begin..].into()));
     }
     pieces
 }
@@ -204,7 +204,7 @@ impl Compiler<'_> {
         let pieces = pieces(to, &nfa);
         let mut groups: Vec<usize> = vec![];
         for piece in &pieces {
-            if let Piece::Group(group) = piece
+            if let ReplacementPiece::Group(group) = piece
                 && !groups.contains(group)
             {
                 groups.push(*group);
@@ -218,11 +218,11 @@ impl Compiler<'_> {
         let (mut codes, mut literals): (Vec<u32>, Vec<&str>) = (vec![], vec![]);
         for piece in &pieces {
             match piece {
-                Piece::Group(group) => {
+                ReplacementPiece::Group(group) => {
                     let at = program.groups.iter().position(|of| of == group).unwrap_or(0);
                     codes.push(2 * at as u32);
                 }
-                Piece::Literal(text) => {
+                ReplacementPiece::Literal(text) => {
                     codes.push(literals.len() as u32 | LITERAL);
                     literals.push(text);
                 }
@@ -299,9 +299,12 @@ mod tests {
     #[test]
     fn replacements_are_read_as_datafusion_does() {
         let nfa = nfa("(?<y>a)(b)").expect("a pattern");
-        let text = |text: &str| Piece::Literal(text.into());
-        assert_eq!(pieces("x\\2-${1}$$", &nfa), [text("x"), Piece::Group(2), text("-"), Piece::Group(1), text("$")]);
-        assert_eq!(pieces("$1a\\\\1$y", &nfa), [Piece::Group(1), Piece::Group(1)]);
+        let text = |text: &str| ReplacementPiece::Literal(text.into());
+        assert_eq!(
+            pieces("x\\2-${1}$$", &nfa),
+            [text("x"), ReplacementPiece::Group(2), text("-"), ReplacementPiece::Group(1), text("$")]
+        );
+        assert_eq!(pieces("$1a\\\\1$y", &nfa), [ReplacementPiece::Group(1), ReplacementPiece::Group(1)]);
         assert_eq!(pieces("\\7é\\n", &nfa), [text("é\\n")]);
         assert_eq!(with_braces("\\\\\\1\\"), "\\${1}\\");
     }

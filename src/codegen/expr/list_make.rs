@@ -5,7 +5,7 @@ use super::*;
 use crate::column::item_of;
 
 /// A part of a list under construction.
-enum Part<'a> {
+enum ListPart<'a> {
     /// All elements; none where it is null.
     All(&'a List),
     One(&'a Value),
@@ -22,23 +22,23 @@ impl Compiler<'_> {
         }
         let valid: Option<Vec<&str>> = lists.iter().map(|list| list.valid.as_deref()).collect();
         let valid = valid.filter(|valid| !valid.is_empty()).map(|valid| self.out.let_("bool", valid.join(" || ")));
-        self.put_together(lists.iter().map(Part::All).collect(), dtype, valid)
+        self.put_together(lists.iter().map(ListPart::All).collect(), dtype, valid)
     }
 
     pub(super) fn array_append(&mut self, list: &Expr, value: &Expr, before: bool, dtype: &DataType) -> Result<Value> {
         let (list, value) = (self.list(list)?, self.value(value)?);
-        let mut parts = vec![Part::All(&list), Part::One(&value)];
+        let mut parts = vec![ListPart::All(&list), ListPart::One(&value)];
         if before {
             parts.swap(0, 1);
         }
         self.put_together(parts, dtype, None)
     }
 
-    fn put_together(&mut self, parts: Vec<Part<'_>>, dtype: &DataType, valid: Option<String>) -> Result<Value> {
+    fn put_together(&mut self, parts: Vec<ListPart<'_>>, dtype: &DataType, valid: Option<String>) -> Result<Value> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let lengths = parts.iter().map(|part| match part {
-            Part::All(list) => format!("(u64){}.length", list.view),
-            Part::One(_) => "1".into(),
+            ListPart::All(list) => format!("(u64){}.length", list.view),
+            ListPart::One(_) => "1".into(),
         });
         let room = lengths.collect::<Vec<_>>().join(" + ");
         let builder = self.build(item.data_type(), &room)?;
@@ -48,13 +48,13 @@ impl Compiler<'_> {
         let mut longer = |value: &Value| longest = longest.zip(longest_of(value)).map(|(a, b)| a.max(b));
         for part in parts {
             match part {
-                Part::All(list) => self.each(list, |this, element, _| {
+                ListPart::All(list) => self.each(list, |this, element, _| {
                     longer(element);
                     this.put(&builder, &next, element.clone())?;
                     this.out.line(format_args!("{next}++;"));
                     Ok(())
                 })?,
-                Part::One(value) => {
+                ListPart::One(value) => {
                     longer(value);
                     self.put(&builder, &next, value.clone())?;
                     self.out.line(format_args!("{next}++;"));

@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::FieldRef;
 use datafusion::logical_expr::Case;
 
 use super::*;
-use crate::codegen::emit::Place;
+use crate::codegen::emit::InsertionPoint;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Junction {
@@ -18,7 +18,7 @@ pub(super) struct Choice {
     taken: Option<String>,
     value: Value,
     /// Behind the statements that compute both.
-    place: Place,
+    place: InsertionPoint,
 }
 
 impl Choice {
@@ -181,7 +181,7 @@ impl Compiler<'_> {
     }
 
     /// The value that was taken: of several that hold the last. All are computed behind the place `begin`.
-    pub(super) fn choose(&mut self, begin: Place, choices: &[Choice], dtype: &DataType) -> Result<Value> {
+    pub(super) fn choose(&mut self, begin: InsertionPoint, choices: &[Choice], dtype: &DataType) -> Result<Value> {
         if let DataType::Struct(fields) = dtype {
             return self.choose_fields(begin, choices, dtype, fields);
         }
@@ -220,7 +220,7 @@ impl Compiler<'_> {
     }
 
     /// Whether the value that was taken is valid; `None` where all are.
-    fn choose_validity(&mut self, begin: Place, choices: &[Choice]) -> Option<String> {
+    fn choose_validity(&mut self, begin: InsertionPoint, choices: &[Choice]) -> Option<String> {
         if choices.iter().all(|choice| choice.value.valid.is_none()) {
             return None;
         }
@@ -235,7 +235,7 @@ impl Compiler<'_> {
     /// The same of structs: of each field.
     fn choose_fields(
         &mut self,
-        begin: Place,
+        begin: InsertionPoint,
         choices: &[Choice],
         dtype: &DataType,
         fields: &[FieldRef],

@@ -5,7 +5,7 @@ use super::*;
 use crate::codegen::powers;
 
 /// How a text is read: the function and what it is told besides the text, and the representation that it yields.
-struct Reader {
+struct ParseFunction {
     call: String,
     repr: Repr,
     /// It yields REFUSED, READ or LEFT, not whether it read.
@@ -57,9 +57,9 @@ impl Compiler<'_> {
         Ok(Value { dtype: to.clone(), code: text, valid, ..value })
     }
 
-    fn reader(&mut self, from: &DataType, to: &DataType) -> Result<Reader> {
+    fn reader(&mut self, from: &DataType, to: &DataType) -> Result<ParseFunction> {
         use DataType::*;
-        let plain = |call: &str, repr| Reader { call: call.into(), repr, leaves: false };
+        let plain = |call: &str, repr| ParseFunction { call: call.into(), repr, leaves: false };
         Ok(match to {
             Boolean => plain("parse_boolean({}", Repr::Bool),
             to if to.is_signed_integer() => plain("parse_signed({}", Repr::I64),
@@ -67,13 +67,15 @@ impl Compiler<'_> {
             Float32 | Float64 => {
                 let table = self.inputs.constant(powers::for_parse());
                 let call = format!("parse_float({{}}, (const u64*)({table})");
-                Reader { call, repr: repr_of(to)?, leaves: true }
+                ParseFunction { call, repr: repr_of(to)?, leaves: true }
             }
             Decimal128(_, scale) if *scale >= 0 => plain(&format!("parse_decimal({{}}, {scale}u"), Repr::I128),
-            Date32 => Reader { call: "parse_date({}".into(), repr: Repr::I32, leaves: true },
-            Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => {
-                Reader { call: format!("parse_timestamp({{}}, {}", per_second(unit)), repr: Repr::I64, leaves: true }
-            }
+            Date32 => ParseFunction { call: "parse_date({}".into(), repr: Repr::I32, leaves: true },
+            Timestamp(unit, zone) if zone.as_deref().is_none_or(is_utc) => ParseFunction {
+                call: format!("parse_timestamp({{}}, {}", per_second(unit)),
+                repr: Repr::I64,
+                leaves: true,
+            },
             Time32(unit) => plain(&format!("parse_time({{}}, {}", per_second(unit)), Repr::I32),
             Time64(unit) => plain(&format!("parse_time({{}}, {}", per_second(unit)), Repr::I64),
             _ => return Err(not_yet(format!("a cast from {from} to {to}"))),

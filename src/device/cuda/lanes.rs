@@ -16,12 +16,12 @@ use crate::error::Result;
 
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    state: Mutex<State>,
+    state: Mutex<LaneState>,
     returned: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LaneState {
     free: VecDeque<Lane>,
     made: usize,
 }
@@ -34,7 +34,7 @@ struct Lane {
 }
 
 impl Lanes {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LaneState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 

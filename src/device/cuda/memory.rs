@@ -42,7 +42,7 @@ impl Drop for Pool {
 #[derive(Debug)]
 pub(super) struct Memory {
     pool: Arc<Pool>,
-    kept: Mutex<Kept>,
+    kept: Mutex<FreeBlocks>,
     /// Locked before `kept` where both are.
     zeros: Mutex<Zeros>,
 }
@@ -61,7 +61,7 @@ impl Memory {
         // SAFETY: reads the properties, writes the handle.
         unsafe { call!(cuMemPoolCreate(&mut pool, &wanted))? };
         let exact = std::env::var_os("WARPFRAME_EXACT_MEMORY").is_some_and(|value| value == "1");
-        let kept = Kept::up_to(if exact { 0 } else { total / SHARE });
+        let kept = FreeBlocks::up_to(if exact { 0 } else { total / SHARE });
         let memory = Memory { pool: Arc::new(Pool(pool)), kept: Mutex::new(kept), zeros: Mutex::default() };
         // Never give memory back unasked: at the default of 0, an allocation of 1 GiB costs 31 ms instead of 1.3 µs.
         let mut threshold = u64::MAX;
@@ -73,7 +73,7 @@ impl Memory {
 
     /// The same pool, for another stream, which keeps less.
     pub(super) fn beside(&self) -> Self {
-        let kept = Kept::up_to(self.kept().most / 8);
+        let kept = FreeBlocks::up_to(self.kept().most / 8);
         Memory { pool: self.pool.clone(), kept: Mutex::new(kept), zeros: Mutex::default() }
     }
 
@@ -184,7 +184,7 @@ impl Memory {
         unsafe { call!(cuMemPoolTrimTo(self.pool.0, 0)) }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, FreeBlocks> {
         self.kept.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -195,15 +195,15 @@ impl Memory {
 
 /// Blocks by size.
 #[derive(Debug, Default)]
-struct Kept {
+struct FreeBlocks {
     blocks: BTreeMap<usize, Vec<u64>>,
     bytes: u64,
     most: u64,
 }
 
-impl Kept {
+impl FreeBlocks {
     fn up_to(most: u64) -> Self {
-        Kept { most, ..Kept::default() }
+        FreeBlocks { most, ..FreeBlocks::default() }
     }
 
     /// Bytes to ask for: an eighth more than wanted at most, so that blocks of like sizes stand in for each other.
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn sizes_grow_by_an_eighth_at_most_and_stay_where_they_are() {
-        let kept = Kept::up_to(1 << 30);
+        let kept = FreeBlocks::up_to(1 << 30);
         for bytes in (1..70_000).chain([1 << 20, (1 << 20) + 1, 8_000_000, LARGEST - 1, LARGEST]) {
             let size = kept.size(bytes);
             assert!(size >= bytes && size.is_multiple_of(ALIGNMENT), "{bytes}: {size}");
@@ -254,12 +254,12 @@ mod tests {
             assert_eq!(kept.size(size), size);
         }
         assert_eq!(kept.size(LARGEST + 1), LARGEST + 1);
-        assert_eq!(Kept::up_to(0).size(1000), 1000);
+        assert_eq!(FreeBlocks::up_to(0).size(1000), 1000);
     }
 
     #[test]
     fn blocks_are_given_out_again_by_size_and_no_more_are_kept_than_the_share() {
-        let mut kept = Kept::up_to(1024);
+        let mut kept = FreeBlocks::up_to(1024);
         assert_eq!(kept.take(250), Err(256));
         assert!(kept.put(256, 1) && kept.put(500, 2) && kept.put(200, 3));
         assert!(!kept.put(256, 4), "beyond the share");
@@ -268,7 +268,7 @@ mod tests {
         let mut rest = kept.drain();
         rest.sort_unstable();
         assert_eq!((rest, kept.bytes, kept.take(512)), (vec![1, 2], 0, Err(512)));
-        assert!(!Kept::up_to(1 << 40).put(LARGEST + 256, 5));
-        assert!(!Kept::up_to(0).put(256, 5));
+        assert!(!FreeBlocks::up_to(1 << 40).put(LARGEST + 256, 5));
+        assert!(!FreeBlocks::up_to(0).put(256, 5));
     }
 }

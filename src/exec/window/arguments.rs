@@ -20,7 +20,7 @@ use crate::plan::{Bits, Bound, Frame, WindowCall, WindowKind};
 
 /// An argument in the order of the sorted rows, in a type that a reduction takes; null where the call's filter does not hold.
 pub(super) struct Feed {
-    wanted: Wanted,
+    wanted: ArgumentUse,
     values: Arc<Buffer>,
     pub(super) valid: Option<Arc<Buffer>>,
     pub(super) kind: FeedKind,
@@ -28,7 +28,7 @@ pub(super) struct Feed {
 
 /// Which argument, and what for.
 #[derive(Debug, Clone, PartialEq)]
-struct Wanted {
+struct ArgumentUse {
     arg: Option<Expr>,
     filter: Option<Expr>,
     purpose: Purpose,
@@ -73,7 +73,7 @@ pub(super) enum Origin {
 }
 
 /// A reduction of a feed for each row.
-pub(super) struct Part {
+pub(super) struct FeedReduction {
     feed: usize,
     fold: Fold,
     way: Way,
@@ -127,7 +127,7 @@ impl Way {
     }
 }
 
-fn wanted(call: &WindowCall) -> Option<Wanted> {
+fn wanted(call: &WindowCall) -> Option<ArgumentUse> {
     Some(match &call.function {
         WindowKind::Aggregate(call) => {
             let purpose = match call.kind {
@@ -138,16 +138,16 @@ fn wanted(call: &WindowCall) -> Option<Wanted> {
             if purpose == Purpose::Presence && call.arg.is_none() && call.filter.is_none() {
                 return None;
             }
-            Wanted { arg: call.arg.clone(), filter: call.filter.clone(), purpose }
+            ArgumentUse { arg: call.arg.clone(), filter: call.filter.clone(), purpose }
         }
         WindowKind::Variance { arg, filter, .. } => {
-            Wanted { arg: Some(arg.clone()), filter: filter.clone(), purpose: Purpose::Variance }
+            ArgumentUse { arg: Some(arg.clone()), filter: filter.clone(), purpose: Purpose::Variance }
         }
         WindowKind::Bits { arg, filter, .. } => {
-            Wanted { arg: Some(arg.clone()), filter: filter.clone(), purpose: Purpose::Bits }
+            ArgumentUse { arg: Some(arg.clone()), filter: filter.clone(), purpose: Purpose::Bits }
         }
         WindowKind::Shift { arg, skip_nulls: true, .. } | WindowKind::Place { arg, skip_nulls: true, .. } => {
-            Wanted { arg: Some(arg.clone()), filter: None, purpose: Purpose::Presence }
+            ArgumentUse { arg: Some(arg.clone()), filter: None, purpose: Purpose::Presence }
         }
         _ => return None,
     })
@@ -164,7 +164,7 @@ pub(super) fn feed_of(feeds: &[Feed], call: &WindowCall) -> Option<usize> {
 
 /// The feed of the low words, of a call that sums decimals by words.
 pub(super) fn low_feed_of(feeds: &[Feed], call: &WindowCall) -> Option<usize> {
-    let wanted = Wanted { purpose: Purpose::LowWords, ..wanted(call).filter(|of| of.purpose == Purpose::Sum)? };
+    let wanted = ArgumentUse { purpose: Purpose::LowWords, ..wanted(call).filter(|of| of.purpose == Purpose::Sum)? };
     feeds.iter().position(|feed| feed.wanted == wanted)
 }
 
@@ -193,7 +193,7 @@ pub(super) fn fold_of(call: &WindowCall, feed: &Feed) -> Option<Fold> {
 pub(super) const COUNT: Fold = Fold::Reduce(Reduction::Count);
 
 /// How the reduction of a feed over frames comes about, and its results.
-pub(super) fn part_of<'a>(parts: &'a [Part], feed: usize, fold: Fold, frame: &Frame) -> (Way, &'a Buffer) {
+pub(super) fn part_of<'a>(parts: &'a [FeedReduction], feed: usize, fold: Fold, frame: &Frame) -> (Way, &'a Buffer) {
     let way = Way::of(frame, fold);
     let found = parts.iter().find(|part| part.feed == feed && part.fold == fold && part.way.same_results(way));
     (way, &found.expect("parts() made all that results look at").results)
@@ -205,12 +205,12 @@ pub(super) const UP_TO_ROW: Frame = Frame { start: Bound::Unbounded, end: Bound:
 impl Runner {
     /// The arguments of all calls that reduce, made by one kernel.
     pub(super) fn feeds(&self, sorted: &Sorted, calls: &[&WindowCall]) -> Result<Vec<Feed>> {
-        let mut all: Vec<Wanted> = vec![];
-        let by_presence = |wanted: &Wanted| wanted.purpose == Purpose::Presence;
+        let mut all: Vec<ArgumentUse> = vec![];
+        let by_presence = |wanted: &ArgumentUse| wanted.purpose == Purpose::Presence;
         let (counted, others): (Vec<_>, Vec<_>) =
             calls.iter().filter_map(|call| wanted(call)).partition(|wanted| by_presence(wanted));
         for one in others.into_iter().chain(counted) {
-            let same = |known: &Wanted| {
+            let same = |known: &ArgumentUse| {
                 known == &one || by_presence(&one) && known.arg == one.arg && known.filter == one.filter
             };
             if !all.iter().any(same) {
@@ -237,14 +237,14 @@ impl Runner {
             let first = columns.next().expect("a column for each feed");
             let mut low_words = None;
             let (values, kind) = match shape {
-                Shape::Values(kind) => (first.data, kind),
-                Shape::Split => {
+                FeedColumns::Values(kind) => (first.data, kind),
+                FeedColumns::Split => {
                     let low = columns.next().expect("a column of low words");
-                    let wanted = Wanted { purpose: Purpose::LowWords, ..wanted.clone() };
+                    let wanted = ArgumentUse { purpose: Purpose::LowWords, ..wanted.clone() };
                     low_words = Some(Feed { wanted, values: low.data, valid: low.validity, kind: FeedKind::LowWords });
                     (first.data, FeedKind::Sum(Reduction::SumI64Wide))
                 }
-                Shape::Words(bits) => {
+                FeedColumns::Words(bits) => {
                     let words: Vec<Column> = columns.by_ref().take(bits.len()).collect();
                     let (ranks, order) = self.ranks(&words, &bits, sorted.rows())?;
                     (ranks, FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, Origin::Place(order)))
@@ -272,8 +272,8 @@ impl Runner {
     }
 
     /// Everything that results look up.
-    pub(super) fn parts(&self, sorted: &Sorted, calls: &[&WindowCall], feeds: &[Feed]) -> Result<Vec<Part>> {
-        let mut parts: Vec<Part> = vec![];
+    pub(super) fn parts(&self, sorted: &Sorted, calls: &[&WindowCall], feeds: &[Feed]) -> Result<Vec<FeedReduction>> {
+        let mut parts: Vec<FeedReduction> = vec![];
         let mut frames: Vec<(Frame, [Buffer; 2])> = vec![];
         for call in calls {
             let Some(at) = feed_of(feeds, call) else { continue };
@@ -307,7 +307,7 @@ impl Runner {
                         running(&self.device, fold, toward, values, valid, &sorted.bounds)?
                     }
                 };
-                parts.push(Part { feed: at, fold, way, results });
+                parts.push(FeedReduction { feed: at, fold, way, results });
             }
         }
         Ok(parts)
@@ -315,7 +315,7 @@ impl Runner {
 }
 
 /// A feed's columns before the kernel ran.
-enum Shape {
+enum FeedColumns {
     Values(FeedKind),
     /// High and low words of decimals.
     Split,
@@ -325,7 +325,7 @@ enum Shape {
 
 /// The argument's value, and the condition that it counts.
 fn argument(
-    wanted: &Wanted,
+    wanted: &ArgumentUse,
     generator: &mut Generator<'_>,
     out: &mut Emitter,
 ) -> Result<(Option<Value>, Option<String>)> {
@@ -347,10 +347,10 @@ fn shaped(
     rows: u64,
     generator: &mut Generator<'_>,
     out: &mut Emitter,
-) -> Result<(Shape, Vec<Value>)> {
+) -> Result<(FeedColumns, Vec<Value>)> {
     let presence = Value::new(DataType::Boolean, Repr::Bool, "true", valid.clone());
     let Some(value) = value.filter(|_| purpose != Purpose::Presence) else {
-        return Ok((Shape::Values(FeedKind::Presence), vec![presence]));
+        return Ok((FeedColumns::Values(FeedKind::Presence), vec![presence]));
     };
     let real = || Value::new(DataType::Float64, Repr::F64, format!("((f64){})", value.code), valid.clone());
     let word = |code: String| Value::new(DataType::Int64, Repr::I64, code, valid.clone());
@@ -371,7 +371,7 @@ fn shaped(
                 let [high, low] = DecimalSum::words_of(&Value { valid: valid.clone(), ..value.clone() }, out);
                 let code = format!("((i128){})", low.code);
                 let low = Value::new(DataType::Decimal128(38, 0), Repr::I128, code, valid);
-                return Ok((Shape::Split, vec![high, low]));
+                return Ok((FeedColumns::Split, vec![high, low]));
             }
             let most = low.unsigned_abs().max(high.unsigned_abs());
             let fits = most.checked_mul(u128::from(rows)).is_some_and(|sum| sum < 1 << 63);
@@ -397,7 +397,7 @@ fn shaped(
                     let words = emit_words(&key, &mut generator.params, out)?;
                     let bits = words.iter().map(|word| word.bits).collect();
                     let made = words.into_iter().map(|word| Value::word(word.name));
-                    return Ok((Shape::Words(bits), std::iter::once(presence).chain(made).collect()));
+                    return Ok((FeedColumns::Words(bits), std::iter::once(presence).chain(made).collect()));
                 }
                 (None, Repr::F32 | Repr::F64) => {
                     (FeedKind::Extremum(Reduction::MinF64, Reduction::MaxF64, origin(value.repr)), real())
@@ -415,7 +415,7 @@ fn shaped(
             }
         }
     };
-    Ok((Shape::Values(kind), vec![made]))
+    Ok((FeedColumns::Values(kind), vec![made]))
 }
 
 /// Whether a reduction of the feed over the frame has a value at every row.

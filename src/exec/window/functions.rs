@@ -5,7 +5,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::arguments::{
-    COUNT, Feed, FeedKind, Origin, Part, UP_TO_ROW, Way, feed_of, fold_of, is_never_empty, low_feed_of, part_of,
+    COUNT, Feed, FeedKind, FeedReduction, Origin, UP_TO_ROW, Way, feed_of, fold_of, is_never_empty, low_feed_of,
+    part_of,
 };
 use super::places::{Places, holds_row};
 use super::{Arguments, OPERATOR, Sorted};
@@ -23,12 +24,12 @@ pub(super) struct Results<'a> {
     pub(super) sorted: &'a Sorted,
     pub(super) arguments: &'a Arguments,
     pub(super) feeds: &'a [Feed],
-    pub(super) parts: &'a [Part],
+    pub(super) parts: &'a [FeedReduction],
     pub(super) places: Places<'a>,
 }
 
 /// A position, and the condition that there is such a row.
-struct Place {
+struct RowPosition {
     at: String,
     exists: String,
 }
@@ -107,14 +108,14 @@ impl Results<'_> {
         skip_nulls: bool,
         generator: &mut Generator<'_>,
         out: &mut Emitter,
-    ) -> Place {
+    ) -> RowPosition {
         let (begin, end) = (self.places.begin.clone(), self.places.end.clone());
         let by = generator.params.word("i64", rows);
         let counts = if skip_nulls && rows != 0 { self.running_counts(call, generator) } else { None };
         let Some(counts) = counts else {
             let at = out.let_("i64", format_args!("(i64)row - {by}"));
             let exists = out.let_("bool", format_args!("{at} >= (i64){begin} && {at} < (i64){end}"));
-            return Place { at, exists };
+            return RowPosition { at, exists };
         };
         // The number, among the valid rows of the partition, of the one that is looked for.
         let number = if rows > 0 {
@@ -123,7 +124,7 @@ impl Results<'_> {
             out.let_("i64", format_args!("{counts}[row] - {by}"))
         };
         let exists = out.let_("bool", format_args!("{number} >= 1 && {number} <= {counts}[{end} - 1]"));
-        Place { at: search(&counts, [&begin, &end], &number, out), exists }
+        RowPosition { at: search(&counts, [&begin, &end], &number, out), exists }
     }
 
     /// The position of the frame's row, or valid row, at a place.
@@ -134,7 +135,7 @@ impl Results<'_> {
         skip_nulls: bool,
         generator: &mut Generator<'_>,
         out: &mut Emitter,
-    ) -> Place {
+    ) -> RowPosition {
         let begin = self.places.begin.clone();
         let [low, high] = self.places.frame(&call.frame, generator, out);
         let place_word = generator.params.word("i64", place);
@@ -144,14 +145,14 @@ impl Results<'_> {
             let at = out.let_("i64", format_args!("{from} + {place_word}"));
             let some = if place == 0 { "false" } else { "true" };
             let exists = out.let_("bool", format_args!("{some} && {at} >= (i64){low} && {at} < (i64){high}"));
-            return Place { at, exists };
+            return RowPosition { at, exists };
         };
         let before = out.let_("i64", format_args!("{low} > {begin} ? {counts}[{low} - 1] : 0"));
         let all = out.let_("i64", format_args!("{low} < {high} ? {counts}[{high} - 1] : {before}"));
         let number = if place > 0 { format!("{before} + {place_word}") } else { format!("{all} + 1 + {place_word}") };
         let number = out.let_("i64", number);
         let exists = out.let_("bool", format_args!("{number} > {before} && {number} <= {all}"));
-        Place { at: search(&counts, [&low, &high], &number, out), exists }
+        RowPosition { at: search(&counts, [&low, &high], &number, out), exists }
     }
 
     /// The array that counts the valid rows of the call's argument up to each row; none where all are valid.
@@ -166,13 +167,13 @@ impl Results<'_> {
     fn looked_up(
         &mut self,
         arg: &Expr,
-        place: Place,
+        place: RowPosition,
         default: &ScalarValue,
         dtype: &DataType,
         generator: &mut Generator<'_>,
         out: &mut Emitter,
     ) -> Result<Value> {
-        let Place { at, exists } = place;
+        let RowPosition { at, exists } = place;
         let at = out.let_("u32", format_args!("{exists} ? (u32){at} : (u32)row"));
         let mut value = self.argument_at(arg, &at, generator, out);
         value.dtype = dtype.clone();

@@ -59,7 +59,7 @@ impl ChunkAt {
 
 /// Bytes that go to one place at once, at most as many as are fed.
 #[derive(Debug, Clone)]
-pub(super) enum Piece {
+pub(super) enum FedPiece {
     /// As they lie in files, with gaps between the runs. Chunks that lie in them wholly: their numbers
     /// among the batch's, and where they begin.
     Read { runs: Vec<Run>, length: usize, offset: usize, whole: Vec<(usize, usize)> },
@@ -135,7 +135,7 @@ pub(super) struct Layout {
     pub(super) offsets: Vec<usize>,
     /// Bytes of memory.
     pub(super) bytes: usize,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<FedPiece>,
 }
 
 /// Cuts the chunks into batches of about so many bytes.
@@ -216,13 +216,13 @@ impl Layout {
     /// A piece of its own, or a part of the piece before it, where both together are not too long.
     fn push_read(&mut self, run: Run, offset: usize, chunks: Vec<(usize, usize)>) {
         match self.pieces.last_mut() {
-            Some(Piece::Read { runs, length, offset: begin, whole }) if offset - *begin + run.length <= MOST_FED => {
+            Some(FedPiece::Read { runs, length, offset: begin, whole }) if offset - *begin + run.length <= MOST_FED => {
                 let at = offset - *begin;
                 runs.push(Run { at, ..run });
                 *length = at + run.length;
                 whole.extend(chunks.into_iter().map(|(chunk, from)| (chunk, at + from)));
             }
-            _ => self.pieces.push(Piece::Read { runs: vec![run], length: run.length, offset, whole: chunks }),
+            _ => self.pieces.push(FedPiece::Read { runs: vec![run], length: run.length, offset, whole: chunks }),
         }
     }
 
@@ -237,7 +237,7 @@ impl Layout {
                 (open, length) = (number..number, 0);
             }
             if own > MOST_FED {
-                self.pieces.push(Piece::UnpackLong { chunk, page: number, offset: self.bytes });
+                self.pieces.push(FedPiece::UnpackLong { chunk, page: number, offset: self.bytes });
                 self.bytes += own;
                 open = number + 1..number + 1;
             } else {
@@ -251,7 +251,7 @@ impl Layout {
 
     fn push_unpacked(&mut self, chunk: usize, pages: Range<usize>, length: usize) {
         if !pages.is_empty() {
-            self.pieces.push(Piece::Unpack { chunk, pages, length, offset: self.bytes });
+            self.pieces.push(FedPiece::Unpack { chunk, pages, length, offset: self.bytes });
             self.bytes += length;
         }
     }

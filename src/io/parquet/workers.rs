@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use super::batches::{Batch, ChunkAt, Opened, Piece, Run};
+use super::batches::{Batch, ChunkAt, FedPiece, Opened, Run};
 use super::headers::{Located, Pages, Reason};
 use super::unpack::unpack;
 use crate::device::{Buffer, Device, Event, Fed, MOST_FED};
@@ -30,7 +30,7 @@ const CHUNKS: usize = 16;
 pub(super) struct Memory {
     pub(super) bytes: Arc<Buffer>,
     pub(super) after: Arc<Event>,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<FedPiece>,
     /// The batch's first chunk.
     pub(super) first: usize,
     /// The pages of each chunk, for those that are unpacked.
@@ -49,14 +49,14 @@ pub(super) struct Work<'a> {
     files: &'a [Opened],
     chunks: &'a [ChunkAt],
     batches: &'a [Batch],
-    state: Mutex<State>,
+    state: Mutex<WorkerState>,
     /// Workers wait for memory, the caller for what they did.
     opened: Condvar,
     done: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WorkerState {
     of: Vec<Progress>,
     /// The first batch whose headers, and whose bytes, are not all taken by workers.
     headers: usize,
@@ -102,11 +102,11 @@ impl<'a> Work<'a> {
     ) -> Work<'a> {
         let progress =
             |batch: &Batch| Progress { headers: batch.chunks.clone().map(|_| None).collect(), ..Progress::default() };
-        let state = State { of: batches.iter().map(progress).collect(), ..State::default() };
+        let state = WorkerState { of: batches.iter().map(progress).collect(), ..WorkerState::default() };
         Work { device, files, chunks, batches, state: Mutex::new(state), opened: Condvar::new(), done: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WorkerState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -166,7 +166,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn take_headers(&self, state: &mut State) -> Option<Task> {
+    fn take_headers(&self, state: &mut WorkerState) -> Option<Task> {
         while let Some(progress) = state.of.get_mut(state.headers) {
             let batch = state.headers;
             let (begin, all) = (progress.headers_taken, self.batches[batch].first.len());
@@ -179,7 +179,7 @@ impl<'a> Work<'a> {
         None
     }
 
-    fn take_bytes(&self, state: &mut State) -> Option<Task> {
+    fn take_bytes(&self, state: &mut WorkerState) -> Option<Task> {
         while let Some(progress) = state.of.get_mut(state.bytes) {
             let batch = state.bytes;
             let memory = progress.memory.clone()?;
@@ -204,12 +204,12 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn bytes(&self, piece: &Piece, memory: &Memory) -> Result<Done> {
+    fn bytes(&self, piece: &FedPiece, memory: &Memory) -> Result<Done> {
         let feed = |offset: usize, length: usize, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>| {
             self.device.feed(&memory.bytes, offset, length, &memory.after, fill)
         };
         match piece {
-            Piece::Read { runs, length, offset, whole } => {
+            FedPiece::Read { runs, length, offset, whole } => {
                 let mut headers = vec![];
                 let mut read = |bytes: &mut [u8]| {
                     for Run { file, begin, length, at } in runs {
@@ -226,7 +226,7 @@ impl<'a> Work<'a> {
                 Ok(Done { headers, fed, damaged: None })
             }
             // Unpacked before a lane is taken: there are more cores than lanes.
-            Piece::Unpack { chunk, pages, length, offset } => {
+            FedPiece::Unpack { chunk, pages, length, offset } => {
                 let mut content = vec![0; *length];
                 let mut damaged = None;
                 let mut rest = &mut content[..];
@@ -244,7 +244,7 @@ impl<'a> Work<'a> {
                 };
                 Ok(Done { fed: vec![feed(*offset, *length, &mut copy)?], damaged, ..Done::default() })
             }
-            Piece::UnpackLong { chunk, page, offset } => {
+            FedPiece::UnpackLong { chunk, page, offset } => {
                 let Some(page) = self.pages_of(memory, *chunk).nth(*page) else {
                     return Ok(Done::default());
                 };
@@ -327,7 +327,7 @@ impl<'a> Work<'a> {
         Ok((fed, headers.into_iter().map(|pages| pages.unwrap_or_else(unseen).map(Arc::new)).collect()))
     }
 
-    fn wait<T>(&self, mut done: impl FnMut(&mut State) -> Option<T>) -> Result<T> {
+    fn wait<T>(&self, mut done: impl FnMut(&mut WorkerState) -> Option<T>) -> Result<T> {
         let mut state = self.lock();
         loop {
             if let Some(error) = state.failed.take() {

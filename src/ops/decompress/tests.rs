@@ -164,13 +164,13 @@ fn lz4(content: &[u8]) -> Vec<u8> {
 }
 
 /// What a page is made of, by hand.
-enum Piece<'a> {
+enum PagePiece<'a> {
     Literal(&'a [u8]),
     Copy { distance: usize, size: usize },
 }
-use Piece::{Copy, Literal};
+use PagePiece::{Copy, Literal};
 
-fn made_of(pieces: &[Piece<'_>]) -> Vec<u8> {
+fn made_of(pieces: &[PagePiece<'_>]) -> Vec<u8> {
     let mut content = vec![];
     for piece in pieces {
         match *piece {
@@ -182,7 +182,7 @@ fn made_of(pieces: &[Piece<'_>]) -> Vec<u8> {
 }
 
 /// A Snappy page. Copies take the shortest form there is, or a longer one.
-fn snappy_of(pieces: &[Piece<'_>], longer: usize) -> Vec<u8> {
+fn snappy_of(pieces: &[PagePiece<'_>], longer: usize) -> Vec<u8> {
     let mut text = varint(made_of(pieces).len());
     for piece in pieces {
         match *piece {
@@ -221,7 +221,7 @@ fn varint(mut value: usize) -> Vec<u8> {
 
 /// An LZ4 page of literals and copies in turns; two of a kind get an empty literal or nothing
 /// between them.
-fn lz4_of(pieces: &[Piece<'_>]) -> Vec<u8> {
+fn lz4_of(pieces: &[PagePiece<'_>]) -> Vec<u8> {
     let mut text = vec![];
     let mut literal: Vec<u8> = vec![];
     let more = |text: &mut Vec<u8>, size: usize| {
@@ -405,8 +405,8 @@ fn literals_of_every_size_are_read() {
 #[test]
 fn snappy_tokens_may_lie_across_parts_and_copies_reach_over_them() {
     let fresh = bytes(8, 300_000);
-    let all = |range: std::ops::Range<usize>| -> Vec<Piece<'_>> { fresh[range].chunks(50).map(Literal).collect() };
-    let mut pages: Vec<Vec<Piece<'_>>> = vec![];
+    let all = |range: std::ops::Range<usize>| -> Vec<PagePiece<'_>> { fresh[range].chunks(50).map(Literal).collect() };
+    let mut pages: Vec<Vec<PagePiece<'_>>> = vec![];
     for shift in [0, 1, 35] {
         // 65,500 bytes in tokens of 50, then a literal up to the border, before it or over it.
         let mut pieces = all(0..65_500);

@@ -252,12 +252,12 @@ impl Call {
         }
         let told = device.upload(OPERATOR, &bytes)?;
         let [pages, chunks, states, lists @ ..] = begins;
-        let launch = |list: usize, source: &Source, name: &str, shape: Shape| {
+        let launch = |list: usize, source: &Source, name: &str, shape: ListShape| {
             let count = words[list + 3].len() as u64;
             let (blocks, threads) = match shape {
-                Shape::Warp => ((count * WARP).div_ceil(THREADS.into()), THREADS),
-                Shape::Block => (count, THREADS),
-                Shape::StringBlock => (count, STRING_THREADS),
+                ListShape::Warp => ((count * WARP).div_ceil(THREADS.into()), THREADS),
+                ListShape::Block => (count, THREADS),
+                ListShape::StringBlock => (count, STRING_THREADS),
             };
             if count == 0 {
                 return Ok(());
@@ -283,24 +283,24 @@ impl Call {
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments) }
         };
         let (hybrid, fixed, string, delta) = (hybrid_source(), fixed_source(), string_source(), delta_source());
-        launch(0, &hybrid, "parquet_levels_walk", Shape::Warp)?;
-        launch(1, &hybrid, "parquet_levels", Shape::Block)?;
-        launch(0, &hybrid, "parquet_ranks", Shape::Warp)?;
-        launch(2, &fixed, "parquet_fixed", Shape::Block)?;
-        launch(3, &string, "parquet_strings", Shape::StringBlock)?;
-        launch(4, &delta, "parquet_delta", Shape::Warp)?;
-        launch(5, &string, "parquet_utf8", Shape::StringBlock)?;
-        launch(6, &fixed, "parquet_decimals", Shape::Block)?;
+        launch(0, &hybrid, "parquet_levels_walk", ListShape::Warp)?;
+        launch(1, &hybrid, "parquet_levels", ListShape::Block)?;
+        launch(0, &hybrid, "parquet_ranks", ListShape::Warp)?;
+        launch(2, &fixed, "parquet_fixed", ListShape::Block)?;
+        launch(3, &string, "parquet_strings", ListShape::StringBlock)?;
+        launch(4, &delta, "parquet_delta", ListShape::Warp)?;
+        launch(5, &string, "parquet_utf8", ListShape::StringBlock)?;
+        launch(6, &fixed, "parquet_decimals", ListShape::Block)?;
         // Codes need the dictionaries, which are among the values so far.
-        launch(7, &hybrid, "parquet_codes_walk", Shape::Warp)?;
-        launch(8, &hybrid, "parquet_codes", Shape::Block)?;
-        launch(1, &hybrid, "parquet_nulls", Shape::Block)
+        launch(7, &hybrid, "parquet_codes_walk", ListShape::Warp)?;
+        launch(8, &hybrid, "parquet_codes", ListShape::Block)?;
+        launch(1, &hybrid, "parquet_nulls", ListShape::Block)
     }
 }
 
 /// What looks at an entry of a list.
 #[derive(Debug, Clone, Copy)]
-enum Shape {
+enum ListShape {
     Warp,
     Block,
     StringBlock,

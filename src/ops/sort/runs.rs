@@ -16,33 +16,33 @@ const THREADS: u32 = 256;
 
 /// What stands beside the sorted keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum RunPayload {
     Keys,
     KeysU32,
     KeysU64,
     Packed,
 }
 
-impl Shape {
-    const ALL: [Shape; 4] = [Shape::Keys, Shape::KeysU32, Shape::KeysU64, Shape::Packed];
+impl RunPayload {
+    const ALL: [RunPayload; 4] = [RunPayload::Keys, RunPayload::KeysU32, RunPayload::KeysU64, RunPayload::Packed];
 
     fn source(self) -> Source {
         // Blocks that share a multiprocessor: as many as its registers and shared memory hold
         // without spilling.
         let (name, value, blocks) = match self {
-            Shape::Keys => ("sort_runs", "wf::SortNoValue", 5),
-            Shape::KeysU32 => ("sort_runs_u32", "wf::u32", 5),
-            Shape::KeysU64 => ("sort_runs_u64", "wf::u64", 5),
-            Shape::Packed => ("sort_runs_packed", "wf::u32", 6),
+            RunPayload::Keys => ("sort_runs", "wf::SortNoValue", 5),
+            RunPayload::KeysU32 => ("sort_runs_u32", "wf::u32", 5),
+            RunPayload::KeysU64 => ("sort_runs_u64", "wf::u64", 5),
+            RunPayload::Packed => ("sort_runs_packed", "wf::u32", 6),
         };
-        let packed = self == Shape::Packed;
+        let packed = self == RunPayload::Packed;
         let stamp = format!("WF_SORT_RUNS({name}, {value}, {packed}, {THREADS}, {blocks})");
         Source::new(name, format!("#include \"sort_runs.cuh\"\n{stamp}\n"))
     }
 }
 
 pub(super) fn sources() -> impl Iterator<Item = Source> {
-    Shape::ALL.into_iter().map(Shape::source)
+    RunPayload::ALL.into_iter().map(RunPayload::source)
 }
 
 /// Rows in the order of the sorted bits.
@@ -81,9 +81,9 @@ pub(super) fn put_in_order(
             assert!(keys.len() as u64 >= rows * key.kind.width() as u64, "{rows} keys");
             assert!(values.is_none_or(|(values, width)| values.len() as u64 >= rows * width as u64), "{rows} values");
             let shape = match width {
-                0 => Shape::Keys,
-                4 => Shape::KeysU32,
-                8 => Shape::KeysU64,
+                0 => RunPayload::Keys,
+                4 => RunPayload::KeysU32,
+                8 => RunPayload::KeysU64,
                 width => unreachable!("values of {width} bytes"),
             };
             let launch = SortRuns {
@@ -119,7 +119,7 @@ pub(super) fn put_in_order(
                 values: null,
                 too_long: (&too_long).into(),
             };
-            (Shape::Packed, launch)
+            (RunPayload::Packed, launch)
         }
     };
     let source = shape.source();

@@ -37,13 +37,16 @@ fn samples_of(rows: u64) -> u64 {
 /// what the sample says. Waits for the device.
 pub(super) fn sample<'a>(device: &Device, key: &SortKey<'a>, rows: u64) -> Result<(SortKey<'a>, Sample)> {
     let samples = samples_of(rows);
-    let found =
-        if device.rehearses() { Found::assumed(rows, samples) } else { Found::draw(device, key, rows, samples)? };
+    let found = if device.rehearses() {
+        SampleCounts::assumed(rows, samples)
+    } else {
+        SampleCounts::draw(device, key, rows, samples)?
+    };
     Ok(found.sample(key, rows))
 }
 
 /// What the kernels found in a sample.
-struct Found {
+struct SampleCounts {
     samples: u64,
     least: u64,
     greatest: u64,
@@ -58,13 +61,13 @@ struct Found {
     repeated: u64,
 }
 
-impl Found {
+impl SampleCounts {
     /// Of keys that are spread evenly over their range, of which some rows are drawn twice.
-    fn assumed(rows: u64, samples: u64) -> Found {
+    fn assumed(rows: u64, samples: u64) -> SampleCounts {
         let pairs = samples as f64 * samples as f64 / 2.0;
         let share = |level: usize| 2f64.powi(-((FIRST_BITS + 8 * level as u32) as i32)) + 1.0 / rows as f64;
         let pairs = std::array::from_fn(|level| (pairs * share(level)) as u64);
-        Found {
+        SampleCounts {
             samples,
             least: 0,
             greatest: u64::MAX,
@@ -76,7 +79,7 @@ impl Found {
         }
     }
 
-    fn draw(device: &Device, key: &SortKey<'_>, rows: u64, samples: u64) -> Result<Found> {
+    fn draw(device: &Device, key: &SortKey<'_>, rows: u64, samples: u64) -> Result<SampleCounts> {
         let slots = (2 * samples).next_power_of_two();
         let cells = LEVELS * (slots as usize + 1);
         let keys = device.alloc(OPERATOR, samples as usize * 8)?;
@@ -108,7 +111,16 @@ impl Found {
         let words = words.read_words(0, 6 + LEVELS)?;
         let pairs = std::array::from_fn(|level| words[2 + level]);
         let [differing, neighbours, different, repeated] = std::array::from_fn(|at| words[2 + LEVELS + at]);
-        Ok(Found { samples, least: words[0], greatest: !words[1], pairs, differing, neighbours, different, repeated })
+        Ok(SampleCounts {
+            samples,
+            least: words[0],
+            greatest: !words[1],
+            pairs,
+            differing,
+            neighbours,
+            different,
+            repeated,
+        })
     }
 
     fn sample<'a>(&self, key: &SortKey<'a>, rows: u64) -> (SortKey<'a>, Sample) {
@@ -150,7 +162,7 @@ mod tests {
         let buffer = upload(device, keys);
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
         let rows = keys.len() as u64;
-        let (key, sample) = Found::draw(device, &key, rows, 4096).unwrap().sample(&key, rows);
+        let (key, sample) = SampleCounts::draw(device, &key, rows, 4096).unwrap().sample(&key, rows);
         let output = Output::Numbers;
         let summary = Summary { rows, bits: key.bits, floats: false, output, sample: Some(sample) };
         (key.base, key.bits, sample, choose(&summary))

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use datafusion::common::Column as Name;
 use datafusion::logical_expr::Expr;
 
-use super::{Predicate, Set, Shape, Tree, within};
+use super::{JoinTree, Predicate, Set, Tree, within};
 use crate::codegen::selectivity;
 use crate::column::{Facts, Repr};
 use crate::plan::estimate::{Estimate, key_selectivity};
@@ -55,7 +55,7 @@ struct Width {
 
 /// The best order of a set of leaves that is known so far.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct BestOrder {
     set: Set,
     cost: f64,
     rows: f64,
@@ -138,14 +138,14 @@ impl<'a> Costs<'a> {
         PIPELINE + PIPELINE_BYTE * rows * bytes
     }
 
-    fn leaf(&self, at: usize) -> Part {
+    fn leaf(&self, at: usize) -> BestOrder {
         let set = 1 << at;
-        Part { set, cost: 0.0, rows: self.leaves[at], as_build: 0.0, once: set, sides: None }
+        BestOrder { set, cost: 0.0, rows: self.leaves[at], as_build: 0.0, once: set, sides: None }
     }
 
     /// The join of two parts, the way round that costs less, if it costs less than what is known of their set; `None` also
     /// where no equality connects them.
-    fn join(&self, a: &Part, b: &Part, known: Option<&Part>) -> Option<Part> {
+    fn join(&self, a: &BestOrder, b: &BestOrder, known: Option<&BestOrder>) -> Option<BestOrder> {
         let (set_a, set_b) = (a.set, b.set);
         let (mut connected, mut keys) = (false, 0);
         let (mut unique_a, mut unique_b) = (false, false);
@@ -187,25 +187,25 @@ impl<'a> Costs<'a> {
                 (rows, self.pipeline(set, rows))
             }
         };
-        Some(Part { set, cost, rows, as_build, once, sides: Some(sides) })
+        Some(BestOrder { set, cost, rows, as_build, once, sides: Some(sides) })
     }
 
     /// What a given order costs.
-    pub(super) fn total(&self, shape: &Shape) -> f64 {
+    pub(super) fn total(&self, shape: &JoinTree) -> f64 {
         self.along(shape).map_or(f64::INFINITY, |best| best.cost)
     }
 
-    fn along(&self, shape: &Shape) -> Option<Part> {
+    fn along(&self, shape: &JoinTree) -> Option<BestOrder> {
         match shape {
-            Shape::Leaf(at) => Some(self.leaf(*at)),
-            Shape::Join(a, b) => self.join(&self.along(a)?, &self.along(b)?, None),
+            JoinTree::Leaf(at) => Some(self.leaf(*at)),
+            JoinTree::Join(a, b) => self.join(&self.along(a)?, &self.along(b)?, None),
         }
     }
 
     /// The cheapest of all orders.
-    pub(super) fn cheapest(&self) -> Option<(Shape, f64)> {
+    pub(super) fn cheapest(&self) -> Option<(JoinTree, f64)> {
         let all: Set = (1 << self.leaves.len()) - 1;
-        let mut best: Vec<Option<Part>> = vec![None; all as usize + 1];
+        let mut best: Vec<Option<BestOrder>> = vec![None; all as usize + 1];
         for at in 0..self.leaves.len() {
             best[1 << at] = Some(self.leaf(at));
         }
@@ -227,11 +227,11 @@ impl<'a> Costs<'a> {
     }
 
     /// Joins what is cheapest to join until everything is.
-    pub(super) fn greedy(&self) -> Option<(Shape, f64)> {
-        let mut parts: Vec<Part> = (0..self.leaves.len()).map(|at| self.leaf(at)).collect();
+    pub(super) fn greedy(&self) -> Option<(JoinTree, f64)> {
+        let mut parts: Vec<BestOrder> = (0..self.leaves.len()).map(|at| self.leaf(at)).collect();
         let mut made: HashMap<Set, [Set; 2]> = HashMap::new();
         while parts.len() > 1 {
-            let mut cheapest: Option<(f64, usize, usize, Part)> = None;
+            let mut cheapest: Option<(f64, usize, usize, BestOrder)> = None;
             for b in 1..parts.len() {
                 for a in 0..b {
                     let Some(joined) = self.join(&parts[a], &parts[b], None) else { continue };
@@ -253,9 +253,9 @@ impl<'a> Costs<'a> {
 }
 
 /// The order of a set, from how each set in it is split.
-fn shape_of(set: Set, sides: &dyn Fn(Set) -> Option<[Set; 2]>) -> Shape {
+fn shape_of(set: Set, sides: &dyn Fn(Set) -> Option<[Set; 2]>) -> JoinTree {
     match sides(set) {
-        Some([probe, build]) => Shape::Join(Box::new(shape_of(probe, sides)), Box::new(shape_of(build, sides))),
-        None => Shape::Leaf(set.trailing_zeros() as usize),
+        Some([probe, build]) => JoinTree::Join(Box::new(shape_of(probe, sides)), Box::new(shape_of(build, sides))),
+        None => JoinTree::Leaf(set.trailing_zeros() as usize),
     }
 }

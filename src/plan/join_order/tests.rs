@@ -73,7 +73,7 @@ fn orders(tables: &[Table], plan: &LogicalPlan) -> Orders {
     assert!((costs.total(&exact) - cost).abs() <= 1e-9 * cost);
     let made = tree.plan(&exact, plan).unwrap();
     assert_eq!(made.schema(), plan.schema(), "columns stay in their order");
-    let text = |shape: &Shape| name(&tree.joined(shape).unwrap());
+    let text = |shape: &JoinTree| name(&tree.joined(shape).unwrap());
     Orders { exact: text(&exact), greedy: text(&greedy), plan: made }
 }
 

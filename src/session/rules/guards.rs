@@ -152,7 +152,7 @@ fn seal_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
     }
     let keys = keys::of_filter(&filter.input, &filter.predicate);
-    let mut parts = Parts::default();
+    let mut parts = Conditions::default();
     for (at, condition) in into_operands(filter.predicate, Operator::And).into_iter().enumerate() {
         parts.add(condition, &sealer, keys.get(&at))?;
     }
@@ -179,7 +179,7 @@ fn seal_join(join: Join) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     };
     let keys = keys::of_join(&join, &filter);
-    let mut parts = Parts::default();
+    let mut parts = Conditions::default();
     for (at, condition) in into_operands(filter, Operator::And).into_iter().enumerate() {
         parts.add(condition, &sealer, keys.get(&at))?;
     }
@@ -189,7 +189,7 @@ fn seal_join(join: Join) -> Result<Transformed<LogicalPlan>> {
 
 /// The conditions of a conjunction.
 #[derive(Default)]
-struct Parts {
+struct Conditions {
     free: Vec<Expr>,
     placed: Vec<Expr>,
     /// Subqueries that can fail and stand behind what can fail, and all that can fail behind those: they become joins above it.
@@ -198,7 +198,7 @@ struct Parts {
     before: Vec<Expr>,
 }
 
-impl Parts {
+impl Conditions {
     /// `key`: the condition has to be a key, and this is it.
     fn add(&mut self, condition: Expr, sealer: &Sealer<'_>, key: Option<&Expr>) -> Result<()> {
         let guarded = match key {

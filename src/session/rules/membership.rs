@@ -74,10 +74,10 @@ fn of_node(node: LogicalPlan, sought: &mut usize) -> Result<Transformed<LogicalP
 fn written_out(node: LogicalPlan) -> Result<LogicalPlan> {
     let schema = merge_schema(&node.inputs());
     if let LogicalPlan::Filter(filter) = node {
-        let predicate = Place { schema: &schema, joins: true }.of(filter.predicate, Unknown::False)?;
+        let predicate = ClausePlace { schema: &schema, joins: true }.of(filter.predicate, Unknown::False)?;
         return Ok(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?));
     }
-    let place = Place { schema: &schema, joins: false };
+    let place = ClausePlace { schema: &schema, joins: false };
     let unknown = if matches!(node, LogicalPlan::Join(_)) { Unknown::False } else { Unknown::Itself };
     let names = NamePreserver::new(&node);
     let node = node.map_expressions(|expr| {
@@ -115,20 +115,20 @@ impl Unknown {
 }
 
 /// Where expressions stand.
-struct Place<'a> {
+struct ClausePlace<'a> {
     /// Of the rows that they are computed for.
     schema: &'a DFSchema,
     /// Whether conjuncts become semi and anti joins.
     joins: bool,
 }
 
-impl Place<'_> {
+impl ClausePlace<'_> {
     fn of(&self, expr: Expr, unknown: Unknown) -> Result<Expr> {
         if !has_subquery(&expr)? {
             return Ok(expr);
         }
         // Only operands of AND are conjuncts.
-        let within = Place { schema: self.schema, joins: false };
+        let within = ClausePlace { schema: self.schema, joins: false };
         let boxed = |expr: Box<Expr>, unknown| -> Result<_> { Ok(Box::new(within.of(*expr, unknown)?)) };
         Ok(match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
@@ -174,7 +174,7 @@ impl Place<'_> {
     }
 
     fn member(&self, member: Member, unknown: Unknown) -> Result<Expr> {
-        let within = Place { schema: self.schema, joins: false };
+        let within = ClausePlace { schema: self.schema, joins: false };
         let member = Member { value: within.of(member.value, Unknown::Itself)?, ..member };
         let correlated = is_correlated(&member.subquery.subquery);
         if correlated && let Some(parts) = correlation::parts(&member)? {

@@ -22,7 +22,7 @@
 //! `sum(b) / (SELECT sum(b) FROM t)` for one.
 
 mod below;
-mod marks;
+mod mark_join;
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub(in crate::session) fn refuse_what_is_left(plan: &LogicalPlan) -> crate::erro
                 })
             })?;
             if stays {
-                left = Some((marks::construct(expr), node.display().to_string()));
+                left = Some((mark_join::construct(expr), node.display().to_string()));
             }
             Ok(TreeNodeRecursion::Continue)
         })
@@ -288,7 +288,7 @@ fn join(join: Join, numbers: &mut Numbers) -> Result<LogicalPlan> {
         } else if inner {
             above.push(condition);
         } else {
-            let what = format!("{} in ON of an outer join", marks::construct(&condition));
+            let what = format!("{} in ON of an outer join", mark_join::construct(&condition));
             return Err(Error::unsupported(what, "it looks at columns of both sides").into());
         }
     }

@@ -299,9 +299,9 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
                 let failure = u32::from_le_bytes(status[cell * 4..cell * 4 + 4].try_into().expect("4 bytes"));
                 let at = offset + row * stride;
                 let found = match (failure, valid[cell]) {
-                    (0, 0) => Found::Null,
-                    (0, _) => Found::Value(out[at..at + stride].to_vec()),
-                    (bits, _) => Found::Failure(bits),
+                    (0, 0) => Evaluated::Null,
+                    (0, _) => Evaluated::Value(out[at..at + stride].to_vec()),
+                    (bits, _) => Evaluated::Failure(bits),
                 };
                 if !agrees(&found, expected.as_ref(), repr) {
                     let inputs: Vec<String> = expr
@@ -322,24 +322,24 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
 }
 
 #[derive(Debug)]
-enum Found {
+enum Evaluated {
     Null,
     Value(Vec<u8>),
     Failure(u32),
 }
 
-fn agrees(found: &Found, expected: Option<&ArrayRef>, repr: Repr) -> bool {
-    let Some(expected) = expected else { return matches!(found, Found::Failure(bits) if *bits < 1024) };
+fn agrees(found: &Evaluated, expected: Option<&ArrayRef>, repr: Repr) -> bool {
+    let Some(expected) = expected else { return matches!(found, Evaluated::Failure(bits) if *bits < 1024) };
     match found {
-        Found::Failure(_) => false,
-        Found::Null => expected.is_null(0),
-        Found::Value(_) if expected.is_null(0) => false,
-        Found::Value(bytes) if repr == Repr::View => {
+        Evaluated::Failure(_) => false,
+        Evaluated::Null => expected.is_null(0),
+        Evaluated::Value(_) if expected.is_null(0) => false,
+        Evaluated::Value(bytes) if repr == Repr::View => {
             let text = cast(expected, &DataType::Utf8View).expect("a string");
             let text = text.as_string_view().value(0).as_bytes().to_vec();
             bytes[..4] == (text.len() as u32).to_le_bytes() && bytes[4..].iter().zip(&text).all(|(a, b)| a == b)
         }
-        Found::Value(bytes) => {
+        Evaluated::Value(bytes) => {
             let wanted = device_bytes(expected);
             match repr {
                 Repr::F64 => {

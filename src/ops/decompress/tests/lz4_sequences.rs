@@ -12,7 +12,7 @@ const MOST: usize = 1024;
 const AROUND: [usize; 13] = [0, 1, 14, 15, 16, 269, 270, 271, 524, 525, 526, 780, 1035];
 
 /// A page by hand, and its content, of which the crate thinks the same.
-fn page(pieces: &[Piece<'_>]) -> (Page, Vec<u8>) {
+fn page(pieces: &[PagePiece<'_>]) -> (Page, Vec<u8>) {
     let content = made_of(pieces);
     let page = Page::new(lz4_of(pieces), content.len());
     assert!(lz4_content(&page.text, page.len).as_ref() == Some(&content));
@@ -30,7 +30,7 @@ fn sequences<'a>(
     count: usize,
     mut sizes: impl FnMut() -> (usize, usize),
     mut distance: impl FnMut(usize) -> usize,
-) -> Vec<Piece<'a>> {
+) -> Vec<PagePiece<'a>> {
     let mut pieces = vec![Literal(&fresh[..40])];
     let mut made = 40;
     for i in 0..count {

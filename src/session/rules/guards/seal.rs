@@ -16,7 +16,7 @@ pub(super) struct Sealer<'s> {
 }
 
 /// An expression, and whether a part of it can fail.
-struct Part {
+struct SealedPart {
     expr: Expr,
     fails: bool,
     sealed: bool,
@@ -33,7 +33,7 @@ impl Sealer<'_> {
         Ok(Transformed::new_transformed(part.expr, part.sealed))
     }
 
-    fn part(&self, expr: Expr) -> Result<Part> {
+    fn part(&self, expr: Expr) -> Result<SealedPart> {
         match expr {
             Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => self.chain(expr, op),
             Expr::Case(case) => self.case(case),
@@ -43,7 +43,7 @@ impl Sealer<'_> {
                 let fails = has_failing(&Expr::Cast(cast.clone()), self.schema);
                 let inner = self.part(*cast.expr)?.expr;
                 let expr = Box::new(if fails { in_place(inner) } else { inner });
-                Ok(Part { expr: Expr::Cast(Cast { expr, field: cast.field }), fails, sealed: fails })
+                Ok(SealedPart { expr: Expr::Cast(Cast { expr, field: cast.field }), fails, sealed: fails })
             }
             // Arguments of an aggregate are asked for where its FILTER holds.
             Expr::AggregateFunction(AggregateFunction { func, mut params }) if params.filter.is_some() => {
@@ -54,14 +54,14 @@ impl Sealer<'_> {
                 params.filter =
                     params.filter.map(|of| Ok::<_, DataFusionError>(Box::new(self.part(*of)?.expr))).transpose()?;
                 let expr = Expr::AggregateFunction(AggregateFunction { func, params });
-                Ok(Part { expr, fails: false, sealed: true })
+                Ok(SealedPart { expr, fails: false, sealed: true })
             }
             Expr::WindowFunction(mut call) if call.params.filter.is_some() => {
                 call.params.args = self.arguments(std::mem::take(&mut call.params.args))?;
                 let filter = call.params.filter.take();
                 call.params.filter =
                     filter.map(|of| Ok::<_, DataFusionError>(Box::new(self.part(*of)?.expr))).transpose()?;
-                Ok(Part { expr: Expr::WindowFunction(call), fails: false, sealed: true })
+                Ok(SealedPart { expr: Expr::WindowFunction(call), fails: false, sealed: true })
             }
             other => {
                 let (mut fails, mut sealed) = (false, false);
@@ -71,7 +71,7 @@ impl Sealer<'_> {
                     (fails, sealed) = (fails || part.fails, sealed || part.sealed);
                     Ok(Transformed::new_transformed(part.expr, part.sealed))
                 })?;
-                Ok(Part { expr: expr.data, fails: fails || itself, sealed })
+                Ok(SealedPart { expr: expr.data, fails: fails || itself, sealed })
             }
         }
     }
@@ -85,7 +85,7 @@ impl Sealer<'_> {
         Ok(if part.fails { of_some_rows(part.expr) } else { part.expr })
     }
 
-    fn chain(&self, expr: Expr, op: Operator) -> Result<Part> {
+    fn chain(&self, expr: Expr, op: Operator) -> Result<SealedPart> {
         let parts = into_operands(expr, op).into_iter().map(|operand| self.part(operand));
         let parts = parts.collect::<Result<Vec<_>>>()?;
         let fails = parts.iter().any(|part| part.fails);
@@ -99,10 +99,10 @@ impl Sealer<'_> {
                 joined.unwrap_or_else(|| datafusion::prelude::lit(op == Operator::And))
             }
         };
-        Ok(Part { expr, fails, sealed })
+        Ok(SealedPart { expr, fails, sealed })
     }
 
-    fn case(&self, case: Case) -> Result<Part> {
+    fn case(&self, case: Case) -> Result<SealedPart> {
         let (mut fails, mut later, mut sealed) = (false, false, false);
         let mut part = |expr: Box<Expr>, behind: bool| -> Result<Box<Expr>> {
             let part = self.part(*expr)?;
@@ -117,7 +117,7 @@ impl Sealer<'_> {
         let else_expr = case.else_expr.map(|otherwise| part(otherwise, true)).transpose()?;
         let case = Case { expr, when_then_expr, else_expr };
         let expr = if later { in_order_case(case) } else { Expr::Case(case) };
-        Ok(Part { expr, fails, sealed: sealed || later })
+        Ok(SealedPart { expr, fails, sealed: sealed || later })
     }
 }
 

@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery};
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, LogicalPlanBuilder, Operator, not};
 
-use super::{Numbers, has_subquery, is_subquery, marks, named};
+use super::{Numbers, has_subquery, is_subquery, mark_join, named};
 use crate::session::rules::guards::guard_members;
 
 /// What of a condition's three values counts.
@@ -115,7 +115,7 @@ impl<'n> Below<'n> {
 
     /// Whether the subquery has a row, never null.
     fn exists(&mut self, subquery: &datafusion::logical_expr::Subquery) -> Result<Expr> {
-        let marked = marks::exists(&self.plan, subquery, self.clause, self.numbers)?;
+        let marked = mark_join::exists(&self.plan, subquery, self.clause, self.numbers)?;
         Ok(self.marked(marked))
     }
 
@@ -132,20 +132,20 @@ impl<'n> Below<'n> {
         negated: bool,
         counts: Counts,
     ) -> Result<Expr> {
-        if marks::is_one_row(&subquery.subquery) {
+        if mark_join::is_one_row(&subquery.subquery) {
             let value = self.of(Expr::ScalarSubquery(subquery), Counts::Value)?;
             return Ok(if negated { member.not_eq(value) } else { member.eq(value) });
         }
-        let found = marks::is_in(&self.plan, &subquery, &member, self.clause, self.numbers)?;
+        let found = mark_join::is_in(&self.plan, &subquery, &member, self.clause, self.numbers)?;
         let found = self.marked(found);
         if counts == Counts::Truth && !negated {
             return Ok(found);
         }
-        let unknown = marks::unknown(&self.plan, &subquery, &member, self.clause, self.numbers)?;
+        let unknown = mark_join::unknown(&self.plan, &subquery, &member, self.clause, self.numbers)?;
         let value = match unknown {
             Some((plan, unknown)) => {
                 self.plan = plan;
-                marks::known(found, unknown)?
+                mark_join::known(found, unknown)?
             }
             None => found,
         };

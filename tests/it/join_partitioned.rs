@@ -1,4 +1,4 @@
-//! Inner joins of two large sides, whose rows are spread over partitions by key.
+//! Partitioned hash joins: inner joins of two large sides, both partitioned by key.
 
 use std::sync::Arc;
 
@@ -48,12 +48,12 @@ fn partitions(pair: &Pair) -> bool {
     pair.gpu().kind() == DeviceKind::Sim || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some()
 }
 
-/// Runs the queries, of which each is made by partitions.
-fn meet(pair: &Pair, queries: &[&str]) {
+/// Runs the queries, each of which has to be a partitioned hash join.
+fn check_partitioned(pair: &Pair, queries: &[&str]) {
     for sql in queries {
-        let before = launches(pair, "meet_build_spread");
+        let before = launches(pair, "join_partitioned_build_scatter");
         pair.check(sql);
-        assert!(!partitions(pair) || launches(pair, "meet_build_spread") > before, "no partitions: {sql}");
+        assert!(!partitions(pair) || launches(pair, "join_partitioned_build_scatter") > before, "no partitions: {sql}");
     }
 }
 
@@ -78,10 +78,10 @@ fn scattered_keys_of_which_all_few_and_none_match() {
             numbers => scatter(row * 31 % numbers),
         };
         let pair = Pair::of(side(PROBE, ints(PROBE, key))).and("u", build()).from(what);
-        meet(&pair, &QUERIES);
+        check_partitioned(&pair, &QUERIES);
     }
     let none = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row + BUILD)))).and("u", build());
-    meet(&none, &QUERIES[..2]);
+    check_partitioned(&none, &QUERIES[..2]);
 }
 
 #[test]
@@ -90,23 +90,26 @@ fn keys_that_are_null_match_nothing_or_each_other() {
         Arc::new(Int64Array::from_iter((0..rows).map(|row| (row % step != 0).then_some(scatter(row)))))
     };
     let pair = Pair::of(side(PROBE, key(PROBE, 5))).and("u", side(BUILD, key(BUILD, 1000)));
-    meet(&pair, &QUERIES);
-    meet(&pair, &["SELECT t.k, u.k AS other, t.id, u.id AS number FROM t JOIN u ON t.k IS NOT DISTINCT FROM u.k"]);
+    check_partitioned(&pair, &QUERIES);
+    check_partitioned(
+        &pair,
+        &["SELECT t.k, u.k AS other, t.id, u.id AS number FROM t JOIN u ON t.k IS NOT DISTINCT FROM u.k"],
+    );
 }
 
 #[test]
 fn keys_that_repeat() {
     let twice = |row: i64| scatter(row * 7919 % (BUILD / 2));
     let pair = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % BUILD)))).and("u", side(BUILD, ints(BUILD, twice)));
-    meet(&pair, &QUERIES);
-    assert!(!partitions(&pair) || launches(&pair, "meet_all") > 0, "{:?}", pair.gpu().launches());
+    check_partitioned(&pair, &QUERIES);
+    assert!(!partitions(&pair) || launches(&pair, "join_partitioned_all") > 0, "{:?}", pair.gpu().launches());
     // More rows than the probe has; so many copies that they are listed instead; and one key with more rows than a table has slots.
     for keys in [100, 40] {
         let many = |row: i64| scatter(row % keys);
         let pair =
             Pair::of(side(3_000, ints(3_000, |row| scatter(row % 400)))).and("u", side(2_000, ints(2_000, many)));
-        meet(&pair, &["SELECT count(*), sum(t.id), sum(u.id) FROM t JOIN u ON t.k = u.k", QUERIES[1]]);
-        assert_eq!(partitions(&pair) && keys == 100, launches(&pair, "meet_all") > 0, "{keys} keys");
+        check_partitioned(&pair, &["SELECT count(*), sum(t.id), sum(u.id) FROM t JOIN u ON t.k = u.k", QUERIES[1]]);
+        assert_eq!(partitions(&pair) && keys == 100, launches(&pair, "join_partitioned_all") > 0, "{keys} keys");
     }
     let hot = |row: i64| if row % 2 == 0 { scatter(0) } else { scatter(row) };
     let pair =
@@ -118,14 +121,14 @@ fn keys_that_repeat() {
 fn probes_of_one_key() {
     let key = |row: i64| if row % 10 == 0 { scatter(row % BUILD) } else { scatter(1) };
     let build = side(BUILD, ints(BUILD, scatter));
-    meet(&Pair::of(side(PROBE, ints(PROBE, key))).and("u", build), &QUERIES);
+    check_partitioned(&Pair::of(side(PROBE, ints(PROBE, key))).and("u", build), &QUERIES);
 }
 
 #[test]
 fn keys_of_several_columns_and_of_other_types() {
     let build = side(BUILD, ints(BUILD, |row| scatter(row * 7919 % BUILD)));
     let pair = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % BUILD)))).and("u", build);
-    meet(
+    check_partitioned(
         &pair,
         &[
             "SELECT t.id, u.id AS other, u.x FROM t JOIN u ON t.x = u.x AND t.i = u.i",
@@ -134,13 +137,13 @@ fn keys_of_several_columns_and_of_other_types() {
         ],
     );
     // What has no fixed width does not travel.
-    let before = launches(&pair, "meet_build_spread");
+    let before = launches(&pair, "join_partitioned_build_scatter");
     pair.check_all(&[
         "SELECT t.id, u.long FROM t JOIN u ON t.k = u.k",
         "SELECT t.id, u.id AS other FROM t JOIN u ON t.long = u.long AND t.k <> u.k",
         "SELECT t.id, v.l, v.r FROM t JOIN (SELECT k, [id, i] AS l, named_struct('a', s) AS r FROM u) v ON t.k = v.k",
     ]);
-    assert_eq!(launches(&pair, "meet_build_spread"), before);
+    assert_eq!(launches(&pair, "join_partitioned_build_scatter"), before);
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn keys_that_number_slots() {
         let build = |row: i64| if repeats && row % 500 == 3 { key(row - 1) } else { key(row) };
         let pair = Pair::of(side(ROWS, ints(ROWS, |row| key(row * 3 + 1)))).and("u", side(ROWS, ints(ROWS, build)));
         match pair.gpu().kind() {
-            DeviceKind::Sim => meet(&pair, &QUERIES[..5]),
+            DeviceKind::Sim => check_partitioned(&pair, &QUERIES[..5]),
             // How many keys pay depends on how many rows do.
             _ => pair.check_all(&QUERIES[..5]),
         }
@@ -175,15 +178,16 @@ fn joins_of_many_rows_where_memory_is_short() {
             .and("t", probe.clone())
             .and("u", build.clone())
     };
-    let met = |pair: &Pair| {
-        let spread = ["meet_build_", "meet_probe_"].map(|side| launches(pair, side)).iter().sum::<u64>();
-        launches(pair, "meet_") - spread
+    let joins = |pair: &Pair| {
+        let sides = ["join_partitioned_build_", "join_partitioned_probe_"];
+        let partitioning: u64 = sides.map(|side| launches(pair, side)).iter().sum();
+        launches(pair, "join_partitioned_") - partitioning
     };
     let roomy = tables("1GB");
-    meet(&roomy, &[sql]);
-    assert_eq!(met(&roomy) > 0, partitions(&roomy));
+    check_partitioned(&roomy, &[sql]);
+    assert_eq!(joins(&roomy) > 0, partitions(&roomy));
     // Columns take 0.99 MB, records 1.2, the result by partitions 0.96; a table of keys takes 0.26, and what is new of the result 0.48.
     let short = tables("2400kB");
     short.check(sql);
-    assert_eq!(met(&short), 0, "there was room: {:?}", short.gpu().memory());
+    assert_eq!(joins(&short), 0, "there was room: {:?}", short.gpu().memory());
 }

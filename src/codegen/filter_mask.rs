@@ -1,7 +1,8 @@
-//! Filters in two kernels: one marks the rows that stay, a bit each, and counts them; the other writes them.
+//! Filters in two kernels: one writes the mask, a bit for each row, set where the row stays, and counts
+//! the rows that stay; the other writes those rows.
 //!
 //! ```text
-//!   rows     a b c d | e f g h        marks  1 0 1 1 | 0 1 0 0      counts  3 | 1      begins  0 3 | 4
+//!   rows     a b c d | e f g h        mask  1 0 1 1 | 0 1 0 0      counts  3 | 1      begins  0 3 | 4
 //!   output   a c d f
 //! ```
 //!
@@ -20,38 +21,39 @@ use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::ops::scan::exclusive_scan_u32;
 
-/// Rows that are counted together: those of a block of the second kernel. `MARKS_TILE` of `kernels/pipeline.cuh`.
+/// Rows that are counted together: those of a block of the second kernel. `MASK_TILE` of `kernels/pipeline.cuh`.
 const TILE: u64 = 4096;
-/// Rows for each that stays from which on each warp of the second kernel lists its share of a tile by itself (`marked_places_of_warp`). 100M rows
+/// Rows for each that stays from which on each warp of the second kernel lists its share of a tile by
+/// itself (`mask_places_of_warp`). 100M rows
 /// of two columns, H200: of one in a hundred it takes 0.056 ms instead of 0.083, of one in ten 0.263 instead of 0.260.
 const ROWS_A_FEW: u64 = 16;
 
-/// The parameters through which the kernels see marks, counts and begins.
-pub(super) struct Marks {
-    marks: (String, Later),
+/// Names of the parameters through which the kernels see mask, counts and begins.
+pub(super) struct FilterMask {
+    mask: (String, Later),
     counts: (String, Later),
     begins: (String, Later),
     few: (String, Later),
 }
 
-/// Rows that were marked.
-pub(crate) struct Marked {
-    marks: Arc<Buffer>,
+/// The mask of the rows that stay, and where each tile's rows begin in the output.
+pub(crate) struct KeptRows {
+    mask: Arc<Buffer>,
     begins: Arc<Buffer>,
     tiles: u64,
 }
 
-impl Marked {
-    /// How many rows are marked. Waits for the device; a rehearsal assumes `expected`.
+impl KeptRows {
+    /// How many rows stay. Waits for the device; a rehearsal assumes `expected`.
     pub(crate) fn kept(&self, expected: u64) -> Result<u64> {
         self.begins.read_word_or(self.tiles as usize * 8, expected)
     }
 }
 
-impl Marks {
+impl FilterMask {
     pub(super) fn declare(generator: &mut Generator<'_>) -> Self {
-        Marks {
-            marks: generator.params.later("u32*"),
+        FilterMask {
+            mask: generator.params.later("u32*"),
             counts: generator.params.later("u32*"),
             begins: generator.params.later("const u64*"),
             few: generator.params.later("u64"),
@@ -67,41 +69,41 @@ impl Marks {
         head: &str,
         decide: &str,
         rows: u64,
-    ) -> Result<Marked> {
+    ) -> Result<KeptRows> {
         let tiles = rows.div_ceil(TILE);
-        let marks = Arc::new(device.alloc(operator, (tiles * TILE / 8) as usize)?);
+        let mask = Arc::new(device.alloc(operator, (tiles * TILE / 8) as usize)?);
         let counts = device.alloc_zeroed(operator, tiles as usize * 4)?;
-        prepared.params.set(self.marks.1, &*marks);
+        prepared.params.set(self.mask.1, &*mask);
         prepared.params.set(self.counts.1, &counts);
         prepared.params.set(self.begins.1, 0u64);
         prepared.params.set(self.few.1, 0u64);
         let items = items_for(prepared.eager_bytes, Effort::of(decide));
-        let (prologue, marks_name, counts_name) = (&prepared.prologue, &self.marks.0, &self.counts.0);
+        let (prologue, mask_name, counts_name) = (&prepared.prologue, &self.mask.0, &self.counts.0);
         let body = format!(
             "constexpr int ITEMS = {items};\n{head}\
              const u64 tiles = (rows + (u64)ITEMS * THREADS - 1) / ((u64)ITEMS * THREADS);\n\
              for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n\
-             #define ROW(k) WF_MARKS_ROW(tile, k)\n\
+             #define ROW(k) WF_MASK_ROW(tile, k)\n\
              {prologue}\
              u32 kept[ITEMS];\n\
              #pragma unroll\n\
              for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nbool keep = false;\n\
              if (row < rows) do {{\n{decide}keep = true;\n}} while (0);\n\
              kept[k] = __ballot_sync(FULL_WARP, keep);\n}}\n\
-             mark_rows<THREADS, ITEMS>(tile * ((u64)ITEMS * THREADS), rows, kept, {marks_name}, {counts_name});\n}}\n"
+             mask_rows<THREADS, ITEMS>(tile * ((u64)ITEMS * THREADS), rows, kept, {mask_name}, {counts_name});\n}}\n"
         );
         let steps = rows.div_ceil(u64::from(items * THREADS));
-        Generated::new(device, "mark", prepared, &body)?.fill(device, steps, 0)?;
+        Generated::new(device, "filter_mask", prepared, &body)?.fill(device, steps, 0)?;
         let begins = Arc::new(exclusive_scan_u32(device, &counts, tiles)?);
-        Ok(Marked { marks, begins, tiles })
+        Ok(KeptRows { mask, begins, tiles })
     }
 
-    /// Runs `write` on every marked row, `kept` of `rows`, with `at` its place in each of the output's columns.
+    /// Runs `write` on every row that stays, `kept` of `rows`, with `at` its place in each of the output's columns.
     pub(super) fn write(
         &self,
         device: &Device,
         prepared: &mut Prepared,
-        marked: &Marked,
+        kept_rows: &KeptRows,
         head: &str,
         (write, columns): (&str, usize),
         (rows, kept): (u64, u64),
@@ -109,20 +111,20 @@ impl Marks {
         // Rows of several turns of the loop in flight, as far as registers hold their columns.
         let unroll = (8 / columns.max(1)).clamp(1, 4);
         prepared.rows = kept;
-        prepared.params.set(self.marks.1, &*marked.marks);
+        prepared.params.set(self.mask.1, &*kept_rows.mask);
         prepared.params.set(self.counts.1, 0u64);
-        prepared.params.set(self.begins.1, &*marked.begins);
+        prepared.params.set(self.begins.1, &*kept_rows.begins);
         prepared.params.set(self.few.1, u64::from(kept <= rows / ROWS_A_FEW));
-        let (marks, begins, few) = (&self.marks.0, &self.begins.0, &self.few.0);
+        let (mask, begins, few) = (&self.mask.0, &self.begins.0, &self.few.0);
         let body = format!(
             "{head}\
-             WF_SHARED_ARRAY(u16, places, MARKS_TILE);\n\
-             const u64 first = (u64)blockIdx.x * MARKS_TILE, begin = {begins}[blockIdx.x];\n\
+             WF_SHARED_ARRAY(u16, places, MASK_TILE);\n\
+             const u64 first = (u64)blockIdx.x * MASK_TILE, begin = {begins}[blockIdx.x];\n\
              u32 before = 0;\n\
              const bool few = {few} != 0;\n\
-             const u32 kept = few ? marked_places_of_warp<THREADS>({marks}, first, rows, places, before)\n\
-             : marked_places<THREADS>({marks}, first, rows, places);\n\
-             const u16* const own = places + (few ? warp() * (MARKS_TILE / (THREADS / 32)) : 0);\n\
+             const u32 kept = few ? mask_places_of_warp<THREADS>({mask}, first, rows, places, before)\n\
+             : mask_places<THREADS>({mask}, first, rows, places);\n\
+             const u16* const own = places + (few ? warp() * (MASK_TILE / (THREADS / 32)) : 0);\n\
              const u64 start = begin + before;\n\
              const u32 step = few ? 32 : THREADS;\n\
              #pragma unroll {unroll}\n\
@@ -131,6 +133,6 @@ impl Marks {
         );
         let blocks =
             u32::try_from(rows.div_ceil(TILE)).map_err(|_| Error::unsupported("filter", "more than 2^32 tiles"))?;
-        Generated::new(device, "keep", prepared, &body)?.launch(device, blocks, 0)
+        Generated::new(device, "filter_compact", prepared, &body)?.launch(device, blocks, 0)
     }
 }

@@ -1,4 +1,4 @@
-//! Confirms groups that a hash put together: every row's keys must equal those of its group's first row.
+//! Checks groups found by the hash of their keys: every row's keys must equal those of its group's first row.
 
 use super::aggregate::Partial;
 use super::effort::{Effort, items_for};
@@ -15,7 +15,7 @@ use crate::error::Result;
 /// Whether two different keys share a group; then the aggregation has to be repeated with another seed.
 ///
 /// Always false where keys are packed exactly. Waits for the device where they are not.
-pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) -> Result<bool> {
+pub(crate) fn group_keys_collide(device: &Device, flow: &Flow, partial: &Partial) -> Result<bool> {
     let (Some(layout), rows) = (&partial.hashed, flow.source.rows()) else { return Ok(false) };
     let (GroupKeys::Row(relation, columns, first), Occupancy::Hashed(table)) =
         (&partial.slots.keys, &partial.slots.occupancy)
@@ -52,6 +52,6 @@ pub(crate) fn groups_collide(device: &Device, flow: &Flow, partial: &Partial) ->
     let head = format!("const u64 rows = {row_count};\n");
     let body = striding_body(&head, items, &prepared.prologue, &statements);
     let tiles = rows.div_ceil(u64::from(items * THREADS));
-    Generated::new(device, "group_verify", &prepared, &body)?.fill(device, tiles, 0)?;
+    Generated::new(device, "group_key_check", &prepared, &body)?.fill(device, tiles, 0)?;
     Ok(control.read(&prepared.sites)?.0.has(Retry::COLLISION))
 }

@@ -1,15 +1,17 @@
-//! Inner joins of two large sides: rows of both are spread over partitions by key, with all that is wanted of them, and each
-//! partition's sides meet in shared memory, so that no row costs an access to memory of its own.
+//! The partitioned hash join, for inner joins of two large sides. Rows of both sides are partitioned by
+//! key, with every column that the result wants. A block then joins one partition by a hash table in
+//! shared memory, so that no row costs a random access to global memory.
 //!
 //! ```text
-//!   build   spread by key (spread.rs)    7 | 3 9 | …
-//!   probe   spread by key                7 7 | 9 | …
-//!   meet    a table of a partition's build records in shared memory; its probe records look for theirs, and rows of
-//!           both are written side by side, a tile's together (kernels/meet.cuh)
+//!   build   partitioned by key (radix_partition.rs)    7 | 3 9 | …
+//!   probe   partitioned by key                         7 7 | 9 | …
+//!   join    a hash table of a partition's build records in shared memory; its probe records look up
+//!           theirs, and a tile writes its result rows together (kernels/join_partitioned.cuh)
 //! ```
 //!
-//! At first it is taken that no key has two build rows; if one has, the sides meet once more, and every probe record counts its
-//! matches before it writes them. The order of the result is not determined.
+//! The first attempt assumes that no key has two build rows. If a key has, the partitions are joined
+//! again, and every probe record counts its matches before it writes them. The order of the result is
+//! not determined.
 
 use std::sync::Arc;
 
@@ -23,10 +25,12 @@ use super::generator::{Generator, Pass, Prepared};
 use super::kernel::{Control, Generated, Retry, most_shared};
 use super::keys::KeyLayout;
 use super::materialize::Codes;
-use super::outputs::{Place, allocate, finish, place, store};
+use super::outputs::{OutputPlace, allocate, finish, place, store};
 use super::params::Params;
+use super::radix_partition::{
+    MOST_PARTS, PartitionedRecords, RadixPartition, RadixPartitionNames, RowCode, SHARED_ON_SIMULATOR,
+};
 use super::sites::Sites;
-use super::spread::{MOST_PARTS, Records, Rows, SHARED_ON_SIMULATOR, Spread, SpreadNames};
 use super::value::Value;
 use crate::column::Column;
 use crate::device::{Device, DeviceKind};
@@ -39,7 +43,7 @@ const PART_ROWS: u64 = 12_000;
 const ROOM: f64 = 2.0;
 /// Share of the slots that may be taken.
 const MOST_LOAD: f64 = 0.85;
-/// `MEET_MOST` of the kernels.
+/// `JOIN_PARTITIONED_MOST` of `kernels/join_partitioned.cuh`.
 const MOST_ROWS: u64 = 65_535;
 const THREADS: u32 = 1024;
 const THREADS_ON_SIMULATOR: u32 = 128;
@@ -57,8 +61,8 @@ pub(crate) enum Origin {
     Nowhere,
 }
 
-/// What meets.
-pub(crate) struct Meeting<'a> {
+/// An inner join: the pipeline and keys of each side, and the columns of the result.
+pub(crate) struct PartitionedJoin<'a> {
     pub(crate) build: (&'a Flow, &'a [Expr]),
     pub(crate) probe: (&'a Flow, &'a [Expr]),
     pub(crate) layout: &'a KeyLayout,
@@ -67,18 +71,18 @@ pub(crate) struct Meeting<'a> {
     pub(crate) columns: &'a [(Origin, DataType)],
 }
 
-/// How partitions are cut.
+/// How many partitions there are, and the hash table of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Cut {
+struct PartitionLayout {
     dense: bool,
     parts: u64,
     /// Slots of a partition's table; of dense keys a power of two.
     slots: u64,
 }
 
-impl Cut {
+impl PartitionLayout {
     /// `None` where a partition's table would not fit.
-    fn of(device: &Device, rows: u64, domain: Option<u64>) -> Option<Cut> {
+    fn of(device: &Device, rows: u64, domain: Option<u64>) -> Option<PartitionLayout> {
         let shared = match device.kind() {
             DeviceKind::Sim => SHARED_ON_SIMULATOR,
             _ => most_shared(device),
@@ -88,7 +92,7 @@ impl Cut {
             let slots = 1 << most.min(MOST_ROWS).ilog2();
             let parts = domain.div_ceil(slots).max(2);
             if parts <= MOST_PARTS {
-                return Some(Cut { dense: true, parts, slots });
+                return Some(PartitionLayout { dense: true, parts, slots });
             }
         }
         let each = PART_ROWS.min((most as f64 / ROOM) as u64);
@@ -96,7 +100,7 @@ impl Cut {
         let mean = rows.div_ceil(parts) as f64;
         let slots = ((mean * ROOM) as u64 + 64).min(most);
         let fits = mean * 1.05 <= slots as f64 * MOST_LOAD && mean * 1.05 < MOST_ROWS as f64;
-        fits.then_some(Cut { dense: false, parts, slots })
+        fits.then_some(PartitionLayout { dense: false, parts, slots })
     }
 
     fn part(self) -> (usize, u32) {
@@ -109,10 +113,10 @@ impl Cut {
     }
 }
 
-/// A side's kernels, before they ran.
-struct Side {
-    spread: Spread,
-    names: SpreadNames,
+/// The kernels that partition a side, before they ran.
+struct SidePipeline {
+    partition: RadixPartition,
+    names: RadixPartitionNames,
     prepared: Prepared,
     pointer: String,
     head: String,
@@ -124,7 +128,7 @@ struct Side {
     expected: u64,
 }
 
-impl Side {
+impl SidePipeline {
     /// `None`: something of a row has no fixed width, or all together is too wide. `sites`: those
     /// of the other side.
     #[expect(clippy::too_many_arguments, reason = "what both sides share, and what each has")]
@@ -133,11 +137,11 @@ impl Side {
         stem: &'static str,
         (flow, keys): (&Flow, &[Expr]),
         layout: &KeyLayout,
-        cut: Cut,
+        cut: PartitionLayout,
         wanted: &[(usize, usize)],
         control: &Control,
         sites: usize,
-    ) -> Result<Option<Side>> {
+    ) -> Result<Option<SidePipeline>> {
         let rows = flow.source.rows();
         let mut generator = Generator::new(flow);
         let mut out = Emitter::behind_sites("v", sites);
@@ -163,12 +167,12 @@ impl Side {
         let pointer = generator.params.pointer("u64", &control.0, 0);
         let row_count = generator.params.word("u64", rows);
         let head = Control::head(&pointer, &row_count);
-        let spread = Spread { stem, record, parts: cut.parts, part: cut.part(), rows };
-        let names = spread.declare(&mut generator.params);
+        let partition = RadixPartition { stem, record, parts: cut.parts, part: cut.part(), rows };
+        let names = partition.declare(&mut generator.params);
         let prepared = generator.finish(device, &pointer, &[&out])?;
         let statements = out.take();
-        Ok(Some(Side {
-            spread,
+        Ok(Some(SidePipeline {
+            partition,
             names,
             prepared,
             pointer,
@@ -181,9 +185,9 @@ impl Side {
         }))
     }
 
-    fn spread(&mut self, device: &Device, sampled: bool) -> Result<Records> {
+    fn partition(&mut self, device: &Device, sampled: bool) -> Result<PartitionedRecords> {
         let prologue = std::mem::take(&mut self.prepared.prologue);
-        let rows = Rows {
+        let rows = RowCode {
             control: &self.pointer,
             head: &self.head,
             prologue: &prologue,
@@ -192,99 +196,114 @@ impl Side {
             secret: &self.secret,
             items: items_for(self.prepared.eager_bytes, Effort::of(&self.statements)),
         };
-        let step = if sampled { self.spread.first_step() } else { 1 };
-        let records = self.spread.run(device, OPERATOR, &mut self.prepared, &self.names, &rows, step);
+        let step = if sampled { self.partition.first_step() } else { 1 };
+        let records = self.partition.run(device, OPERATOR, &mut self.prepared, &self.names, &rows, step);
         self.prepared.prologue = prologue;
         records
     }
 }
 
-/// Joins. `None`: another way has to be taken, because rows are too wide, keys repeat too often, or memory does not suffice.
-pub(crate) fn meet(device: &Device, meeting: &Meeting<'_>) -> Result<Option<(u64, Vec<Option<Column>>)>> {
-    match attempts(device, meeting) {
+/// Joins. `None`: another strategy has to be taken, because rows are too wide, keys repeat too often, or
+/// memory does not suffice.
+pub(crate) fn join_partitioned(
+    device: &Device,
+    join: &PartitionedJoin<'_>,
+) -> Result<Option<(u64, Vec<Option<Column>>)>> {
+    match attempts(device, join) {
         Err(error) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => Ok(None),
         done => done,
     }
 }
 
-fn attempts(device: &Device, meeting: &Meeting<'_>) -> Result<Option<(u64, Vec<Option<Column>>)>> {
-    let mut domain = meeting.domain;
+fn attempts(device: &Device, join: &PartitionedJoin<'_>) -> Result<Option<(u64, Vec<Option<Column>>)>> {
+    let mut domain = join.domain;
     let mut sampled = true;
     loop {
         let control = Control::new(device)?;
-        let Some(cut) = Cut::of(device, meeting.build.0.expected_rows(), domain) else { return Ok(None) };
+        let Some(cut) = PartitionLayout::of(device, join.build.0.expected_rows(), domain) else { return Ok(None) };
         let wanted = |of: fn(Origin) -> Option<usize>| -> Vec<(usize, usize)> {
-            let columns = meeting.columns.iter().enumerate();
+            let columns = join.columns.iter().enumerate();
             columns.filter_map(|(at, (from, _))| of(*from).map(|column| (column, at))).collect()
         };
         let of_build = wanted(|from| if let Origin::Build(column) = from { Some(column) } else { None });
         let of_probe = wanted(|from| if let Origin::Probe(column) = from { Some(column) } else { None });
-        let layout = meeting.layout;
-        let build = Side::of(device, "meet_build", meeting.build, layout, cut, &of_build, &control, 0)?;
+        let layout = join.layout;
+        let build =
+            SidePipeline::of(device, "join_partitioned_build", join.build, layout, cut, &of_build, &control, 0)?;
         let Some(mut build) = build else { return Ok(None) };
-        // Both sides report to the same words, which are read once.
+        // SideRecords sides report to the same words, which are read once.
         let sites = build.prepared.sites.len();
-        let probe = Side::of(device, "meet_probe", meeting.probe, layout, cut, &of_probe, &control, sites)?;
+        let probe =
+            SidePipeline::of(device, "join_partitioned_probe", join.probe, layout, cut, &of_probe, &control, sites)?;
         let Some(mut probe) = probe else { return Ok(None) };
         let mut sites = std::mem::take(&mut build.prepared.sites);
         sites.append(std::mem::take(&mut probe.prepared.sites));
-        let records = Both { build: build.spread(device, sampled)?, probe: probe.spread(device, sampled)? };
-        let together =
-            Together { device, meeting, cut, build: &build, probe: &probe, records, control: &control, sites: &sites };
-        match together.run()? {
-            Outcome::Done(rows, columns) => return Ok(Some((rows, columns))),
-            Outcome::Again(retry) if retry.has(Retry::PARTITION_FULL) && sampled => sampled = false,
-            Outcome::Again(retry) if retry.has(Retry::PARTITION_FULL) => {
+        let records =
+            SideRecords { build: build.partition(device, sampled)?, probe: probe.partition(device, sampled)? };
+        let sides = PartitionedSides {
+            device,
+            join,
+            cut,
+            build: &build,
+            probe: &probe,
+            records,
+            control: &control,
+            sites: &sites,
+        };
+        match sides.run()? {
+            JoinOutcome::Done(rows, columns) => return Ok(Some((rows, columns))),
+            JoinOutcome::Again(retry) if retry.has(Retry::PARTITION_FULL) && sampled => sampled = false,
+            JoinOutcome::Again(retry) if retry.has(Retry::PARTITION_FULL) => {
                 return Err(Error::internal(format!("{OPERATOR}: a histogram does not agree with its rows")));
             }
             // A table that keys number has one slot a key.
-            Outcome::Again(retry) if retry.has(Retry::REPEATED) && cut.dense => domain = None,
-            Outcome::Again(_) => return Ok(None),
+            JoinOutcome::Again(retry) if retry.has(Retry::REPEATED) && cut.dense => domain = None,
+            JoinOutcome::Again(_) => return Ok(None),
         }
     }
 }
 
-struct Both {
-    build: Records,
-    probe: Records,
+struct SideRecords {
+    build: PartitionedRecords,
+    probe: PartitionedRecords,
 }
 
-enum Outcome {
+enum JoinOutcome {
     Done(u64, Vec<Option<Column>>),
     Again(Retry),
 }
 
-/// Both sides, spread.
-struct Together<'a> {
+/// Both sides, partitioned.
+struct PartitionedSides<'a> {
     device: &'a Device,
-    meeting: &'a Meeting<'a>,
-    cut: Cut,
-    build: &'a Side,
-    probe: &'a Side,
-    records: Both,
+    join: &'a PartitionedJoin<'a>,
+    cut: PartitionLayout,
+    build: &'a SidePipeline,
+    probe: &'a SidePipeline,
+    records: SideRecords,
     control: &'a Control,
     sites: &'a Sites,
 }
 
-impl Together<'_> {
-    fn run(&self) -> Result<Outcome> {
+impl PartitionedSides<'_> {
+    fn run(&self) -> Result<JoinOutcome> {
         // Without repeated keys no more rows come out than go in.
-        let mut capacity = self.probe.spread.rows;
+        let mut capacity = self.probe.partition.rows;
         let mut repeated = false;
         loop {
             let (retry, rows, columns) = self.attempt(capacity, repeated)?;
             if retry.has(Retry::PARTITION_FULL) || retry.has(Retry::TABLE_FULL) {
-                return Ok(Outcome::Again(retry));
+                return Ok(JoinOutcome::Again(retry));
             }
             if retry.has(Retry::REPEATED) && !repeated {
                 if self.cut.dense {
-                    return Ok(Outcome::Again(retry));
+                    return Ok(JoinOutcome::Again(retry));
                 }
                 repeated = true;
             } else if rows > capacity {
                 capacity = rows;
             } else {
-                return Ok(Outcome::Done(rows, columns));
+                return Ok(JoinOutcome::Done(rows, columns));
             }
             self.control.reset()?;
         }
@@ -294,27 +313,28 @@ impl Together<'_> {
     fn attempt(&self, capacity: u64, repeated: bool) -> Result<(Retry, u64, Vec<Option<Column>>)> {
         let device = self.device;
         let processors = u64::from(device.properties().multiprocessors);
-        let most =
-            (SKEWED * self.probe.spread.rows / self.cut.parts).max(self.probe.spread.rows / (4 * processors)).max(1);
+        let most = (SKEWED * self.probe.partition.rows / self.cut.parts)
+            .max(self.probe.partition.rows / (4 * processors))
+            .max(1);
         let items = self.records.probe.partitions.items(device, most)?;
         let mut params = Params::default();
-        let names = Names::declare(&mut params, self, &items, capacity, most);
+        let names = JoinNames::declare(&mut params, self, &items, capacity, most);
         let mut out = Emitter::new("m");
-        let mut loads = self.build.spread.record.emit_load("build", "b");
-        loads.push_str(&self.probe.spread.record.emit_load("record[k]", "c"));
-        let mut places: Vec<Option<Place>> = vec![];
-        for (at, (from, _)) in self.meeting.columns.iter().enumerate() {
-            let of_side = |side: &Side, prefix: &str| {
+        let mut loads = self.build.partition.record.emit_load("build", "b");
+        loads.push_str(&self.probe.partition.record.emit_load("record[k]", "c"));
+        let mut places: Vec<Option<OutputPlace>> = vec![];
+        for (at, (from, _)) in self.join.columns.iter().enumerate() {
+            let of_side = |side: &SidePipeline, prefix: &str| {
                 let (_, value) =
                     side.values.iter().find(|(column, _)| *column == at).expect("every wanted column travels");
-                let mut loaded = side.spread.record.loaded(value, prefix);
-                loaded.valid = value.valid.as_ref().map(|valid| side.spread.record.loaded_flag(valid, prefix));
+                let mut loaded = side.partition.record.loaded(value, prefix);
+                loaded.valid = value.valid.as_ref().map(|valid| side.partition.record.loaded_flag(valid, prefix));
                 loaded
             };
             let value = match from {
                 Origin::Build(_) => of_side(self.build, "b"),
                 Origin::Probe(_) => of_side(self.probe, "c"),
-                Origin::Key(field) => self.meeting.layout.emit_decode("key", *field, &mut params, &mut out),
+                Origin::Key(field) => self.join.layout.emit_decode("key", *field, &mut params, &mut out),
                 Origin::Nowhere => {
                     places.push(None);
                     continue;
@@ -327,7 +347,7 @@ impl Together<'_> {
         let key = match self.cut.dense {
             true => "const u64 key = record[k][0];\n".to_string(),
             false => {
-                let secret = params.word("u64", self.meeting.layout.secret);
+                let secret = params.word("u64", self.join.layout.secret);
                 format!("const u64 key = hash_unmix((u64)record[k][1] << 32 | record[k][0], {secret});\n")
             }
         };
@@ -335,7 +355,7 @@ impl Together<'_> {
         let mut prepared = Prepared {
             params,
             prologue: String::new(),
-            rows: self.probe.spread.rows,
+            rows: self.probe.partition.rows,
             eager_bytes: 0,
             late: false,
             characters: vec![],
@@ -351,7 +371,7 @@ impl Together<'_> {
         }
         let threads = if device.kind() == DeviceKind::Sim { THREADS_ON_SIMULATOR } else { THREADS };
         let text = self.text(&names, &write, repeated);
-        let stem = if repeated { "meet_all" } else { "meet" };
+        let stem = if repeated { "join_partitioned_all" } else { "join_partitioned" };
         let kernel = Generated::with_threads(device, stem, &prepared, &text, threads)?;
         kernel.fill(device, self.records.probe.partitions.most_items(most), self.cut.slots as u32 * 4)?;
         let (retry, rows) = self.control.read(self.sites)?;
@@ -362,16 +382,16 @@ impl Together<'_> {
         Ok((retry, rows, columns))
     }
 
-    fn text(&self, names: &Names, write: &str, repeated: bool) -> String {
+    fn text(&self, names: &JoinNames, write: &str, repeated: bool) -> String {
         let control = &names.control;
         let flag = |condition: &str, bit: u32| format!("if ({condition}) atomicOr((u32*)({control} + 1), {bit}u);\n");
         let (declare, find, emit) = match repeated {
             false => (
                 "u32 turn = 0;\n",
                 "u32 found[ITEMS];\n\
-                 meet_find<ITEMS, BUILD, PROBE, DENSE>(table, record, wanted, found);\n\
+                 join_partitioned_find<ITEMS, BUILD, PROBE, DENSE>(table, record, wanted, found);\n\
                  u32 rank[ITEMS];\n\
-                 const u64 start = meet_places<THREADS, ITEMS>(found, cursor, turn++, rank);\n",
+                 const u64 start = join_partitioned_places<THREADS, ITEMS>(found, cursor, turn++, rank);\n",
                 format!(
                     "#pragma unroll\n\
                      for (int k = 0; k < ITEMS; ++k) {{\nconst u64 at = start + rank[k];\n\
@@ -384,8 +404,8 @@ impl Together<'_> {
                 "u32 own = 0;\n\
                  #pragma unroll\n\
                  for (int k = 0; k < ITEMS; ++k) if ((wanted >> k & 1) != 0) {\n\
-                 u32 slot = meet_first(table, record[k][0]);\n\
-                 while (meet_walk<BUILD>(table, slot, record[k]) != 0) {\n++own;\nslot = meet_next(table, slot);\n}\n}\n\
+                 u32 slot = join_partitioned_first(table, record[k][0]);\n\
+                 while (join_partitioned_walk<BUILD>(table, slot, record[k]) != 0) {\n++own;\nslot = join_partitioned_next(table, slot);\n}\n}\n\
                  __syncwarp(FULL_WARP);\n\
                  u32 kept;\n\
                  const u32 before = block_scan<THREADS, u32>(own, kept);\n\
@@ -396,12 +416,12 @@ impl Together<'_> {
                     "u64 at = start + before;\n\
                      #pragma unroll\n\
                      for (int k = 0; k < ITEMS; ++k) if ((wanted >> k & 1) != 0) {{\n\
-                     u32 slot = meet_first(table, record[k][0]);\n\
-                     u32 found = meet_walk<BUILD>(table, slot, record[k]);\n\
+                     u32 slot = join_partitioned_first(table, record[k][0]);\n\
+                     u32 found = join_partitioned_walk<BUILD>(table, slot, record[k]);\n\
                      while (found != 0) {{\n\
                      if (at < capacity) {{\n\
                      const u32* const build = table.records + (u64)((found & 0xFFFFu) - 1) * BUILD;\n{write}}}\n\
-                     ++at;\nslot = meet_next(table, slot);\nfound = meet_walk<BUILD>(table, slot, record[k]);\n}}\n}}\n"
+                     ++at;\nslot = join_partitioned_next(table, slot);\nfound = join_partitioned_walk<BUILD>(table, slot, record[k]);\n}}\n}}\n"
                 ),
             ),
         };
@@ -416,13 +436,13 @@ impl Together<'_> {
              const u32 part = partition_of_item({items}, PARTS, item);\n\
              const u64 from = {build_begins}[part];\n\
              const u64 n = partition_end({build_begins}, {build_cursors}, part) - from;\n\
-             const MeetTable table = {{(u32*)dynamic, (u32){slots}, {build_records} + from * BUILD}};\n\
+             const PartitionTable table = {{(u32*)dynamic, (u32){slots}, {build_records} + from * BUILD}};\n\
              if (n > {most_rows}) {{\nfull = true;\ncontinue;\n}}\n\
              if (part != held) {{\n\
              __syncthreads();  // all are done with the table before\n\
              for (u32 i = threadIdx.x; i < table.count; i += THREADS) table.slots[i] = 0;\n\
              __syncthreads();  // slots are empty\n\
-             saw |= meet_build<THREADS, BUILD, DENSE>(table, (u32)n);\n\
+             saw |= join_partitioned_build<THREADS, BUILD, DENSE>(table, (u32)n);\n\
              __syncthreads();  // the table is there\n\
              held = part;\n}}\n\
              const u64 first = {probe_begins}[part] + (u64)(item - {items}[part]) * {most};\n\
@@ -433,9 +453,9 @@ impl Together<'_> {
              for (int k = 0; k < ITEMS; ++k) {{\nconst u64 at = base + k * THREADS + threadIdx.x;\nrecord[k][0] = 0;\n\
              if (at < end) {{\npartition_load<PROBE>(record[k], {probe_records} + at * PROBE);\nwanted |= 1u << k;\n}}\n}}\n\
              {find}{emit}}}\n}}\n{full}{again}",
-            build = self.build.spread.record.words,
-            probe = self.probe.spread.record.words,
-            ahead = ahead(self.probe.spread.record.words),
+            build = self.build.partition.record.words,
+            probe = self.probe.partition.record.words,
+            ahead = ahead(self.probe.partition.record.words),
             dense = self.cut.dense,
             parts = names.parts,
             capacity = names.capacity,
@@ -449,8 +469,8 @@ impl Together<'_> {
             slots = names.slots,
             most_rows = names.most_rows,
             most = names.most,
-            full = flag("full || (saw & MEET_TOO_MANY) != 0", Retry::TABLE_FULL),
-            again = flag("(saw & MEET_REPEATED) != 0", Retry::REPEATED),
+            full = flag("full || (saw & JOIN_PARTITIONED_TOO_MANY) != 0", Retry::TABLE_FULL),
+            again = flag("(saw & JOIN_PARTITIONED_REPEATED) != 0", Retry::REPEATED),
         )
     }
 }
@@ -465,15 +485,15 @@ fn ahead(words: usize) -> u32 {
     }
 }
 
-/// How the kernel calls a side's records.
+/// How the join's kernel calls a side's records.
 struct RecordNames {
     begins: String,
     cursors: String,
     records: String,
 }
 
-/// How it calls its parameters.
-struct Names {
+/// How the join's kernel calls its parameters.
+struct JoinNames {
     control: String,
     items: String,
     parts: String,
@@ -485,15 +505,15 @@ struct Names {
     probe: RecordNames,
 }
 
-impl Names {
+impl JoinNames {
     fn declare(
         params: &mut Params,
-        of: &Together<'_>,
+        of: &PartitionedSides<'_>,
         items: &crate::device::Buffer,
         capacity: u64,
         most: u64,
-    ) -> Names {
-        let mut side = |records: &Records, words: usize| {
+    ) -> JoinNames {
+        let mut side = |records: &PartitionedRecords, words: usize| {
             let (buffer, later) = params.later_of("const u32*", words as u64 * 4);
             params.set(later, &records.buffer);
             RecordNames {
@@ -502,9 +522,9 @@ impl Names {
                 records: buffer,
             }
         };
-        let build = side(&of.records.build, of.build.spread.record.words);
-        let probe = side(&of.records.probe, of.probe.spread.record.words);
-        Names {
+        let build = side(&of.records.build, of.build.partition.record.words);
+        let probe = side(&of.records.probe, of.probe.partition.record.words);
+        JoinNames {
             control: params.pointer("u64", &Arc::clone(&of.control.0), 0),
             items: params.borrowed("const u32", items),
             parts: params.word("u64", of.cut.parts),

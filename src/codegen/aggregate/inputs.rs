@@ -1,4 +1,4 @@
-//! Which accumulators a query's aggregates need, and what goes into them.
+//! The inputs of aggregates: which accumulators a query's aggregates need, and what each accumulates.
 
 use std::collections::HashMap;
 
@@ -15,9 +15,9 @@ use crate::codegen::value::{Value, widen};
 use crate::column::Repr;
 use crate::error::Result;
 
-/// An accumulator and what goes into it.
+/// An accumulator and the values that it accumulates.
 #[derive(Clone)]
-pub(super) struct Feed {
+pub(super) struct AggregateInput {
     pub(super) accumulator: Accumulator,
     /// The argument; none for a count of rows.
     pub(super) value: Option<Value>,
@@ -30,9 +30,9 @@ pub(super) struct Feed {
     pub(super) greatest: bool,
 }
 
-pub(super) struct Shape {
+pub(super) struct AggregateShape {
     pub(super) layout: KeyLayout,
-    pub(super) feeds: Vec<Feed>,
+    pub(super) inputs: Vec<AggregateInput>,
     pub(super) outputs: Vec<GroupOutput>,
 }
 
@@ -45,8 +45,8 @@ pub(super) fn shape(
     ungrouped: bool,
     rows: u64,
     out: &mut Emitter,
-) -> Result<Shape> {
-    let mut feeds: Vec<Feed> = vec![];
+) -> Result<AggregateShape> {
+    let mut inputs: Vec<AggregateInput> = vec![];
     let mut outputs = vec![];
     let mut words: HashMap<String, [Value; 2]> = HashMap::new();
     // Of all rows of a table there is one at least, or it is known that there is none.
@@ -74,37 +74,41 @@ pub(super) fn shape(
             }
             _ => None,
         };
-        let mut feed = |accumulator: Accumulator, value: Option<&Value>, greatest: bool| {
+        let mut input = |accumulator: Accumulator, value: Option<&Value>, greatest: bool| {
             let code = value.map_or(String::new(), |v| match (&v.dictionary, &accumulator) {
                 (Some(d), Accumulator::Least | Accumulator::Greatest) => d.code.clone(),
                 _ => v.code.clone(),
             });
-            let same =
-                |f: &Feed| f.code == code && f.greatest == greatest && f.valid == valid && f.accumulator == accumulator;
-            feeds.iter().position(same).unwrap_or_else(|| {
+            let same = |f: &AggregateInput| {
+                f.code == code && f.greatest == greatest && f.valid == valid && f.accumulator == accumulator
+            };
+            inputs.iter().position(same).unwrap_or_else(|| {
                 let (value, valid) = (value.cloned(), valid.clone());
-                feeds.push(Feed { accumulator, value, valid, code, call: position, greatest });
-                feeds.len() - 1
+                inputs.push(AggregateInput { accumulator, value, valid, code, call: position, greatest });
+                inputs.len() - 1
             })
         };
-        let counted =
-            if valid.is_some() || ungrouped && maybe_none { Some(feed(Accumulator::Count, None, false)) } else { None };
+        let counted = if valid.is_some() || ungrouped && maybe_none {
+            Some(input(Accumulator::Count, None, false))
+        } else {
+            None
+        };
         let (value, count) = match (call.kind, &value) {
             (AggregateKind::Count, _) | (_, None) => {
-                let at = counted.unwrap_or_else(|| feed(Accumulator::Count, None, false));
+                let at = counted.unwrap_or_else(|| input(Accumulator::Count, None, false));
                 (OutputKind::Plain(at), None)
             }
             (AggregateKind::Sum, Some(value)) => match &split {
                 Some([high, low]) => {
                     let [high, low] = [high, low].map(|word| {
                         let accumulator = sum_accumulator(word, &call.dtype, floats, ungrouped, rows);
-                        feed(accumulator, Some(word), false)
+                        input(accumulator, Some(word), false)
                     });
                     (OutputKind::DecimalSum(high, low), counted)
                 }
                 None => {
                     let accumulator = sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
-                    (OutputKind::Plain(feed(accumulator, Some(value), false)), counted)
+                    (OutputKind::Plain(input(accumulator, Some(value), false)), counted)
                 }
             },
             (AggregateKind::Average, Some(value)) => {
@@ -112,11 +116,11 @@ pub(super) fn shape(
                 let sums: Vec<usize> = (summed.iter())
                     .map(|value| {
                         let accumulator = sum_accumulator(value, &call.dtype, floats, ungrouped, rows);
-                        feed(accumulator, Some(value), false)
+                        input(accumulator, Some(value), false)
                     })
                     .collect();
                 let (sum, low) = (sums[0], sums.get(1).copied());
-                let count = counted.unwrap_or_else(|| feed(Accumulator::Count, None, false));
+                let count = counted.unwrap_or_else(|| input(Accumulator::Count, None, false));
                 let kind = match (&call.dtype, &value.dtype) {
                     (DataType::Decimal128(_, scale), DataType::Decimal128(_, of)) => {
                         OutputKind::DecimalAverage(sum, low, count, (scale - of).max(0) as u32)
@@ -131,12 +135,12 @@ pub(super) fn shape(
                 let (low, high) = value.bounds();
                 let narrow = i64::try_from(low).is_ok() && i64::try_from(high).is_ok();
                 match (&value.dictionary, value.repr) {
-                    (Some(input), _) => {
-                        let at = feed(bits, Some(value), greatest);
-                        (OutputKind::Unordered(at, Repr::U64, Some(input.dictionary.clone())), counted)
+                    (Some(coded), _) => {
+                        let at = input(bits, Some(value), greatest);
+                        (OutputKind::Unordered(at, Repr::U64, Some(coded.dictionary.clone())), counted)
                     }
                     (None, Repr::I128) if narrow => {
-                        (OutputKind::Unordered(feed(bits, Some(value), greatest), Repr::I64, None), counted)
+                        (OutputKind::Unordered(input(bits, Some(value), greatest), Repr::I64, None), counted)
                     }
                     (None, Repr::I128 | Repr::View) => {
                         let column = call.arg.as_ref().and_then(|arg| plain_column(generator.flow(), arg));
@@ -144,16 +148,16 @@ pub(super) fn shape(
                             Source::Relation(relation) => relation.clone(),
                             Source::Groups(_) => crate::column::Relation::dense(0, vec![])?,
                         };
-                        let at = feed(Accumulator::Row, Some(value), greatest);
+                        let at = input(Accumulator::Row, Some(value), greatest);
                         (OutputKind::Pick(at, relation, column.unwrap_or_default()), None)
                     }
-                    (None, repr) => (OutputKind::Unordered(feed(bits, Some(value), greatest), repr, None), counted),
+                    (None, repr) => (OutputKind::Unordered(input(bits, Some(value), greatest), repr, None), counted),
                 }
             }
         };
         outputs.push(GroupOutput { dtype: call.dtype.clone(), value, count });
     }
-    Ok(Shape { layout, feeds, outputs })
+    Ok(AggregateShape { layout, inputs, outputs })
 }
 
 /// Exponents, and bits of a value, for which `fixed_of_multiple` is made.
@@ -208,9 +212,9 @@ fn sum_accumulator(value: &Value, result: &DataType, floats: FloatSums, ungroupe
 }
 
 /// The argument as a signed wide integer, a float, or ordered bits, as its accumulator wants it.
-pub(super) fn argument(feed: &Feed, exponent: &str) -> (&'static str, String) {
-    let Some(value) = &feed.value else { return ("u64", "1ull".into()) };
-    match &feed.accumulator {
+pub(super) fn argument(input: &AggregateInput, exponent: &str) -> (&'static str, String) {
+    let Some(value) = &input.value else { return ("u64", "1ull".into()) };
+    match &input.accumulator {
         Accumulator::Count => ("u64", "1ull".into()),
         Accumulator::Sum64 => ("i64", format!("(i64){}", value.code)),
         Accumulator::Sum128 => ("i128", widen(value, Repr::I128)),
@@ -227,8 +231,8 @@ pub(super) fn argument(feed: &Feed, exponent: &str) -> (&'static str, String) {
 }
 
 fn ordered_bits(value: &Value) -> String {
-    if let Some(input) = &value.dictionary {
-        return format!("(u64){}", input.code);
+    if let Some(coded) = &value.dictionary {
+        return format!("(u64){}", coded.code);
     }
     match value.repr {
         Repr::F64 => format!("order_f64({})", value.code),

@@ -1,11 +1,13 @@
-//! Which inner joins are made by partitions ([`meet`]), and how.
+//! Which inner joins run as partitioned hash joins ([`join_partitioned`]), and how.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, Join, JoinType};
 
 use super::join::{Sides, keys_of, null_keys, residual};
 use super::run::Runner;
-use crate::codegen::{BuildSide, Flow, Generator, KeyLayout, Meeting, Origin, Source, join_layout, meet, pays_from};
+use crate::codegen::{
+    BuildSide, Flow, Generator, KeyLayout, Origin, PartitionedJoin, Source, join_layout, join_partitioned, pays_from,
+};
 use crate::column::{Column, Relation};
 use crate::device::DeviceKind;
 use crate::error::Result;
@@ -20,8 +22,8 @@ const DIRECT: (f64, f64) = (8.0, 8.0);
 const LARGE: (f64, f64) = (0.75, 1.0);
 
 impl Runner {
-    /// The join by partitions, where that pays. `readers` are all expressions that read the result.
-    pub(super) fn met(&self, join: &Join, sides: &Sides, readers: Option<&[Expr]>) -> Result<Option<Flow>> {
+    /// The join as a partitioned hash join, where that pays. `readers` are all expressions that read the result.
+    pub(super) fn partitioned(&self, join: &Join, sides: &Sides, readers: Option<&[Expr]>) -> Result<Option<Flow>> {
         let inner = join.join_type == JoinType::Inner && !join.on.is_empty() && !join.null_aware;
         if !inner || !self.are_large(sides, LARGE) {
             return Ok(None);
@@ -33,14 +35,14 @@ impl Runner {
         let conjuncts = residual.map_or(vec![], |residual| residual.conjuncts);
         let wanted = wanted(join, readers, &conjuncts)?;
         let columns = columns(join, sides, &layout, &wanted)?;
-        let meeting = Meeting {
+        let partitioned = PartitionedJoin {
             build: (&sides.build, &sides.build_keys),
             probe: (&sides.probe, &sides.probe_keys),
             layout: &layout,
             domain,
             columns: &columns,
         };
-        let Some((rows, found)) = meet(&self.device, &meeting)? else { return Ok(None) };
+        let Some((rows, found)) = join_partitioned(&self.device, &partitioned)? else { return Ok(None) };
         let nothing = std::sync::Arc::new(self.device.alloc("join", 0)?);
         let absent = |dtype: &DataType| Column::plain(dtype.clone(), 0, nothing.clone(), None);
         let dense = Relation::dense(rows, found.iter().flatten().cloned().collect())?;

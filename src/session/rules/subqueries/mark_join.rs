@@ -1,4 +1,4 @@
-//! EXISTS and IN as columns that say so: mark joins.
+//! EXISTS and IN as mark joins: the join adds a boolean column that says whether a row has a match.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
-//! Rows of a pipeline spread over partitions by bits of their key, as records, so that what belongs together fits shared memory.
+//! The radix partition of a pipeline's rows: each row becomes a record, and bits of its key choose the
+//! record's partition, so that a partition's state fits shared memory.
 //!
 //! ```text
-//!   sample    counts some rows by partition, for how much room each needs
-//!   spread    writes each row's record to its partition; computes keys first and the other values once all are counted,
-//!             because registers do not hold the records of a tile
+//!   sample     counts some rows by partition: the histogram from which each partition gets its room
+//!   scatter    writes each row's record to its partition; computes keys first, and the other values
+//!              once all are counted, because registers do not hold the records of a tile
 //! ```
 //!
 //! A dense key's high bits are its partition; other keys are mixed, and the high bits of that are.
@@ -33,8 +34,8 @@ const FROM_ON_SIMULATOR: u64 = 1 << 11;
 /// Shared memory of a partition on the simulator.
 pub(super) const SHARED_ON_SIMULATOR: u64 = 8 << 10;
 
-/// How rows are spread.
-pub(super) struct Spread {
+/// How rows become records, and records partitions.
+pub(super) struct RadixPartition {
     /// What the kernels' names begin with.
     pub(super) stem: &'static str,
     pub(super) record: Record,
@@ -45,8 +46,8 @@ pub(super) struct Spread {
     pub(super) rows: u64,
 }
 
-/// The parameters of the kernels, some of which are set between them.
-pub(super) struct SpreadNames {
+/// Names of the kernels' parameters, some of which are set between the kernels.
+pub(super) struct RadixPartitionNames {
     pub(super) histogram: (String, Later),
     pub(super) step: (String, Later),
     pub(super) begins: (String, Later),
@@ -55,9 +56,9 @@ pub(super) struct SpreadNames {
     pub(super) parts: String,
 }
 
-/// A pipeline's rows in C++.
+/// The C++ of a pipeline's rows.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
+pub(super) struct RowCode<'a> {
     /// Name of the control words.
     pub(super) control: &'a str,
     /// Declarations, loads ahead of a thread's rows, and what is done for a row; it breaks where the row goes.
@@ -71,7 +72,7 @@ pub(super) struct Rows<'a> {
     pub(super) items: u32,
 }
 
-impl Rows<'_> {
+impl RowCode<'_> {
     /// Statement that notes why the result does not count.
     pub(super) fn flag(&self, condition: &str, bit: u32) -> String {
         format!("if ({condition}) atomicOr((u32*)({} + 1), {bit}u);", self.control)
@@ -79,15 +80,15 @@ impl Rows<'_> {
 }
 
 /// Records by partition.
-pub(super) struct Records {
+pub(super) struct PartitionedRecords {
     pub(super) partitions: Partitions,
     pub(super) buffer: Buffer,
 }
 
-impl Spread {
+impl RadixPartition {
     /// Declares the kernels' parameters.
-    pub(super) fn declare(&self, params: &mut Params) -> SpreadNames {
-        SpreadNames {
+    pub(super) fn declare(&self, params: &mut Params) -> RadixPartitionNames {
+        RadixPartitionNames {
             histogram: params.later("u32*"),
             step: params.later("u64"),
             begins: params.later("const u64*"),
@@ -103,16 +104,16 @@ impl Spread {
         STEPS.into_iter().find(|step| self.rows / (step * self.parts) >= SEEN).unwrap_or(1)
     }
 
-    /// Runs the two kernels, which count every `step`th row and spread all.
+    /// Runs the two kernels, which count every `step`th row and scatter all.
     pub(super) fn run(
         &self,
         device: &Device,
         operator: &'static str,
         prepared: &mut Prepared,
-        names: &SpreadNames,
-        rows: &Rows<'_>,
+        names: &RadixPartitionNames,
+        rows: &RowCode<'_>,
         step: u64,
-    ) -> Result<Records> {
+    ) -> Result<PartitionedRecords> {
         let parts = self.parts as u32;
         let histogram = device.alloc_zeroed(operator, parts as usize * 4)?;
         let set = &mut prepared.params;
@@ -137,15 +138,15 @@ impl Spread {
         let (threads, items) = self.tile(device);
         let conditional = if rows.statements.contains("break") { CONDITIONS } else { 0 };
         let turn = turn_of(prepared.eager_bytes + 4 * self.record.key + conditional).min(items);
-        let text = self.spread_text(rows, names, items, turn);
+        let text = self.scatter_text(rows, names, items, turn);
         let tiles = self.rows.div_ceil(u64::from(items * threads));
-        let spread = Generated::with_threads(device, &format!("{}_spread", self.stem), prepared, &text, threads)?;
+        let scatter = Generated::with_threads(device, &format!("{}_scatter", self.stem), prepared, &text, threads)?;
         let shared = items * threads * bytes as u32 + parts * 12;
-        spread.fill(device, tiles, shared)?;
-        Ok(Records { partitions, buffer: records })
+        scatter.fill(device, tiles, shared)?;
+        Ok(PartitionedRecords { partitions, buffer: records })
     }
 
-    /// Threads of a block that spreads, and rows of each: as many as shared memory holds.
+    /// Threads of a block that scatters, and rows of each: as many as shared memory holds.
     fn tile(&self, device: &Device) -> (u32, u32) {
         let most = most_shared(device);
         let fits = |threads: u32, items: u32| {
@@ -158,7 +159,7 @@ impl Spread {
         tiles.find(|&(threads, items)| fits(threads, items)).unwrap_or((256, 1))
     }
 
-    fn sample_text(&self, rows: &Rows<'_>, names: &SpreadNames) -> String {
+    fn sample_text(&self, rows: &RowCode<'_>, names: &RadixPartitionNames) -> String {
         let key = rows.key;
         let (word, shift) = self.part;
         let key = match self.record.key {
@@ -194,7 +195,7 @@ impl Spread {
         )
     }
 
-    fn spread_text(&self, rows: &Rows<'_>, names: &SpreadNames, items: u32, turn: u32) -> String {
+    fn scatter_text(&self, rows: &RowCode<'_>, names: &RadixPartitionNames, items: u32, turn: u32) -> String {
         let (word, shift) = self.part;
         format!(
             "constexpr int ROWS = {items};\nconst u32 PARTS = (u32){parts};\nconstexpr u32 WORDS = {words};\n\
@@ -247,7 +248,7 @@ impl Spread {
     }
 }
 
-/// Rows of which a block that spreads loads everything at once: registers hold no more, `held` bytes being those of a row's
+/// Rows of which a block that scatters loads everything at once: registers hold no more, `held` bytes being those of a row's
 /// columns and key.
 fn turn_of(held: usize) -> u32 {
     match held {
