@@ -1,8 +1,9 @@
 //! Parquet files into device memory: `cargo bench --bench files -- FILE [COLUMN,COLUMN…] [--runs N] [--check]`
 //! (all columns, 7 runs). A file is read anew in each run: its footer, its pages, its values.
 //!
-//! `-- --queries FOLDER TABLES`: each query of a folder once, in one process, over the Parquet files of another,
-//! which nothing has read before: what a batch job waits for. `--check` compares answers with the CPU engine's.
+//! `-- --queries FOLDER TABLES [--runs N]`: each query of a folder, in one process, over the Parquet files of
+//! another, which nothing has read before: what a batch job waits for. Then N times more with its plan found
+//! again, and N times planned anew. `--check` compares answers with the CPU engine's.
 //!
 //! `-- --batches ROWS`: batches of Arrow in host memory, of numbers and of strings, into device memory.
 //!
@@ -29,7 +30,7 @@ fn main() -> Outcome {
     if let (Some(queries), Some(tables)) =
         (after("--queries"), arguments.iter().position(|a| a == "--queries").and_then(|at| arguments.get(at + 2)))
     {
-        return first_runs(queries, tables, checks);
+        return first_runs(queries, tables, runs, checks);
     }
     if let Some(rows) = after("--batches") {
         return batches(rows.parse()?, runs);
@@ -162,7 +163,7 @@ fn files(folder: &str, extension: &str) -> Outcome<Vec<(String, std::path::PathB
     Ok(found)
 }
 
-fn first_runs(queries: &str, tables: &str, checks: bool) -> Outcome {
+fn first_runs(queries: &str, tables: &str, runs: usize, checks: bool) -> Outcome {
     let cpu = Session::builder().device(DeviceChoice::Cpu).strict(false).build()?;
     let start = Instant::now();
     let session = Session::builder().strict(true).build()?;
@@ -171,7 +172,7 @@ fn first_runs(queries: &str, tables: &str, checks: bool) -> Outcome {
         session.register_parquet(&name, &path)?;
         cpu.register_parquet(&name, &path)?;
     }
-    let (mut sum, mut hot_sum) = (0.0, 0.0);
+    let mut times: [Vec<f64>; 3] = Default::default();
     let mut each = String::new();
     let mut wrong = vec![];
     for (name, path) in files(queries, "sql")? {
@@ -179,11 +180,23 @@ fn first_runs(queries: &str, tables: &str, checks: bool) -> Outcome {
         let start = Instant::now();
         let rows = session.sql(&sql)?.collect()?.to_arrow()?;
         let first = start.elapsed().as_secs_f64() * 1e3;
-        let start = Instant::now();
-        session.sql(&sql)?.collect()?.to_arrow()?;
-        let hot = start.elapsed().as_secs_f64() * 1e3;
-        (sum, hot_sum) = (sum + first, hot_sum + hot);
-        each.push_str(&format!(" {name}={first:.1}/{hot:.1}"));
+        let median = |before: &dyn Fn()| -> Outcome<f64> {
+            let mut times = vec![];
+            for _ in 0..runs.max(1) {
+                before();
+                let start = Instant::now();
+                session.sql(&sql)?.collect()?.to_arrow()?;
+                times.push(start.elapsed().as_secs_f64() * 1e3);
+            }
+            times.sort_by(f64::total_cmp);
+            Ok(times[times.len() / 2])
+        };
+        let found = median(&|| ())?;
+        let anew = median(&|| forget_plans(&session))?;
+        each.push_str(&format!(" {name}={first:.1}/{found:.2}/{anew:.2}"));
+        for (times, time) in times.iter_mut().zip([first, found, anew]) {
+            times.push(time);
+        }
         if checks {
             let text = |rows: &[_]| warpframe::arrow::util::pretty::pretty_format_batches(rows).map(|t| t.to_string());
             if text(&rows)? != text(&cpu.sql(&sql)?.collect()?.to_arrow()?)? {
@@ -191,14 +204,27 @@ fn first_runs(queries: &str, tables: &str, checks: bool) -> Outcome {
             }
         }
     }
+    let [first, found, anew] = times.each_ref().map(|times| times.iter().sum::<f64>());
+    let mean = |times: &[f64]| (times.iter().map(|time| time.ln()).sum::<f64>() / times.len() as f64).exp();
     println!(
-        "{{\"bench\":\"first runs of {queries} over {tables}\",\"open_ms\":{:.1},\"first_ms\":{sum:.1},\"second_ms\":{hot_sum:.1},\
+        "{{\"bench\":\"queries of {queries} over {tables}\",\"open_ms\":{:.1},\"first_ms\":{first:.1},\
+         \"found_ms\":{found:.1},\"found_mean_ms\":{:.3},\"anew_ms\":{anew:.1},\"anew_mean_ms\":{:.3},\
          \"checked\":{checks},\"differ\":{wrong:?},\"host_MB\":{}}}",
         opened.as_secs_f64() * 1e3,
+        mean(&times[1]),
+        mean(&times[2]),
         most_host_memory() / 1024,
     );
-    eprintln!("  first/second ms:{each}");
+    eprintln!("  ms of the first run, with the plan found, planned anew:{each}");
     Ok(())
+}
+
+/// Drops the plans that a session has kept, as a change of any setting does.
+fn forget_plans(session: &Session) {
+    let state = session.context().state_ref();
+    let mut state = state.write();
+    let rows = &mut state.config_mut().options_mut().optimizer.repartition_file_min_size;
+    *rows += 1;
 }
 
 /// Most memory that the process had, in KiB.

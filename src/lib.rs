@@ -16,20 +16,34 @@
 //! # Ok::<(), warpframe::Error>(())
 //! ```
 
-mod codegen;
-mod column;
-pub mod device;
+// In the order to read them: each uses only those before it (ARCHITECTURE.md, "Map").
 mod error;
+mod interrupt;
+
+pub mod device;
+
+mod ops;
+
+mod column;
+
+mod io;
+
+mod codegen;
+
+mod plan;
+
 mod exec;
+
+mod query;
+
 pub mod frame;
+
+mod session;
+
+// Beside them.
 mod host;
 #[cfg(feature = "polars")]
 pub mod interop;
-mod interrupt;
-mod io;
-mod ops;
-mod plan;
-mod session;
 
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use frame::{DataFrame, GroupBy, LazyFrame};

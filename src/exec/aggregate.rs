@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, DFSchemaRef};
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use datafusion::prelude::col;
 
 use super::regroup::filtered;
@@ -18,37 +18,30 @@ use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::segment::{Reduction, segmented_reduce, segments};
 use crate::ops::sort::{SortWord, argsort};
-use crate::plan::{DeviceAggregate, device_aggregate};
+use crate::plan::{Aggregation, DeviceAggregate, GroupKeys};
 
 impl Runner {
-    pub(super) fn aggregate(&self, aggregate: &Aggregate) -> Result<Flow> {
-        let flow = self.flow(&aggregate.input)?;
-        if let Some(slots) = self.replayed(aggregate, &flow)? {
-            return of_slots(slots, aggregate.schema.clone());
+    pub(super) fn aggregate(&self, flow: Flow, aggregation: &Aggregation) -> Result<Flow> {
+        let Aggregation { keys, calls, schema, .. } = aggregation;
+        if let Some(slots) = self.replayed(aggregation, &flow)? {
+            return of_slots(slots, schema.clone());
         }
-        let calls = (aggregate.aggr_expr.iter())
-            .map(|expr| {
-                device_aggregate(expr, aggregate.input.schema())
-                    .map_err(|why| Error::unsupported(expr.to_string(), why))
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let schema = aggregate.schema.clone();
-        match (aggregate.group_expr.as_slice(), all_fused(&calls)) {
-            ([Expr::GroupingSet(sets)], _) => self.grouping_sets(flow, sets, &calls, schema),
-            ([], Some(fused)) => {
+        match (keys, all_fused(calls)) {
+            (GroupKeys::Sets(sets), _) => self.grouping_sets(flow, sets, calls, schema.clone()),
+            (GroupKeys::Exprs(groups), Some(fused)) if groups.is_empty() => {
                 let partial = self.slots(flow, &[], &fused, false)?;
-                if let (Some(replays), Some(replay)) = (&self.replays, partial.replay) {
-                    replays.keep(aggregate, replay);
+                if let Some(replay) = partial.replay.filter(|_| !self.device.rehearses()) {
+                    aggregation.keep_replay(replay);
                 }
-                of_slots(partial.slots, schema)
+                of_slots(partial.slots, schema.clone())
             }
-            (groups, _) => self.grouped_by(flow, groups, &calls, schema),
+            (GroupKeys::Exprs(groups), _) => self.grouped_by(flow, groups, calls, schema.clone()),
         }
     }
 
     /// The same as it was made before, where the plan is run again over the same columns.
-    fn replayed(&self, aggregate: &Aggregate, flow: &Flow) -> Result<Option<GroupSlots>> {
-        match self.replays.as_ref().and_then(|replays| replays.find(aggregate)) {
+    fn replayed(&self, aggregation: &Aggregation, flow: &Flow) -> Result<Option<GroupSlots>> {
+        match aggregation.replay().filter(|_| !self.device.rehearses()) {
             Some(replay) => replay.run(&self.device, flow),
             None => Ok(None),
         }

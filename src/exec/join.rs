@@ -31,7 +31,7 @@ use crate::column::{Column, Relation, Table};
 use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::join::{Assumed, BuildKeys, JoinTable, Payload, Slots, Wanted};
-use crate::plan::join_cost;
+use crate::plan::{PipelineJoin, join_cost};
 
 /// A preserved side is the build side only where it has this many times fewer rows: its rows have to be looked at once
 /// more afterwards.
@@ -140,9 +140,10 @@ fn of_row(error: &Error) -> bool {
 }
 
 impl Runner {
-    /// The join's rows. `readers` are all expressions that read them, where that is known.
-    pub(super) fn join(&self, join: &Join, readers: Option<&[Expr]>) -> Result<Flow> {
+    /// The join of rows with those of another pipeline.
+    pub(super) fn join(&self, left: Result<Flow>, step: &PipelineJoin) -> Result<Flow> {
         use JoinType::*;
+        let PipelineJoin { join, right, readers, .. } = step;
         let of_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark | RightSemi);
         let of_right = matches!(join.join_type, Inner | Right | RightSemi | RightAnti | RightMark | LeftSemi);
         // DataFusion does not look at one side where the other has no rows, and so the join none. Of a side, all that has run
@@ -152,18 +153,18 @@ impl Runner {
             true => self.no_rows(join),
             false => Err(error),
         };
-        let left = match self.flow(&join.left) {
+        let left = match left {
             Err(error) if of_row(&error) => {
-                let right = of_right.then(|| self.flow(&join.right));
+                let right = of_right.then(|| self.rows_of(*right));
                 return nothing_unless(error, right.is_some_and(|right| right.is_ok_and(|right| is_empty(&right))));
             }
             left => left?,
         };
-        let right = match self.flow(&join.right) {
+        let right = match self.rows_of(*right) {
             Err(error) if of_row(&error) => return nothing_unless(error, of_left && is_empty(&left)),
             right => right?,
         };
-        match self.join_sides(join, left.clone(), right.clone(), readers) {
+        match self.join_sides(join, left.clone(), right.clone(), readers.as_deref()) {
             Err(error) if of_row(&error) => {
                 nothing_unless(error, of_left && is_empty(&left) || of_right && is_empty(&right))
             }

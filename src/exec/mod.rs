@@ -27,18 +27,20 @@ use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{LogicalPlan, TableSource};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use self::node::Planner;
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
+use self::run::Runner;
+use self::scan::Scans;
 pub(crate) use self::stops::collect;
 
 use crate::column::Table;
-use crate::device::Device;
+use crate::device::{Ahead, Device};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host;
-use crate::plan::{self, Cut, DeviceNode, Prepared, cut, order_joins};
+use crate::plan::{self, CpuOperator, DevicePlan, PlanTable, Prepared, Root};
 
 /// What executes the plans of a session with a device.
 #[derive(Debug, Clone)]
@@ -125,43 +127,50 @@ impl Sentences {
     }
 }
 
-/// Runs an optimized plan: on the device what it supports, on the CPU the rest.
-pub(crate) async fn execute(state: &SessionState, engine: &Engine, plan: LogicalPlan) -> Result<Outcome> {
-    let Cut { plan, left, .. } = cut(&plan)?;
+/// Runs a plan over tables that its placeholders stand for: on the device what it supports, on the CPU
+/// the rest.
+pub(crate) async fn execute(
+    state: &SessionState,
+    engine: &Engine,
+    prepared: &Prepared,
+    tables: &[PlanTable],
+) -> Result<Outcome> {
     if engine.strict {
-        refuse(&left)?;
+        refuse(&prepared.cut().left)?;
     }
-    if let LogicalPlan::Extension(extension) = &plan
-        && let Some(node) = extension.node.as_any().downcast_ref::<DeviceNode>()
-    {
-        return run_subtree(state, engine, node.plan()).await;
+    if let Root::Device(plan) = &prepared.cut().root {
+        return run_subtree(state, engine, plan, tables).await;
     }
     let planner = Planner { engine: engine.clone(), state: Arc::new(state.clone()) };
     let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(planner)]);
-    let physical = planner.create_physical_plan(&host::plan(&plan)?, state).await?;
+    let physical = planner.create_physical_plan(&host::plan(&prepared.bind(tables)?)?, state).await?;
     Ok(Outcome::Host(collect(physical, state).await?))
 }
 
 /// Operators above one that is in the way are left to the CPU too: the deepest has the reason.
-fn refuse(left: &[(String, String)]) -> Result<()> {
+fn refuse(left: &[CpuOperator]) -> Result<()> {
     match left.last() {
-        Some((operator, why)) => Err(Error::unsupported(format!("on the device: {operator}"), why.clone())),
+        Some(CpuOperator { operator, why }) => {
+            Err(Error::unsupported(format!("on the device: {operator}"), why.clone()))
+        }
         None => Ok(()),
     }
 }
 
-/// The numbers of the rows of a sort's input in its order, as a table of one column. `None` where the CPU has to sort.
-pub(crate) async fn order(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Option<Table>> {
-    let left = cut(plan)?.left;
+/// The numbers of the rows of a sort's input in its order, as a table of one column, of a plan that ends
+/// in a sort. `None` where the CPU has to sort.
+pub(crate) async fn order(
+    state: &SessionState,
+    engine: &Engine,
+    prepared: &Prepared,
+    tables: &[PlanTable],
+) -> Result<Option<Table>> {
     if engine.strict {
-        refuse(&left)?;
+        refuse(&prepared.cut().left)?;
     }
-    let LogicalPlan::Sort(sort) = plan else { return Ok(None) };
-    if !left.is_empty() {
-        return Ok(None);
-    }
-    let ordered = match scan::load(state, engine, plan).await {
-        Ok(scans) => rows::order(&run::Runner { device: engine.device.clone(), scans, replays: None }, sort),
+    let Root::Device(plan) = &prepared.cut().root else { return Ok(None) };
+    let ordered = match scan::load(state, engine, plan, tables).await {
+        Ok(scans) => Runner::of(engine, plan, tables, scans).and_then(|runner| rows::order(&runner)),
         Err(error) => Err(error),
     };
     match ordered {
@@ -173,82 +182,74 @@ pub(crate) async fn order(state: &SessionState, engine: &Engine, plan: &LogicalP
     }
 }
 
-/// The same of a plan that [`order`] ran before.
-pub(crate) fn order_again(
-    engine: &Engine,
-    prepared: &Prepared,
-    tables: &[Arc<dyn TableSource>],
-) -> Result<Option<Table>> {
-    let LogicalPlan::Sort(sort) = prepared.plan() else { return Ok(None) };
-    let Some(scans) = scan::resident(prepared.plan(), tables)? else { return Ok(None) };
-    rows::order(&run::Runner { device: engine.device.clone(), scans, replays: None }, sort).map(Some)
+/// The same, here and now: `None` where some of what it reads is not on the device yet.
+pub(crate) fn order_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option<Table>> {
+    let Some(scans) = scan::resident(plan, tables)? else { return Ok(None) };
+    rows::order(&Runner::of(engine, plan, tables, scans)?).map(Some)
 }
 
 /// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too long to sort, say, or more than
 /// its memory holds), the CPU does, unless the engine is strict; `Counters::fallbacks` tells, and [`Engine::take_reasons`] why.
-pub(crate) async fn run_subtree(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Outcome> {
-    match run_on_device(state, engine, plan).await {
+pub(crate) async fn run_subtree(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Outcome> {
+    match run_on_device(state, engine, plan, tables).await {
         Ok(table) => Ok(Outcome::Device(table)),
         Err(error) if engine.gives_way(&error) => {
             engine.give_up(&error);
             let planner = DefaultPhysicalPlanner::default();
-            let physical = planner.create_physical_plan(&host::plan(plan)?, state).await?;
+            let logical = plan::bind(plan.logical(), tables)?;
+            let physical = planner.create_physical_plan(&host::plan(&logical)?, state).await?;
             Ok(Outcome::Host(collect(physical, state).await?))
         }
         Err(error) => Err(error),
     }
 }
 
-/// Runs a supported plan whole. Its tables stay on the device. Kernels of a plan that is new here are compiled on other
-/// threads, as a rehearsal asks for them.
-async fn run_on_device(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Table> {
-    let mut ahead = engine.device.ahead();
-    let new = engine.rehearsed.is_new(plan);
-    if new {
-        // While tables are brought to the device. Every join wants these.
-        ahead.ask(crate::ops::join_sources().into_iter().filter(|_| joins(plan)));
-    }
-    let scans = scan::load(state, engine, plan).await?;
-    // Not before: what is known of a table is known once it is there.
-    let plan = match engine.orders_joins() {
-        true => &order_joins(plan.clone())?.plan,
-        false => plan,
-    };
-    if new {
-        let (scans, plan) = (scans.clone(), plan.clone());
-        ahead.rehearse(move |device| run::Runner { device, scans, replays: None }.table(&plan).map(|_| ()));
-    }
-    run::Runner { device: engine.device.clone(), scans, replays: None }.table(plan)
-}
-
-/// Runs a supported plan of a form that ran before, here and now: `None` where some of what it reads is not on the device yet.
-/// Its kernels are taken to be compiled, so that nothing is rehearsed.
-pub(crate) fn run_again(
+/// Runs a supported plan whole. Its tables stay on the device.
+async fn run_on_device(
+    state: &SessionState,
     engine: &Engine,
-    prepared: &Prepared,
-    tables: &[Arc<dyn TableSource>],
-) -> Result<Option<Table>> {
-    // One join has no other order; of several, the tables tell which is best.
-    let ordered = match engine.orders_joins() && count_joins(prepared.plan()) > 1 {
-        true => Some(order_joins(prepared.bind(tables)?)?.plan),
-        false => None,
-    };
-    let plan = ordered.as_ref().unwrap_or(prepared.plan());
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Table> {
+    let ahead = engine.device.ahead();
+    if plan.has_joins() && !engine.rehearsed.knows(plan.logical()) {
+        // While tables are brought to the device. Every join wants these.
+        ahead.ask(crate::ops::join_sources());
+    }
+    let scans = scan::load(state, engine, plan, tables).await?;
+    // What is known of a table is known once it is there.
+    run(engine, plan, tables, scans, &mut Some(ahead))
+}
+
+/// Runs a supported plan here and now: `None` where some of what it reads is not on the device yet.
+pub(crate) fn run_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option<Table>> {
     let Some(scans) = scan::resident(plan, tables)? else { return Ok(None) };
-    let replays = ordered.is_none().then(|| prepared.replays().clone());
-    run::Runner { device: engine.device.clone(), scans, replays }.table(plan).map(Some)
+    run(engine, plan, tables, scans, &mut None).map(Some)
 }
 
-fn joins(plan: &LogicalPlan) -> bool {
-    count_joins(plan) > 0
+/// Runs a plan over what its scans read. Kernels of pipelines that are new here are compiled on other
+/// threads, as a rehearsal asks for them.
+fn run(
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+    scans: Scans,
+    ahead: &mut Option<Ahead>,
+) -> Result<Table> {
+    let runner = Runner::of(engine, plan, tables, scans)?;
+    if runner.plan.is_new() && engine.rehearsed.is_new(plan.logical()) {
+        let stand_in = runner.clone();
+        ahead.get_or_insert_with(|| engine.device.ahead()).rehearse(|device| stand_in.on(device).table().map(|_| ()));
+    }
+    runner.table()
 }
 
-fn count_joins(plan: &LogicalPlan) -> usize {
-    let own = usize::from(matches!(plan, LogicalPlan::Join(_)));
-    own + plan.inputs().into_iter().map(count_joins).sum::<usize>()
-}
-
-/// Plans, by hash, whose kernels were asked for.
+/// Logical plans, by hash, whose kernels were asked for.
 #[derive(Debug, Default)]
 struct Rehearsed(Mutex<HashSet<u64>>);
 
@@ -257,17 +258,20 @@ impl Rehearsed {
     const MOST: usize = 1 << 14;
 
     fn is_new(&self, plan: &LogicalPlan) -> bool {
-        let mut hash = DefaultHasher::new();
-        plan.hash(&mut hash);
         let mut plans = self.0.lock().unwrap_or_else(|e| e.into_inner());
         if plans.len() >= Self::MOST {
             plans.clear();
         }
-        plans.insert(hash.finish())
+        plans.insert(Self::hash(plan))
     }
-}
 
-/// Text of what runs where and why not, for EXPLAIN.
-pub(crate) fn explain(engine: &Engine, plan: &LogicalPlan) -> Result<String> {
-    Ok(plan::explain(plan, engine.orders_joins())?.join("\n"))
+    fn knows(&self, plan: &LogicalPlan) -> bool {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).contains(&Self::hash(plan))
+    }
+
+    fn hash(plan: &LogicalPlan) -> u64 {
+        let mut hash = DefaultHasher::new();
+        plan.hash(&mut hash);
+        hash.finish()
+    }
 }

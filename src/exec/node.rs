@@ -20,7 +20,7 @@ use futures::{StreamExt, TryStreamExt};
 use super::{Engine, Outcome, run_subtree};
 use crate::interrupt::{self, Statement};
 use crate::io::DOWNLOAD_ROWS;
-use crate::plan::DeviceNode;
+use crate::plan::{DeviceNode, DevicePlan, PlanTable};
 
 /// Plans [`DeviceNode`]s as [`DeviceExec`]s.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ impl ExtensionPlanner for Planner {
         _session: &dyn Session,
         _context: &PhysicalPlanningContext,
     ) -> PlanResult<Option<Arc<dyn ExecutionPlan>>> {
-        let Some(node) = node.as_any().downcast_ref::<DeviceNode>() else { return Ok(None) };
-        let schema = Arc::new(node.plan().schema().as_arrow().clone());
+        let Some(node) = DeviceNode::of_node(node) else { return Ok(None) };
+        let schema = Arc::new(node.plan().logical().schema().as_arrow().clone());
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(1),
@@ -50,6 +50,7 @@ impl ExtensionPlanner for Planner {
         );
         Ok(Some(Arc::new(DeviceExec {
             plan: node.plan().clone(),
+            tables: node.tables().clone(),
             engine: self.engine.clone(),
             state: self.state.clone(),
             statement: interrupt::current(),
@@ -59,9 +60,9 @@ impl ExtensionPlanner for Planner {
 }
 
 /// Runs a subtree on the device and hands its rows to the CPU's operators.
-#[derive(Debug)]
 struct DeviceExec {
-    plan: LogicalPlan,
+    plan: Arc<DevicePlan>,
+    tables: Arc<[PlanTable]>,
     engine: Engine,
     state: Arc<SessionState>,
     /// Which statement this is planned for: it may run on threads of DataFusion's.
@@ -69,9 +70,15 @@ struct DeviceExec {
     properties: Arc<PlanProperties>,
 }
 
+impl fmt::Debug for DeviceExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceExec: {}", self.plan.logical().display())
+    }
+}
+
 impl DisplayAs for DeviceExec {
     fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "DeviceExec: {}", self.plan.display())
+        write!(f, "DeviceExec: {}", self.plan.logical().display())
     }
 }
 
@@ -96,11 +103,12 @@ impl ExecutionPlan for DeviceExec {
     }
 
     fn execute(&self, _partition: usize, _context: Arc<TaskContext>) -> PlanResult<SendableRecordBatchStream> {
-        let (plan, engine, state) = (self.plan.clone(), self.engine.clone(), self.state.clone());
+        let (plan, tables) = (self.plan.clone(), self.tables.clone());
+        let (engine, state) = (self.engine.clone(), self.state.clone());
         let statement = self.statement.clone();
         let schema = self.properties.eq_properties.schema().clone();
         let batches = async move {
-            let batches = match run_subtree(&state, &engine, &plan).await? {
+            let batches = match run_subtree(&state, &engine, &plan, &tables).await? {
                 Outcome::Device(table) => table.to_batches(DOWNLOAD_ROWS)?,
                 Outcome::Host(batches) => batches,
             };

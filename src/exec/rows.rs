@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::logical_expr::Sort;
 
 use super::run::{Runner, anonymous, u32_column};
-use super::scan::Scans;
 use crate::codegen::{Codes, Flow, Source, Value, materialize};
 use crate::column::{Column, Index, NO_ROW, Relation, Repr, Stats, Table};
 use crate::device::Device;
@@ -29,16 +27,17 @@ pub(crate) fn take(table: &Table, numbers: &Column) -> Result<Table> {
     let index = index_of(device, numbers)?;
     let schema = if index.gaps { nullable(&table.schema) } else { table.schema.clone() };
     let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
-    let runner = Runner { device: device.clone(), scans: Scans::default(), replays: None };
+    let runner = Runner::of_columns(device);
     let relation = Relation::dense(table.rows as u64, table.columns.clone())?;
     let relation = runner.through(relation, rows, index)?;
     let (_, columns) = runner.dense("take", relation, &anonymous(&types)?)?;
     Table::with_rows(device, schema, columns, rows as usize)
 }
 
-/// The numbers of the rows of the sort's input, in its order: a table of one column.
-pub(super) fn order(runner: &Runner, sort: &Sort) -> Result<Table> {
-    let (numbers, rows) = runner.order(sort)?;
+/// The numbers of the rows of the input of the sort that the plan ends in, in its order: a table of one
+/// column.
+pub(super) fn order(runner: &Runner) -> Result<Table> {
+    let (numbers, rows) = runner.order()?;
     let range = rows.checked_sub(1).map(|last| (0, i128::from(last)));
     let stats = Stats { range, unique: true, ..Stats::default() };
     let column = Column { stats, ..u32_column(Arc::new(numbers), 0, rows) };

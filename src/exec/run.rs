@@ -1,90 +1,130 @@
-//! Walks a supported plan and runs it: operators that work row by row extend the pipeline below them, the others end
-//! it, run it, and start a new one.
+//! Runs the pipelines of a physical plan: stages extend a flow, a sink runs it and yields a new one.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DFSchemaRef};
-use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType};
+use datafusion::logical_expr::Expr;
 
-use super::scan::{Scans, is_foreign};
+use super::Engine;
+use super::scan::Scans;
 use crate::codegen::{Codes, Emitter, Flow, Generator, Source, Value, compact, materialize, materialize_uncompacted};
 use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Stats, Table};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
-use crate::plan::Replays;
+use crate::plan::{DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable};
 
 /// Rows from which on columns are brought two by two, and bytes of a column that the second-level cache does not hold.
 const PAIRED_ROWS: u64 = 1 << 22;
 const CACHED_BYTES: usize = 64 << 20;
 
-/// Runs plans whose tables lie on the device.
+/// Runs the pipelines of a plan whose tables lie on the device.
+#[derive(Clone)]
 pub(crate) struct Runner {
     pub(crate) device: Device,
-    pub(crate) scans: Scans,
-    /// What the plan that runs made before, where it is kept.
-    pub(crate) replays: Option<Arc<Replays>>,
+    pub(crate) plan: Arc<PhysicalPlan>,
+    scans: Scans,
+    /// What pipelines that have several readers yielded, and how many still want it.
+    shared: RefCell<HashMap<usize, (Flow, usize)>>,
 }
 
 impl Runner {
-    /// Runs a plan to the end.
-    pub(crate) fn table(&self, plan: &LogicalPlan) -> Result<Table> {
-        let flow = self.flow(plan)?;
+    /// Of a plan over tables, of which `scans` is what it reads.
+    pub(super) fn of(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable], scans: Scans) -> Result<Runner> {
+        let plan = plan.physical(tables, engine.orders_joins())?;
+        Ok(Runner { device: engine.device.clone(), plan, scans, shared: RefCell::default() })
+    }
+
+    /// Without a plan, for work on columns.
+    pub(super) fn of_columns(device: &Device) -> Runner {
+        let (device, plan) = (device.clone(), Arc::new(PhysicalPlan::none()));
+        Runner { device, plan, scans: Scans::default(), shared: RefCell::default() }
+    }
+
+    /// The same on another device.
+    pub(super) fn on(self, device: Device) -> Runner {
+        Runner { device, ..self }
+    }
+
+    /// Runs the plan to the end.
+    pub(crate) fn table(&self) -> Result<Table> {
+        let flow = self.rows_of(self.plan.last())?;
         let relation = self.relation("result", &flow)?;
         let (rows, columns) = self.dense("result", relation, flow.schema())?;
-        let schema = Arc::new(plan.schema().as_arrow().clone());
+        let schema = Arc::new(self.plan.schema().as_arrow().clone());
         Ok(Table { device: self.device.clone(), schema, columns, rows: rows as usize })
     }
 
-    /// The pipeline that yields the plan's rows; everything below its source has run.
-    pub(super) fn flow(&self, plan: &LogicalPlan) -> Result<Flow> {
-        match plan {
-            LogicalPlan::TableScan(scan) => {
+    /// What the sink of a pipeline yields; all before it has run. A pipeline with several readers runs
+    /// for the first of them.
+    pub(super) fn rows_of(&self, number: usize) -> Result<Flow> {
+        let readers = self.plan.pipeline(number).readers;
+        if readers < 2 {
+            return self.sink(number);
+        }
+        let known = self.shared.borrow_mut().remove(&number);
+        if let Some((flow, left)) = known {
+            // Who reads it last has it alone, so that its memory is free once it is read.
+            if left > 1 {
+                self.shared.borrow_mut().insert(number, (flow.clone(), left - 1));
+            }
+            return Ok(flow);
+        }
+        let flow = self.sink(number)?;
+        self.shared.borrow_mut().insert(number, (flow.clone(), readers - 1));
+        Ok(flow)
+    }
+
+    fn sink(&self, number: usize) -> Result<Flow> {
+        let flow = self.before_sink(number)?;
+        match &self.plan.pipeline(number).sink {
+            PipelineSink::Rows => Ok(flow),
+            PipelineSink::Aggregate(aggregation) => self.aggregate(flow, aggregation),
+            PipelineSink::Distinct => self.distinct(flow),
+            PipelineSink::Sort { keys, fetch } => self.sort(flow, keys, *fetch),
+            PipelineSink::Limit { skip, fetch } => {
+                let relation = self.relation("limit", &flow)?.slice(*skip, *fetch);
+                Ok(Flow::new(Source::Relation(relation), flow.schema().clone()))
+            }
+            PipelineSink::Windows(windows) => self.windows_over(flow, windows),
+            PipelineSink::Unnest(unnest) => self.unnest(flow, unnest),
+        }
+    }
+
+    /// The pipeline without its sink.
+    pub(super) fn before_sink(&self, number: usize) -> Result<Flow> {
+        let Pipeline { input, stages, .. } = self.plan.pipeline(number);
+        // A join knows what to do with a side whose rows cannot be computed.
+        let mut flow = self.input(input);
+        for stage in stages {
+            flow = match stage {
+                PipelineStage::Filter(predicate) => flow.map(|flow| flow.filter(predicate.clone())),
+                PipelineStage::Project(exprs, schema) => flow.map(|flow| flow.project(exprs.clone(), schema.clone())),
+                PipelineStage::Rename(schema) => flow.map(|flow| flow.renamed(schema.clone())),
+                PipelineStage::Join(join) => self.join(flow, join),
+            };
+        }
+        flow
+    }
+
+    fn input(&self, input: &PipelineInput) -> Result<Flow> {
+        match input {
+            PipelineInput::Scan(scan) => {
                 let relation = self.scans.get(scan).ok_or_else(|| {
                     Error::internal(format!("table {} was not loaded on the device", scan.table_name))
                 })?;
-                let mut flow = Flow::new(Source::Relation(relation.clone()), scan.projected_schema.clone());
-                // Other providers have applied their filters, or those stand above the scan, too.
-                for filter in scan.filters.iter().filter(|_| !is_foreign(scan)) {
-                    flow = flow.filter(filter.clone());
-                }
-                Ok(flow)
+                Ok(Flow::new(Source::Relation(relation.clone()), scan.projected_schema.clone()))
             }
-            LogicalPlan::SubqueryAlias(alias) => Ok(self.flow(&alias.input)?.renamed(alias.schema.clone())),
-            LogicalPlan::Projection(project) => {
-                let input = match project.input.as_ref() {
-                    LogicalPlan::Join(join) => self.join(join, Some(&project.expr))?,
-                    other => self.flow(other)?,
-                };
-                Ok(input.project(project.expr.clone(), project.schema.clone()))
+            PipelineInput::Pipeline(number) => self.rows_of(*number),
+            PipelineInput::Union(parts, schema) => self.union(parts, schema),
+            PipelineInput::Values(values) => self.values(values),
+            PipelineInput::Empty { one_row, schema } => {
+                let columns = Table::empty(&self.device, Arc::new(schema.as_arrow().clone()))?.columns;
+                Ok(Flow::new(Source::Relation(Relation::dense(u64::from(*one_row), columns)?), schema.clone()))
             }
-            LogicalPlan::Filter(filter) => Ok(self.flow(&filter.input)?.filter(filter.predicate.clone())),
-            LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
-            LogicalPlan::Distinct(Distinct::All(input)) => self.distinct(input),
-            LogicalPlan::Join(join) => self.join(join, None),
-            LogicalPlan::Sort(sort) => self.sort(sort),
-            LogicalPlan::Window(window) => self.window(window),
-            LogicalPlan::Limit(limit) => {
-                let (SkipType::Literal(skip), FetchType::Literal(fetch)) =
-                    (limit.get_skip_type()?, limit.get_fetch_type()?)
-                else {
-                    return Err(Error::unsupported("LIMIT", "its count is not a constant"));
-                };
-                let flow = self.flow(&limit.input)?;
-                let relation = self.relation("limit", &flow)?.slice(skip as u64, fetch.map(|f| f as u64));
-                Ok(Flow::new(Source::Relation(relation), flow.schema().clone()))
-            }
-            LogicalPlan::Union(union) => self.union(&union.inputs, &union.schema),
-            LogicalPlan::Unnest(unnest) => self.unnest(unnest),
-            LogicalPlan::Values(values) => self.values(values),
-            LogicalPlan::EmptyRelation(empty) => {
-                let columns = Table::empty(&self.device, Arc::new(empty.schema.as_arrow().clone()))?.columns;
-                let rows = u64::from(empty.produce_one_row);
-                Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), empty.schema.clone()))
-            }
-            other => Err(Error::internal(format!("{} has no device operator", other.display()))),
         }
     }
 
@@ -257,10 +297,10 @@ impl Runner {
         Ok(Relation { rows, indices, columns: relation.columns })
     }
 
-    fn union(&self, inputs: &[Arc<LogicalPlan>], schema: &DFSchemaRef) -> Result<Flow> {
+    fn union(&self, pipelines: &[usize], schema: &DFSchemaRef) -> Result<Flow> {
         let mut parts = vec![];
-        for input in inputs {
-            let flow = self.flow(input)?;
+        for number in pipelines {
+            let flow = self.rows_of(*number)?;
             let width = schema.fields().len();
             parts.push(materialize(&self.device, "union", &flow, Codes::Decode, |generator, out| {
                 (0..width).map(|at| generator.column(at, out)).collect()
@@ -276,8 +316,7 @@ impl Runner {
         Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema.clone()))
     }
 
-    fn distinct(&self, input: &LogicalPlan) -> Result<Flow> {
-        let flow = self.flow(input)?;
+    fn distinct(&self, flow: Flow) -> Result<Flow> {
         let schema = flow.schema().clone();
         let groups: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
         self.grouped(flow, &groups, &[], schema)

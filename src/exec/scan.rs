@@ -1,14 +1,11 @@
 //! Brings the columns that a plan reads to the device, where they stay for later queries.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::ScopedJoinHandle;
 
-use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableSource};
+use datafusion::logical_expr::{Expr, TableScan};
 
 use super::Engine;
 use super::foreign::Foreign;
@@ -16,7 +13,7 @@ use crate::column::Relation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 use crate::io::{self, Extent, OfSession, Source, SourceTable, To, Wanted};
-use crate::plan::placeholder_number;
+use crate::plan::{DevicePlan, PlanTable, identity, is_foreign, projection, table_source};
 
 /// What the scans of a plan read, by table and columns: few enough to look through.
 #[derive(Clone, Default)]
@@ -67,46 +64,30 @@ impl Scans {
 /// A table's columns, and the number of its version.
 type Versioned = (u64, Relation);
 
-fn identity(scan: &TableScan) -> usize {
-    let address = |provider: Arc<dyn TableProvider>| Arc::as_ptr(&provider).cast::<()>() as usize;
-    placeholder_number(&scan.source).unwrap_or_else(|| source_as_provider(&scan.source).map_or(0, address))
-}
-
-/// Whether a scan's table is one of a provider that is not the session's.
-pub(super) fn is_foreign(scan: &TableScan) -> bool {
-    placeholder_number(&scan.source).is_none()
-        && source_as_provider(&scan.source).is_ok_and(|of| OfSession::of(of.as_ref()).is_none())
-}
-
 fn asked(scan: &TableScan) -> Asked {
     let filters = if is_foreign(scan) { scan.filters.clone() } else { vec![] };
     Asked { filters, fetch: scan.fetch }
-}
-
-fn projection(scan: &TableScan) -> Vec<usize> {
-    scan.projection.clone().unwrap_or_else(|| (0..scan.source.schema().fields().len()).collect())
 }
 
 /// How often a plan's tables are loaded anew, where files change meanwhile.
 const PATIENCE: usize = 5;
 
 /// Loads every table of a supported plan, as far as it is not resident: all of them side by side.
-pub(crate) async fn load(state: &SessionState, engine: &Engine, plan: &LogicalPlan) -> Result<Scans> {
-    let mut scans: Vec<TableScan> = vec![];
-    plan.apply(|node| {
-        if let LogicalPlan::TableScan(scan) = node {
-            scans.push(scan.clone());
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
+pub(crate) async fn load(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Scans> {
+    let scans = plan.scans();
     'anew: for _ in 0..PATIENCE {
         let mut loaded = Scans::default();
         let mut missing = vec![];
-        for scan in &scans {
+        for scan in scans.iter().copied() {
             if loaded.get(scan).is_some() {
                 continue;
             }
-            match here(scan, &source_as_provider(&scan.source)?)? {
+            match here(scan, tables)? {
                 Some(read) => {
                     if !loaded.insert(scan, read, Extent::All) {
                         continue 'anew;
@@ -115,14 +96,14 @@ pub(crate) async fn load(state: &SessionState, engine: &Engine, plan: &LogicalPl
                 None => missing.push(scan),
             }
         }
-        for (scan, (read, extent)) in read_together(state, engine, &distinct(&missing)).await? {
+        for (scan, (read, extent)) in read_together(state, engine, tables, &distinct(&missing)).await? {
             if !loaded.insert(scan, read, extent) {
                 continue 'anew;
             }
         }
         return Ok(loaded);
     }
-    Err(restless(scans.first()))
+    Err(restless(scans.first().copied()))
 }
 
 /// Scans that read different things. One table's columns are read once where several scans want them:
@@ -156,23 +137,24 @@ const STACK: usize = 64 << 20;
 async fn read_together<'a>(
     state: &SessionState,
     engine: &Engine,
-    tables: &[Vec<&'a TableScan>],
+    tables: &[PlanTable],
+    distinct: &[Vec<&'a TableScan>],
 ) -> Result<Vec<ReadScan<'a>>> {
     let read_table = async |scans: &[&'a TableScan]| {
         let mut read = vec![];
         for scan in scans {
-            read.push((*scan, load_table(state, engine, scan).await?));
+            read.push((*scan, load_table(state, engine, tables, scan).await?));
         }
         Ok::<_, Error>(read)
     };
-    if let [scans] = tables {
+    if let [scans] = distinct {
         return read_table(scans).await;
     }
     let (next, runtime, statement) = (AtomicUsize::new(0), tokio::runtime::Handle::current(), interrupt::current());
     let work = || {
         let _entered = statement.as_ref().map(|statement| statement.enter());
         let mut read = vec![];
-        while let Some(scans) = tables.get(next.fetch_add(1, Relaxed)) {
+        while let Some(scans) = distinct.get(next.fetch_add(1, Relaxed)) {
             let of_table = read_table(scans);
             read.extend(match &statement {
                 Some(statement) => runtime.block_on(statement.or_stop(of_table)),
@@ -184,7 +166,7 @@ async fn read_together<'a>(
     let parts = std::thread::scope(|scope| {
         let thread =
             |_| std::thread::Builder::new().name("warpframe-table".into()).stack_size(STACK).spawn_scoped(scope, work);
-        let threads: Vec<_> = (0..tables.len().min(MOST_TABLES)).map(thread).collect();
+        let threads: Vec<_> = (0..distinct.len().min(MOST_TABLES)).map(thread).collect();
         let join = |thread: std::io::Result<ScopedJoinHandle<'_, Result<Vec<ReadScan<'a>>>>>| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(error) => Err(Error::internal(format!("the system gives no thread: {error}"))),
@@ -200,32 +182,24 @@ fn restless(scan: Option<&TableScan>) -> Error {
         .into()
 }
 
-/// What a supported plan reads, if all of it is on the device. `tables` are those for its placeholders.
-pub(crate) fn resident(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>]) -> Result<Option<Scans>> {
+/// What a plan reads, if all of it is on the device.
+pub(crate) fn resident(plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option<Scans>> {
     let mut found = Scans::default();
-    Ok(collect_resident(plan, tables, &mut found)?.then_some(found))
-}
-
-fn collect_resident(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>], found: &mut Scans) -> Result<bool> {
-    let LogicalPlan::TableScan(scan) = plan else {
-        for input in plan.inputs() {
-            if !collect_resident(input, tables, found)? {
-                return Ok(false);
-            }
+    for scan in plan.scans() {
+        if found.get(scan).is_some() {
+            continue;
         }
-        return Ok(true);
-    };
-    if found.get(scan).is_some() {
-        return Ok(true);
+        let read = here(scan, tables)?;
+        if !read.is_some_and(|read| found.insert(scan, read, Extent::All)) {
+            return Ok(None);
+        }
     }
-    let source = placeholder_number(&scan.source).and_then(|number| tables.get(number)).unwrap_or(&scan.source);
-    let read = here(scan, &source_as_provider(source)?)?;
-    Ok(read.is_some_and(|read| found.insert(scan, read, Extent::All)))
+    Ok(Some(found))
 }
 
-/// What a scan reads of a provider, where all of it is on the device.
-fn here(scan: &TableScan, provider: &Arc<dyn TableProvider>) -> Result<Option<Versioned>> {
-    let columns = projection(scan);
+/// What a scan reads, where all of it is on the device.
+fn here(scan: &TableScan, tables: &[PlanTable]) -> Result<Option<Versioned>> {
+    let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     match OfSession::of(provider.as_ref()) {
         Some(OfSession::Device(kept)) => Ok(Some((0, relation(kept.read(&columns))?))),
         Some(OfSession::Source(source)) => resident_relation(source, &columns),
@@ -244,8 +218,13 @@ fn resident_relation(source: &SourceTable, columns: &[usize]) -> Result<Option<V
     Ok(relation.map(|relation| (snapshot.number(), relation)))
 }
 
-async fn load_table(state: &SessionState, engine: &Engine, scan: &TableScan) -> Result<(Versioned, Extent)> {
-    let (provider, columns) = (source_as_provider(&scan.source)?, projection(scan));
+async fn load_table(
+    state: &SessionState,
+    engine: &Engine,
+    tables: &[PlanTable],
+    scan: &TableScan,
+) -> Result<(Versioned, Extent)> {
+    let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     let to = To { state, device: &engine.device };
     let source = match OfSession::of(provider.as_ref()) {
         Some(OfSession::Device(kept)) => return Ok(((0, relation(kept.read(&columns))?), Extent::All)),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::{Expr, Sort, SortExpr};
+use datafusion::logical_expr::{Expr, SortExpr};
 
 use super::run::Runner;
 use super::sort_bytes::OrderKey;
@@ -15,6 +15,7 @@ use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::sort::{KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pairs, sort_values};
 use crate::ops::top::{top_k, top_values};
+use crate::plan::PipelineSink;
 
 /// Sort keys as words, most significant first: a column of words, and how many bits of each are significant.
 struct Words {
@@ -29,15 +30,14 @@ impl Words {
 }
 
 impl Runner {
-    pub(super) fn sort(&self, sort: &Sort) -> Result<Flow> {
-        let flow = self.flow(&sort.input)?;
-        let fetch = sort.fetch.map(|fetch| fetch as u64);
-        if let Some((at, descending)) = bare_key(&flow, &sort.expr) {
+    pub(super) fn sort(&self, flow: Flow, keys: &[SortExpr], fetch: Option<usize>) -> Result<Flow> {
+        let fetch = fetch.map(|fetch| fetch as u64);
+        if let Some((at, descending)) = bare_key(&flow, keys) {
             let relation = self.relation("sort", &flow)?;
             let relation = self.sorted_by_column(relation, at, descending, fetch)?;
             return Ok(Flow::new(Source::Relation(relation), flow.schema().clone()));
         }
-        let (relation, words) = self.sort_words(&flow, &sort.expr)?;
+        let (relation, words) = self.sort_words(&flow, keys)?;
         let (rows, schema) = (relation.rows, flow.schema().clone());
         let words = words.words();
         let fetch = fetch.filter(|fetch| *fetch < rows);
@@ -52,15 +52,20 @@ impl Runner {
         Ok(Flow::new(Source::Relation(relation), schema))
     }
 
-    /// The numbers of the rows of the sort's input, in its order, and how many they are.
-    pub(super) fn order(&self, sort: &Sort) -> Result<(Buffer, u64)> {
-        let flow = self.flow(&sort.input)?;
-        if let Some((at, descending)) = bare_key(&flow, &sort.expr) {
+    /// The numbers of the rows of the input of the sort that the plan ends in, in its order, and how
+    /// many they are.
+    pub(super) fn order(&self) -> Result<(Buffer, u64)> {
+        let last = self.plan.last();
+        let PipelineSink::Sort { keys, .. } = &self.plan.pipeline(last).sink else {
+            return Err(Error::internal("a plan without a sort has no order"));
+        };
+        let flow = self.before_sink(last)?;
+        if let Some((at, descending)) = bare_key(&flow, keys) {
             let Relation { rows, columns, .. } = self.relation("sort", &flow)?;
             let key = sort_key(&columns[at].1, descending).ok_or_else(not_in_place)?;
             return Ok((argsort_key(&self.device, &key, rows)?, rows));
         }
-        let (Relation { rows, .. }, words) = self.sort_words(&flow, &sort.expr)?;
+        let (Relation { rows, .. }, words) = self.sort_words(&flow, keys)?;
         Ok((argsort(&self.device, &words.words(), rows)?, rows))
     }
 

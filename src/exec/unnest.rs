@@ -25,8 +25,7 @@ use crate::ops::scan::exclusive_scan_u32;
 const OPERATOR: &str = "unnest";
 
 impl Runner {
-    pub(super) fn unnest(&self, unnest: &Unnest) -> Result<Flow> {
-        let flow = self.flow(&unnest.input)?;
+    pub(super) fn unnest(&self, flow: Flow, unnest: &Unnest) -> Result<Flow> {
         let mut relation = self.relation(OPERATOR, &flow)?;
         let lists = &unnest.list_type_columns;
         let options = &unnest.options;

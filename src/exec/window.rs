@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::{DFSchema, DFSchemaRef};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Window};
+use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use self::functions::Results;
 use self::places::Places;
@@ -39,7 +39,7 @@ use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::sort::{SortWord, argsort};
 use crate::ops::window::{Bounds, WindowWord, bounds};
-use crate::plan::{Bound, WindowCall, WindowKeys, WindowKind, device_window};
+use crate::plan::{Bound, WindowCall, WindowCalls, WindowKeys, WindowKind};
 
 const OPERATOR: &str = "window";
 
@@ -64,28 +64,16 @@ impl Sorted {
 }
 
 impl Runner {
-    pub(super) fn window(&self, window: &Window) -> Result<Flow> {
+    pub(super) fn windows_over(&self, flow: Flow, windows: &[WindowCalls]) -> Result<Flow> {
         // Windows over windows may find the rows sorted already.
-        let mut chain = vec![window];
-        while let LogicalPlan::Window(below) = &*chain[chain.len() - 1].input {
-            chain.push(below);
-        }
-        let mut flow = self.flow(&chain[chain.len() - 1].input)?;
         let mut sorted = None;
-        for window in chain.into_iter().rev() {
-            flow = self.window_over(flow, window, &mut sorted)?;
-        }
-        Ok(flow)
+        windows.iter().try_fold(flow, |flow, window| self.window_over(flow, window, &mut sorted))
     }
 
     /// The flow with the window's results; `sorted` says what its rows are sorted by.
-    fn window_over(&self, mut flow: Flow, window: &Window, sorted: &mut Option<WindowKeys>) -> Result<Flow> {
+    fn window_over(&self, mut flow: Flow, window: &WindowCalls, sorted: &mut Option<WindowKeys>) -> Result<Flow> {
         let width = flow.schema().fields().len();
-        let calls = (window.window_expr.iter())
-            .map(|expr| {
-                device_window(expr, window.input.schema()).map_err(|why| Error::unsupported(expr.to_string(), why))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let WindowCalls { calls, schema } = window;
         // Those that share their keys share a sort.
         let (mut pending, mut made): (Vec<usize>, Vec<usize>) = ((0..calls.len()).collect(), vec![]);
         while let Some(first) = pending.first() {
@@ -99,14 +87,14 @@ impl Runner {
             }
             made.extend(now);
             pending = later;
-            flow = Flow::new(Source::Relation(relation), schema_with(window, width, &made)?);
+            flow = Flow::new(Source::Relation(relation), schema_with(schema, width, &made)?);
         }
         let Source::Relation(mut relation) = flow.source else { return Ok(flow) };
         let computed = relation.columns.split_off(width);
         let mut computed: Vec<_> = made.into_iter().zip(computed).collect();
         computed.sort_by_key(|(at, _)| *at);
         relation.columns.extend(computed.into_iter().map(|(_, column)| column));
-        Ok(Flow::new(Source::Relation(relation), window.schema.clone()))
+        Ok(Flow::new(Source::Relation(relation), schema.clone()))
     }
 
     /// The flow's rows sorted by the keys, and a further column for each call.
@@ -248,9 +236,9 @@ fn positions(rows: u64) -> Result<Flow> {
 }
 
 /// The input's schema, and the results `made` so far.
-fn schema_with(window: &Window, width: usize, made: &[usize]) -> Result<DFSchemaRef> {
+fn schema_with(schema: &DFSchema, width: usize, made: &[usize]) -> Result<DFSchemaRef> {
     let field = |at: usize| {
-        let (qualifier, field) = window.schema.qualified_field(at);
+        let (qualifier, field) = schema.qualified_field(at);
         (qualifier.cloned(), field.clone())
     };
     let fields = (0..width).chain(made.iter().map(|at| width + at)).map(field).collect();

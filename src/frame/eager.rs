@@ -6,13 +6,14 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::util::pretty::pretty_format_batches_with_schema;
+use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::{Expr, JoinType, SortExpr};
 
-use super::{GroupBy, LazyFrame, Verb};
-use crate::column::Table;
-use crate::error::Result;
+use super::{GroupBy, LazyFrame};
+use crate::error::{Error, Result};
 use crate::io::DOWNLOAD_ROWS;
-use crate::session::Session;
+use crate::plan::PlanTable;
+use crate::query::{Answer, Core, Data, Recipe, Verb, scan};
 
 /// Rows that were computed, in device memory where the session has a device. Clones share them.
 ///
@@ -37,16 +38,9 @@ use crate::session::Session;
 /// ```
 #[derive(Clone)]
 pub struct DataFrame {
-    pub(super) session: Session,
+    pub(super) core: Arc<Core>,
     pub(super) schema: SchemaRef,
     pub(super) data: Data,
-}
-
-/// Where a frame's rows lie.
-#[derive(Debug, Clone)]
-pub(crate) enum Data {
-    Device(Table),
-    Host(Arc<[RecordBatch]>),
 }
 
 impl std::fmt::Debug for DataFrame {
@@ -57,17 +51,34 @@ impl std::fmt::Debug for DataFrame {
 }
 
 impl DataFrame {
-    pub(crate) fn new(session: Session, schema: SchemaRef, data: Data) -> Self {
-        DataFrame { session, schema, data }
+    pub(crate) fn new(core: Arc<Core>, Answer { schema, data }: Answer) -> Self {
+        DataFrame { core, schema, data }
     }
 
-    /// Does a verb now, by the plan of an earlier one of its form where the session has kept it.
+    /// Runs a verb on this frame, or on it and another.
     pub(super) fn verb(&self, verb: Verb, right: Option<&DataFrame>) -> Result<DataFrame> {
-        self.session.run_verb(verb, self, right)
+        let answer = match verb.is_small() {
+            true => {
+                let table = |frame: &DataFrame| Ok::<_, Error>(Arc::new(Recipe::Table(self.source_of(frame)?)));
+                let (left, right) = (table(self)?, right.map(table).transpose()?);
+                self.core.run_recipe(&Recipe::grown(verb, left, right))
+            }
+            false => {
+                let plan = |frame: &DataFrame| scan(&self.source_of(frame)?);
+                self.core.run(&verb.plan(&plan(self)?, right.map(plan).transpose()?.as_ref())?)
+            }
+        };
+        Ok(DataFrame::new(self.core.clone(), answer?))
     }
 
-    pub(crate) fn data(&self) -> &Data {
-        &self.data
+    /// A frame, as plans of this frame's session read it.
+    pub(super) fn source_of(&self, frame: &DataFrame) -> Result<PlanTable> {
+        self.core.source_of(&frame.schema, &frame.data)
+    }
+
+    /// The frame as a table of a session.
+    pub(crate) fn provider_in(&self, core: &Core) -> Result<Arc<dyn TableProvider>> {
+        core.provider_of(&self.schema, &self.data)
     }
 
     /// A lazy frame over these rows.
@@ -80,7 +91,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn lazy(&self) -> Result<LazyFrame> {
-        self.session.scan_frame(self)
+        LazyFrame::of_frame(&self.core, self)
     }
 
     /// [`LazyFrame::select`], now.
@@ -244,7 +255,7 @@ impl DataFrame {
     /// ```
     pub fn to_arrow(&self) -> Result<Vec<RecordBatch>> {
         match &self.data {
-            Data::Device(table) => self.session.as_statement(|| table.to_batches(DOWNLOAD_ROWS)),
+            Data::Device(table) => self.core.as_statement(|| table.to_batches(DOWNLOAD_ROWS)),
             Data::Host(batches) => Ok(batches.to_vec()),
         }
     }

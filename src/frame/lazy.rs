@@ -2,14 +2,16 @@
 
 use std::sync::{Arc, OnceLock};
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DFSchemaRef;
+use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, SortExpr};
 
-use super::{DataFrame, Verb};
+use super::DataFrame;
 use crate::error::Result;
 use crate::plan::is_small;
-use crate::session::{Session, Steps, scan};
+use crate::query::{Core, Recipe, Verb, scan};
 
 /// A query that has not run yet.
 ///
@@ -29,7 +31,7 @@ use crate::session::{Session, Steps, scan};
 /// ```
 #[derive(Clone)]
 pub struct LazyFrame {
-    session: Session,
+    core: Arc<Core>,
     schema: DFSchemaRef,
     growth: Growth,
     /// Its plan may be deeper than the stack of the caller's thread takes.
@@ -39,10 +41,10 @@ pub struct LazyFrame {
 /// How a frame came about.
 #[derive(Clone)]
 enum Growth {
-    /// From SQL, files, or what lies elsewhere than on the session's device.
+    /// By what a session recognizes. Where it has noted such a frame, the plan is built when it is asked for.
+    Recipe(Arc<Recipe>, OnceLock<LogicalPlan>),
+    /// From a plan that no session keeps.
     Plan(LogicalPlan),
-    /// By verbs from tables on the session's device. If the session has met such steps, the plan is built when it is asked for.
-    Steps(Arc<Steps>, OnceLock<LogicalPlan>),
 }
 
 impl std::fmt::Debug for LazyFrame {
@@ -55,40 +57,70 @@ impl std::fmt::Debug for LazyFrame {
 }
 
 impl LazyFrame {
-    pub(crate) fn new(session: Session, plan: LogicalPlan) -> Self {
-        LazyFrame { session, schema: plan.schema().clone(), growth: Growth::Plan(plan), deep: false }
+    /// The frame of a plan.
+    pub(crate) fn of_plan(core: &Arc<Core>, plan: LogicalPlan) -> Result<LazyFrame> {
+        let recipe = core.device().and_then(|_| Recipe::of(&plan));
+        let (core, schema, deep) = (core.clone(), plan.schema().clone(), !is_small(&plan));
+        let growth = match recipe {
+            Some(recipe) => Growth::Recipe(Arc::new(recipe), OnceLock::from(plan)),
+            None => Growth::Plan(plan),
+        };
+        Ok(LazyFrame { core, schema, growth, deep })
     }
 
-    /// The same, of a plan that may be too deep for the caller's thread.
-    pub(crate) fn perhaps_deep(session: Session, plan: LogicalPlan) -> Self {
-        let deep = !is_small(&plan);
-        LazyFrame { deep, ..LazyFrame::new(session, plan) }
+    /// The frame that a recipe leads to.
+    pub(crate) fn of_recipe(core: &Arc<Core>, recipe: Recipe) -> Result<LazyFrame> {
+        LazyFrame::of_recipe_with(core, recipe, Recipe::plan)
     }
 
-    /// The frame of steps that the session has met, or whose plan `plan` builds.
-    pub(crate) fn of_steps(
-        session: &Session,
-        steps: Steps,
-        plan: impl FnOnce(&Steps) -> Result<LogicalPlan>,
+    /// The frame of the rows of an eager one, wherever they lie.
+    pub(super) fn of_frame(core: &Arc<Core>, frame: &DataFrame) -> Result<LazyFrame> {
+        let source = core.source_of(&frame.schema, &frame.data)?;
+        match core.device() {
+            Some(_) => LazyFrame::of_recipe(core, Recipe::Table(source)),
+            None => LazyFrame::of_plan(core, scan(&source)?),
+        }
+    }
+
+    /// The frame of batches of one schema.
+    pub(crate) fn of_batches(core: &Arc<Core>, batches: impl IntoIterator<Item = RecordBatch>) -> Result<LazyFrame> {
+        let source = provider_as_source(core.memory_table(batches.into_iter().collect(), None)?);
+        LazyFrame::of_plan(core, scan(&source)?)
+    }
+
+    /// The same, whose plan `plan` builds, if the session does not know its columns.
+    fn of_recipe_with(
+        core: &Arc<Core>,
+        recipe: Recipe,
+        plan: impl FnOnce(&Recipe) -> Result<LogicalPlan>,
     ) -> Result<LazyFrame> {
-        let (schema, plan) = match session.met(&steps) {
+        let (schema, plan) = match recipe.schema().or_else(|| core.known_schema(&recipe)) {
             Some(schema) => (schema, OnceLock::new()),
             None => {
-                let plan = plan(&steps)?;
-                session.meet(&steps, &plan);
+                let plan = plan(&recipe)?;
+                core.note_schema(&recipe, &plan);
                 (plan.schema().clone(), OnceLock::from(plan))
             }
         };
-        Ok(LazyFrame { session: session.clone(), schema, growth: Growth::Steps(Arc::new(steps), plan), deep: false })
+        let growth = Growth::Recipe(Arc::new(recipe), plan);
+        Ok(LazyFrame { core: core.clone(), schema, growth, deep: false })
+    }
+
+    /// How it came about, where a session recognizes that.
+    pub(crate) fn recipe(&self) -> Option<&Arc<Recipe>> {
+        match &self.growth {
+            Growth::Recipe(recipe, _) => Some(recipe),
+            Growth::Plan(_) => None,
+        }
     }
 
     fn plan(&self) -> Result<&LogicalPlan> {
         match &self.growth {
             Growth::Plan(plan) => Ok(plan),
-            Growth::Steps(steps, plan) => match plan.get() {
+            Growth::Recipe(recipe, plan) => match plan.get() {
                 Some(plan) => Ok(plan),
                 None => {
-                    let built = steps.plan(&mut scan)?;
+                    let built = recipe.plan()?;
                     Ok(plan.get_or_init(|| built))
                 }
             },
@@ -101,7 +133,7 @@ impl LazyFrame {
             return self.grown(verb, right);
         }
         // On a thread whose stack suffices for what DataFusion's builder does with it.
-        self.session.block_on(async {
+        self.core.block_on(async {
             let verb = verb.balanced()?;
             let deep = !verb.is_small() || self.deep || right.is_some_and(|right| right.deep);
             Ok(LazyFrame { deep, ..self.grown(verb, right)? })
@@ -110,16 +142,16 @@ impl LazyFrame {
 
     fn grown(&self, verb: Verb, right: Option<&LazyFrame>) -> Result<LazyFrame> {
         let plan = |verb: &Verb| verb.plan(self.plan()?, right.map(LazyFrame::plan).transpose()?);
-        let recognized = |frame: &LazyFrame| match &frame.growth {
-            Growth::Steps(steps, _) if frame.session.is(&self.session) && steps.may_grow() => Some(steps.clone()),
-            _ => None,
+        let recognized = |frame: &LazyFrame| {
+            let own = Arc::ptr_eq(&frame.core, &self.core);
+            frame.recipe().filter(|recipe| own && recipe.may_grow()).cloned()
         };
         match (recognized(self).filter(|_| verb.is_small()), right.map(recognized)) {
-            (None, _) | (_, Some(None)) => Ok(LazyFrame::new(self.session.clone(), plan(&verb)?)),
+            (None, _) | (_, Some(None)) => LazyFrame::of_plan(&self.core, plan(&verb)?),
             (Some(left), right) => {
-                let steps = Steps::grown(verb, left, right.flatten());
-                LazyFrame::of_steps(&self.session, steps, |steps| {
-                    steps.last().map_or_else(|| steps.plan(&mut scan), plan)
+                let recipe = Recipe::grown(verb, left, right.flatten());
+                LazyFrame::of_recipe_with(&self.core, recipe, |recipe| {
+                    recipe.verb().map_or_else(|| recipe.plan(), plan)
                 })
             }
         }
@@ -292,9 +324,10 @@ impl LazyFrame {
     /// ```
     pub fn collect(&self) -> Result<DataFrame> {
         match &self.growth {
-            Growth::Plan(plan) => self.session.run(plan),
-            Growth::Steps(steps, _) => self.session.run_steps(steps),
+            Growth::Plan(plan) => self.core.run(plan),
+            Growth::Recipe(recipe, _) => self.core.run_recipe(recipe),
         }
+        .map(|answer| DataFrame::new(self.core.clone(), answer))
     }
 
     /// The optimized plan as text, with what of it runs on the device, what on the CPU, and why.
@@ -306,7 +339,10 @@ impl LazyFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn explain(&self) -> Result<String> {
-        self.session.explain(self.plan()?)
+        match &self.growth {
+            Growth::Plan(plan) => self.core.explain(plan),
+            Growth::Recipe(recipe, _) => self.core.explain_recipe(recipe),
+        }
     }
 
     /// The names and types of the columns.

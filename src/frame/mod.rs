@@ -6,13 +6,9 @@
 
 mod eager;
 pub mod expr;
-mod join;
 mod lazy;
 mod rows;
-mod verb;
 
 pub use datafusion::logical_expr::JoinType;
-pub(crate) use eager::Data;
 pub use eager::DataFrame;
 pub use lazy::{GroupBy, LazyFrame};
-pub(crate) use verb::Verb;

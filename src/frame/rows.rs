@@ -14,11 +14,13 @@ use datafusion::logical_expr::{Expr, SortExpr};
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
-use super::eager::{Data, DataFrame};
+use super::eager::DataFrame;
 use super::expr::{asc, col};
+use super::lazy::LazyFrame;
 use crate::column::{Column, Table};
 use crate::error::{ErrorKind, Result};
 use crate::exec;
+use crate::query::{Answer, Data};
 
 impl DataFrame {
     /// The rows of these numbers (from 0 on), in their order and as often as they are named; null names a row of nulls.
@@ -49,9 +51,9 @@ impl DataFrame {
         }
         if let Data::Device(table) = &self.data {
             let here = matches!(&rows.data, Data::Device(numbers) if numbers.device.same(&table.device));
-            let moved = if here { rows.clone() } else { self.session.scan_frame(rows)?.collect()? };
+            let moved = if here { rows.clone() } else { LazyFrame::of_frame(&self.core, rows)?.collect()? };
             if let Data::Device(numbers) = &moved.data
-                && let Some(taken) = self.session.or_on_cpu(exec::take(table, &numbers.columns[0]))?
+                && let Some(taken) = self.core.or_on_cpu(exec::take(table, &numbers.columns[0]))?
             {
                 return Ok(self.of_table(taken));
             }
@@ -62,7 +64,8 @@ impl DataFrame {
             whole = whole.with_schema(exec::nullable(&self.schema))?;
         }
         let taken = take_record_batch(&whole, &numbers)?;
-        Ok(DataFrame::new(self.session.clone(), taken.schema(), Data::Host([taken].into())))
+        let (schema, data) = (taken.schema(), Data::Host([taken].into()));
+        Ok(DataFrame::new(self.core.clone(), Answer { schema, data }))
     }
 
     /// The numbers of the rows in the order of these keys, as one column `row` of type `UInt32`: what
@@ -83,12 +86,12 @@ impl DataFrame {
     pub fn arg_sort(&self, keys: impl IntoIterator<Item = SortExpr>) -> Result<DataFrame> {
         let mut keys: Vec<SortExpr> = keys.into_iter().collect();
         if self.is_on_device()
-            && let Some(table) = self.session.order(self, &keys)?
+            && let Some(table) = self.core.order(self.source_of(self)?, &keys)?
         {
             return Ok(self.of_table(table));
         }
         let name = self.unused_name(exec::ROW);
-        let numbered = self.session.from_arrow([self.numbered(&name)?])?;
+        let numbered = LazyFrame::of_batches(&self.core, [self.numbered(&name)?])?.collect()?;
         // The CPU's sort is not stable.
         keys.push(asc(col(&name)));
         numbered.lazy()?.sort(keys)?.select([col(&name).alias(exec::ROW)])?.collect()
@@ -127,7 +130,7 @@ impl DataFrame {
                 columns[at] = exec::running_sums(&table.device, &values, &table.columns[at])?;
                 Table::with_rows(&table.device, schema.clone(), columns, table.rows)
             };
-            if let Some(table) = self.session.or_on_cpu(sums())? {
+            if let Some(table) = self.core.or_on_cpu(sums())? {
                 return Ok(self.of_table(table));
             }
         }
@@ -140,7 +143,7 @@ impl DataFrame {
             _ => running_sums::<Float64Type>(&values),
         };
         let batch = RecordBatch::try_new(schema.clone(), columns)?;
-        Ok(DataFrame::new(self.session.clone(), schema, Data::Host([batch].into())))
+        Ok(DataFrame::new(self.core.clone(), Answer { schema, data: Data::Host([batch].into()) }))
     }
 
     /// A column of the table as a type of sums, with 0 for null. `None` where it came to lie on the host.
@@ -158,7 +161,7 @@ impl DataFrame {
     }
 
     fn of_table(&self, table: Table) -> DataFrame {
-        DataFrame::new(self.session.clone(), table.schema.clone(), Data::Device(table))
+        DataFrame::new(self.core.clone(), Answer::of_table(table))
     }
 
     /// All rows in one batch.

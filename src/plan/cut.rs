@@ -1,92 +1,82 @@
-//! Cuts a plan into what runs on the device and what does not.
+//! Cuts an optimized plan into what runs on the device and what does not.
 
-use datafusion::logical_expr::{Extension, LogicalPlan};
+use std::sync::Arc;
 
-use super::estimate::estimate;
-use super::join_order::order_joins;
+use datafusion::logical_expr::LogicalPlan;
+
 use super::node::DeviceNode;
+use super::prepared::DevicePlan;
 use super::support::unsupported_node;
 use crate::error::Result;
 
-/// A plan whose supported subtrees are [`DeviceNode`]s.
+/// An optimized plan whose largest supported subtrees are cut out.
+#[derive(Debug)]
 pub(crate) struct Cut {
-    pub(crate) plan: LogicalPlan,
-    /// Operators left to the CPU, and why, from the root down.
-    pub(crate) left: Vec<(String, String)>,
-    /// One line an operator, indented, with where it runs.
-    lines: Vec<String>,
-    /// Whether the lines show joins in the order in which they would run now, rather than the plan's.
-    ordered: bool,
-    /// Trees of joins that have another order.
-    changed: usize,
+    pub(crate) root: Root,
+    /// Operators left to the CPU, and why, from the root down and from left to right.
+    pub(crate) left: Vec<CpuOperator>,
 }
 
-/// Finds the maximal supported subtrees.
-pub(crate) fn cut(plan: &LogicalPlan) -> Result<Cut> {
-    cut_as(plan, false)
+/// What the root of a plan runs on.
+#[derive(Debug)]
+pub(crate) enum Root {
+    /// The device runs all of it.
+    Device(Arc<DevicePlan>),
+    /// The CPU runs it over what the device yields: subtrees are [`DeviceNode`]s.
+    Cpu(LogicalPlan),
 }
 
-fn cut_as(plan: &LogicalPlan, ordered: bool) -> Result<Cut> {
-    let mut cut = Cut { plan: plan.clone(), left: vec![], lines: vec![], ordered, changed: 0 };
-    cut.plan = cut.visit(plan, 0)?;
-    Ok(cut)
+/// An operator that the CPU runs.
+#[derive(Debug)]
+pub(crate) struct CpuOperator {
+    pub(crate) operator: String,
+    pub(crate) why: String,
 }
 
-/// What runs where and why not, and what is expected of joins as far as their tables are known: one line an operator, and one
-/// more where statistics give joins another order than the query's.
-pub(crate) fn explain(plan: &LogicalPlan, ordered: bool) -> Result<Vec<String>> {
-    let Cut { mut lines, changed, .. } = cut_as(plan, ordered)?;
-    if changed > 0 {
-        lines.push("joins   in the order of estimated rows, not the query's (SET join_order = off keeps that)".into());
+/// Finds the largest supported subtrees. Each operator is looked at once.
+pub(crate) fn cut(plan: LogicalPlan) -> Result<Cut> {
+    let mut reasons = Reasons(vec![]);
+    reasons.visit(&plan);
+    reasons.0.reverse();
+    if reasons.0.last().is_none_or(|root| root.is_none()) {
+        return Ok(Cut { root: Root::Device(DevicePlan::of(plan)), left: vec![] });
     }
-    Ok(lines)
+    let mut left = vec![];
+    let root = reasons.cut(&plan, &mut left)?;
+    Ok(Cut { root: Root::Cpu(root), left })
 }
 
-/// Why this subtree cannot run on the device as a whole: the first operator in the way, and the reason.
-fn obstacle(plan: &LogicalPlan) -> Option<(String, String)> {
-    if let Some(why) = unsupported_node(plan) {
-        return Some((name(plan), why));
-    }
-    plan.inputs().into_iter().find_map(obstacle)
-}
+/// Why operators do not run on the device, in reversed order of a walk from the root down: `None` for
+/// the root of a subtree that does, whose operators are not listed.
+struct Reasons(Vec<Option<String>>);
 
-fn name(plan: &LogicalPlan) -> String {
-    plan.display().to_string()
-}
-
-impl Cut {
-    fn visit(&mut self, plan: &LogicalPlan, depth: usize) -> Result<LogicalPlan> {
-        let indent = "  ".repeat(depth);
-        if obstacle(plan).is_none() {
-            match self.ordered {
-                true => {
-                    let ordered = order_joins(plan.clone())?;
-                    self.changed += ordered.changed;
-                    self.describe(&ordered.plan, depth);
-                }
-                false => self.describe(plan, depth),
-            }
-            return Ok(LogicalPlan::Extension(Extension { node: std::sync::Arc::new(DeviceNode::new(plan.clone())) }));
+impl Reasons {
+    /// Whether the device runs the whole subtree.
+    fn visit(&mut self, plan: &LogicalPlan) -> bool {
+        let own = self.0.len();
+        self.0.push(None);
+        let mut below = true;
+        for input in plan.inputs() {
+            below &= self.visit(input);
         }
-        let why = unsupported_node(plan).unwrap_or_else(|| "its input is not on the device".into());
-        self.lines.push(format!("cpu     {indent}{}    ({why})", name(plan)));
-        self.left.push((name(plan), why));
+        self.0[own] = unsupported_node(plan).or_else(|| (!below).then(|| "its input is not on the device".into()));
+        let supported = self.0[own].is_none();
+        if supported {
+            self.0.truncate(own + 1);
+        }
+        supported
+    }
+
+    fn cut(&mut self, plan: &LogicalPlan, left: &mut Vec<CpuOperator>) -> Result<LogicalPlan> {
+        let Some(why) = self.0.pop().flatten() else {
+            return Ok(DeviceNode::new(DevicePlan::of(plan.clone())).into());
+        };
+        left.push(CpuOperator { operator: plan.display().to_string(), why });
         let inputs = plan.inputs();
         if inputs.is_empty() {
             return Ok(plan.clone());
         }
-        let inputs = inputs.into_iter().map(|input| self.visit(input, depth + 1)).collect::<Result<Vec<_>>>()?;
+        let inputs = inputs.into_iter().map(|input| self.cut(input, left)).collect::<Result<Vec<_>>>()?;
         Ok(plan.with_new_exprs(plan.expressions(), inputs)?)
-    }
-
-    fn describe(&mut self, plan: &LogicalPlan, depth: usize) {
-        let expected = match plan {
-            LogicalPlan::Join(_) => estimate(plan).map(|of| format!("    (about {:.0} rows)", of.rows)),
-            _ => None,
-        };
-        self.lines.push(format!("device  {}{}{}", "  ".repeat(depth), name(plan), expected.unwrap_or_default()));
-        for input in plan.inputs() {
-            self.describe(input, depth + 1);
-        }
     }
 }

@@ -5,6 +5,7 @@ use datafusion::common::{Column as Name, DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, Expr, FetchType, Join, LogicalPlan, SkipType, TableScan};
 
+use super::tables::{PlanTable, table_source};
 use crate::codegen::selectivity;
 use crate::column::Facts;
 use crate::io::OfSession;
@@ -45,50 +46,53 @@ impl Estimate {
     }
 }
 
-/// `None` where the size of a table is not known, or where the operator is not known to the device.
-pub(crate) fn estimate(plan: &LogicalPlan) -> Option<Estimate> {
+/// `tables` are those that placeholders stand for. `None` where the size of a table is not known, or where the operator is not known to the device.
+pub(crate) fn estimate(plan: &LogicalPlan, tables: &[PlanTable]) -> Option<Estimate> {
     Some(match plan {
-        LogicalPlan::TableScan(scan) => table(scan)?,
-        LogicalPlan::SubqueryAlias(alias) => estimate(&alias.input)?,
+        LogicalPlan::TableScan(scan) => table(scan, tables)?,
+        LogicalPlan::SubqueryAlias(alias) => estimate(&alias.input, tables)?,
         LogicalPlan::Filter(filter) => {
-            let mut of = estimate(&filter.input)?;
+            let mut of = estimate(&filter.input, tables)?;
             of.rows *= of.selectivity(&filter.predicate, filter.input.schema());
             of
         }
         LogicalPlan::Projection(project) => {
-            let of = estimate(&project.input)?;
+            let of = estimate(&project.input, tables)?;
             let columns = project.expr.iter().map(|expr| of.key(expr, project.input.schema())).collect();
             Estimate { columns, ..of }
         }
         LogicalPlan::Aggregate(aggregate) => {
-            let of = estimate(&aggregate.input)?;
+            let of = estimate(&aggregate.input, tables)?;
             let keys: Vec<Facts> =
                 aggregate.group_expr.iter().map(|key| of.key(key, aggregate.input.schema())).collect();
             grouped(&of, keys, aggregate.schema.fields().len())
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
-            let of = estimate(input)?;
+            let of = estimate(input, tables)?;
             let (keys, width) = (of.columns.clone(), of.columns.len());
             grouped(&of, keys, width)
         }
-        LogicalPlan::Join(join) => joined(join)?,
-        LogicalPlan::Sort(sort) => limited(estimate(&sort.input)?, sort.fetch),
+        LogicalPlan::Join(join) => joined(join, tables)?,
+        LogicalPlan::Sort(sort) => limited(estimate(&sort.input, tables)?, sort.fetch),
         LogicalPlan::Limit(limit) => match (limit.get_skip_type(), limit.get_fetch_type()) {
-            (Ok(SkipType::Literal(_)), Ok(FetchType::Literal(fetch))) => limited(estimate(&limit.input)?, fetch),
+            (Ok(SkipType::Literal(_)), Ok(FetchType::Literal(fetch))) => {
+                limited(estimate(&limit.input, tables)?, fetch)
+            }
             _ => return None,
         },
         LogicalPlan::Window(window) => {
-            let mut of = estimate(&window.input)?;
+            let mut of = estimate(&window.input, tables)?;
             of.columns.resize(window.schema.fields().len(), Facts::unknown(of.rows));
             of
         }
         LogicalPlan::Union(union) => {
-            let parts = union.inputs.iter().map(|input| Some(estimate(input)?.rows)).collect::<Option<Vec<_>>>()?;
+            let parts =
+                union.inputs.iter().map(|input| Some(estimate(input, tables)?.rows)).collect::<Option<Vec<_>>>()?;
             let rows = parts.into_iter().sum();
             Estimate { rows, columns: vec![Facts::unknown(rows); union.schema.fields().len()] }
         }
         LogicalPlan::Unnest(unnest) => {
-            let rows = estimate(&unnest.input)?.rows * ELEMENTS;
+            let rows = estimate(&unnest.input, tables)?.rows * ELEMENTS;
             Estimate { rows, columns: vec![Facts::unknown(rows); unnest.schema.fields().len()] }
         }
         LogicalPlan::EmptyRelation(empty) => {
@@ -113,10 +117,10 @@ fn grouped(of: &Estimate, keys: Vec<Facts>, width: usize) -> Estimate {
     Estimate { rows, columns }
 }
 
-fn table(scan: &TableScan) -> Option<Estimate> {
+fn table(scan: &TableScan, tables: &[PlanTable]) -> Option<Estimate> {
     let width = scan.source.schema().fields().len();
     let projection = scan.projection.clone().unwrap_or_else(|| (0..width).collect());
-    let provider = source_as_provider(&scan.source).ok()?;
+    let provider = source_as_provider(table_source(scan, tables)).ok()?;
     let known = OfSession::of(provider.as_ref()).map(|table| table.facts(&projection));
     let (rows, facts) = known.unwrap_or_else(|| (None, vec![None; projection.len()]));
     let rows = match rows {
@@ -134,9 +138,9 @@ fn table(scan: &TableScan) -> Option<Estimate> {
     Some(of)
 }
 
-fn joined(join: &Join) -> Option<Estimate> {
+fn joined(join: &Join, tables: &[PlanTable]) -> Option<Estimate> {
     use JoinType::*;
-    let (left, right) = (estimate(&join.left)?, estimate(&join.right)?);
+    let (left, right) = (estimate(&join.left, tables)?, estimate(&join.right, tables)?);
     let keys: Vec<(Facts, Facts)> =
         (join.on.iter()).map(|(l, r)| (left.key(l, join.left.schema()), right.key(r, join.right.schema()))).collect();
     let columns = || left.columns.iter().chain(&right.columns).copied().collect::<Vec<_>>();

@@ -27,6 +27,7 @@ use self::cost::Costs;
 pub(crate) use self::cost::join_cost;
 use super::estimate::estimate;
 use super::failing::{can_fail, is_comparison};
+use super::tables::PlanTable;
 
 /// Leaves up to which every tree is looked at: 3^n pairs of sets.
 const MOST_EXACT: usize = 10;
@@ -41,20 +42,20 @@ pub(crate) struct Ordered {
     pub(crate) changed: usize,
 }
 
-/// Orders the inner joins of a plan. The schema stays as it is, and so do the rows but for their order.
-pub(crate) fn order_joins(plan: LogicalPlan) -> PlanResult<Ordered> {
+/// Orders the inner joins of a plan; `tables` are those that placeholders stand for. The schema stays as it is, and so do the rows but for their order.
+pub(crate) fn order_joins(plan: LogicalPlan, tables: &[PlanTable]) -> PlanResult<Ordered> {
     let mut changed = 0;
-    let plan = visit(plan, &mut changed)?;
+    let plan = visit(plan, tables, &mut changed)?;
     Ok(Ordered { plan, changed })
 }
 
-fn visit(plan: LogicalPlan, changed: &mut usize) -> PlanResult<LogicalPlan> {
+fn visit(plan: LogicalPlan, tables: &[PlanTable], changed: &mut usize) -> PlanResult<LogicalPlan> {
     let Some(tree) = Tree::of(&plan) else {
-        return Ok(plan.map_children(|child| Ok(Transformed::yes(visit(child, changed)?)))?.data);
+        return Ok(plan.map_children(|child| Ok(Transformed::yes(visit(child, tables, changed)?)))?.data);
     };
-    let leaves = tree.leaves.iter().map(|leaf| visit(leaf.clone(), changed)).collect::<PlanResult<Vec<_>>>()?;
+    let leaves = tree.leaves.iter().map(|leaf| visit(leaf.clone(), tables, changed)).collect::<PlanResult<Vec<_>>>()?;
     let tree = Tree { leaves, ..tree };
-    if let Some(order) = tree.order() {
+    if let Some(order) = tree.order(tables) {
         *changed += 1;
         return tree.plan(&order, &plan);
     }
@@ -192,8 +193,8 @@ impl Tree {
     }
 
     /// A cheaper order, if there is one.
-    fn order(&self) -> Option<JoinTree> {
-        let leaves = self.leaves.iter().map(estimate).collect::<Option<Vec<_>>>()?;
+    fn order(&self, tables: &[PlanTable]) -> Option<JoinTree> {
+        let leaves = self.leaves.iter().map(|leaf| estimate(leaf, tables)).collect::<Option<Vec<_>>>()?;
         let costs = Costs::of(self, &leaves);
         let (best, cost) = match self.leaves.len() {
             ..=MOST_EXACT => costs.cheapest()?,

@@ -1,41 +1,56 @@
-//! What of a plan runs on the device.
+//! What of a query runs on the device, and in which pipelines.
 //!
-//! The optimized logical plan is cut into maximal subtrees that the executor supports; each becomes one [`DeviceNode`],
-//! which the physical planner turns into one leaf. Everything above runs on DataFusion's operators.
+//! ```text
+//!   optimized logical plan ── cut ──▶ subtrees for the device, the rest for the CPU     support.rs says why
+//!   a subtree ── order of joins ──▶ pipelines ──▶ exec                                physical.rs
+//! ```
+//!
+//! The optimized logical plan is cut once into the largest subtrees that the executor supports
+//! ([`Prepared`]). A subtree becomes a [`PhysicalPlan`] of pipelines, which is kept with it. Where the
+//! device does not run the whole plan each subtree becomes one leaf of DataFusion's physical plan
+//! ([`DeviceNode`]), and everything above runs on DataFusion's operators.
 
 mod aggregates;
 mod cpu;
 mod cut;
 mod estimate;
+mod explain;
 mod failing;
 mod in_order;
 mod join_order;
 mod nesting;
 mod node;
+mod physical;
+mod pipelines;
 mod prepared;
-mod replays;
 mod sealed;
 mod subquery;
 mod support;
+mod tables;
 mod window;
 
-pub(crate) use aggregates::{Bits, DeviceAggregate, Points, RegroupedCall, RegroupedKind, Share, device_aggregate};
+pub(crate) use aggregates::{Bits, DeviceAggregate, Points, RegroupedCall, RegroupedKind, Share};
 pub(crate) use cpu::for_cpu;
-pub(crate) use cut::{Cut, cut, explain};
+pub(crate) use cut::{CpuOperator, Root};
+pub(crate) use explain::explain;
 pub(crate) use failing::{
     can_fail, cast_fails, fails_itself, has_failing, is_comparison, is_total, operands, sum_fails,
 };
 pub(crate) use in_order::evaluated_in_order;
-pub(crate) use join_order::{join_cost, order_joins};
+pub(crate) use join_order::join_cost;
 pub(crate) use nesting::{MOST_NESTED, balanced, joined, too_nested};
 pub(crate) use node::DeviceNode;
-pub(crate) use prepared::{
-    Prepared, TablePlaceholder, Tables, bind, has_subqueries, is_repeatable, is_small, is_small_expr, lift,
-    placeholder_number, reads_placeholders,
+pub(crate) use physical::{
+    Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
+    WindowCalls,
 };
-pub(crate) use replays::Replays;
+pub(crate) use prepared::{DevicePlan, Prepared, is_repeatable, is_small, is_small_expr, projection};
 pub(crate) use sealed::{
     in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, of_some_rows, unseal,
 };
 pub(crate) use subquery::with_one_row;
-pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind, device_window};
+pub(crate) use tables::{
+    PlanTable, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift, reads_placeholders, same_table,
+    table_source,
+};
+pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind};

@@ -1,25 +1,19 @@
-//! Plans that are kept: optimized once, and run again on whatever tables have the same schemas.
-//!
-//! ```text
-//!   Filter: x < 3           lift       Filter: x < 3        optimize, cut       Prepared        bind       a plan that runs
-//!     TableScan: a table  ────────▶      TableScan: table 0 ─────────────▶   of placeholders  ────────▶   over other tables
-//! ```
-//!
-//! A [`TablePlaceholder`] stands for a table by its number. It has a schema and no rows, so that a plan
-//! that is kept keeps no memory of a device, and nothing of the data can find its way into the plan: the
-//! session's tables tell DataFusion nothing but their schemas.
+//! Plans that are prepared to run: optimized, and cut once. One over placeholders runs again on
+//! whatever tables have the same schemas.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::DFSchemaRef;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
-use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableSource, Volatility};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, Volatility};
 
-use super::cut::cut;
-use super::replays::Replays;
+use super::cut::{Cut, Root, cut};
+use super::physical::PhysicalPlan;
+use super::pipelines::Planning;
+use super::tables::{PlanTable, bind, table_source};
+use crate::column::Facts;
 use crate::error::Result;
 use crate::io::OfSession;
 
@@ -27,105 +21,6 @@ use crate::io::OfSession;
 /// looking for it recurses as deep as it is, too, but needs less.
 const SHALLOW: usize = 48;
 const MOST: usize = 160;
-
-/// Stands for a table in a kept plan, by the table's number.
-pub(crate) struct TablePlaceholder {
-    number: usize,
-    schema: SchemaRef,
-}
-
-impl TablePlaceholder {
-    pub(crate) fn source(number: usize, schema: SchemaRef) -> Arc<dyn TableSource> {
-        Arc::new(TablePlaceholder { number, schema })
-    }
-}
-
-/// What the session's tables answer through DataFusion's source of a provider.
-impl TableSource for TablePlaceholder {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
-}
-
-/// Whether a placeholder can stand for a scan's table.
-fn is_plain(source: &Arc<dyn TableSource>) -> bool {
-    let Ok(provider) = source_as_provider(source) else { return false };
-    OfSession::of(provider.as_ref()).is_some_and(|table| table.is_read_whole())
-}
-
-/// Whether a plan reads nothing but placeholders, in subqueries too.
-pub(crate) fn reads_placeholders(plan: &LogicalPlan) -> bool {
-    let mut placeholders = true;
-    let walked = plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node {
-            placeholders &= is_placeholder(&scan.source);
-        }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    placeholders && walked.is_ok()
-}
-
-/// Whether expressions of a plan hold plans.
-pub(crate) fn has_subqueries(plan: &LogicalPlan) -> bool {
-    let (mut with, mut without) = (0, 0);
-    let count = |all: &mut usize| {
-        *all += 1;
-        Ok(TreeNodeRecursion::Continue)
-    };
-    // Nothing fails here.
-    let _ = plan.apply_with_subqueries(|_| count(&mut with));
-    let _ = plan.apply(|_| count(&mut without));
-    with != without
-}
-
-/// Whether a source is a placeholder.
-pub(super) fn is_placeholder(source: &Arc<dyn TableSource>) -> bool {
-    source.is::<TablePlaceholder>()
-}
-
-/// The number of a placeholder.
-pub(crate) fn placeholder_number(source: &Arc<dyn TableSource>) -> Option<usize> {
-    Some(source.downcast_ref::<TablePlaceholder>()?.number)
-}
-
-/// The tables that a plan reads, each once, and for each scan (in the order of a walk) the number of its table. `None` where one of
-/// them is not the session's.
-pub(crate) struct Tables {
-    pub(crate) sources: Vec<Arc<dyn TableSource>>,
-    pub(crate) scans: Vec<usize>,
-}
-
-impl Tables {
-    pub(crate) fn of(plan: &LogicalPlan) -> Option<Tables> {
-        let mut tables = Tables { sources: vec![], scans: vec![] };
-        let walked = plan.apply_with_subqueries(|node| {
-            let LogicalPlan::TableScan(scan) = node else { return Ok(TreeNodeRecursion::Continue) };
-            if !is_plain(&scan.source) {
-                return Ok(TreeNodeRecursion::Stop);
-            }
-            let number = tables.number(scan).unwrap_or(tables.sources.len());
-            if number == tables.sources.len() {
-                tables.sources.push(scan.source.clone());
-            }
-            tables.scans.push(number);
-            Ok(TreeNodeRecursion::Continue)
-        });
-        matches!(walked, Ok(TreeNodeRecursion::Continue)).then_some(tables)
-    }
-
-    fn number(&self, scan: &TableScan) -> Option<usize> {
-        let same =
-            |a: &Arc<dyn TableSource>, b: &Arc<dyn TableSource>| match (source_as_provider(a), source_as_provider(b)) {
-                (Ok(a), Ok(b)) => Arc::ptr_eq(&a, &b),
-                _ => false,
-            };
-        self.sources.iter().position(|source| same(source, &scan.source))
-    }
-
-    pub(crate) fn schemas(&self) -> Vec<SchemaRef> {
-        self.sources.iter().map(|source| source.schema()).collect()
-    }
-}
 
 /// Whether a plan is not too deep to be kept.
 pub(crate) fn is_small(plan: &LogicalPlan) -> bool {
@@ -135,43 +30,6 @@ pub(crate) fn is_small(plan: &LogicalPlan) -> bool {
 /// Whether a plan with this expression may be one to be kept.
 pub(crate) fn is_small_expr(expr: &Expr) -> bool {
     expr_depth(expr, MOST + 1) <= MOST
-}
-
-/// The plan over placeholders instead of tables, with the tables. `None` where the plan cannot be kept: it reads what is not the
-/// session's, or what it yields depends on more than its tables.
-pub(crate) fn lift(plan: &LogicalPlan) -> Option<(LogicalPlan, Tables)> {
-    if !is_repeatable(plan) {
-        return None;
-    }
-    let tables = Tables::of(plan)?;
-    let placeholders: Vec<_> =
-        (tables.sources.iter().enumerate()).map(|(at, of)| TablePlaceholder::source(at, of.schema())).collect();
-    let lifted = replaced(plan, |scan| tables.number(scan).map(|number| placeholders[number].clone())).ok()?;
-    Some((lifted, tables))
-}
-
-/// The plan over tables instead of placeholders, by number.
-pub(crate) fn bind(plan: &LogicalPlan, tables: &[Arc<dyn TableSource>]) -> Result<LogicalPlan> {
-    Ok(replaced(plan, |scan| table_of(scan, tables))?)
-}
-
-fn table_of(scan: &TableScan, tables: &[Arc<dyn TableSource>]) -> Option<Arc<dyn TableSource>> {
-    tables.get(placeholder_number(&scan.source)?).cloned()
-}
-
-/// The plan with other sources, in subqueries too.
-fn replaced(
-    plan: &LogicalPlan,
-    source: impl Fn(&TableScan) -> Option<Arc<dyn TableSource>>,
-) -> PlanResult<LogicalPlan> {
-    let replaced = plan.clone().transform_down_with_subqueries(|node| match node {
-        LogicalPlan::TableScan(scan) => Ok(match source(&scan) {
-            Some(source) => Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })),
-            None => Transformed::no(LogicalPlan::TableScan(scan)),
-        }),
-        node => Ok(Transformed::no(node)),
-    })?;
-    Ok(replaced.data)
 }
 
 /// Whether the plan means the same whenever it runs: no function of the time or of chance, nothing that is filled in later.
@@ -210,61 +68,140 @@ fn means_the_same(expr: &Expr) -> bool {
     }
 }
 
-/// An optimized plan over placeholders, and what is known of how it runs.
+/// An optimized plan, cut into what runs on the device and what does not.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    plan: LogicalPlan,
-    /// The device runs all of it, or did so far.
-    whole: AtomicBool,
+    cut: Cut,
+    schema: DFSchemaRef,
+    /// The data showed that the device cannot run it: so may the next ones.
+    gave_up: AtomicBool,
+    /// Any thread's stack holds it.
     shallow: bool,
-    replays: Arc<Replays>,
 }
 
 impl Prepared {
+    /// Of an optimized plan, mostly one over placeholders.
     pub(crate) fn new(plan: LogicalPlan) -> Result<Prepared> {
-        let whole = cut(&plan)?.left.is_empty();
         let shallow = depth(&plan, SHALLOW + 1) <= SHALLOW;
-        Ok(Prepared { plan, whole: whole.into(), shallow, replays: Arc::default() })
+        let schema = plan.schema().clone();
+        Ok(Prepared { cut: cut(plan)?, schema, gave_up: false.into(), shallow })
     }
 
-    /// The plan, over placeholders.
-    pub(crate) fn plan(&self) -> &LogicalPlan {
-        &self.plan
+    pub(crate) fn cut(&self) -> &Cut {
+        &self.cut
     }
 
-    /// What its operators made, to be made again.
-    pub(crate) fn replays(&self) -> &Arc<Replays> {
-        &self.replays
+    /// The schema of what comes out.
+    pub(crate) fn schema(&self) -> &DFSchemaRef {
+        &self.schema
     }
 
-    /// Whether the device runs the plan from end to end, and any thread's stack holds it.
-    pub(crate) fn is_direct(&self) -> bool {
-        self.shallow && self.whole.load(Relaxed)
+    /// What the device runs, if that is the whole plan, it did so far, and any thread's stack holds it.
+    pub(crate) fn direct(&self) -> Option<&Arc<DevicePlan>> {
+        match &self.cut.root {
+            Root::Device(plan) if self.shallow && !self.gave_up.load(Relaxed) => Some(plan),
+            _ => None,
+        }
     }
 
-    /// The data showed that the device cannot run it: so may the next ones.
-    pub(crate) fn gave_up(&self) {
-        self.whole.store(false, Relaxed);
+    /// Notes that the device could not run it.
+    pub(crate) fn give_up(&self) {
+        self.gave_up.store(true, Relaxed);
     }
 
-    /// The plan over these tables, by the placeholders' numbers.
-    pub(crate) fn bind(&self, tables: &[Arc<dyn TableSource>]) -> Result<LogicalPlan> {
-        match self.is_direct() {
-            // What the device runs has no subqueries inside of expressions.
-            true => Ok(bind_inputs(self.plan.clone(), tables)?),
-            false => bind(&self.plan, tables),
+    /// The logical plan over these tables, by the placeholders' numbers.
+    pub(crate) fn bind(&self, tables: &[PlanTable]) -> Result<LogicalPlan> {
+        match &self.cut.root {
+            Root::Device(plan) => bind(&plan.logical, tables),
+            Root::Cpu(plan) => bind(plan, tables),
         }
     }
 }
 
-fn bind_inputs(plan: LogicalPlan, tables: &[Arc<dyn TableSource>]) -> PlanResult<LogicalPlan> {
-    match plan {
-        LogicalPlan::TableScan(scan) => {
-            let source = table_of(&scan, tables).unwrap_or_else(|| scan.source.clone());
-            Ok(LogicalPlan::TableScan(TableScan { source, ..scan }))
-        }
-        plan => Ok(plan.map_children(|input| Ok(Transformed::yes(bind_inputs(input, tables)?)))?.data),
+/// A subtree of an optimized plan that the device runs from end to end.
+#[derive(Debug)]
+pub(crate) struct DevicePlan {
+    logical: LogicalPlan,
+    joins: usize,
+    /// Its pipelines, as they ran last.
+    physical: Mutex<Option<Latest>>,
+}
+
+/// Pipelines, and the facts that the order of their joins comes of.
+#[derive(Debug)]
+struct Latest {
+    facts: Option<Vec<TableFacts>>,
+    plan: Arc<PhysicalPlan>,
+}
+
+/// Rows of a table, and facts of those of its columns that a scan reads.
+type TableFacts = (Option<u64>, Vec<Option<Facts>>);
+
+impl DevicePlan {
+    pub(super) fn of(logical: LogicalPlan) -> Arc<DevicePlan> {
+        let joins = count_joins(&logical);
+        Arc::new(DevicePlan { logical, joins, physical: Mutex::default() })
     }
+
+    /// What it was made of, for the CPU engine.
+    pub(crate) fn logical(&self) -> &LogicalPlan {
+        &self.logical
+    }
+
+    pub(crate) fn has_joins(&self) -> bool {
+        self.joins > 0
+    }
+
+    /// The scans of all its tables, in the order of a walk.
+    pub(crate) fn scans(&self) -> Vec<&TableScan> {
+        let mut scans = vec![];
+        collect_scans(&self.logical, &mut scans);
+        scans
+    }
+
+    /// Its pipelines. They are those of the last time unless their joins might have another order now:
+    /// `order_joins` has joins run in the order of estimated rows, which come of what is known of the
+    /// tables.
+    ///
+    /// # Errors
+    /// As [`PhysicalPlan::of`].
+    pub(crate) fn physical(&self, tables: &[PlanTable], order_joins: bool) -> Result<Arc<PhysicalPlan>> {
+        // One join has no other order.
+        let order_joins = order_joins && self.joins > 1;
+        let facts = order_joins.then(|| self.scans().into_iter().map(|scan| facts(scan, tables)).collect());
+        // Poisoning is ignored: the value is valid between statements.
+        let mut latest = self.physical.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(latest) = latest.as_ref().filter(|latest| latest.facts == facts) {
+            return Ok(latest.plan.clone());
+        }
+        let how = Planning { tables, order_joins, estimates: false };
+        let plan = Arc::new(PhysicalPlan::of(&self.logical, how)?);
+        *latest = Some(Latest { facts, plan: plan.clone() });
+        Ok(plan)
+    }
+}
+
+/// What is known of the columns that a scan reads.
+fn facts(scan: &TableScan, tables: &[PlanTable]) -> TableFacts {
+    let Ok(provider) = source_as_provider(table_source(scan, tables)) else { return (None, vec![]) };
+    OfSession::of(provider.as_ref()).map_or((None, vec![]), |table| table.facts(&projection(scan)))
+}
+
+/// The columns that a scan reads, by their places in the table.
+pub(crate) fn projection(scan: &TableScan) -> Vec<usize> {
+    scan.projection.clone().unwrap_or_else(|| (0..scan.source.schema().fields().len()).collect())
+}
+
+fn collect_scans<'a>(plan: &'a LogicalPlan, scans: &mut Vec<&'a TableScan>) {
+    if let LogicalPlan::TableScan(scan) = plan {
+        scans.push(scan);
+    }
+    plan.inputs().into_iter().for_each(|input| collect_scans(input, scans));
+}
+
+fn count_joins(plan: &LogicalPlan) -> usize {
+    let own = usize::from(matches!(plan, LogicalPlan::Join(_)));
+    own + plan.inputs().into_iter().map(count_joins).sum::<usize>()
 }
 
 /// Operators above one another, and the expressions above one another in each; looked at no further than `most`.

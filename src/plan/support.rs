@@ -8,7 +8,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, FetchType, Join, LogicalPlan, SkipType, TableScan, build_join_schema};
 
 use super::aggregates::unsupported_aggregate;
-use super::prepared::is_placeholder;
+use super::tables::is_placeholder;
 use super::window::unsupported_window;
 use crate::codegen::unsupported;
 use crate::column::Repr;

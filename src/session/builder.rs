@@ -8,13 +8,13 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 
 use super::catalog::Catalog;
-use super::runtime::Runtime;
-use super::{Inner, Session, rules};
+use super::{Session, rules};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Engine;
 use crate::host;
 use crate::interrupt::Switch;
+use crate::query::{Core, Plans, Runtime};
 
 /// Where queries shall run.
 ///
@@ -237,7 +237,9 @@ impl SessionBuilder {
         let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));
         let switch = Arc::<Switch>::default();
         switch.set_timeout(self.statement_timeout);
-        Ok(Session(Arc::new(Inner { context, runtime, engine, plans: Default::default(), notice, switch })))
+        let (plans, refuse) = (Plans::default(), rules::refuse_what_is_left as _);
+        let core = Arc::new(Core { context, runtime, engine, plans, switch, refuse });
+        Ok(Session { core, notice: notice.map(Arc::from) })
     }
 }
 

@@ -8,16 +8,12 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableSource, UNNAMED_TABLE};
+use datafusion::logical_expr::{LogicalPlanBuilder, UNNAMED_TABLE};
 
-use super::{Session, Steps};
-use crate::error::{Error, ErrorKind, Result};
-use crate::frame::{Data, DataFrame, LazyFrame};
-use crate::io::{
-    CsvOptions, DOWNLOAD_ROWS, DeviceTable, Files, Format, Memory, ParquetOptions, Snapshot, SourceTable,
-    of_their_types,
-};
-use crate::plan::MOST_NESTED;
+use super::Session;
+use crate::error::Result;
+use crate::frame::{DataFrame, LazyFrame};
+use crate::io::{CsvOptions, Files, Format, ParquetOptions, Snapshot, SourceTable};
 
 impl Session {
     /// Makes batches of one schema a table; a table of this name is replaced.
@@ -37,7 +33,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn register_batches(&self, name: &str, batches: impl IntoIterator<Item = RecordBatch>) -> Result<()> {
-        self.register(name, self.memory_table(batches.into_iter().collect(), None)?)
+        self.register(name, self.core.memory_table(batches.into_iter().collect(), None)?)
     }
 
     /// Makes a Parquet file (or a directory of them, or those matching a pattern) a table; a table of
@@ -116,7 +112,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn register_table(&self, name: &str, frame: &DataFrame) -> Result<()> {
-        self.register(name, self.provider_of(frame)?)
+        self.register(name, frame.provider_in(&self.core)?)
     }
 
     /// Forgets a table.
@@ -133,7 +129,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn deregister(&self, name: &str) -> Result<()> {
-        match self.0.context.deregister_table(TableReference::bare(name))? {
+        match self.core.context.deregister_table(TableReference::bare(name))? {
             Some(_) => Ok(()),
             None => Err(self.table_not_found(name)),
         }
@@ -149,10 +145,10 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn table_names(&self) -> Vec<String> {
-        let options = self.0.context.copied_config();
+        let options = self.core.context.copied_config();
         let catalog = &options.options().catalog;
         let mut names = self
-            .0
+            .core
             .context
             .catalog(&catalog.default_catalog)
             .and_then(|c| c.schema(&catalog.default_schema))
@@ -285,93 +281,29 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn from_arrow(&self, batches: impl IntoIterator<Item = RecordBatch>) -> Result<DataFrame> {
-        let table = self.memory_table(batches.into_iter().collect(), None)?;
-        self.scan_provider(TableReference::bare(UNNAMED_TABLE), table)?.collect()
-    }
-
-    /// A lazy frame over an eager one's rows, wherever they lie.
-    pub(crate) fn scan_frame(&self, frame: &DataFrame) -> Result<LazyFrame> {
-        let source = self.source_of(frame)?;
-        match self.is_resident(frame) {
-            true => LazyFrame::of_steps(self, Steps::Table(source), |steps| steps.plan(&mut scan)),
-            false => Ok(LazyFrame::new(self.clone(), scan(&source)?)),
-        }
-    }
-
-    /// Whether a frame's rows lie on this session's device.
-    pub(super) fn is_resident(&self, frame: &DataFrame) -> bool {
-        matches!(frame.data(), Data::Device(table) if self.device().is_some_and(|device| device.same(&table.device)))
-    }
-
-    pub(super) fn source_of(&self, frame: &DataFrame) -> Result<Arc<dyn TableSource>> {
-        Ok(provider_as_source(self.provider_of(frame)?))
+        LazyFrame::of_batches(&self.core, batches)?.collect()
     }
 
     fn scan_provider(&self, name: TableReference, provider: Arc<dyn TableProvider>) -> Result<LazyFrame> {
         let plan = LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()?;
-        Ok(LazyFrame::new(self.clone(), plan))
+        LazyFrame::of_plan(&self.core, plan)
     }
 
     fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
         // The session's catalog replaces what there was of this name.
-        self.0.context.register_table(TableReference::bare(name), provider)?;
+        self.core.context.register_table(TableReference::bare(name), provider)?;
         Ok(())
     }
 
     fn provider(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
-        let found = self.block_on(async { Ok(self.0.context.table_provider(TableReference::bare(name)).await) })?;
+        let found =
+            self.core.block_on(async { Ok(self.core.context.table_provider(TableReference::bare(name)).await) })?;
         found.map_err(|_| self.table_not_found(name))
-    }
-
-    /// Most filters that scans of the CPU engine take. The device filters itself.
-    fn most_filters(&self) -> usize {
-        self.device().map_or(MOST_NESTED, |_| 0)
     }
 
     fn file_table(&self, path: &Path, format: Format) -> Result<Arc<dyn TableProvider>> {
         let files = Files::new(path, format);
-        let snapshot = self.block_on(Snapshot::of_files(&files, &self.state(), 1))?;
-        Ok(Arc::new(SourceTable::new(snapshot, Some(files), self.most_filters())))
+        let snapshot = self.core.block_on(Snapshot::of_files(&files, &self.core.state(), 1))?;
+        Ok(Arc::new(SourceTable::new(snapshot, Some(files), self.core.most_filters())))
     }
-
-    fn memory_table(&self, batches: Vec<RecordBatch>, schema: Option<SchemaRef>) -> Result<Arc<dyn TableProvider>> {
-        let schema = match (schema, batches.first()) {
-            (Some(schema), _) => schema,
-            (None, Some(batch)) => batch.schema(),
-            (None, None) => {
-                return Err(Error::unsupported("a table of no batches", "an empty batch is needed for its schema"));
-            }
-        };
-        if let Some(other) = batches.iter().find(|batch| batch.schema().fields() != schema.fields()) {
-            return Err(ErrorKind::TypeMismatch {
-                what: "batches of one table".into(),
-                expected: schema.to_string(),
-                found: other.schema().to_string(),
-            }
-            .into());
-        }
-        for batch in &batches {
-            of_their_types(batch)?;
-        }
-        // The CPU's operators work on partitions side by side; these hold the rows in order.
-        let partitions = self.device().map_or(self.state().config().target_partitions(), |_| 1);
-        let memory = Memory::new(schema, batches, partitions)?;
-        Ok(Arc::new(SourceTable::new(Snapshot::of(Arc::new(memory)), None, self.most_filters())))
-    }
-
-    fn provider_of(&self, frame: &DataFrame) -> Result<Arc<dyn TableProvider>> {
-        match frame.data() {
-            // Rows on another session's device are strangers to ours.
-            Data::Device(table) if self.device().is_some_and(|device| device.same(&table.device)) => {
-                Ok(Arc::new(DeviceTable { table: table.clone() }))
-            }
-            Data::Device(table) => self.memory_table(table.to_batches(DOWNLOAD_ROWS)?, Some(table.schema.clone())),
-            Data::Host(batches) => self.memory_table(batches.to_vec(), Some(frame.schema())),
-        }
-    }
-}
-
-/// The plan that reads a table without a name.
-pub(crate) fn scan(source: &Arc<dyn TableSource>) -> Result<LogicalPlan> {
-    Ok(LogicalPlanBuilder::scan(UNNAMED_TABLE, source.clone(), None)?.build()?)
 }

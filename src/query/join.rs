@@ -9,7 +9,7 @@ use datafusion::prelude::coalesce;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The plan of a join, see [`super::LazyFrame::join`].
+/// The plan of a join, see [`crate::LazyFrame::join`].
 pub(super) fn plan(
     left: &LogicalPlan,
     right: &LogicalPlan,

@@ -1,7 +1,7 @@
-//! Plans that are kept for the next time: of SQL by its text or its plan, of frames by the steps that led to them.
+//! Plans that are kept for the next time, by how their frames came about: by SQL text, or by verbs.
 //!
 //! Planning takes a millisecond or more, running over small tables takes tens of microseconds. What is kept is a plan's form
-//! alone (see `plan/prepared.rs`): it fits any tables of the same schemas, wherever they came from since. A form is forgotten
+//! alone (see `plan/tables.rs`): it fits any tables of the same schemas, wherever they came from since. A form is forgotten
 //! where the session's settings, rules or functions have changed, and when others were used more recently.
 
 use std::collections::HashMap;
@@ -12,19 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchemaRef, TableReference};
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::planner::{ExprPlanner, RelationPlanner};
-use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, WindowUDF};
 use datafusion::optimizer::{AnalyzerRule, OptimizerRule};
 use futures::FutureExt;
 
-use super::scan;
-use super::steps::{Form, Steps};
+use super::recipe::{Form, LiftedPlan, Recipe};
 use crate::error::Result;
-use crate::plan::{
-    Prepared, TablePlaceholder, Tables, bind, has_subqueries, is_repeatable, is_small, lift, reads_placeholders,
-};
+use crate::plan::{PlanTable, Prepared, has_subqueries, same_table};
 
 /// Most plans of a kind that are kept.
 const MOST: usize = 256;
@@ -34,57 +31,40 @@ const LONGEST: usize = 1 << 16;
 /// The plans that a session keeps.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
-    kept: Mutex<KeptPlan>,
-    /// Of steps, what columns they lead to. Nothing else decides that.
-    known_schemas: Mutex<Recent<KnownSchema>>,
+    kept: Mutex<KeptPlans>,
     /// Somebody was given the context, and may register functions whenever he likes.
     exposed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct KeptPlan {
-    /// What all of them were made under.
+struct KeptPlans {
+    /// What all of them were made under, and how many there were before it.
     environment: Environment,
+    generation: u64,
     texts: Recent<Text>,
-    plans: Recent<ForeignPlan>,
-    steps: Recent<StepsPlan>,
+    recipes: Recent<KeptRecipe>,
 }
 
 /// A query as it was typed.
 #[derive(Debug)]
 struct Text {
     text: String,
-    /// Not optimized, over placeholders.
-    plan: LogicalPlan,
+    plan: Arc<LiftedPlan>,
     /// What the placeholders are called, and what their tables look like.
     tables: Vec<(TableReference, SchemaRef)>,
 }
 
-/// A plan that did not come about by steps from the device's tables.
+/// What is known of frames that came about by verbs.
 #[derive(Debug)]
-struct ForeignPlan {
-    /// Over placeholders; scans compare equal to those of tables.
-    plan: LogicalPlan,
-    schemas: Vec<SchemaRef>,
-    scans: Vec<usize>,
-    prepared: Arc<Prepared>,
-}
-
-#[derive(Debug)]
-struct StepsPlan {
-    form: Form,
-    prepared: Arc<Prepared>,
-}
-
-/// The schema that steps of a form lead to.
-#[derive(Debug)]
-struct KnownSchema {
+struct KeptRecipe {
     form: Form,
     schema: DFSchemaRef,
+    /// Once such a frame ran.
+    prepared: Option<Arc<Prepared>>,
 }
 
 /// A plan that was found or made, and the tables for its placeholders.
-pub(crate) type FoundPlan = (Arc<Prepared>, Vec<Arc<dyn TableSource>>);
+pub(crate) type FoundPlan = (Arc<Prepared>, Vec<PlanTable>);
 
 impl Plans {
     /// From now on functions may be other ones.
@@ -92,136 +72,107 @@ impl Plans {
         self.exposed.store(true, Relaxed);
     }
 
-    /// The plan of a text, over the tables that its names stand for now. Blanks around a text do not
+    /// The recipe of a text, over the tables that its names stand for now. Blanks around a text do not
     /// matter: a script's statements have as many before them as put errors at their places.
-    pub(crate) fn text(&self, state: &SessionState, text: &str) -> Result<Option<LogicalPlan>> {
+    pub(crate) fn text(&self, state: &SessionState, text: &str) -> Option<Recipe> {
         let text = text.trim();
         let mut kept = self.kept(state);
-        let Some(found) = kept.texts.get(hash(text), |known| known.text == text) else { return Ok(None) };
+        let found = kept.texts.get(hash(text), |known| known.text == text)?;
         let mut sources = vec![];
         for (name, schema) in &found.tables {
-            match source_of(state, name) {
-                Some(source) if source.schema() == *schema => sources.push(source),
-                _ => return Ok(None),
-            }
+            sources.push(source_of(state, name).filter(|source| source.schema() == *schema)?);
         }
-        bind(&found.plan, &sources).map(Some)
+        Some(Recipe::Plan(found.plan.clone(), sources))
     }
 
-    /// Keeps the plan of a text whose names of tables are `names`, if it is one to be kept.
-    pub(crate) fn keep_text(&self, state: &SessionState, text: &str, names: Vec<TableReference>, plan: &LogicalPlan) {
-        let text = text.trim();
-        if text.len() > LONGEST || !is_small(plan) {
+    /// Keeps the recipe of a text whose names of tables are `names`, if it is one to be kept.
+    pub(crate) fn keep_text(&self, state: &SessionState, text: &str, names: &[TableReference], recipe: &Recipe) {
+        let (text, Recipe::Plan(plan, sources)) = (text.trim(), recipe) else { return };
+        if text.len() > LONGEST {
             return;
         }
-        let Some((lifted, tables)) = lift(plan) else { return };
         // Every name must be one of these tables, and every table have its name: a view's tables have none, say.
-        let mut named = vec![];
-        for source in &tables.sources {
+        let named = |source: &PlanTable| {
             let name = names.iter().find(|name| source_of(state, name).is_some_and(|of| same_table(&of, source)));
-            let Some(name) = name else { return };
-            named.push((name.clone(), source.schema()));
-        }
+            Some((name?.clone(), source.schema()))
+        };
         let known = |name: &TableReference| {
-            source_of(state, name).is_some_and(|of| tables.sources.iter().any(|source| same_table(&of, source)))
+            source_of(state, name).is_some_and(|of| sources.iter().any(|source| same_table(&of, source)))
         };
-        if !names.iter().all(known) {
-            return;
+        let Some(tables) = sources.iter().map(named).collect::<Option<_>>() else { return };
+        if names.iter().all(known) {
+            let text = Text { text: text.to_string(), plan: plan.clone(), tables };
+            self.kept(state).texts.insert(hash(&text.text), text);
         }
-        let text = Text { text: text.to_string(), plan: lifted, tables: named };
-        self.kept(state).texts.insert(hash(&text.text), text);
     }
 
-    /// The form of a plan.
-    pub(crate) fn plan(&self, state: &SessionState, plan: &LogicalPlan) -> Option<FoundPlan> {
-        if !is_small(plan) {
-            return None;
-        }
-        let tables = Tables::of(plan)?;
-        let same = |known: &ForeignPlan| {
-            known.scans == tables.scans && known.plan == *plan && agree(&known.schemas, tables.sources.iter())
-        };
-        let prepared = self.kept(state).plans.get(hash(plan), same)?.prepared.clone();
-        Some((prepared, tables.sources))
+    /// The columns that a recipe leads to, if such a one was noted.
+    pub(crate) fn known_schema(&self, state: &SessionState, recipe: &Recipe) -> Option<DFSchemaRef> {
+        let mut kept = self.kept(state);
+        Some(kept.recipes.get(recipe.hash(), |known| known.form.tables(recipe).is_some())?.schema.clone())
     }
 
-    /// Makes the form of a plan with `optimize`, and keeps it; `None` where the plan is not one to be kept.
-    pub(crate) fn keep_plan(
-        &self,
-        state: &SessionState,
-        plan: &LogicalPlan,
-        optimize: impl FnOnce(&LogicalPlan) -> Result<LogicalPlan>,
-    ) -> Result<Option<FoundPlan>> {
-        if !is_small(plan) {
-            return Ok(None);
-        }
-        let Some((lifted, tables)) = lift(plan) else { return Ok(None) };
-        let prepared = Arc::new(Prepared::new(optimize(&lifted)?)?);
-        let (schemas, scans) = (tables.schemas(), tables.scans);
-        let form = ForeignPlan { plan: lifted, schemas, scans, prepared: prepared.clone() };
-        self.kept(state).plans.insert(hash(plan), form);
-        Ok(Some((prepared, tables.sources)))
-    }
-
-    /// What steps lead to, if such ones were met.
-    pub(crate) fn met(&self, steps: &Steps) -> Option<DFSchemaRef> {
-        let mut known = self.known_schemas.lock().unwrap_or_else(|e| e.into_inner());
-        Some(known.get(steps.hash(), |it| it.form.tables(steps).is_some())?.schema.clone())
-    }
-
-    /// Keeps what steps lead to, whose plan this is.
-    pub(crate) fn meet(&self, steps: &Steps, plan: &LogicalPlan) {
+    /// Notes the columns that a recipe leads to, whose plan this is.
+    pub(crate) fn note_schema(&self, state: &SessionState, recipe: &Recipe, plan: &LogicalPlan) {
         // A subquery's tables would be held.
         if !has_subqueries(plan) {
-            let known = KnownSchema { form: Form::of(steps).0, schema: plan.schema().clone() };
-            self.known_schemas.lock().unwrap_or_else(|e| e.into_inner()).insert(steps.hash(), known);
+            let known = KeptRecipe { form: Form::of(recipe).0, schema: plan.schema().clone(), prepared: None };
+            self.kept(state).recipes.insert(recipe.hash(), known);
         }
     }
 
-    /// The form of the plan of steps.
-    pub(crate) fn steps(&self, state: &SessionState, steps: &Steps) -> Option<FoundPlan> {
-        let mut tables = None;
+    /// What a recipe's plan was prepared to be.
+    pub(crate) fn prepared(&self, state: &SessionState, recipe: &Recipe) -> Option<FoundPlan> {
         let mut kept = self.kept(state);
-        let known = kept.steps.get(steps.hash(), |known| {
-            tables = known.form.tables(steps);
+        if let Recipe::Plan(lifted, tables) = recipe
+            && let Some((generation, prepared)) = &*lock(&lifted.prepared)
+            && *generation == kept.generation
+        {
+            return Some((prepared.clone(), tables.clone()));
+        }
+        let mut tables = None;
+        let known = kept.recipes.get(recipe.hash(), |known| {
+            tables = known.form.tables(recipe).filter(|_| known.prepared.is_some());
             tables.is_some()
         })?;
-        Some((known.prepared.clone(), tables?))
+        Some((known.prepared.clone()?, tables?))
     }
 
-    /// Makes the form of the plan of steps with `optimize`, and keeps it; `None` where it is not one to be kept.
-    pub(crate) fn keep_steps(
+    /// Prepares the plan of a recipe with `optimize`, and keeps it if it is one to be kept.
+    pub(crate) fn prepare(
         &self,
         state: &SessionState,
-        steps: &Steps,
+        recipe: &Recipe,
         optimize: impl FnOnce(&LogicalPlan) -> Result<LogicalPlan>,
-    ) -> Result<Option<FoundPlan>> {
-        let (form, tables) = Form::of(steps);
-        let plan = steps.plan(&mut |table| {
-            let number = tables.iter().position(|known| Arc::ptr_eq(known, table));
-            scan(&TablePlaceholder::source(number.unwrap_or_default(), table.schema()))
-        })?;
-        if !is_small(&plan) || !is_repeatable(&plan) || !reads_placeholders(&plan) {
-            return Ok(None);
-        }
+    ) -> Result<FoundPlan> {
+        let (form, tables) = Form::of(recipe);
+        let Some(plan) = recipe.lifted(&tables)? else {
+            return Ok((Arc::new(Prepared::new(optimize(&recipe.plan()?)?)?), vec![]));
+        };
+        let schema = plan.schema().clone();
         let prepared = Arc::new(Prepared::new(optimize(&plan)?)?);
-        self.kept(state).steps.insert(steps.hash(), StepsPlan { form, prepared: prepared.clone() });
-        Ok(Some((prepared, tables)))
+        let mut kept = self.kept(state);
+        if let Recipe::Plan(lifted, _) = recipe {
+            *lock(&lifted.prepared) = Some((kept.generation, prepared.clone()));
+        }
+        kept.recipes.insert(recipe.hash(), KeptRecipe { form, schema, prepared: Some(prepared.clone()) });
+        Ok((prepared, tables))
     }
 
     /// What is kept, as far as it was made under the present settings.
-    fn kept(&self, state: &SessionState) -> MutexGuard<'_, KeptPlan> {
-        // Poisoning is ignored: the maps are valid between statements.
-        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+    fn kept(&self, state: &SessionState) -> MutexGuard<'_, KeptPlans> {
+        let mut kept = lock(&self.kept);
         if !kept.environment.is_that_of(state, self.exposed.load(Relaxed)) {
-            *kept = KeptPlan { environment: Environment::of(state), ..KeptPlan::default() };
+            let generation = kept.generation + 1;
+            *kept = KeptPlans { environment: Environment::of(state), generation, ..KeptPlans::default() };
         }
         kept
     }
 }
 
-fn agree<'a>(schemas: &[SchemaRef], sources: impl ExactSizeIterator<Item = &'a Arc<dyn TableSource>>) -> bool {
-    schemas.len() == sources.len() && schemas.iter().zip(sources).all(|(schema, source)| *schema == source.schema())
+/// Poisoning is ignored: what is locked here is valid between statements.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 pub(super) fn hash<T: Hash + ?Sized>(key: &T) -> u64 {
@@ -271,14 +222,10 @@ impl Hasher for Mixed {
 }
 
 /// The table of a name, where the catalog says so at once.
-fn source_of(state: &SessionState, name: &TableReference) -> Option<Arc<dyn TableSource>> {
+fn source_of(state: &SessionState, name: &TableReference) -> Option<PlanTable> {
     let schema = state.schema_for_ref(name.clone()).ok()?;
     let provider = schema.table(name.table()).now_or_never()?.ok()??;
     Some(provider_as_source(provider))
-}
-
-fn same_table(a: &Arc<dyn TableSource>, b: &Arc<dyn TableSource>) -> bool {
-    matches!((source_as_provider(a), source_as_provider(b)), (Ok(a), Ok(b)) if Arc::ptr_eq(&a, &b))
 }
 
 /// What a session plans with, besides its tables. All of it is held: DataFusion replaces what is shared instead of changing it,
@@ -404,17 +351,6 @@ impl<V> Recent<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_text_is_found_again_whatever_blanks_are_around_it() {
-        let session = crate::Session::builder().device(crate::DeviceChoice::Sim).build().unwrap();
-        let found = |text: &str| session.0.plans.text(&session.state(), text).unwrap().is_some();
-        let text = "SELECT 1 AS one, 2 AS two";
-        assert!(!found(text));
-        session.sql(text).unwrap();
-        assert!(found(text) && found(&format!("\n\n      {text}  \n")));
-        assert!(!found("SELECT 1 AS one, 3 AS two"));
-    }
 
     #[test]
     fn what_was_used_last_stays() {

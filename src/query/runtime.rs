@@ -15,10 +15,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const STACK: usize = 16 << 20;
 
 /// Threads for futures. Dropping it does not wait for them.
-pub(super) struct Runtime(Option<tokio::runtime::Runtime>);
+pub(crate) struct Runtime(Option<tokio::runtime::Runtime>);
 
 impl Runtime {
-    pub(super) fn new() -> Result<Runtime> {
+    pub(crate) fn new() -> Result<Runtime> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("warpframe-worker")
             .thread_stack_size(STACK)

@@ -89,7 +89,7 @@ impl Verb {
     ///
     /// # Errors
     /// `Unsupported`, where an expression is too deep to be planned.
-    pub(super) fn balanced(self) -> Result<Verb> {
+    pub(crate) fn balanced(self) -> Result<Verb> {
         let of_sort = |mut keys: Vec<SortExpr>| -> Result<Vec<SortExpr>> {
             let exprs = balanced(keys.iter_mut().map(|key| std::mem::take(&mut key.expr)).collect())?;
             keys.iter_mut().zip(exprs).for_each(|(key, expr)| key.expr = expr);

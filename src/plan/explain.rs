@@ -1,0 +1,141 @@
+//! EXPLAIN: what runs where, in which pipelines, and why not on the device. One line an operator, from
+//! the result down.
+
+use std::fmt::Display;
+
+use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, TableScan};
+
+use super::cut::{Cut, Root};
+use super::node::DeviceNode;
+use super::physical::{GroupKeys, PhysicalPlan, PipelineInput, PipelineSink, PipelineStage};
+use super::pipelines::Planning;
+use super::prepared::DevicePlan;
+use super::tables::PlanTable;
+use crate::error::Result;
+
+/// The lines of a plan. `tables` are those that its placeholders stand for.
+pub(crate) fn explain(cut: &Cut, tables: &[PlanTable], order_joins: bool) -> Result<String> {
+    let mut text = Text { lines: vec![], reordered: 0, how: Planning { tables, order_joins, estimates: true } };
+    match &cut.root {
+        Root::Device(plan) => text.device(plan, 0)?,
+        Root::Cpu(plan) => text.cpu(plan, &mut cut.left.iter().map(|of| of.why.as_str()), 0)?,
+    }
+    if text.reordered > 0 {
+        let order = "joins   in the order of estimated rows, not the query's (SET join_order = off keeps that)";
+        text.lines.push(order.into());
+    }
+    Ok(text.lines.join("\n"))
+}
+
+struct Text<'a> {
+    lines: Vec<String>,
+    /// Trees of joins that have another order than the query's.
+    reordered: usize,
+    how: Planning<'a>,
+}
+
+impl Text<'_> {
+    fn line(&mut self, place: &str, depth: usize, text: impl Display) {
+        self.lines.push(format!("{place:8}{}{text}", "  ".repeat(depth)));
+    }
+
+    fn cpu<'a>(&mut self, plan: &LogicalPlan, reasons: &mut impl Iterator<Item = &'a str>, depth: usize) -> Result<()> {
+        if let LogicalPlan::Extension(extension) = plan
+            && let Some(node) = DeviceNode::of(extension)
+        {
+            return self.device(node.plan(), depth);
+        }
+        let why = reasons.next().unwrap_or_default();
+        self.line("cpu", depth, format_args!("{}    ({why})", plan.display()));
+        plan.inputs().into_iter().try_for_each(|input| self.cpu(input, reasons, depth + 1))
+    }
+
+    fn device(&mut self, plan: &DevicePlan, depth: usize) -> Result<()> {
+        let plan = PhysicalPlan::of(plan.logical(), self.how)?;
+        self.reordered += plan.reordered;
+        for (number, pipeline) in plan.pipelines.iter().enumerate().rev() {
+            self.line("device", depth, format_args!("pipeline {number}{}", rows(pipeline.rows)));
+            if let Some(sink) = of_sink(&pipeline.sink) {
+                self.line("device", depth + 1, sink);
+            }
+            for stage in pipeline.stages.iter().rev() {
+                if let Some(stage) = of_stage(stage) {
+                    self.line("device", depth + 1, stage);
+                }
+            }
+            self.line("device", depth + 1, of_input(&pipeline.input));
+        }
+        Ok(())
+    }
+}
+
+fn rows(expected: Option<f64>) -> String {
+    expected.map_or(String::new(), |rows| format!("    (about {rows:.0} rows)"))
+}
+
+fn list<T: Display>(of: impl IntoIterator<Item = T>) -> String {
+    of.into_iter().map(|one| one.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn of_sink(sink: &PipelineSink) -> Option<String> {
+    Some(match sink {
+        PipelineSink::Rows => return None,
+        PipelineSink::Aggregate(aggregation) => {
+            let width = aggregation.schema.fields().len() - aggregation.calls.len();
+            let calls = list(aggregation.schema.fields().iter().skip(width).map(|field| field.name()));
+            let keys = match &aggregation.keys {
+                GroupKeys::Exprs(exprs) => list(exprs),
+                GroupKeys::Sets(sets) => Expr::GroupingSet(sets.clone()).to_string(),
+            };
+            format!("Aggregate: groupBy=[{keys}], aggr=[{calls}]")
+        }
+        PipelineSink::Distinct => "Distinct".into(),
+        PipelineSink::Sort { keys, fetch } => {
+            let first = fetch.map_or(String::new(), |fetch| format!(", first {fetch} rows"));
+            format!("Sort: {}{first}", list::<&SortExpr>(keys))
+        }
+        PipelineSink::Limit { skip, fetch } => {
+            let fetch = fetch.map_or("all".into(), |fetch| fetch.to_string());
+            format!("Limit: skip={skip}, fetch={fetch}")
+        }
+        PipelineSink::Windows(windows) => {
+            let last = windows.last().map(|window| window.schema.fields().iter());
+            let calls: usize = windows.iter().map(|window| window.calls.len()).sum();
+            let names = last.map_or(String::new(), |fields| {
+                let width = fields.len() - calls;
+                list(fields.skip(width).map(|field| field.name()))
+            });
+            format!("Window: {names}")
+        }
+        PipelineSink::Unnest(unnest) => LogicalPlan::Unnest(unnest.clone()).display().to_string(),
+    })
+}
+
+fn of_stage(stage: &PipelineStage) -> Option<String> {
+    Some(match stage {
+        PipelineStage::Filter(predicate) => format!("Filter: {predicate}"),
+        PipelineStage::Project(exprs, _) => format!("Projection: {}", list(exprs)),
+        PipelineStage::Rename(_) => return None,
+        PipelineStage::Join(step) => {
+            let join = LogicalPlan::Join(step.join.clone());
+            format!("{} with pipeline {}{}", join.display(), step.right, rows(step.rows))
+        }
+    })
+}
+
+fn of_input(input: &PipelineInput) -> String {
+    match input {
+        PipelineInput::Scan(scan) => of_scan(scan),
+        PipelineInput::Pipeline(number) => format!("rows of pipeline {number}"),
+        PipelineInput::Union(parts, _) => format!("Union: rows of pipelines {}", list(parts)),
+        PipelineInput::Values(values) => format!("Values: {} rows", values.values.len()),
+        PipelineInput::Empty { one_row, .. } => format!("EmptyRelation: rows={}", usize::from(*one_row)),
+    }
+}
+
+/// Its filters are the first stages of the pipeline.
+fn of_scan(scan: &TableScan) -> String {
+    let fetch = scan.fetch.map_or(String::new(), |fetch| format!(", first {fetch} rows"));
+    let columns = list(scan.projected_schema.fields().iter().map(|field| field.name()));
+    format!("TableScan: {} projection=[{columns}]{fetch}", scan.table_name)
+}

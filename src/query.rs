@@ -1,0 +1,395 @@
+//! What a session and its frames share: they say what is wanted, and it is planned and run here.
+//!
+//! ```text
+//!   SQL text ──▶ recipe ◀── verbs        recipe.rs, verb.rs
+//!   recipe ── found, or optimized and cut ──▶ prepared plan      plans.rs
+//!   prepared plan over tables ── exec ──▶ answer
+//! ```
+
+mod join;
+mod plans;
+mod recipe;
+mod runtime;
+mod verb;
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::TableProvider;
+use datafusion::common::DFSchemaRef;
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, SortExpr, UNNAMED_TABLE};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use self::plans::FoundPlan;
+pub(crate) use self::plans::Plans;
+pub(crate) use self::recipe::Recipe;
+pub(crate) use self::runtime::Runtime;
+pub(crate) use self::verb::Verb;
+use crate::column::Table;
+use crate::device::Device;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exec::{self, Engine, Outcome};
+use crate::interrupt::{Statement as Running, Switch};
+use crate::io::{DOWNLOAD_ROWS, DeviceTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types};
+use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, with_one_row};
+
+/// DataFusion's context, the device, and the plans that are kept.
+pub(crate) struct Core {
+    pub(crate) context: SessionContext,
+    pub(crate) runtime: Runtime,
+    /// What runs plans, where there is a device.
+    pub(crate) engine: Option<Engine>,
+    pub(crate) plans: Plans,
+    /// Stops statements.
+    pub(crate) switch: Arc<Switch>,
+    /// Refuses optimized plans that would give wrong answers, with the reason.
+    pub(crate) refuse: fn(&LogicalPlan) -> Result<()>,
+}
+
+/// Where rows lie.
+#[derive(Debug, Clone)]
+pub(crate) enum Data {
+    Device(Table),
+    Host(Arc<[RecordBatch]>),
+}
+
+/// What a plan yields.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) schema: SchemaRef,
+    pub(crate) data: Data,
+}
+
+impl Answer {
+    pub(crate) fn of_table(table: Table) -> Answer {
+        Answer { schema: table.schema.clone(), data: Data::Device(table) }
+    }
+}
+
+impl Core {
+    /// The device that runs queries, if there is one.
+    pub(crate) fn device(&self) -> Option<&Device> {
+        self.engine.as_ref().map(|engine| &engine.device)
+    }
+
+    /// Does something as a statement, or as a part of the one that this thread is in.
+    pub(crate) fn as_statement<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let statement = Running::begin(&self.switch);
+        let _entered = statement.enter();
+        work()
+    }
+
+    /// Optimizes a plan that is not to be kept, and runs it.
+    pub(crate) fn run(&self, plan: &LogicalPlan) -> Result<Answer> {
+        self.as_statement(|| {
+            self.block_on(async {
+                let state = self.state();
+                let ran = match &self.engine {
+                    Some(engine) => {
+                        engine.device.count_plan(false);
+                        let prepared = self.optimize(&state, plan).and_then(Prepared::new);
+                        match prepared {
+                            Ok(prepared) => return self.execute(&state, engine, &prepared, &[], plan).await,
+                            Err(error) => Err(error),
+                        }
+                    }
+                    None => {
+                        let run = || async { run_on_cpu(&state, self.optimize(&state, plan)?).await }.boxed();
+                        of_one_version(&state, plan, run, |_| false).await
+                    }
+                };
+                match ran {
+                    Ok(answer) => Ok(answer),
+                    Err(error) => Err(crate::io::diagnose(error, &state, plan).await),
+                }
+            })
+        })
+    }
+
+    /// Runs what a recipe leads to, by the plan of an earlier one of its form where that was kept.
+    pub(crate) fn run_recipe(&self, recipe: &Recipe) -> Result<Answer> {
+        self.as_statement(|| {
+            let Some(engine) = &self.engine else { return self.run(&recipe.plan()?) };
+            let (prepared, tables) = self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
+            if let Some(plan) = prepared.direct()
+                && let Some(table) = or_give_up(engine, &prepared, exec::run_here(engine, plan, &tables))?
+            {
+                return Ok(Answer::of_table(table));
+            }
+            // On a thread whose stack suffices for all of it.
+            self.block_on(async {
+                let asked = prepared.bind(&tables)?;
+                self.execute(&self.state(), engine, &prepared, &tables, &asked).await
+            })
+        })
+    }
+
+    /// The plan of a recipe, found or made by `optimize`, and the tables for its placeholders.
+    fn prepared(
+        &self,
+        engine: &Engine,
+        recipe: &Recipe,
+        optimize: impl Fn(&SessionState, &LogicalPlan) -> Result<LogicalPlan> + Sync,
+    ) -> Result<FoundPlan> {
+        let known = self.plans.prepared(&self.context.state_ref().read(), recipe);
+        engine.device.count_plan(known.is_some());
+        match known {
+            Some(known) => Ok(known),
+            None => self.block_on(async {
+                let state = self.state();
+                match self.plans.prepare(&state, recipe, |plan| optimize(&state, plan)) {
+                    Ok(prepared) => Ok(prepared),
+                    Err(error) => Err(crate::io::diagnose(error, &state, &recipe.plan()?).await),
+                }
+            }),
+        }
+    }
+
+    /// The plan as DataFusion's rules and the session's make it.
+    fn optimize(&self, state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
+        // Where scalar subqueries do not become joins, DataFusion counts their rows.
+        let plan = match state.config_options().optimizer.enable_physical_uncorrelated_scalar_subquery {
+            true => state.optimize(plan)?,
+            false => state.optimize(&with_one_row(plan)?)?,
+        };
+        (self.refuse)(&plan)?;
+        Ok(plan)
+    }
+
+    /// The columns that a recipe leads to, if such a one was noted.
+    pub(crate) fn known_schema(&self, recipe: &Recipe) -> Option<DFSchemaRef> {
+        self.plans.known_schema(&self.context.state_ref().read(), recipe)
+    }
+
+    /// Notes the columns that a recipe leads to, whose plan this is.
+    pub(crate) fn note_schema(&self, recipe: &Recipe, plan: &LogicalPlan) {
+        self.plans.note_schema(&self.context.state_ref().read(), recipe, plan);
+    }
+
+    /// Runs a plan, whose tables mostly are to be brought to the device; `asked` is what it was made of.
+    async fn execute(
+        &self,
+        state: &SessionState,
+        engine: &Engine,
+        prepared: &Prepared,
+        tables: &[PlanTable],
+        asked: &LogicalPlan,
+    ) -> Result<Answer> {
+        let run = || exec::execute(state, engine, prepared, tables).boxed();
+        // What the device ran read tables of one version each.
+        let whole = |outcome: &Outcome| matches!(outcome, Outcome::Device(_));
+        match of_one_version(state, asked, run, whole).await {
+            Ok(Outcome::Device(table)) => Ok(Answer::of_table(table)),
+            Ok(Outcome::Host(batches)) => {
+                let planned = || Arc::new(prepared.schema().as_arrow().clone());
+                let schema = batches.first().map_or_else(planned, |batch| batch.schema());
+                Ok(Answer { schema, data: Data::Host(batches.into()) })
+            }
+            Err(error) => Err(crate::io::diagnose(error, state, asked).await),
+        }
+    }
+
+    /// What the device yielded, or `None` where the CPU is to do it.
+    pub(crate) fn or_on_cpu<T>(&self, ran: Result<T>) -> Result<Option<T>> {
+        match (ran, &self.engine) {
+            (Err(error), Some(engine)) if engine.gives_way(&error) => {
+                engine.give_up(&error);
+                Ok(None)
+            }
+            (ran, _) => ran.map(Some),
+        }
+    }
+
+    /// The row numbers of a table in the order of these keys; `None` where the device does not sort it.
+    pub(crate) fn order(&self, table: PlanTable, keys: &[SortExpr]) -> Result<Option<Table>> {
+        self.as_statement(|| self.order_of(table, keys))
+    }
+
+    fn order_of(&self, table: PlanTable, keys: &[SortExpr]) -> Result<Option<Table>> {
+        let Some(engine) = &self.engine else { return Ok(None) };
+        let verb = Verb::ArgSort(keys.to_vec());
+        let (prepared, tables) = match verb.is_small() {
+            true => self.prepared(engine, &Recipe::grown(verb, Arc::new(Recipe::Table(table)), None), analyzed)?,
+            false => {
+                let sorted = verb.plan(&scan(&table)?, None)?;
+                let prepared = self.block_on(async { Prepared::new(analyzed(&self.state(), &sorted)?) })?;
+                (Arc::new(prepared), vec![])
+            }
+        };
+        if let Some(plan) = prepared.direct() {
+            let order = or_give_up(engine, &prepared, exec::order_here(engine, plan, &tables))?;
+            if order.is_some() {
+                return Ok(order);
+            }
+        }
+        self.block_on(async { exec::order(&self.state(), engine, &prepared, &tables).await })
+    }
+
+    /// The plan of a recipe, and what of it runs where.
+    pub(crate) fn explain_recipe(&self, recipe: &Recipe) -> Result<String> {
+        let Some(engine) = &self.engine else { return self.explain(&recipe.plan()?) };
+        let (prepared, tables) = self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
+        self.block_on(async { explain(prepared.cut(), &tables, engine.orders_joins()) })
+    }
+
+    /// The optimized plan, and what of it runs where.
+    pub(crate) fn explain(&self, plan: &LogicalPlan) -> Result<String> {
+        self.block_on(async {
+            let state = self.state();
+            let optimized = self.optimize(&state, plan)?;
+            match &self.engine {
+                Some(engine) => explain(Prepared::new(optimized)?.cut(), &[], engine.orders_joins()),
+                None => {
+                    let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
+                    let physical = datafusion::physical_plan::displayable(physical.as_ref()).indent(false).to_string();
+                    Ok(format!("cpu\n{}\n\n{physical}", optimized.display_indent()))
+                }
+            }
+        })
+    }
+
+    pub(crate) fn state(&self) -> SessionState {
+        self.context.state()
+    }
+
+    /// A table of rows that lie on this device or on the host.
+    pub(crate) fn provider_of(&self, schema: &SchemaRef, data: &Data) -> Result<Arc<dyn TableProvider>> {
+        match data {
+            // Rows on another session's device are strangers to ours.
+            Data::Device(table) if self.device().is_some_and(|device| device.same(&table.device)) => {
+                Ok(Arc::new(DeviceTable { table: table.clone() }))
+            }
+            Data::Device(table) => self.memory_table(table.to_batches(DOWNLOAD_ROWS)?, Some(table.schema.clone())),
+            Data::Host(batches) => self.memory_table(batches.to_vec(), Some(schema.clone())),
+        }
+    }
+
+    /// The same, as plans read it.
+    pub(crate) fn source_of(&self, schema: &SchemaRef, data: &Data) -> Result<PlanTable> {
+        Ok(provider_as_source(self.provider_of(schema, data)?))
+    }
+
+    /// A table of batches of one schema, which is `schema` where there need not be any.
+    pub(crate) fn memory_table(
+        &self,
+        batches: Vec<RecordBatch>,
+        schema: Option<SchemaRef>,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let schema = match (schema, batches.first()) {
+            (Some(schema), _) => schema,
+            (None, Some(batch)) => batch.schema(),
+            (None, None) => {
+                return Err(Error::unsupported("a table of no batches", "an empty batch is needed for its schema"));
+            }
+        };
+        if let Some(other) = batches.iter().find(|batch| batch.schema().fields() != schema.fields()) {
+            return Err(ErrorKind::TypeMismatch {
+                what: "batches of one table".into(),
+                expected: schema.to_string(),
+                found: other.schema().to_string(),
+            }
+            .into());
+        }
+        for batch in &batches {
+            of_their_types(batch)?;
+        }
+        // The CPU's operators work on partitions side by side; these hold the rows in order.
+        let partitions = self.device().map_or(self.state().config().target_partitions(), |_| 1);
+        let memory = Memory::new(schema, batches, partitions)?;
+        Ok(Arc::new(SourceTable::new(Snapshot::of(Arc::new(memory)), None, self.most_filters())))
+    }
+
+    /// Most filters that scans of the CPU engine take. The device filters itself.
+    pub(crate) fn most_filters(&self) -> usize {
+        self.device().map_or(MOST_NESTED, |_| 0)
+    }
+
+    /// Waits for a future on a thread of its own: the caller may itself be inside a runtime, where
+    /// waiting is forbidden, and deep plans recurse deeper than a small caller's stack allows. The
+    /// future is dropped where the statement is to stop; a panic becomes an error.
+    pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        const STACK: usize = 64 << 20;
+        let runtime = &self.runtime;
+        let statement = Running::begin(&self.switch);
+        let wait = || {
+            let _entered = statement.enter();
+            runtime.block_on(statement.or_stop(future))
+        };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
+            match thread.spawn_scoped(scope, wait) {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref()))),
+                Err(error) => panic!("the system gives no thread: {error}"),
+            }
+        })
+    }
+}
+
+/// The plan that reads a table without a name.
+pub(crate) fn scan(source: &PlanTable) -> Result<LogicalPlan> {
+    Ok(LogicalPlanBuilder::scan(UNNAMED_TABLE, source.clone(), None)?.build()?)
+}
+
+/// Runs a plan, and again where its files changed meanwhile, unless `is_of_one` knows better: no
+/// answer is of two versions of one table. A panic becomes an error that names the files.
+async fn of_one_version<'a, T>(
+    state: &SessionState,
+    plan: &LogicalPlan,
+    run: impl Fn() -> BoxFuture<'a, Result<T>>,
+    is_of_one: impl Fn(&T) -> bool,
+) -> Result<T> {
+    let mut changed = None;
+    for _ in 0..Reading::PATIENCE {
+        let reading = Reading::begin(state, plan).await?;
+        let ran = match AssertUnwindSafe(run()).catch_unwind().await {
+            Ok(ran) => ran,
+            Err(panic) => Err(reading.of_panic(panic.as_ref())),
+        };
+        match reading.changed().filter(|_| !ran.as_ref().is_ok_and(&is_of_one)) {
+            None => return ran,
+            later => changed = later,
+        }
+    }
+    Err(changed.expect("it ran once or more"))
+}
+
+async fn run_on_cpu(state: &SessionState, plan: LogicalPlan) -> Result<Answer> {
+    let physical = state.query_planner().create_physical_plan(&plan, state).await?;
+    let schema = without_metadata(&physical.schema());
+    let batches = exec::collect(physical, state).await?;
+    let batches: Vec<_> =
+        batches.into_iter().map(|batch| batch.with_schema(schema.clone())).collect::<Result<_, _>>()?;
+    Ok(Answer { schema, data: Data::Host(batches.into()) })
+}
+
+/// A file's own schema metadata (such as another writer's notes) says nothing about a query's result.
+fn without_metadata(schema: &Schema) -> SchemaRef {
+    let fields: Vec<_> = schema.fields().iter().map(|f| f.as_ref().clone().with_metadata(Default::default())).collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// The plan with its types made to agree, but not optimized, which could turn a sort into something else.
+fn analyzed(state: &SessionState, plan: &LogicalPlan) -> Result<LogicalPlan> {
+    Ok(state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {})?)
+}
+
+/// What a kept plan yielded; `None` where it has to be run in the usual way: tables are not there yet, or the CPU takes over.
+fn or_give_up<T>(engine: &Engine, prepared: &Prepared, ran: Result<Option<T>>) -> Result<Option<T>> {
+    match ran {
+        Err(error) if engine.gives_way(&error) => {
+            // Memory may suffice the next time.
+            if matches!(error.kind(), ErrorKind::Unsupported { .. }) {
+                prepared.give_up();
+            }
+            Ok(None)
+        }
+        ran => ran,
+    }
+}
