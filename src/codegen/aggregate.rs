@@ -24,12 +24,13 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::arena::Arena;
+use super::control::{Control, Retry};
 use super::effort::{Effort, items_for, items_in_time};
 use super::emit::Emitter;
 use super::flow::{Flow, Source};
 use super::generator::{Generator, Pass};
 use super::groups::{Accumulator, GroupKeys, GroupSlots, Occupancy};
-use super::kernel::{Control, Generated, Retry, THREADS, most_shared};
+use super::kernel::{Generated, THREADS, most_shared};
 use super::keys::{KeyLayout, NullKeys};
 use super::radix_partition::RowCode;
 use crate::column::Relation;

@@ -14,9 +14,10 @@
 use std::sync::Arc;
 
 use super::effort::{Effort, items_for};
-use super::generator::{Generator, Prepared};
+use super::generator::Generator;
 use super::kernel::{Generated, THREADS};
 use super::params::Later;
+use super::prepared::Prepared;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::ops::scan::exclusive_scan_u32;

@@ -1,17 +1,19 @@
 //! A pipeline before it becomes code: where rows come from, and what happens to each on the way to the sink.
 
+mod origin;
+
 use std::sync::Arc;
 
 use datafusion::common::{Column as Name, DFSchemaRef};
 use datafusion::logical_expr::Expr;
 
-use super::generator::Generator;
 use super::groups::GroupSlots;
 use super::keys::KeyLayout;
 use super::selectivity::selectivity;
 use crate::column::{Facts, Relation};
 use crate::device::Buffer;
 use crate::ops::join::JoinTable;
+pub(crate) use origin::SideColumn;
 
 /// Where a pipeline's rows come from.
 #[derive(Debug, Clone)]
@@ -241,7 +243,7 @@ impl Flow {
     pub(crate) fn filter(mut self, predicate: Expr) -> Self {
         let schema = self.schema().clone();
         let facts = |name: &Name| {
-            let (_, column) = Generator::origin(&self, schema.index_of_column(name).ok()?)?;
+            let (_, column) = self.origin(schema.index_of_column(name).ok()?)?;
             Some(Facts::of(&column))
         };
         self.estimate *= selectivity(&predicate, &facts);

@@ -4,6 +4,7 @@
 //! The statements stand in a scope that provides `row` (u64, the source row), `k` (which of the thread's rows this is),
 //! `status` and `p`, inside a `do { … } while (0)` that a lost row leaves.
 
+mod groups;
 mod probe;
 
 use std::collections::HashMap;
@@ -19,16 +20,16 @@ use super::arena::Arena;
 use super::constants::Constants;
 use super::emit::{Emitter, push_number};
 use super::expr::compile;
-use super::flow::{Flow, Keep, Probe, Source, Step};
+use super::flow::{Flow, Probe, SideColumn, Source, Step};
 use super::keys::dictionary_value;
 use super::params::Params;
+use super::prepared::Prepared;
 use super::selectivity::Share;
 use super::sites::Sites;
 use super::value::{Inputs, Value, both};
 use crate::column::{Column, Encoding, Facts, NO_ROW, Relation, Repr};
 use crate::device::{Buffer, Device};
 use crate::error::{ErrorKind, Result};
-use probe::SideColumn;
 pub(crate) use probe::{join_layout, keys_inside};
 
 /// How the stages are emitted.
@@ -104,30 +105,6 @@ struct EagerLoad {
     width: usize,
 }
 
-/// What a generated kernel needs beside its parameters.
-pub(crate) struct Prepared {
-    pub(crate) params: Params,
-    pub(crate) prologue: String,
-    /// Rows that the kernel looks at, for the account of bytes it moves.
-    pub(crate) rows: u64,
-    /// Bytes of registers that one row's eager loads take.
-    pub(crate) eager_bytes: usize,
-    /// Columns of the source are loaded where they are asked for, of few rows: what hides the wait is other warps.
-    pub(crate) late: bool,
-    /// Buffers that string views in outputs may point into.
-    pub(crate) characters: Vec<Arc<Buffer>>,
-    /// Rows may fail: the kernel's status has to be read before anything that it made is.
-    pub(crate) may_fail: bool,
-    /// Where they may.
-    pub(crate) sites: Sites,
-    /// Where the kernel makes strings.
-    pub(crate) arena: Option<Arena>,
-    /// The arena it has, which they may point into, too.
-    pub(crate) made: Option<Arc<Buffer>>,
-    /// See [`Generator::touch`].
-    pub(crate) touched: Vec<Arc<Buffer>>,
-}
-
 impl<'a> Generator<'a> {
     pub(crate) fn new(flow: &'a Flow) -> Self {
         Generator {
@@ -160,7 +137,7 @@ impl<'a> Generator<'a> {
         self.probes = 0;
         self.eager_open = pass != Pass::Carried;
         if let (Source::Groups(groups), true) = (&self.flow.source, pass != Pass::Carried) {
-            groups.clone().emit_occupied(&mut self.params, out);
+            self.occupied(groups, out);
         }
         let mut share = Share::default();
         for (step, schema) in &self.flow.steps {
@@ -222,36 +199,9 @@ impl<'a> Generator<'a> {
         self.value(level, at, out)
     }
 
-    /// The column as it lies in the source, where this output is nothing but that, were no row lost: `None` where it is
-    /// computed.
+    /// See [`Flow::origin`].
     pub(crate) fn origin(flow: &Flow, at: usize) -> Option<(usize, Column)> {
-        let mut at = at;
-        for (i, (step, _)) in flow.steps.iter().enumerate().rev() {
-            let schema = if i == 0 { &flow.source_schema } else { &flow.steps[i - 1].1 };
-            match step {
-                Step::Filter(_) => {}
-                Step::Project(exprs) => {
-                    let mut expr = &exprs[at];
-                    while let Expr::Alias(alias) = expr {
-                        expr = &alias.expr;
-                    }
-                    let Expr::Column(name) = expr else { return None };
-                    at = schema.index_of_column(name).ok()?;
-                }
-                Step::Probe(probe) => match probe.keep {
-                    Keep::All | Keep::Matched => match probe.column(at, schema.fields().len()) {
-                        SideColumn::Build(_) => return None,
-                        SideColumn::Probe(below) => at = below,
-                    },
-                    Keep::Mark if at == schema.fields().len() => return None,
-                    Keep::Mark | Keep::Semi | Keep::Anti | Keep::NotIn { .. } => {}
-                },
-            }
-        }
-        match &flow.source {
-            Source::Relation(relation) => Some(relation.columns[at].clone()),
-            Source::Groups(_) => None,
-        }
+        flow.origin(at)
     }
 
     fn expr_at(&mut self, level: usize, expr: &Expr, out: &mut Emitter) -> Result<Value> {
@@ -278,7 +228,7 @@ impl<'a> Generator<'a> {
                 Source::Relation(relation) => self.load(relation, at, "row", true, out),
                 Source::Groups(groups) => {
                     let first = out.sites();
-                    let value = groups.clone().emit_output(at, self, out)?;
+                    let value = self.group_column(groups, at, out)?;
                     out.name_sites(first, || self.levels[level].schema.field(at).name().clone());
                     value
                 }

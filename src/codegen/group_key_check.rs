@@ -1,12 +1,13 @@
 //! Checks groups found by the hash of their keys: every row's keys must equal those of its group's first row.
 
 use super::aggregate::Partial;
+use super::control::{Control, Retry};
 use super::effort::{Effort, items_for};
 use super::emit::Emitter;
 use super::flow::{Flow, Source};
 use super::generator::{Generator, Pass};
 use super::groups::{GroupKeys, Occupancy};
-use super::kernel::{Control, Generated, Retry, THREADS};
+use super::kernel::{Generated, THREADS};
 use super::keys::emit_same;
 use super::materialize::striding_body;
 use crate::device::Device;

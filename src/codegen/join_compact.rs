@@ -9,13 +9,13 @@
 //! where they are.
 
 use super::arena::Arena;
+use super::control::Control;
 use super::emit::Emitter;
 use super::filter_mask::{FilterMask, KeptRows};
 use super::flow::Flow;
-use super::generator::{Generator, Pass, Prepared};
-use super::kernel::Control;
-use super::materialize::Codes;
-use super::outputs::{Output, OutputPlace, allocate, finish, place, store};
+use super::generator::{Generator, Pass};
+use super::outputs::{Codes, Output, OutputPlace, allocate, finish, place, store};
+use super::prepared::Prepared;
 use super::value::Value;
 use crate::column::Column;
 use crate::device::Device;

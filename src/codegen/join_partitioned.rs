@@ -18,15 +18,16 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
+use super::control::{Control, Retry};
 use super::effort::{Effort, items_for};
 use super::emit::Emitter;
 use super::flow::Flow;
-use super::generator::{Generator, Pass, Prepared};
-use super::kernel::{Control, Generated, Retry, most_shared};
+use super::generator::{Generator, Pass};
+use super::kernel::{Generated, most_shared};
 use super::keys::KeyLayout;
-use super::materialize::Codes;
-use super::outputs::{OutputPlace, allocate, finish, place, store};
+use super::outputs::{Codes, OutputPlace, allocate, finish, place, store};
 use super::params::Params;
+use super::prepared::Prepared;
 use super::radix_partition::{
     MOST_PARTS, PartitionedRecords, RadixPartition, RadixPartitionNames, RowCode, SHARED_ON_SIMULATOR,
 };

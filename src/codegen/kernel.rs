@@ -1,14 +1,12 @@
 //! From statements to a running kernel: the text around them, compilation, launch.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::generator::Prepared;
 use super::params::ParameterPlace;
 use super::parts::{in_parts, is_long};
-use super::sites::{REPORT_BYTES, Sites};
+use super::prepared::Prepared;
 use crate::device::{Argument, Bounds, Buffer, Device, Grid, Parts, Source};
 use crate::error::Result;
 
@@ -48,79 +46,6 @@ pub(super) fn includes(declarations: &str, body: &str) -> String {
     let rare = RARE_INCLUDES.iter().filter(|(name, _)| named(name)).map(|(_, header)| header);
     INCLUDES.iter().chain(rare).map(|header| format!("#include \"{header}\"\n")).collect()
 }
-
-/// Words shared by all generated kernels, zero at first; read back once after the kernel.
-///
-/// ```text
-///   byte 0 status (u32, bits of `Failure`)   8 retry (u32, bits of `Retry`)   16 ticket   24 rows out
-///   byte 32 bytes of characters taken from the arena   40 what the first row that failed reports (`sites.rs`)
-/// ```
-#[derive(Debug)]
-pub(crate) struct Control(pub(crate) Arc<Buffer>);
-
-/// Why a kernel's result must not be used, and the host has to choose another way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Retry(u32);
-
-impl Retry {
-    /// The hash table is too small.
-    pub(crate) const TABLE_FULL: u32 = 1;
-    /// A float sum in fixed point lost bits.
-    pub(crate) const INEXACT: u32 = 2;
-    /// Two keys have one hash.
-    pub(crate) const COLLISION: u32 = 4;
-    /// A partition has more rows than a sample promised.
-    pub(crate) const PARTITION_FULL: u32 = 8;
-    /// Of a join: a key has several rows.
-    pub(crate) const REPEATED: u32 = 16;
-
-    pub(crate) fn has(self, bit: u32) -> bool {
-        self.0 & bit != 0
-    }
-}
-
-impl Control {
-    pub(crate) fn new(device: &Device) -> Result<Self> {
-        Ok(Control(Arc::new(device.alloc_zeroed("pipeline control", REPORT + REPORT_BYTES)?)))
-    }
-
-    /// As before the kernel ran.
-    pub(crate) fn reset(&self) -> Result<()> {
-        self.0.fill(0)
-    }
-
-    /// Waits for the kernel: how many bytes of characters it asked for. Where they are more than the arena has, nothing
-    /// else that it made or said counts.
-    pub(crate) fn characters(&self) -> Result<u64> {
-        Ok(self.0.read_words(32, 1)?[0])
-    }
-
-    /// Waits for the kernel; fails where a row failed, at one of `sites`. Yields what to retry, and
-    /// the rows that came out.
-    pub(crate) fn read(&self, sites: &Sites) -> Result<(Retry, u64)> {
-        let words = self.0.read_words(0, 4)?;
-        let status = words[0] as u32;
-        if status != 0 {
-            let mut report = vec![0; REPORT_BYTES];
-            self.0.read(REPORT, &mut report)?;
-            if let Some(error) = sites.error(status, &report) {
-                return Err(error);
-            }
-        }
-        Ok((Retry(words[1] as u32), words[3]))
-    }
-
-    /// The statements that make the words known to a kernel of so many rows. `pointer` is the name
-    /// of the first.
-    pub(crate) fn head(pointer: &str, rows: &str) -> String {
-        format!(
-            "u32* const status = (u32*){pointer};\nu8* const report = (u8*){pointer} + {REPORT};\nconst u64 rows = {rows};\n"
-        )
-    }
-}
-
-/// Where the control words end, and the report begins.
-const REPORT: usize = 40;
 
 /// Most parameters of a kernel, in words of 8 bytes: CUDA takes 32,764 bytes. More lie in memory.
 const MOST_PARAMETERS: usize = 4095;

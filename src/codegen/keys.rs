@@ -13,8 +13,8 @@
 
 use datafusion::arrow::datatypes::DataType;
 
+use super::element::element_of;
 use super::emit::Emitter;
-use super::expr::element_of;
 use super::params::Params;
 use super::value::{Value, widen};
 use crate::column::Repr;

@@ -10,13 +10,14 @@
 use std::sync::Arc;
 
 use super::arena::Arena;
+use super::control::Control;
 use super::effort::{Effort, items_for};
 use super::emit::{Emitter, push_number};
 use super::filter_mask::FilterMask;
 use super::flow::Flow;
 use super::generator::{Generator, Pass};
-use super::kernel::{Control, Generated, THREADS};
-use super::outputs::{allocate, finish, place, store};
+use super::kernel::{Generated, THREADS};
+use super::outputs::{Codes, allocate, finish, place, store};
 use super::value::Value;
 use crate::column::Column;
 use crate::device::{Buffer, Device};
@@ -28,15 +29,6 @@ use crate::error::{Error, Result};
 fn compact_items(effort: Effort) -> u32 {
     const LONG: Effort = Effort::characters(4000);
     if effort > LONG { 2 } else { 4 }
-}
-
-/// What to do with dictionary codes in outputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Codes {
-    /// Stay codes.
-    Keep,
-    /// Become views, so that columns with different dictionaries can be put together.
-    Decode,
 }
 
 /// Runs the flow into new columns: those that `outputs` asks for, evaluated for every row that comes out.

@@ -5,13 +5,21 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 
-use super::generator::Prepared;
-use super::materialize::Codes;
 use super::params::{Later, Params};
+use super::prepared::Prepared;
 use super::value::Value;
 use crate::column::{Column, Encoding, Repr, Stats};
 use crate::device::{Buffer, Device};
 use crate::error::Result;
+
+/// What to do with dictionary codes in outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codes {
+    /// Stay codes.
+    Keep,
+    /// Become views, so that columns with different dictionaries can be put together.
+    Decode,
+}
 
 /// An output column before the kernel ran.
 pub(super) struct Output {

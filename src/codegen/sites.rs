@@ -22,8 +22,7 @@ use datafusion::logical_expr::Expr;
 
 pub(crate) use self::describe::sql as short_sql;
 use self::describe::{Described, described};
-use super::emit::Failure;
-use super::value::Value;
+use super::failure::Failure;
 use crate::column::Repr;
 use crate::error::{Error, ErrorKind, Fault, Operation};
 
@@ -51,14 +50,15 @@ struct ReportedValue {
 }
 
 impl Operand {
-    /// `None` of lists, structs and null.
-    pub(crate) fn new(expr: Option<&Expr>, value: &Value) -> Option<Operand> {
-        if matches!(value.repr, Repr::List | Repr::Struct) || value.dtype.is_null() {
+    /// The value of `expr`, if one is known, that the C++ expression `code` yields. `None` of lists, structs and null,
+    /// which reports cannot hold.
+    pub(super) fn new(expr: Option<&Expr>, dtype: &DataType, repr: Repr, code: &str) -> Option<Operand> {
+        if matches!(repr, Repr::List | Repr::Struct) || dtype.is_null() {
             return None;
         }
         let of = expr.map_or(0, |expr| std::ptr::from_ref(expr).addr());
-        let kept = ReportedValue { dtype: value.dtype.clone(), repr: value.repr };
-        Some(Operand { of, kept, code: value.code.clone() })
+        let kept = ReportedValue { dtype: dtype.clone(), repr };
+        Some(Operand { of, kept, code: code.to_string() })
     }
 }
 

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
 
 use super::emit::Emitter;
+use super::sites::Operand;
 use crate::column::{Dictionary, Repr, decimal_bound, value_type};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A value in generated code.
 #[derive(Debug, Clone)]
@@ -92,6 +94,17 @@ pub(super) fn type_bounds(dtype: &DataType) -> (i128, i128) {
     }
 }
 
+/// The narrowest representation in which all of `values` can be compared or chosen from: 32 and 64 bits, 128 where
+/// needed, one's own where all share it.
+pub(super) fn common_repr(values: &[&Value]) -> Repr {
+    let first = values[0].repr;
+    if values.iter().all(|v| v.repr == first) {
+        return first;
+    }
+    let fits = |repr| values.iter().all(|v| within(v.bounds(), repr_bounds(repr)));
+    [Repr::I32, Repr::I64, Repr::U64].into_iter().find(|repr| fits(*repr)).unwrap_or(Repr::I128)
+}
+
 /// Whether `inner` lies in `outer`.
 pub(super) fn within(inner: (i128, i128), outer: (i128, i128)) -> bool {
     inner.0 >= outer.0 && inner.1 <= outer.1
@@ -170,6 +183,11 @@ impl Value {
         if low > high { (0, 0) } else { (low, high) }
     }
 
+    /// The value as an operand that a failing row reports: the value of `expr`, if that is known.
+    pub(super) fn operand(&self, expr: Option<&Expr>) -> Option<Operand> {
+        Operand::new(expr, &self.dtype, self.repr, &self.code)
+    }
+
     /// C++ `bool`: the value is true (not false, not null). For booleans.
     pub(crate) fn truth(&self) -> String {
         match &self.valid {
@@ -188,6 +206,16 @@ impl Value {
 /// `repr` (checked by construction for `Repr::of(value.dtype)`); views pass unchanged.
 pub(crate) fn widen(value: &Value, repr: Repr) -> String {
     if value.repr == repr { value.code.clone() } else { format!("(({}){})", repr.device_type(), value.code) }
+}
+
+/// The representation of a type; `Unsupported` if it has none.
+pub(super) fn repr_of(dtype: &DataType) -> Result<Repr> {
+    Repr::of(dtype).ok_or_else(|| not_yet(format!("type {dtype}")))
+}
+
+/// The error for what generated code does not compute yet.
+pub(super) fn not_yet(what: impl Into<String>) -> Error {
+    Error::unsupported(what, "is not on the device yet")
 }
 
 /// The C++ `bool` that holds where both are valid.

@@ -1,8 +1,8 @@
 //! The sink for any number of groups: atomics on slots in global memory, which the key itself or a hash table numbers.
 
 use super::{Hoisted, Kernel};
+use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
-use crate::codegen::kernel::Retry;
 
 /// Arrays by slot or by row that the kernel fills besides the accumulators.
 pub(super) struct Extra<'a> {

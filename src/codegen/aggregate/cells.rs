@@ -10,8 +10,8 @@
 
 use super::inputs::{AggregateInput, magnitude_bits};
 use super::{Hoisted, Kernel};
+use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
-use crate::codegen::kernel::Retry;
 use crate::codegen::materialize::striding_body;
 use crate::column::Repr;
 

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use super::cells::{Cells, Flush, Keys, Probes, Table, hash_slots, hashed_update};
 use super::inputs::AggregateInput;
 use super::{Hoisted, Kernel};
-use crate::codegen::generator::Prepared;
-use crate::codegen::kernel::{Control, Generated, Retry, most_shared};
+use crate::codegen::control::{Control, Retry};
+use crate::codegen::kernel::{Generated, most_shared};
 use crate::codegen::params::{Later, Params};
+use crate::codegen::prepared::Prepared;
 use crate::codegen::radix_partition::{
     MOST_PARTS, RadixPartition, RadixPartitionNames, SHARED_ON_SIMULATOR, pays_from,
 };

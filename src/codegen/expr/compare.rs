@@ -12,7 +12,6 @@ use super::*;
 use crate::codegen::NullsPlace;
 use crate::codegen::keys::emit_equal;
 use crate::codegen::order_compare::{Comparing, emit_compare};
-use crate::codegen::value::repr_bounds;
 
 /// Literals in an IN list from which on it is searched, not tested one by one.
 const SEARCHED_LIST: usize = 12;
@@ -106,7 +105,7 @@ impl Compiler<'_> {
                 _ => format!("(compare_views({l}, {r}) {sign} 0)"),
             },
             (a, b) if a.is_integer() && b.is_integer() && compatible(&left.dtype, &right.dtype) => {
-                let repr = common(&[left, right]);
+                let repr = common_repr(&[left, right]);
                 let ctype = repr.device_type();
                 format!("(({ctype}){l} {sign} ({ctype}){r})")
             }
@@ -233,15 +232,4 @@ fn compatible(left: &DataType, right: &DataType) -> bool {
         (DataType::Timestamp(one, _), DataType::Timestamp(two, _)) => one == two,
         _ => left == right,
     }
-}
-
-/// The narrowest representation in which all of `values` can be compared or chosen from: 32 and 64 bits, 128 where
-/// needed, one's own where all share it.
-pub(super) fn common(values: &[&Value]) -> Repr {
-    let first = values[0].repr;
-    if values.iter().all(|v| v.repr == first) {
-        return first;
-    }
-    let fits = |repr| values.iter().all(|v| within(v.bounds(), repr_bounds(repr)));
-    [Repr::I32, Repr::I64, Repr::U64].into_iter().find(|repr| fits(*repr)).unwrap_or(Repr::I128)
 }

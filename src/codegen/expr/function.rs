@@ -65,7 +65,7 @@ impl Compiler<'_> {
             ("to_unixtime", [value]) => self.unix_time_from(value),
             ("from_unixtime", [value]) => {
                 let value = self.value(value)?;
-                self.cast(value, &dtype, cast::OnError::Fail)
+                self.cast(value, &dtype, fit::OnError::Fail)
             }
             ("to_date", [value]) => self.date_from(value),
 

@@ -1,7 +1,7 @@
 //! Mathematical functions. Those of floats that are not exactly rounded may differ from the host in the last places.
 
 use super::arithmetic::{Overflow, Step, wide};
-use super::cast::OnError;
+use super::fit::OnError;
 use super::*;
 
 impl Compiler<'_> {
@@ -150,7 +150,7 @@ impl Compiler<'_> {
         let (low, high) = value.bounds();
         let range = (low / factor - 1, high / factor + 1);
         let factor = literal::baked(factor, wide());
-        let repr = compare::common(&[value, &factor]);
+        let repr = common_repr(&[value, &factor]);
         let ctype = repr.device_type();
         let rvalue = format!("rounded_quotient<{ctype}>(({ctype}){}, ({ctype}){})", value.code, factor.code);
         Ok(self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range)))
@@ -173,7 +173,7 @@ impl Compiler<'_> {
         let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
         // The part to take away: floor(x) = x − (x mod f), ceil(x) = x + (−x mod f), with remainders of at least 0.
         let constant = literal::baked(factor, wide());
-        let repr = compare::common(&[&value, &constant]);
+        let repr = common_repr(&[&value, &constant]);
         let ctype = repr.device_type();
         let operand = match function {
             "floor" => format!("({ctype}){}", value.code),

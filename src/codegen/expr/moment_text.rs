@@ -3,7 +3,7 @@
 use chrono::format::{Fixed, Item, Numeric, Pad, StrftimeItems};
 use datafusion::arrow::datatypes::TimeUnit;
 
-use super::cast::per_second;
+use super::calendar::per_second;
 use super::*;
 
 const MONTHS: [&str; 12] = [

@@ -20,7 +20,7 @@ impl Compiler<'_> {
         let (first, step) = if named { (1, 2) } else { (0, 1) };
         let of = |(argument, field): (&Expr, &FieldRef)| {
             let value = self.value(argument)?;
-            self.cast(value, field.data_type(), cast::OnError::Fail)
+            self.cast(value, field.data_type(), fit::OnError::Fail)
         };
         let fields = arguments.iter().skip(first).step_by(step).zip(fields).map(of).collect::<Result<_>>()?;
         Ok(Value::of_fields(dtype.clone(), fields, None))

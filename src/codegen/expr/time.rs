@@ -1,19 +1,16 @@
 //! Dates and timestamps: parts, truncation, intervals, differences.
 //!
-//! A timestamp without a zone, or in UTC, is days and ticks within the day; the calendar is computed on days. Arrow's
-//! calendar ends with the years −262143 and 262142: parts of days beyond are null, sums beyond are errors.
+//! The calendar is computed on days: a timestamp without a zone, or in UTC, is split into its day and the ticks since
+//! midnight. Parts of days outside of Arrow's calendar (`calendar.rs`) are null; sums outside of it are errors.
 
 use datafusion::arrow::datatypes::TimeUnit;
 use datafusion::common::ScalarValue::{IntervalDayTime, IntervalMonthDayNano, IntervalYearMonth};
 
 use super::arithmetic::{Overflow, Step, wide};
-use super::cast::{OnError, is_utc, per_second};
+use super::calendar::{CALENDAR, NANOS_PER_DAY, is_utc, outside_calendar, per_second};
+use super::fit::OnError;
 use super::zone::Missing;
 use super::*;
-
-/// First and last day of Arrow's calendar.
-const CALENDAR: (i128, i128) = (-96_465_292, 95_026_236);
-pub(super) const NANOS_PER_DAY: i128 = 86_400_000_000_000;
 
 /// A constant interval, sign included.
 pub(super) struct Interval {
@@ -250,23 +247,6 @@ impl Compiler<'_> {
         Ok(days)
     }
 
-    /// Fails rows whose day lies outside of the calendar.
-    pub(super) fn within_calendar(&mut self, days: &Value, valid: &Option<String>) {
-        if let Some(outside) = outside_calendar(days) {
-            self.fail_if(valid, &outside, Failure::Overflow);
-        }
-    }
-
-    /// The day a timestamp lies in, as an integer of at most 64 bits.
-    pub(super) fn floor_days(&mut self, value: &Value, unit: TimeUnit) -> Value {
-        let per_day = i128::from(per_second(&unit)) * 86_400;
-        let (low, high) = value.bounds();
-        let range = (low.div_euclid(per_day), high.div_euclid(per_day));
-        let repr = if within(range, (i32::MIN.into(), i32::MAX.into())) { Repr::I32 } else { Repr::I64 };
-        let rvalue = format!("({})floor_quotient<i64>((i64){}, {per_day}ll)", repr.device_type(), value.code);
-        self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range))
-    }
-
     /// Ticks since midnight of a timestamp.
     pub(super) fn clock(&mut self, value: &Value, unit: TimeUnit) -> Result<Value> {
         let days = self.floor_days(value, unit);
@@ -430,8 +410,3 @@ fn through_nanos(unit: TimeUnit) -> (i128, i128) {
 }
 
 const CALENDAR_YEARS: (i128, i128) = (-262_144, 262_143);
-
-/// C++ `bool`: a day lies outside of the calendar; `None` where none does.
-pub(super) fn outside_calendar(days: &Value) -> Option<String> {
-    (!within(days.bounds(), CALENDAR)).then(|| format!("({0} < {1} || {0} > {2})", days.code, CALENDAR.0, CALENDAR.1))
-}

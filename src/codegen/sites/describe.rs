@@ -9,7 +9,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
 
 use super::Site;
-use crate::codegen::emit::Failure;
+use crate::codegen::failure::Failure;
 use crate::error::Operation;
 
 /// Operators within operators that are written out.
