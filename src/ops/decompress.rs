@@ -21,6 +21,7 @@ const PART_WIDTH: usize = 16;
 /// Texts and contents have fewer bytes: places in them and a little more fit 31 bits.
 const MOST: u32 = 0x7FFE_0000;
 
+#[cfg(test)]
 pub(super) fn sources() -> [Source; 2] {
     [source(Codec::Snappy), source(Codec::Lz4Raw)]
 }

@@ -3,9 +3,6 @@
 //! Operators take buffers and row counts and know nothing of columns or plans. They only submit work; those that must
 //! wait for the device say so. Row numbers are `u32` in buffers, row counts `u64`.
 
-// Families are whole: some operations stand here, tested, before the executor calls them.
-#![cfg_attr(not(test), allow(dead_code))]
-
 pub(crate) mod characters;
 #[cfg(test)]
 mod compiled;
@@ -30,8 +27,9 @@ pub(crate) mod window;
 use crate::device::{Grid, Source};
 use crate::error::{Error, Result};
 
-/// Every translation unit of this module, for compiling ahead.
-pub(crate) fn sources() -> Vec<Source> {
+/// Every translation unit of this module, for the test that compiles them all for GPUs.
+#[cfg(test)]
+fn sources() -> Vec<Source> {
     let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
     sources.extend([partition::source(), survey::source()]);
     sources.extend(parquet::sources());
@@ -45,7 +43,7 @@ pub(crate) fn sources() -> Vec<Source> {
     sources
 }
 
-/// What almost every join asks for.
+/// Translation units that almost every join needs, for compiling ahead.
 pub(crate) fn join_sources() -> [Source; 2] {
     [join::source(), scan::source()]
 }

@@ -32,6 +32,7 @@ fn delta_source() -> Source {
     Source::new("parquet_delta", "#include \"parquet_delta.cuh\"\nWF_PARQUET_DELTA_ENTRIES\n")
 }
 
+#[cfg(test)]
 pub(super) fn sources() -> [Source; 4] {
     [hybrid_source(), fixed_source(), string_source(), delta_source()]
 }

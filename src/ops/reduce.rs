@@ -50,6 +50,7 @@ pub(crate) enum Reduction {
 }
 
 impl Reduction {
+    #[cfg(test)]
     pub(super) const ALL: [Reduction; 16] = [
         Reduction::SumF64,
         Reduction::SumI64,
@@ -111,6 +112,7 @@ fn source(kind: Reduction) -> Source {
     Source::new(format!("reduce_{suffix}"), format!("#include \"reduce.cuh\"\nWF_REDUCE({suffix}, {op})\n"))
 }
 
+#[cfg(test)]
 pub(super) fn sources() -> Vec<Source> {
     Reduction::ALL.into_iter().map(source).collect()
 }

@@ -25,6 +25,7 @@ fn inclusive_source(name: &str, added: &str) -> Source {
     Source::new(format!("scan_inclusive_{name}"), text)
 }
 
+#[cfg(test)]
 pub(super) fn sources() -> [Source; 3] {
     [source(), inclusive_source("i64", "u64"), inclusive_source("f64", "f64")]
 }

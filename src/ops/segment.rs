@@ -51,6 +51,7 @@ fn has_runs(kind: Reduction) -> bool {
     matches!(kind, Reduction::SumF64 | Reduction::MinF64 | Reduction::MaxF64)
 }
 
+#[cfg(test)]
 pub(super) fn sources() -> Vec<Source> {
     std::iter::once(source()).chain(Reduction::ALL.into_iter().map(reduce_source)).collect()
 }

@@ -37,6 +37,7 @@ fn source() -> Source {
     Source::new("sort", "#include \"sort.cuh\"\nWF_SORT_ENTRIES\n")
 }
 
+#[cfg(test)]
 pub(super) fn sources() -> Vec<Source> {
     let mut sources = vec![source(), sample::source()];
     sources.extend(pass::sources());
@@ -45,14 +46,14 @@ pub(super) fn sources() -> Vec<Source> {
     sources
 }
 
-/// What a sort learns of its keys before it begins, beyond their range.
+/// How a sort chooses its strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// Nothing: keys are taken to be spread evenly, and nothing is waited for.
+    /// Assumes that keys are spread evenly over their range. The host does not wait.
     Guess,
-    /// What a sample shows, where a prefix could save a digit.
+    /// Draws a sample of the keys. The host waits for it.
     Sample,
-    /// Nothing: all bits are sorted.
+    /// Sorts by all bits of the range: a prefix would not have fewer digits.
     Range,
 }
 
@@ -65,8 +66,14 @@ struct Tuning {
 }
 
 impl Tuning {
-    fn of(rows: u64) -> Tuning {
-        Tuning { look: if rows <= GUESSED_ROWS { Look::Guess } else { Look::Sample }, wide: false }
+    fn of(key: &SortKey<'_>, rows: u64) -> Tuning {
+        let saves_a_digit = key.bits.div_ceil(8) > index_bits(rows).div_ceil(8);
+        let look = match rows <= GUESSED_ROWS {
+            true => Look::Guess,
+            false if saves_a_digit => Look::Sample,
+            false => Look::Range,
+        };
+        Tuning { look, wide: false }
     }
 }
 
@@ -86,12 +93,12 @@ pub(crate) fn argsort_key(device: &Device, key: &SortKey<'_>, rows: u64) -> Resu
 
 /// The same by a column, and by words where that is equal.
 pub(crate) fn argsort_keys(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64) -> Result<Buffer> {
-    argsort_tuned(device, key, more, rows, Tuning::of(rows))
+    argsort_tuned(device, key, more, rows, Tuning::of(key, rows))
 }
 
 /// Sorted copy of a column's values, of the key's width.
 pub(crate) fn sort_values(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
-    Ok(sort_tuned(device, key, None, rows, Tuning::of(rows))?.0)
+    Ok(sort_tuned(device, key, None, rows, Tuning::of(key, rows))?.0)
 }
 
 /// Copies of a column's values and of a payload of 4 or 8 bytes a row in the order of the values;
@@ -103,7 +110,7 @@ pub(crate) fn sort_pairs(
     payload_width: usize,
     rows: u64,
 ) -> Result<(Buffer, Buffer)> {
-    let (keys, payload) = sort_tuned(device, key, Some((payload, payload_width)), rows, Tuning::of(rows))?;
+    let (keys, payload) = sort_tuned(device, key, Some((payload, payload_width)), rows, Tuning::of(key, rows))?;
     Ok((keys, payload.ok_or_else(|| Error::internal("sort: pairs have payloads"))?))
 }
 
@@ -189,15 +196,14 @@ fn by_strategy<'a, T>(
     let floats = matches!(key.kind, KeyKind::F32 | KeyKind::F64);
     let mut summary = Summary { rows, bits: key.bits, floats, output, sample: None };
     let (mut range, mut strategy, mut counts) = (*key, Strategy::AllBits, Counts::Read);
-    let saves_a_digit = key.bits.div_ceil(8) > index_bits(rows).div_ceil(8);
     match tuning.look {
         Look::Guess => (strategy, counts) = (choose(&summary), Counts::Unread),
-        Look::Sample if saves_a_digit => {
+        Look::Sample => {
             let (sampled, sample) = sample(device, key, rows)?;
             summary = Summary { bits: sampled.bits, sample: Some(sample), ..summary };
             (range, strategy) = (sampled, choose(&summary));
         }
-        Look::Sample | Look::Range => {}
+        Look::Range => {}
     }
     loop {
         match attempt(&range, strategy, counts)? {

@@ -141,6 +141,7 @@ fn tree_source(fold: Fold) -> Source {
     Source::new(format!("window_tree_{suffix}"), format!("#include \"window.cuh\"\nWF_WINDOW_TREE({suffix}, {op})\n"))
 }
 
+#[cfg(test)]
 pub(super) fn sources() -> Vec<Source> {
     let folds = Reduction::ALL.into_iter().map(Fold::Reduce).chain([Fold::Deviations]);
     let of_folds = folds.flat_map(|fold| [run_source(fold), tree_source(fold)]);

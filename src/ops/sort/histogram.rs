@@ -107,7 +107,8 @@ fn histogram_source(key_width: usize, digits: u32, copies: u32) -> Source {
     Source::new(name, text)
 }
 
-/// Histograms of the usual shapes, for compiling ahead.
+/// Histograms of the usual shapes.
+#[cfg(test)]
 pub(super) fn sources() -> impl Iterator<Item = Source> {
     let shapes = [(4, 3, 32), (4, 4, 1), (4, 4, 32), (8, 1, 32), (8, 4, 32), (8, 8, 1), (8, 8, 16)];
     shapes.into_iter().map(|(width, digits, copies)| histogram_source(width, digits, copies))

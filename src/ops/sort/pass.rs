@@ -124,7 +124,8 @@ impl Pass {
     }
 }
 
-/// Every pass kernel, for compiling ahead.
+/// Every pass kernel.
+#[cfg(test)]
 pub(super) fn sources() -> Vec<Source> {
     let mut sources = vec![];
     for pass in Pass::ALL {

@@ -24,6 +24,7 @@ enum RunPayload {
 }
 
 impl RunPayload {
+    #[cfg(test)]
     const ALL: [RunPayload; 4] = [RunPayload::Keys, RunPayload::KeysU32, RunPayload::KeysU64, RunPayload::Packed];
 
     fn source(self) -> Source {
@@ -41,6 +42,7 @@ impl RunPayload {
     }
 }
 
+#[cfg(test)]
 pub(super) fn sources() -> impl Iterator<Item = Source> {
     RunPayload::ALL.into_iter().map(RunPayload::source)
 }
