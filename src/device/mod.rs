@@ -79,11 +79,6 @@ struct Shared {
 }
 
 /// What executes kernels on a [`Device`].
-///
-/// ```
-/// use warpframe::device::DeviceKind;
-/// assert_ne!(DeviceKind::Cuda(0), DeviceKind::Sim);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
     /// An NVIDIA GPU, by ordinal.
@@ -199,7 +194,7 @@ impl Device {
     /// use warpframe::ErrorKind;
     /// use warpframe::device::{Device, MemoryLimit};
     /// match Device::cuda(0, MemoryLimit::default()) {
-    ///     Ok(device) => println!("{}", device.properties().name),
+    ///     Ok(device) => assert_eq!(device.kind(), warpframe::device::DeviceKind::Cuda(0)),
     ///     Err(error) => assert!(matches!(error.kind(), ErrorKind::DeviceUnavailable { .. })),
     /// }
     /// # Ok::<(), warpframe::Error>(())
@@ -268,7 +263,9 @@ impl Device {
     /// ```
     /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
     /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
-    /// println!("{}: {} bytes", device.properties().name, device.properties().memory);
+    /// let properties = device.properties();
+    /// assert_eq!(properties.architecture, "sim");
+    /// assert!(properties.memory > 0 && properties.multiprocessors > 0);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn properties(&self) -> &DeviceProperties {
@@ -278,9 +275,14 @@ impl Device {
     /// Bytes in use, reserved, at peak, and the limit.
     ///
     /// ```
-    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
-    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
-    /// assert_eq!((device.memory().used, device.memory().allocations), (0, 0));
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// let frame = session.read_csv("data/jets.csv")?;
+    /// let memory = device.memory();
+    /// assert!(0 < memory.used && memory.used <= memory.peak && memory.peak <= memory.limit);
+    /// drop((frame, session));
+    /// assert_eq!(device.memory().used, 0);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn memory(&self) -> MemoryUse {
@@ -290,8 +292,11 @@ impl Device {
     /// Sets the peak back to the present use.
     ///
     /// ```
-    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
-    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// session.read_csv("data/jets.csv")?.filter(col("E").gt(lit(100)))?;
+    /// assert!(device.memory().peak > device.memory().used);
     /// device.reset_peak_memory();
     /// assert_eq!(device.memory().peak, device.memory().used);
     /// # Ok::<(), warpframe::Error>(())
@@ -316,10 +321,12 @@ impl Device {
     /// Gives memory the pool keeps for reuse back to the system.
     ///
     /// ```
-    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
-    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// drop(session.read_csv("data/jets.csv")?);
     /// device.trim()?;
-    /// assert!(device.memory().reserved >= device.memory().used);
+    /// assert_eq!(device.memory().reserved, device.memory().used);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn trim(&self) -> Result<()> {
@@ -329,9 +336,12 @@ impl Device {
     /// Launches, synchronisations, copies and compilations since the device was opened.
     ///
     /// ```
-    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
-    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
     /// assert_eq!(device.counters().launches, 0);
+    /// session.read_csv("data/jets.csv")?.filter(col("E").gt(lit(100)))?;
+    /// assert!(device.counters().launches > 0);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn counters(&self) -> Counters {
@@ -366,9 +376,11 @@ impl Device {
     /// Launches of each kernel since the device was opened, by name.
     ///
     /// ```
-    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
-    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
-    /// assert!(device.launches().is_empty());
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// session.read_csv("data/jets.csv")?.filter(col("E").gt(lit(100)))?;
+    /// assert_eq!(device.launches().values().sum::<u64>(), device.counters().launches);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn launches(&self) -> std::collections::BTreeMap<String, u64> {
@@ -395,7 +407,7 @@ impl Device {
     /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
     /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
     /// let (first, last) = (device.record()?, device.record()?);
-    /// println!("{} ms", last.since(&first)?);
+    /// assert!(last.since(&first)? >= 0.0);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn record(&self) -> Result<Event> {

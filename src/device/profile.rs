@@ -33,10 +33,13 @@ impl Device {
     /// use warpframe::prelude::*;
     /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
     /// let device = session.device().expect("the simulator");
+    /// let jets = session.read_csv("data/jets.csv")?;
     /// device.start_profile();
-    /// session.sql("SELECT 1 + 1")?.collect()?;
-    /// let times = device.take_profile()?;
-    /// assert!(times.iter().all(|kernel| kernel.ms >= 0.0));
+    /// let before = device.counters().launches;
+    /// jets.filter(col("E").gt(lit(100)))?;
+    /// let launches = device.counters().launches - before;
+    /// assert!(launches > 0);
+    /// assert_eq!(device.take_profile()?.len() as u64, launches);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn start_profile(&self) {
