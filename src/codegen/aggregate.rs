@@ -34,7 +34,7 @@ use super::kernel::{Generated, THREADS, most_shared};
 use super::keys::{KeyLayout, NullKeys};
 use super::radix_partition::RowCode;
 use crate::column::Relation;
-use crate::device::{Bounds, Buffer, Device, DeviceKind};
+use crate::device::{Buffer, Device, DeviceKind, LaunchBounds};
 use crate::error::{ErrorKind, Result};
 use cells::{Cells, Probes};
 use expected::{Expected, MOST_TRIES};
@@ -145,7 +145,7 @@ const HASHED_BYTES: usize = 16;
 
 /// What every kernel that aggregates is made of, in C++.
 #[derive(Clone, Copy)]
-struct Kernel<'a> {
+struct AggregateKernel<'a> {
     inputs: &'a [AggregateInput],
     /// Names of each accumulator's array and exponent.
     accumulators: &'a [String],
@@ -153,7 +153,7 @@ struct Kernel<'a> {
     rows: RowCode<'a>,
 }
 
-impl Kernel<'_> {
+impl AggregateKernel<'_> {
     /// Statement that notes why the result does not count.
     fn flag(&self, condition: &str, bit: u32) -> String {
         self.rows.flag(condition, bit)
@@ -187,7 +187,7 @@ struct Hoisted {
 }
 
 impl Hoisted {
-    fn of(kernel: &Kernel<'_>) -> Self {
+    fn of(kernel: &AggregateKernel<'_>) -> Self {
         let (mut declare, mut assign) = (String::new(), String::new());
         for (i, input) in kernel.inputs.iter().enumerate() {
             if matches!(input.accumulator, Accumulator::Row | Accumulator::Float) {
@@ -485,7 +485,7 @@ fn attempt(
         Sink::Atomics => items_for(prepared.eager_bytes, effort + Effort::characters(300 * shape.inputs.len())).min(4),
         _ => items_for(prepared.eager_bytes, effort),
     };
-    let kernel = Kernel {
+    let kernel = AggregateKernel {
         inputs: &shape.inputs,
         accumulators: &pointers,
         exponents: &exponents,
@@ -519,7 +519,7 @@ fn attempt(
                     let (name, partials) = partials.as_ref().expect("made for this sink");
                     let text = registers::body(&kernel, name, rows_per_thread(rows, device));
                     let tiles = rows.div_ceil(u64::from(items * THREADS));
-                    let bounds = Bounds { threads: THREADS, blocks: if late { LATE_BLOCKS } else { 1 } };
+                    let bounds = LaunchBounds { threads: THREADS, blocks: if late { LATE_BLOCKS } else { 1 } };
                     let made = Made {
                         kernel: Generated::with_bounds(device, "reduce", &prepared, &text, bounds)?,
                         tiles,
@@ -549,7 +549,7 @@ fn attempt(
                     launch("group_cells", text, cell_threads, cells.bytes(slots, *copies))?
                 }
                 Sink::HashCells { cells, slots, copies } => {
-                    let table = cells::Table { keys: &found, first: "0", mask: &mask };
+                    let table = cells::KeyTable { keys: &found, first: "0", mask: &mask };
                     let probes = if expected.guessed { Probes::Few } else { Probes::Many };
                     let text = cells::hash_body(&kernel, cells, *slots, *copies, &key, &table, probes);
                     launch("group_hash_cells", text, cell_threads, cells.bytes(*slots, *copies))?

@@ -2,7 +2,7 @@
 //!
 //! The host guesses how many bytes the kernel needs. A kernel that needs more reports how many. Its output is then not
 //! used: the sink compares [`super::control::Control::characters`] with what it gave, and runs the kernel again with a
-//! larger arena. Before that, buffers that the kernel changed are zeroed again ([`super::prepared::Prepared::undo`]).
+//! larger arena. Before that, buffers that the kernel changed are zeroed again ([`super::prepared::PreparedKernel::undo`]).
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use super::effort::{Effort, items_for};
 use super::generator::Generator;
 use super::kernel::{Generated, THREADS};
 use super::params::Later;
-use super::prepared::Prepared;
+use super::prepared::PreparedKernel;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::ops::scan::exclusive_scan_u32;
@@ -66,7 +66,7 @@ impl FilterMask {
         &self,
         device: &Device,
         operator: &'static str,
-        prepared: &mut Prepared,
+        prepared: &mut PreparedKernel,
         head: &str,
         decide: &str,
         rows: u64,
@@ -103,7 +103,7 @@ impl FilterMask {
     pub(super) fn write(
         &self,
         device: &Device,
-        prepared: &mut Prepared,
+        prepared: &mut PreparedKernel,
         kept_rows: &KeptRows,
         head: &str,
         (write, columns): (&str, usize),

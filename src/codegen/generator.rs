@@ -23,7 +23,7 @@ use super::expr::compile;
 use super::flow::{Flow, Probe, SideColumn, Source, Step};
 use super::keys::dictionary_value;
 use super::params::Params;
-use super::prepared::Prepared;
+use super::prepared::PreparedKernel;
 use super::selectivity::Share;
 use super::sites::Sites;
 use super::value::{Inputs, Value, both};
@@ -53,7 +53,7 @@ pub(crate) struct Generator<'a> {
     eager_open: bool,
     /// Conditions leave few rows.
     few: bool,
-    /// See [`Prepared::late`].
+    /// See [`PreparedKernel::late`].
     late: bool,
     /// What was loaded for the first stages is not there for the later pass.
     another_kernel: bool,
@@ -406,7 +406,7 @@ impl<'a> Generator<'a> {
 
     /// Uploads the constants and yields what the kernel needs, whose statements are those of the emitters. `control` names
     /// the kernel's control words, and in scope of the prologue is `status`.
-    pub(crate) fn finish(mut self, device: &Device, control: &str, emitters: &[&Emitter]) -> Result<Prepared> {
+    pub(crate) fn finish(mut self, device: &Device, control: &str, emitters: &[&Emitter]) -> Result<PreparedKernel> {
         // What makes strings and lists may find that one is too long.
         let may_fail = self.makes_text || emitters.iter().any(|out| out.may_fail());
         let mut prologue = String::with_capacity(512);
@@ -438,7 +438,7 @@ impl<'a> Generator<'a> {
         let mut sites = Sites::default();
         emitters.iter().for_each(|out| sites.append(out.take_sites()));
         let Generator { params, characters, touched, late, .. } = self;
-        Ok(Prepared {
+        Ok(PreparedKernel {
             params,
             prologue,
             rows,

@@ -27,7 +27,7 @@ use super::kernel::{Generated, most_shared};
 use super::keys::KeyLayout;
 use super::outputs::{Codes, OutputPlace, allocate, finish, place, store};
 use super::params::Params;
-use super::prepared::Prepared;
+use super::prepared::PreparedKernel;
 use super::radix_partition::{
     MOST_PARTS, PartitionedRecords, RadixPartition, RadixPartitionNames, RowCode, SHARED_ON_SIMULATOR,
 };
@@ -118,7 +118,7 @@ impl PartitionLayout {
 struct SidePipeline {
     partition: RadixPartition,
     names: RadixPartitionNames,
-    prepared: Prepared,
+    prepared: PreparedKernel,
     pointer: String,
     head: String,
     statements: String,
@@ -353,7 +353,7 @@ impl PartitionedSides<'_> {
             }
         };
         let write = format!("{loads}{}{decoded}{stores}", if decoded.is_empty() { "" } else { &key });
-        let mut prepared = Prepared {
+        let mut prepared = PreparedKernel {
             params,
             prologue: String::new(),
             rows: self.probe.partition.rows,

@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::params::ParameterPlace;
 use super::parts::{in_parts, is_long};
-use super::prepared::Prepared;
-use crate::device::{Argument, Bounds, Buffer, Device, Grid, Parts, Source};
+use super::prepared::PreparedKernel;
+use crate::device::{Argument, Buffer, Device, Grid, KernelSource, LaunchBounds, Parts};
 use crate::error::Result;
 
 /// Threads in each block of a generated kernel.
@@ -52,7 +52,7 @@ const MOST_PARAMETERS: usize = 4095;
 
 /// Whether a kernel finds its parameters in memory: where they are many; and where the body is in parts, to which they go by their
 /// address, which those of a launch have only in a copy that every thread makes.
-fn through_memory(prepared: &Prepared, body: &str) -> bool {
+fn through_memory(prepared: &PreparedKernel, body: &str) -> bool {
     prepared.params.count() > MOST_PARAMETERS || is_long(body)
 }
 
@@ -67,8 +67,13 @@ pub(crate) struct Generated {
 }
 
 /// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
-pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, bounds: Bounds) -> (Source, String) {
-    let Bounds { threads, blocks } = bounds;
+pub(crate) fn source_of(
+    stem: &str,
+    prepared: &PreparedKernel,
+    body: &str,
+    bounds: LaunchBounds,
+) -> (KernelSource, String) {
+    let LaunchBounds { threads, blocks } = bounds;
     let declarations = prepared.params.declarations();
     let includes = includes(declarations, body);
     let through_memory = through_memory(prepared, body);
@@ -92,11 +97,11 @@ pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, bounds: Bou
              const {name}_params* const parameters = p.at;\n{{\nconst {name}_params& p = *parameters;\n{body}\n}}\n}}\n"
         ),
     };
-    (Source::new(&name, text), name)
+    (KernelSource::new(&name, text), name)
 }
 
 impl Generated {
-    pub(crate) fn new(device: &Device, stem: &str, prepared: &Prepared, body: &str) -> Result<Self> {
+    pub(crate) fn new(device: &Device, stem: &str, prepared: &PreparedKernel, body: &str) -> Result<Self> {
         Self::with_threads(device, stem, prepared, body, THREADS)
     }
 
@@ -104,20 +109,20 @@ impl Generated {
     pub(crate) fn with_threads(
         device: &Device,
         stem: &str,
-        prepared: &Prepared,
+        prepared: &PreparedKernel,
         body: &str,
         threads: u32,
     ) -> Result<Self> {
-        Self::with_bounds(device, stem, prepared, body, Bounds { threads, blocks: 1 })
+        Self::with_bounds(device, stem, prepared, body, LaunchBounds { threads, blocks: 1 })
     }
 
     /// The same with as many blocks on a multiprocessor at least.
     pub(crate) fn with_bounds(
         device: &Device,
         stem: &str,
-        prepared: &Prepared,
+        prepared: &PreparedKernel,
         body: &str,
-        bounds: Bounds,
+        bounds: LaunchBounds,
     ) -> Result<Self> {
         let parts = Parts { stem, declarations: prepared.params.declarations(), body, bounds };
         let known = device.kernel_of(parts, || {
@@ -156,7 +161,7 @@ impl Generated {
             return unsafe { device.launch(&self.kernel, grid, &[Argument::of_all(&place, &self.arguments)]) };
         }
         // SAFETY: `Params` declared the structure and collected the arguments in one list, so they match; every
-        // pointer came from a live buffer that the caller's `Prepared` keeps, whose length the generator derived
+        // pointer came from a live buffer that the caller's `PreparedKernel` keeps, whose length the generator derived
         // from the same row counts that bound the kernel's loops.
         unsafe { device.launch(&self.kernel, grid, &self.arguments) }
     }

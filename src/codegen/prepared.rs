@@ -10,7 +10,7 @@ use crate::device::{Buffer, Device};
 use crate::error::Result;
 
 /// A generated kernel's parameters, and what a sink needs beside them to complete and launch the kernel.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedKernel {
     pub(crate) params: Params,
     /// Statements before those of a row: what is declared once a thread, and the loads ahead of all of its rows.
     pub(crate) prologue: String,
@@ -36,7 +36,7 @@ pub(crate) struct Prepared {
     pub(crate) touched: Vec<Arc<Buffer>>,
 }
 
-impl Prepared {
+impl PreparedKernel {
     /// Gives the kernel an arena of `capacity` bytes in place of any former one, if it makes strings.
     pub(super) fn set_arena(&mut self, device: &Device, operator: &'static str, capacity: u64) -> Result<()> {
         let Some(arena) = self.arena else { return Ok(()) };

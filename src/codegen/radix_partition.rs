@@ -12,7 +12,7 @@
 use super::control::Retry;
 use super::kernel::{Generated, THREADS, most_shared};
 use super::params::{Later, Params};
-use super::prepared::Prepared;
+use super::prepared::PreparedKernel;
 use super::record::Record;
 use crate::device::{Buffer, Device};
 use crate::error::Result;
@@ -110,7 +110,7 @@ impl RadixPartition {
         &self,
         device: &Device,
         operator: &'static str,
-        prepared: &mut Prepared,
+        prepared: &mut PreparedKernel,
         names: &RadixPartitionNames,
         rows: &RowCode<'_>,
         step: u64,

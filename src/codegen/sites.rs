@@ -21,7 +21,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 pub(crate) use self::describe::sql as short_sql;
-use self::describe::{Described, described};
+use self::describe::{DescribedOperation, described};
 use super::failure::Failure;
 use crate::column::Repr;
 use crate::error::{Error, ErrorKind, Fault, Operation};
@@ -71,7 +71,7 @@ struct Site {
     /// Of a cast, the type that its first operand does not fit.
     target: Option<DataType>,
     /// The operation, once it is known.
-    described: Option<Described>,
+    described: Option<DescribedOperation>,
 }
 
 /// The sites of a kernel.
@@ -100,7 +100,7 @@ impl Sites {
     /// The same of what has a name only: `sum(t.d)`.
     pub(super) fn name(&mut self, first: usize, name: &str) {
         for site in &mut self.0[first..] {
-            site.described.get_or_insert_with(|| Described::named(name));
+            site.described.get_or_insert_with(|| DescribedOperation::named(name));
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Source;
+use super::KernelSource;
 use super::counters::Counting;
 use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
 use crate::error::Result;
@@ -126,7 +126,7 @@ impl Driver for Clocked {
         self.driver.first_tier()
     }
 
-    fn compile(&self, source: &Source, tier: Tier, out: &Path) -> Result<()> {
+    fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()> {
         self.driver.compile(source, tier, out)
     }
 

@@ -37,13 +37,13 @@ pub(crate) use driver::{Driver, Grid};
 pub(crate) use feed::{Fed, MOST_FED};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
-pub(crate) use parts::{Bounds, Parts};
+pub(crate) use parts::{LaunchBounds, Parts};
 pub use pool::{MemoryLimit, MemoryUse};
 pub use profile::KernelTime;
 pub use sim::SimOptions;
 #[cfg(test)]
 pub(crate) use source::HEADERS;
-pub(crate) use source::Source;
+pub(crate) use source::KernelSource;
 
 use crate::error::{ErrorKind, Result};
 
@@ -70,10 +70,10 @@ struct Shared {
     cache: Arc<cache::KernelCache>,
     by_parts: parts::ByParts,
     counters: Arc<counters::Counting>,
-    profile: Arc<Mutex<Option<Vec<profile::Span>>>>,
+    profile: Arc<Mutex<Option<Vec<profile::LaunchSpan>>>>,
     fixed_secret: secret::Fixed,
     /// Of a stand-in: where the kernels that are asked for go.
-    rehearsal: Option<Arc<ahead::Queue>>,
+    rehearsal: Option<Arc<ahead::CompileQueue>>,
     /// Where kernels can be compiled better than at first.
     improver: Option<Arc<improve::Improver>>,
 }
@@ -466,7 +466,7 @@ impl Device {
     }
 
     /// Compiles (or finds compiled) `source` and returns its entry point `name`.
-    pub(crate) fn kernel(&self, source: &Source, name: &str) -> Result<Kernel> {
+    pub(crate) fn kernel(&self, source: &KernelSource, name: &str) -> Result<Kernel> {
         let shared = &self.0;
         let cache::EntryPoint { function, uses } = match &shared.rehearsal {
             Some(queue) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{grid, numbered, sort, tiles};
-use crate::device::{Argument, Buffer, Device, Kernel, Slice, Source};
+use crate::device::{Argument, Buffer, Device, Kernel, KernelSource, Slice};
 use crate::error::{Error, Result};
 
 const OPERATOR: &str = "join";
@@ -27,8 +27,8 @@ const DIRECT_ALWAYS: u64 = 1 << 20;
 /// Beyond, a direct table may have this many slots a row: no more memory than a hash table takes.
 const DIRECT_SLOTS_PER_ROW: u64 = 8;
 
-pub(super) fn source() -> Source {
-    Source::new("join", "#include \"join.cuh\"\nWF_JOIN_ENTRIES\n")
+pub(super) fn source() -> KernelSource {
+    KernelSource::new("join", "#include \"join.cuh\"\nWF_JOIN_ENTRIES\n")
 }
 
 /// The build side of a join: which rows have a key. Generated code probes it with what `kernels/join.cuh` says.

@@ -24,12 +24,12 @@ mod testing;
 pub(crate) mod top;
 pub(crate) mod window;
 
-use crate::device::{Grid, Source};
+use crate::device::{Grid, KernelSource};
 use crate::error::{Error, Result};
 
 /// Every translation unit of this module, for the test that compiles them all for GPUs.
 #[cfg(test)]
-fn sources() -> Vec<Source> {
+fn sources() -> Vec<KernelSource> {
     let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
     sources.extend([partition::source(), survey::source()]);
     sources.extend(parquet::sources());
@@ -44,7 +44,7 @@ fn sources() -> Vec<Source> {
 }
 
 /// Translation units that almost every join needs, for compiling ahead.
-pub(crate) fn join_sources() -> [Source; 2] {
+pub(crate) fn join_sources() -> [KernelSource; 2] {
     [join::source(), scan::source()]
 }
 

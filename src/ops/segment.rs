@@ -4,7 +4,7 @@ pub(crate) use super::reduce::Reduction;
 use super::scan::exclusive_scan_u32;
 use super::sort::SortWord;
 use super::{grid, numbered, tiles};
-use crate::device::{Argument, Buffer, Device, Slice, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource, Slice};
 use crate::error::Result;
 
 const OPERATOR: &str = "segment";
@@ -34,16 +34,16 @@ pub(crate) struct Segments {
     marks: Option<Buffer>,
 }
 
-fn source() -> Source {
-    Source::new("segment", "#include \"segment.cuh\"\nWF_SEGMENT_ENTRIES\n")
+fn source() -> KernelSource {
+    KernelSource::new("segment", "#include \"segment.cuh\"\nWF_SEGMENT_ENTRIES\n")
 }
 
 /// The reduction by segments of one kind.
-fn reduce_source(kind: Reduction) -> Source {
+fn reduce_source(kind: Reduction) -> KernelSource {
     let (suffix, op) = kind.entry();
     let runs = if has_runs(kind) { format!("WF_SEGMENT_REDUCE_RUNS({suffix}, {op})\n") } else { String::new() };
     let text = format!("#include \"segment.cuh\"\nWF_SEGMENT_REDUCE({suffix}, {op})\n{runs}");
-    Source::new(format!("segment_{suffix}"), text)
+    KernelSource::new(format!("segment_{suffix}"), text)
 }
 
 /// Whether there is a kernel for runs of rows as they lie.
@@ -52,7 +52,7 @@ fn has_runs(kind: Reduction) -> bool {
 }
 
 #[cfg(test)]
-pub(super) fn sources() -> Vec<Source> {
+pub(super) fn sources() -> Vec<KernelSource> {
     std::iter::once(source()).chain(Reduction::ALL.into_iter().map(reduce_source)).collect()
 }
 

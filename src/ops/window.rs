@@ -5,7 +5,7 @@
 
 pub(crate) use super::reduce::Reduction;
 use super::{grid, numbered, tiles};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource};
 use crate::error::Result;
 
 const OPERATOR: &str = "window";
@@ -127,22 +127,28 @@ impl Fold {
     }
 }
 
-fn source() -> Source {
-    Source::new("window", "#include \"window.cuh\"\nWF_WINDOW_ENTRIES\n")
+fn source() -> KernelSource {
+    KernelSource::new("window", "#include \"window.cuh\"\nWF_WINDOW_ENTRIES\n")
 }
 
-fn run_source(fold: Fold) -> Source {
+fn run_source(fold: Fold) -> KernelSource {
     let (suffix, op) = fold.entry();
-    Source::new(format!("window_run_{suffix}"), format!("#include \"window.cuh\"\nWF_WINDOW_RUN({suffix}, {op})\n"))
+    KernelSource::new(
+        format!("window_run_{suffix}"),
+        format!("#include \"window.cuh\"\nWF_WINDOW_RUN({suffix}, {op})\n"),
+    )
 }
 
-fn tree_source(fold: Fold) -> Source {
+fn tree_source(fold: Fold) -> KernelSource {
     let (suffix, op) = fold.entry();
-    Source::new(format!("window_tree_{suffix}"), format!("#include \"window.cuh\"\nWF_WINDOW_TREE({suffix}, {op})\n"))
+    KernelSource::new(
+        format!("window_tree_{suffix}"),
+        format!("#include \"window.cuh\"\nWF_WINDOW_TREE({suffix}, {op})\n"),
+    )
 }
 
 #[cfg(test)]
-pub(super) fn sources() -> Vec<Source> {
+pub(super) fn sources() -> Vec<KernelSource> {
     let folds = Reduction::ALL.into_iter().map(Fold::Reduce).chain([Fold::Deviations]);
     let of_folds = folds.flat_map(|fold| [run_source(fold), tree_source(fold)]);
     std::iter::once(source()).chain(of_folds).chain([tree_source(Fold::Products)]).collect()

@@ -5,7 +5,7 @@
 
 use datafusion::arrow::datatypes::{IntervalUnit, TimeUnit};
 
-use super::arithmetic::{Overflow, Step, wide};
+use super::arithmetic::{ArithmeticStep, Overflow, wide};
 use super::calendar::{is_utc, per_second};
 use super::fit::OnError;
 use super::zone::Missing;
@@ -105,8 +105,13 @@ impl Compiler<'_> {
                 let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
                     return Err(Error::unsupported(format!("a cast from {from}"), "exceeds 128 bits"));
                 };
-                let whole =
-                    self.integer(Step::Div, &value, &literal::baked(factor, wide()), &wide(), Overflow::Fail)?;
+                let whole = self.integer(
+                    ArithmeticStep::Div,
+                    &value,
+                    &literal::baked(factor, wide()),
+                    &wide(),
+                    Overflow::Fail,
+                )?;
                 self.fit(whole, to, type_bounds(to), on_error)
             }
             (Date32, Int32) | (Int32, Date32) => Ok(Value { dtype: target.clone(), ..value }),
@@ -133,7 +138,7 @@ impl Compiler<'_> {
                 self.between_units(clock, *unit, *to, target, on_error)
             }
             (Date32, Date64) => {
-                let product = self.exact(Step::Mul, &value, &literal::baked(86_400_000, wide()))?;
+                let product = self.exact(ArithmeticStep::Mul, &value, &literal::baked(86_400_000, wide()))?;
                 Ok(Value { dtype: Date64, ..product })
             }
             (Date64, Date32) => {
@@ -158,10 +163,10 @@ impl Compiler<'_> {
                 let (from, to) = (per_second(from_unit), per_second(to_unit));
                 let mut result = if from > to {
                     let divisor = literal::baked(i128::from(from / to), wide());
-                    self.integer(Step::Div, &value, &divisor, &wide(), Overflow::Fail)?
+                    self.integer(ArithmeticStep::Div, &value, &divisor, &wide(), Overflow::Fail)?
                 } else {
                     let factor = literal::baked(i128::from(to / from), wide());
-                    let product = self.exact(Step::Mul, &value, &factor)?;
+                    let product = self.exact(ArithmeticStep::Mul, &value, &factor)?;
                     self.fit(product, target, type_bounds(target), on_error)?
                 };
                 result.dtype = target.clone();
@@ -169,7 +174,7 @@ impl Compiler<'_> {
             }
             (Date32, Timestamp(unit, zone)) if zone.as_deref().is_none_or(is_utc) => {
                 let factor = literal::baked(i128::from(per_second(unit) * 86_400), wide());
-                let product = self.exact(Step::Mul, &value, &factor)?;
+                let product = self.exact(ArithmeticStep::Mul, &value, &factor)?;
                 self.fit(product, target, type_bounds(target), on_error)
             }
             (Date32, Timestamp(unit, Some(_))) => {
@@ -198,15 +203,15 @@ impl Compiler<'_> {
         let (from, to) = (per_second(&from), per_second(&to));
         let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
         let scaled = if from > to {
-            self.exact(Step::Div, &value, &literal::baked(i128::from(from / to), wide()))?
+            self.exact(ArithmeticStep::Div, &value, &literal::baked(i128::from(from / to), wide()))?
         } else {
-            self.exact(Step::Mul, &value, &literal::baked(i128::from(to / from), wide()))?
+            self.exact(ArithmeticStep::Mul, &value, &literal::baked(i128::from(to / from), wide()))?
         };
         self.fit(scaled, target, type_bounds(target), on_error)
     }
 
     /// A step whose exact result fits 128 bits for all operands of at most 64.
-    fn exact(&mut self, step: Step, a: &Value, b: &Value) -> Result<Value> {
+    fn exact(&mut self, step: ArithmeticStep, a: &Value, b: &Value) -> Result<Value> {
         self.integer(step, a, b, &wide(), Overflow::Fail)
     }
 
