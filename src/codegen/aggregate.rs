@@ -7,8 +7,17 @@
 //! | many, of many rows | rows are partitioned by key, then cells | `partitioned.rs` |
 //! | else | atomics on slots in global memory, which a dense key numbers or a hash table finds | `atomics.rs` |
 //!
-//! Grouped sums of floats are exact integers in units of a power of two (so their order does not matter); a kernel that
-//! would have to drop bits says so ([`Retry::INEXACT`]) and the executor sums in a fixed order instead.
+//! Sums of floats give the same bits for the same input, plan and device:
+//!
+//! - Grouped sums are exact integers in units of a power of two, so their order does not matter. A
+//!   kernel that would have to drop bits says so ([`Retry::INEXACT`]), and the executor sums in a
+//!   fixed order instead.
+//! - Ungrouped sums combine in a fixed order, by a number of blocks that does not depend on how
+//!   many run at once. Other kernels have as many blocks as run at once, and no bit of their
+//!   results depends on that number.
+//!
+//! An attempt may fail because its table is full or two keys share a hash. Each further attempt has
+//! a new secret, and there are few. The last has more slots than rows and no limit of probes.
 
 mod atomics;
 mod cells;

@@ -1,4 +1,6 @@
-//! Why rows fail.
+//! Why rows fail. Some failures are not errors of the query: the device cannot judge the value, as
+//! with names of time zones and letters beyond ASCII. They send the query to the CPU; in strict
+//! mode they are errors.
 
 use crate::error::{Error, Fault, Operation};
 
@@ -10,18 +12,21 @@ pub(crate) enum Failure {
     Cast,
     /// A function outside of its domain: the root of a negative number, a negative length.
     Domain,
-    /// Characters beyond ASCII in a function that knows no others: not an error of the query.
+    /// Characters beyond ASCII in a function that has only ASCII on the device. Not an error of the
+    /// query.
     NotAscii,
-    /// A text that only the host can judge, likewise: a time zone's name, more digits than 64 bits hold, words in Unicode.
+    /// A text that only the host can judge: the name of a time zone, more digits than 64 bits hold,
+    /// words beyond ASCII. Not an error of the query.
     Beyond,
     /// A subquery of one value has several rows.
     Rows,
-    /// A string or a list would be longer than their lengths count.
+    /// A string or a list would be longer than its length can count.
     Length,
 }
 
 impl Failure {
-    /// First what is no error: the CPU will find those.
+    /// The first of several failures is reported. Those that are not errors of the query come
+    /// first: the CPU will find the errors.
     const ALL: [Failure; 8] = [
         Failure::NotAscii,
         Failure::Beyond,
@@ -30,7 +35,7 @@ impl Failure {
         Failure::Cast,
         Failure::Domain,
         Failure::Rows,
-        // Last: what is made of a string that was not is no reason.
+        // Last: a value made of a string that was not made may be too long without being the cause.
         Failure::Length,
     ];
 
@@ -62,13 +67,12 @@ impl Failure {
         }
     }
 
-    /// The failure that a kernel's final status word stands for, of several the first in
-    /// [`Failure::ALL`].
+    /// The failure in a kernel's final status word: of several, the first in [`Failure::ALL`].
     pub(super) fn of(status: u32) -> Option<Failure> {
         Failure::ALL.into_iter().find(|f| status & f.bit() != 0)
     }
 
-    /// The fault of the query; `None` of what the CPU can do.
+    /// The fault of the query. `None` if the CPU can compute the row.
     pub(super) fn fault(self) -> Option<Fault> {
         Some(match self {
             Failure::NotAscii | Failure::Beyond => return None,
@@ -81,7 +85,7 @@ impl Failure {
         })
     }
 
-    /// That only the CPU can do what a row asked for.
+    /// The error that only the CPU can compute a row.
     pub(super) fn beyond(self, operation: Option<Operation>) -> Error {
         let what = operation.map(|operation| operation.applied() + &operation.place());
         match self {

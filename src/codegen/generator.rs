@@ -1,8 +1,17 @@
-//! Turns a [`Flow`] into the statements for one row: columns are loaded at first use, projections are evaluated where
-//! somebody asks for them, filters and lookups leave the row by `break`.
+//! Turns a [`Flow`] into the statements for one row. Columns are loaded and projections are
+//! evaluated where they are first needed. Filters and lookups leave the row by `break`.
 //!
-//! The statements stand in a scope that provides `row` (u64, the source row), `k` (which of the thread's rows this is),
-//! `status` and `p`, inside a `do { … } while (0)` that a lost row leaves.
+//! The statements stand in a scope that provides `row` (u64, the source row), `k` (which of the
+//! thread's rows this is), `status` and `p`, inside a `do { … } while (0)` that a lost row leaves.
+//!
+//! Columns of the source are loaded ahead for all rows of a thread, so that many loads are in
+//! flight. Behind lookups that lose rows, and behind conditions that leave few rows by what
+//! statistics say (`selectivity.rs`), a column is loaded for the rows that are left, where it is
+//! first needed.
+//!
+//! A row fails where its value is computed for somebody. What a projection computes fails for all
+//! of its rows, whichever expression above asks for it first: [`Generator::value`] lifts the
+//! guards.
 
 mod groups;
 mod probe;
@@ -32,12 +41,12 @@ use crate::device::{Buffer, Device};
 use crate::error::{ErrorKind, Result};
 pub(crate) use probe::{join_layout, keys_inside};
 
-/// How the stages are emitted.
+/// What the statements of the stages do with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// Filters and lookups decide, and a lost row breaks out.
     Decide,
-    /// The same, and the rows that probes found are kept in arrays for the later pass.
+    /// Like `Decide`. The rows that probes found are kept in arrays for the later pass.
     DecideAndCarry,
     /// For rows that a former pass kept: filters are known to hold, lookups are read from the arrays.
     Carried,
@@ -51,11 +60,11 @@ pub(crate) struct Generator<'a> {
     /// Columns to be loaded for all of a thread's rows at once, before the first stage.
     eager: Vec<EagerLoad>,
     eager_open: bool,
-    /// Conditions leave few rows.
+    /// The conditions so far leave few rows, see [`FEW`].
     few: bool,
     /// See [`PreparedKernel::late`].
     late: bool,
-    /// What was loaded for the first stages is not there for the later pass.
+    /// The later pass is in another kernel, which does not have what the first one loaded.
     another_kernel: bool,
     carried: Vec<String>,
     constants: Constants,
@@ -92,10 +101,9 @@ enum LevelKind {
 /// Fields of a struct up to which all are loaded ahead.
 const EAGER_FIELDS: usize = 2;
 
-/// Share of the rows left by filters from which on columns are loaded where they are asked for, of those rows alone, instead
-/// of ahead for all. A condition on 4 of 28 bytes, then two more, and a sum of 60M rows (H200, ms; ahead 0.377): where the
-/// first leaves 2% 0.13, 15% 0.27, 40% 0.34, 70% 0.36. Estimates err, and what is summed without further conditions gains
-/// nothing where every sector has a row that is left.
+/// If filters leave at most this share of the rows, further columns are loaded for those rows only,
+/// where they are first needed, and not ahead for all rows. A greater share would gain little:
+/// estimates err, and nothing is saved once every sector of memory has a row that is left.
 const FEW: f64 = 0.2;
 
 struct EagerLoad {
@@ -130,7 +138,8 @@ impl<'a> Generator<'a> {
         self.flow
     }
 
-    /// Emits all stages; afterwards [`Generator::column`] and [`Generator::expr`] speak of the flow's final schema.
+    /// Emits all stages. Afterwards [`Generator::column`] and [`Generator::expr`] refer to the
+    /// flow's final schema.
     pub(crate) fn stages(&mut self, pass: Pass, out: &mut Emitter) -> Result<()> {
         self.levels =
             vec![Level { schema: self.flow.source_schema.clone(), kind: LevelKind::Source, known: HashMap::new() }];
@@ -182,7 +191,7 @@ impl<'a> Generator<'a> {
         share.add(conjunct, &facts);
     }
 
-    /// The schema of the values that can be asked for now.
+    /// The present schema.
     pub(crate) fn schema(&self) -> DFSchemaRef {
         self.levels.last().expect("stages() opened a level").schema.clone()
     }
@@ -213,7 +222,8 @@ impl<'a> Generator<'a> {
         if let Some(known) = self.levels[level].known.get(&at) {
             return Ok(known.clone());
         }
-        // The first to ask may do so for some rows only; others find the value known.
+        // The first use may be guarded, as in a branch; later uses find the value known for all
+        // rows.
         let guards = out.lift_guards();
         let value = self.value_anew(level, at, out);
         out.restore_guards(guards);
@@ -267,7 +277,8 @@ impl<'a> Generator<'a> {
         self.load_if(relation, at, row, None, of_source, out)
     }
 
-    /// The same for a row that exists only where `present` holds; elsewhere the value is null.
+    /// Like [`Generator::load`], for a row that exists only where `present` holds. Elsewhere the
+    /// value is null.
     pub(crate) fn load_if(
         &mut self,
         relation: &Relation,
@@ -327,7 +338,8 @@ impl<'a> Generator<'a> {
                 value
             }
             Encoding::Plain if column.repr() == Repr::Struct => {
-                // Most fields are not asked for, and what is not costs no registers where it is not loaded ahead.
+                // Most fields of a large struct are not read. A field that is not loaded ahead
+                // takes no registers until it is read.
                 let eager = eager && column.children.len() <= EAGER_FIELDS;
                 let field = |child| self.load_column(child, row, present, eager, out);
                 Value::of_fields(column.dtype.clone(), column.children.iter().map(field).collect(), valid)
@@ -388,13 +400,13 @@ impl<'a> Generator<'a> {
         self.another_kernel = true;
     }
 
-    /// Says that statements change a buffer that is zero. It is made so again before a run that repeats them: what they change where
-    /// strings and lists found no room does not count.
+    /// Notes that statements change a buffer that is zero. It is zeroed again before the kernel is
+    /// repeated because its arena was too small.
     pub(crate) fn touch(&mut self, buffer: &Arc<Buffer>) {
         self.touched.push(buffer.clone());
     }
 
-    /// Says that statements take memory for characters from `arena`.
+    /// Notes that statements take memory for characters from `arena`.
     pub(crate) fn make_text(&mut self) {
         self.makes_text = true;
     }
@@ -404,10 +416,10 @@ impl<'a> Generator<'a> {
         self.makes_text
     }
 
-    /// Uploads the constants and yields what the kernel needs, whose statements are those of the emitters. `control` names
-    /// the kernel's control words, and in scope of the prologue is `status`.
+    /// Uploads the constants and completes the kernel of the emitters' statements. `control` is the
+    /// C++ name of its control words. `status` must be in scope of the prologue.
     pub(crate) fn finish(mut self, device: &Device, control: &str, emitters: &[&Emitter]) -> Result<PreparedKernel> {
-        // What makes strings and lists may find that one is too long.
+        // A string or a list that is made may be too long.
         let may_fail = self.makes_text || emitters.iter().any(|out| out.may_fail());
         let mut prologue = String::with_capacity(512);
         let arena = self.makes_text.then(|| {

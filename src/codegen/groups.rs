@@ -23,7 +23,7 @@ pub(crate) struct GroupSlots {
     /// Per accumulator, `u64` words: `Accumulator::words` for each slot.
     pub(crate) accumulators: Vec<(Accumulator, Arc<Buffer>)>,
     pub(crate) outputs: Vec<GroupOutput>,
-    /// Rows that were aggregated, at most: bounds counts.
+    /// Upper bound of the rows that were aggregated, and so of counts.
     pub(crate) rows: u64,
 }
 
@@ -32,7 +32,8 @@ pub(crate) struct GroupSlots {
 pub(crate) enum Occupancy {
     /// All.
     All,
-    /// Those whose key in the hash table is not the empty one (the last slot is that of the key that looks empty).
+    /// Slots whose key in the hash table is not the empty key. The last slot is that of the key
+    /// that equals the empty key.
     Hashed(Arc<Buffer>),
     /// Those whose byte is not zero.
     Seen(Arc<Buffer>),
@@ -100,7 +101,7 @@ impl Accumulator {
 pub(crate) struct GroupOutput {
     pub(crate) dtype: DataType,
     pub(crate) value: OutputKind,
-    /// The accumulator that counts the aggregate's valid rows, where the result is null without any.
+    /// The accumulator that counts the aggregate's valid rows, if the result is null without any.
     pub(crate) count: Option<usize>,
 }
 
@@ -113,9 +114,10 @@ pub(crate) enum OutputKind {
     Unordered(usize, Repr, Option<Arc<Dictionary>>),
     /// Sum over count of floats.
     FloatAverage(usize, usize),
-    /// Sum of decimals: those of their high and of their low words.
+    /// Sum of decimals: the sums of their high and of their low words.
     DecimalSum(usize, usize),
-    /// Sum over count of decimals, scaled up by 10^power first; of sums by words, that of the low ones, too.
+    /// Sum over count of decimals: the sum, the sum of the low words if sums are by words, the
+    /// count, and the power of ten by which the sum is scaled up first.
     DecimalAverage(usize, Option<usize>, usize, u32),
     /// A column of the input at the row that the accumulator holds.
     Pick(usize, Relation, usize),
@@ -126,7 +128,7 @@ impl GroupSlots {
         !matches!(self.occupancy, Occupancy::All)
     }
 
-    /// The outputs, where they are nothing but accumulators as they lie.
+    /// The outputs as columns, if each is an accumulator as it lies in memory.
     pub(crate) fn in_place(&self) -> Option<Vec<Column>> {
         let keyless = matches!(&self.keys, GroupKeys::Slot(layout) if layout.fields.is_empty());
         if self.is_sparse() || !keyless {
@@ -198,13 +200,13 @@ impl DecimalSum {
         }
     }
 
-    /// The sum, scaled up by 10^power, over the count of its values, which is at most `rows`; 0 where there are none. One of
-    /// more than 38 digits fails.
+    /// The average: the sum, scaled up by 10^power, over the count of its values, which is at most
+    /// `rows`. 0 if there are none. An average of more than 38 digits fails.
     pub(crate) fn emit_average(&self, count: &str, rows: u64, power: u32, out: &mut Emitter) -> String {
         let factor = 10i128.pow(power);
         let some = out.let_("bool", format_args!("{count} != 0"));
         let (high, low) = match self {
-            // Then nothing takes more than 64 bits but the result.
+            // No intermediate value exceeds 64 bits.
             DecimalSum::I64(sum) if factor.saturating_mul(i128::from(rows)) < i128::from(i64::MAX) => {
                 return out
                     .let_("i128", format_args!("{some} ? average_of({sum}, (i64){count}, {factor}ll) : (i128)0"));

@@ -12,6 +12,10 @@
 //! The first attempt assumes that no key has two build rows. If a key has, the partitions are joined
 //! again, and every probe record counts its matches before it writes them. The order of the result is
 //! not determined.
+//!
+//! It pays where the table of a join would not fit the second-level cache. Only the columns that
+//! are read above the join travel in the records. Strings that are not codes do not travel. Joins
+//! that need them, and joins whose keys ascend or repeat too often, use a table (`ops/join.rs`).
 
 use std::sync::Arc;
 

@@ -16,7 +16,8 @@ pub(crate) const THREADS: u32 = 256;
 /// Families of device code that a generated kernel may need, in order of inclusion.
 const INCLUDES: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cuh", "pipeline.cuh"];
 
-/// Families that not all kernels need, with a part of each text that names something of theirs.
+/// Families that not all kernels need. A kernel whose text contains the first part includes the
+/// second.
 const RARE_INCLUDES: [(&str, &str); 20] = [
     ("view", "string.cuh"),
     ("text_", "text.cuh"),
@@ -40,18 +41,20 @@ const RARE_INCLUDES: [(&str, &str); 20] = [
     ("zone_", "zone.cuh"),
 ];
 
-/// The directives that bring what a kernel of these parameters calls.
+/// The `#include` directives for a kernel of these parameters and this body.
 pub(super) fn includes(declarations: &str, body: &str) -> String {
     let named = |name: &str| declarations.contains(name) || body.contains(name);
     let rare = RARE_INCLUDES.iter().filter(|(name, _)| named(name)).map(|(_, header)| header);
     INCLUDES.iter().chain(rare).map(|header| format!("#include \"{header}\"\n")).collect()
 }
 
-/// Most parameters of a kernel, in words of 8 bytes: CUDA takes 32,764 bytes. More lie in memory.
+/// Most parameters of a kernel, in words of 8 bytes: CUDA allows 32,764 bytes. If there are more,
+/// they lie in memory.
 const MOST_PARAMETERS: usize = 4095;
 
-/// Whether a kernel finds its parameters in memory: where they are many; and where the body is in parts, to which they go by their
-/// address, which those of a launch have only in a copy that every thread makes.
+/// Whether a kernel finds its parameters in memory. So it does if there are many, and if the body
+/// is in parts: a part takes the address of the parameters, and each thread would have to copy
+/// those of a launch to have an address.
 fn through_memory(prepared: &PreparedKernel, body: &str) -> bool {
     prepared.params.count() > MOST_PARAMETERS || is_long(body)
 }
@@ -66,7 +69,8 @@ pub(crate) struct Generated {
     through_memory: bool,
 }
 
-/// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
+/// The source of a kernel, and its name. The text declares the parameters, then has `body` as it
+/// is. The name is `stem`, which names the kind of sink, and a hash of the text.
 pub(crate) fn source_of(
     stem: &str,
     prepared: &PreparedKernel,
@@ -105,7 +109,7 @@ impl Generated {
         Self::with_threads(device, stem, prepared, body, THREADS)
     }
 
-    /// The same with blocks of another size than [`THREADS`].
+    /// Compiles a kernel with `threads` threads in each block.
     pub(crate) fn with_threads(
         device: &Device,
         stem: &str,
@@ -116,7 +120,7 @@ impl Generated {
         Self::with_bounds(device, stem, prepared, body, LaunchBounds { threads, blocks: 1 })
     }
 
-    /// The same with as many blocks on a multiprocessor at least.
+    /// Compiles a kernel with these launch bounds.
     pub(crate) fn with_bounds(
         device: &Device,
         stem: &str,
@@ -134,7 +138,8 @@ impl Generated {
         Ok(Generated { kernel: known.kernel, arguments, threads: bounds.threads, through_memory })
     }
 
-    /// The same with other buffers, as long as those were, at these places of its parameters.
+    /// A copy of this launch with other buffers bound to these parameters. Each must be as long as
+    /// the buffer it replaces.
     pub(crate) fn with<'b>(&self, buffers: impl IntoIterator<Item = (ParameterPlace, &'b Buffer)>) -> Generated {
         let mut arguments = self.arguments.clone();
         for (ParameterPlace(at), buffer) in buffers {
@@ -143,8 +148,8 @@ impl Generated {
         Generated { kernel: self.kernel.clone(), arguments, ..*self }
     }
 
-    /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles. That number follows from how the
-    /// kernel was compiled, so that nothing that is computed may depend on it.
+    /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles.
+    /// The number of blocks depends on how the kernel was compiled, so no result may depend on it.
     pub(crate) fn fill(&self, device: &Device, tiles: u64, shared: u32) -> Result<()> {
         let blocks = u64::from(device.full_grid(&self.kernel, self.threads, shared)?);
         self.launch(device, tiles.clamp(1, blocks) as u32, shared)
@@ -167,7 +172,7 @@ impl Generated {
     }
 }
 
-/// Shared memory that kernels take besides what they ask for.
+/// Shared memory left for what kernels use besides their dynamic shared memory.
 const RESERVED: u64 = 4096;
 
 /// Dynamic shared memory that a block may ask for.

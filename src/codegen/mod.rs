@@ -2,6 +2,11 @@
 //!
 //! A [`Flow`] says where rows come from and what happens to each; a [`Generator`] emits that as statements; the sinks
 //! ([`materialize()`], [`aggregate()`]) put loops and outputs around them and launch the kernel.
+//!
+//! Files do not use one another in a circle (`scripts/check-modules.py`). From what uses nothing to
+//! what uses all: failures, sites, statements ([`Emitter`]) and values; expressions, keys and
+//! orders; flows; what a kernel needs (parameters, control words, arena); the generator; kernels;
+//! sinks.
 
 mod aggregate;
 mod arena;

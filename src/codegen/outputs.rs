@@ -15,9 +15,9 @@ use crate::error::Result;
 /// What to do with dictionary codes in outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Codes {
-    /// Stay codes.
+    /// Codes stay codes.
     Keep,
-    /// Become views, so that columns with different dictionaries can be put together.
+    /// Codes become views, so that columns with different dictionaries can be concatenated.
     Decode,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct OutputColumn {
 pub(super) struct OutputPlace {
     value: Value,
     ctype: &'static str,
-    /// Of a struct there are no values.
+    /// `None` for a struct, which has no values of its own.
     data: Option<(String, Later)>,
     validity: Option<(String, Later)>,
     fields: Vec<OutputPlace>,
 }
 
 impl OutputPlace {
-    /// No memory, for a kernel that does not store.
+    /// Binds no memory, for a kernel that does not store.
     pub(super) fn leave_out(&self, prepared: &mut PreparedKernel) {
         for (_, later) in self.data.iter().chain(&self.validity) {
             prepared.params.set(*later, 0u64);
@@ -158,7 +158,7 @@ fn finished(
     })
 }
 
-/// Copies a buffer that holds far fewer rows than it has room for into one that fits.
+/// Copies a buffer that has room for far more rows than it holds into one that fits.
 fn shrunk(device: &Device, operator: &'static str, buffer: Buffer, kept: u64, rows: u64) -> Result<Buffer> {
     const WORTHWHILE: usize = 1 << 20;
     if buffer.len() < WORTHWHILE || kept > rows / 2 {

@@ -57,7 +57,7 @@ pub(crate) trait Inputs {
     fn parameter(&mut self, bits: u64) -> String;
     /// A C++ expression of type `view` of a constant string.
     fn string(&mut self, text: &str) -> String;
-    /// The same of bytes.
+    /// A C++ expression of type `view` of constant bytes.
     fn octets(&mut self, bytes: &[u8]) -> String;
     /// A C++ expression of type `const u8*`: the device address, aligned to 16, of constant bytes.
     fn constant(&mut self, bytes: &[u8]) -> String;
@@ -65,7 +65,7 @@ pub(crate) trait Inputs {
     fn strings(&mut self, texts: &[&str]) -> String;
     /// A C++ expression of type `view`: the list that an array of one row holds.
     fn list(&mut self, list: &ArrayRef) -> String;
-    /// Says that the expression takes memory for characters or elements from `arena`.
+    /// Notes that the expression takes memory for characters or elements from `arena`.
     fn arena(&mut self);
 }
 
@@ -94,8 +94,8 @@ pub(super) fn type_bounds(dtype: &DataType) -> (i128, i128) {
     }
 }
 
-/// The narrowest representation in which all of `values` can be compared or chosen from: 32 and 64 bits, 128 where
-/// needed, one's own where all share it.
+/// The narrowest representation that holds all of `values`, so that they can be compared or chosen
+/// from: their own if all share it, else 32, 64 or 128 bits.
 pub(super) fn common_repr(values: &[&Value]) -> Repr {
     let first = values[0].repr;
     if values.iter().all(|v| v.repr == first) {
@@ -153,8 +153,8 @@ impl Value {
         Some(value)
     }
 
-    /// The C++ expression that a column of the type stores. A view under a null is empty, so that nobody follows its
-    /// address.
+    /// The C++ expression that a column of the type stores. A view under a null is empty, so that
+    /// its address is never followed.
     pub(crate) fn stored(&self) -> String {
         let repr = Repr::of(&self.dtype).unwrap_or(self.repr);
         match &self.valid {

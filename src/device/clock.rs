@@ -1,5 +1,8 @@
-//! How long the host is inside the driver: what remains of a query's time is ours. And where statements that are to stop do: before
-//! each call that takes memory, submits a kernel, or moves bytes to or from the host; and behind each that waits.
+//! Measures how long the host is inside the driver: the rest of a query's time is spent outside.
+//! Here statements stop that are to stop: before each call that takes memory, submits a kernel, or
+//! moves bytes to or from the host, and behind each call that waits. Whoever waits for something
+//! else looks every [`interrupt::PACE`](crate::interrupt::PACE). A stopped statement leaves no
+//! memory behind.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 //!
 //! Its buffers are numbers, its launches nothing, and what is read from it are zeros, or what the reader assumes
 //! ([`super::Buffer::read_word_or`]). Kernels asked for are queued to be compiled for the device it stands in for.
+//!
+//! What is assumed decides which kernels are compiled ahead, never what a query answers.
 
 use std::path::Path;
 use std::sync::Arc;

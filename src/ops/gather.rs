@@ -1,4 +1,7 @@
 //! Rows that an index names. Kernels in `kernels/gather.cuh`.
+//!
+//! Where an index names rows far apart, each row costs an access to memory. Two columns of 8 bytes
+//! are then interleaved first, so that one access brings the values of both.
 
 use super::{grid, tiles};
 use crate::device::{Argument, Buffer, Device, KernelSource, Slice};

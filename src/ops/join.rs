@@ -1,4 +1,15 @@
 //! Tables for equality joins on one 64-bit key, and the expansion of matches. Kernels in `kernels/join.cuh`.
+//!
+//! A key's value says where its build rows are:
+//!
+//! | table | slot of a key | value |
+//! |---|---|---|
+//! | hash | key and value, side by side: one access brings both | a row number; a payload; or begin and end of the key's rows |
+//! | direct, for dense keys | a word of an array | a row number, or begin and end of the key's rows |
+//! | none, where every key of the domain has one row | | rows are put in the order of their keys: the key is the row number |
+//!
+//! A payload is the one column that the probe wants of a unique build side, if it takes 4 or 8
+//! bytes.
 
 use std::sync::Arc;
 

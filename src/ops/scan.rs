@@ -1,4 +1,8 @@
 //! Running sums: counts to offsets, and inclusive sums of values. Kernels in `kernels/scan.cuh`.
+//!
+//! Running sums of floats add in an order that positions alone decide, so that they have the same
+//! bits in every run. The words of the look-back hold all there is to know of a tile. So they are
+//! written and read relaxed: a release would wait for all that the thread wrote before.
 
 use super::{grid, tiles};
 use crate::device::{Argument, Buffer, Device, Grid, KernelSource, Slice};

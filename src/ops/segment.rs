@@ -1,4 +1,8 @@
 //! Runs of equal keys in sorted order, and their reduction in a fixed order. Kernels in `kernels/segment.cuh`.
+//!
+//! Rows whose key never descends need no sort: their runs are found as the rows lie. A bit for each
+//! row says whether it begins a run; the runs' keys and places are written, and then values are
+//! added up by those bits.
 
 pub(crate) use super::reduce::Reduction;
 use super::scan::exclusive_scan_u32;

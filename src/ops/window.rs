@@ -2,6 +2,9 @@
 //! by values. Kernels in `kernels/window.cuh`.
 //!
 //! Everything here speaks of positions in the sorted order. A frame is the positions from `low` up to `high`.
+//!
+//! A reduction over any frames uses a tree, not differences of running ones: an extremum has no
+//! difference, and a float outside of a frame would leave a trace in it.
 
 pub(crate) use super::reduce::Reduction;
 use super::{grid, numbered, tiles};
