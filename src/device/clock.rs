@@ -1,7 +1,7 @@
 //! Measures how long the host is inside the driver: the rest of a query's time is spent outside.
 //! Here statements stop that are to stop: before each call that takes memory, submits a kernel, or
 //! moves bytes to or from the host, and behind each call that waits. Whoever waits for something
-//! else looks every [`interrupt::PACE`](crate::interrupt::PACE). A stopped statement leaves no
+//! else looks every [`interrupt::PACE`]. A stopped statement leaves no
 //! memory behind.
 
 use std::path::Path;
