@@ -1,9 +1,16 @@
 #!/usr/bin/env python3
-"""Whether each module of the engine uses only those before it (ARCHITECTURE.md, "Map").
+"""Whether modules use only those before them, and whether files of src/codegen use one another in a circle.
 
 usage: check-modules.py [ROOT]
 
-Looks at every `crate::NAME` in src/, tests aside. Prints each use of a later module, with its place.
+Order: looks at every `crate::NAME` in src/, and prints each use of a module that comes later in
+ARCHITECTURE.md's map.
+
+Circles: a file `x.rs` and the files in `x/` count as one, as they implement one thing. Prints the files of
+src/codegen that reach themselves through others, and likewise the files within each `x/`. A file uses another if a
+`use` or a path names it, or names what the module above re-exports from it. Methods are not looked at.
+
+Tests are left out of both.
 """
 import pathlib
 import re
@@ -12,18 +19,110 @@ import sys
 # Each may use those before it. `error` and `interrupt` are used by all; `host` and `interop` are leaves.
 ORDER = ["device", "ops", "column", "io", "codegen", "plan", "exec", "query", "frame", "session"]
 
-root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".") / "src"
-rank = {name: place for place, name in enumerate(ORDER)}
-found = 0
-for path in sorted(root.rglob("*.rs")):
-    module = path.relative_to(root).parts[0].removesuffix(".rs")
-    if module not in rank or "tests" in path.with_suffix("").parts:
-        continue
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        if line.startswith("mod tests"):
-            break
-        for used in re.findall(r"\bcrate::(\w+)", line.split("//")[0]):
-            if rank.get(used, -1) > rank[module]:
-                print(f"{path}:{number}: {module} uses {used}, which comes after it")
-                found += 1
+# A `use` of a module that others see again under the name of this one.
+REEXPORT = re.compile(r"\bpub(?:\(\w+\))? use ([^;]+);")
+USE = re.compile(r"\buse ([^;]+);")
+PATH = re.compile(r"\b\w+(?:::\w+)+")
+
+
+def sources(folder):
+    """Path within `folder` (without suffix) and code of each file, without comments and tests."""
+    for path in sorted(folder.rglob("*.rs")):
+        place = path.relative_to(folder).with_suffix("").parts
+        if "tests" not in place:
+            lines = path.read_text().split("\nmod tests", 1)[0].splitlines()
+            yield path, place, "\n".join(line.split("//")[0] for line in lines)
+
+
+def late_uses(root):
+    """Uses of a later module."""
+    rank = {name: number for number, name in enumerate(ORDER)}
+    for path, place, code in sources(root):
+        module = place[0]
+        for number, line in enumerate(code.splitlines(), 1):
+            for used in re.findall(r"\bcrate::(\w+)", line):
+                if rank.get(used, -1) > rank.get(module, len(ORDER)):
+                    yield f"{path}:{number}: {module} uses {used}, which comes after it"
+
+
+def paths_of(tree):
+    """The paths that a `use` names: `a::{b, c::{d, e}}` are three."""
+    head, brace, rest = tree.strip().partition("{")
+    if not brace:
+        return [head.split(" as ")[0].strip()]
+    paths, depth, start = [], 0, 0
+    body = rest.rstrip()[:-1] + ","
+    for at, letter in enumerate(body):
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "," and depth == 0 and body[start:at].strip():
+            paths += [head + path for path in paths_of(body[start:at])]
+        if letter == "," and depth == 0:
+            start = at + 1
+    return paths
+
+
+def uses_of(codes, crate):
+    """Which files each file uses. Files are tuples of names; `crate` is the path of the folder they are in."""
+    exported = {}
+    for file, code in codes.items():
+        paths = [path for tree in REEXPORT.findall(code) for path in paths_of(tree)]
+        exported[file] = {path.split("::")[-1]: path for path in paths}
+
+    def resolve(file, path):
+        """The file that a path in `file` leads to."""
+        names, here = path.split("::"), file
+        if path.startswith(crate + "::"):
+            names, here = names[len(crate.split("::")):], ()
+        while names and names[0] in ("self", "super"):
+            here = here[:-1] if names[0] == "super" else here
+            names = names[1:]
+        # Without a prefix a path begins here, or with what a glob brought from above.
+        if path.startswith(names[0] + "::" if names else "::") and here + (names[0],) not in codes:
+            here = here[:-1]
+            if here + (names[0],) not in codes:
+                return None
+        for name in names:
+            if here + (name,) in codes:
+                here += (name,)
+            else:
+                again = exported.get(here, {}).get(name)
+                return resolve(here, again) if again and here != file else here
+        return here
+
+    for file, code in codes.items():
+        paths = [path for tree in USE.findall(code) for path in paths_of(tree)] + PATH.findall(USE.sub("", code))
+        yield file, {resolve(file, path) for path in paths} - {None, (), file}
+
+
+def circles(folder, crate):
+    """Files that reach themselves through others, folder by folder."""
+    codes = {place if place != ("mod",) else (): code for _, place, code in sources(folder)}
+    uses = dict(uses_of(codes, crate))
+    for above in sorted({file[:-1] for file in codes if file}):
+        depth = len(above)
+        inside = {file for file in codes if len(file) > depth and file[:depth] == above}
+        edges = {file[depth]: set() for file in inside}
+        for file in inside:
+            edges[file[depth]] |= {used[depth] for used in uses[file] if used in inside} - {file[depth]}
+        reached = {}
+        for name in edges:
+            found, todo = set(), list(edges[name])
+            while todo:
+                next_name = todo.pop()
+                if next_name not in found:
+                    found.add(next_name)
+                    todo += edges[next_name]
+            reached[name] = found
+        seen = set()
+        for name in sorted(edges):
+            circle = {other for other in reached[name] if name in reached[other]}
+            if circle and name not in seen:
+                seen |= circle
+                where = "/".join([str(folder), *above])
+                yield f"{where}: files use one another in a circle: {', '.join(sorted(circle))}"
+
+
+src = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".") / "src"
+found = [*late_uses(src), *circles(src / "codegen", "crate::codegen")]
+print("\n".join(found), end="\n" if found else "")
 sys.exit(1 if found else 0)

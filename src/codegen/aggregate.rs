@@ -7,8 +7,17 @@
 //! | many, of many rows | rows are partitioned by key, then cells | `partitioned.rs` |
 //! | else | atomics on slots in global memory, which a dense key numbers or a hash table finds | `atomics.rs` |
 //!
-//! Grouped sums of floats are exact integers in units of a power of two (so their order does not matter); a kernel that
-//! would have to drop bits says so ([`Retry::INEXACT`]) and the executor sums in a fixed order instead.
+//! Sums of floats give the same bits for the same input, plan and device:
+//!
+//! - Grouped sums are exact integers in units of a power of two, so their order does not matter. A
+//!   kernel that would have to drop bits says so ([`Retry::INEXACT`]), and the executor sums in a
+//!   fixed order instead.
+//! - Ungrouped sums combine in a fixed order, by a number of blocks that does not depend on how
+//!   many run at once. Other kernels have as many blocks as run at once, and no bit of their
+//!   results depends on that number.
+//!
+//! An attempt may fail because its table is full or two keys share a hash. Each further attempt has
+//! a new secret, and there are few. The last has more slots than rows and no limit of probes.
 
 mod atomics;
 mod cells;
@@ -24,16 +33,17 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::arena::Arena;
+use super::control::{Control, Retry};
 use super::effort::{Effort, items_for, items_in_time};
 use super::emit::Emitter;
 use super::flow::{Flow, Source};
 use super::generator::{Generator, Pass};
 use super::groups::{Accumulator, GroupKeys, GroupSlots, Occupancy};
-use super::kernel::{Control, Generated, Retry, THREADS, most_shared};
+use super::kernel::{Generated, THREADS, most_shared};
 use super::keys::{KeyLayout, NullKeys};
 use super::radix_partition::RowCode;
 use crate::column::Relation;
-use crate::device::{Bounds, Buffer, Device, DeviceKind};
+use crate::device::{Buffer, Device, DeviceKind, LaunchBounds};
 use crate::error::{ErrorKind, Result};
 use cells::{Cells, Probes};
 use expected::{Expected, MOST_TRIES};
@@ -144,7 +154,7 @@ const HASHED_BYTES: usize = 16;
 
 /// What every kernel that aggregates is made of, in C++.
 #[derive(Clone, Copy)]
-struct Kernel<'a> {
+struct AggregateKernel<'a> {
     inputs: &'a [AggregateInput],
     /// Names of each accumulator's array and exponent.
     accumulators: &'a [String],
@@ -152,7 +162,7 @@ struct Kernel<'a> {
     rows: RowCode<'a>,
 }
 
-impl Kernel<'_> {
+impl AggregateKernel<'_> {
     /// Statement that notes why the result does not count.
     fn flag(&self, condition: &str, bit: u32) -> String {
         self.rows.flag(condition, bit)
@@ -186,7 +196,7 @@ struct Hoisted {
 }
 
 impl Hoisted {
-    fn of(kernel: &Kernel<'_>) -> Self {
+    fn of(kernel: &AggregateKernel<'_>) -> Self {
         let (mut declare, mut assign) = (String::new(), String::new());
         for (i, input) in kernel.inputs.iter().enumerate() {
             if matches!(input.accumulator, Accumulator::Row | Accumulator::Float) {
@@ -484,7 +494,7 @@ fn attempt(
         Sink::Atomics => items_for(prepared.eager_bytes, effort + Effort::characters(300 * shape.inputs.len())).min(4),
         _ => items_for(prepared.eager_bytes, effort),
     };
-    let kernel = Kernel {
+    let kernel = AggregateKernel {
         inputs: &shape.inputs,
         accumulators: &pointers,
         exponents: &exponents,
@@ -518,7 +528,7 @@ fn attempt(
                     let (name, partials) = partials.as_ref().expect("made for this sink");
                     let text = registers::body(&kernel, name, rows_per_thread(rows, device));
                     let tiles = rows.div_ceil(u64::from(items * THREADS));
-                    let bounds = Bounds { threads: THREADS, blocks: if late { LATE_BLOCKS } else { 1 } };
+                    let bounds = LaunchBounds { threads: THREADS, blocks: if late { LATE_BLOCKS } else { 1 } };
                     let made = Made {
                         kernel: Generated::with_bounds(device, "reduce", &prepared, &text, bounds)?,
                         tiles,
@@ -548,7 +558,7 @@ fn attempt(
                     launch("group_cells", text, cell_threads, cells.bytes(slots, *copies))?
                 }
                 Sink::HashCells { cells, slots, copies } => {
-                    let table = cells::Table { keys: &found, first: "0", mask: &mask };
+                    let table = cells::KeyTable { keys: &found, first: "0", mask: &mask };
                     let probes = if expected.guessed { Probes::Few } else { Probes::Many };
                     let text = cells::hash_body(&kernel, cells, *slots, *copies, &key, &table, probes);
                     launch("group_hash_cells", text, cell_threads, cells.bytes(*slots, *copies))?

@@ -1,15 +1,13 @@
-//! Memory for the characters of strings that a kernel makes (`kernels/text.cuh`).
+//! Memory for the characters of strings and the elements of lists that a kernel makes (`kernels/text.cuh`).
 //!
-//! The host guesses how much that is. A kernel that wants more says how much, and is run again: by the sink, which
-//! compares [`super::kernel::Control::characters`] with what it gave.
+//! The host guesses how many bytes the kernel needs. A kernel that needs more reports how many. Its output is then not
+//! used: the sink compares [`super::control::Control::characters`] with what it gave, and runs the kernel again with a
+//! larger arena. Before that, buffers that the kernel changed are zeroed again ([`super::prepared::PreparedKernel::undo`]).
 
 use std::sync::Arc;
 
-use super::generator::Prepared;
-use super::kernel::Control;
 use super::params::{Later, Params};
-use crate::device::Device;
-use crate::error::Result;
+use crate::device::Buffer;
 
 /// The parameters of an arena: address and capacity.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +28,13 @@ impl Arena {
         (Arena { bytes: bytes_later, capacity: capacity_later }, statement)
     }
 
+    /// Gives the kernel `buffer`, of `capacity` bytes, as its arena.
+    pub(super) fn give(self, params: &mut Params, buffer: &Arc<Buffer>, capacity: u64) {
+        params.set(self.bytes, &**buffer);
+        params.set(self.capacity, capacity);
+        params.keep(buffer);
+    }
+
     /// First guess of the bytes that the strings made of `rows` rows take.
     pub(super) fn guess(rows: u64) -> u64 {
         rows.saturating_mul(32).clamp(1 << 12, 1 << 30)
@@ -39,25 +44,5 @@ impl Arena {
     pub(super) fn larger(capacity: u64, asked: u64) -> u64 {
         // Strings made of strings that did not fit asked for nothing yet.
         asked.max(capacity.saturating_mul(2))
-    }
-}
-
-impl Prepared {
-    /// Gives the kernel an arena of `capacity` bytes in place of any former one, if it makes strings.
-    pub(super) fn set_arena(&mut self, device: &Device, operator: &'static str, capacity: u64) -> Result<()> {
-        let Some(arena) = self.arena else { return Ok(()) };
-        let size = usize::try_from(capacity).unwrap_or(usize::MAX);
-        let buffer = Arc::new(device.alloc(operator, size)?);
-        self.params.set(arena.bytes, &*buffer);
-        self.params.set(arena.capacity, capacity);
-        self.params.keep(&buffer);
-        self.made = Some(buffer);
-        Ok(())
-    }
-
-    /// Makes all as it was before a run for which the arena was too small.
-    pub(super) fn undo(&self, control: &Control) -> Result<()> {
-        self.touched.iter().try_for_each(|buffer| buffer.fill(0))?;
-        control.reset()
     }
 }

@@ -6,106 +6,11 @@ use std::fmt::{Display, Write};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
+use super::failure::Failure;
 use super::sites::{MOST_OPERANDS, Operand, Sites};
-use crate::error::{Error, Fault, Operation};
 
-/// Why a row failed; a bit of the kernel's `status` word (the constants of `kernels/arith.cuh`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
-    DivideByZero,
-    Overflow,
-    Cast,
-    /// A function outside of its domain: the root of a negative number, a negative length.
-    Domain,
-    /// Characters beyond ASCII in a function that knows no others: not an error of the query.
-    NotAscii,
-    /// A text that only the host can judge, likewise: a time zone's name, more digits than 64 bits hold, words in Unicode.
-    Beyond,
-    /// A subquery of one value has several rows.
-    Rows,
-    /// A string or a list would be longer than their lengths count.
-    Length,
-}
-
-impl Failure {
-    /// First what is no error: the CPU will find those.
-    const ALL: [Failure; 8] = [
-        Failure::NotAscii,
-        Failure::Beyond,
-        Failure::DivideByZero,
-        Failure::Overflow,
-        Failure::Cast,
-        Failure::Domain,
-        Failure::Rows,
-        // Last: what is made of a string that was not is no reason.
-        Failure::Length,
-    ];
-
-    /// The bit of the status word.
-    pub(crate) fn bit(self) -> u32 {
-        match self {
-            Failure::DivideByZero => 1,
-            Failure::Overflow => 2,
-            Failure::Cast => 4,
-            Failure::Domain => 8,
-            Failure::NotAscii => 16,
-            Failure::Beyond => 32,
-            Failure::Rows => 64,
-            Failure::Length => 128,
-        }
-    }
-
-    fn device_name(self) -> &'static str {
-        match self {
-            Failure::DivideByZero => "DIVIDE_BY_ZERO",
-            Failure::Overflow => "OVERFLOW",
-            Failure::Cast => "CAST",
-            Failure::Domain => "DOMAIN",
-            Failure::NotAscii => "NOT_ASCII",
-            Failure::Beyond => "BEYOND",
-            Failure::Rows => "ROWS",
-            Failure::Length => "LENGTH",
-        }
-    }
-
-    /// The failure that a kernel's final status word stands for, of several the first in
-    /// [`Failure::ALL`].
-    pub(super) fn of(status: u32) -> Option<Failure> {
-        Failure::ALL.into_iter().find(|f| status & f.bit() != 0)
-    }
-
-    /// The fault of the query; `None` of what the CPU can do.
-    pub(super) fn fault(self) -> Option<Fault> {
-        Some(match self {
-            Failure::NotAscii | Failure::Beyond => return None,
-            Failure::DivideByZero => Fault::DivideByZero,
-            Failure::Overflow => Fault::Overflow,
-            Failure::Cast => Fault::Cast,
-            Failure::Domain => Fault::Domain,
-            Failure::Rows => Fault::Rows,
-            Failure::Length => Fault::Length,
-        })
-    }
-
-    /// That only the CPU can do what a row asked for.
-    pub(super) fn beyond(self, operation: Option<Operation>) -> Error {
-        let what = operation.map(|operation| operation.applied() + &operation.place());
-        match self {
-            Failure::NotAscii => Error::unsupported(
-                what.unwrap_or_else(|| "upper, lower or initcap".into()),
-                "of characters beyond ASCII is not on the device yet",
-            ),
-            _ => Error::unsupported(
-                what.unwrap_or_else(|| "a value".into()),
-                "only the CPU can read the value (the name of a time zone, a float of more than 19 digits, \
-                 a word beyond ASCII, more ways to match than a thread follows)",
-            ),
-        }
-    }
-}
-
-/// Appends a number's digits. Formatting one takes several times as long, and a kernel's text has many: texts are put together
-/// from their pieces wherever every query comes by.
+/// Appends a number's digits. `write!` takes several times as long, and every query generates text
+/// with many numbers.
 pub(crate) fn push_number(text: &mut String, number: usize) {
     if number >= 10 {
         push_number(text, number / 10);
@@ -113,19 +18,19 @@ pub(crate) fn push_number(text: &mut String, number: usize) {
     text.push(char::from(b'0' + (number % 10) as u8));
 }
 
-/// Statements under construction. All statements are free of side effects but for `fail`, so that a compiler may drop
-/// what nobody reads.
+/// Statements under construction. No statement but a failure report has side effects, so the
+/// compiler may drop what is not read.
 #[derive(Debug, Default)]
 pub(crate) struct Emitter {
     body: String,
-    /// Statements that belong to places in `body`, by the order in which they were made.
+    /// Statements to be inserted at places in `body`, in the order in which they were added.
     inserted: Vec<(InsertionPoint, String)>,
     next: usize,
     prefix: &'static str,
     guards: Vec<String>,
     /// Where rows may fail.
     sites: RefCell<Sites>,
-    /// Sites of the kernel that another emitter numbered.
+    /// How many sites of the kernel other emitters have. This one's numbers follow theirs.
     sites_before: usize,
 }
 
@@ -134,18 +39,19 @@ pub(crate) struct Emitter {
 pub(crate) struct InsertionPoint(usize);
 
 impl Emitter {
-    /// Names made here begin with `prefix`: give two emitters whose statements share a scope different ones.
+    /// An emitter whose names begin with `prefix`. Two emitters whose statements share a scope need
+    /// different prefixes.
     pub(crate) fn new(prefix: &'static str) -> Self {
         Emitter { prefix, body: String::with_capacity(1024), ..Emitter::default() }
     }
 
-    /// The same for a kernel in which `other`, which is complete, has sites, too: they are numbered
-    /// behind those.
+    /// An emitter for a kernel in which `other`, which is complete, has sites too. Its sites are
+    /// numbered behind those of `other`.
     pub(crate) fn behind(prefix: &'static str, other: &Emitter) -> Self {
         Emitter { sites_before: other.sites_before + other.sites(), ..Emitter::new(prefix) }
     }
 
-    /// The same behind so many sites.
+    /// An emitter whose sites are numbered behind `sites` others.
     pub(crate) fn behind_sites(prefix: &'static str, sites: usize) -> Self {
         Emitter { sites_before: sites, ..Emitter::new(prefix) }
     }
@@ -161,7 +67,7 @@ impl Emitter {
 
     /// Appends one statement as it is.
     pub(crate) fn line(&mut self, statement: impl Display) {
-        // Without a string of its own: allocations are most of what generating a kernel costs.
+        // Written in place: most of the time to generate a kernel goes into allocations.
         let _ = writeln!(self.body, "{statement}");
     }
 
@@ -170,7 +76,8 @@ impl Emitter {
         InsertionPoint(self.body.len())
     }
 
-    /// Puts a statement to an earlier place, behind others that were put there: its text follows from later ones.
+    /// Inserts a statement at an earlier place, behind others that were inserted there. For
+    /// statements that depend on later ones.
     pub(crate) fn insert(&mut self, at: InsertionPoint, statement: String) {
         self.inserted.push((at, statement));
     }
@@ -186,8 +93,8 @@ impl Emitter {
         name
     }
 
-    /// Failures below are reported only where `condition` (a name) holds, until [`Emitter::unguard`]. For rows that
-    /// were filtered out, and for branches not taken.
+    /// Until [`Emitter::unguard`], failures are reported only where `condition`, a C++ name, holds.
+    /// For rows that are filtered out, and for branches that are not taken.
     pub(crate) fn guard(&mut self, condition: impl Into<String>) {
         self.guards.push(condition.into());
     }
@@ -197,7 +104,8 @@ impl Emitter {
         self.guards.pop();
     }
 
-    /// Takes all guards out of force, for what is computed whoever asks for it; [`Emitter::restore_guards`] ends that.
+    /// Removes all guards, for a value that is computed for all rows. [`Emitter::restore_guards`]
+    /// puts them back.
     pub(crate) fn lift_guards(&mut self) -> Vec<String> {
         std::mem::take(&mut self.guards)
     }
@@ -242,34 +150,35 @@ impl Emitter {
         self.sites.borrow().len()
     }
 
-    /// Says that the sites from `first` on, of which nobody said so yet, are those of `expr`.
+    /// Describes the sites from `first` on that are not described yet as sites of `expr`.
     pub(crate) fn describe_sites(&mut self, first: usize, expr: &Expr) {
         if first < self.sites() {
             self.sites.get_mut().describe(first, expr);
         }
     }
 
-    /// The same of what has only a name.
+    /// Describes these sites by a name only.
     pub(crate) fn name_sites(&mut self, first: usize, name: impl FnOnce() -> String) {
         if first < self.sites() {
             self.sites.get_mut().name(first, &name());
         }
     }
 
-    /// Fails where `made`, a C++ view of the string or list that the function `name` made, is none
-    /// because it would be too long.
+    /// Reports a failure where `made`, a C++ view of the string or list that the function `name`
+    /// made, says that the result would be too long.
     pub(crate) fn fail_if_too_long(&mut self, made: &str, name: &str) {
         let first = self.sites();
         self.fail_if(format_args!("too_long({made})"), Failure::Length, &[], None);
         self.name_sites(first, || name.to_string());
     }
 
-    /// The sites, of which this knows nothing any more.
+    /// Takes the sites out of the emitter.
     pub(crate) fn take_sites(&self) -> Sites {
         self.sites.take()
     }
 
-    /// Whether a row may have failed. What it computes from there on may lie outside of the range stated for it.
+    /// Whether a row may have failed. Values that a failed row computes afterwards may lie outside
+    /// of their stated range.
     pub(crate) fn may_fail(&self) -> bool {
         self.sites() > 0
     }

@@ -8,11 +8,13 @@
 
 mod arithmetic;
 mod automaton;
+mod calendar;
 mod captures;
 mod cast;
 mod chain;
 mod compare;
 mod dictionary;
+mod fit;
 mod format;
 mod function;
 mod list;
@@ -43,12 +45,12 @@ use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 
 pub(crate) use automaton::of_like;
-pub(crate) use list::{element_at, element_of};
 
 use self::chain::Chains;
-use super::emit::{Emitter, Failure};
+use super::emit::Emitter;
+use super::failure::Failure;
 use super::sites::Operand;
-use super::value::{Inputs, Value, both, type_bounds, within};
+use super::value::{Inputs, Value, both, common_repr, not_yet, repr_of, type_bounds, within};
 use crate::column::{Repr, coded_numbers, is_nested, value_type};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -116,16 +118,6 @@ fn unknown(dtype: &DataType, nullable: bool) -> Result<Value> {
         value.fields = fields.iter().map(field).collect::<Result<_>>()?;
     }
     Ok(value)
-}
-
-/// The representation of a type, or that it has none.
-fn repr_of(dtype: &DataType) -> Result<Repr> {
-    Repr::of(dtype).ok_or_else(|| not_yet(format!("type {dtype}")))
-}
-
-/// `what is not on the device yet`.
-fn not_yet(what: impl Into<String>) -> Error {
-    Error::unsupported(what, "is not on the device yet")
 }
 
 /// The type of values, where a dictionary wraps them.
@@ -200,7 +192,7 @@ impl Compiler<'_> {
     fn value(&mut self, expr: &Expr) -> Result<Value> {
         let value = self.any_value(expr)?;
         if self.frame.keeps && as_literal(expr).is_none() {
-            self.operands.extend(Operand::new(Some(expr), &value));
+            self.operands.extend(value.operand(Some(expr)));
         }
         Ok(value)
     }
@@ -251,11 +243,11 @@ impl Compiler<'_> {
             Expr::Case(case) => self.case(case, value_type(&expr.get_type(self.schema)?)),
             Expr::Cast(cast) => {
                 let value = self.value(&cast.expr)?;
-                self.cast(value, cast.field.data_type(), cast::OnError::Fail)
+                self.cast(value, cast.field.data_type(), fit::OnError::Fail)
             }
             Expr::TryCast(cast) => {
                 let value = self.value(&cast.expr)?;
-                self.cast(value, cast.field.data_type(), cast::OnError::Null)
+                self.cast(value, cast.field.data_type(), fit::OnError::Null)
             }
             Expr::ScalarFunction(call) => self.function(expr, call),
             Expr::AggregateFunction(_) | Expr::GroupingSet(_) | Expr::WindowFunction(_) => {

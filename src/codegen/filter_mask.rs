@@ -7,25 +7,24 @@
 //! ```
 //!
 //! Between them an exclusive scan of the counts says where each tile's rows begin. The second kernel loads nothing of the
-//! rows that are gone, and the memory written is exactly what is needed. One pass with decoupled look-back moves fewer bytes
-//! but waits for its predecessors while it holds loaded rows: at 100M rows of three columns on an H200 it took 0.61 ms where
-//! a hundredth is kept.
+//! rows that are gone, and the memory written is exactly what is needed. One pass with decoupled look-back would move fewer
+//! bytes, but it holds loaded rows in registers while it waits for the tiles before.
 
 use std::sync::Arc;
 
 use super::effort::{Effort, items_for};
-use super::generator::{Generator, Prepared};
+use super::generator::Generator;
 use super::kernel::{Generated, THREADS};
 use super::params::Later;
+use super::prepared::PreparedKernel;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::ops::scan::exclusive_scan_u32;
 
 /// Rows that are counted together: those of a block of the second kernel. `MASK_TILE` of `kernels/pipeline.cuh`.
 const TILE: u64 = 4096;
-/// Rows for each that stays from which on each warp of the second kernel lists its share of a tile by
-/// itself (`mask_places_of_warp`). 100M rows
-/// of two columns, H200: of one in a hundred it takes 0.056 ms instead of 0.083, of one in ten 0.263 instead of 0.260.
+/// If at most one row in this many stays, each warp of the second kernel lists its share of a tile by itself
+/// (`mask_places_of_warp`), and no warp waits for another.
 const ROWS_A_FEW: u64 = 16;
 
 /// Names of the parameters through which the kernels see mask, counts and begins.
@@ -65,7 +64,7 @@ impl FilterMask {
         &self,
         device: &Device,
         operator: &'static str,
-        prepared: &mut Prepared,
+        prepared: &mut PreparedKernel,
         head: &str,
         decide: &str,
         rows: u64,
@@ -102,7 +101,7 @@ impl FilterMask {
     pub(super) fn write(
         &self,
         device: &Device,
-        prepared: &mut Prepared,
+        prepared: &mut PreparedKernel,
         kept_rows: &KeptRows,
         head: &str,
         (write, columns): (&str, usize),

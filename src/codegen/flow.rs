@@ -1,17 +1,19 @@
 //! A pipeline before it becomes code: where rows come from, and what happens to each on the way to the sink.
 
+mod origin;
+
 use std::sync::Arc;
 
 use datafusion::common::{Column as Name, DFSchemaRef};
 use datafusion::logical_expr::Expr;
 
-use super::generator::Generator;
 use super::groups::GroupSlots;
 use super::keys::KeyLayout;
 use super::selectivity::selectivity;
 use crate::column::{Facts, Relation};
 use crate::device::Buffer;
 use crate::ops::join::JoinTable;
+pub(crate) use origin::SideColumn;
 
 /// Where a pipeline's rows come from.
 #[derive(Debug, Clone)]
@@ -23,7 +25,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Rows to look at: an upper bound of the rows that come out.
+    /// Rows of the source: an upper bound of the rows that come out.
     pub(crate) fn rows(&self) -> u64 {
         match self {
             Source::Relation(relation) => relation.rows,
@@ -31,7 +33,7 @@ impl Source {
         }
     }
 
-    /// Whether only some of these rows count.
+    /// Whether some of these rows hold nothing: slots without a group.
     fn is_sparse(&self) -> bool {
         match self {
             Source::Relation(_) => false,
@@ -47,12 +49,12 @@ pub(crate) enum Step {
     Filter(Expr),
     /// Replaces the columns by expressions over the schema so far.
     Project(Vec<Expr>),
-    /// Compares each row with the build side of a join; what that does to the row says [`Keep`].
+    /// Compares each row with the build side of a join. [`Keep`] says which rows go on.
     Probe(Arc<Probe>),
 }
 
 impl Step {
-    /// Whether rows may end here.
+    /// Whether the step may drop rows.
     fn drops_rows(&self) -> bool {
         match self {
             Step::Filter(_) => true,
@@ -66,27 +68,28 @@ impl Step {
 #[derive(Debug)]
 pub(crate) struct Probe {
     pub(crate) candidates: Candidates,
-    /// Rows that the candidates number. Where only existence counts, its columns may be missing.
+    /// The rows that the candidates number. Its columns may be missing if only existence counts.
     pub(crate) build: Relation,
     pub(crate) place: BuildSide,
     pub(crate) keep: Keep,
-    /// What decides, beside the keys, whether a candidate matches.
+    /// The conditions of a match besides equal keys.
     pub(crate) residual: Option<Residual>,
-    /// It is known that every row has a match.
+    /// Every row is known to have a match.
     pub(crate) total: bool,
-    /// For each of the build's columns the key (by position) that it is: the probe's key serves in its stead, and the
-    /// column is never read.
+    /// For each column of the build side, the position of the key that it is, if it is one. The
+    /// probe's key is then used in its place, and the column is never read.
     pub(crate) keys_of: Vec<Option<usize>>,
 }
 
-/// Which build rows come into question for a row.
+/// Which build rows may match a row.
 #[derive(Debug)]
 pub(crate) enum Candidates {
-    /// Those of the same key. Key expressions are over the schema before the probe.
+    /// The rows with the same key. Key expressions are over the schema before the probe.
     Keyed { table: Box<JoinTable>, layout: KeyLayout, keys: Vec<Expr>, records: Option<Records> },
-    /// Any of the same key, where only existence counts: a byte for each of the layout's keys.
+    /// Any row with the same key, if only existence counts. `seen` has a byte for each key of the
+    /// layout.
     Seen { seen: Arc<Buffer>, domain: u64, layout: KeyLayout, keys: Vec<Expr> },
-    /// All of them.
+    /// All build rows.
     Every,
 }
 
@@ -95,7 +98,7 @@ pub(crate) enum Candidates {
 pub(crate) struct Records {
     /// Bytes from one row to the next, a multiple of each column's width.
     pub(crate) bytes: usize,
-    /// Which of the build side's columns these are.
+    /// For each column of the build side, whether the records hold it.
     pub(crate) held: Vec<bool>,
 }
 
@@ -109,24 +112,25 @@ pub(crate) struct Residual {
 /// Which rows go on after a probe, and with what.
 #[derive(Debug, Clone)]
 pub(crate) enum Keep {
-    /// Those with a match (there is at most one), with the match's columns.
+    /// Rows with a match, of which there is at most one, with the match's columns.
     Matched,
-    /// All, with the columns of the match (at most one), which are null where there is none.
+    /// All rows, with the columns of the match, of which there is at most one. The columns are null
+    /// if there is none.
     All,
-    /// Those with a match, as they are.
+    /// Rows with a match, without its columns.
     Semi,
-    /// Those without.
+    /// Rows without a match.
     Anti,
-    /// Those of which SQL's `NOT IN` is true: where there is any build row, no null may take part.
+    /// Rows for which SQL's `NOT IN` is true. If there is any build row, no key may be null.
     NotIn {
-        /// A word that is not zero where a build key is null, if one can be.
+        /// A word that is not zero if a build key is null. `None` if no build key can be null.
         null_seen: Option<Arc<Buffer>>,
     },
-    /// All, with one more column behind the others that says whether there is a match.
+    /// All rows, with one more column behind the others that says whether there is a match.
     Mark,
 }
 
-/// Keys often leave out most numbers of their range: one in so many is taken to occur.
+/// Keys often leave out most numbers of their range. One number in this many is assumed to occur.
 const SPARSE: f64 = 4.0;
 
 impl Probe {
@@ -134,7 +138,8 @@ impl Probe {
     fn selectivity(&self) -> f64 {
         match (&self.keep, &self.candidates) {
             (Keep::All | Keep::Mark, _) => 1.0,
-            // Ranges are those of whole columns, so that rows that were filtered out of the build side show.
+            // A range is that of the whole column, so that rows which were filtered out of the
+            // build side lower the share.
             (Keep::Matched, Candidates::Keyed { layout, .. }) => {
                 layout.domain.map_or(1.0, |domain| (SPARSE * self.build.rows as f64 / domain as f64).min(1.0))
             }
@@ -152,7 +157,7 @@ impl Probe {
         }
     }
 
-    /// The expression of the probe's side that equals the build's column, where its value need not be read.
+    /// The probe's key that equals the build side's column, if the column is one of the keys.
     pub(crate) fn key_of(&self, column: usize) -> Option<&Expr> {
         match &self.candidates {
             Candidates::Keyed { keys, .. } => self.keys_of.get(column).copied().flatten().map(|key| &keys[key]),
@@ -211,7 +216,9 @@ impl Flow {
         self.source.is_sparse() || self.steps.iter().any(|(step, _)| step.drops_rows())
     }
 
-    /// Whether what is left of a row of a relation depends on that row alone, once it is known to stay.
+    /// Whether the flow has a relation as its source and, for a row that is kept, computes from the
+    /// source's columns alone. Then a second kernel can compute the kept rows without repeating a
+    /// lookup.
     pub(crate) fn only_filters(&self) -> bool {
         matches!(self.source, Source::Relation(_))
             && self.steps.iter().all(|(step, _)| match step {
@@ -220,7 +227,8 @@ impl Flow {
             })
     }
 
-    /// Whether rows of a relation go only where an inner join finds no match, so that perhaps none does.
+    /// Whether the flow has a relation as its source and drops rows only where an inner join finds
+    /// no match. Then it may well drop none.
     pub(crate) fn only_inner_joins(&self) -> bool {
         matches!(self.source, Source::Relation(_))
             && self.drops_rows()
@@ -231,7 +239,8 @@ impl Flow {
             })
     }
 
-    /// Estimate of the rows that come out, as a count: not more than there are, and not none of some.
+    /// Estimate of the rows that come out, between 1 (0 of an empty source) and the rows of the
+    /// source.
     pub(crate) fn expected_rows(&self) -> u64 {
         let rows = self.source.rows();
         (self.estimate as u64).clamp(rows.min(1), rows)
@@ -241,7 +250,7 @@ impl Flow {
     pub(crate) fn filter(mut self, predicate: Expr) -> Self {
         let schema = self.schema().clone();
         let facts = |name: &Name| {
-            let (_, column) = Generator::origin(&self, schema.index_of_column(name).ok()?)?;
+            let (_, column) = self.origin(schema.index_of_column(name).ok()?)?;
             Some(Facts::of(&column))
         };
         self.estimate *= selectivity(&predicate, &facts);
@@ -262,7 +271,7 @@ impl Flow {
         self
     }
 
-    /// The same rows under other names.
+    /// The same rows with columns of other names.
     pub(crate) fn renamed(mut self, schema: DFSchemaRef) -> Self {
         match self.steps.last_mut() {
             Some((_, last)) => *last = schema,

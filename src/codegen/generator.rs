@@ -1,9 +1,19 @@
-//! Turns a [`Flow`] into the statements for one row: columns are loaded at first use, projections are evaluated where
-//! somebody asks for them, filters and lookups leave the row by `break`.
+//! Turns a [`Flow`] into the statements for one row. Columns are loaded and projections are
+//! evaluated where they are first needed. Filters and lookups leave the row by `break`.
 //!
-//! The statements stand in a scope that provides `row` (u64, the source row), `k` (which of the thread's rows this is),
-//! `status` and `p`, inside a `do { … } while (0)` that a lost row leaves.
+//! The statements stand in a scope that provides `row` (u64, the source row), `k` (which of the
+//! thread's rows this is), `status` and `p`, inside a `do { … } while (0)` that a lost row leaves.
+//!
+//! Columns of the source are loaded ahead for all rows of a thread, so that many loads are in
+//! flight. Behind lookups that lose rows, and behind conditions that leave few rows by what
+//! statistics say (`selectivity.rs`), a column is loaded for the rows that are left, where it is
+//! first needed.
+//!
+//! A row fails where its value is computed for somebody. What a projection computes fails for all
+//! of its rows, whichever expression above asks for it first: [`Generator::value`] lifts the
+//! guards.
 
+mod groups;
 mod probe;
 
 use std::collections::HashMap;
@@ -19,24 +29,24 @@ use super::arena::Arena;
 use super::constants::Constants;
 use super::emit::{Emitter, push_number};
 use super::expr::compile;
-use super::flow::{Flow, Keep, Probe, Source, Step};
+use super::flow::{Flow, Probe, SideColumn, Source, Step};
 use super::keys::dictionary_value;
 use super::params::Params;
+use super::prepared::PreparedKernel;
 use super::selectivity::Share;
 use super::sites::Sites;
 use super::value::{Inputs, Value, both};
 use crate::column::{Column, Encoding, Facts, NO_ROW, Relation, Repr};
 use crate::device::{Buffer, Device};
 use crate::error::{ErrorKind, Result};
-use probe::SideColumn;
 pub(crate) use probe::{join_layout, keys_inside};
 
-/// How the stages are emitted.
+/// What the statements of the stages do with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// Filters and lookups decide, and a lost row breaks out.
     Decide,
-    /// The same, and the rows that probes found are kept in arrays for the later pass.
+    /// Like `Decide`. The rows that probes found are kept in arrays for the later pass.
     DecideAndCarry,
     /// For rows that a former pass kept: filters are known to hold, lookups are read from the arrays.
     Carried,
@@ -50,11 +60,11 @@ pub(crate) struct Generator<'a> {
     /// Columns to be loaded for all of a thread's rows at once, before the first stage.
     eager: Vec<EagerLoad>,
     eager_open: bool,
-    /// Conditions leave few rows.
+    /// The conditions so far leave few rows, see [`FEW`].
     few: bool,
-    /// See [`Prepared::late`].
+    /// See [`PreparedKernel::late`].
     late: bool,
-    /// What was loaded for the first stages is not there for the later pass.
+    /// The later pass is in another kernel, which does not have what the first one loaded.
     another_kernel: bool,
     carried: Vec<String>,
     constants: Constants,
@@ -91,10 +101,9 @@ enum LevelKind {
 /// Fields of a struct up to which all are loaded ahead.
 const EAGER_FIELDS: usize = 2;
 
-/// Share of the rows left by filters from which on columns are loaded where they are asked for, of those rows alone, instead
-/// of ahead for all. A condition on 4 of 28 bytes, then two more, and a sum of 60M rows (H200, ms; ahead 0.377): where the
-/// first leaves 2% 0.13, 15% 0.27, 40% 0.34, 70% 0.36. Estimates err, and what is summed without further conditions gains
-/// nothing where every sector has a row that is left.
+/// If filters leave at most this share of the rows, further columns are loaded for those rows only,
+/// where they are first needed, and not ahead for all rows. A greater share would gain little:
+/// estimates err, and nothing is saved once every sector of memory has a row that is left.
 const FEW: f64 = 0.2;
 
 struct EagerLoad {
@@ -102,30 +111,6 @@ struct EagerLoad {
     name: String,
     address: String,
     width: usize,
-}
-
-/// What a generated kernel needs beside its parameters.
-pub(crate) struct Prepared {
-    pub(crate) params: Params,
-    pub(crate) prologue: String,
-    /// Rows that the kernel looks at, for the account of bytes it moves.
-    pub(crate) rows: u64,
-    /// Bytes of registers that one row's eager loads take.
-    pub(crate) eager_bytes: usize,
-    /// Columns of the source are loaded where they are asked for, of few rows: what hides the wait is other warps.
-    pub(crate) late: bool,
-    /// Buffers that string views in outputs may point into.
-    pub(crate) characters: Vec<Arc<Buffer>>,
-    /// Rows may fail: the kernel's status has to be read before anything that it made is.
-    pub(crate) may_fail: bool,
-    /// Where they may.
-    pub(crate) sites: Sites,
-    /// Where the kernel makes strings.
-    pub(crate) arena: Option<Arena>,
-    /// The arena it has, which they may point into, too.
-    pub(crate) made: Option<Arc<Buffer>>,
-    /// See [`Generator::touch`].
-    pub(crate) touched: Vec<Arc<Buffer>>,
 }
 
 impl<'a> Generator<'a> {
@@ -153,14 +138,15 @@ impl<'a> Generator<'a> {
         self.flow
     }
 
-    /// Emits all stages; afterwards [`Generator::column`] and [`Generator::expr`] speak of the flow's final schema.
+    /// Emits all stages. Afterwards [`Generator::column`] and [`Generator::expr`] refer to the
+    /// flow's final schema.
     pub(crate) fn stages(&mut self, pass: Pass, out: &mut Emitter) -> Result<()> {
         self.levels =
             vec![Level { schema: self.flow.source_schema.clone(), kind: LevelKind::Source, known: HashMap::new() }];
         self.probes = 0;
         self.eager_open = pass != Pass::Carried;
         if let (Source::Groups(groups), true) = (&self.flow.source, pass != Pass::Carried) {
-            groups.clone().emit_occupied(&mut self.params, out);
+            self.occupied(groups, out);
         }
         let mut share = Share::default();
         for (step, schema) in &self.flow.steps {
@@ -205,7 +191,7 @@ impl<'a> Generator<'a> {
         share.add(conjunct, &facts);
     }
 
-    /// The schema of the values that can be asked for now.
+    /// The present schema.
     pub(crate) fn schema(&self) -> DFSchemaRef {
         self.levels.last().expect("stages() opened a level").schema.clone()
     }
@@ -222,36 +208,9 @@ impl<'a> Generator<'a> {
         self.value(level, at, out)
     }
 
-    /// The column as it lies in the source, where this output is nothing but that, were no row lost: `None` where it is
-    /// computed.
+    /// See [`Flow::origin`].
     pub(crate) fn origin(flow: &Flow, at: usize) -> Option<(usize, Column)> {
-        let mut at = at;
-        for (i, (step, _)) in flow.steps.iter().enumerate().rev() {
-            let schema = if i == 0 { &flow.source_schema } else { &flow.steps[i - 1].1 };
-            match step {
-                Step::Filter(_) => {}
-                Step::Project(exprs) => {
-                    let mut expr = &exprs[at];
-                    while let Expr::Alias(alias) = expr {
-                        expr = &alias.expr;
-                    }
-                    let Expr::Column(name) = expr else { return None };
-                    at = schema.index_of_column(name).ok()?;
-                }
-                Step::Probe(probe) => match probe.keep {
-                    Keep::All | Keep::Matched => match probe.column(at, schema.fields().len()) {
-                        SideColumn::Build(_) => return None,
-                        SideColumn::Probe(below) => at = below,
-                    },
-                    Keep::Mark if at == schema.fields().len() => return None,
-                    Keep::Mark | Keep::Semi | Keep::Anti | Keep::NotIn { .. } => {}
-                },
-            }
-        }
-        match &flow.source {
-            Source::Relation(relation) => Some(relation.columns[at].clone()),
-            Source::Groups(_) => None,
-        }
+        flow.origin(at)
     }
 
     fn expr_at(&mut self, level: usize, expr: &Expr, out: &mut Emitter) -> Result<Value> {
@@ -263,7 +222,8 @@ impl<'a> Generator<'a> {
         if let Some(known) = self.levels[level].known.get(&at) {
             return Ok(known.clone());
         }
-        // The first to ask may do so for some rows only; others find the value known.
+        // The first use may be guarded, as in a branch; later uses find the value known for all
+        // rows.
         let guards = out.lift_guards();
         let value = self.value_anew(level, at, out);
         out.restore_guards(guards);
@@ -278,7 +238,7 @@ impl<'a> Generator<'a> {
                 Source::Relation(relation) => self.load(relation, at, "row", true, out),
                 Source::Groups(groups) => {
                     let first = out.sites();
-                    let value = groups.clone().emit_output(at, self, out)?;
+                    let value = self.group_column(groups, at, out)?;
                     out.name_sites(first, || self.levels[level].schema.field(at).name().clone());
                     value
                 }
@@ -317,7 +277,8 @@ impl<'a> Generator<'a> {
         self.load_if(relation, at, row, None, of_source, out)
     }
 
-    /// The same for a row that exists only where `present` holds; elsewhere the value is null.
+    /// Like [`Generator::load`], for a row that exists only where `present` holds. Elsewhere the
+    /// value is null.
     pub(crate) fn load_if(
         &mut self,
         relation: &Relation,
@@ -377,7 +338,8 @@ impl<'a> Generator<'a> {
                 value
             }
             Encoding::Plain if column.repr() == Repr::Struct => {
-                // Most fields are not asked for, and what is not costs no registers where it is not loaded ahead.
+                // Most fields of a large struct are not read. A field that is not loaded ahead
+                // takes no registers until it is read.
                 let eager = eager && column.children.len() <= EAGER_FIELDS;
                 let field = |child| self.load_column(child, row, present, eager, out);
                 Value::of_fields(column.dtype.clone(), column.children.iter().map(field).collect(), valid)
@@ -438,13 +400,13 @@ impl<'a> Generator<'a> {
         self.another_kernel = true;
     }
 
-    /// Says that statements change a buffer that is zero. It is made so again before a run that repeats them: what they change where
-    /// strings and lists found no room does not count.
+    /// Notes that statements change a buffer that is zero. It is zeroed again before the kernel is
+    /// repeated because its arena was too small.
     pub(crate) fn touch(&mut self, buffer: &Arc<Buffer>) {
         self.touched.push(buffer.clone());
     }
 
-    /// Says that statements take memory for characters from `arena`.
+    /// Notes that statements take memory for characters from `arena`.
     pub(crate) fn make_text(&mut self) {
         self.makes_text = true;
     }
@@ -454,10 +416,10 @@ impl<'a> Generator<'a> {
         self.makes_text
     }
 
-    /// Uploads the constants and yields what the kernel needs, whose statements are those of the emitters. `control` names
-    /// the kernel's control words, and in scope of the prologue is `status`.
-    pub(crate) fn finish(mut self, device: &Device, control: &str, emitters: &[&Emitter]) -> Result<Prepared> {
-        // What makes strings and lists may find that one is too long.
+    /// Uploads the constants and completes the kernel of the emitters' statements. `control` is the
+    /// C++ name of its control words. `status` must be in scope of the prologue.
+    pub(crate) fn finish(mut self, device: &Device, control: &str, emitters: &[&Emitter]) -> Result<PreparedKernel> {
+        // A string or a list that is made may be too long.
         let may_fail = self.makes_text || emitters.iter().any(|out| out.may_fail());
         let mut prologue = String::with_capacity(512);
         let arena = self.makes_text.then(|| {
@@ -488,7 +450,7 @@ impl<'a> Generator<'a> {
         let mut sites = Sites::default();
         emitters.iter().for_each(|out| sites.append(out.take_sites()));
         let Generator { params, characters, touched, late, .. } = self;
-        Ok(Prepared {
+        Ok(PreparedKernel {
             params,
             prologue,
             rows,

@@ -1,12 +1,17 @@
-//! Checks groups found by the hash of their keys: every row's keys must equal those of its group's first row.
+//! Checks groups found by the hash of their keys: every row's keys must equal those of its group's
+//! first row. If two keys share a hash, the aggregation runs again with another secret.
+//!
+//! Keys are not stored beside the slots, as to publish a key of several words takes a lock, or a
+//! second word for each probe. The check costs only the queries whose keys do not fit 64 bits.
 
 use super::aggregate::Partial;
+use super::control::{Control, Retry};
 use super::effort::{Effort, items_for};
 use super::emit::Emitter;
 use super::flow::{Flow, Source};
 use super::generator::{Generator, Pass};
 use super::groups::{GroupKeys, Occupancy};
-use super::kernel::{Control, Generated, Retry, THREADS};
+use super::kernel::{Generated, THREADS};
 use super::keys::emit_same;
 use super::materialize::striding_body;
 use crate::device::Device;

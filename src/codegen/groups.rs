@@ -1,20 +1,18 @@
-//! The result of an aggregation before anybody asked for it: one slot a group, keys and accumulators as words.
+//! The result of an aggregation: one slot for each group, with its key and its accumulators as words.
 //!
-//! The pipeline that reads it visits all slots, drops those without a row, and computes from the words the values
-//! that it needs: an average is divided there, not before.
+//! No column is made of them. The pipeline that reads the groups visits all slots, drops those without a row, and computes
+//! from the words the values that it needs (`generator/groups.rs`).
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 
-use super::emit::{Emitter, Failure};
-use super::generator::Generator;
-use super::keys::{KeyLayout, dictionary_value};
-use super::params::Params;
-use super::value::{Value, both, widen};
+use super::emit::Emitter;
+use super::failure::Failure;
+use super::keys::KeyLayout;
+use super::value::{Value, widen};
 use crate::column::{Column, Dictionary, Relation, Repr, Stats};
 use crate::device::Buffer;
-use crate::error::Result;
 
 /// Slots of an aggregation.
 #[derive(Debug)]
@@ -25,7 +23,7 @@ pub(crate) struct GroupSlots {
     /// Per accumulator, `u64` words: `Accumulator::words` for each slot.
     pub(crate) accumulators: Vec<(Accumulator, Arc<Buffer>)>,
     pub(crate) outputs: Vec<GroupOutput>,
-    /// Rows that were aggregated, at most: bounds counts.
+    /// Upper bound of the rows that were aggregated, and so of counts.
     pub(crate) rows: u64,
 }
 
@@ -34,7 +32,8 @@ pub(crate) struct GroupSlots {
 pub(crate) enum Occupancy {
     /// All.
     All,
-    /// Those whose key in the hash table is not the empty one (the last slot is that of the key that looks empty).
+    /// Slots whose key in the hash table is not the empty key. The last slot is that of the key
+    /// that equals the empty key.
     Hashed(Arc<Buffer>),
     /// Those whose byte is not zero.
     Seen(Arc<Buffer>),
@@ -102,7 +101,7 @@ impl Accumulator {
 pub(crate) struct GroupOutput {
     pub(crate) dtype: DataType,
     pub(crate) value: OutputKind,
-    /// The accumulator that counts the aggregate's valid rows, where the result is null without any.
+    /// The accumulator that counts the aggregate's valid rows, if the result is null without any.
     pub(crate) count: Option<usize>,
 }
 
@@ -115,9 +114,10 @@ pub(crate) enum OutputKind {
     Unordered(usize, Repr, Option<Arc<Dictionary>>),
     /// Sum over count of floats.
     FloatAverage(usize, usize),
-    /// Sum of decimals: those of their high and of their low words.
+    /// Sum of decimals: the sums of their high and of their low words.
     DecimalSum(usize, usize),
-    /// Sum over count of decimals, scaled up by 10^power first; of sums by words, that of the low ones, too.
+    /// Sum over count of decimals: the sum, the sum of the low words if sums are by words, the
+    /// count, and the power of ten by which the sum is scaled up first.
     DecimalAverage(usize, Option<usize>, usize, u32),
     /// A column of the input at the row that the accumulator holds.
     Pick(usize, Relation, usize),
@@ -128,7 +128,7 @@ impl GroupSlots {
         !matches!(self.occupancy, Occupancy::All)
     }
 
-    /// The outputs, where they are nothing but accumulators as they lie.
+    /// The outputs as columns, if each is an accumulator as it lies in memory.
     pub(crate) fn in_place(&self) -> Option<Vec<Column>> {
         let keyless = matches!(&self.keys, GroupKeys::Slot(layout) if layout.fields.is_empty());
         if self.is_sparse() || !keyless {
@@ -151,188 +151,17 @@ impl GroupSlots {
         };
         self.outputs.iter().map(column).collect()
     }
-
-    /// Emits the test whether `row`, a slot, holds a group.
-    pub(crate) fn emit_occupied(&self, params: &mut Params, out: &mut Emitter) {
-        match &self.occupancy {
-            Occupancy::All => {}
-            Occupancy::Hashed(keys) => {
-                let keys = params.pointer("const u64", keys, 0);
-                out.line(format_args!("if ({keys}[row] == HASH_EMPTY) break;"));
-            }
-            Occupancy::Seen(seen) => {
-                let seen = params.pointer("const u8", seen, 0);
-                out.line(format_args!("if ({seen}[row] == 0) break;"));
-            }
-        }
-    }
-
-    /// Emits column `at`: keys first, then aggregates.
-    pub(crate) fn emit_output(&self, at: usize, generator: &mut Generator<'_>, out: &mut Emitter) -> Result<Value> {
-        let value = self.emit_column(at, generator, out)?;
-        if let Some(input) = &value.dictionary {
-            // Outputs may be views of entries, or of parts of them.
-            generator.point_into(&input.dictionary.characters);
-        }
-        Ok(value)
-    }
-
-    fn emit_column(&self, at: usize, generator: &mut Generator<'_>, out: &mut Emitter) -> Result<Value> {
-        let keys = match &self.keys {
-            GroupKeys::Slot(layout) | GroupKeys::Table(layout, _) | GroupKeys::Mixed(layout, _) => layout.fields.len(),
-            GroupKeys::Row(_, columns, _) => columns.len(),
-        };
-        if at >= keys {
-            return Ok(self.emit_aggregate(&self.outputs[at - keys], generator, out));
-        }
-        Ok(match &self.keys {
-            GroupKeys::Slot(layout) => layout.emit_decode("row", at, &mut generator.params, out),
-            GroupKeys::Table(layout, table) => {
-                let key = self.emit_table_key(table, &mut generator.params, out);
-                layout.emit_decode(&key, at, &mut generator.params, out)
-            }
-            GroupKeys::Mixed(layout, table) => {
-                let mixed = self.emit_table_key(table, &mut generator.params, out);
-                let secret = generator.params.word("u64", layout.secret);
-                let key = out.let_("u64", format_args!("hash_unmix({mixed}, {secret})"));
-                layout.emit_decode(&key, at, &mut generator.params, out)
-            }
-            GroupKeys::Row(relation, columns, rows) => {
-                let rows = generator.params.pointer("const u32", rows, 0);
-                let row = out.let_("u32", format_args!("{rows}[row]"));
-                generator.load(relation, columns[at], &row, false, out)
-            }
-        })
-    }
-
-    /// The key in this slot of the hash table; the last slot is that of the key that looks empty.
-    fn emit_table_key(&self, table: &Arc<Buffer>, params: &mut Params, out: &mut Emitter) -> String {
-        let table = params.pointer("const u64", table, 0);
-        let last = params.word("u64", self.slots - 1);
-        out.let_("u64", format_args!("row == {last} ? HASH_EMPTY : {table}[row]"))
-    }
-
-    fn emit_aggregate(&self, output: &GroupOutput, generator: &mut Generator<'_>, out: &mut Emitter) -> Value {
-        let valid = output.count.map(|count| {
-            let count = self.emit_word(count, 0, generator);
-            out.let_("bool", format_args!("{count} != 0"))
-        });
-        let dtype = output.dtype.clone();
-        match &output.value {
-            OutputKind::Plain(at) => {
-                let (repr, code) = self.emit_plain(*at, &dtype, generator);
-                let ctype = repr.device_type();
-                let code = out.let_(ctype, format_args!("({ctype})({code})"));
-                let range =
-                    matches!(self.accumulators[*at].0, Accumulator::Count).then_some((0, i128::from(self.rows)));
-                Value::new(dtype, repr, code, valid).with_range(range)
-            }
-            OutputKind::Unordered(at, repr, dictionary) => {
-                let word = self.emit_word(*at, 0, generator);
-                if let Some(dictionary) = dictionary {
-                    let code = out.let_("u32", format_args!("(u32){word}"));
-                    return dictionary_value(dtype, dictionary, code, valid, &mut generator.params);
-                }
-                let code = match repr {
-                    Repr::F64 => format!("unorder_f64({word})"),
-                    Repr::F32 => format!("unorder_f32((u32){word})"),
-                    Repr::U64 => word,
-                    _ => format!("({})unorder_i64({word})", repr.device_type()),
-                };
-                let code = out.let_(repr.device_type(), code);
-                Value::new(dtype, *repr, code, valid)
-            }
-            OutputKind::FloatAverage(sum, count) => {
-                let (_, sum) = self.emit_plain(*sum, &DataType::Float64, generator);
-                let count = self.emit_word(*count, 0, generator);
-                let code = out.let_("f64", format_args!("{sum} / (f64){count}"));
-                Value::new(dtype, Repr::F64, code, valid)
-            }
-            OutputKind::DecimalSum(high, low) => {
-                self.decimal_sum(*high, Some(*low), &dtype, generator, out).emit(dtype, valid, out)
-            }
-            OutputKind::DecimalAverage(sum, low, count, power) => {
-                let sum = self.decimal_sum(*sum, *low, &dtype, generator, out);
-                let count = self.emit_word(*count, 0, generator);
-                let code = sum.emit_average(&count, self.rows, *power, out);
-                Value::new(dtype, Repr::I128, code, valid)
-            }
-            OutputKind::Pick(at, relation, column) => {
-                // One group of no rows: there is nothing that a missing row could stand for.
-                if relation.rows == 0 {
-                    return Value::null(&dtype).unwrap_or_else(|| Value::new(dtype, Repr::I128, "i128{}", None));
-                }
-                let word = self.emit_word(*at, 0, generator);
-                // Without a row of its own, a group reads row 0.
-                let row = out.let_("u64", format_args!("{word} == ~0ull ? 0ull : {word}"));
-                let has = out.let_("bool", format_args!("{word} != ~0ull"));
-                let mut value = generator.load(relation, *column, &row, false, out);
-                value.valid = both(&Some(has), &value.valid, out);
-                value.dtype = dtype;
-                value
-            }
-        }
-    }
-
-    fn decimal_sum(
-        &self,
-        sum: usize,
-        low: Option<usize>,
-        dtype: &DataType,
-        generator: &mut Generator<'_>,
-        out: &mut Emitter,
-    ) -> DecimalSum {
-        let narrow = self.accumulators[sum].0.words() == 1;
-        let (_, code) = self.emit_plain(sum, dtype, generator);
-        match low {
-            None if narrow => DecimalSum::I64(code),
-            None => DecimalSum::I128(code),
-            Some(low) => {
-                let (_, low) = self.emit_plain(low, dtype, generator);
-                let [high, low] = [code, low].map(|word| out.let_("i128", format_args!("(i128)({word})")));
-                DecimalSum::Words { high, low }
-            }
-        }
-    }
-
-    /// The accumulator's number: its representation and an expression for it.
-    fn emit_plain(&self, at: usize, dtype: &DataType, generator: &mut Generator<'_>) -> (Repr, String) {
-        let low = self.emit_word(at, 0, generator);
-        let wide = |generator: &mut Generator<'_>| {
-            let high = self.emit_word(at, 1, generator);
-            format!("((i128)((u128){high} << 64 | {low}))")
-        };
-        match &self.accumulators[at].0 {
-            Accumulator::Sum128 => (Repr::of(dtype).unwrap_or(Repr::I128), wide(generator)),
-            Accumulator::Fixed { exponent, .. } => {
-                let exponent = generator.params.word("i64", i64::from(*exponent));
-                let sum = wide(generator);
-                (Repr::F64, format!("fixed_to_f64({sum}, {exponent})"))
-            }
-            Accumulator::Float => (Repr::F64, format!("double_of_bits({low})")),
-            _ if Repr::of(dtype) == Some(Repr::U64) => (Repr::U64, low),
-            _ => (Repr::I64, format!("(i64){low}")),
-        }
-    }
-
-    fn emit_word(&self, at: usize, word: usize, generator: &mut Generator<'_>) -> String {
-        let (accumulator, buffer) = &self.accumulators[at];
-        let pointer = generator.params.pointer("const u64", buffer, 0);
-        format!("{pointer}[row * {} + {word}]", accumulator.words())
-    }
 }
 
-/// A sum of decimals, by names.
+/// The C++ names of a sum of decimals.
 #[derive(Debug, Clone)]
 pub(crate) enum DecimalSum {
-    /// It has so many bits whatever the values are.
+    /// A sum that fits 64 bits, whatever the values are.
     I64(String),
+    /// A sum that fits 128 bits.
     I128(String),
     /// The sums of high and low words (`kernels/decimal.cuh`), 128 bits each.
-    Words {
-        high: String,
-        low: String,
-    },
+    Words { high: String, low: String },
 }
 
 /// The greatest decimal.
@@ -371,13 +200,13 @@ impl DecimalSum {
         }
     }
 
-    /// The sum, scaled up by 10^power, over the count of its values, which is at most `rows`; 0 where there are none. One of
-    /// more than 38 digits fails.
+    /// The average: the sum, scaled up by 10^power, over the count of its values, which is at most
+    /// `rows`. 0 if there are none. An average of more than 38 digits fails.
     pub(crate) fn emit_average(&self, count: &str, rows: u64, power: u32, out: &mut Emitter) -> String {
         let factor = 10i128.pow(power);
         let some = out.let_("bool", format_args!("{count} != 0"));
         let (high, low) = match self {
-            // Then nothing takes more than 64 bits but the result.
+            // No intermediate value exceeds 64 bits.
             DecimalSum::I64(sum) if factor.saturating_mul(i128::from(rows)) < i128::from(i64::MAX) => {
                 return out
                     .let_("i128", format_args!("{some} ? average_of({sum}, (i64){count}, {factor}ll) : (i128)0"));

@@ -9,13 +9,13 @@
 //! where they are.
 
 use super::arena::Arena;
+use super::control::Control;
 use super::emit::Emitter;
 use super::filter_mask::{FilterMask, KeptRows};
 use super::flow::Flow;
-use super::generator::{Generator, Pass, Prepared};
-use super::kernel::Control;
-use super::materialize::Codes;
-use super::outputs::{Output, OutputPlace, allocate, finish, place, store};
+use super::generator::{Generator, Pass};
+use super::outputs::{Codes, OutputColumn, OutputPlace, allocate, finish, place, store};
+use super::prepared::PreparedKernel;
 use super::value::Value;
 use crate::column::Column;
 use crate::device::Device;
@@ -38,7 +38,7 @@ struct CompactKernel {
     control: Control,
     head: String,
     mask: FilterMask,
-    prepared: Prepared,
+    prepared: PreparedKernel,
 }
 
 impl CompactKernel {
@@ -60,7 +60,7 @@ impl CompactKernel {
         Ok(CompactKernel { places, stores, control, head, mask, prepared })
     }
 
-    fn columns(&mut self, device: &Device, operator: &'static str, rows: u64) -> Result<Vec<Output>> {
+    fn columns(&mut self, device: &Device, operator: &'static str, rows: u64) -> Result<Vec<OutputColumn>> {
         let CompactKernel { places, prepared, .. } = self;
         places.iter().map(|place| allocate(device, operator, place, Codes::Keep, rows, prepared)).collect()
     }

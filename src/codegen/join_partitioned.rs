@@ -12,21 +12,26 @@
 //! The first attempt assumes that no key has two build rows. If a key has, the partitions are joined
 //! again, and every probe record counts its matches before it writes them. The order of the result is
 //! not determined.
+//!
+//! It pays where the table of a join would not fit the second-level cache. Only the columns that
+//! are read above the join travel in the records. Strings that are not codes do not travel. Joins
+//! that need them, and joins whose keys ascend or repeat too often, use a table (`ops/join.rs`).
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
+use super::control::{Control, Retry};
 use super::effort::{Effort, items_for};
 use super::emit::Emitter;
 use super::flow::Flow;
-use super::generator::{Generator, Pass, Prepared};
-use super::kernel::{Control, Generated, Retry, most_shared};
+use super::generator::{Generator, Pass};
+use super::kernel::{Generated, most_shared};
 use super::keys::KeyLayout;
-use super::materialize::Codes;
-use super::outputs::{OutputPlace, allocate, finish, place, store};
+use super::outputs::{Codes, OutputPlace, allocate, finish, place, store};
 use super::params::Params;
+use super::prepared::PreparedKernel;
 use super::radix_partition::{
     MOST_PARTS, PartitionedRecords, RadixPartition, RadixPartitionNames, RowCode, SHARED_ON_SIMULATOR,
 };
@@ -117,7 +122,7 @@ impl PartitionLayout {
 struct SidePipeline {
     partition: RadixPartition,
     names: RadixPartitionNames,
-    prepared: Prepared,
+    prepared: PreparedKernel,
     pointer: String,
     head: String,
     statements: String,
@@ -352,7 +357,7 @@ impl PartitionedSides<'_> {
             }
         };
         let write = format!("{loads}{}{decoded}{stores}", if decoded.is_empty() { "" } else { &key });
-        let mut prepared = Prepared {
+        let mut prepared = PreparedKernel {
             params,
             prologue: String::new(),
             rows: self.probe.partition.rows,

@@ -1,15 +1,13 @@
 //! From statements to a running kernel: the text around them, compilation, launch.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::generator::Prepared;
 use super::params::ParameterPlace;
 use super::parts::{in_parts, is_long};
-use super::sites::{REPORT_BYTES, Sites};
-use crate::device::{Argument, Bounds, Buffer, Device, Grid, Parts, Source};
+use super::prepared::PreparedKernel;
+use crate::device::{Argument, Buffer, Device, Grid, KernelSource, LaunchBounds, Parts};
 use crate::error::Result;
 
 /// Threads in each block of a generated kernel.
@@ -18,7 +16,8 @@ pub(crate) const THREADS: u32 = 256;
 /// Families of device code that a generated kernel may need, in order of inclusion.
 const INCLUDES: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cuh", "pipeline.cuh"];
 
-/// Families that not all kernels need, with a part of each text that names something of theirs.
+/// Families that not all kernels need. A kernel whose text contains the first part includes the
+/// second.
 const RARE_INCLUDES: [(&str, &str); 20] = [
     ("view", "string.cuh"),
     ("text_", "text.cuh"),
@@ -42,92 +41,21 @@ const RARE_INCLUDES: [(&str, &str); 20] = [
     ("zone_", "zone.cuh"),
 ];
 
-/// The directives that bring what a kernel of these parameters calls.
+/// The `#include` directives for a kernel of these parameters and this body.
 pub(super) fn includes(declarations: &str, body: &str) -> String {
     let named = |name: &str| declarations.contains(name) || body.contains(name);
     let rare = RARE_INCLUDES.iter().filter(|(name, _)| named(name)).map(|(_, header)| header);
     INCLUDES.iter().chain(rare).map(|header| format!("#include \"{header}\"\n")).collect()
 }
 
-/// Words shared by all generated kernels, zero at first; read back once after the kernel.
-///
-/// ```text
-///   byte 0 status (u32, bits of `Failure`)   8 retry (u32, bits of `Retry`)   16 ticket   24 rows out
-///   byte 32 bytes of characters taken from the arena   40 what the first row that failed reports (`sites.rs`)
-/// ```
-#[derive(Debug)]
-pub(crate) struct Control(pub(crate) Arc<Buffer>);
-
-/// Why a kernel's result must not be used, and the host has to choose another way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Retry(u32);
-
-impl Retry {
-    /// The hash table is too small.
-    pub(crate) const TABLE_FULL: u32 = 1;
-    /// A float sum in fixed point lost bits.
-    pub(crate) const INEXACT: u32 = 2;
-    /// Two keys have one hash.
-    pub(crate) const COLLISION: u32 = 4;
-    /// A partition has more rows than a sample promised.
-    pub(crate) const PARTITION_FULL: u32 = 8;
-    /// Of a join: a key has several rows.
-    pub(crate) const REPEATED: u32 = 16;
-
-    pub(crate) fn has(self, bit: u32) -> bool {
-        self.0 & bit != 0
-    }
-}
-
-impl Control {
-    pub(crate) fn new(device: &Device) -> Result<Self> {
-        Ok(Control(Arc::new(device.alloc_zeroed("pipeline control", REPORT + REPORT_BYTES)?)))
-    }
-
-    /// As before the kernel ran.
-    pub(crate) fn reset(&self) -> Result<()> {
-        self.0.fill(0)
-    }
-
-    /// Waits for the kernel: how many bytes of characters it asked for. Where they are more than the arena has, nothing
-    /// else that it made or said counts.
-    pub(crate) fn characters(&self) -> Result<u64> {
-        Ok(self.0.read_words(32, 1)?[0])
-    }
-
-    /// Waits for the kernel; fails where a row failed, at one of `sites`. Yields what to retry, and
-    /// the rows that came out.
-    pub(crate) fn read(&self, sites: &Sites) -> Result<(Retry, u64)> {
-        let words = self.0.read_words(0, 4)?;
-        let status = words[0] as u32;
-        if status != 0 {
-            let mut report = vec![0; REPORT_BYTES];
-            self.0.read(REPORT, &mut report)?;
-            if let Some(error) = sites.error(status, &report) {
-                return Err(error);
-            }
-        }
-        Ok((Retry(words[1] as u32), words[3]))
-    }
-
-    /// The statements that make the words known to a kernel of so many rows. `pointer` is the name
-    /// of the first.
-    pub(crate) fn head(pointer: &str, rows: &str) -> String {
-        format!(
-            "u32* const status = (u32*){pointer};\nu8* const report = (u8*){pointer} + {REPORT};\nconst u64 rows = {rows};\n"
-        )
-    }
-}
-
-/// Where the control words end, and the report begins.
-const REPORT: usize = 40;
-
-/// Most parameters of a kernel, in words of 8 bytes: CUDA takes 32,764 bytes. More lie in memory.
+/// Most parameters of a kernel, in words of 8 bytes: CUDA allows 32,764 bytes. If there are more,
+/// they lie in memory.
 const MOST_PARAMETERS: usize = 4095;
 
-/// Whether a kernel finds its parameters in memory: where they are many; and where the body is in parts, to which they go by their
-/// address, which those of a launch have only in a copy that every thread makes.
-fn through_memory(prepared: &Prepared, body: &str) -> bool {
+/// Whether a kernel finds its parameters in memory. So it does if there are many, and if the body
+/// is in parts: a part takes the address of the parameters, and each thread would have to copy
+/// those of a launch to have an address.
+fn through_memory(prepared: &PreparedKernel, body: &str) -> bool {
     prepared.params.count() > MOST_PARAMETERS || is_long(body)
 }
 
@@ -141,9 +69,15 @@ pub(crate) struct Generated {
     through_memory: bool,
 }
 
-/// The kernel's text: parameters, then `body` as it is. `stem` names the kind of sink; the text's hash completes the name.
-pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, bounds: Bounds) -> (Source, String) {
-    let Bounds { threads, blocks } = bounds;
+/// The source of a kernel, and its name. The text declares the parameters, then has `body` as it
+/// is. The name is `stem`, which names the kind of sink, and a hash of the text.
+pub(crate) fn source_of(
+    stem: &str,
+    prepared: &PreparedKernel,
+    body: &str,
+    bounds: LaunchBounds,
+) -> (KernelSource, String) {
+    let LaunchBounds { threads, blocks } = bounds;
     let declarations = prepared.params.declarations();
     let includes = includes(declarations, body);
     let through_memory = through_memory(prepared, body);
@@ -167,32 +101,32 @@ pub(crate) fn source_of(stem: &str, prepared: &Prepared, body: &str, bounds: Bou
              const {name}_params* const parameters = p.at;\n{{\nconst {name}_params& p = *parameters;\n{body}\n}}\n}}\n"
         ),
     };
-    (Source::new(&name, text), name)
+    (KernelSource::new(&name, text), name)
 }
 
 impl Generated {
-    pub(crate) fn new(device: &Device, stem: &str, prepared: &Prepared, body: &str) -> Result<Self> {
+    pub(crate) fn new(device: &Device, stem: &str, prepared: &PreparedKernel, body: &str) -> Result<Self> {
         Self::with_threads(device, stem, prepared, body, THREADS)
     }
 
-    /// The same with blocks of another size than [`THREADS`].
+    /// Compiles a kernel with `threads` threads in each block.
     pub(crate) fn with_threads(
         device: &Device,
         stem: &str,
-        prepared: &Prepared,
+        prepared: &PreparedKernel,
         body: &str,
         threads: u32,
     ) -> Result<Self> {
-        Self::with_bounds(device, stem, prepared, body, Bounds { threads, blocks: 1 })
+        Self::with_bounds(device, stem, prepared, body, LaunchBounds { threads, blocks: 1 })
     }
 
-    /// The same with as many blocks on a multiprocessor at least.
+    /// Compiles a kernel with these launch bounds.
     pub(crate) fn with_bounds(
         device: &Device,
         stem: &str,
-        prepared: &Prepared,
+        prepared: &PreparedKernel,
         body: &str,
-        bounds: Bounds,
+        bounds: LaunchBounds,
     ) -> Result<Self> {
         let parts = Parts { stem, declarations: prepared.params.declarations(), body, bounds };
         let known = device.kernel_of(parts, || {
@@ -204,7 +138,8 @@ impl Generated {
         Ok(Generated { kernel: known.kernel, arguments, threads: bounds.threads, through_memory })
     }
 
-    /// The same with other buffers, as long as those were, at these places of its parameters.
+    /// A copy of this launch with other buffers bound to these parameters. Each must be as long as
+    /// the buffer it replaces.
     pub(crate) fn with<'b>(&self, buffers: impl IntoIterator<Item = (ParameterPlace, &'b Buffer)>) -> Generated {
         let mut arguments = self.arguments.clone();
         for (ParameterPlace(at), buffer) in buffers {
@@ -213,8 +148,8 @@ impl Generated {
         Generated { kernel: self.kernel.clone(), arguments, ..*self }
     }
 
-    /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles. That number follows from how the
-    /// kernel was compiled, so that nothing that is computed may depend on it.
+    /// Submits the kernel with as many blocks as the device runs at once, but no more than tiles.
+    /// The number of blocks depends on how the kernel was compiled, so no result may depend on it.
     pub(crate) fn fill(&self, device: &Device, tiles: u64, shared: u32) -> Result<()> {
         let blocks = u64::from(device.full_grid(&self.kernel, self.threads, shared)?);
         self.launch(device, tiles.clamp(1, blocks) as u32, shared)
@@ -231,13 +166,13 @@ impl Generated {
             return unsafe { device.launch(&self.kernel, grid, &[Argument::of_all(&place, &self.arguments)]) };
         }
         // SAFETY: `Params` declared the structure and collected the arguments in one list, so they match; every
-        // pointer came from a live buffer that the caller's `Prepared` keeps, whose length the generator derived
+        // pointer came from a live buffer that the caller's `PreparedKernel` keeps, whose length the generator derived
         // from the same row counts that bound the kernel's loops.
         unsafe { device.launch(&self.kernel, grid, &self.arguments) }
     }
 }
 
-/// Shared memory that kernels take besides what they ask for.
+/// Shared memory left for what kernels use besides their dynamic shared memory.
 const RESERVED: u64 = 4096;
 
 /// Dynamic shared memory that a block may ask for.

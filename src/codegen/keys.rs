@@ -8,13 +8,18 @@
 //!   key = (returnflag·2 + linestatus)·4 + (null ? 3 : status + 1)          domain 24
 //! ```
 //!
-//! Else it is a hash of all columns, and equality of the columns themselves has to be checked besides.
-//! NaN is one value and −0.0 is 0.0.
+//! Otherwise the key is a hash of all columns. Lists and structs are hashed element by element.
+//! Equal hashes are not equal keys, so the columns themselves are compared as well: joins by a
+//! residual condition, groups by a second pass (`group_key_check.rs`). NaN is one value and −0.0 is
+//! 0.0.
+//!
+//! The key of a packed layout is a place in memory. The bounds of a value do not hold for a row
+//! that failed, so its code is cut to the range of its field.
 
 use datafusion::arrow::datatypes::DataType;
 
+use super::element::element_of;
 use super::emit::Emitter;
-use super::expr::element_of;
 use super::params::Params;
 use super::value::{Value, widen};
 use crate::column::Repr;

@@ -1,45 +1,40 @@
 //! The sink that writes a pipeline's rows to new columns, in their order.
 //!
-//! Where no row gets lost, row `i` goes to place `i`. Where filters alone lose rows, one kernel writes the
-//! mask of those that stay, and a second writes the rows, with as many places as are needed. Where
-//! inner joins alone do, the rows probably all stay: one kernel writes the mask, and what has to be
-//! computed to the place of the row; mostly that is all, and columns that are only passed on stay where
-//! they are. Otherwise (lookups, which nobody wants to make twice, behind filters) one kernel does
-//! it all: each tile decides first, learns from decoupled look-back where its survivors go, and computes the outputs of those.
+//! | rows are dropped by | kernels |
+//! |---|---|
+//! | nothing | one: row `i` goes to place `i` |
+//! | filters and semi joins alone | two: one writes the mask of the rows that stay, one writes those rows (`filter_mask.rs`) |
+//! | inner joins alone | one, as probably all rows stay, and another if some do not (`join_compact.rs`) |
+//! | anything else, as lookups behind filters | one: each tile decides, learns by decoupled look-back where its rows go, and writes them |
+//!
+//! The last is one kernel because a second would have to repeat the lookups.
 
 use std::sync::Arc;
 
 use super::arena::Arena;
+use super::control::Control;
 use super::effort::{Effort, items_for};
 use super::emit::{Emitter, push_number};
 use super::filter_mask::FilterMask;
 use super::flow::Flow;
 use super::generator::{Generator, Pass};
-use super::kernel::{Control, Generated, THREADS};
-use super::outputs::{allocate, finish, place, store};
+use super::kernel::{Generated, THREADS};
+use super::outputs::{Codes, allocate, finish, place, store};
 use super::value::Value;
 use crate::column::Column;
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 
-/// Rows a thread of the compacting kernel looks at, given its statements. Every tile takes a ticket and looks back. On an H200
-/// three kernels over the slots of tables (queries 10, 21 and 18 of TPC-H at scale factor 10) took 1.56, 1.23 and 1.00 ms with
-/// 2 rows, 1.27, .89 and .76 with 4, 1.59 with 8 (the first), and 1.29, 1.19 and .86 with 4 in blocks of 512 threads.
+/// Rows of each thread of the compacting kernel. Every tile takes a ticket and looks back, so more
+/// rows mean fewer tiles to wait for. Long statements get fewer rows, as each row has its own copy
+/// of them.
 fn compact_items(effort: Effort) -> u32 {
     const LONG: Effort = Effort::characters(4000);
     if effort > LONG { 2 } else { 4 }
 }
 
-/// What to do with dictionary codes in outputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Codes {
-    /// Stay codes.
-    Keep,
-    /// Become views, so that columns with different dictionaries can be put together.
-    Decode,
-}
-
-/// Runs the flow into new columns: those that `outputs` asks for, evaluated for every row that comes out.
+/// Runs the flow into new columns, one for each value of `outputs`, and counts the rows that come
+/// out.
 pub(crate) fn materialize(
     device: &Device,
     operator: &'static str,
@@ -82,7 +77,7 @@ pub(crate) fn materialize(
         prepared.params.set(state_later, 0u64);
         let head = Control::head(&pointer, &row_count);
         let write = format!("{}{stores}", write.take());
-        // The outputs are not there yet; marking does not look at them.
+        // The outputs are not allocated yet. The kernel that writes the mask does not use them.
         places.iter().for_each(|place| place.leave_out(&mut prepared));
         let decide = decide.take();
         let kept_rows = mask.run(device, operator, &mut prepared, &head, &decide, rows)?;
@@ -119,7 +114,10 @@ pub(crate) fn materialize(
                 let states = Arc::new(device.alloc_zeroed(operator, tiles as usize * 8)?);
                 prepared.params.set(state_later, &*states);
                 prepared.params.keep(&states);
-                (tiles, compacting_body(&head, items, &pointer, &state, &prepared.prologue, &decide, &write, &stores))
+                let (head, control, state) = (&*head, &*pointer, &*state);
+                let (prologue, decide, write, stores) = (&*prepared.prologue, &*decide, &*write, &*stores);
+                let kernel = CompactingKernel { head, control, state, prologue, decide, write, stores };
+                (tiles, kernel.body(items))
             } else {
                 prepared.params.set(state_later, 0u64);
                 let write = format!("{write}const u64 at = row;\n{stores}");
@@ -154,8 +152,8 @@ pub(crate) fn materialize(
     finish(device, operator, columns, kept, rows, &prepared)
 }
 
-/// Runs statements for every row that comes out of the flow, in any order and place; they store into `targets`, which are
-/// zero, and are made so again before a run that repeats them.
+/// Runs statements for every row that comes out of the flow, in any order. They store into
+/// `targets`, which are zero before, and are zeroed again before the kernel is repeated.
 pub(crate) fn for_each(
     device: &Device,
     flow: &Flow,
@@ -218,31 +216,39 @@ pub(crate) fn striding_body(head: &str, items: u32, prologue: &str, body: &str) 
     text
 }
 
-#[allow(clippy::too_many_arguments)]
-fn compacting_body(
-    head: &str,
-    items: u32,
-    control: &str,
-    state: &str,
-    prologue: &str,
-    decide: &str,
-    write: &str,
-    stores: &str,
-) -> String {
-    format!(
-        "constexpr int ITEMS = {items};\n{head}\
-         const u64 tile = compact_ticket({control} + 2);\n\
-         #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
-         {prologue}\
-         u32 keep = 0;\n\
-         #pragma unroll\n\
-         for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nif (row < rows) do {{\n{decide}keep |= 1u << k;\n}} while (0);\n}}\n\
-         __syncwarp(FULL_WARP);\n\
-         u32 rank[ITEMS];\n\
-         const u32 kept = tile_ranks<THREADS, ITEMS>(keep, rank);\n\
-         const u64 start = compact_tile_start({state}, tile, kept);\n\
-         if (tile == gridDim.x - 1 && threadIdx.x == 0) {control}[3] = start + kept;\n\
-         #pragma unroll\n\
-         for (int k = 0; k < ITEMS; ++k) {{\nif (keep >> k & 1) do {{\nconst u64 row = ROW(k);\nconst u64 at = start + rank[k];\n{write}{stores}}} while (0);\n}}\n"
-    )
+/// A kernel that decides about rows, ranks those that stay by decoupled look-back, and writes them.
+struct CompactingKernel<'a> {
+    head: &'a str,
+    /// C++ names of the first control word and of the look-back's words, one for each tile.
+    control: &'a str,
+    state: &'a str,
+    prologue: &'a str,
+    /// Statements that break for rows that go.
+    decide: &'a str,
+    /// Statements that compute the values of a row that stays, and those that store them at `at`.
+    write: &'a str,
+    stores: &'a str,
+}
+
+impl CompactingKernel<'_> {
+    /// The kernel's body for `items` rows of each thread.
+    fn body(&self, items: u32) -> String {
+        let CompactingKernel { head, control, state, prologue, decide, write, stores } = self;
+        format!(
+            "constexpr int ITEMS = {items};\n{head}\
+             const u64 tile = compact_ticket({control} + 2);\n\
+             #define ROW(k) (tile * ((u64)ITEMS * THREADS) + (u64)(k) * THREADS + threadIdx.x)\n\
+             {prologue}\
+             u32 keep = 0;\n\
+             #pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {{\nconst u64 row = ROW(k);\nif (row < rows) do {{\n{decide}keep |= 1u << k;\n}} while (0);\n}}\n\
+             __syncwarp(FULL_WARP);\n\
+             u32 rank[ITEMS];\n\
+             const u32 kept = tile_ranks<THREADS, ITEMS>(keep, rank);\n\
+             const u64 start = compact_tile_start({state}, tile, kept);\n\
+             if (tile == gridDim.x - 1 && threadIdx.x == 0) {control}[3] = start + kept;\n\
+             #pragma unroll\n\
+             for (int k = 0; k < ITEMS; ++k) {{\nif (keep >> k & 1) do {{\nconst u64 row = ROW(k);\nconst u64 at = start + rank[k];\n{write}{stores}}} while (0);\n}}\n"
+        )
+    }
 }

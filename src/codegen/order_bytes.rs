@@ -6,8 +6,8 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
+use super::element::element_of;
 use super::emit::Emitter;
-use super::expr::element_of;
 use super::flow::Flow;
 use super::generator::{Generator, Pass};
 use super::order::{Direction, LONGEST_SORTED, NullsPlace};

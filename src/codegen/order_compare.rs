@@ -1,7 +1,7 @@
 //! Which of two values comes first, lists and structs among them: element by element, and then the shorter.
 
+use super::element::element_of;
 use super::emit::Emitter;
-use super::expr::element_of;
 use super::order::NullsPlace;
 use super::value::{Value, widen};
 use crate::column::Repr;

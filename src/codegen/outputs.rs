@@ -5,38 +5,46 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 
-use super::generator::Prepared;
-use super::materialize::Codes;
 use super::params::{Later, Params};
+use super::prepared::PreparedKernel;
 use super::value::Value;
 use crate::column::{Column, Encoding, Repr, Stats};
 use crate::device::{Buffer, Device};
 use crate::error::Result;
 
+/// What to do with dictionary codes in outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codes {
+    /// Codes stay codes.
+    Keep,
+    /// Codes become views, so that columns with different dictionaries can be concatenated.
+    Decode,
+}
+
 /// An output column before the kernel ran.
-pub(super) struct Output {
+pub(super) struct OutputColumn {
     dtype: DataType,
     repr: Repr,
     encoding: Encoding,
     stats: Stats,
     data: Buffer,
     validity: Option<Buffer>,
-    fields: Vec<Output>,
+    fields: Vec<OutputColumn>,
 }
 
 /// Places where the kernel learns its outputs' addresses.
 pub(super) struct OutputPlace {
     value: Value,
     ctype: &'static str,
-    /// Of a struct there are no values.
+    /// `None` for a struct, which has no values of its own.
     data: Option<(String, Later)>,
     validity: Option<(String, Later)>,
     fields: Vec<OutputPlace>,
 }
 
 impl OutputPlace {
-    /// No memory, for a kernel that does not store.
-    pub(super) fn leave_out(&self, prepared: &mut Prepared) {
+    /// Binds no memory, for a kernel that does not store.
+    pub(super) fn leave_out(&self, prepared: &mut PreparedKernel) {
         for (_, later) in self.data.iter().chain(&self.validity) {
             prepared.params.set(*later, 0u64);
         }
@@ -80,8 +88,8 @@ pub(super) fn allocate(
     place: &OutputPlace,
     codes: Codes,
     rows: u64,
-    prepared: &mut Prepared,
-) -> Result<Output> {
+    prepared: &mut PreparedKernel,
+) -> Result<OutputColumn> {
     let value = &place.value;
     let repr = Repr::of(&value.dtype).expect("checked by `place`");
     let dictionary = value.dictionary.as_ref().filter(|_| codes == Codes::Keep);
@@ -110,16 +118,16 @@ pub(super) fn allocate(
         Stats { range, magnitude: value.magnitude, unit: value.unit, longest: value.longest, ..Stats::default() };
     let fields = place.fields.iter().map(|field| allocate(device, operator, field, codes, rows, prepared));
     let fields = fields.collect::<Result<_>>()?;
-    Ok(Output { dtype: value.dtype.clone(), repr, encoding, stats, data, validity, fields })
+    Ok(OutputColumn { dtype: value.dtype.clone(), repr, encoding, stats, data, validity, fields })
 }
 
 pub(super) fn finish(
     device: &Device,
     operator: &'static str,
-    outputs: Vec<Output>,
+    outputs: Vec<OutputColumn>,
     kept: u64,
     rows: u64,
-    prepared: &Prepared,
+    prepared: &PreparedKernel,
 ) -> Result<(u64, Vec<Column>)> {
     let characters: Arc<[Arc<Buffer>]> = prepared.characters.iter().chain(&prepared.made).cloned().collect();
     let columns = outputs.into_iter().map(|output| finished(device, operator, output, kept, rows, &characters));
@@ -129,7 +137,7 @@ pub(super) fn finish(
 fn finished(
     device: &Device,
     operator: &'static str,
-    output: Output,
+    output: OutputColumn,
     kept: u64,
     rows: u64,
     characters: &Arc<[Arc<Buffer>]>,
@@ -150,7 +158,7 @@ fn finished(
     })
 }
 
-/// Copies a buffer that holds far fewer rows than it has room for into one that fits.
+/// Copies a buffer that has room for far more rows than it holds into one that fits.
 fn shrunk(device: &Device, operator: &'static str, buffer: Buffer, kept: u64, rows: u64) -> Result<Buffer> {
     const WORTHWHILE: usize = 1 << 20;
     if buffer.len() < WORTHWHILE || kept > rows / 2 {

@@ -101,7 +101,7 @@ struct Declared<'a> {
 }
 
 /// A name of the scope: which units declare it and ask for it last.
-struct Known<'a> {
+struct KnownName<'a> {
     declared: Declared<'a>,
     at: usize,
     last: usize,
@@ -216,11 +216,11 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !is_of_name(c)).filter(|word| !word.is_empty())
 }
 
-fn names<'a>(units: &[Unit<'a>]) -> HashMap<&'a str, Known<'a>> {
-    let mut names: HashMap<&str, Known<'_>> = HashMap::new();
+fn names<'a>(units: &[Unit<'a>]) -> HashMap<&'a str, KnownName<'a>> {
+    let mut names: HashMap<&str, KnownName<'_>> = HashMap::new();
     for (at, unit) in units.iter().enumerate() {
         if let Some(declared) = unit.declares {
-            names.insert(declared.name, Known { declared, at, last: at });
+            names.insert(declared.name, KnownName { declared, at, last: at });
         }
         for word in unit.lines.iter().flat_map(|line| words(line)) {
             if let Some(known) = names.get_mut(word) {
@@ -270,7 +270,7 @@ fn stores_moved_up(mut units: Vec<Unit<'_>>) -> Vec<Unit<'_>> {
 const PLACE_OF_ROW: &str = "const u64 at = row;";
 
 /// Where the part that begins with unit `first` ends.
-fn end_of_part(units: &[Unit<'_>], names: &HashMap<&str, Known<'_>>, first: usize) -> usize {
+fn end_of_part(units: &[Unit<'_>], names: &HashMap<&str, KnownName<'_>>, first: usize) -> usize {
     if !units[first].movable {
         return first + 1;
     }
@@ -292,7 +292,7 @@ fn end_of_part(units: &[Unit<'_>], names: &HashMap<&str, Known<'_>>, first: usiz
 }
 
 /// Writes the statements `range` as a part, behind what it hands on.
-fn part(units: &[Unit<'_>], range: Range<usize>, names: &HashMap<&str, Known<'_>>, text: &mut String) {
+fn part(units: &[Unit<'_>], range: Range<usize>, names: &HashMap<&str, KnownName<'_>>, text: &mut String) {
     let (mut captured, mut handed) = (vec![], vec![]);
     let mut body = String::new();
     let mut row = false;
@@ -302,7 +302,7 @@ fn part(units: &[Unit<'_>], range: Range<usize>, names: &HashMap<&str, Known<'_>
         if mentioned.insert(word, ()).is_some() {
             continue;
         }
-        let Some(Known { declared, at, last }) = names.get(word) else { continue };
+        let Some(KnownName { declared, at, last }) = names.get(word) else { continue };
         let Some(ctype) = declared.ctype else { continue };
         let (own, later) = (range.contains(at), *last >= range.end);
         match (own, declared.constant) {

@@ -9,9 +9,10 @@
 //!
 //! A dense key's high bits are its partition; other keys are mixed, and the high bits of that are.
 
-use super::generator::Prepared;
-use super::kernel::{Generated, Retry, THREADS, most_shared};
+use super::control::Retry;
+use super::kernel::{Generated, THREADS, most_shared};
 use super::params::{Later, Params};
+use super::prepared::PreparedKernel;
 use super::record::Record;
 use crate::device::{Buffer, Device};
 use crate::error::Result;
@@ -109,7 +110,7 @@ impl RadixPartition {
         &self,
         device: &Device,
         operator: &'static str,
-        prepared: &mut Prepared,
+        prepared: &mut PreparedKernel,
         names: &RadixPartitionNames,
         rows: &RowCode<'_>,
         step: u64,

@@ -1,4 +1,5 @@
-//! What travels of a row to its partition: a few 32-bit words, its key first.
+//! What travels of a row to its partition: a few 32-bit words, its key first. The partitions of
+//! aggregates and of joins have such records.
 
 use super::value::Value;
 use crate::column::Repr;

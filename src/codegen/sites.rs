@@ -21,9 +21,8 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 pub(crate) use self::describe::sql as short_sql;
-use self::describe::{Described, described};
-use super::emit::Failure;
-use super::value::Value;
+use self::describe::{DescribedOperation, described};
+use super::failure::Failure;
 use crate::column::Repr;
 use crate::error::{Error, ErrorKind, Fault, Operation};
 
@@ -33,13 +32,13 @@ const OPERAND_BYTES: usize = 80;
 /// Most operands of which a report tells the values.
 pub(crate) const MOST_OPERANDS: usize = 3;
 
-/// A value that a failing row can tell.
+/// A value that a failing row reports.
 #[derive(Debug, Clone)]
 pub(crate) struct Operand {
     /// The address of the expression that it is the value of.
     of: usize,
     kept: ReportedValue,
-    /// C++ expression of it.
+    /// The C++ expression of the value.
     pub(crate) code: String,
 }
 
@@ -51,14 +50,15 @@ struct ReportedValue {
 }
 
 impl Operand {
-    /// `None` of lists, structs and null.
-    pub(crate) fn new(expr: Option<&Expr>, value: &Value) -> Option<Operand> {
-        if matches!(value.repr, Repr::List | Repr::Struct) || value.dtype.is_null() {
+    /// The value of `expr`, if one is known, that the C++ expression `code` yields. `None` of lists, structs and null,
+    /// which reports cannot hold.
+    pub(super) fn new(expr: Option<&Expr>, dtype: &DataType, repr: Repr, code: &str) -> Option<Operand> {
+        if matches!(repr, Repr::List | Repr::Struct) || dtype.is_null() {
             return None;
         }
         let of = expr.map_or(0, |expr| std::ptr::from_ref(expr).addr());
-        let kept = ReportedValue { dtype: value.dtype.clone(), repr: value.repr };
-        Some(Operand { of, kept, code: value.code.clone() })
+        let kept = ReportedValue { dtype: dtype.clone(), repr };
+        Some(Operand { of, kept, code: code.to_string() })
     }
 }
 
@@ -66,12 +66,12 @@ impl Operand {
 #[derive(Debug)]
 struct Site {
     failure: Failure,
-    /// What the kernel tells of a row, and the expressions' addresses.
+    /// The values that the kernel reports, and the addresses of their expressions.
     operands: Vec<(usize, ReportedValue)>,
-    /// Of a cast, the type that its first operand does not fit.
+    /// The type that the first operand of a cast does not fit.
     target: Option<DataType>,
     /// The operation, once it is known.
-    described: Option<Described>,
+    described: Option<DescribedOperation>,
 }
 
 /// The sites of a kernel.
@@ -88,7 +88,7 @@ impl Sites {
         self.0.push(Site { failure, operands, target: target.cloned(), described: None });
     }
 
-    /// Those from `first` on of which nobody said so are of `expr`.
+    /// Describes the sites from `first` on that are not described yet as sites of `expr`.
     pub(super) fn describe(&mut self, first: usize, expr: &Expr) {
         for site in &mut self.0[first..] {
             if site.described.is_none() {
@@ -97,10 +97,10 @@ impl Sites {
         }
     }
 
-    /// The same of what has a name only: `sum(t.d)`.
+    /// Describes these sites by a name only: `sum(t.d)`.
     pub(super) fn name(&mut self, first: usize, name: &str) {
         for site in &mut self.0[first..] {
-            site.described.get_or_insert_with(|| Described::named(name));
+            site.described.get_or_insert_with(|| DescribedOperation::named(name));
         }
     }
 
@@ -108,8 +108,8 @@ impl Sites {
         self.0.extend(others.0);
     }
 
-    /// The error that a kernel's final status word stands for, given what the first row that failed
-    /// reported; `None` where no row failed.
+    /// The error that a kernel's final status word and the report of the first row that failed
+    /// stand for. `None` if no row failed.
     pub(super) fn error(&self, status: u32, report: &[u8]) -> Option<Error> {
         let failure = Failure::of(status)?;
         let number = read::word(report, 0) as usize;
@@ -119,7 +119,8 @@ impl Sites {
             let what = site.filter(|site| site.failure == failure).and_then(operation);
             return Some(failure.beyond(what));
         };
-        // The first report is of a row's first failure, whatever other rows came to.
+        // The report is of the first failure of one row. The status word has the failures of all
+        // rows.
         let reported = site.and_then(|site| Some((site.fault()?, site)));
         Some(match reported {
             Some((fault, site)) => arithmetic(fault, operation(site)),
@@ -133,7 +134,7 @@ fn arithmetic(fault: Fault, operation: Option<Operation>) -> Error {
 }
 
 impl Site {
-    /// A step to a narrower type that is no cast of the query's is the function's own.
+    /// A failed cast without a target type is a step of a function, not a cast in the query.
     fn fault(&self) -> Option<Fault> {
         Some(match self.failure.fault()? {
             Fault::Cast if self.target.is_none() => Fault::Overflow,

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
 
 use super::emit::Emitter;
+use super::sites::Operand;
 use crate::column::{Dictionary, Repr, decimal_bound, value_type};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A value in generated code.
 #[derive(Debug, Clone)]
@@ -55,7 +57,7 @@ pub(crate) trait Inputs {
     fn parameter(&mut self, bits: u64) -> String;
     /// A C++ expression of type `view` of a constant string.
     fn string(&mut self, text: &str) -> String;
-    /// The same of bytes.
+    /// A C++ expression of type `view` of constant bytes.
     fn octets(&mut self, bytes: &[u8]) -> String;
     /// A C++ expression of type `const u8*`: the device address, aligned to 16, of constant bytes.
     fn constant(&mut self, bytes: &[u8]) -> String;
@@ -63,7 +65,7 @@ pub(crate) trait Inputs {
     fn strings(&mut self, texts: &[&str]) -> String;
     /// A C++ expression of type `view`: the list that an array of one row holds.
     fn list(&mut self, list: &ArrayRef) -> String;
-    /// Says that the expression takes memory for characters or elements from `arena`.
+    /// Notes that the expression takes memory for characters or elements from `arena`.
     fn arena(&mut self);
 }
 
@@ -90,6 +92,17 @@ pub(super) fn type_bounds(dtype: &DataType) -> (i128, i128) {
         DataType::Decimal128(_, _) => decimal_bound(dtype).map_or((i128::MIN, i128::MAX), |bound| (-bound, bound)),
         _ => Repr::of(dtype).map_or((i128::MIN, i128::MAX), repr_bounds),
     }
+}
+
+/// The narrowest representation that holds all of `values`, so that they can be compared or chosen
+/// from: their own if all share it, else 32, 64 or 128 bits.
+pub(super) fn common_repr(values: &[&Value]) -> Repr {
+    let first = values[0].repr;
+    if values.iter().all(|v| v.repr == first) {
+        return first;
+    }
+    let fits = |repr| values.iter().all(|v| within(v.bounds(), repr_bounds(repr)));
+    [Repr::I32, Repr::I64, Repr::U64].into_iter().find(|repr| fits(*repr)).unwrap_or(Repr::I128)
 }
 
 /// Whether `inner` lies in `outer`.
@@ -140,8 +153,8 @@ impl Value {
         Some(value)
     }
 
-    /// The C++ expression that a column of the type stores. A view under a null is empty, so that nobody follows its
-    /// address.
+    /// The C++ expression that a column of the type stores. A view under a null is empty, so that
+    /// its address is never followed.
     pub(crate) fn stored(&self) -> String {
         let repr = Repr::of(&self.dtype).unwrap_or(self.repr);
         match &self.valid {
@@ -170,6 +183,11 @@ impl Value {
         if low > high { (0, 0) } else { (low, high) }
     }
 
+    /// The value as an operand that a failing row reports: the value of `expr`, if that is known.
+    pub(super) fn operand(&self, expr: Option<&Expr>) -> Option<Operand> {
+        Operand::new(expr, &self.dtype, self.repr, &self.code)
+    }
+
     /// C++ `bool`: the value is true (not false, not null). For booleans.
     pub(crate) fn truth(&self) -> String {
         match &self.valid {
@@ -188,6 +206,16 @@ impl Value {
 /// `repr` (checked by construction for `Repr::of(value.dtype)`); views pass unchanged.
 pub(crate) fn widen(value: &Value, repr: Repr) -> String {
     if value.repr == repr { value.code.clone() } else { format!("(({}){})", repr.device_type(), value.code) }
+}
+
+/// The representation of a type; `Unsupported` if it has none.
+pub(super) fn repr_of(dtype: &DataType) -> Result<Repr> {
+    Repr::of(dtype).ok_or_else(|| not_yet(format!("type {dtype}")))
+}
+
+/// The error for what generated code does not compute yet.
+pub(super) fn not_yet(what: impl Into<String>) -> Error {
+    Error::unsupported(what, "is not on the device yet")
 }
 
 /// The C++ `bool` that holds where both are valid.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray, StringViewBuilder};
 use datafusion::arrow::datatypes::DataType;
 
-use super::import::Rows;
+use super::import::ImportedRows;
 use super::{Dictionary, Stats, pieces};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ impl Dictionary {
         strings.iter().for_each(|string| builder.append_value(string));
         let values: ArrayRef = Arc::new(builder.finish());
         let pieces = pieces::cut(std::slice::from_ref(&values));
-        let rows = Rows { device, dtype: &DataType::Utf8View, len: values.len(), pieces };
+        let rows = ImportedRows { device, dtype: &DataType::Utf8View, len: values.len(), pieces };
         let views = rows.import_plain_strings()?;
         Ok(Dictionary { values, views: views.data, characters: views.characters })
     }

@@ -1,4 +1,7 @@
 //! Device memory to Arrow arrays: types of fixed width, and validity.
+//!
+//! On the device all NaN are one value, whatever their bits. Arrow compares bits, so NaN gets one
+//! form here.
 
 use std::sync::Arc;
 

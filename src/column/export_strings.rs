@@ -170,12 +170,12 @@ impl LongString {
 /// Host copies of the characters that views point to.
 enum HostCharacters {
     /// Parts of character buffers, by device address.
-    Spans(Vec<Span>),
+    Spans(Vec<CharacterSpan>),
     /// The strings one after the other, in the order of the views: see [`Places`].
     Packed(Vec<ArrowBuffer>),
 }
 
-struct Span {
+struct CharacterSpan {
     address: u64,
     bytes: ArrowBuffer,
 }
@@ -209,7 +209,7 @@ impl HostCharacters {
         let mut spans = Vec::new();
         for (wanted, parts) in wanted.iter().zip(parts) {
             for (start, end) in parts {
-                spans.push(Span { address: start, bytes: wanted.download(start, end)? });
+                spans.push(CharacterSpan { address: start, bytes: wanted.download(start, end)? });
             }
         }
         Ok(HostCharacters::Spans(spans))

@@ -26,10 +26,15 @@ impl Column {
     /// where an array is of another type, [`ErrorKind::Arithmetic`] where a decimal does not fit its representation,
     /// [`ErrorKind::OutOfDeviceMemory`].
     pub(crate) fn from_arrays(device: &Device, dtype: &DataType, arrays: &[ArrayRef]) -> Result<Column> {
-        Column::import(device, dtype, arrays, Strings::Encoded)
+        Column::import(device, dtype, arrays, StringImport::Encoded)
     }
 
-    pub(super) fn import(device: &Device, dtype: &DataType, arrays: &[ArrayRef], strings: Strings) -> Result<Column> {
+    pub(super) fn import(
+        device: &Device,
+        dtype: &DataType,
+        arrays: &[ArrayRef],
+        strings: StringImport,
+    ) -> Result<Column> {
         let repr = repr_of(dtype)?;
         if let Some(other) = arrays.iter().find(|array| array.data_type() != dtype) {
             return Err(ErrorKind::TypeMismatch {
@@ -44,12 +49,12 @@ impl Column {
             return Column::import(device, values, &arrays, strings);
         }
         let len = arrays.iter().map(|array| array.len()).sum();
-        if let (Strings::Plain, DataType::Dictionary(_, _)) = (strings, dtype) {
+        if let (StringImport::Plain, DataType::Dictionary(_, _)) = (strings, dtype) {
             let values = arrays.iter().map(|array| cast(array, &DataType::Utf8View));
             let values = values.collect::<std::result::Result<Vec<_>, _>>()?;
-            return Rows { device, dtype, len, pieces: pieces::cut(&values) }.import_plain_strings();
+            return ImportedRows { device, dtype, len, pieces: pieces::cut(&values) }.import_plain_strings();
         }
-        let rows = Rows { device, dtype, len, pieces: pieces::cut(arrays) };
+        let rows = ImportedRows { device, dtype, len, pieces: pieces::cut(arrays) };
         match (repr, dtype) {
             (Repr::List, _) => rows.import_lists(arrays),
             (Repr::Struct, _) => rows.import_structs(arrays, strings),
@@ -58,7 +63,7 @@ impl Column {
                 Repr::View,
                 DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_),
             ) => rows.import_plain_strings(),
-            (Repr::View, _) if strings == Strings::Plain => rows.import_plain_strings(),
+            (Repr::View, _) if strings == StringImport::Plain => rows.import_plain_strings(),
             (Repr::View, _) => rows.import_strings(),
             (_, DataType::Interval(IntervalUnit::DayTime)) => rows.import_packed(interval::packed_day_time),
             (_, DataType::Interval(IntervalUnit::MonthDayNano)) => rows.import_packed(interval::packed_month_day_nano),
@@ -81,7 +86,7 @@ impl Column {
 
 /// How strings are brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Strings {
+pub(super) enum StringImport {
     /// As codes, where they are few.
     Encoded,
     /// As views: elements of lists, which may come together with those of other columns.
@@ -89,7 +94,7 @@ pub(super) enum Strings {
 }
 
 /// What is to be imported: the rows of one column.
-pub(super) struct Rows<'a> {
+pub(super) struct ImportedRows<'a> {
     pub(super) device: &'a Device,
     pub(super) dtype: &'a DataType,
     pub(super) len: usize,
@@ -174,7 +179,7 @@ impl<'a> Inflow<'a> {
     }
 }
 
-impl Rows<'_> {
+impl ImportedRows<'_> {
     /// Memory for the validity, where a row is null, whatever the schema says.
     pub(super) fn alloc_validity(&self) -> Result<Option<Buffer>> {
         let nulls = self.pieces.iter().any(|piece| piece.array.null_count() > 0);

@@ -9,7 +9,7 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{HashMap, HashSet};
 
-use super::import::{IMPORT, Inflow, Rows, Scratch};
+use super::import::{IMPORT, ImportedRows, Inflow, Scratch};
 use super::pieces;
 use super::stats::Seen;
 use super::{CODE_WIDTH, Column, Dictionary, Encoding, Stats};
@@ -76,7 +76,7 @@ macro_rules! with_bytes {
     };
 }
 
-impl Rows<'_> {
+impl ImportedRows<'_> {
     /// Imports strings, encoded if they are few.
     pub(super) fn import_strings(&self) -> Result<Column> {
         match self.import_encoded()? {

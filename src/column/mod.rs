@@ -1,9 +1,14 @@
 //! Columns and tables in device memory, and their way from and to Arrow.
 //!
-//! A value lies in the representation of its type ([`Repr`]), a null is a zero in a byte mask beside the values (values
-//! under nulls are undefined), strings are 16-byte views over shared immutable characters, or codes into a sorted
-//! dictionary where a column has few distinct strings. Lists are 16-byte views of rows of a shared child column, structs are
-//! columns side by side.
+//! A value lies in the representation of its type ([`Repr`]). Validity is a byte for each row, not
+//! a bit: kernels write it row by row, in any order. Values under nulls are undefined, but safe: a
+//! view under a null is empty, so nobody follows its address.
+//!
+//! Strings are 16-byte views over shared immutable characters, or codes into a sorted dictionary
+//! where a column has few distinct strings. Codes order as the strings do, so comparisons, groups,
+//! joins and sorts work on codes. Lists are 16-byte views of rows of a shared child column, whose
+//! elements are never codes. Structs are columns side by side. Lists and structs are described in
+//! `nested.rs`.
 
 mod concatenate;
 mod dictionary;

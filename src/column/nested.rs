@@ -18,7 +18,7 @@ use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, ToByteSlice};
 
 use super::export::cut;
-use super::import::{IMPORT, Rows, Strings};
+use super::import::{IMPORT, ImportedRows, StringImport};
 use super::import_strings::VIEW_WIDTH;
 use super::stats::Seen;
 use super::{Column, Encoding, Repr, Stats, item_of, repr_of};
@@ -27,14 +27,14 @@ use crate::error::{Error, Result};
 use crate::ops::list::{Flat, flatten};
 
 /// Where one array's lists lie among its values: the first value, and one more offset than lists.
-struct Lists {
+struct HostLists {
     values: ArrayRef,
     offsets: Vec<usize>,
     nulls: Option<NullBuffer>,
 }
 
-impl Lists {
-    fn of(array: &ArrayRef) -> Lists {
+impl HostLists {
+    fn of(array: &ArrayRef) -> HostLists {
         fn of_offsets<O: OffsetSizeTrait>(lists: &GenericListArray<O>) -> (ArrayRef, Vec<usize>) {
             (lists.values().clone(), lists.value_offsets().iter().map(|offset| offset.as_usize()).collect())
         }
@@ -50,17 +50,17 @@ impl Lists {
         // A slice need not begin with the first value, nor end with the last.
         let (begin, end) = (offsets[0], offsets[offsets.len() - 1]);
         let offsets = offsets.into_iter().map(|offset| offset - begin).collect();
-        Lists { values: values.slice(begin, end - begin), offsets, nulls: array.nulls().cloned() }
+        HostLists { values: values.slice(begin, end - begin), offsets, nulls: array.nulls().cloned() }
     }
 }
 
-impl Rows<'_> {
+impl ImportedRows<'_> {
     /// Imports lists: a child column of all their elements, and views of its rows.
     pub(super) fn import_lists(&self, arrays: &[ArrayRef]) -> Result<Column> {
         let item = item_of(self.dtype).ok_or_else(|| Error::internal(format!("{} is no list", self.dtype)))?;
-        let lists: Vec<Lists> = arrays.iter().map(Lists::of).collect();
+        let lists: Vec<HostLists> = arrays.iter().map(HostLists::of).collect();
         let values: Vec<ArrayRef> = lists.iter().map(|lists| lists.values.clone()).collect();
-        let child = Column::import(self.device, item.data_type(), &values, Strings::Plain)?;
+        let child = Column::import(self.device, item.data_type(), &values, StringImport::Plain)?;
         if u32::try_from(child.len).is_err() {
             return Err(Error::unsupported(format!("lists of {} elements", child.len), "elements have 32-bit numbers"));
         }
@@ -87,7 +87,7 @@ impl Rows<'_> {
     }
 
     /// Imports structs: their fields as columns.
-    pub(super) fn import_structs(&self, arrays: &[ArrayRef], strings: Strings) -> Result<Column> {
+    pub(super) fn import_structs(&self, arrays: &[ArrayRef], strings: StringImport) -> Result<Column> {
         let DataType::Struct(fields) = self.dtype else {
             return Err(Error::internal(format!("{} is no struct", self.dtype)));
         };

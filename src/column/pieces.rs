@@ -37,7 +37,7 @@ pub(super) fn cut(arrays: &[ArrayRef]) -> Vec<Piece> {
 }
 
 /// What [`for_each`] leaves behind.
-pub(super) struct Done<S, T> {
+pub(super) struct PiecesDone<S, T> {
     /// The state of each worker.
     pub(super) workers: Vec<S>,
     /// For each piece, the worker that did it and the result, in the pieces' order.
@@ -50,7 +50,7 @@ pub(super) fn for_each<'p, S: Send, T: Send>(
     pieces: &'p [Piece],
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, &'p Piece) -> Result<T> + Sync,
-) -> Result<Done<S, T>> {
+) -> Result<PiecesDone<S, T>> {
     let next = AtomicUsize::new(0);
     let worker = || -> Result<(S, Vec<(usize, T)>)> {
         let mut state = state();
@@ -82,5 +82,5 @@ pub(super) fn for_each<'p, S: Send, T: Send>(
         done.into_iter().for_each(|(index, result)| results[index] = Some((worker, result)));
     }
     let results = results.into_iter().map(|result| result.expect("every piece was done")).collect();
-    Ok(Done { workers, results })
+    Ok(PiecesDone { workers, results })
 }

@@ -6,7 +6,9 @@
 //!    1       3   →  date[3]              4    →  name[4]
 //! ```
 //!
-//! A sort or a join yields such row numbers; the values are fetched by the pipeline that reads them.
+//! A sort or a join yields such row numbers; the values are fetched by the pipeline that reads
+//! them. A number that stands for no row ([`NO_ROW`]) is a row of nulls, which is all that an outer
+//! join needs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,19 @@
 //! How values of a logical type lie in device memory.
+//!
+//! | type | representation |
+//! |---|---|
+//! | integers, floats | as they are |
+//! | booleans | a byte, 0 or 1 |
+//! | decimals | unscaled: 64 bits up to 18 digits, else 128 |
+//! | dates, times, timestamps, durations | their count of units, 32 or 64 bits |
+//! | intervals | one integer that orders as they do (`interval.rs`) |
+//! | strings, bytes | views of 16 bytes, see below |
+//! | lists | views of 16 bytes (`nested.rs`) |
+//!
+//! ```text
+//!   length u32 | 12 characters, zero padded                        up to 12 bytes
+//!   length u32 | 4 characters | address u64 of all characters      longer
+//! ```
 
 use datafusion::arrow::datatypes::{DataType, FieldRef, IntervalUnit};
 

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 
 use super::cache::KernelCache;
 use super::compilers::{Compilers, join};
-use super::{Device, Source};
+use super::{Device, KernelSource};
 use crate::error::{Error, Result};
 use crate::interrupt::{self, Statement};
 
@@ -28,13 +28,13 @@ const STACK: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Ahead {
     device: Device,
-    queue: Arc<Queue>,
+    queue: Arc<CompileQueue>,
     rehearsal: Option<JoinHandle<()>>,
 }
 
 /// Compilers of what the cache does not know.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct CompileQueue {
     cache: Arc<KernelCache>,
     compilers: Arc<Compilers>,
 }
@@ -51,14 +51,14 @@ impl Device {
             // Who needs the kernel will fail as this did, and say so.
             let _ = cache.prepare(&*driver, &counters, source);
         });
-        let queue = Arc::new(Queue { cache: self.0.cache.clone(), compilers });
+        let queue = Arc::new(CompileQueue { cache: self.0.cache.clone(), compilers });
         Ahead { device: self.clone(), queue, rehearsal: None }
     }
 }
 
 impl Ahead {
     /// Queues sources, as far as the cache does not know them.
-    pub(crate) fn ask(&self, sources: impl IntoIterator<Item = Source>) {
+    pub(crate) fn ask(&self, sources: impl IntoIterator<Item = KernelSource>) {
         for source in sources {
             self.queue.ask(&source);
         }
@@ -80,15 +80,15 @@ impl Drop for Ahead {
     }
 }
 
-impl Queue {
-    fn ask(&self, source: &Source) {
+impl CompileQueue {
+    fn ask(&self, source: &KernelSource) {
         if !self.cache.knows(source) {
             self.compilers.ask(source);
         }
     }
 
     /// The same for a rehearsal, which ends where its query has ended.
-    pub(super) fn rehearsed(&self, source: &Source) -> Result<()> {
+    pub(super) fn rehearsed(&self, source: &KernelSource) -> Result<()> {
         self.ask(source);
         match self.compilers.closed() {
             true => Err(Error::unsupported("a rehearsal", "its query has ended")),

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use super::Source;
+use super::KernelSource;
 use super::counters::Counting;
 use super::driver::{Driver, FunctionHandle, ModuleHandle, Tier};
 use super::improve::Uses;
@@ -46,10 +46,10 @@ pub(super) struct KernelCache {
 
 /// One source's module. Its lock is held while compiling: who asks meanwhile waits and finds it loaded.
 #[derive(Debug, Default)]
-struct Slot(Mutex<Option<Loaded>>);
+struct Slot(Mutex<Option<LoadedModule>>);
 
 #[derive(Debug)]
-struct Loaded {
+struct LoadedModule {
     module: ModuleHandle,
     functions: HashMap<String, FunctionHandle>,
     /// Of what was compiled quickly.
@@ -57,7 +57,7 @@ struct Loaded {
 }
 
 /// Names of a source's images by tier.
-struct Files {
+struct ImageNames {
     full: String,
     quick: String,
 }
@@ -89,7 +89,7 @@ impl KernelCache {
         &self,
         driver: &dyn Driver,
         counters: &Counting,
-        source: &Source,
+        source: &KernelSource,
         name: &str,
     ) -> Result<EntryPoint> {
         let slot = self.slot(source);
@@ -117,12 +117,12 @@ impl KernelCache {
     }
 
     /// Whether somebody asked for the source before: it is loaded, is being compiled, or did not compile.
-    pub(super) fn knows(&self, source: &Source) -> bool {
+    pub(super) fn knows(&self, source: &KernelSource) -> bool {
         lock(&self.modules).contains_key(&source.text)
     }
 
     /// Compiles or finds what somebody will ask for, and loads it; nothing where somebody else is at it.
-    pub(super) fn prepare(&self, driver: &dyn Driver, counters: &Counting, source: &Source) -> Result<()> {
+    pub(super) fn prepare(&self, driver: &dyn Driver, counters: &Counting, source: &KernelSource) -> Result<()> {
         let slot = self.slot(source);
         let Ok(mut slot) = slot.0.try_lock() else { return Ok(()) };
         if slot.is_none() {
@@ -133,7 +133,7 @@ impl KernelCache {
     }
 
     /// Compiles a module fully that was compiled quickly, and lets it take its place.
-    pub(super) fn improve(&self, driver: &dyn Driver, counters: &Counting, source: &Source) -> Result<()> {
+    pub(super) fn improve(&self, driver: &dyn Driver, counters: &Counting, source: &KernelSource) -> Result<()> {
         let slot = self.slot(source);
         if lock(&slot.0).as_ref().is_none_or(|loaded| loaded.uses.is_none()) {
             return Ok(());
@@ -161,7 +161,7 @@ impl KernelCache {
         slots.iter().filter_map(|slot| lock(&slot.0).as_ref()?.uses.clone()).collect()
     }
 
-    fn slot(&self, source: &Source) -> Arc<Slot> {
+    fn slot(&self, source: &KernelSource) -> Arc<Slot> {
         let mut modules = lock(&self.modules);
         match modules.get(&source.text) {
             Some(slot) => slot.clone(),
@@ -171,17 +171,22 @@ impl KernelCache {
 
     fn fill<'a>(
         &self,
-        slot: &'a mut Option<Loaded>,
+        slot: &'a mut Option<LoadedModule>,
         driver: &dyn Driver,
         counters: &Counting,
-        source: &Source,
-    ) -> Result<&'a mut Loaded> {
+        source: &KernelSource,
+    ) -> Result<&'a mut LoadedModule> {
         let (module, uses) = self.load(driver, counters, source)?;
-        Ok(slot.insert(Loaded { module, functions: HashMap::new(), uses: uses.map(Arc::new) }))
+        Ok(slot.insert(LoadedModule { module, functions: HashMap::new(), uses: uses.map(Arc::new) }))
     }
 
     /// The best of a source that there is, or what can be had soonest.
-    fn load(&self, driver: &dyn Driver, counters: &Counting, source: &Source) -> Result<(ModuleHandle, Option<Uses>)> {
+    fn load(
+        &self,
+        driver: &dyn Driver,
+        counters: &Counting,
+        source: &KernelSource,
+    ) -> Result<(ModuleHandle, Option<Uses>)> {
         let first = driver.first_tier();
         let files = self.files(driver, source);
         if let Some(module) = self.find(driver, &files.full)? {
@@ -209,13 +214,13 @@ impl KernelCache {
         Ok(self.store()?.find(file).and_then(|image| driver.load(&image).ok()))
     }
 
-    fn files(&self, driver: &dyn Driver, source: &Source) -> Files {
+    fn files(&self, driver: &dyn Driver, source: &KernelSource) -> ImageNames {
         let key = self.key(driver, source);
         let extension = if driver.properties().architecture == "sim" { "so" } else { "cubin" };
-        Files { full: format!("{key}.{extension}"), quick: format!("{key}.quick.{extension}") }
+        ImageNames { full: format!("{key}.{extension}"), quick: format!("{key}.quick.{extension}") }
     }
 
-    fn key(&self, driver: &dyn Driver, source: &Source) -> String {
+    fn key(&self, driver: &dyn Driver, source: &KernelSource) -> String {
         let compiler = self.compiler.get_or_init(|| driver.compiler_id());
         let mut hash = Sha256::new();
         // Lengths keep the boundaries: ("ab", "c") and ("a", "bc") are different sources.
@@ -242,7 +247,7 @@ impl KernelCache {
 }
 
 /// Writes a source for the compile check of CI: its text alone, headers being in the repository.
-fn record(directory: &Path, source: &Source) -> Result<()> {
+fn record(directory: &Path, source: &KernelSource) -> Result<()> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '.' { c } else { '_' };
     let name: String = source.name.chars().map(plain).collect();
     let hash = hex(&Sha256::digest(&source.text));

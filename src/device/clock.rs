@@ -1,11 +1,14 @@
-//! How long the host is inside the driver: what remains of a query's time is ours. And where statements that are to stop do: before
-//! each call that takes memory, submits a kernel, or moves bytes to or from the host; and behind each that waits.
+//! Measures how long the host is inside the driver: the rest of a query's time is spent outside.
+//! Here statements stop that are to stop: before each call that takes memory, submits a kernel, or
+//! moves bytes to or from the host, and behind each call that waits. Whoever waits for something
+//! else looks every [`interrupt::PACE`]. A stopped statement leaves no
+//! memory behind.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Source;
+use super::KernelSource;
 use super::counters::Counting;
 use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
 use crate::error::Result;
@@ -126,7 +129,7 @@ impl Driver for Clocked {
         self.driver.first_tier()
     }
 
-    fn compile(&self, source: &Source, tier: Tier, out: &Path) -> Result<()> {
+    fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()> {
         self.driver.compile(source, tier, out)
     }
 

@@ -7,14 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, Weak, mpsc};
 use std::thread::JoinHandle;
 
-use super::Source;
+use super::KernelSource;
 use crate::error::{Error, Result};
 use crate::interrupt;
 
 /// Sources that wait, and the threads that take them.
 pub(super) struct Compilers {
     /// What is done with a source.
-    work: Box<dyn Fn(&Source) + Send + Sync>,
+    work: Box<dyn Fn(&KernelSource) + Send + Sync>,
     /// Most threads.
     most: usize,
     state: Mutex<CompilerState>,
@@ -24,8 +24,8 @@ pub(super) struct Compilers {
 
 #[derive(Debug, Default)]
 struct CompilerState {
-    waiting: VecDeque<Source>,
-    under_way: Vec<Source>,
+    waiting: VecDeque<KernelSource>,
+    under_way: Vec<KernelSource>,
     threads: Vec<JoinHandle<()>>,
     idle: usize,
     closed: bool,
@@ -34,12 +34,12 @@ struct CompilerState {
 }
 
 impl Compilers {
-    pub(super) fn new(most: usize, work: impl Fn(&Source) + Send + Sync + 'static) -> Arc<Self> {
+    pub(super) fn new(most: usize, work: impl Fn(&KernelSource) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Compilers { work: Box::new(work), most, state: Mutex::default(), changed: Condvar::new() })
     }
 
     /// Queues a source for whichever thread is free, which may be a new one; nothing where it waits or is under way, or after the end.
-    pub(super) fn ask(self: &Arc<Self>, source: &Source) {
+    pub(super) fn ask(self: &Arc<Self>, source: &KernelSource) {
         let mut state = self.lock();
         if state.closed || state.waiting.iter().chain(&state.under_way).any(|known| known.text == source.text) {
             return;
@@ -233,8 +233,8 @@ mod tests {
         (compilers, done)
     }
 
-    fn source(number: usize) -> Source {
-        Source::new("any", format!("text {number}"))
+    fn source(number: usize) -> KernelSource {
+        KernelSource::new("any", format!("text {number}"))
     }
 
     #[test]

@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use cudarc::driver::sys;
 
-use self::calls::{Failed, Queue, call, unavailable};
+use self::calls::{CallQueue, Failed, call, unavailable};
 use self::lanes::Lanes;
-use self::memory::Memory;
+use self::memory::StreamMemory;
 use self::staging::Staging;
-use super::Source;
+use super::KernelSource;
 use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
 use super::nvrtc::Nvrtc;
 use crate::error::{Error, ErrorKind, Result};
@@ -35,22 +35,22 @@ pub(super) struct CudaDriver {
     // Dropped in this order, after `drop` has waited: what the stream uses goes before it.
     lanes: Lanes,
     staging: Staging,
-    memory: Memory,
-    loaded: Arc<Loaded>,
-    queue: Queue,
+    memory: StreamMemory,
+    loaded: Arc<LoadedCode>,
+    queue: CallQueue,
 }
 
 /// What was loaded, which all streams of a device use.
 #[derive(Debug)]
-struct Loaded {
+struct LoadedCode {
     modules: Mutex<Vec<Module>>,
-    functions: Mutex<Vec<Function>>,
+    functions: Mutex<Vec<CudaFunction>>,
     /// Blocks that run at once on a multiprocessor, by function (a driver's handle), threads and bytes of shared memory.
     resident: Mutex<HashMap<(usize, u32, u32), u32>>,
-    context: Context,
+    context: PrimaryContext,
 }
 
-impl Drop for Loaded {
+impl Drop for LoadedCode {
     fn drop(&mut self) {
         // SAFETY: the primary context outlives drivers. No work is under way: each stream's driver waited for it and
         // then gave this up; handles to modules live no longer than their driver. Errors cannot be reported here.
@@ -87,10 +87,10 @@ impl CudaDriver {
             primary(device)
         })?;
         // SAFETY: the context was just bound, and outlives the process's drivers.
-        let queue = unsafe { Queue::new(context) }?;
-        let memory = Memory::new(device, properties.memory)?;
+        let queue = unsafe { CallQueue::new(context) }?;
+        let memory = StreamMemory::new(device, properties.memory)?;
         let (modules, functions, resident) = Default::default();
-        let loaded = Arc::new(Loaded { modules, functions, resident, context: Context(context) });
+        let loaded = Arc::new(LoadedCode { modules, functions, resident, context: PrimaryContext(context) });
         Ok(CudaDriver { properties, nvrtc, lanes: Lanes::default(), staging: Staging::new(), memory, loaded, queue })
     }
 
@@ -106,7 +106,7 @@ impl CudaDriver {
         self.queue.check(ask(stream))
     }
 
-    fn find_function(&self, handle: FunctionHandle) -> Function {
+    fn find_function(&self, handle: FunctionHandle) -> CudaFunction {
         lock(&self.loaded.functions)[handle.0 as usize].clone()
     }
 }
@@ -195,7 +195,7 @@ fn check_versions(ordinal: usize, nvrtc: &Nvrtc) -> Result<()> {
 /// Retained once for the life of the process, as by the CUDA runtime: making another takes a fifth of a second, and a
 /// release that ends the context while other threads still have it bound is a path that few programs take.
 fn primary(device: sys::CUdevice) -> Result<sys::CUcontext> {
-    static RETAINED: Mutex<BTreeMap<sys::CUdevice, Context>> = Mutex::new(BTreeMap::new());
+    static RETAINED: Mutex<BTreeMap<sys::CUdevice, PrimaryContext>> = Mutex::new(BTreeMap::new());
     let mut retained = lock(&RETAINED);
     let context = match retained.get(&device) {
         Some(context) => context.0,
@@ -203,7 +203,7 @@ fn primary(device: sys::CUdevice) -> Result<sys::CUcontext> {
             let mut context = std::ptr::null_mut();
             // SAFETY: a device of this driver; writes the handle only.
             unsafe { call!(cuDevicePrimaryCtxRetain(&mut context, device))? };
-            retained.insert(device, Context(context));
+            retained.insert(device, PrimaryContext(context));
             context
         }
     };
@@ -213,24 +213,24 @@ fn primary(device: sys::CUdevice) -> Result<sys::CUcontext> {
 }
 
 #[derive(Debug)]
-struct Context(sys::CUcontext);
+struct PrimaryContext(sys::CUcontext);
 
 // SAFETY: driver handles may be used from any thread.
-unsafe impl Send for Context {}
+unsafe impl Send for PrimaryContext {}
 // SAFETY: as above.
-unsafe impl Sync for Context {}
+unsafe impl Sync for PrimaryContext {}
 
 /// An event without a time that nobody knows yet.
-struct Event(sys::CUevent);
+struct CudaEvent(sys::CUevent);
 
-impl Event {
+impl CudaEvent {
     /// The queue's context is bound.
-    fn new(queue: &Queue) -> Result<Event> {
+    fn new(queue: &CallQueue) -> Result<CudaEvent> {
         let mut event = std::ptr::null_mut();
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: writes the handle only.
         queue.check(unsafe { call!(cuEventCreate(&mut event, flags)) })?;
-        Ok(Event(event))
+        Ok(CudaEvent(event))
     }
 
     /// Its handle, whose owner releases it.
@@ -239,7 +239,7 @@ impl Event {
     }
 }
 
-impl Drop for Event {
+impl Drop for CudaEvent {
     fn drop(&mut self) {
         // SAFETY: a live event that nobody else knows.
         let _ = unsafe { call!(cuEventDestroy_v2(self.0)) };
@@ -253,7 +253,7 @@ struct Module(sys::CUmodule);
 unsafe impl Send for Module {}
 
 #[derive(Debug, Clone)]
-struct Function {
+struct CudaFunction {
     function: sys::CUfunction,
     name: Arc<str>,
     /// Size of its parameter structure, where the driver tells.
@@ -261,7 +261,7 @@ struct Function {
 }
 
 // SAFETY: driver handles may be used from any thread.
-unsafe impl Send for Function {}
+unsafe impl Send for CudaFunction {}
 
 impl Driver for CudaDriver {
     fn properties(&self) -> &DeviceProperties {
@@ -339,7 +339,7 @@ impl Driver for CudaDriver {
         fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<EventHandle> {
         self.queue.bind()?;
-        let copied = Event::new(&self.queue)?;
+        let copied = CudaEvent::new(&self.queue)?;
         // SAFETY: the caller's promise; both events are live.
         unsafe { self.lanes.feed(&self.queue, (to, len), after.0 as sys::CUevent, copied.0, fill) }?;
         Ok(copied.handed_over())
@@ -383,7 +383,7 @@ impl Driver for CudaDriver {
         self.nvrtc.first_tier()
     }
 
-    fn compile(&self, source: &Source, tier: Tier, out: &Path) -> Result<()> {
+    fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()> {
         let (nvrtc, architecture, of) = (self.nvrtc, self.properties.architecture.clone(), source.clone());
         // Nobody can stop NVRTC: a statement that is to stop leaves it alone with its work.
         let image = super::compilers::beside(move || nvrtc.compile(&of, &architecture, tier))??;
@@ -428,7 +428,7 @@ impl Driver for CudaDriver {
         let told = unsafe { call!(cuFuncGetParamInfo(function, 0, &mut offset, &mut size)) };
         let parameters = told.is_ok().then_some(size);
         let mut functions = lock(&self.loaded.functions);
-        functions.push(Function { function, name: name.into(), parameters });
+        functions.push(CudaFunction { function, name: name.into(), parameters });
         Ok(FunctionHandle(functions.len() as u64 - 1))
     }
 
@@ -438,7 +438,7 @@ impl Driver for CudaDriver {
     }
 
     unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
-        let Function { function, name, parameters } = self.find_function(function);
+        let CudaFunction { function, name, parameters } = self.find_function(function);
         let given = size_of_val(arguments);
         if let Some(size) = parameters.filter(|&size| size != given) {
             let log = format!("takes {size} bytes of parameters, was given {given}");

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Source;
+use super::KernelSource;
 use crate::error::Result;
 
 /// A loaded module, as the driver numbers them. Modules live as long as their driver.
@@ -167,7 +167,7 @@ pub(crate) trait Driver: Send + Sync + Debug {
     }
 
     /// Compiles a source to an image this driver can load, written to `out` (created or truncated).
-    fn compile(&self, source: &Source, tier: Tier, out: &Path) -> Result<()>;
+    fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()>;
 
     /// Loads an image made by `compile`.
     fn load(&self, image: &Path) -> Result<ModuleHandle>;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 
-use super::Source;
+use super::KernelSource;
 use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -72,7 +72,7 @@ impl Driver for Fake {
         self.first
     }
 
-    fn compile(&self, source: &Source, tier: Tier, out: &Path) -> Result<()> {
+    fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()> {
         self.compiled.fetch_add(1, SeqCst);
         // Long enough for the threads of a test to meet.
         std::thread::sleep(std::time::Duration::from_millis(20));

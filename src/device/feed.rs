@@ -9,6 +9,9 @@
 //!
 //! Memory that is fed belongs to the lane from `after` on until the stream waits for the copy: a
 //! [`Fed`] keeps it alive so long, and waits itself where it is dropped before.
+//!
+//! The simulator makes such a copy only when somebody waits for it: a kernel that did not wait
+//! reads poison.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use super::cache::KernelCache;
 use super::compilers::Compilers;
 use super::counters::Counting;
 use super::driver::Driver;
-use super::{Device, Source};
+use super::{Device, KernelSource};
 
 /// Launches that make a kernel worth it.
 const OFTEN: u32 = 2;
@@ -29,16 +29,16 @@ const MOST: usize = 4;
 #[derive(Debug)]
 pub(super) struct Uses {
     launches: AtomicU32,
-    source: Source,
+    source: KernelSource,
 }
 
 impl Uses {
-    pub(super) fn new(source: &Source) -> Self {
+    pub(super) fn new(source: &KernelSource) -> Self {
         Uses { launches: AtomicU32::new(0), source: source.clone() }
     }
 
     /// Of what an earlier process compiled quickly: the first launch is one too many.
-    pub(super) fn again(source: &Source) -> Self {
+    pub(super) fn again(source: &KernelSource) -> Self {
         Uses { launches: AtomicU32::new(OFTEN - 1), source: source.clone() }
     }
 
@@ -127,7 +127,7 @@ mod tests {
     fn the_second_launch_has_a_kernel_improved() {
         let dir = tempfile::tempdir().unwrap();
         let (driver, counters, improver) = improver(dir.path());
-        let source = Source::new("one", "alpha");
+        let source = KernelSource::new("one", "alpha");
         let found = improver.cache.function(&*driver, &counters, &source, "alpha").unwrap();
         let uses = found.uses.expect("compiled quickly");
         improver.launched(&uses);
@@ -147,7 +147,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (driver, counters, improver) = improver(dir.path());
         for number in 0..40 {
-            let source = Source::new("many", format!("alpha{number}"));
+            let source = KernelSource::new("many", format!("alpha{number}"));
             let uses = improver.cache.function(&*driver, &counters, &source, "alpha").unwrap().uses.expect("quick");
             improver.launched(&uses);
             improver.launched(&uses);

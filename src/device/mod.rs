@@ -38,13 +38,13 @@ pub(crate) use driver::{Driver, Grid};
 pub(crate) use feed::{Fed, MOST_FED};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
-pub(crate) use parts::{Bounds, Parts};
+pub(crate) use parts::{LaunchBounds, Parts};
 pub use pool::{MemoryLimit, MemoryUse};
 pub use profile::KernelTime;
 pub use sim::SimOptions;
 #[cfg(test)]
 pub(crate) use source::HEADERS;
-pub(crate) use source::Source;
+pub(crate) use source::KernelSource;
 
 use crate::error::{ErrorKind, Result};
 
@@ -71,20 +71,15 @@ struct Shared {
     cache: Arc<cache::KernelCache>,
     by_parts: parts::ByParts,
     counters: Arc<counters::Counting>,
-    profile: Arc<Mutex<Option<Vec<profile::Span>>>>,
+    profile: Arc<Mutex<Option<Vec<profile::LaunchSpan>>>>,
     fixed_secret: secret::Fixed,
     /// Of a stand-in: where the kernels that are asked for go.
-    rehearsal: Option<Arc<ahead::Queue>>,
+    rehearsal: Option<Arc<ahead::CompileQueue>>,
     /// Where kernels can be compiled better than at first.
     improver: Option<Arc<improve::Improver>>,
 }
 
 /// What executes kernels on a [`Device`].
-///
-/// ```
-/// use warpframe::device::DeviceKind;
-/// assert_ne!(DeviceKind::Cuda(0), DeviceKind::Sim);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
     /// An NVIDIA GPU, by ordinal.
@@ -200,7 +195,7 @@ impl Device {
     /// use warpframe::ErrorKind;
     /// use warpframe::device::{Device, MemoryLimit};
     /// match Device::cuda(0, MemoryLimit::default()) {
-    ///     Ok(device) => println!("{}", device.properties().name),
+    ///     Ok(device) => assert_eq!(device.kind(), warpframe::device::DeviceKind::Cuda(0)),
     ///     Err(error) => assert!(matches!(error.kind(), ErrorKind::DeviceUnavailable { .. })),
     /// }
     /// # Ok::<(), warpframe::Error>(())
@@ -269,7 +264,9 @@ impl Device {
     /// ```
     /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
     /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
-    /// println!("{}: {} bytes", device.properties().name, device.properties().memory);
+    /// let properties = device.properties();
+    /// assert_eq!(properties.architecture, "sim");
+    /// assert!(properties.memory > 0 && properties.multiprocessors > 0);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn properties(&self) -> &DeviceProperties {
@@ -279,9 +276,14 @@ impl Device {
     /// Bytes in use, reserved, at peak, and the limit.
     ///
     /// ```
-    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
-    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
-    /// assert_eq!((device.memory().used, device.memory().allocations), (0, 0));
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// let frame = session.read_csv("data/jets.csv")?;
+    /// let memory = device.memory();
+    /// assert!(0 < memory.used && memory.used <= memory.peak && memory.peak <= memory.limit);
+    /// drop(frame);
+    /// assert!(device.memory().used < memory.used);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn memory(&self) -> MemoryUse {
@@ -291,8 +293,11 @@ impl Device {
     /// Sets the peak back to the present use.
     ///
     /// ```
-    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
-    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// session.read_csv("data/jets.csv")?.filter(col("E").gt(lit(100)))?;
+    /// assert!(device.memory().peak > device.memory().used);
     /// device.reset_peak_memory();
     /// assert_eq!(device.memory().peak, device.memory().used);
     /// # Ok::<(), warpframe::Error>(())
@@ -317,10 +322,12 @@ impl Device {
     /// Gives memory the pool keeps for reuse back to the system.
     ///
     /// ```
-    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
-    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// drop(session.read_csv("data/jets.csv")?);
     /// device.trim()?;
-    /// assert!(device.memory().reserved >= device.memory().used);
+    /// assert_eq!(device.memory().reserved, device.memory().used);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn trim(&self) -> Result<()> {
@@ -330,9 +337,12 @@ impl Device {
     /// Launches, synchronisations, copies and compilations since the device was opened.
     ///
     /// ```
-    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
-    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
     /// assert_eq!(device.counters().launches, 0);
+    /// session.read_csv("data/jets.csv")?.filter(col("E").gt(lit(100)))?;
+    /// assert!(device.counters().launches > 0);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn counters(&self) -> Counters {
@@ -367,9 +377,11 @@ impl Device {
     /// Launches of each kernel since the device was opened, by name.
     ///
     /// ```
-    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
-    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
-    /// assert!(device.launches().is_empty());
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// session.read_csv("data/jets.csv")?.filter(col("E").gt(lit(100)))?;
+    /// assert_eq!(device.launches().values().sum::<u64>(), device.counters().launches);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn launches(&self) -> std::collections::BTreeMap<String, u64> {
@@ -396,7 +408,7 @@ impl Device {
     /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
     /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
     /// let (first, last) = (device.record()?, device.record()?);
-    /// println!("{} ms", last.since(&first)?);
+    /// assert!(last.since(&first)? >= 0.0);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn record(&self) -> Result<Event> {
@@ -455,7 +467,7 @@ impl Device {
     }
 
     /// Compiles (or finds compiled) `source` and returns its entry point `name`.
-    pub(crate) fn kernel(&self, source: &Source, name: &str) -> Result<Kernel> {
+    pub(crate) fn kernel(&self, source: &KernelSource, name: &str) -> Result<Kernel> {
         let shared = &self.0;
         let cache::EntryPoint { function, uses } = match &shared.rehearsal {
             Some(queue) => {

@@ -10,7 +10,7 @@ use std::sync::{LazyLock, Once, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 
-use super::Source;
+use super::KernelSource;
 use super::driver::Tier;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 const INSTALL: &str = "install the CUDA toolkit's NVRTC, or `pip install nvidia-cuda-nvrtc`, and let LD_LIBRARY_PATH \
                        name the directory of libnvrtc.so.13 or WARPFRAME_NVRTC the file itself";
 
-type Program = *mut c_void;
+type NvrtcProgram = *mut c_void;
 type Code = c_int;
 
 /// The library, loaded for the life of the process.
@@ -27,19 +27,19 @@ pub(super) struct Nvrtc {
     version: (i32, i32),
     architectures: Vec<i32>,
     create: unsafe extern "C" fn(
-        *mut Program,
+        *mut NvrtcProgram,
         *const c_char,
         *const c_char,
         c_int,
         *const *const c_char,
         *const *const c_char,
     ) -> Code,
-    compile: unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Code,
-    destroy: unsafe extern "C" fn(*mut Program) -> Code,
-    image_size: unsafe extern "C" fn(Program, *mut usize) -> Code,
-    image: unsafe extern "C" fn(Program, *mut c_char) -> Code,
-    log_size: unsafe extern "C" fn(Program, *mut usize) -> Code,
-    log: unsafe extern "C" fn(Program, *mut c_char) -> Code,
+    compile: unsafe extern "C" fn(NvrtcProgram, c_int, *const *const c_char) -> Code,
+    destroy: unsafe extern "C" fn(*mut NvrtcProgram) -> Code,
+    image_size: unsafe extern "C" fn(NvrtcProgram, *mut usize) -> Code,
+    image: unsafe extern "C" fn(NvrtcProgram, *mut c_char) -> Code,
+    log_size: unsafe extern "C" fn(NvrtcProgram, *mut usize) -> Code,
+    log: unsafe extern "C" fn(NvrtcProgram, *mut c_char) -> Code,
     error_string: unsafe extern "C" fn(Code) -> *const c_char,
 }
 
@@ -136,7 +136,7 @@ impl Nvrtc {
         static WOKEN: Once = Once::new();
         WOKEN.call_once(|| {
             // Where it fails, the first kernel says why.
-            let _ = self.compile(&Source::new("nothing", ""), architecture, self.first_tier());
+            let _ = self.compile(&KernelSource::new("nothing", ""), architecture, self.first_tier());
         });
     }
 
@@ -153,7 +153,7 @@ impl Nvrtc {
     }
 
     /// Compiles a source. Several threads may do so at once.
-    pub(super) fn compile(&self, source: &Source, architecture: &str, tier: Tier) -> Result<Image> {
+    pub(super) fn compile(&self, source: &KernelSource, architecture: &str, tier: Tier) -> Result<Image> {
         let failed = |log: String| Error::from(ErrorKind::Compile { kernel: source.name.clone(), log });
         let text = |text: &str| CString::new(text).map_err(|_| failed("a source holds a zero byte".into()));
         let code = text(&source.text)?;
@@ -201,14 +201,14 @@ impl Nvrtc {
 /// A program, destroyed at the end of its scope.
 struct Owned<'a> {
     nvrtc: &'a Nvrtc,
-    program: Program,
+    program: NvrtcProgram,
 }
 
 impl Owned<'_> {
     fn bytes(
         &self,
-        size: unsafe extern "C" fn(Program, *mut usize) -> Code,
-        get: unsafe extern "C" fn(Program, *mut c_char) -> Code,
+        size: unsafe extern "C" fn(NvrtcProgram, *mut usize) -> Code,
+        get: unsafe extern "C" fn(NvrtcProgram, *mut c_char) -> Code,
     ) -> Result<Vec<u8>, String> {
         let mut len = 0;
         // SAFETY: the program is live.
@@ -332,7 +332,7 @@ pub fn compile_for(path: &Path, architecture: &str) -> Result<CompileReport> {
     let name = path.file_stem().map_or_else(|| "source".into(), |stem| stem.to_string_lossy().into_owned());
     let nvrtc = Nvrtc::get()?;
     nvrtc.supports(architecture)?;
-    let source = Source::new(name, text);
+    let source = KernelSource::new(name, text);
     let image = nvrtc.compile(&source, architecture, Tier::Full)?;
     let (kernels, image) = (read_log(&image.log), image.bytes.len());
     Ok(CompileReport { source: source.name, architecture: architecture.into(), kernels, image })

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::{Device, Kernel, Source};
+use super::{Device, Kernel, KernelSource};
 use crate::error::Result;
 
 /// Most kernels that are found this way; of more all are forgotten, and found by their whole text again.
@@ -16,12 +16,12 @@ pub(crate) struct Parts<'a> {
     pub(crate) stem: &'a str,
     pub(crate) declarations: &'a str,
     pub(crate) body: &'a str,
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: LaunchBounds,
 }
 
 /// What a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub(crate) struct LaunchBounds {
     /// Threads in a block.
     pub(crate) threads: u32,
     /// Blocks that registers leave room for on a multiprocessor, at least.
@@ -31,7 +31,7 @@ pub(crate) struct Bounds {
 impl Parts<'_> {
     fn hash(self) -> u64 {
         let texts = [self.stem, self.declarations, self.body];
-        let Bounds { threads, blocks } = self.bounds;
+        let LaunchBounds { threads, blocks } = self.bounds;
         texts.iter().fold(u64::from(threads) | u64::from(blocks) << 32, |hash, text| mixed(hash, text.as_bytes()))
     }
 }
@@ -50,21 +50,21 @@ fn mixed(seed: u64, text: &[u8]) -> u64 {
 
 /// A kernel, and which of its parameters (by position) its body names.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct KnownKernel {
     pub(crate) kernel: Kernel,
     pub(crate) named: Arc<[bool]>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct PartsEntry {
     stem: String,
     declarations: String,
     body: String,
-    bounds: Bounds,
-    known: Known,
+    bounds: LaunchBounds,
+    known: KnownKernel,
 }
 
-impl Entry {
+impl PartsEntry {
     fn parts(&self) -> Parts<'_> {
         Parts { stem: &self.stem, declarations: &self.declarations, body: &self.body, bounds: self.bounds }
     }
@@ -72,10 +72,10 @@ impl Entry {
 
 /// The kernels of a device by their parts.
 #[derive(Debug, Default)]
-pub(super) struct ByParts(Mutex<HashMap<u64, Entry>>);
+pub(super) struct ByParts(Mutex<HashMap<u64, PartsEntry>>);
 
 impl ByParts {
-    fn entries(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<u64, PartsEntry>> {
         // Poisoning is ignored: the map is valid between statements.
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
@@ -86,18 +86,18 @@ impl Device {
     pub(crate) fn kernel_of(
         &self,
         parts: Parts<'_>,
-        make: impl FnOnce() -> (Source, String, Arc<[bool]>),
-    ) -> Result<Known> {
+        make: impl FnOnce() -> (KernelSource, String, Arc<[bool]>),
+    ) -> Result<KnownKernel> {
         let hash = parts.hash();
         if let Some(entry) = self.0.by_parts.entries().get(&hash).filter(|entry| entry.parts() == parts) {
             self.0.counters.found_in_memory();
             return Ok(entry.known.clone());
         }
         let (source, name, named) = make();
-        let known = Known { kernel: self.kernel(&source, &name)?, named };
+        let known = KnownKernel { kernel: self.kernel(&source, &name)?, named };
         let Parts { stem, declarations, body, bounds } = parts;
         let (stem, declarations, body) = (stem.into(), declarations.into(), body.into());
-        let entry = Entry { stem, declarations, body, bounds, known: known.clone() };
+        let entry = PartsEntry { stem, declarations, body, bounds, known: known.clone() };
         let mut entries = self.0.by_parts.entries();
         if entries.len() >= MOST {
             entries.clear();
@@ -113,15 +113,15 @@ mod tests {
 
     #[test]
     fn every_part_counts() {
-        let bounds = Bounds { threads: 256, blocks: 1 };
+        let bounds = LaunchBounds { threads: 256, blocks: 1 };
         let parts = Parts { stem: "s", declarations: "u64 k0;", body: "p.k0 + 1234567", bounds };
         let others = [
             Parts { stem: "t", ..parts },
             Parts { declarations: "i64 k0;", ..parts },
             Parts { body: "p.k0 + 1234568", ..parts },
             Parts { body: "p.k0 + 123456", ..parts },
-            Parts { bounds: Bounds { threads: 512, ..bounds }, ..parts },
-            Parts { bounds: Bounds { blocks: 8, ..bounds }, ..parts },
+            Parts { bounds: LaunchBounds { threads: 512, ..bounds }, ..parts },
+            Parts { bounds: LaunchBounds { blocks: 8, ..bounds }, ..parts },
         ];
         assert!(others.iter().all(|other| other.hash() != parts.hash()));
         assert_eq!(parts.hash(), Parts { ..parts }.hash());

@@ -19,7 +19,7 @@ pub struct KernelTime {
 
 /// A launch between two recorded points. The events do not own the device, which owns them.
 #[derive(Debug)]
-pub(super) struct Span {
+pub(super) struct LaunchSpan {
     kernel: String,
     bytes: u64,
     start: super::driver::EventHandle,
@@ -33,10 +33,13 @@ impl Device {
     /// use warpframe::prelude::*;
     /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
     /// let device = session.device().expect("the simulator");
+    /// let jets = session.read_csv("data/jets.csv")?;
     /// device.start_profile();
-    /// session.sql("SELECT 1 + 1")?.collect()?;
-    /// let times = device.take_profile()?;
-    /// assert!(times.iter().all(|kernel| kernel.ms >= 0.0));
+    /// let before = device.counters().launches;
+    /// jets.filter(col("E").gt(lit(100)))?;
+    /// let launches = device.counters().launches - before;
+    /// assert!(launches > 0);
+    /// assert_eq!(device.take_profile()?.len() as u64, launches);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn start_profile(&self) {
@@ -68,13 +71,13 @@ impl Device {
         launch()?;
         let end = self.0.driver.record()?;
         match &mut *self.spans() {
-            Some(spans) => spans.push(Span { kernel: kernel.into(), bytes, start, end }),
+            Some(spans) => spans.push(LaunchSpan { kernel: kernel.into(), bytes, start, end }),
             None => [start, end].into_iter().for_each(|event| self.0.driver.release(event)),
         }
         Ok(())
     }
 
-    fn spans(&self) -> MutexGuard<'_, Option<Vec<Span>>> {
+    fn spans(&self) -> MutexGuard<'_, Option<Vec<LaunchSpan>>> {
         self.0.profile.lock().unwrap_or_else(|e| e.into_inner())
     }
 }

@@ -2,14 +2,16 @@
 //!
 //! Its buffers are numbers, its launches nothing, and what is read from it are zeros, or what the reader assumes
 //! ([`super::Buffer::read_word_or`]). Kernels asked for are queued to be compiled for the device it stands in for.
+//!
+//! What is assumed decides which kernels are compiled ahead, never what a query answers.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::ahead::Queue;
+use super::ahead::CompileQueue;
 use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
-use super::{Device, MemoryLimit, Shared, Source, pool};
+use super::{Device, KernelSource, MemoryLimit, Shared, pool};
 use crate::error::{Error, Result};
 
 /// Where addresses begin: beyond those of any device, whose buffers a rehearsal sees, too.
@@ -17,7 +19,7 @@ const FIRST_ADDRESS: u64 = 1 << 56;
 
 impl Device {
     /// A stand-in for this device, which hands kernels asked for to `queue`.
-    pub(super) fn stand_in(&self, queue: Arc<Queue>) -> Device {
+    pub(super) fn stand_in(&self, queue: Arc<CompileQueue>) -> Device {
         let driver = StandIn { properties: self.properties().clone(), next: AtomicU64::new(FIRST_ADDRESS) };
         Device(Arc::new(Shared {
             driver: Arc::new(driver),
@@ -111,7 +113,7 @@ impl Driver for StandIn {
         String::new()
     }
 
-    fn compile(&self, source: &Source, _: Tier, _: &Path) -> Result<()> {
+    fn compile(&self, source: &KernelSource, _: Tier, _: &Path) -> Result<()> {
         Err(not_here(&source.name))
     }
 

@@ -26,13 +26,13 @@ use std::time::Instant;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-use super::Source;
+use super::KernelSource;
 use super::driver::*;
 use crate::error::{ErrorKind, Result};
 use crate::interrupt;
-use compiler::Compiler;
-use memory::Memory;
-use runtime::{Entry, Facts, Launch, Runtime};
+use compiler::CxxCompiler;
+use memory::SimMemory;
+use runtime::{HostEntry, KernelFacts, Launch, Runtime};
 
 /// How the simulator schedules.
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ const INTERLEAVED: u32 = 8;
 pub(super) struct SimDriver {
     properties: DeviceProperties,
     seed: u64,
-    compiler: &'static Compiler,
+    compiler: &'static CxxCompiler,
     runtime: &'static Runtime,
     /// One lock for all: the device does one thing at a time.
     state: Mutex<SimState>,
@@ -84,9 +84,9 @@ pub(super) struct SimDriver {
 
 #[derive(Debug)]
 struct SimState {
-    memory: Memory,
+    memory: SimMemory,
     modules: Vec<Library>,
-    functions: Vec<Function>,
+    functions: Vec<SimFunction>,
     events: HashMap<u64, Instant>,
     next_event: u64,
     /// Copies that nobody waited for yet, by event: address and bytes. Delayed, so that who reads too
@@ -112,9 +112,9 @@ impl SimState {
 }
 
 #[derive(Debug, Clone)]
-struct Function {
-    entry: Entry,
-    facts: Facts,
+struct SimFunction {
+    entry: HostEntry,
+    facts: KernelFacts,
 }
 
 impl SimDriver {
@@ -130,7 +130,7 @@ impl SimDriver {
             memory,
         };
         let state = SimState {
-            memory: Memory::new(memory, compiler.sanitizes()),
+            memory: SimMemory::new(memory, compiler.sanitizes()),
             modules: Vec::new(),
             functions: Vec::new(),
             events: HashMap::new(),
@@ -239,7 +239,7 @@ impl Driver for SimDriver {
         self.compiler.id()
     }
 
-    fn compile(&self, source: &Source, _: Tier, out: &Path) -> Result<()> {
+    fn compile(&self, source: &KernelSource, _: Tier, out: &Path) -> Result<()> {
         self.compiler.compile_kernel(source, out)
     }
 
@@ -263,19 +263,19 @@ impl Driver for SimDriver {
         };
         // SAFETY: WF_KERNEL gives the entry this type and its facts this one; the library lives as long as the driver.
         let (entry, facts) = unsafe {
-            let entry = library.get::<Entry>(name.as_bytes()).map_err(|_| missing())?;
+            let entry = library.get::<HostEntry>(name.as_bytes()).map_err(|_| missing())?;
             let facts =
-                library.get::<*const Facts>(format!("wf_sim_facts_{name}").as_bytes()).map_err(|_| missing())?;
+                library.get::<*const KernelFacts>(format!("wf_sim_facts_{name}").as_bytes()).map_err(|_| missing())?;
             (*entry, **facts)
         };
-        state.functions.push(Function { entry, facts });
+        state.functions.push(SimFunction { entry, facts });
         Ok(FunctionHandle(state.functions.len() as u64 - 1))
     }
 
     unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
         let mut state = self.lock();
         state.memory.take_fault()?;
-        let Function { entry, facts } = state.functions[function.0 as usize];
+        let SimFunction { entry, facts } = state.functions[function.0 as usize];
         if arguments.len() != facts.words as usize {
             return Err(fault(kernel, format!("takes {} parameters, got {} arguments", facts.words, arguments.len())));
         }

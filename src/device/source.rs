@@ -56,14 +56,14 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
 
 /// A translation unit to compile: a name for diagnostics, and text that may include [`HEADERS`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct KernelSource {
     pub(crate) name: String,
     pub(crate) text: String,
 }
 
-impl Source {
+impl KernelSource {
     pub(crate) fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Source { name: name.into(), text: text.into() }
+        KernelSource { name: name.into(), text: text.into() }
     }
 
     /// The embedded headers this source includes, directly or through others, in name order.

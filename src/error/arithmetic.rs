@@ -46,17 +46,20 @@ impl fmt::Display for Fault {
 ///
 /// All texts are SQL. They are there to be read: their wording may change.
 ///
-/// ```no_run
-/// use warpframe::{ErrorKind, Session};
-/// let session = Session::builder().build()?;
+/// ```
+/// use std::sync::Arc;
+/// use warpframe::arrow::array::{Int64Array, RecordBatch};
+/// use warpframe::{DeviceChoice, ErrorKind, Session};
+/// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+/// let z = Arc::new(Int64Array::from(vec![5, 0])) as _;
+/// session.register_batches("t", [RecordBatch::try_from_iter([("z", z)])?])?;
 /// let error = session.sql("SELECT 100 / z FROM t")?.collect().unwrap_err();
-/// if let ErrorKind::Arithmetic { operation: Some(operation), .. } = error.kind() {
-///     assert_eq!(operation.name, "/");
-///     assert_eq!(operation.arguments, ["100", "0"]);
-///     assert_eq!(operation.expression, "100 / t.z");
-///     assert_eq!(operation.columns, ["t.z"]);
-/// }
-/// # Ok::<(), warpframe::Error>(())
+/// let ErrorKind::Arithmetic { operation: Some(operation), .. } = error.kind() else { panic!("{error}") };
+/// assert_eq!(operation.name, "/");
+/// assert_eq!(operation.arguments, ["100", "0"]);
+/// assert_eq!(operation.expression, "100 / t.z");
+/// assert_eq!(operation.columns, ["t.z"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

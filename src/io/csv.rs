@@ -14,7 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::lines;
 use super::options::CsvOptions;
 use super::source::{Chunk, Read, Source, To, Wanted};
-use super::stream::{self, Rows};
+use super::stream::{self, ProviderRows};
 use crate::error::{Error, Result};
 
 /// CSV files of one schema.
@@ -71,7 +71,8 @@ impl Source for CsvFiles {
     }
 
     async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
-        let rows = Rows { provider: self.provider(wanted.fetch)?, columns: wanted.columns, limit: wanted.fetch };
+        let rows =
+            ProviderRows { provider: self.provider(wanted.fetch)?, columns: wanted.columns, limit: wanted.fetch };
         let (rows, columns) = stream::read(to, &rows).await?;
         Ok(Read::new(rows, columns))
     }

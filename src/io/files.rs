@@ -52,14 +52,14 @@ impl Format {
     fn listing(&self, state: &SessionState) -> ListingOptions {
         match self {
             Format::Parquet(parquet) => listing_parquet(Parquet::new(state, *parquet)),
-            Format::Csv(csv) => listing_csv(state, csv, Cut::Never),
+            Format::Csv(csv) => listing_csv(state, csv, CsvCut::Never),
         }
     }
 }
 
 /// Whether several cores may read one CSV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
+enum CsvCut {
     /// Each from some line's begin on. A file cut inside a quoted value would be read wrongly, and
     /// pieces count their lines from the cut.
     AtLineEnds,
@@ -67,7 +67,7 @@ enum Cut {
     Never,
 }
 
-fn listing_csv(state: &SessionState, csv: &CsvOptions, cut: Cut) -> ListingOptions {
+fn listing_csv(state: &SessionState, csv: &CsvOptions, cut: CsvCut) -> ListingOptions {
     let format = CsvFormat::default()
         .with_options(state.default_table_options().csv)
         .with_has_header(csv.has_header)
@@ -75,7 +75,7 @@ fn listing_csv(state: &SessionState, csv: &CsvOptions, cut: Cut) -> ListingOptio
         .with_quote(csv.quote)
         .with_schema_infer_max_rec(csv.infer_rows)
         // DataFusion cuts files unless values have line ends.
-        .with_newlines_in_values(cut == Cut::Never);
+        .with_newlines_in_values(cut == CsvCut::Never);
     // The paths are files already: no extension selects among them.
     ListingOptions::new(Arc::new(format)).with_file_extension("")
 }
@@ -152,9 +152,9 @@ impl Files {
     pub(super) async fn source(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Arc<dyn Source>> {
         match &self.format {
             Format::Csv(csv) => {
-                let options = listing_csv(state, csv, Cut::Never);
+                let options = listing_csv(state, csv, CsvCut::Never);
                 let (schema, files) = self.schema_of(state, &options, paths).await?;
-                let in_parts = listing(listing_csv(state, csv, Cut::AtLineEnds), paths, schema.clone())?;
+                let in_parts = listing(listing_csv(state, csv, CsvCut::AtLineEnds), paths, schema.clone())?;
                 let whole = listing(options, paths, schema)?;
                 Ok(Arc::new(CsvFiles { files, options: *csv, whole, in_parts, are_rows: OnceLock::new() }))
             }

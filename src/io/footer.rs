@@ -40,14 +40,14 @@ const MOST_UNCOMPRESSED: i64 = 1 << 40;
 /// Where the crate keeps an Arrow schema.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
-type Result<T> = std::result::Result<T, ParquetError>;
+type FooterResult<T> = std::result::Result<T, ParquetError>;
 
-fn broken<T>(what: impl Into<String>) -> Result<T> {
+fn broken<T>(what: impl Into<String>) -> FooterResult<T> {
     Err(ParquetError::General(what.into()))
 }
 
 /// Where the footer begins in a file of so many bytes that ends in `tail`.
-pub(super) fn begins_at(tail: &[u8], file: u64) -> Result<u64> {
+pub(super) fn begins_at(tail: &[u8], file: u64) -> FooterResult<u64> {
     let tail = FooterTail::try_from(tail)?;
     if tail.is_encrypted_footer() {
         return broken("its footer is encrypted, which is not read");
@@ -60,7 +60,7 @@ pub(super) fn begins_at(tail: &[u8], file: u64) -> Result<u64> {
 }
 
 /// Decodes the footer of a file of so many bytes.
-pub(super) fn decode(footer: &[u8], file: u64) -> Result<ParquetMetaData> {
+pub(super) fn decode(footer: &[u8], file: u64) -> FooterResult<ParquetMetaData> {
     let groups = walk(footer).or_else(|why| broken(format!("its footer is damaged: {why}")))?;
     let metadata = decode_on_all_cores(footer, &groups)?;
     let rows = check(&metadata, file)?;
@@ -92,7 +92,7 @@ const DECODERS: usize = 8;
 
 /// Decodes a footer that was walked over. Parts of a long one are decoded side by side, each as the
 /// footer of a file of some of the row groups.
-fn decode_on_all_cores(footer: &[u8], Groups { list, groups, end }: &Groups) -> Result<ParquetMetaData> {
+fn decode_on_all_cores(footer: &[u8], Groups { list, groups, end }: &Groups) -> FooterResult<ParquetMetaData> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let parts = (groups.len() / LEAST_GROUPS).min(DECODERS).min(cores);
     if parts < 2 {
@@ -112,7 +112,7 @@ fn decode_on_all_cores(footer: &[u8], Groups { list, groups, end }: &Groups) -> 
     let parts = std::thread::scope(|scope| {
         let threads: Vec<_> = starts.iter().map(|first| scope.spawn(|| caught(|| decode(*first)))).collect();
         let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
-        threads.into_iter().map(join).collect::<Result<Vec<_>>>()
+        threads.into_iter().map(join).collect::<FooterResult<Vec<_>>>()
     })?;
     let mut parts = parts.into_iter();
     let Some(first) = parts.next() else { return ParquetMetaDataReader::decode_metadata(footer) };
@@ -182,7 +182,7 @@ fn walk_schema(footer: &mut Compact<'_>) -> std::result::Result<(), Broken> {
 ///
 /// # Errors
 /// Rows and places that cannot be.
-fn check(metadata: &ParquetMetaData, file: u64) -> Result<i64> {
+fn check(metadata: &ParquetMetaData, file: u64) -> FooterResult<i64> {
     let mut rows = 0i64;
     for (number, group) in metadata.row_groups().iter().enumerate() {
         rows = match rows.checked_add(group.num_rows()) {
@@ -249,19 +249,21 @@ pub(super) fn is_bounded(metadata: &ParquetMetaData, column: &str) -> bool {
 }
 
 /// The metadata without statistics, page index and Bloom filters that cannot be trusted.
-fn without_untold(metadata: ParquetMetaData, file: u64) -> Result<ParquetMetaData> {
+fn without_untold(metadata: ParquetMetaData, file: u64) -> FooterResult<ParquetMetaData> {
     let mut builder = metadata.into_builder();
-    let groups = builder.take_row_groups().into_iter().map(|group| told_group(group, file)).collect::<Result<_>>()?;
+    let groups =
+        builder.take_row_groups().into_iter().map(|group| told_group(group, file)).collect::<FooterResult<_>>()?;
     Ok(builder.set_row_groups(groups).build())
 }
 
-fn told_group(group: RowGroupMetaData, file: u64) -> Result<RowGroupMetaData> {
+fn told_group(group: RowGroupMetaData, file: u64) -> FooterResult<RowGroupMetaData> {
     let mut builder = group.into_builder();
-    let columns = builder.take_columns().into_iter().map(|column| told_column(column, file)).collect::<Result<_>>()?;
+    let columns =
+        builder.take_columns().into_iter().map(|column| told_column(column, file)).collect::<FooterResult<_>>()?;
     builder.set_column_metadata(columns).build()
 }
 
-fn told_column(column: ColumnChunkMetaData, file: u64) -> Result<ColumnChunkMetaData> {
+fn told_column(column: ColumnChunkMetaData, file: u64) -> FooterResult<ColumnChunkMetaData> {
     let told = is_told(&column);
     // What helps to read less is not worth an error where it lies outside of the file.
     let inside = |offset: Option<i64>, length: Option<i32>| match (offset, length) {
@@ -332,7 +334,10 @@ fn with_file(metadata: &ParquetMetaData, of_file: FileMetaData) -> ParquetMetaDa
 /// The same metadata, with an annotation as STRING for all bytes that Arrow has as strings, by the
 /// file's own account or in the table's schema, and without one where the table has bytes. `None`
 /// where nothing is to be said.
-pub(super) fn with_strings(metadata: &ParquetMetaData, table: Option<&Schema>) -> Result<Option<ParquetMetaData>> {
+pub(super) fn with_strings(
+    metadata: &ParquetMetaData,
+    table: Option<&Schema>,
+) -> FooterResult<Option<ParquetMetaData>> {
     let of_file = metadata.file_metadata();
     let schema = of_file.schema_descr();
     let arrow = parquet_to_arrow_schema(schema, of_file.key_value_metadata())?;
@@ -369,7 +374,7 @@ pub(super) fn with_strings(metadata: &ParquetMetaData, table: Option<&Schema>) -
 
 /// Where a text's least or greatest value is no UTF-8, it has no statistics: DataFusion (55.2)
 /// would take those of other row groups for those of all. `None` where all are well.
-fn with_textual_statistics(metadata: &ParquetMetaData, reads: &[FooterRead]) -> Result<Option<ParquetMetaData>> {
+fn with_textual_statistics(metadata: &ParquetMetaData, reads: &[FooterRead]) -> FooterResult<Option<ParquetMetaData>> {
     let foreign = |(at, column): (usize, &ColumnChunkMetaData)| {
         let bounds = column.statistics().filter(|_| reads[at] == FooterRead::Text);
         bounds.is_some_and(|of| {
@@ -385,10 +390,10 @@ fn with_textual_statistics(metadata: &ParquetMetaData, reads: &[FooterRead]) -> 
             true => column.clone().into_builder().clear_statistics().build(),
             false => Ok(column.clone()),
         });
-        let columns = columns.collect::<Result<_>>()?;
+        let columns = columns.collect::<FooterResult<_>>()?;
         group.clone().into_builder().set_column_metadata(columns).build()
     };
-    let groups = metadata.row_groups().iter().map(told).collect::<Result<_>>()?;
+    let groups = metadata.row_groups().iter().map(told).collect::<FooterResult<_>>()?;
     Ok(Some(metadata.clone().into_builder().set_row_groups(groups).build()))
 }
 
@@ -429,10 +434,10 @@ fn is_string(dtype: &DataType) -> bool {
 }
 
 /// The type with leaves annotated as `say` tells, which is asked in their order.
-fn annotated(of: &TypePtr, say: &mut impl FnMut() -> Option<Option<LogicalType>>) -> Result<TypePtr> {
+fn annotated(of: &TypePtr, say: &mut impl FnMut() -> Option<Option<LogicalType>>) -> FooterResult<TypePtr> {
     match of.as_ref() {
         Type::GroupType { basic_info, fields } => {
-            let fields = fields.iter().map(|field| annotated(field, say)).collect::<Result<_>>()?;
+            let fields = fields.iter().map(|field| annotated(field, say)).collect::<FooterResult<_>>()?;
             Ok(Arc::new(Type::GroupType { basic_info: basic_info.clone(), fields }))
         }
         Type::PrimitiveType { basic_info, physical_type, .. } => {

@@ -5,8 +5,15 @@ use datafusion::arrow::datatypes::TimeUnit;
 /// How a CSV file is laid out.
 ///
 /// ```
-/// use warpframe::CsvOptions;
+/// use warpframe::prelude::*;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("numbers.tsv");
+/// std::fs::write(&path, "1\tone\n2\ttwo\n")?;
+/// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
 /// let tabs = CsvOptions { delimiter: b'\t', has_header: false, ..CsvOptions::default() };
+/// let numbers = session.scan_csv_with(&path, tabs)?.filter(col("column_2").eq(lit("two")))?.collect()?;
+/// assert_eq!(numbers.num_rows(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CsvOptions {
@@ -31,9 +38,7 @@ impl Default for CsvOptions {
 /// ```
 /// use warpframe::ParquetOptions;
 /// use warpframe::arrow::datatypes::TimeUnit;
-/// let nanoseconds = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Nanosecond };
 /// assert_eq!(ParquetOptions::default().coerce_int96_timestamp_unit, TimeUnit::Microsecond);
-/// # let _ = nanoseconds;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParquetOptions {

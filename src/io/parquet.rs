@@ -47,7 +47,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-pub(super) use self::read::Described;
+pub(super) use self::read::DescribedFile;
 pub(super) use self::source::ParquetFiles;
 use super::footer::{self, TAIL};
 use super::guard::caught;
@@ -83,14 +83,14 @@ impl Parquet {
     ///
     /// # Errors
     /// Of a footer that makes no schema.
-    pub(super) fn described(&self, path: &std::path::Path, location: &Path) -> crate::Result<Described> {
+    pub(super) fn described(&self, path: &std::path::Path, location: &Path) -> crate::Result<DescribedFile> {
         let footer = self.footers.known(&(location.clone(), false));
         let footer = footer.ok_or_else(|| Error::internal(format!("no footer of {location} is known")))?;
         let leaves = footer.metadata.file_metadata().schema_descr();
         let schema = caught(|| parquet_to_arrow_schema(leaves, None)).map_err(DataFusionError::from)?;
         let coerced = Int96Coercer::new(leaves, &schema, &self.int96).coerce();
         let own = Arc::new(transform_schema_to_view(&coerced.unwrap_or(schema)));
-        Ok(Described { path: path.into(), footer, own })
+        Ok(DescribedFile { path: path.into(), footer, own })
     }
 }
 
@@ -320,12 +320,12 @@ impl ParquetFileReaderFactory for Readers {
         let plain = DefaultParquetFileReaderFactory::new(self.store.clone());
         let inner = plain.create_reader(partition, file, hint, metrics)?;
         let (store, footers, table) = (self.store.clone(), self.footers.clone(), self.table.clone());
-        Ok(Box::new(Reader { inner, object, store, footers, table, footer: None }))
+        Ok(Box::new(ObjectReader { inner, object, store, footers, table, footer: None }))
     }
 }
 
 /// Reads one file.
-struct Reader {
+struct ObjectReader {
     inner: Box<dyn AsyncFileReader + Send>,
     object: ObjectMeta,
     store: Arc<dyn ObjectStore>,
@@ -334,7 +334,7 @@ struct Reader {
     footer: Option<Arc<Footer>>,
 }
 
-impl Reader {
+impl ObjectReader {
     /// Bytes outside of the file are not asked for: memory would be taken for all of them.
     fn inside(&self, ranges: &[Range<u64>]) -> Result<(), ParquetError> {
         match ranges.iter().find(|range| range.start > range.end || range.end > self.object.size) {
@@ -351,7 +351,7 @@ impl Reader {
     }
 }
 
-impl AsyncFileReader for Reader {
+impl AsyncFileReader for ObjectReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
         async move {
             self.inside(std::slice::from_ref(&range))?;

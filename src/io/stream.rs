@@ -33,14 +33,14 @@ const PIECE_ROWS: usize = 1 << 20;
 
 /// Rows of a provider's table.
 #[derive(Debug)]
-pub(super) struct Rows<'a> {
+pub(super) struct ProviderRows<'a> {
     pub(super) provider: &'a Arc<dyn TableProvider>,
     pub(super) columns: &'a [usize],
     /// So many are enough.
     pub(super) limit: Option<u64>,
 }
 
-impl Rows<'_> {
+impl ProviderRows<'_> {
     /// What reads them, cut into as many parts as there are cores where that keeps their order.
     pub(super) async fn scan(&self, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {
         let limit = self.limit.and_then(|limit| usize::try_from(limit).ok());
@@ -57,7 +57,7 @@ impl Rows<'_> {
 ///
 /// # Errors
 /// A file's bad content, without the file's name; of the device.
-pub(super) async fn read(to: &To<'_>, rows: &Rows<'_>) -> Result<(u64, Vec<Column>)> {
+pub(super) async fn read(to: &To<'_>, rows: &ProviderRows<'_>) -> Result<(u64, Vec<Column>)> {
     unpanicked(async {
         let scan = rows.scan(to.state).await?;
         let schema = Arc::new(rows.provider.schema().project(rows.columns)?);
@@ -76,7 +76,7 @@ pub(super) async fn read_all(
     columns: &[usize],
 ) -> Result<Vec<RecordBatch>> {
     unpanicked(async {
-        let scan = Rows { provider, columns, limit: None }.scan(state).await?;
+        let scan = ProviderRows { provider, columns, limit: None }.scan(state).await?;
         let partitions = collect_partitioned(scan, state.task_ctx()).await?;
         Ok::<_, Error>(partitions.into_iter().flatten().collect())
     })

@@ -1,4 +1,10 @@
 //! The tables of a session, as DataFusion's planner sees them.
+//!
+//! A column whose rows were all read stays in device memory, as long as the version of its table is
+//! the newest. A query checks the version by one `stat` of each file (`version.rs`), and reads
+//! changed files anew. Where the first rows are enough, only the chunks that have them are read,
+//! and nothing stays. Tables of other providers have no version: each query reads them once, and
+//! nothing stays.
 
 use std::any::Any;
 use std::collections::HashMap;

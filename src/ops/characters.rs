@@ -1,7 +1,7 @@
 //! The characters of strings, one after the other. Kernels in `kernels/characters.cuh`.
 
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, Slice, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource, Slice};
 use crate::error::Result;
 
 const OPERATOR: &str = "strings";
@@ -10,8 +10,8 @@ const THREADS: u32 = 256;
 /// Bytes of a view in its column.
 const VIEW_WIDTH: u64 = 16;
 
-pub(super) fn source() -> Source {
-    Source::new("characters", "#include \"characters.cuh\"\nWF_CHARACTERS_ENTRIES\n")
+pub(super) fn source() -> KernelSource {
+    KernelSource::new("characters", "#include \"characters.cuh\"\nWF_CHARACTERS_ENTRIES\n")
 }
 
 /// The characters of the strings that do not fit into their views: those of row `r` at `offsets[r]..offsets[r + 1]`, which is as

@@ -1,7 +1,7 @@
 //! Decompression of pages. Kernels in `kernels/snappy.cuh` and `kernels/lz4.cuh`.
 
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource};
 use crate::error::{Error, Result};
 
 #[cfg(test)]
@@ -21,14 +21,15 @@ const PART_WIDTH: usize = 16;
 /// Texts and contents have fewer bytes: places in them and a little more fit 31 bits.
 const MOST: u32 = 0x7FFE_0000;
 
-pub(super) fn sources() -> [Source; 2] {
+#[cfg(test)]
+pub(super) fn sources() -> [KernelSource; 2] {
     [source(Codec::Snappy), source(Codec::Lz4Raw)]
 }
 
-fn source(codec: Codec) -> Source {
+fn source(codec: Codec) -> KernelSource {
     match codec {
-        Codec::Snappy => Source::new("snappy", "#include \"snappy.cuh\"\nWF_SNAPPY_ENTRIES\n"),
-        Codec::Lz4Raw => Source::new("lz4", "#include \"lz4.cuh\"\nWF_LZ4_ENTRIES\n"),
+        Codec::Snappy => KernelSource::new("snappy", "#include \"snappy.cuh\"\nWF_SNAPPY_ENTRIES\n"),
+        Codec::Lz4Raw => KernelSource::new("lz4", "#include \"lz4.cuh\"\nWF_LZ4_ENTRIES\n"),
     }
 }
 

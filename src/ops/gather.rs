@@ -1,7 +1,10 @@
 //! Rows that an index names. Kernels in `kernels/gather.cuh`.
+//!
+//! Where an index names rows far apart, each row costs an access to memory. Two columns of 8 bytes
+//! are then interleaved first, so that one access brings the values of both.
 
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, Slice, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource, Slice};
 use crate::error::Result;
 
 const OPERATOR: &str = "gather";
@@ -9,8 +12,8 @@ const OPERATOR: &str = "gather";
 const TILE: u64 = 1024;
 const THREADS: u32 = 256;
 
-pub(super) fn source() -> Source {
-    Source::new("gather", "#include \"gather.cuh\"\nWF_GATHER_ENTRIES\n")
+pub(super) fn source() -> KernelSource {
+    KernelSource::new("gather", "#include \"gather.cuh\"\nWF_GATHER_ENTRIES\n")
 }
 
 /// `values[index[i]]` for each of `rows` row numbers; values of `width` 1, 2, 4, 8 or 16 bytes.

@@ -1,9 +1,20 @@
 //! Tables for equality joins on one 64-bit key, and the expansion of matches. Kernels in `kernels/join.cuh`.
+//!
+//! A key's value says where its build rows are:
+//!
+//! | table | slot of a key | value |
+//! |---|---|---|
+//! | hash | key and value, side by side: one access brings both | a row number; a payload; or begin and end of the key's rows |
+//! | direct, for dense keys | a word of an array | a row number, or begin and end of the key's rows |
+//! | none, where every key of the domain has one row | | rows are put in the order of their keys: the key is the row number |
+//!
+//! A payload is the one column that the probe wants of a unique build side, if it takes 4 or 8
+//! bytes.
 
 use std::sync::Arc;
 
 use super::{grid, numbered, sort, tiles};
-use crate::device::{Argument, Buffer, Device, Kernel, Slice, Source};
+use crate::device::{Argument, Buffer, Device, Kernel, KernelSource, Slice};
 use crate::error::{Error, Result};
 
 const OPERATOR: &str = "join";
@@ -27,8 +38,8 @@ const DIRECT_ALWAYS: u64 = 1 << 20;
 /// Beyond, a direct table may have this many slots a row: no more memory than a hash table takes.
 const DIRECT_SLOTS_PER_ROW: u64 = 8;
 
-pub(super) fn source() -> Source {
-    Source::new("join", "#include \"join.cuh\"\nWF_JOIN_ENTRIES\n")
+pub(super) fn source() -> KernelSource {
+    KernelSource::new("join", "#include \"join.cuh\"\nWF_JOIN_ENTRIES\n")
 }
 
 /// The build side of a join: which rows have a key. Generated code probes it with what `kernels/join.cuh` says.

@@ -2,7 +2,7 @@
 
 use super::join::expand;
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, Slice, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource, Slice};
 use crate::error::Result;
 
 const OPERATOR: &str = "lists";
@@ -12,8 +12,8 @@ const THREADS: u32 = 256;
 /// Bytes of a list in its column.
 const LIST_WIDTH: u64 = 16;
 
-pub(super) fn source() -> Source {
-    Source::new("list", "#include \"list.cuh\"\nWF_LIST_ENTRIES\n")
+pub(super) fn source() -> KernelSource {
+    KernelSource::new("list", "#include \"list.cuh\"\nWF_LIST_ENTRIES\n")
 }
 
 /// One slot of the elements of lists.

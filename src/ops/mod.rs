@@ -3,9 +3,6 @@
 //! Operators take buffers and row counts and know nothing of columns or plans. They only submit work; those that must
 //! wait for the device say so. Row numbers are `u32` in buffers, row counts `u64`.
 
-// Families are whole: some operations stand here, tested, before the executor calls them.
-#![cfg_attr(not(test), allow(dead_code))]
-
 pub(crate) mod characters;
 #[cfg(test)]
 mod compiled;
@@ -27,11 +24,12 @@ mod testing;
 pub(crate) mod top;
 pub(crate) mod window;
 
-use crate::device::{Grid, Source};
+use crate::device::{Grid, KernelSource};
 use crate::error::{Error, Result};
 
-/// Every translation unit of this module, for compiling ahead.
-pub(crate) fn sources() -> Vec<Source> {
+/// Every translation unit of this module, for the test that compiles them all for GPUs.
+#[cfg(test)]
+fn sources() -> Vec<KernelSource> {
     let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
     sources.extend([partition::source(), survey::source()]);
     sources.extend(parquet::sources());
@@ -45,8 +43,8 @@ pub(crate) fn sources() -> Vec<Source> {
     sources
 }
 
-/// What almost every join asks for.
-pub(crate) fn join_sources() -> [Source; 2] {
+/// Translation units that almost every join needs, for compiling ahead.
+pub(crate) fn join_sources() -> [KernelSource; 2] {
     [join::source(), scan::source()]
 }
 

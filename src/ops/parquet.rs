@@ -9,30 +9,31 @@ mod call;
 #[cfg(test)]
 mod tests;
 
-use crate::device::{Buffer, Device, Source};
+use crate::device::{Buffer, Device, KernelSource};
 use crate::error::{Error, Result};
 use call::Call;
 
 /// Levels, codes and booleans, and the rows of nulls.
-fn hybrid_source() -> Source {
+fn hybrid_source() -> KernelSource {
     let text = "#include \"parquet_hybrid.cuh\"\n#include \"parquet_null.cuh\"\n\
                 WF_PARQUET_HYBRID_ENTRIES\nWF_PARQUET_NULL_ENTRIES\n";
-    Source::new("parquet_hybrid", text)
+    KernelSource::new("parquet_hybrid", text)
 }
 
-fn fixed_source() -> Source {
-    Source::new("parquet_fixed", "#include \"parquet_fixed.cuh\"\nWF_PARQUET_FIXED_ENTRIES\n")
+fn fixed_source() -> KernelSource {
+    KernelSource::new("parquet_fixed", "#include \"parquet_fixed.cuh\"\nWF_PARQUET_FIXED_ENTRIES\n")
 }
 
-fn string_source() -> Source {
-    Source::new("parquet_string", "#include \"parquet_string.cuh\"\nWF_PARQUET_STRING_ENTRIES\n")
+fn string_source() -> KernelSource {
+    KernelSource::new("parquet_string", "#include \"parquet_string.cuh\"\nWF_PARQUET_STRING_ENTRIES\n")
 }
 
-fn delta_source() -> Source {
-    Source::new("parquet_delta", "#include \"parquet_delta.cuh\"\nWF_PARQUET_DELTA_ENTRIES\n")
+fn delta_source() -> KernelSource {
+    KernelSource::new("parquet_delta", "#include \"parquet_delta.cuh\"\nWF_PARQUET_DELTA_ENTRIES\n")
 }
 
-pub(super) fn sources() -> [Source; 4] {
+#[cfg(test)]
+pub(super) fn sources() -> [KernelSource; 4] {
     [hybrid_source(), fixed_source(), string_source(), delta_source()]
 }
 
@@ -52,20 +53,20 @@ pub(crate) struct Page {
     /// Its first row in the chunk's output.
     pub(crate) row: u64,
     /// How the values are written.
-    pub(crate) encoding: Encoding,
+    pub(crate) encoding: PageEncoding,
     /// Index of its chunk.
     pub(crate) chunk: u32,
 }
 
 /// A column chunk: what its pages have in common.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Chunk {
+pub(crate) struct ColumnChunk {
     /// The type in the file.
     pub(crate) physical: Physical,
     /// Whether rows may be null: pages have definition levels, of at most 1.
     pub(crate) optional: bool,
     /// What becomes of a value.
-    pub(crate) output: Output,
+    pub(crate) output: PageOutput,
     /// Address of row 0's value, aligned to the output's width.
     pub(crate) data: u64,
     /// Address of row 0's byte of validity. Where the chunk is optional and this is 0, no validity
@@ -75,12 +76,12 @@ pub(crate) struct Chunk {
     pub(crate) scratch: u64,
     /// What codes stand for.
     pub(crate) dictionary: Option<DictionaryPage>,
-    /// Room for the characters of [`Encoding::DeltaByteArray`], whose strings do not lie in their
+    /// Room for the characters of [`PageEncoding::DeltaByteArray`], whose strings do not lie in their
     /// pages. Views point into it, so it has to stay with them.
     pub(crate) characters: Option<Characters>,
 }
 
-/// The dictionary of a column chunk: its values in [`Encoding::Plain`].
+/// The dictionary of a column chunk: its values in [`PageEncoding::Plain`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DictionaryPage {
     /// As a data page's.
@@ -121,7 +122,7 @@ pub(crate) enum Physical {
 
 /// How the values of a page are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub(crate) enum PageEncoding {
     /// One after the other.
     Plain,
     /// Codes in the hybrid of runs and packed bits (`PLAIN_DICTIONARY` and `RLE_DICTIONARY`).
@@ -136,7 +137,7 @@ pub(crate) enum Encoding {
 
 /// What becomes of a value. The representation is that of columns in device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Output {
+pub(crate) enum PageOutput {
     /// A byte, 0 or 1.
     Bool,
     /// So many bytes (1, 2, 4, 8 or 16) of the file's integer: the lowest ones, or more by
@@ -177,31 +178,31 @@ pub(crate) enum Int96Unit {
     Nanosecond,
 }
 
-impl Output {
+impl PageOutput {
     /// Bytes of a row in the chunk's data.
     pub(crate) fn width(self) -> u32 {
         match self {
-            Output::Bool => 1,
-            Output::Codes { .. } | Output::Float32 => 4,
-            Output::Int96 { .. } | Output::Float64 => 8,
-            Output::Views { .. } => 16,
-            Output::Integer { width } | Output::Decimal { width, .. } => width,
+            PageOutput::Bool => 1,
+            PageOutput::Codes { .. } | PageOutput::Float32 => 4,
+            PageOutput::Int96 { .. } | PageOutput::Float64 => 8,
+            PageOutput::Views { .. } => 16,
+            PageOutput::Integer { width } | PageOutput::Decimal { width, .. } => width,
         }
     }
 
     /// Bytes of a value of the chunk's dictionary.
     pub(crate) fn dictionary_width(self) -> u32 {
         match self {
-            Output::Codes { .. } => 16,
+            PageOutput::Codes { .. } => 16,
             other => other.width(),
         }
     }
 }
 
 /// Why pages of this kind are not read here; `None` where they are. A chunk that has a dictionary
-/// is asked for [`Encoding::Dictionary`] and for whatever its data pages say.
-pub(crate) fn unreadable(physical: Physical, encoding: Encoding, output: Output) -> Option<String> {
-    use {Encoding as E, Output as O, Physical as P};
+/// is asked for [`PageEncoding::Dictionary`] and for whatever its data pages say.
+pub(crate) fn unreadable(physical: Physical, encoding: PageEncoding, output: PageOutput) -> Option<String> {
+    use {PageEncoding as E, PageOutput as O, Physical as P};
     let made = match (physical, output) {
         (P::Boolean, O::Bool) | (P::Float, O::Float32) | (P::Double, O::Float64) => true,
         (P::Int32 | P::Int64, O::Integer { width }) => matches!(width, 1 | 2 | 4 | 8 | 16),
@@ -242,7 +243,7 @@ pub(crate) fn unreadable(physical: Physical, encoding: Encoding, output: Output)
 /// What [`unreadable`] says cannot be read; no device memory.
 pub(crate) fn decode(
     device: &Device,
-    chunks: &[Chunk],
+    chunks: &[ColumnChunk],
     pages: &[Page],
     places: &Buffer,
     nulls: &Buffer,
@@ -253,7 +254,7 @@ pub(crate) fn decode(
         if let Some(what) = unreadable(chunk.physical, page.encoding, chunk.output) {
             return Err(Error::unsupported(what, "the device does not read it"));
         }
-        if page.encoding == Encoding::DeltaByteArray && chunk.characters.is_none() {
+        if page.encoding == PageEncoding::DeltaByteArray && chunk.characters.is_none() {
             let what = "DELTA_BYTE_ARRAY in a column chunk that does not say how many bytes its strings have";
             return Err(Error::unsupported(what, "memory for them is taken before they are read"));
         }

@@ -2,15 +2,15 @@
 //! write and read records are generated.
 
 use super::grid;
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource};
 use crate::error::Result;
 
 const OPERATOR: &str = "partition";
 /// `PARTITION_PLACES_THREADS` of the kernels.
 const THREADS: u32 = 1024;
 
-pub(super) fn source() -> Source {
-    Source::new("partition", "#include \"partition.cuh\"\nWF_PARTITION_ENTRIES\n")
+pub(super) fn source() -> KernelSource {
+    KernelSource::new("partition", "#include \"partition.cuh\"\nWF_PARTITION_ENTRIES\n")
 }
 
 /// Room for records by partition.

@@ -1,7 +1,7 @@
 //! What a reduction is, and the reduction of whole columns. Kernels in `kernels/reduce.cuh`.
 
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource};
 use crate::error::Result;
 
 const OPERATOR: &str = "reduce";
@@ -50,6 +50,7 @@ pub(crate) enum Reduction {
 }
 
 impl Reduction {
+    #[cfg(test)]
     pub(super) const ALL: [Reduction; 16] = [
         Reduction::SumF64,
         Reduction::SumI64,
@@ -106,12 +107,13 @@ impl Reduction {
     }
 }
 
-fn source(kind: Reduction) -> Source {
+fn source(kind: Reduction) -> KernelSource {
     let (suffix, op) = kind.entry();
-    Source::new(format!("reduce_{suffix}"), format!("#include \"reduce.cuh\"\nWF_REDUCE({suffix}, {op})\n"))
+    KernelSource::new(format!("reduce_{suffix}"), format!("#include \"reduce.cuh\"\nWF_REDUCE({suffix}, {op})\n"))
 }
 
-pub(super) fn sources() -> Vec<Source> {
+#[cfg(test)]
+pub(super) fn sources() -> Vec<KernelSource> {
     Reduction::ALL.into_iter().map(source).collect()
 }
 

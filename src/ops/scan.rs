@@ -1,7 +1,11 @@
 //! Running sums: counts to offsets, and inclusive sums of values. Kernels in `kernels/scan.cuh`.
+//!
+//! Running sums of floats add in an order that positions alone decide, so that they have the same
+//! bits in every run. The words of the look-back hold all there is to know of a tile. So they are
+//! written and read relaxed: a release would wait for all that the thread wrote before.
 
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
+use crate::device::{Argument, Buffer, Device, Grid, KernelSource, Slice};
 use crate::error::Result;
 
 const OPERATOR: &str = "scan";
@@ -15,17 +19,18 @@ const SUMS_GROUP: u64 = 256;
 const SUMS_SHARED: u32 = (8192 + 2 * 512) * 8;
 
 /// What turns counts into offsets.
-pub(super) fn source() -> Source {
-    Source::new("scan", "#include \"scan.cuh\"\nWF_SCAN_ENTRIES\n")
+pub(super) fn source() -> KernelSource {
+    KernelSource::new("scan", "#include \"scan.cuh\"\nWF_SCAN_ENTRIES\n")
 }
 
 /// What adds values up, of which a query needs one type at most.
-fn inclusive_source(name: &str, added: &str) -> Source {
+fn inclusive_source(name: &str, added: &str) -> KernelSource {
     let text = format!("#include \"scan.cuh\"\nWF_SCAN_INCLUSIVE({name}, wf::{added})\n");
-    Source::new(format!("scan_inclusive_{name}"), text)
+    KernelSource::new(format!("scan_inclusive_{name}"), text)
 }
 
-pub(super) fn sources() -> [Source; 3] {
+#[cfg(test)]
+pub(super) fn sources() -> [KernelSource; 3] {
     [source(), inclusive_source("i64", "u64"), inclusive_source("f64", "f64")]
 }
 
@@ -65,7 +70,7 @@ fn exclusive(device: &Device, kernel: &str, counts: &Buffer, offsets: &Buffer, n
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments) }
 }
 
-fn inclusive(device: &Device, source: &Source, values: Slice<'_>, rows: u64) -> Result<Buffer> {
+fn inclusive(device: &Device, source: &KernelSource, values: Slice<'_>, rows: u64) -> Result<Buffer> {
     assert!(values.len() as u64 >= rows * 8, "{rows} values");
     let sums = device.alloc(OPERATOR, rows as usize * 8)?;
     let tiles = tiles(rows, SUMS_TILE);

@@ -1,10 +1,14 @@
 //! Runs of equal keys in sorted order, and their reduction in a fixed order. Kernels in `kernels/segment.cuh`.
+//!
+//! Rows whose key never descends need no sort: their runs are found as the rows lie. A bit for each
+//! row says whether it begins a run; the runs' keys and places are written, and then values are
+//! added up by those bits.
 
 pub(crate) use super::reduce::Reduction;
 use super::scan::exclusive_scan_u32;
 use super::sort::SortWord;
 use super::{grid, numbered, tiles};
-use crate::device::{Argument, Buffer, Device, Slice, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource, Slice};
 use crate::error::Result;
 
 const OPERATOR: &str = "segment";
@@ -34,16 +38,16 @@ pub(crate) struct Segments {
     marks: Option<Buffer>,
 }
 
-fn source() -> Source {
-    Source::new("segment", "#include \"segment.cuh\"\nWF_SEGMENT_ENTRIES\n")
+fn source() -> KernelSource {
+    KernelSource::new("segment", "#include \"segment.cuh\"\nWF_SEGMENT_ENTRIES\n")
 }
 
 /// The reduction by segments of one kind.
-fn reduce_source(kind: Reduction) -> Source {
+fn reduce_source(kind: Reduction) -> KernelSource {
     let (suffix, op) = kind.entry();
     let runs = if has_runs(kind) { format!("WF_SEGMENT_REDUCE_RUNS({suffix}, {op})\n") } else { String::new() };
     let text = format!("#include \"segment.cuh\"\nWF_SEGMENT_REDUCE({suffix}, {op})\n{runs}");
-    Source::new(format!("segment_{suffix}"), text)
+    KernelSource::new(format!("segment_{suffix}"), text)
 }
 
 /// Whether there is a kernel for runs of rows as they lie.
@@ -51,7 +55,8 @@ fn has_runs(kind: Reduction) -> bool {
     matches!(kind, Reduction::SumF64 | Reduction::MinF64 | Reduction::MaxF64)
 }
 
-pub(super) fn sources() -> Vec<Source> {
+#[cfg(test)]
+pub(super) fn sources() -> Vec<KernelSource> {
     std::iter::once(source()).chain(Reduction::ALL.into_iter().map(reduce_source)).collect()
 }
 

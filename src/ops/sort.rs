@@ -18,12 +18,12 @@ mod sample;
 mod strategy;
 
 use self::histogram::{Counts, Digits};
-use self::pass::{Leaves, Packing, Pair, Pass, Passes};
+use self::pass::{Leaves, Packing, Pair, PassShape, Passes};
 use self::runs::{Sorted, put_in_order};
 use self::sample::sample;
-use self::strategy::{Output, Strategy, Summary, choose};
+use self::strategy::{SortOutput, Strategy, Summary, choose};
 use super::{grid, numbered, tiles};
-use crate::device::{Argument, Buffer, Device, Slice, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource, Slice};
 use crate::error::{Error, Result};
 
 pub(crate) use self::key::{KeyKind, SortKey, SortWord};
@@ -33,11 +33,12 @@ const OPERATOR: &str = "sort";
 /// of the sort.
 const GUESSED_ROWS: u64 = 1 << 21;
 
-fn source() -> Source {
-    Source::new("sort", "#include \"sort.cuh\"\nWF_SORT_ENTRIES\n")
+fn source() -> KernelSource {
+    KernelSource::new("sort", "#include \"sort.cuh\"\nWF_SORT_ENTRIES\n")
 }
 
-pub(super) fn sources() -> Vec<Source> {
+#[cfg(test)]
+pub(super) fn sources() -> Vec<KernelSource> {
     let mut sources = vec![source(), sample::source()];
     sources.extend(pass::sources());
     sources.extend(histogram::sources());
@@ -45,14 +46,14 @@ pub(super) fn sources() -> Vec<Source> {
     sources
 }
 
-/// What a sort learns of its keys before it begins, beyond their range.
+/// How a sort chooses its strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// Nothing: keys are taken to be spread evenly, and nothing is waited for.
+    /// Assumes that keys are spread evenly over their range. The host does not wait.
     Guess,
-    /// What a sample shows, where a prefix could save a digit.
+    /// Draws a sample of the keys. The host waits for it.
     Sample,
-    /// Nothing: all bits are sorted.
+    /// Sorts by all bits of the range: a prefix would not have fewer digits.
     Range,
 }
 
@@ -65,8 +66,14 @@ struct Tuning {
 }
 
 impl Tuning {
-    fn of(rows: u64) -> Tuning {
-        Tuning { look: if rows <= GUESSED_ROWS { Look::Guess } else { Look::Sample }, wide: false }
+    fn of(key: &SortKey<'_>, rows: u64) -> Tuning {
+        let saves_a_digit = key.bits.div_ceil(8) > index_bits(rows).div_ceil(8);
+        let look = match rows <= GUESSED_ROWS {
+            true => Look::Guess,
+            false if saves_a_digit => Look::Sample,
+            false => Look::Range,
+        };
+        Tuning { look, wide: false }
     }
 }
 
@@ -86,12 +93,12 @@ pub(crate) fn argsort_key(device: &Device, key: &SortKey<'_>, rows: u64) -> Resu
 
 /// The same by a column, and by words where that is equal.
 pub(crate) fn argsort_keys(device: &Device, key: &SortKey<'_>, more: &[SortWord<'_>], rows: u64) -> Result<Buffer> {
-    argsort_tuned(device, key, more, rows, Tuning::of(rows))
+    argsort_tuned(device, key, more, rows, Tuning::of(key, rows))
 }
 
 /// Sorted copy of a column's values, of the key's width.
 pub(crate) fn sort_values(device: &Device, key: &SortKey<'_>, rows: u64) -> Result<Buffer> {
-    Ok(sort_tuned(device, key, None, rows, Tuning::of(rows))?.0)
+    Ok(sort_tuned(device, key, None, rows, Tuning::of(key, rows))?.0)
 }
 
 /// Copies of a column's values and of a payload of 4 or 8 bytes a row in the order of the values;
@@ -103,7 +110,7 @@ pub(crate) fn sort_pairs(
     payload_width: usize,
     rows: u64,
 ) -> Result<(Buffer, Buffer)> {
-    let (keys, payload) = sort_tuned(device, key, Some((payload, payload_width)), rows, Tuning::of(rows))?;
+    let (keys, payload) = sort_tuned(device, key, Some((payload, payload_width)), rows, Tuning::of(key, rows))?;
     Ok((keys, payload.ok_or_else(|| Error::internal("sort: pairs have payloads"))?))
 }
 
@@ -122,7 +129,7 @@ fn argsort_tuned(
     if rows <= 1 {
         return identity(device, rows);
     }
-    let output = if more.is_empty() { Output::Numbers } else { Output::NumbersByMore };
+    let output = if more.is_empty() { SortOutput::Numbers } else { SortOutput::NumbersByMore };
     let order = by_strategy(device, key, output, rows, tuning, |key, strategy, counts| {
         let sort = Sort { device, key, rows, counts, wide: tuning.wide };
         match strategy {
@@ -149,7 +156,7 @@ fn sort_tuned(
     if rows <= 1 {
         return copies(device, key, rows, width, payload);
     }
-    by_strategy(device, key, Output::Rows, rows, tuning, |key, strategy, counts| {
+    by_strategy(device, key, SortOutput::Rows, rows, tuning, |key, strategy, counts| {
         let sort = Sort { device, key, rows, counts, wide: tuning.wide };
         match strategy {
             Strategy::AllBits => sort.whole_keys(key.bits, width, payload),
@@ -159,7 +166,7 @@ fn sort_tuned(
 }
 
 /// How one attempt to sort ended.
-enum Attempt<T> {
+enum SortAttempt<T> {
     Sorted(T),
     /// Keys lie outside of the range that a sample showed.
     OutOfRange,
@@ -167,12 +174,12 @@ enum Attempt<T> {
     LongRuns(u64),
 }
 
-impl<T> Attempt<T> {
-    fn map<U>(self, to: impl FnOnce(T) -> U) -> Attempt<U> {
+impl<T> SortAttempt<T> {
+    fn map<U>(self, to: impl FnOnce(T) -> U) -> SortAttempt<U> {
         match self {
-            Attempt::Sorted(sorted) => Attempt::Sorted(to(sorted)),
-            Attempt::OutOfRange => Attempt::OutOfRange,
-            Attempt::LongRuns(runs) => Attempt::LongRuns(runs),
+            SortAttempt::Sorted(sorted) => SortAttempt::Sorted(to(sorted)),
+            SortAttempt::OutOfRange => SortAttempt::OutOfRange,
+            SortAttempt::LongRuns(runs) => SortAttempt::LongRuns(runs),
         }
     }
 }
@@ -181,32 +188,31 @@ impl<T> Attempt<T> {
 fn by_strategy<'a, T>(
     device: &Device,
     key: &SortKey<'a>,
-    output: Output,
+    output: SortOutput,
     rows: u64,
     tuning: Tuning,
-    attempt: impl Fn(&SortKey<'a>, Strategy, Counts) -> Result<Attempt<T>>,
+    attempt: impl Fn(&SortKey<'a>, Strategy, Counts) -> Result<SortAttempt<T>>,
 ) -> Result<T> {
     let floats = matches!(key.kind, KeyKind::F32 | KeyKind::F64);
     let mut summary = Summary { rows, bits: key.bits, floats, output, sample: None };
     let (mut range, mut strategy, mut counts) = (*key, Strategy::AllBits, Counts::Read);
-    let saves_a_digit = key.bits.div_ceil(8) > index_bits(rows).div_ceil(8);
     match tuning.look {
         Look::Guess => (strategy, counts) = (choose(&summary), Counts::Unread),
-        Look::Sample if saves_a_digit => {
+        Look::Sample => {
             let (sampled, sample) = sample(device, key, rows)?;
             summary = Summary { bits: sampled.bits, sample: Some(sample), ..summary };
             (range, strategy) = (sampled, choose(&summary));
         }
-        Look::Sample | Look::Range => {}
+        Look::Range => {}
     }
     loop {
         match attempt(&range, strategy, counts)? {
-            Attempt::Sorted(sorted) => return Ok(sorted),
-            Attempt::OutOfRange if (range.base, range.bits) == (key.base, key.bits) => {
+            SortAttempt::Sorted(sorted) => return Ok(sorted),
+            SortAttempt::OutOfRange if (range.base, range.bits) == (key.base, key.bits) => {
                 return Err(Error::internal("sort: keys outside of their column's range"));
             }
-            Attempt::OutOfRange => (range, strategy) = (*key, Strategy::AllBits),
-            Attempt::LongRuns(runs) => strategy = strategy.with_more_bits(&summary, runs),
+            SortAttempt::OutOfRange => (range, strategy) = (*key, Strategy::AllBits),
+            SortAttempt::LongRuns(runs) => strategy = strategy.with_more_bits(&summary, runs),
         }
         counts = Counts::Read;
     }
@@ -230,60 +236,60 @@ impl Sort<'_> {
         sorted: u32,
         value_width: usize,
         payload: Option<Slice<'_>>,
-    ) -> Result<Attempt<(Buffer, Option<Buffer>)>> {
+    ) -> Result<SortAttempt<(Buffer, Option<Buffer>)>> {
         let Sort { device, key, rows, counts, wide } = *self;
         let low = key.bits - sorted;
         let digits = Digits::count(device, key, rows, low, sorted, counts)?;
         if !digits.fit(key.bits) {
-            return Ok(Attempt::OutOfRange);
+            return Ok(SortAttempt::OutOfRange);
         }
-        let pass = Pass::of(key.kind.width(), value_width);
+        let pass = PassShape::of(key.kind.width(), value_width);
         let passes = Passes { pass, packing: None, low, order: None, payload, leaves: Leaves::Rows, wide };
         let (keys, values) = match passes.run(device, key, rows, &digits)? {
             Some(Pair { keys: Some(keys), values }) => (keys, values),
             // A prefix that is the same in all keys.
-            _ if low > 0 => return Ok(Attempt::LongRuns(rows)),
+            _ if low > 0 => return Ok(SortAttempt::LongRuns(rows)),
             _ => copies(device, key, rows, value_width, payload)?,
         };
         if low > 0 {
             let values = values.as_ref().map(|values| (values, value_width));
             let long_runs = put_in_order(device, key, low, rows, Sorted::Rows { keys: &keys, values })?;
             if long_runs > 0 {
-                return Ok(Attempt::LongRuns(long_runs));
+                return Ok(SortAttempt::LongRuns(long_runs));
             }
         }
-        Ok(Attempt::Sorted((keys, values)))
+        Ok(SortAttempt::Sorted((keys, values)))
     }
 
     /// Row numbers by the highest `sorted` bits, in words that hold as much of the key as fits;
     /// then by whole keys and `more` words.
-    fn packed_keys(&self, sorted: u32, more: &[SortWord<'_>]) -> Result<Attempt<Buffer>> {
+    fn packed_keys(&self, sorted: u32, more: &[SortWord<'_>]) -> Result<SortAttempt<Buffer>> {
         let Sort { device, key, rows, counts, wide } = *self;
         let index_bits = index_bits(rows);
         let travels = key.bits.min(64 - index_bits);
         let low = key.bits - sorted;
         let digits = Digits::count(device, key, rows, low, sorted, counts)?;
         if !digits.fit(key.bits) {
-            return Ok(Attempt::OutOfRange);
+            return Ok(SortAttempt::OutOfRange);
         }
         let packing = Packing { index_bits, drop: key.bits - travels };
-        let (pass, packing) = (Pass::U64, Some(packing));
+        let (pass, packing) = (PassShape::U64, Some(packing));
         let passes = Passes { pass, packing, low, order: None, payload: None, leaves: Leaves::Words, wide };
         let Some(Pair { keys: Some(words), .. }) = passes.run(device, key, rows, &digits)? else {
-            return Ok(Attempt::LongRuns(rows));
+            return Ok(SortAttempt::LongRuns(rows));
         };
         let numbers = device.alloc(OPERATOR, rows as usize * 4)?;
         let whole = travels == key.bits && more.is_empty();
         let packed = Sorted::Packed { words: &words, index_bits, whole, more, numbers: &numbers };
         match put_in_order(device, key, index_bits + travels - sorted, rows, packed)? {
-            0 => Ok(Attempt::Sorted(numbers)),
-            long_runs => Ok(Attempt::LongRuns(long_runs)),
+            0 => Ok(SortAttempt::Sorted(numbers)),
+            long_runs => Ok(SortAttempt::LongRuns(long_runs)),
         }
     }
 
     /// Row numbers by all bits of `more` words, the last one first, and then of the key. `None`:
     /// rows stay in their order.
-    fn words(&self, more: &[SortWord<'_>]) -> Result<Attempt<Option<Buffer>>> {
+    fn words(&self, more: &[SortWord<'_>]) -> Result<SortAttempt<Option<Buffer>>> {
         let Sort { device, key, rows, counts, wide } = *self;
         // Of several words, to know which digits differ saves more than waiting takes.
         let counts = if more.is_empty() { counts } else { Counts::Read };
@@ -291,18 +297,18 @@ impl Sort<'_> {
         for word in more.iter().rev().map(|word| SortKey::from(*word)).chain([*key]) {
             let digits = Digits::count(device, &word, rows, 0, word.bits, counts)?;
             if !digits.fit(word.bits) {
-                return Ok(Attempt::OutOfRange);
+                return Ok(SortAttempt::OutOfRange);
             }
             let index_bits = index_bits(rows);
             let packing = (word.bits + index_bits <= 64).then_some(Packing { index_bits, drop: 0 });
-            let pass = if packing.is_some() { Pass::U64 } else { Pass::of(word.kind.width(), 4) };
+            let pass = if packing.is_some() { PassShape::U64 } else { PassShape::of(word.kind.width(), 4) };
             let (payload, leaves) = (None, Leaves::Numbers);
             let passes = Passes { pass, packing, low: 0, order: order.as_ref(), payload, leaves, wide };
             if let Some(Pair { keys, values }) = passes.run(device, &word, rows, &digits)? {
                 order = if packing.is_some() { keys } else { values };
             }
         }
-        Ok(Attempt::Sorted(order))
+        Ok(SortAttempt::Sorted(order))
     }
 }
 

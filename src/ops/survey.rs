@@ -1,7 +1,7 @@
 //! What is to be known of columns before they are computed with. Kernels in `kernels/survey.cuh`.
 
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource};
 use crate::error::Result;
 
 const OPERATOR: &str = "survey";
@@ -16,8 +16,8 @@ const REPEATS: u64 = 2;
 const NOT_FINITE: u64 = 4;
 const VALUES: u64 = 8;
 
-pub(super) fn source() -> Source {
-    Source::new("survey", "#include \"survey.cuh\"\nWF_SURVEY_ENTRIES\n")
+pub(super) fn source() -> KernelSource {
+    KernelSource::new("survey", "#include \"survey.cuh\"\nWF_SURVEY_ENTRIES\n")
 }
 
 /// What a column's values are to the kernels.

@@ -3,7 +3,7 @@
 use super::gather::gather;
 use super::sort::{KeyKind, SortKey, SortWord, argsort_key, argsort_keys};
 use super::{grid, numbered, tiles};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource};
 use crate::error::Result;
 
 const OPERATOR: &str = "top";
@@ -35,21 +35,22 @@ const FEW: u64 = 1 << 16;
 const PART: u64 = 8;
 
 /// Kernels that choose candidates by the keys' high bits.
-fn source() -> Source {
-    Source::new("top", "#include \"top.cuh\"\nWF_TOP_ENTRIES\n")
+fn source() -> KernelSource {
+    KernelSource::new("top", "#include \"top.cuh\"\nWF_TOP_ENTRIES\n")
 }
 
 /// Kernels that choose candidates by a sample.
-fn sample_source() -> Source {
-    Source::new("top_sample", "#include \"top.cuh\"\nWF_TOP_SAMPLE_ENTRIES\n")
+fn sample_source() -> KernelSource {
+    KernelSource::new("top_sample", "#include \"top.cuh\"\nWF_TOP_SAMPLE_ENTRIES\n")
 }
 
 /// The kernel that chooses the first rows at once, of so few that a thread has at most `items`.
-fn few_source(items: u64) -> Source {
-    Source::new(format!("top_few_{items}"), format!("#include \"top.cuh\"\nWF_TOP_FEW_ENTRY({items})\n"))
+fn few_source(items: u64) -> KernelSource {
+    KernelSource::new(format!("top_few_{items}"), format!("#include \"top.cuh\"\nWF_TOP_FEW_ENTRY({items})\n"))
 }
 
-pub(super) fn sources() -> [Source; 4] {
+#[cfg(test)]
+pub(super) fn sources() -> [KernelSource; 4] {
     [source(), sample_source(), few_source(FEW_ITEMS[0]), few_source(FEW_ITEMS[1])]
 }
 

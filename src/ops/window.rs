@@ -2,10 +2,13 @@
 //! by values. Kernels in `kernels/window.cuh`.
 //!
 //! Everything here speaks of positions in the sorted order. A frame is the positions from `low` up to `high`.
+//!
+//! A reduction over any frames uses a tree, not differences of running ones: an extremum has no
+//! difference, and a float outside of a frame would leave a trace in it.
 
 pub(crate) use super::reduce::Reduction;
 use super::{grid, numbered, tiles};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource};
 use crate::error::Result;
 
 const OPERATOR: &str = "window";
@@ -127,21 +130,28 @@ impl Fold {
     }
 }
 
-fn source() -> Source {
-    Source::new("window", "#include \"window.cuh\"\nWF_WINDOW_ENTRIES\n")
+fn source() -> KernelSource {
+    KernelSource::new("window", "#include \"window.cuh\"\nWF_WINDOW_ENTRIES\n")
 }
 
-fn run_source(fold: Fold) -> Source {
+fn run_source(fold: Fold) -> KernelSource {
     let (suffix, op) = fold.entry();
-    Source::new(format!("window_run_{suffix}"), format!("#include \"window.cuh\"\nWF_WINDOW_RUN({suffix}, {op})\n"))
+    KernelSource::new(
+        format!("window_run_{suffix}"),
+        format!("#include \"window.cuh\"\nWF_WINDOW_RUN({suffix}, {op})\n"),
+    )
 }
 
-fn tree_source(fold: Fold) -> Source {
+fn tree_source(fold: Fold) -> KernelSource {
     let (suffix, op) = fold.entry();
-    Source::new(format!("window_tree_{suffix}"), format!("#include \"window.cuh\"\nWF_WINDOW_TREE({suffix}, {op})\n"))
+    KernelSource::new(
+        format!("window_tree_{suffix}"),
+        format!("#include \"window.cuh\"\nWF_WINDOW_TREE({suffix}, {op})\n"),
+    )
 }
 
-pub(super) fn sources() -> Vec<Source> {
+#[cfg(test)]
+pub(super) fn sources() -> Vec<KernelSource> {
     let folds = Reduction::ALL.into_iter().map(Fold::Reduce).chain([Fold::Deviations]);
     let of_folds = folds.flat_map(|fold| [run_source(fold), tree_source(fold)]);
     std::iter::once(source()).chain(of_folds).chain([tree_source(Fold::Products)]).collect()

@@ -1,8 +1,8 @@
 //! The sink for any number of groups: atomics on slots in global memory, which the key itself or a hash table numbers.
 
-use super::{Hoisted, Kernel};
+use super::{AggregateKernel, Hoisted};
+use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
-use crate::codegen::kernel::Retry;
 
 /// Arrays by slot or by row that the kernel fills besides the accumulators.
 pub(super) struct Extra<'a> {
@@ -15,7 +15,7 @@ pub(super) struct Extra<'a> {
 
 /// The kernel; the statements `slot` store a row's slot to a variable of that name. Values are computed first, then the
 /// warp meets again, then all atomics follow: lanes leave a probe loop at different times.
-pub(super) fn body(kernel: &Kernel<'_>, extra: &Extra<'_>, slot: &str) -> String {
+pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) -> String {
     let hoisted = Hoisted::of(kernel);
     let Hoisted { declare, assign, .. } = &hoisted;
     let mut update = String::new();

@@ -9,9 +9,9 @@
 //! Copies keep lanes that hold the same group from waiting for each other.
 
 use super::inputs::{AggregateInput, magnitude_bits};
-use super::{Hoisted, Kernel};
+use super::{AggregateKernel, Hoisted};
+use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
-use crate::codegen::kernel::Retry;
 use crate::codegen::materialize::striding_body;
 use crate::column::Repr;
 
@@ -104,7 +104,7 @@ impl Cells {
     }
 
     /// Declares the cells, and empties them.
-    pub(super) fn declare(&self, kernel: &Kernel<'_>, slots: &str, copies: u64) -> String {
+    pub(super) fn declare(&self, kernel: &AggregateKernel<'_>, slots: &str, copies: u64) -> String {
         let (extrema, limbs) = (self.extrema(), self.limbs());
         let extra = u32::from(self.hashed());
         let mut text = format!(
@@ -137,7 +137,7 @@ impl Cells {
     /// Adds a row to `cell`; `value` and `guarded` say how its arguments are called, and where they count.
     pub(super) fn update(
         &self,
-        kernel: &Kernel<'_>,
+        kernel: &AggregateKernel<'_>,
         value: impl Fn(usize, &AggregateInput) -> String,
         guarded: impl Fn(usize, &AggregateInput, &str) -> String,
     ) -> String {
@@ -181,7 +181,7 @@ impl Cells {
     }
 
     /// Moves the cells of `slot` to the accumulators' slot `to`.
-    pub(super) fn flush(&self, kernel: &Kernel<'_>, how: Flush) -> String {
+    pub(super) fn flush(&self, kernel: &AggregateKernel<'_>, how: Flush) -> String {
         let mut text = String::new();
         let (mut limb, mut extremum) = (0, 0);
         for (i, (input, cell)) in kernel.inputs.iter().zip(&self.cells).enumerate() {
@@ -256,7 +256,7 @@ fn function(input: &AggregateInput) -> &'static str {
 
 /// The kernel for keys that number slots: `key` is a C++ expression of a number below `slots`.
 pub(super) fn direct_body(
-    kernel: &Kernel<'_>,
+    kernel: &AggregateKernel<'_>,
     cells: &Cells,
     slots: &str,
     copies: u64,
@@ -297,12 +297,12 @@ pub(super) fn direct_body(
 /// rows' arguments: before, registers would have to hold them. Where the number of groups is a guess, the block looks at a row of each
 /// thread before (1M rows of 100,000 groups: that it is wrong took 0.046 ms to see by the table's getting full).
 pub(super) fn hash_body(
-    kernel: &Kernel<'_>,
+    kernel: &AggregateKernel<'_>,
     cells: &Cells,
     slots: u64,
     copies: u64,
     key: &str,
-    table: &Table<'_>,
+    table: &KeyTable<'_>,
     probes: Probes,
 ) -> String {
     let hoisted = Hoisted::of(kernel);
@@ -372,7 +372,7 @@ pub(super) enum Keys {
 }
 
 /// Finds the slots `slot_of` of the `count` keys in `keys` whose bits are set in `wanted`.
-pub(super) fn hash_slots(kernel: &Kernel<'_>, count: &str, keys: &str, are: Keys, probes: Probes) -> String {
+pub(super) fn hash_slots(kernel: &AggregateKernel<'_>, count: &str, keys: &str, are: Keys, probes: Probes) -> String {
     let are = if are == Keys::Plain { "CELL_PLAIN" } else { "CELL_MIXED" };
     let probes = match probes {
         Probes::Many => "",
@@ -387,14 +387,14 @@ pub(super) fn hash_slots(kernel: &Kernel<'_>, count: &str, keys: &str, are: Keys
 }
 
 /// Adds a row whose `slot` is known.
-pub(super) fn hashed_update(kernel: &Kernel<'_>, cells: &Cells, hoisted: &Hoisted) -> String {
+pub(super) fn hashed_update(kernel: &AggregateKernel<'_>, cells: &Cells, hoisted: &Hoisted) -> String {
     let update =
         cells.update(kernel, |i, input| hoisted.argument(i, input), |i, input, step| hoisted.guarded(i, input, step));
     format!("const u32 cell = slot * COPIES + threadIdx.x % COPIES;\n{update}")
 }
 
 /// A hash table of mixed keys in global memory.
-pub(super) struct Table<'a> {
+pub(super) struct KeyTable<'a> {
     pub(super) keys: &'a str,
     /// C++ expression of its first slot.
     pub(super) first: &'a str,
@@ -402,10 +402,10 @@ pub(super) struct Table<'a> {
     pub(super) mask: &'a str,
 }
 
-impl Table<'_> {
+impl KeyTable<'_> {
     /// Finds the table's slot `to` for the key in `slot`, or continues with the next.
-    pub(super) fn insert(&self, kernel: &Kernel<'_>, are: Keys) -> String {
-        let Table { keys, first, mask } = self;
+    pub(super) fn insert(&self, kernel: &AggregateKernel<'_>, are: Keys) -> String {
+        let KeyTable { keys, first, mask } = self;
         let key = "slot < slots ? shared_keys[slot] : HASH_EMPTY";
         let mixed = match are {
             Keys::Plain => format!("hash_mix({key}, {})", kernel.rows.secret),

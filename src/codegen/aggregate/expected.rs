@@ -4,9 +4,10 @@ use datafusion::logical_expr::Expr;
 
 use super::{Attempt, FloatSums, Manner, Tried, attempt};
 use crate::codegen::arena::Arena;
+use crate::codegen::control::Retry;
 use crate::codegen::flow::{Flow, Source};
-use crate::codegen::kernel::Retry;
-use crate::codegen::materialize::{Codes, materialize};
+use crate::codegen::materialize::materialize;
+use crate::codegen::outputs::Codes;
 use crate::codegen::radix_partition::pays_from;
 use crate::device::{Device, DeviceKind};
 use crate::error::Result;

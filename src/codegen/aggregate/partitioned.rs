@@ -8,12 +8,13 @@
 
 use std::sync::Arc;
 
-use super::cells::{Cells, Flush, Keys, Probes, Table, hash_slots, hashed_update};
+use super::cells::{Cells, Flush, KeyTable, Keys, Probes, hash_slots, hashed_update};
 use super::inputs::AggregateInput;
-use super::{Hoisted, Kernel};
-use crate::codegen::generator::Prepared;
-use crate::codegen::kernel::{Control, Generated, Retry, most_shared};
+use super::{AggregateKernel, Hoisted};
+use crate::codegen::control::{Control, Retry};
+use crate::codegen::kernel::{Generated, most_shared};
 use crate::codegen::params::{Later, Params};
+use crate::codegen::prepared::PreparedKernel;
 use crate::codegen::radix_partition::{
     MOST_PARTS, RadixPartition, RadixPartitionNames, SHARED_ON_SIMULATOR, pays_from,
 };
@@ -155,9 +156,9 @@ impl GroupPartitioning {
     pub(super) fn run(
         &self,
         device: &Device,
-        prepared: &mut Prepared,
+        prepared: &mut PreparedKernel,
         names: &PartitionedNames,
-        kernel: &Kernel<'_>,
+        kernel: &AggregateKernel<'_>,
         control: &Control,
         target: &GroupTarget<'_>,
     ) -> Result<Retry> {
@@ -184,9 +185,9 @@ impl GroupPartitioning {
     fn attempt(
         &self,
         device: &Device,
-        prepared: &mut Prepared,
+        prepared: &mut PreparedKernel,
         names: &PartitionedNames,
-        kernel: &Kernel<'_>,
+        kernel: &AggregateKernel<'_>,
         step: u64,
         target: &GroupTarget<'_>,
     ) -> Result<()> {
@@ -201,10 +202,10 @@ impl GroupPartitioning {
         collect.launch(device, most_items, self.cells.bytes(self.slots, 1) as u32)
     }
 
-    fn collect_text(&self, kernel: &Kernel<'_>, names: &PartitionedNames, target: &GroupTarget<'_>) -> String {
+    fn collect_text(&self, kernel: &AggregateKernel<'_>, names: &PartitionedNames, target: &GroupTarget<'_>) -> String {
         let record = &self.partition.record;
         let (load, inputs) = (record.emit_load("record[j]", "carried"), loaded(record, kernel.inputs));
-        let kernel = &Kernel { inputs: &inputs, ..*kernel };
+        let kernel = &AggregateKernel { inputs: &inputs, ..*kernel };
         let hoisted = Hoisted::of(kernel);
         let slots = match self.domain {
             Domain::Dense(_) => "#pragma unroll\nfor (int j = 0; j < AHEAD; ++j) \
@@ -227,7 +228,7 @@ impl GroupPartitioning {
             ),
             Domain::Any(_) => {
                 let (listed, used) = (&names.listed, &names.used.0);
-                let insert = Table { keys: found, first: listed, mask: &names.mask }.insert(kernel, Keys::Mixed);
+                let insert = KeyTable { keys: found, first: listed, mask: &names.mask }.insert(kernel, Keys::Mixed);
                 format!(
                     "u32 own = 0;\n\
                      if (alone) for (u32 slot = threadIdx.x; slot < slots; slot += THREADS) own += {present} ? 1 : 0;\n\

@@ -13,9 +13,10 @@ use std::sync::{Arc, Weak};
 
 use datafusion::arrow::datatypes::DataType;
 
+use crate::codegen::control::Control;
 use crate::codegen::flow::{Flow, Source};
 use crate::codegen::groups::{Accumulator, GroupKeys, GroupOutput, GroupSlots, Occupancy};
-use crate::codegen::kernel::{Control, Generated};
+use crate::codegen::kernel::Generated;
 use crate::codegen::keys::KeyLayout;
 use crate::codegen::params::{ParameterPlace, Params};
 use crate::column::{Column, Encoding, Relation, Stats};

@@ -8,7 +8,7 @@ use super::*;
 
 /// A step of exact integer arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ArithmeticStep {
     Add,
     Sub,
     Mul,
@@ -37,15 +37,15 @@ fn narrowest(bounds: &[(i128, i128)]) -> Repr {
 }
 
 /// Bounds of the exact result, or `None` where they exceed `i128`.
-fn interval(step: Step, (al, ah): (i128, i128), (bl, bh): (i128, i128)) -> Option<(i128, i128)> {
+fn interval(step: ArithmeticStep, (al, ah): (i128, i128), (bl, bh): (i128, i128)) -> Option<(i128, i128)> {
     Some(match step {
-        Step::Add => (al.checked_add(bl)?, ah.checked_add(bh)?),
-        Step::Sub => (al.checked_sub(bh)?, ah.checked_sub(bl)?),
-        Step::Mul => {
+        ArithmeticStep::Add => (al.checked_add(bl)?, ah.checked_add(bh)?),
+        ArithmeticStep::Sub => (al.checked_sub(bh)?, ah.checked_sub(bl)?),
+        ArithmeticStep::Mul => {
             let corners = [al.checked_mul(bl)?, al.checked_mul(bh)?, ah.checked_mul(bl)?, ah.checked_mul(bh)?];
             (*corners.iter().min()?, *corners.iter().max()?)
         }
-        Step::Div => {
+        ArithmeticStep::Div => {
             // Quotients are no greater than the dividend; −1 turns the least into one beyond the greatest.
             let negated = al.checked_neg()?.max(ah.checked_neg()?);
             let negatable = bl <= -1;
@@ -61,33 +61,33 @@ fn interval(step: Step, (al, ah): (i128, i128), (bl, bh): (i128, i128)) -> Optio
                 (low.min(0), high.max(0))
             }
         }
-        Step::Rem => {
+        ArithmeticStep::Rem => {
             let most = bl.checked_neg()?.max(bh).max(bl).max(1) - 1;
             (if al < 0 { al.max(-most) } else { 0 }, if ah > 0 { ah.min(most) } else { 0 })
         }
     })
 }
 
-impl Step {
+impl ArithmeticStep {
     /// The function of `arith.cuh` that wraps.
     fn wrapping(self) -> &'static str {
         match self {
-            Step::Add => "wrap_add",
-            Step::Sub => "wrap_sub",
-            Step::Mul => "wrap_mul",
-            Step::Div => "quotient",
-            Step::Rem => "remainder",
+            ArithmeticStep::Add => "wrap_add",
+            ArithmeticStep::Sub => "wrap_sub",
+            ArithmeticStep::Mul => "wrap_mul",
+            ArithmeticStep::Div => "quotient",
+            ArithmeticStep::Rem => "remainder",
         }
     }
 
     /// The function of `decimal.cuh` that tells whether 128 bits overflow.
     fn checked(self) -> &'static str {
         match self {
-            Step::Add => "add_overflows",
-            Step::Sub => "sub_overflows",
-            Step::Mul => "mul_overflows",
-            Step::Div => "quotient_overflows",
-            Step::Rem => "remainder_overflows",
+            ArithmeticStep::Add => "add_overflows",
+            ArithmeticStep::Sub => "sub_overflows",
+            ArithmeticStep::Mul => "mul_overflows",
+            ArithmeticStep::Div => "quotient_overflows",
+            ArithmeticStep::Rem => "remainder_overflows",
         }
     }
 }
@@ -130,7 +130,7 @@ impl Compiler<'_> {
     /// of the least value by −1, which always fails as in Arrow).
     pub(super) fn integer(
         &mut self,
-        step: Step,
+        step: ArithmeticStep,
         a: &Value,
         b: &Value,
         dtype: &DataType,
@@ -138,7 +138,7 @@ impl Compiler<'_> {
     ) -> Result<Value> {
         let valid = both(&a.valid, &b.valid, self.out);
         let (ab, bb) = (a.bounds(), b.bounds());
-        if matches!(step, Step::Div | Step::Rem) && within((0, 0), bb) {
+        if matches!(step, ArithmeticStep::Div | ArithmeticStep::Rem) && within((0, 0), bb) {
             let zero = format!("{} == 0", b.code);
             self.fail_if(&valid, &zero, Failure::DivideByZero);
         }
@@ -157,7 +157,7 @@ impl Compiler<'_> {
             Overflow::Wrap => {
                 let repr = repr_of(dtype)?;
                 let ctype = repr.device_type();
-                if step == Step::Div {
+                if step == ArithmeticStep::Div {
                     let low = literal::baked_i128(type_bounds(dtype).0);
                     let condition = format!("({} == {low} && {} == -1)", a.code, b.code);
                     self.fail_if(&valid, &condition, Failure::Overflow);
@@ -189,7 +189,7 @@ impl Compiler<'_> {
             ));
         };
         let factor = literal::baked(factor, wide());
-        self.integer(Step::Mul, value, &factor, &wide(), Overflow::Fail)
+        self.integer(ArithmeticStep::Mul, value, &factor, &wide(), Overflow::Fail)
     }
 
     fn decimal(&mut self, op: Operator, a: &Value, b: &Value, dtype: &DataType) -> Result<Value> {
@@ -306,7 +306,7 @@ impl Compiler<'_> {
             other => return Err(not_yet(format!("negation of {other}"))),
         };
         let dtype = value.dtype.clone();
-        self.integer(Step::Sub, &literal::baked(0, dtype.clone()), &value, &dtype, overflow)
+        self.integer(ArithmeticStep::Sub, &literal::baked(0, dtype.clone()), &value, &dtype, overflow)
     }
 }
 
@@ -315,13 +315,13 @@ pub(super) fn wide() -> DataType {
     DataType::Decimal128(38, 0)
 }
 
-fn step_of(op: Operator) -> Result<Step> {
+fn step_of(op: Operator) -> Result<ArithmeticStep> {
     Ok(match op {
-        Operator::Plus => Step::Add,
-        Operator::Minus => Step::Sub,
-        Operator::Multiply => Step::Mul,
-        Operator::Divide => Step::Div,
-        Operator::Modulo => Step::Rem,
+        Operator::Plus => ArithmeticStep::Add,
+        Operator::Minus => ArithmeticStep::Sub,
+        Operator::Multiply => ArithmeticStep::Mul,
+        Operator::Divide => ArithmeticStep::Div,
+        Operator::Modulo => ArithmeticStep::Rem,
         other => return Err(not_yet(format!("operator {other}"))),
     })
 }

@@ -41,7 +41,7 @@ fn table(pattern: &str, way: Way) -> Result<Vec<u8>> {
     let built = dense::Builder::new().configure(config).thompson(of_bounded_size().reverse(back)).build(pattern);
     let dfa =
         built.map_err(|error| Error::unsupported(format!("regular expression '{pattern}'"), error.to_string()))?;
-    Ok(Table::of(&dfa, if back { Anchored::Yes } else { Anchored::No }).bytes())
+    Ok(AutomatonTable::of(&dfa, if back { Anchored::Yes } else { Anchored::No }).bytes())
 }
 
 /// How a pattern is compiled; without a bound `((a{1000}){1000}){1000}` would take all memory.
@@ -50,14 +50,14 @@ pub(super) fn of_bounded_size() -> thompson::Config {
 }
 
 /// States by number, as they are found.
-struct Table {
+struct AutomatonTable {
     starts: Vec<u32>,
     /// Of each state for each byte and the end of text.
     transitions: Vec<[u32; 257]>,
 }
 
-impl Table {
-    fn of(dfa: &DFA<Vec<u32>>, anchored: Anchored) -> Table {
+impl AutomatonTable {
+    fn of(dfa: &DFA<Vec<u32>>, anchored: Anchored) -> AutomatonTable {
         let mut found = DfaStates { dfa, numbers: HashMap::new(), states: vec![] };
         let begin = |behind: Option<u8>| dfa.start_state(&start::Config::new().anchored(anchored).look_behind(behind));
         let starts =
@@ -73,7 +73,7 @@ impl Table {
             row[256] = found.number(dfa.next_eoi_state(state));
             transitions.push(row);
         }
-        Table { starts, transitions }
+        AutomatonTable { starts, transitions }
     }
 
     /// Bytes that no state tells apart share a class.

@@ -1,4 +1,7 @@
 //! Groups of regular expressions: `regexp_match`, and replacements that refer to groups (`kernels/captures.cuh`).
+//!
+//! A machine finds what the groups matched: it follows all ways through the pattern at once, the
+//! preferred first. A row that needs more ways than there is room for goes to the host.
 
 use regex_automata::nfa::thompson::{self, NFA, State};
 use regex_automata::util::interpolate;

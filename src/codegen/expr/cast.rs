@@ -5,17 +5,12 @@
 
 use datafusion::arrow::datatypes::{IntervalUnit, TimeUnit};
 
-use super::arithmetic::{Overflow, Step, wide};
+use super::arithmetic::{ArithmeticStep, Overflow, wide};
+use super::calendar::{is_utc, per_second};
+use super::fit::OnError;
 use super::zone::Missing;
 use super::*;
 use crate::codegen::powers;
-
-/// What becomes of a value that the target type cannot hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OnError {
-    Fail,
-    Null,
-}
 
 impl Compiler<'_> {
     pub(super) fn cast(&mut self, value: Value, target: &DataType, on_error: OnError) -> Result<Value> {
@@ -37,7 +32,7 @@ impl Compiler<'_> {
             return self.cast_plain(value, target, on_error);
         }
         let first = self.operands.len();
-        self.operands.extend(Operand::new(None, &value));
+        self.operands.extend(value.operand(None));
         let frame = Frame { first, keeps: false, target: Some(target.clone()) };
         let outer = std::mem::replace(&mut self.frame, frame);
         let result = self.cast_plain(value, target, on_error);
@@ -110,8 +105,13 @@ impl Compiler<'_> {
                 let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
                     return Err(Error::unsupported(format!("a cast from {from}"), "exceeds 128 bits"));
                 };
-                let whole =
-                    self.integer(Step::Div, &value, &literal::baked(factor, wide()), &wide(), Overflow::Fail)?;
+                let whole = self.integer(
+                    ArithmeticStep::Div,
+                    &value,
+                    &literal::baked(factor, wide()),
+                    &wide(),
+                    Overflow::Fail,
+                )?;
                 self.fit(whole, to, type_bounds(to), on_error)
             }
             (Date32, Int32) | (Int32, Date32) => Ok(Value { dtype: target.clone(), ..value }),
@@ -138,7 +138,7 @@ impl Compiler<'_> {
                 self.between_units(clock, *unit, *to, target, on_error)
             }
             (Date32, Date64) => {
-                let product = self.exact(Step::Mul, &value, &literal::baked(86_400_000, wide()))?;
+                let product = self.exact(ArithmeticStep::Mul, &value, &literal::baked(86_400_000, wide()))?;
                 Ok(Value { dtype: Date64, ..product })
             }
             (Date64, Date32) => {
@@ -163,10 +163,10 @@ impl Compiler<'_> {
                 let (from, to) = (per_second(from_unit), per_second(to_unit));
                 let mut result = if from > to {
                     let divisor = literal::baked(i128::from(from / to), wide());
-                    self.integer(Step::Div, &value, &divisor, &wide(), Overflow::Fail)?
+                    self.integer(ArithmeticStep::Div, &value, &divisor, &wide(), Overflow::Fail)?
                 } else {
                     let factor = literal::baked(i128::from(to / from), wide());
-                    let product = self.exact(Step::Mul, &value, &factor)?;
+                    let product = self.exact(ArithmeticStep::Mul, &value, &factor)?;
                     self.fit(product, target, type_bounds(target), on_error)?
                 };
                 result.dtype = target.clone();
@@ -174,7 +174,7 @@ impl Compiler<'_> {
             }
             (Date32, Timestamp(unit, zone)) if zone.as_deref().is_none_or(is_utc) => {
                 let factor = literal::baked(i128::from(per_second(unit) * 86_400), wide());
-                let product = self.exact(Step::Mul, &value, &factor)?;
+                let product = self.exact(ArithmeticStep::Mul, &value, &factor)?;
                 self.fit(product, target, type_bounds(target), on_error)
             }
             (Date32, Timestamp(unit, Some(_))) => {
@@ -203,62 +203,16 @@ impl Compiler<'_> {
         let (from, to) = (per_second(&from), per_second(&to));
         let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
         let scaled = if from > to {
-            self.exact(Step::Div, &value, &literal::baked(i128::from(from / to), wide()))?
+            self.exact(ArithmeticStep::Div, &value, &literal::baked(i128::from(from / to), wide()))?
         } else {
-            self.exact(Step::Mul, &value, &literal::baked(i128::from(to / from), wide()))?
+            self.exact(ArithmeticStep::Mul, &value, &literal::baked(i128::from(to / from), wide()))?
         };
         self.fit(scaled, target, type_bounds(target), on_error)
     }
 
     /// A step whose exact result fits 128 bits for all operands of at most 64.
-    fn exact(&mut self, step: Step, a: &Value, b: &Value) -> Result<Value> {
+    fn exact(&mut self, step: ArithmeticStep, a: &Value, b: &Value) -> Result<Value> {
         self.integer(step, a, b, &wide(), Overflow::Fail)
-    }
-
-    /// The same integer as a value of type `to`, which can hold `limits`.
-    pub(super) fn fit(
-        &mut self,
-        value: Value,
-        to: &DataType,
-        limits: (i128, i128),
-        on_error: OnError,
-    ) -> Result<Value> {
-        let (low, high) = value.bounds();
-        if within((low, high), limits) {
-            return Ok(Value { dtype: to.clone(), range: Some((low, high)), ..value });
-        }
-        let ctype = value.repr.device_type();
-        let mut tests = Vec::new();
-        if low < limits.0 {
-            tests.push(format!("{} < ({ctype}){}", value.code, literal::baked_i128(limits.0)));
-        }
-        if high > limits.1 {
-            tests.push(format!("{} > ({ctype}){}", value.code, literal::baked_i128(limits.1)));
-        }
-        let outside = format!("({})", tests.join(" || "));
-        let valid = self.outcome(&value.valid, &outside, on_error);
-        let range = Some((low.max(limits.0), high.min(limits.1)));
-        // Narrowed at once: where nothing failed the bounds fit the type's own representation.
-        let repr = repr_of(to)?;
-        let code = self.out.let_(repr.device_type(), format!("({}){}", repr.device_type(), value.code));
-        Ok(Value { dtype: to.clone(), repr, code, valid, range, ..value })
-    }
-
-    /// Validity after a conversion that is impossible where `outside` holds.
-    pub(super) fn outcome(&mut self, valid: &Option<String>, outside: &str, on_error: OnError) -> Option<String> {
-        match on_error {
-            OnError::Fail => {
-                self.fail_if(valid, outside, Failure::Cast);
-                valid.clone()
-            }
-            OnError::Null => {
-                let still = match valid {
-                    Some(valid) => format!("{valid} && !{outside}"),
-                    None => format!("!{outside}"),
-                };
-                Some(self.out.let_("bool", still))
-            }
-        }
     }
 
     /// Truncates towards zero; NaN and what lies outside of the type are errors.
@@ -403,19 +357,4 @@ pub(super) fn is_bytes(dtype: &DataType) -> bool {
 pub(super) fn precision_bounds(precision: u8) -> (i128, i128) {
     let bound = 10i128.pow(u32::from(precision.min(38))) - 1;
     (-bound, bound)
-}
-
-/// Ticks in a second.
-pub(super) fn per_second(unit: &TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    }
-}
-
-/// Whether local time in a zone is the stored time.
-pub(super) fn is_utc(zone: &str) -> bool {
-    matches!(zone, "UTC" | "+00:00" | "Z" | "+00" | "Etc/UTC")
 }

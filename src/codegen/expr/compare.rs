@@ -12,7 +12,6 @@ use super::*;
 use crate::codegen::NullsPlace;
 use crate::codegen::keys::emit_equal;
 use crate::codegen::order_compare::{Comparing, emit_compare};
-use crate::codegen::value::repr_bounds;
 
 /// Literals in an IN list from which on it is searched, not tested one by one.
 const SEARCHED_LIST: usize = 12;
@@ -21,7 +20,7 @@ const LOOPED_STRINGS: usize = 4;
 
 /// Whether −0.0 equals 0.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Zeros {
+pub(super) enum ZeroSigns {
     Equal,
     Apart,
 }
@@ -29,10 +28,16 @@ pub(super) enum Zeros {
 impl Compiler<'_> {
     /// A comparison operator.
     pub(super) fn compare(&mut self, op: Operator, left: &Value, right: &Value) -> Result<Value> {
-        self.compare_with(op, left, right, Zeros::Equal)
+        self.compare_with(op, left, right, ZeroSigns::Equal)
     }
 
-    pub(super) fn compare_with(&mut self, op: Operator, left: &Value, right: &Value, zeros: Zeros) -> Result<Value> {
+    pub(super) fn compare_with(
+        &mut self,
+        op: Operator,
+        left: &Value,
+        right: &Value,
+        zeros: ZeroSigns,
+    ) -> Result<Value> {
         let distinct = match op {
             Operator::IsDistinctFrom => Some("||"),
             Operator::IsNotDistinctFrom => Some("&&"),
@@ -59,7 +64,7 @@ impl Compiler<'_> {
     }
 
     /// C++ `bool`, for valid operands.
-    fn comparison(&mut self, op: Operator, left: &Value, right: &Value, zeros: Zeros) -> Result<String> {
+    fn comparison(&mut self, op: Operator, left: &Value, right: &Value, zeros: ZeroSigns) -> Result<String> {
         let sign = match op {
             Operator::Eq => "==",
             Operator::NotEq => "!=",
@@ -88,7 +93,7 @@ impl Compiler<'_> {
         let (l, r) = (&left.code, &right.code);
         Ok(match (left.repr, right.repr) {
             (Repr::Bool, Repr::Bool) => format!("((u32)(bool){l} {sign} (u32)(bool){r})"),
-            (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) if zeros == Zeros::Apart => {
+            (Repr::F32, Repr::F32) | (Repr::F64, Repr::F64) if zeros == ZeroSigns::Apart => {
                 let bits = if left.repr == Repr::F32 { 32 } else { 64 };
                 format!("(sort_f{bits}({l}) {sign} sort_f{bits}({r}))")
             }
@@ -106,7 +111,7 @@ impl Compiler<'_> {
                 _ => format!("(compare_views({l}, {r}) {sign} 0)"),
             },
             (a, b) if a.is_integer() && b.is_integer() && compatible(&left.dtype, &right.dtype) => {
-                let repr = common(&[left, right]);
+                let repr = common_repr(&[left, right]);
                 let ctype = repr.device_type();
                 format!("(({ctype}){l} {sign} ({ctype}){r})")
             }
@@ -118,7 +123,7 @@ impl Compiler<'_> {
             }
             (Repr::List, Repr::List) | (Repr::Struct, Repr::Struct) if same_form(&left.dtype, &right.dtype) => {
                 // Nulls within are the least.
-                let by = Comparing { nulls: NullsPlace::First, one_zero: zeros == Zeros::Equal };
+                let by = Comparing { nulls: NullsPlace::First, one_zero: zeros == ZeroSigns::Equal };
                 format!("({} {sign} 0)", emit_compare(left, right, by, self.out))
             }
             _ => return Err(not_yet(format!("{} {op} {}", left.dtype, right.dtype))),
@@ -179,7 +184,7 @@ impl Compiler<'_> {
             let mut tests = Vec::new();
             for literal in literals.iter().filter(|l| !l.is_null()) {
                 let item = self.literal(literal)?;
-                tests.push(self.comparison(Operator::Eq, value, &item, Zeros::Equal)?);
+                tests.push(self.comparison(Operator::Eq, value, &item, ZeroSigns::Equal)?);
             }
             if tests.is_empty() { "false".into() } else { format!("({})", tests.join(" || ")) }
         };
@@ -233,15 +238,4 @@ fn compatible(left: &DataType, right: &DataType) -> bool {
         (DataType::Timestamp(one, _), DataType::Timestamp(two, _)) => one == two,
         _ => left == right,
     }
-}
-
-/// The narrowest representation in which all of `values` can be compared or chosen from: 32 and 64 bits, 128 where
-/// needed, one's own where all share it.
-pub(super) fn common(values: &[&Value]) -> Repr {
-    let first = values[0].repr;
-    if values.iter().all(|v| v.repr == first) {
-        return first;
-    }
-    let fits = |repr| values.iter().all(|v| within(v.bounds(), repr_bounds(repr)));
-    [Repr::I32, Repr::I64, Repr::U64].into_iter().find(|repr| fits(*repr)).unwrap_or(Repr::I128)
 }

@@ -1,6 +1,6 @@
 //! Values as text: CAST to a string type (`kernels/format.cuh`).
 
-use super::cast::per_second;
+use super::calendar::per_second;
 use super::*;
 use crate::codegen::powers;
 

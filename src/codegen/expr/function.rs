@@ -4,7 +4,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 
 use super::list_edit::Most;
 use super::list_set::SetOperation;
-use super::nested::Fold;
+use super::nested::ListFold;
 use super::string::LengthUnit;
 use super::*;
 
@@ -65,7 +65,7 @@ impl Compiler<'_> {
             ("to_unixtime", [value]) => self.unix_time_from(value),
             ("from_unixtime", [value]) => {
                 let value = self.value(value)?;
-                self.cast(value, &dtype, cast::OnError::Fail)
+                self.cast(value, &dtype, fit::OnError::Fail)
             }
             ("to_date", [value]) => self.date_from(value),
 
@@ -119,9 +119,9 @@ impl Compiler<'_> {
             ("empty", [list]) => self.is_empty_list(list),
             ("array_min", [list]) => self.array_extreme(list, true, &dtype),
             ("array_max", [list]) => self.array_extreme(list, false, &dtype),
-            ("array_sum", [list]) => self.array_fold(list, Fold::Sum, &dtype),
-            ("array_avg", [list]) => self.array_fold(list, Fold::Average, &dtype),
-            ("array_product", [list]) => self.array_fold(list, Fold::Product, &dtype),
+            ("array_sum", [list]) => self.array_fold(list, ListFold::Sum, &dtype),
+            ("array_avg", [list]) => self.array_fold(list, ListFold::Average, &dtype),
+            ("array_product", [list]) => self.array_fold(list, ListFold::Product, &dtype),
             ("array_has", [list, needle]) => self.array_has(list, needle),
             ("array_position", [list, needle]) => self.array_position(list, needle, &dtype),
             ("array_slice", [list, from, to, step]) if as_literal(step).and_then(literal::integer) == Some(1) => {

@@ -5,8 +5,9 @@
 
 use datafusion::logical_expr::expr::Cast;
 
-use super::cast::OnError;
+use super::fit::OnError;
 use super::*;
+use crate::codegen::element::slot;
 use crate::column::{item_of, widths_of};
 
 /// A list to look into. Casts of it are casts of each element that is looked at.
@@ -176,47 +177,6 @@ impl Compiler<'_> {
         let fields = value.fields.into_iter().zip(to).map(field).collect::<Result<_>>()?;
         Ok(Value::of_fields(target.clone(), fields, value.valid))
     }
-}
-
-/// The element of a list in a place, a C++ `u32`; null where there is none, or no list.
-pub(crate) fn element_at(list: &Value, place: &str, out: &mut Emitter) -> Result<Value> {
-    let Some(item) = item_of(&list.dtype) else { return Err(not_yet(format!("{} as a list", list.dtype))) };
-    let view = out.let_("view", list.stored());
-    let inside = out.let_("bool", format_args!("{place} < {view}.length"));
-    slot(&view, list.longest, item.data_type(), &mut 0, (place, Some(&inside)), out)
-}
-
-/// The element in a place that is there, of a list whose view has this name. `None` where a value is no list.
-pub(crate) fn element_of(list: &Value, view: &str, place: &str, out: &mut Emitter) -> Option<Value> {
-    let item = item_of(&list.dtype)?;
-    slot(view, list.longest, item.data_type(), &mut 0, (place, None), out).ok()
-}
-
-/// Reads slot `next`, and those behind it that belong to the same value.
-fn slot(
-    view: &str,
-    longest: Option<u32>,
-    dtype: &DataType,
-    next: &mut u32,
-    (place, inside): (&str, Option<&str>),
-    out: &mut Emitter,
-) -> Result<Value> {
-    let number = *next;
-    *next += 1;
-    let guard = inside.map_or(String::new(), |inside| format!("{inside} && "));
-    let valid = out.let_("bool", format_args!("{guard}list_valid({view}, {number}, {place})"));
-    if let DataType::Struct(fields) = dtype {
-        let field = |field: &FieldRef| slot(view, longest, field.data_type(), next, (place, inside), out);
-        let fields = fields.iter().map(field).collect::<Result<_>>()?;
-        return Ok(Value::of_fields(dtype.clone(), fields, Some(valid)));
-    }
-    let repr = repr_of(dtype)?;
-    let ctype = repr.device_type();
-    let read = format!("list_value<{ctype}>({view}, {number}, {place})");
-    let code = out.let_(ctype, inside.map_or(read.clone(), |inside| format!("{inside} ? {read} : {ctype}{{}}")));
-    let mut value = Value::new(dtype.clone(), repr, code, Some(valid));
-    value.longest = longest;
-    Ok(value)
 }
 
 /// Most bytes of the strings in a value, where known.

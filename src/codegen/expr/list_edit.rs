@@ -89,7 +89,7 @@ impl Compiler<'_> {
             Some(fill) => self.value(fill)?,
             None => self.null(item.data_type())?,
         };
-        let fill = self.cast(fill, item.data_type(), cast::OnError::Fail)?;
+        let fill = self.cast(fill, item.data_type(), fit::OnError::Fail)?;
         let valid = both(&list.valid, &length.valid, self.out);
         self.fail_if(&valid, &format!("{} < 0", length.code), Failure::Domain);
         let room = format!("{} > 0 ? (u64){} : 0ull", length.code, length.code);

@@ -153,7 +153,7 @@ impl Compiler<'_> {
         let list = self.list(expr)?;
         if item_of(list.item()).is_none() {
             let value = self.value(expr)?;
-            return self.cast(value, dtype, cast::OnError::Fail);
+            return self.cast(value, dtype, fit::OnError::Fail);
         }
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let (room, next) = (self.out.fresh(), self.out.fresh());
@@ -238,7 +238,7 @@ impl Compiler<'_> {
 
     /// C++ names of an element's text, and of whether there is one.
     fn part_of(&mut self, element: &Value, null: &(String, String)) -> Result<(String, String)> {
-        let text = self.cast(element.clone(), &DataType::Utf8, cast::OnError::Fail)?;
+        let text = self.cast(element.clone(), &DataType::Utf8, fit::OnError::Fail)?;
         let view = self.text(&text)?;
         let valid = text.validity();
         let view = self.out.let_("view", format_args!("{valid} ? {view} : {}", null.0));

@@ -78,7 +78,7 @@ impl Compiler<'_> {
             format!("({ahead} {sign} 0)")
         } else {
             let op = if order.descending { Operator::Gt } else { Operator::Lt };
-            self.compare_with(op, &a, &b, compare::Zeros::Apart)?.code
+            self.compare_with(op, &a, &b, compare::ZeroSigns::Apart)?.code
         };
         let (v, w) = (a.validity(), b.validity());
         let null = if order.nulls_first { format!("!{v}") } else { v.to_string() };

@@ -173,7 +173,7 @@ impl Compiler<'_> {
             (own, _) if own.is_null() => self.null(dtype)?,
             // The optimizer may fold what a decimal's scale depends on after the types were made one.
             (DataType::Decimal128(_, own), DataType::Decimal128(_, scale)) if own != scale => {
-                self.cast(value, dtype, cast::OnError::Null)?
+                self.cast(value, dtype, fit::OnError::Null)?
             }
             _ => value,
         };
@@ -194,7 +194,7 @@ impl Compiler<'_> {
         if values.is_empty() {
             return Err(not_yet("an empty choice"));
         }
-        let repr = if target.is_integer() { compare::common(&values) } else { target };
+        let repr = if target.is_integer() { common_repr(&values) } else { target };
         let range = values
             .iter()
             .map(|v| v.bounds())

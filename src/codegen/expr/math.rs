@@ -1,7 +1,7 @@
 //! Mathematical functions. Those of floats that are not exactly rounded may differ from the host in the last places.
 
-use super::arithmetic::{Overflow, Step, wide};
-use super::cast::OnError;
+use super::arithmetic::{ArithmeticStep, Overflow, wide};
+use super::fit::OnError;
 use super::*;
 
 impl Compiler<'_> {
@@ -150,7 +150,7 @@ impl Compiler<'_> {
         let (low, high) = value.bounds();
         let range = (low / factor - 1, high / factor + 1);
         let factor = literal::baked(factor, wide());
-        let repr = compare::common(&[value, &factor]);
+        let repr = common_repr(&[value, &factor]);
         let ctype = repr.device_type();
         let rvalue = format!("rounded_quotient<{ctype}>(({ctype}){}, ({ctype}){})", value.code, factor.code);
         Ok(self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range)))
@@ -173,7 +173,7 @@ impl Compiler<'_> {
         let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
         // The part to take away: floor(x) = x − (x mod f), ceil(x) = x + (−x mod f), with remainders of at least 0.
         let constant = literal::baked(factor, wide());
-        let repr = compare::common(&[&value, &constant]);
+        let repr = common_repr(&[&value, &constant]);
         let ctype = repr.device_type();
         let operand = match function {
             "floor" => format!("({ctype}){}", value.code),
@@ -181,7 +181,7 @@ impl Compiler<'_> {
         };
         let rvalue = format!("floor_remainder<{ctype}>({operand}, ({ctype}){})", constant.code);
         let rest = self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some((0, factor - 1)));
-        let step = if function == "floor" { Step::Sub } else { Step::Add };
+        let step = if function == "floor" { ArithmeticStep::Sub } else { ArithmeticStep::Add };
         let result = self.integer(step, &value, &rest, &wide(), Overflow::Fail)?;
         let bound = 10i128.pow(u32::from(precision.min(38))) - 1;
         let result = self.fit(result, &wide(), (-bound, bound), OnError::Fail)?;
@@ -211,7 +211,7 @@ impl Compiler<'_> {
                 best = Some(value);
                 continue;
             };
-            let ahead = self.compare_with(op, &current, &value, compare::Zeros::Apart)?;
+            let ahead = self.compare_with(op, &current, &value, compare::ZeroSigns::Apart)?;
             // The current one stays where it is ahead or equal, and where the other is null.
             let stays = format!("{} && (!{} || {})", current.validity(), value.validity(), ahead.code);
             let stays = self.out.let_("bool", stays);

@@ -2,8 +2,9 @@
 
 use datafusion::arrow::datatypes::TimeUnit;
 
-use super::cast::{OnError, per_second};
-use super::time::{Interval, NANOS_PER_DAY};
+use super::calendar::{NANOS_PER_DAY, per_second};
+use super::fit::OnError;
+use super::time::Interval;
 use super::*;
 
 impl Compiler<'_> {

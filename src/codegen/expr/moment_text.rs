@@ -3,7 +3,7 @@
 use chrono::format::{Fixed, Item, Numeric, Pad, StrftimeItems};
 use datafusion::arrow::datatypes::TimeUnit;
 
-use super::cast::per_second;
+use super::calendar::per_second;
 use super::*;
 
 const MONTHS: [&str; 12] = [
@@ -37,7 +37,7 @@ const NAMES: u32 = 32;
 
 /// A pattern taken apart.
 #[derive(Debug, Default, PartialEq)]
-struct Pattern {
+struct MomentPattern {
     /// Two words an item.
     items: Vec<u32>,
     literals: Vec<String>,
@@ -47,10 +47,10 @@ struct Pattern {
     longest: u64,
 }
 
-impl Pattern {
+impl MomentPattern {
     /// `None` where it has items that the kernels do not know.
-    fn of(pattern: &str) -> Option<Pattern> {
-        let mut made = Pattern::default();
+    fn of(pattern: &str) -> Option<MomentPattern> {
+        let mut made = MomentPattern::default();
         for item in StrftimeItems::new(pattern) {
             match item {
                 Item::Literal(text) | Item::Space(text) => made.literal(text),
@@ -159,7 +159,7 @@ impl Compiler<'_> {
             return Err(not_yet("to_char by a computed pattern"));
         };
         let value = self.value(value)?;
-        let Some(made) = Pattern::of(pattern) else { return Err(not_yet(format!("to_char by '{pattern}'"))) };
+        let Some(made) = MomentPattern::of(pattern) else { return Err(not_yet(format!("to_char by '{pattern}'"))) };
         let code = &value.code;
         let moment = match &value.dtype {
             DataType::Date32 => {
@@ -208,11 +208,11 @@ mod tests {
 
     #[test]
     fn patterns_are_taken_apart() {
-        let made = Pattern::of("%-d. %B %H").expect("a pattern");
+        let made = MomentPattern::of("%-d. %B %H").expect("a pattern");
         assert_eq!(made.items[..4], [9 | 2 << 16, 0, LITERAL, 0]);
         assert!(made.day && made.time && made.literals.len() > 13);
-        assert_eq!(Pattern::of("%z"), None);
-        assert_eq!(Pattern::of("%"), None);
-        assert!(!Pattern::of("%T%.3f%p").expect("a time").day);
+        assert_eq!(MomentPattern::of("%z"), None);
+        assert_eq!(MomentPattern::of("%"), None);
+        assert!(!MomentPattern::of("%T%.3f%p").expect("a time").day);
     }
 }

@@ -6,7 +6,7 @@ use crate::column::item_of;
 
 /// What an `f64` is made of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fold {
+pub(super) enum ListFold {
     Sum,
     Average,
     Product,
@@ -20,7 +20,7 @@ impl Compiler<'_> {
         let (first, step) = if named { (1, 2) } else { (0, 1) };
         let of = |(argument, field): (&Expr, &FieldRef)| {
             let value = self.value(argument)?;
-            self.cast(value, field.data_type(), cast::OnError::Fail)
+            self.cast(value, field.data_type(), fit::OnError::Fail)
         };
         let fields = arguments.iter().skip(first).step_by(step).zip(fields).map(of).collect::<Result<_>>()?;
         Ok(Value::of_fields(dtype.clone(), fields, None))
@@ -125,7 +125,7 @@ impl Compiler<'_> {
         let mut longest = None;
         self.each(&list, |this, element, _| {
             longest = element.longest;
-            let better = this.compare_with(op, element, &so_far, compare::Zeros::Apart)?;
+            let better = this.compare_with(op, element, &so_far, compare::ZeroSigns::Apart)?;
             let code = element.stored();
             this.out.line(format_args!("if ({} && (!{any} || {})) {{", element.validity(), better.code));
             this.out.line(format_args!("{best} = {code};\n{any} = true;\n}}"));
@@ -137,13 +137,13 @@ impl Compiler<'_> {
     }
 
     /// `array_sum(list)`, `array_avg(list)`, `array_product(list)` of floats that are not null.
-    pub(super) fn array_fold(&mut self, list: &Expr, fold: Fold, dtype: &DataType) -> Result<Value> {
+    pub(super) fn array_fold(&mut self, list: &Expr, fold: ListFold, dtype: &DataType) -> Result<Value> {
         let list = self.list(list)?;
         if *list.item() != DataType::Float64 || *dtype != DataType::Float64 {
             return Err(not_yet(format!("a sum of elements of type {}", list.item())));
         }
         let (all, count) = (self.out.fresh(), self.out.fresh());
-        let (start, step) = if fold == Fold::Product { ("1.0", "fmul") } else { ("0.0", "fadd") };
+        let (start, step) = if fold == ListFold::Product { ("1.0", "fmul") } else { ("0.0", "fadd") };
         self.out.line(format_args!("f64 {all} = {start};\nu32 {count} = 0;"));
         self.each(&list, |this, element, _| {
             let code = &element.code;
@@ -153,7 +153,7 @@ impl Compiler<'_> {
         })?;
         let valid = self.out.let_("bool", format_args!("{count} != 0"));
         let code = match fold {
-            Fold::Average => format!("fdiv({all}, (f64){count})"),
+            ListFold::Average => format!("fdiv({all}, (f64){count})"),
             _ => all,
         };
         Ok(self.result(DataType::Float64, Repr::F64, code, Some(valid)))

@@ -105,7 +105,7 @@ impl Compiler<'_> {
                 };
                 let (low, high) = value.bounds();
                 let factor = literal::baked(factor, arithmetic::wide());
-                let repr = compare::common(&[&value, &factor]);
+                let repr = common_repr(&[&value, &factor]);
                 let ctype = repr.device_type();
                 let rvalue = format!(
                     "wrap_sub<{ctype}>(({ctype}){0}, remainder<{ctype}>(({ctype}){0}, ({ctype}){1}))",

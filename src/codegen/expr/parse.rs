@@ -1,6 +1,7 @@
 //! Values from text: CAST and TRY_CAST of a string (`kernels/parse.cuh`, `kernels/parse_time.cuh`).
 
-use super::cast::{OnError, is_utc, per_second};
+use super::calendar::{is_utc, per_second};
+use super::fit::OnError;
 use super::*;
 use crate::codegen::powers;
 

@@ -6,7 +6,7 @@ use super::*;
 
 /// What a LIKE pattern asks for; `%` in the middle of `Segments` only.
 #[derive(Debug, PartialEq, Eq)]
-enum Pattern {
+enum LikePattern {
     /// `abc`
     Exact(String),
     /// Pieces between `%`, in this order; whether the first and last are anchored.
@@ -15,8 +15,8 @@ enum Pattern {
     General,
 }
 
-impl Pattern {
-    fn of(pattern: &str) -> Pattern {
+impl LikePattern {
+    fn of(pattern: &str) -> LikePattern {
         let mut pieces = vec![String::new()];
         let mut characters = pattern.chars();
         while let Some(c) = characters.next() {
@@ -25,7 +25,7 @@ impl Pattern {
                     pieces.push(String::new());
                     continue;
                 }
-                '_' => return Pattern::General,
+                '_' => return LikePattern::General,
                 // A backslash takes the next character literally; the last one is itself.
                 '\\' => characters.next().unwrap_or('\\'),
                 c => c,
@@ -35,12 +35,12 @@ impl Pattern {
             }
         }
         if pieces.len() == 1 {
-            return Pattern::Exact(pieces.remove(0));
+            return LikePattern::Exact(pieces.remove(0));
         }
         let starts = pieces.first().is_some_and(|p| !p.is_empty());
         let ends = pieces.last().is_some_and(|p| !p.is_empty());
         pieces.retain(|p| !p.is_empty());
-        Pattern::Segments { pieces, starts, ends }
+        LikePattern::Segments { pieces, starts, ends }
     }
 }
 
@@ -101,16 +101,16 @@ impl Compiler<'_> {
 
     /// C++ `bool`: the text is like a constant pattern.
     fn matched(&mut self, text: &str, pattern: &str) -> String {
-        match Pattern::of(pattern) {
-            Pattern::Exact(exact) => {
+        match LikePattern::of(pattern) {
+            LikePattern::Exact(exact) => {
                 let exact = self.inputs.string(&exact);
                 format!("views_equal({text}, {exact})")
             }
-            Pattern::General => {
+            LikePattern::General => {
                 let pattern = self.inputs.string(pattern);
                 format!("like({text}, {pattern})")
             }
-            Pattern::Segments { pieces, starts, ends } => self.segments(text, &pieces, starts, ends),
+            LikePattern::Segments { pieces, starts, ends } => self.segments(text, &pieces, starts, ends),
         }
     }
 
@@ -308,20 +308,20 @@ pub(super) enum LengthUnit {
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::LikePattern;
 
     #[test]
     fn patterns_split_at_percent_signs_that_are_not_escaped() {
-        let segments = |pieces: &[&str], starts, ends| Pattern::Segments {
+        let segments = |pieces: &[&str], starts, ends| LikePattern::Segments {
             pieces: pieces.iter().map(|p| p.to_string()).collect(),
             starts,
             ends,
         };
-        assert_eq!(Pattern::of("abc"), Pattern::Exact("abc".into()));
-        assert_eq!(Pattern::of("50\\%"), Pattern::Exact("50%".into()));
-        assert_eq!(Pattern::of("abc%"), segments(&["abc"], true, false));
-        assert_eq!(Pattern::of("%a%%b"), segments(&["a", "b"], false, true));
-        assert_eq!(Pattern::of("%"), segments(&[], false, false));
-        assert_eq!(Pattern::of("a_c%"), Pattern::General);
+        assert_eq!(LikePattern::of("abc"), LikePattern::Exact("abc".into()));
+        assert_eq!(LikePattern::of("50\\%"), LikePattern::Exact("50%".into()));
+        assert_eq!(LikePattern::of("abc%"), segments(&["abc"], true, false));
+        assert_eq!(LikePattern::of("%a%%b"), segments(&["a", "b"], false, true));
+        assert_eq!(LikePattern::of("%"), segments(&[], false, false));
+        assert_eq!(LikePattern::of("a_c%"), LikePattern::General);
     }
 }

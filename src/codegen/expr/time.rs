@@ -1,19 +1,16 @@
 //! Dates and timestamps: parts, truncation, intervals, differences.
 //!
-//! A timestamp without a zone, or in UTC, is days and ticks within the day; the calendar is computed on days. Arrow's
-//! calendar ends with the years −262143 and 262142: parts of days beyond are null, sums beyond are errors.
+//! The calendar is computed on days: a timestamp without a zone, or in UTC, is split into its day and the ticks since
+//! midnight. Parts of days outside of Arrow's calendar (`calendar.rs`) are null; sums outside of it are errors.
 
 use datafusion::arrow::datatypes::TimeUnit;
 use datafusion::common::ScalarValue::{IntervalDayTime, IntervalMonthDayNano, IntervalYearMonth};
 
-use super::arithmetic::{Overflow, Step, wide};
-use super::cast::{OnError, is_utc, per_second};
+use super::arithmetic::{ArithmeticStep, Overflow, wide};
+use super::calendar::{CALENDAR, NANOS_PER_DAY, is_utc, outside_calendar, per_second};
+use super::fit::OnError;
 use super::zone::Missing;
 use super::*;
-
-/// First and last day of Arrow's calendar.
-const CALENDAR: (i128, i128) = (-96_465_292, 95_026_236);
-pub(super) const NANOS_PER_DAY: i128 = 86_400_000_000_000;
 
 /// A constant interval, sign included.
 pub(super) struct Interval {
@@ -58,17 +55,17 @@ impl Compiler<'_> {
         let (point, interval, sign) = match (op, left_type, right_type) {
             (Operator::Minus, Date32, Date32) if *dtype == Int64 => {
                 let (a, b) = (self.value(left)?, self.value(right)?);
-                return self.integer(Step::Sub, &a, &b, &Int64, Overflow::Wrap).map(Some);
+                return self.integer(ArithmeticStep::Sub, &a, &b, &Int64, Overflow::Wrap).map(Some);
             }
             (Operator::Minus, Timestamp(from, _), Timestamp(to, _)) if from == to => {
-                return self.ticks(Step::Sub, left, right, dtype).map(Some);
+                return self.ticks(ArithmeticStep::Sub, left, right, dtype).map(Some);
             }
             (Operator::Plus | Operator::Minus, Duration(from) | Timestamp(from, _), Duration(to)) if from == to => {
-                let step = if op == Operator::Plus { Step::Add } else { Step::Sub };
+                let step = if op == Operator::Plus { ArithmeticStep::Add } else { ArithmeticStep::Sub };
                 return self.ticks(step, left, right, dtype).map(Some);
             }
             (Operator::Plus, Duration(from), Timestamp(to, _)) if from == to => {
-                return self.ticks(Step::Add, left, right, dtype).map(Some);
+                return self.ticks(ArithmeticStep::Add, left, right, dtype).map(Some);
             }
             (Operator::Plus | Operator::Minus, IntervalType(_), IntervalType(_)) => {
                 let sign = if op == Operator::Plus { 1 } else { -1 };
@@ -111,10 +108,10 @@ impl Compiler<'_> {
                     let days = self.floor_days(&point, *unit);
                     let ticks = self.ticks_of_day(&point, &days, per_day)?;
                     let days = self.shifted_days(&days, interval.months, 0)?;
-                    let midnight = self.step(Step::Mul, &days, per_day)?;
-                    self.integer(Step::Add, &midnight, &ticks, &wide(), Overflow::Fail)?
+                    let midnight = self.step(ArithmeticStep::Mul, &days, per_day)?;
+                    self.integer(ArithmeticStep::Add, &midnight, &ticks, &wide(), Overflow::Fail)?
                 };
-                let sum = self.step(Step::Add, &moved, shift)?;
+                let sum = self.step(ArithmeticStep::Add, &moved, shift)?;
                 let sum = Value { dtype: wide(), ..sum };
                 self.fit(sum, dtype, limits, OnError::Fail).map(Some)
             }
@@ -122,7 +119,7 @@ impl Compiler<'_> {
                 let months = self.moved_by_clock(point, *unit, dtype, interval.months, 0)?;
                 let days = self.moved_by_clock(months, *unit, dtype, 0, interval.days)?;
                 let tick = 1_000_000_000 / i128::from(per_second(unit));
-                let sum = self.step(Step::Add, &days, interval.nanos.div_euclid(tick))?;
+                let sum = self.step(ArithmeticStep::Add, &days, interval.nanos.div_euclid(tick))?;
                 self.fit(Value { dtype: wide(), ..sum }, dtype, type_bounds(dtype), OnError::Fail).map(Some)
             }
             _ => Err(refuse()),
@@ -146,8 +143,8 @@ impl Compiler<'_> {
         let date = self.floor_days(&local, unit);
         let ticks = self.ticks_of_day(&local, &date, per_day)?;
         let date = self.shifted_days(&date, months, days)?;
-        let midnight = self.step(Step::Mul, &date, per_day)?;
-        let moved = self.integer(Step::Add, &midnight, &ticks, &wide(), Overflow::Fail)?;
+        let midnight = self.step(ArithmeticStep::Mul, &date, per_day)?;
+        let moved = self.integer(ArithmeticStep::Add, &midnight, &ticks, &wide(), Overflow::Fail)?;
         let moved = self.fit(
             Value { dtype: wide(), ..moved },
             &DataType::Timestamp(unit, None),
@@ -158,7 +155,7 @@ impl Compiler<'_> {
     }
 
     /// Counts of ticks added or subtracted: what does not fit fails.
-    fn ticks(&mut self, step: Step, left: &Expr, right: &Expr, dtype: &DataType) -> Result<Value> {
+    fn ticks(&mut self, step: ArithmeticStep, left: &Expr, right: &Expr, dtype: &DataType) -> Result<Value> {
         let (a, b) = (self.value(left)?, self.value(right)?);
         repr_of(dtype)?;
         let valid = both(&a.valid, &b.valid, self.out);
@@ -222,7 +219,7 @@ impl Compiler<'_> {
     }
 
     /// An exact step with a constant, which is baked in.
-    fn step(&mut self, step: Step, value: &Value, constant: i128) -> Result<Value> {
+    fn step(&mut self, step: ArithmeticStep, value: &Value, constant: i128) -> Result<Value> {
         self.integer(step, value, &literal::baked(constant, wide()), &wide(), Overflow::Fail)
     }
 
@@ -242,29 +239,12 @@ impl Compiler<'_> {
         }
         if shift != 0 {
             let amount = self.integer_parameter(shift, wide());
-            days = self.integer(Step::Add, &days, &amount, &wide(), Overflow::Fail)?;
+            days = self.integer(ArithmeticStep::Add, &days, &amount, &wide(), Overflow::Fail)?;
         }
         if months != 0 || shift != 0 {
             self.within_calendar(&days, &days.valid.clone());
         }
         Ok(days)
-    }
-
-    /// Fails rows whose day lies outside of the calendar.
-    pub(super) fn within_calendar(&mut self, days: &Value, valid: &Option<String>) {
-        if let Some(outside) = outside_calendar(days) {
-            self.fail_if(valid, &outside, Failure::Overflow);
-        }
-    }
-
-    /// The day a timestamp lies in, as an integer of at most 64 bits.
-    pub(super) fn floor_days(&mut self, value: &Value, unit: TimeUnit) -> Value {
-        let per_day = i128::from(per_second(&unit)) * 86_400;
-        let (low, high) = value.bounds();
-        let range = (low.div_euclid(per_day), high.div_euclid(per_day));
-        let repr = if within(range, (i32::MIN.into(), i32::MAX.into())) { Repr::I32 } else { Repr::I64 };
-        let rvalue = format!("({})floor_quotient<i64>((i64){}, {per_day}ll)", repr.device_type(), value.code);
-        self.result(wide(), repr, rvalue, value.valid.clone()).with_range(Some(range))
     }
 
     /// Ticks since midnight of a timestamp.
@@ -341,11 +321,11 @@ impl Compiler<'_> {
         let ticks = self.ticks_of_day(&value, &days, per_day)?;
         // A tick is `nanos` long; a part is `divisor` long.
         let count = if divisor >= nanos {
-            self.step(Step::Div, &ticks, divisor / nanos)?
+            self.step(ArithmeticStep::Div, &ticks, divisor / nanos)?
         } else {
-            self.step(Step::Mul, &ticks, nanos / divisor)?
+            self.step(ArithmeticStep::Mul, &ticks, nanos / divisor)?
         };
-        let result = self.step(Step::Rem, &count, modulus)?;
+        let result = self.step(ArithmeticStep::Rem, &count, modulus)?;
         Ok(Value { dtype: dtype.clone(), valid, ..result })
     }
 
@@ -418,7 +398,7 @@ impl Compiler<'_> {
         let rvalue = format!("{function}((i32){})", days.code);
         let start = self.result(wide(), Repr::I32, rvalue, days.valid.clone());
         let start = start.with_range(Some((low - 366, high)));
-        let ticks = self.step(Step::Mul, &start, 86_400 * per_second)?;
+        let ticks = self.step(ArithmeticStep::Mul, &start, 86_400 * per_second)?;
         self.fit(ticks, dtype, limits, OnError::Fail)
     }
 }
@@ -430,8 +410,3 @@ fn through_nanos(unit: TimeUnit) -> (i128, i128) {
 }
 
 const CALENDAR_YEARS: (i128, i128) = (-262_144, 262_143);
-
-/// C++ `bool`: a day lies outside of the calendar; `None` where none does.
-pub(super) fn outside_calendar(days: &Value) -> Option<String> {
-    (!within(days.bounds(), CALENDAR)).then(|| format!("({0} < {1} || {0} > {2})", days.code, CALENDAR.0, CALENDAR.1))
-}

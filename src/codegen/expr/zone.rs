@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 use chrono::{DateTime, Offset, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
 
-use super::cast::{OnError, is_utc, per_second};
-use super::time::outside_calendar;
+use super::calendar::{is_utc, outside_calendar, per_second};
+use super::fit::OnError;
 use super::*;
 
 /// What becomes of a time that clocks skip, or show twice.

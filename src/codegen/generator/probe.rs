@@ -17,7 +17,7 @@ use datafusion::logical_expr::Expr;
 
 use super::{Generator, Level, LevelKind, Pass};
 use crate::codegen::emit::Emitter;
-use crate::codegen::flow::{BuildSide, Candidates, Flow, Keep, Probe, Residual};
+use crate::codegen::flow::{Candidates, Flow, Keep, Probe, Residual, SideColumn};
 use crate::codegen::keys::{KeyLayout, NullKeys};
 use crate::codegen::value::Value;
 use crate::column::NO_ROW;
@@ -25,27 +25,9 @@ use crate::device::Buffer;
 use crate::error::Result;
 use crate::ops::join::{JoinTable, Slots};
 
-/// A column of both sides' columns put together.
-pub(super) enum SideColumn {
-    Build(usize),
-    Probe(usize),
-}
-
 impl Probe {
-    /// Where column `at` comes from; the probe's side has `before` columns.
-    pub(super) fn column(&self, at: usize, before: usize) -> SideColumn {
-        let build = self.build.columns.len();
-        match self.place {
-            BuildSide::Left if at < build => SideColumn::Build(at),
-            BuildSide::Left => SideColumn::Probe(at - build),
-            BuildSide::Right if at >= before => SideColumn::Build(at - before),
-            BuildSide::Right => SideColumn::Probe(at),
-        }
-    }
-}
-
-impl Probe {
-    /// C++ expression of the element that row `row` of the build side is of its column `at`.
+    /// C++ expression of the number of the element that row `row` of the build side has in its column `at`: columns of
+    /// records lie side by side.
     pub(super) fn element(&self, at: usize, row: &str) -> String {
         match &self.candidates {
             Candidates::Keyed { records: Some(records), .. } if records.held[at] => {

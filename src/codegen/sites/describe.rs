@@ -9,7 +9,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
 
 use super::Site;
-use crate::codegen::emit::Failure;
+use crate::codegen::failure::Failure;
 use crate::error::Operation;
 
 /// Operators within operators that are written out.
@@ -24,14 +24,14 @@ const COLUMNS: usize = 6;
 
 /// An operation of which only the values are missing.
 #[derive(Debug)]
-pub(super) struct Described {
+pub(super) struct DescribedOperation {
     operation: Operation,
     /// Which reported value an argument has; the others are in the operation already.
     values: Vec<Option<usize>>,
 }
 
-impl Described {
-    pub(super) fn named(name: &str) -> Described {
+impl DescribedOperation {
+    pub(super) fn named(name: &str) -> DescribedOperation {
         let operation = Operation {
             name: name.split('(').next().unwrap_or_default().to_string(),
             arguments: vec![],
@@ -39,7 +39,7 @@ impl Described {
             expression: name.to_string(),
             columns: vec![],
         };
-        Described { operation, values: vec![] }
+        DescribedOperation { operation, values: vec![] }
     }
 
     /// The operation of a row that reported these values.
@@ -54,7 +54,7 @@ impl Described {
     }
 }
 
-pub(super) fn described(expr: &Expr, site: &Site) -> Described {
+pub(super) fn described(expr: &Expr, site: &Site) -> DescribedOperation {
     let expr = bare(expr);
     let (name, arguments) = parts(expr);
     let mut operation = Operation {
@@ -69,13 +69,13 @@ pub(super) fn described(expr: &Expr, site: &Site) -> Described {
         operation.name = "CAST".into();
         let argument = arguments.first().map_or_else(|| operation.expression.clone(), |of| sql(of));
         operation.arguments = vec![argument];
-        return Described { operation, values: vec![(!site.operands.is_empty()).then_some(0)] };
+        return DescribedOperation { operation, values: vec![(!site.operands.is_empty()).then_some(0)] };
     }
     if site.failure == Failure::Rows {
         operation.name = "subquery".into();
         operation.columns.truncate(1);
         operation.expression = operation.columns.concat();
-        return Described { operation, values: vec![] };
+        return DescribedOperation { operation, values: vec![] };
     }
     let reported = |of: &&Expr| {
         let address = std::ptr::from_ref(*of).addr();
@@ -83,7 +83,7 @@ pub(super) fn described(expr: &Expr, site: &Site) -> Described {
     };
     let values = arguments.iter().map(reported).collect();
     operation.arguments = arguments.iter().map(|of| sql(of)).collect();
-    Described { operation, values }
+    DescribedOperation { operation, values }
 }
 
 /// Beneath other names.

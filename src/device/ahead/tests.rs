@@ -2,8 +2,8 @@ use super::super::{DeviceKind, Grid, MemoryLimit, SimOptions};
 use super::*;
 use crate::error::ErrorKind;
 
-fn source(name: &str) -> Source {
-    Source::new(
+fn source(name: &str) -> KernelSource {
+    KernelSource::new(
         name,
         format!(
             "#include \"prelude.cuh\"\nusing namespace wf;\nstruct {name}_p {{ u64* out; }};\n\
@@ -60,7 +60,7 @@ fn the_end_of_a_query_ends_its_rehearsal() {
     ahead.rehearse(move |stand_in| {
         let _ = begun.send(());
         loop {
-            if let Err(error) = stand_in.kernel(&Source::new("ended", "#error"), "ended") {
+            if let Err(error) = stand_in.kernel(&KernelSource::new("ended", "#error"), "ended") {
                 assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }));
                 let _ = told.send(());
                 return Err(error);
@@ -76,7 +76,7 @@ fn the_end_of_a_query_ends_its_rehearsal() {
 fn a_source_that_does_not_compile_is_the_querys_to_report() {
     let device = device();
     let ahead = device.ahead();
-    let broken = Source::new("broken", "#error broken\n");
+    let broken = KernelSource::new("broken", "#error broken\n");
     ahead.ask([broken.clone(), broken.clone()]);
     let error = device.kernel(&broken, "broken").unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Compile { kernel, .. } if kernel == "broken"), "{error:?}");

@@ -17,7 +17,7 @@ fn image(directory: &Path) -> PathBuf {
 fn a_source_is_compiled_once_then_found_in_memory_then_on_disk() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
-    let source = Source::new("pair", "alpha beta");
+    let source = KernelSource::new("pair", "alpha beta");
     let cache = KernelCache::at(dir.path().into(), None);
     let find = |name| cache.function(&driver, &counters, &source, name).unwrap().function;
     let (alpha, beta) = (find("alpha"), find("beta"));
@@ -37,7 +37,7 @@ fn a_source_is_compiled_once_then_found_in_memory_then_on_disk() {
 fn threads_and_caches_that_ask_at_once_all_get_the_function() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
-    let source = Source::new("one", "alpha");
+    let source = KernelSource::new("one", "alpha");
     // Two caches of one directory stand for two processes.
     let caches = [KernelCache::at(dir.path().into(), None), KernelCache::at(dir.path().into(), None)];
     std::thread::scope(|scope| {
@@ -58,7 +58,7 @@ fn threads_and_caches_that_ask_at_once_all_get_the_function() {
 fn a_damaged_entry_is_compiled_again() {
     let dir = tempfile::tempdir().unwrap();
     let driver = Fake::new();
-    let source = Source::new("one", "alpha");
+    let source = KernelSource::new("one", "alpha");
     let ask = || {
         let counters = Counting::default();
         KernelCache::at(dir.path().into(), None).function(&driver, &counters, &source, "alpha").unwrap();
@@ -86,7 +86,7 @@ fn a_damaged_entry_is_compiled_again() {
 fn an_image_that_the_driver_refuses_is_compiled_again() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
-    let source = Source::new("one", "alpha");
+    let source = KernelSource::new("one", "alpha");
     KernelCache::at(dir.path().into(), None).function(&driver, &counters, &source, "alpha").unwrap();
     driver.refuse.store(1, SeqCst);
     KernelCache::at(dir.path().into(), None).function(&driver, &counters, &source, "alpha").unwrap();
@@ -104,7 +104,7 @@ fn quick() -> Fake {
 fn what_was_compiled_quickly_is_improved_in_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (quick(), Counting::default());
-    let source = Source::new("pair", "alpha beta");
+    let source = KernelSource::new("pair", "alpha beta");
     let cache = KernelCache::at(dir.path().into(), None);
     let find = |name| cache.function(&driver, &counters, &source, name).unwrap();
     let (alpha, beta) = (find("alpha"), find("beta"));
@@ -134,7 +134,7 @@ fn what_was_compiled_quickly_is_improved_in_its_place() {
 #[test]
 fn a_later_process_finds_the_best_there_is() {
     let dir = tempfile::tempdir().unwrap();
-    let source = Source::new("one", "alpha");
+    let source = KernelSource::new("one", "alpha");
     let driver = quick();
     let ask = || {
         let counters = Counting::default();
@@ -159,7 +159,7 @@ fn a_later_process_finds_the_best_there_is() {
 fn what_cannot_be_improved_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (quick(), Counting::default());
-    let source = Source::new("one", "alpha");
+    let source = KernelSource::new("one", "alpha");
     let cache = KernelCache::at(dir.path().into(), None);
     let alpha = cache.function(&driver, &counters, &source, "alpha").unwrap();
     driver.refuse.store(1, SeqCst);
@@ -172,7 +172,8 @@ fn what_cannot_be_improved_stays_as_it_is() {
 #[test]
 fn text_headers_and_compiler_each_make_another_key() {
     let mut driver = Fake::new();
-    let key = |driver: &Fake, text: &str| KernelCache::at(PathBuf::new(), None).key(driver, &Source::new("any", text));
+    let key =
+        |driver: &Fake, text: &str| KernelCache::at(PathBuf::new(), None).key(driver, &KernelSource::new("any", text));
     let plain = key(&driver, "alpha");
     assert_eq!(plain.len(), 64);
     assert_eq!(key(&driver, "alpha"), plain);
@@ -189,7 +190,7 @@ fn a_directory_that_cannot_be_written_is_replaced_by_a_temporary_one() {
     fs::write(&blocked, b"").unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
     let cache = KernelCache::at(blocked.join("cache"), None);
-    cache.function(&driver, &counters, &Source::new("one", "alpha"), "alpha").unwrap();
+    cache.function(&driver, &counters, &KernelSource::new("one", "alpha"), "alpha").unwrap();
     assert_eq!(counters.snapshot().compilations, 1);
     let used = cache.store().unwrap().directory().to_path_buf();
     assert!(used.starts_with(std::env::temp_dir()) && used.is_dir());
@@ -204,12 +205,12 @@ fn a_source_that_does_not_compile_is_reported_and_leaves_nothing() {
     let (driver, counters) = (Fake::new(), Counting::default());
     let cache = KernelCache::at(dir.path().into(), None);
     for _ in 0..2 {
-        let error = cache.function(&driver, &counters, &Source::new("bad", "#error"), "bad").unwrap_err();
+        let error = cache.function(&driver, &counters, &KernelSource::new("bad", "#error"), "bad").unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Compile { kernel, .. } if kernel == "bad"));
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     assert_eq!(counters.snapshot().compilations, 0);
-    cache.function(&driver, &counters, &Source::new("good", "alpha"), "alpha").unwrap();
+    cache.function(&driver, &counters, &KernelSource::new("good", "alpha"), "alpha").unwrap();
 }
 
 #[test]
@@ -217,7 +218,7 @@ fn what_is_prepared_is_compiled_once_and_failures_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
     let cache = KernelCache::at(dir.path().into(), None);
-    let mut sources: Vec<_> = (0..9).map(|i| Source::new("many", format!("alpha{i}"))).collect();
+    let mut sources: Vec<_> = (0..9).map(|i| KernelSource::new("many", format!("alpha{i}"))).collect();
     sources.push(sources[0].clone());
     assert!(!cache.knows(&sources[0]));
     for source in &sources {
@@ -228,7 +229,7 @@ fn what_is_prepared_is_compiled_once_and_failures_are_reported() {
     let now = counters.snapshot();
     assert_eq!((now.compilations, now.prepared_ahead, now.memory_hits), (9, 9, 1));
     assert!(now.compile_time > now.module_wait, "nobody waited for the compiler");
-    assert!(cache.prepare(&driver, &counters, &Source::new("bad", "#error")).is_err());
+    assert!(cache.prepare(&driver, &counters, &KernelSource::new("bad", "#error")).is_err());
 }
 
 #[test]
@@ -236,12 +237,12 @@ fn sources_that_compile_are_recorded_even_when_found() {
     let dir = tempfile::tempdir().unwrap();
     let (images, records) = (dir.path().join("images"), dir.path().join("records"));
     let (driver, counters) = (Fake::new(), Counting::default());
-    let source = Source::new("sort i64 → u32/..", "alpha");
+    let source = KernelSource::new("sort i64 → u32/..", "alpha");
     KernelCache::at(images.clone(), None).function(&driver, &counters, &source, "alpha").unwrap();
     let cache = KernelCache::at(images, Some(records.clone()));
     cache.function(&driver, &counters, &source, "alpha").unwrap();
-    cache.function(&driver, &counters, &Source::new("bad", "#error"), "bad").unwrap_err();
-    cache.prepare(&driver, &counters, &Source::new("nobody's", "beta")).unwrap();
+    cache.function(&driver, &counters, &KernelSource::new("bad", "#error"), "bad").unwrap_err();
+    cache.prepare(&driver, &counters, &KernelSource::new("nobody's", "beta")).unwrap();
     assert_eq!(counters.snapshot().disk_hits, 1);
     let files: Vec<_> = fs::read_dir(records).unwrap().map(|entry| entry.unwrap().path()).collect();
     let [file] = &files[..] else { panic!("{files:?}") };

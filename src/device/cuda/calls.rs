@@ -158,16 +158,16 @@ pub(super) fn probe(ordinal: usize) -> Result<()> {
 
 /// A context and its one stream. Whatever fails here is reported with the kernels that may have caused it.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct CallQueue {
     context: sys::CUcontext,
     stream: sys::CUstream,
     launched: Mutex<Launched>,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
-unsafe impl Send for Queue {}
+unsafe impl Send for CallQueue {}
 // SAFETY: as above; the driver locks its own state.
-unsafe impl Sync for Queue {}
+unsafe impl Sync for CallQueue {}
 
 /// Kernels launched since the host last waited: the suspects of a fault.
 #[derive(Debug, Default)]
@@ -181,7 +181,7 @@ struct Launched {
 /// Most suspects that are remembered.
 const SUSPECTS: usize = 32;
 
-impl Queue {
+impl CallQueue {
     /// # Safety
     /// The context is live and bound to this thread; it outlives the queue.
     pub(super) unsafe fn new(context: sys::CUcontext) -> Result<Self> {
@@ -189,14 +189,14 @@ impl Queue {
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: a context is bound, by the caller's promise.
         unsafe { call!(cuStreamCreate(&mut stream, flags))? };
-        Ok(Queue { context, stream, launched: Mutex::default() })
+        Ok(CallQueue { context, stream, launched: Mutex::default() })
     }
 
     /// Another stream of the context.
     pub(super) fn beside(&self) -> Result<Self> {
         self.bind()?;
         // SAFETY: the context was just bound, and lives as long as any queue.
-        unsafe { Queue::new(self.context) }
+        unsafe { CallQueue::new(self.context) }
     }
 
     pub(super) fn stream(&self) -> sys::CUstream {
@@ -270,7 +270,7 @@ impl Launched {
     }
 }
 
-impl Drop for Queue {
+impl Drop for CallQueue {
     fn drop(&mut self) {
         // SAFETY: nobody uses the stream after its owner; the context is still alive.
         unsafe {

@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 use cudarc::driver::sys;
 
-use super::calls::{Queue, call};
+use super::calls::{CallQueue, call};
 use super::staging::Pinned;
 use crate::device::feed::{LANES, MOST_FED};
 use crate::error::Result;
@@ -30,7 +30,7 @@ struct LaneState {
 struct Lane {
     // Dropped before the queue: its copy is waited for.
     chunk: Pinned,
-    queue: Queue,
+    queue: CallQueue,
 }
 
 impl Lanes {
@@ -39,7 +39,7 @@ impl Lanes {
     }
 
     /// A lane that nobody uses: one whose copy is done, a new one, or the first that comes back.
-    fn take(&self, queue: &Queue) -> Result<Lane> {
+    fn take(&self, queue: &CallQueue) -> Result<Lane> {
         let mut state = self.lock();
         loop {
             let idle = match state.free.front() {
@@ -73,7 +73,7 @@ impl Lanes {
     /// As [`super::super::driver::Driver::feed`]; the context is bound, both events are live.
     pub(super) unsafe fn feed(
         &self,
-        queue: &Queue,
+        queue: &CallQueue,
         to: (u64, usize),
         after: sys::CUevent,
         copied: sys::CUevent,
@@ -98,14 +98,14 @@ impl Lanes {
 }
 
 impl Lane {
-    fn new(queue: &Queue) -> Result<Lane> {
+    fn new(queue: &CallQueue) -> Result<Lane> {
         let queue = queue.beside()?;
         let chunk = Pinned::new(&queue, MOST_FED)?;
         Ok(Lane { chunk, queue })
     }
 
     /// Whether the chunk's copy is done.
-    fn is_idle(&self, queue: &Queue) -> Result<bool> {
+    fn is_idle(&self, queue: &CallQueue) -> Result<bool> {
         self.chunk.is_done(queue)
     }
 

@@ -24,14 +24,14 @@ pub(super) const ALIGNMENT: usize = 256;
 /// A pool of the driver's, of our own: what it keeps for reuse is not taken from others who use the default pool.
 /// Streams may share it: it gives a block to another stream once that follows what used it.
 #[derive(Debug)]
-struct Pool(sys::CUmemoryPool);
+struct DriverPool(sys::CUmemoryPool);
 
 // SAFETY: driver handles may be used from any thread.
-unsafe impl Send for Pool {}
+unsafe impl Send for DriverPool {}
 // SAFETY: as above.
-unsafe impl Sync for Pool {}
+unsafe impl Sync for DriverPool {}
 
-impl Drop for Pool {
+impl Drop for DriverPool {
     fn drop(&mut self) {
         // SAFETY: the owner's end; the driver keeps what is still in use until its release.
         let _ = unsafe { call!(cuMemPoolDestroy(self.0)) };
@@ -40,14 +40,14 @@ impl Drop for Pool {
 
 /// Memory of one stream.
 #[derive(Debug)]
-pub(super) struct Memory {
-    pool: Arc<Pool>,
+pub(super) struct StreamMemory {
+    pool: Arc<DriverPool>,
     kept: Mutex<FreeBlocks>,
     /// Locked before `kept` where both are.
     zeros: Mutex<Zeros>,
 }
 
-impl Memory {
+impl StreamMemory {
     /// For a device of so many bytes. With `WARPFRAME_EXACT_MEMORY=1` nothing is rounded or kept, so that a checker of
     /// accesses sees every allocation as it was asked for.
     pub(super) fn new(device: sys::CUdevice, total: u64) -> Result<Self> {
@@ -62,7 +62,7 @@ impl Memory {
         unsafe { call!(cuMemPoolCreate(&mut pool, &wanted))? };
         let exact = std::env::var_os("WARPFRAME_EXACT_MEMORY").is_some_and(|value| value == "1");
         let kept = FreeBlocks::up_to(if exact { 0 } else { total / SHARE });
-        let memory = Memory { pool: Arc::new(Pool(pool)), kept: Mutex::new(kept), zeros: Mutex::default() };
+        let memory = StreamMemory { pool: Arc::new(DriverPool(pool)), kept: Mutex::new(kept), zeros: Mutex::default() };
         // Never give memory back unasked: at the default of 0, an allocation of 1 GiB costs 31 ms instead of 1.3 µs.
         let mut threshold = u64::MAX;
         let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
@@ -74,7 +74,7 @@ impl Memory {
     /// The same pool, for another stream, which keeps less.
     pub(super) fn beside(&self) -> Self {
         let kept = FreeBlocks::up_to(self.kept().most / 8);
-        Memory { pool: self.pool.clone(), kept: Mutex::new(kept), zeros: Mutex::default() }
+        StreamMemory { pool: self.pool.clone(), kept: Mutex::new(kept), zeros: Mutex::default() }
     }
 
     fn attribute(&self, attribute: sys::CUmemPool_attribute) -> Result<u64, Failed> {

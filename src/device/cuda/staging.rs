@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use cudarc::driver::sys;
 
-use super::calls::{Queue, call};
+use super::calls::{CallQueue, call};
 use crate::error::Result;
 
 /// A copy of at least this many bytes is large.
@@ -50,7 +50,7 @@ impl Staging {
     ///
     /// # Safety
     /// `to .. to + from.len()` lies in a live allocation of the queue's context, which is bound.
-    pub(super) unsafe fn upload(&self, queue: &Queue, to: u64, from: &[u8]) -> Result<()> {
+    pub(super) unsafe fn upload(&self, queue: &CallQueue, to: u64, from: &[u8]) -> Result<()> {
         if from.len() >= LARGE {
             let chunks = Chunks::of(from.len());
             return self.carry(queue, &chunks, |slots| {
@@ -79,10 +79,10 @@ impl Staging {
     ///
     /// # Safety
     /// `from .. from + to.len()` lies in a live allocation of the queue's context, which is bound.
-    pub(super) unsafe fn download(&self, queue: &Queue, to: &mut [u8], from: u64) -> Result<()> {
+    pub(super) unsafe fn download(&self, queue: &CallQueue, to: &mut [u8], from: u64) -> Result<()> {
         if to.len() >= LARGE {
             let chunks = Chunks::of(to.len());
-            let target = Target(to.as_mut_ptr());
+            let target = HostTarget(to.as_mut_ptr());
             self.carry(queue, &chunks, |slots| {
                 let mut under_way = [None; 2];
                 for turn in 0.. {
@@ -127,7 +127,7 @@ impl Staging {
     /// Runs `work` on as many threads as the copy deserves, each with two buffers of its own.
     fn carry(
         &self,
-        queue: &Queue,
+        queue: &CallQueue,
         chunks: &Chunks,
         work: impl Fn(&mut [Pinned; 2]) -> Result<()> + Sync,
     ) -> Result<()> {
@@ -185,14 +185,14 @@ impl Chunks {
 
 /// The host memory of a download, written by several threads at disjoint ranges.
 #[derive(Clone, Copy)]
-struct Target(*mut u8);
+struct HostTarget(*mut u8);
 
 // SAFETY: a pointer to bytes that `put`'s callers keep disjoint.
-unsafe impl Send for Target {}
+unsafe impl Send for HostTarget {}
 // SAFETY: as above.
-unsafe impl Sync for Target {}
+unsafe impl Sync for HostTarget {}
 
-impl Target {
+impl HostTarget {
     /// # Safety
     /// `offset .. offset + bytes.len()` lies in the target, and no other thread reads or writes it.
     unsafe fn put(&self, offset: usize, bytes: &[u8]) {
@@ -215,7 +215,7 @@ unsafe impl Send for Pinned {}
 
 impl Pinned {
     /// The queue's context is bound.
-    pub(super) fn new(queue: &Queue, len: usize) -> Result<Self> {
+    pub(super) fn new(queue: &CallQueue, len: usize) -> Result<Self> {
         let mut start = std::ptr::null_mut();
         // Not write-combined: downloads are read from here.
         // SAFETY: writes the pointer only.
@@ -239,7 +239,7 @@ impl Pinned {
     ///
     /// # Safety
     /// The target lies in a live allocation, and the bytes stay as they are until the copy is done.
-    pub(super) unsafe fn send(&self, queue: &Queue, offset: usize, to: u64, len: usize) -> Result<()> {
+    pub(super) unsafe fn send(&self, queue: &CallQueue, offset: usize, to: u64, len: usize) -> Result<()> {
         assert!(offset + len <= self.len);
         // SAFETY: the range lies in this buffer; the caller's promise.
         queue.check(unsafe { call!(cuMemcpyHtoDAsync_v2(to, self.start.add(offset).cast(), len, queue.stream())) })
@@ -249,14 +249,14 @@ impl Pinned {
     ///
     /// # Safety
     /// The source lies in a live allocation, and nobody looks at the bytes until the copy is done.
-    unsafe fn receive(&self, queue: &Queue, from: u64, len: usize) -> Result<()> {
+    unsafe fn receive(&self, queue: &CallQueue, from: u64, len: usize) -> Result<()> {
         assert!(len <= self.len);
         // SAFETY: the range lies in this buffer; the caller's promise.
         queue.check(unsafe { call!(cuMemcpyDtoHAsync_v2(self.start.cast(), from, len, queue.stream())) })
     }
 
     /// Remembers this point of the stream for `wait`.
-    pub(super) fn mark(&mut self, queue: &Queue) -> Result<()> {
+    pub(super) fn mark(&mut self, queue: &CallQueue) -> Result<()> {
         // SAFETY: event and stream are live.
         queue.check(unsafe { call!(cuEventRecord(self.done, queue.stream())) })?;
         self.marked = true;
@@ -264,7 +264,7 @@ impl Pinned {
     }
 
     /// Whether the device has passed the point remembered, if any.
-    pub(super) fn is_done(&self, queue: &Queue) -> Result<bool> {
+    pub(super) fn is_done(&self, queue: &CallQueue) -> Result<bool> {
         if !self.marked {
             return Ok(true);
         }
@@ -276,7 +276,7 @@ impl Pinned {
     }
 
     /// Waits for the point remembered, if any.
-    pub(super) fn wait(&mut self, queue: &Queue) -> Result<()> {
+    pub(super) fn wait(&mut self, queue: &CallQueue) -> Result<()> {
         if self.marked {
             // SAFETY: a live event.
             queue.check(unsafe { call!(cuEventSynchronize(self.done)) })?;
@@ -311,14 +311,14 @@ struct Ring {
 }
 
 impl Ring {
-    fn new(queue: &Queue) -> Result<Self> {
+    fn new(queue: &CallQueue) -> Result<Self> {
         let segments = (0..SEGMENTS).map(|_| Pinned::new(queue, LARGE)).collect::<Result<_>>()?;
         Ok(Ring { segments, current: 0, used: 0 })
     }
 
     /// # Safety
     /// As [`Staging::upload`]; `from` is shorter than a segment.
-    unsafe fn upload(&mut self, queue: &Queue, to: u64, from: &[u8]) -> Result<()> {
+    unsafe fn upload(&mut self, queue: &CallQueue, to: u64, from: &[u8]) -> Result<()> {
         if self.used + from.len() > LARGE {
             self.segments[self.current].mark(queue)?;
             let next = (self.current + 1) % SEGMENTS;

@@ -13,8 +13,8 @@ fn gpu() -> Option<Device> {
     }
 }
 
-fn kernels() -> Source {
-    Source::new(
+fn kernels() -> KernelSource {
+    KernelSource::new(
         "driver_tests",
         "struct Add { long long* out; const long long* in; long long add; unsigned long long n; };\n\
          extern \"C\" __global__ void add_i64(Add p) {\n\

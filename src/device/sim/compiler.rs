@@ -8,7 +8,7 @@ use libloading::os::unix::Library;
 use sha2::{Digest, Sha256};
 
 use super::children;
-use crate::device::Source;
+use crate::device::KernelSource;
 use crate::device::cache::hex;
 use crate::device::source::HEADERS;
 use crate::error::{ErrorKind, Result};
@@ -42,7 +42,7 @@ const KERNEL: &[&str] = &["-DWF_SIM", "-O1", "-fno-exceptions", "-fno-rtti", "-f
 const RUNTIME_ONLY: &[&str] = &["-DWF_SIM_RUNTIME", "-O2", "-pthread"];
 
 #[derive(Debug)]
-pub(super) struct Compiler {
+pub(super) struct CxxCompiler {
     /// Program and its own arguments, as `CXX` may name them.
     command: Vec<String>,
     /// First line of `--version`.
@@ -54,8 +54,8 @@ pub(super) struct Compiler {
 ///
 /// # Errors
 /// [`ErrorKind::DeviceUnavailable`] where there is none, or where AddressSanitizer is asked for and not preloaded.
-pub(super) fn system() -> Result<&'static Compiler> {
-    static FOUND: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
+pub(super) fn system() -> Result<&'static CxxCompiler> {
+    static FOUND: OnceLock<std::result::Result<CxxCompiler, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         let candidates = match std::env::var("CXX") {
             Ok(named) if !named.trim().is_empty() => vec![named],
@@ -66,7 +66,7 @@ pub(super) fn system() -> Result<&'static Compiler> {
     found.as_ref().map_err(|why| ErrorKind::DeviceUnavailable { device: "sim".into(), why: why.clone() }.into())
 }
 
-fn find(candidates: &[String], sanitizes: bool) -> std::result::Result<Compiler, String> {
+fn find(candidates: &[String], sanitizes: bool) -> std::result::Result<CxxCompiler, String> {
     for candidate in candidates {
         let command: Vec<String> = candidate.split_whitespace().map(String::from).collect();
         let Ok(output) = Command::new(&command[0]).args(&command[1..]).arg("--version").output() else { continue };
@@ -74,7 +74,7 @@ fn find(candidates: &[String], sanitizes: bool) -> std::result::Result<Compiler,
             continue;
         }
         let version = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_string();
-        let compiler = Compiler { command, version, sanitizes };
+        let compiler = CxxCompiler { command, version, sanitizes };
         return if sanitizes && !sanitizer_is_loaded() { Err(compiler.sanitizer_advice()) } else { Ok(compiler) };
     }
     Err(format!(
@@ -89,7 +89,7 @@ fn sanitizer_is_loaded() -> bool {
     unsafe { Library::this().get::<unsafe extern "C" fn()>(b"__asan_init") }.is_ok()
 }
 
-impl Compiler {
+impl CxxCompiler {
     pub(super) fn version(&self) -> &str {
         &self.version
     }
@@ -158,7 +158,7 @@ impl Compiler {
     }
 
     /// Compiles a translation unit to a shared object.
-    pub(super) fn compile_kernel(&self, source: &Source, out: &Path) -> Result<()> {
+    pub(super) fn compile_kernel(&self, source: &KernelSource, out: &Path) -> Result<()> {
         self.run(&source.name, &self.kernel_options(), &flatten(source), out)
     }
 
@@ -188,11 +188,11 @@ fn runtime_text() -> String {
     for (name, part) in RUNTIME {
         text.push_str(&format!("#line 1 \"{name}\"\n{part}"));
     }
-    flatten(&Source::new("runtime", text))
+    flatten(&KernelSource::new("runtime", text))
 }
 
 /// The source with every embedded header put in the place of its first `#include`: the compiler needs no files.
-fn flatten(source: &Source) -> String {
+fn flatten(source: &KernelSource) -> String {
     let mut text = String::new();
     let mut included = Vec::new();
     expand(&source.name, &source.text, &mut included, &mut text);
@@ -241,7 +241,8 @@ mod tests {
 
     #[test]
     fn headers_are_put_in_place_once_and_lines_keep_their_numbers() {
-        let text = flatten(&Source::new("a \"b\"", "one\n#include \"prelude.cuh\"\n#include \"prelude.cuh\"\nfour\n"));
+        let text =
+            flatten(&KernelSource::new("a \"b\"", "one\n#include \"prelude.cuh\"\n#include \"prelude.cuh\"\nfour\n"));
         assert!(text.starts_with("#line 1 \"a b\"\none\n#line 1 \"prelude.cuh\"\n"));
         assert!(text.ends_with("#line 3 \"a b\"\n\nfour\n"));
         assert_eq!(text.matches("typedef signed char i8;").count(), 1);

@@ -20,7 +20,7 @@ pub(super) const POISON: u8 = 0xa5;
 const HELD_BACK: usize = 16 << 20;
 
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct SimMemory {
     capacity: u64,
     used: u64,
     /// Bytes of guard on each side: none under AddressSanitizer, which has its own and reports at the access.
@@ -40,9 +40,9 @@ pub(super) fn of_host() -> u64 {
     u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(size).unwrap_or(0)).max(1 << 30)
 }
 
-impl Memory {
+impl SimMemory {
     pub(super) fn new(capacity: u64, sanitized: bool) -> Self {
-        Memory {
+        SimMemory {
             capacity,
             used: 0,
             guard: if sanitized { 0 } else { GUARD },
@@ -188,7 +188,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for SimMemory {
     fn drop(&mut self) {
         self.trim();
         for (address, bytes) in std::mem::take(&mut self.live) {
@@ -215,13 +215,13 @@ mod tests {
         unsafe { (address as *mut u8).offset(offset).write(byte) };
     }
 
-    fn report(memory: &mut Memory) -> String {
+    fn report(memory: &mut SimMemory) -> String {
         memory.take_fault().unwrap_err().to_string()
     }
 
     #[test]
     fn allocations_are_aligned_poisoned_and_counted() {
-        let mut memory = Memory::new(1000, false);
+        let mut memory = SimMemory::new(1000, false);
         let a = memory.alloc(600).unwrap();
         assert_eq!(a % 256, 0);
         // SAFETY: 600 live bytes.
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_write_past_the_end_is_reported_once_with_its_distance() {
-        let mut memory = Memory::new(1 << 20, false);
+        let mut memory = SimMemory::new(1 << 20, false);
         let a = memory.alloc(100).unwrap();
         poke(a, 103, 1);
         memory.check_guards("k");
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_write_before_the_start_is_reported_when_freed() {
-        let mut memory = Memory::new(1 << 20, false);
+        let mut memory = SimMemory::new(1 << 20, false);
         let a = memory.alloc(100).unwrap();
         poke(a, -8, 1);
         memory.free(a, 100);
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_write_after_free_is_reported_when_released() {
-        let mut memory = Memory::new(1 << 20, false);
+        let mut memory = SimMemory::new(1 << 20, false);
         let a = memory.alloc(100).unwrap();
         memory.free(a, 100);
         poke(a, 7, 1);
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn freeing_twice_is_reported_and_harmless() {
-        let mut memory = Memory::new(1 << 20, false);
+        let mut memory = SimMemory::new(1 << 20, false);
         let a = memory.alloc(100).unwrap();
         memory.free(a, 100);
         memory.free(a, 100);
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn ranges_must_lie_in_one_allocation() {
-        let mut memory = Memory::new(1 << 20, false);
+        let mut memory = SimMemory::new(1 << 20, false);
         let a = memory.alloc(100).unwrap();
         memory.check_range("copy", a, 100).unwrap();
         memory.check_range("copy", a + 100, 0).unwrap();

@@ -6,18 +6,18 @@ use std::sync::OnceLock;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
-use super::compiler::Compiler;
+use super::compiler::CxxCompiler;
 use crate::device::cache::{Store, directory};
 use crate::error::{ErrorKind, Result};
 use crate::interrupt;
 
 /// A kernel's entry point as host code: it takes the argument words.
-pub(super) type Entry = unsafe extern "C" fn(*const c_void);
+pub(super) type HostEntry = unsafe extern "C" fn(*const c_void);
 
 /// `wf_sim_facts` of `kernels/sim.h`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(super) struct Facts {
+pub(super) struct KernelFacts {
     pub(super) words: u32,
     pub(super) threads: u32,
 }
@@ -26,7 +26,7 @@ pub(super) struct Facts {
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Launch {
-    pub(super) entry: Entry,
+    pub(super) entry: HostEntry,
     pub(super) words: *const c_void,
     pub(super) blocks: u32,
     pub(super) threads: u32,
@@ -69,7 +69,7 @@ impl Runtime {
 
 /// The process's one runtime, compiled if the kernel cache does not have it. Kernels find its symbols, so that a
 /// second one could not be told from the first.
-pub(super) fn loaded(compiler: &Compiler) -> Result<&'static Runtime> {
+pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static Runtime> {
     static RUNTIME: OnceLock<std::result::Result<Runtime, String>> = OnceLock::new();
     let result = RUNTIME.get_or_init(|| {
         let store = Store::open(&directory()).map_err(|e| e.to_string())?;

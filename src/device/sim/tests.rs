@@ -1,7 +1,7 @@
 //! What the simulator promises, kernel by kernel.
 
 use super::*;
-use crate::device::{Argument, Buffer, Device, Grid, MemoryLimit, Source};
+use crate::device::{Argument, Buffer, Device, Grid, KernelSource, MemoryLimit};
 use crate::error::Error;
 
 /// Seeds of every kind of schedule.
@@ -12,8 +12,8 @@ fn device(seed: u64) -> Device {
 }
 
 /// A kernel `k` over `struct P { u64* in; u64* out; i64 n; }`, preceded by other declarations.
-fn with_declarations(declarations: &str, body: &str) -> Source {
-    Source::new(
+fn with_declarations(declarations: &str, body: &str) -> KernelSource {
+    KernelSource::new(
         "test.cu",
         format!(
             "#include \"prelude.cuh\"\nnamespace wf {{\nstruct P {{ const u64* in; u64* out; i64 n; }};\n\
@@ -22,7 +22,7 @@ fn with_declarations(declarations: &str, body: &str) -> Source {
     )
 }
 
-fn kernel(body: &str) -> Source {
+fn kernel(body: &str) -> KernelSource {
     with_declarations("", body)
 }
 
@@ -35,7 +35,7 @@ fn words(buffer: &Buffer, count: usize) -> Vec<u64> {
 }
 
 /// Runs `k` on `input` and returns `count` words of output, which start as zeros.
-fn run_on(device: &Device, source: &Source, grid: Grid, input: &[u64], count: usize) -> Result<Vec<u64>> {
+fn run_on(device: &Device, source: &KernelSource, grid: Grid, input: &[u64], count: usize) -> Result<Vec<u64>> {
     let bytes: Vec<u8> = input.iter().flat_map(|w| w.to_le_bytes()).collect();
     let input_buffer = device.upload("test", &bytes)?;
     let output = device.alloc_zeroed("test", count * 8)?;
@@ -521,7 +521,7 @@ fn two_devices_launch_at_once() {
 #[test]
 fn launches_that_do_not_fit_the_kernel_are_refused() {
     let device = device(0);
-    let source = Source::new(
+    let source = KernelSource::new(
         "bounded.cu",
         "#include \"prelude.cuh\"\nnamespace wf { struct P { i64 n; }; WF_KERNEL_BOUNDS(128, 2, bounded, P) {} }",
     );

@@ -20,7 +20,7 @@ use super::Footer;
 use super::headers::Pages;
 use super::unpack::{Unpacker, unpacker};
 use crate::device::MOST_FED;
-use crate::ops::parquet::Output;
+use crate::ops::parquet::PageOutput;
 
 /// Bytes before and behind a content in device memory that kernels may read, and its alignment.
 pub(super) const SLACK: usize = 64;
@@ -45,7 +45,7 @@ pub(super) struct ChunkAt {
     pub(super) leaf: usize,
     /// Index into the columns that are read.
     pub(super) column: usize,
-    pub(super) output: Output,
+    pub(super) output: PageOutput,
     /// Its first row in the table.
     pub(super) row: u64,
     pub(super) rows: u64,

@@ -19,7 +19,7 @@ use super::super::pages::{
     BIT_PACKED, DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, Header, INDEX_PAGE, RLE, most_unpacked,
 };
 use super::super::thrift::Compact;
-use crate::ops::parquet::Encoding;
+use crate::ops::parquet::PageEncoding;
 
 /// Why the device does not read something.
 pub(super) type Reason = String;
@@ -37,7 +37,7 @@ pub(super) struct Located {
     pub(super) compressed: u32,
     pub(super) uncompressed: u32,
     pub(super) values: u32,
-    pub(super) encoding: Encoding,
+    pub(super) encoding: PageEncoding,
     /// Of version 2: bytes of the definition levels, which are not compressed and lie before the
     /// values.
     pub(super) levels: Option<u32>,
@@ -69,7 +69,7 @@ impl Pages {
 
     /// Whether every row is a code.
     pub(super) fn are_codes(&self) -> bool {
-        self.dictionary.is_some() && self.data.iter().all(|page| page.encoding == Encoding::Dictionary)
+        self.dictionary.is_some() && self.data.iter().all(|page| page.encoding == PageEncoding::Dictionary)
     }
 
     /// Reads the headers of a chunk; in its bytes, where these are given.
@@ -147,13 +147,13 @@ impl Pages {
                 if pages.dictionary.is_some() || !pages.data.is_empty() {
                     return Err("a dictionary that is not its chunk's first page".into());
                 }
-                if !matches!(encoding, Encoding::Plain | Encoding::Dictionary) {
+                if !matches!(encoding, PageEncoding::Plain | PageEncoding::Dictionary) {
                     return Err(format!("a dictionary in {encoding:?}"));
                 }
                 pages.dictionary = Some(page);
             } else {
                 // Kernels do not look into it; the host's reader does, and may find damage there.
-                let may_be_empty = chunk.column_descr().max_def_level() == 0 && encoding == Encoding::Plain;
+                let may_be_empty = chunk.column_descr().max_def_level() == 0 && encoding == PageEncoding::Plain;
                 if values == 0 && !(may_be_empty && uncompressed == 0) {
                     return Err("a page without rows".into());
                 }
@@ -173,15 +173,15 @@ impl Pages {
 }
 
 /// By the number that the format gives it.
-fn encoding(number: i64) -> Option<Encoding> {
+fn encoding(number: i64) -> Option<PageEncoding> {
     Some(match number {
-        0 => Encoding::Plain,
-        2 | 8 => Encoding::Dictionary,
-        3 => Encoding::Rle,
-        5 => Encoding::DeltaBinaryPacked,
-        6 => Encoding::DeltaLengthByteArray,
-        7 => Encoding::DeltaByteArray,
-        9 => Encoding::ByteStreamSplit,
+        0 => PageEncoding::Plain,
+        2 | 8 => PageEncoding::Dictionary,
+        3 => PageEncoding::Rle,
+        5 => PageEncoding::DeltaBinaryPacked,
+        6 => PageEncoding::DeltaLengthByteArray,
+        7 => PageEncoding::DeltaByteArray,
+        9 => PageEncoding::ByteStreamSplit,
         _ => return None,
     })
 }

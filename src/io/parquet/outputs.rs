@@ -6,7 +6,7 @@ use datafusion::parquet::schema::types::ColumnDescriptor;
 
 use super::headers::Reason;
 use crate::column::{Repr, decimal_bound, is_nested};
-use crate::ops::parquet::{Int96Unit, Output, Physical};
+use crate::ops::parquet::{Int96Unit, PageOutput, Physical};
 
 /// The type of values in the file.
 pub(super) fn physical(leaf: &ColumnDescriptor) -> Physical {
@@ -27,7 +27,7 @@ pub(super) fn physical(leaf: &ColumnDescriptor) -> Physical {
 ///
 /// # Errors
 /// Why the device does not read it.
-pub(super) fn output(dtype: &DataType, own: &DataType, leaf: &ColumnDescriptor) -> Result<Output, Reason> {
+pub(super) fn output(dtype: &DataType, own: &DataType, leaf: &ColumnDescriptor) -> Result<PageOutput, Reason> {
     let unread = || Err(format!("type {dtype} of {:?} in the file", leaf.physical_type()));
     if is_nested(dtype) || leaf.max_rep_level() > 0 || leaf.max_def_level() > 1 {
         return Err("it is nested".into());
@@ -47,17 +47,17 @@ pub(super) fn output(dtype: &DataType, own: &DataType, leaf: &ColumnDescriptor) 
         return Err(format!("type {own} in the file, {dtype} in the table"));
     }
     Ok(match (dtype, physical(leaf)) {
-        (DataType::Boolean, Physical::Boolean) => Output::Bool,
-        (DataType::Float32, Physical::Float) => Output::Float32,
-        (DataType::Float64, Physical::Double) => Output::Float64,
+        (DataType::Boolean, Physical::Boolean) => PageOutput::Bool,
+        (DataType::Float32, Physical::Float) => PageOutput::Float32,
+        (DataType::Float64, Physical::Double) => PageOutput::Float64,
         (
             DataType::Decimal128(..),
             Physical::Int32 | Physical::Int64 | Physical::ByteArray | Physical::FixedLenByteArray(_),
         ) => {
             let bound = decimal_bound(dtype).map(i128::unsigned_abs);
-            Output::Decimal { width, bound }
+            PageOutput::Decimal { width, bound }
         }
-        (DataType::Timestamp(unit, _), Physical::Int96) => Output::Int96 {
+        (DataType::Timestamp(unit, _), Physical::Int96) => PageOutput::Int96 {
             unit: match unit {
                 TimeUnit::Second => Int96Unit::Second,
                 TimeUnit::Millisecond => Int96Unit::Millisecond,
@@ -66,11 +66,11 @@ pub(super) fn output(dtype: &DataType, own: &DataType, leaf: &ColumnDescriptor) 
             },
         },
         (DataType::Date64, _) => return unread(),
-        (_, Physical::Int32) if repr.is_integer() && width <= 4 => Output::Integer { width },
-        (_, Physical::Int64) if repr.is_integer() && width == 8 => Output::Integer { width },
-        (_, Physical::ByteArray) if is_text(dtype) => Output::Views { utf8: true },
-        (_, Physical::ByteArray) if is_bytes(dtype) => Output::Views { utf8: false },
-        (DataType::FixedSizeBinary(_), Physical::FixedLenByteArray(_)) => Output::Views { utf8: false },
+        (_, Physical::Int32) if repr.is_integer() && width <= 4 => PageOutput::Integer { width },
+        (_, Physical::Int64) if repr.is_integer() && width == 8 => PageOutput::Integer { width },
+        (_, Physical::ByteArray) if is_text(dtype) => PageOutput::Views { utf8: true },
+        (_, Physical::ByteArray) if is_bytes(dtype) => PageOutput::Views { utf8: false },
+        (DataType::FixedSizeBinary(_), Physical::FixedLenByteArray(_)) => PageOutput::Views { utf8: false },
         _ => return unread(),
     })
 }

@@ -18,14 +18,16 @@ use datafusion::parquet::file::metadata::ColumnChunkMetaData;
 use super::batches::{Batch, ChunkAt, SLACK};
 use super::headers::{Located, Pages, Reason};
 use super::outputs::physical;
-use super::read::{Decoded, OPERATOR, Reader, Target};
+use super::read::{ColumnTarget, Decoded, DeviceReader, OPERATOR};
 use super::strings::Coded;
 use super::unpack::{Unpacker, unpacker};
 use super::workers::Headers;
 use crate::device::{Buffer, Device, Event};
 use crate::error::Result;
 use crate::ops::decompress::{Block, Codec, decompress};
-use crate::ops::parquet::{Characters, Chunk, DictionaryPage, Encoding, Output, Page, Physical, decode, unreadable};
+use crate::ops::parquet::{
+    Characters, ColumnChunk, DictionaryPage, Page, PageEncoding, PageOutput, Physical, decode, unreadable,
+};
 
 /// A chunk whose pages are known.
 struct Planned {
@@ -34,7 +36,7 @@ struct Planned {
     /// Of its bytes in the batch's.
     offset: usize,
     pages: Arc<Pages>,
-    output: Output,
+    output: PageOutput,
 }
 
 /// Memory that is measured first, then given out in the same order.
@@ -92,7 +94,7 @@ pub(super) struct Plan {
     snappy: Vec<Block>,
     lz4: Vec<Block>,
     copies: Vec<Copied>,
-    chunks: Vec<Chunk>,
+    chunks: Vec<ColumnChunk>,
     pages: Vec<Page>,
     /// Of each chunk its column; of each page its chunk, and its number among the chunk's.
     columns: Vec<usize>,
@@ -111,13 +113,13 @@ impl Plan {
     /// Plans a batch whose bytes lie there, each chunk's from an offset on, and takes the memory that
     /// it needs besides.
     pub(super) fn new(
-        reader: &Reader,
+        reader: &DeviceReader,
         batch: &Batch,
         (bytes, offsets): (Arc<Buffer>, Vec<usize>),
         headers: Headers,
-        targets: &mut [Target],
+        targets: &mut [ColumnTarget],
     ) -> Result<Plan> {
-        let mut wanted: Vec<Option<(Output, Arc<Pages>)>> = vec![];
+        let mut wanted: Vec<Option<(PageOutput, Arc<Pages>)>> = vec![];
         for (at, pages) in batch.chunks.clone().zip(headers) {
             let target = &mut targets[reader.chunks[at].column];
             let made = pages.and_then(|pages| Ok((made(reader, &reader.chunks[at], &pages)?, pages)));
@@ -155,7 +157,7 @@ impl Plan {
         for mut chunk in planned {
             let at = &reader.chunks[chunk.at];
             let target = &mut targets[at.column];
-            if let (Some(strings), Output::Codes { base }) = (&target.strings, &mut chunk.output) {
+            if let (Some(strings), PageOutput::Codes { base }) = (&target.strings, &mut chunk.output) {
                 match strings.base() {
                     Some(known) => *base = known,
                     None => target.given_up = Some("dictionaries of more than 2³² entries".into()),
@@ -170,14 +172,16 @@ impl Plan {
                 Ok(buffer.insert(made).address())
             };
             let data = match (&mut target.strings, chunk.output) {
-                (Some(strings), Output::Codes { .. }) => of_all(&mut strings.codes)?,
+                (Some(strings), PageOutput::Codes { .. }) => of_all(&mut strings.codes)?,
                 (Some(strings), _) => of_all(&mut strings.views)?,
                 (None, _) => of_all(&mut target.data)?,
             };
             let validity = target.validity.as_ref().map_or(0, |validity| validity.address() + at.row);
             plan.add(reader, &chunk, &mut rooms, data + at.row * width as u64, validity);
             let dictionary = plan.chunks.last().and_then(|chunk| chunk.dictionary);
-            if let (Some(strings), Output::Codes { .. }, Some(told)) = (&mut target.strings, chunk.output, dictionary) {
+            if let (Some(strings), PageOutput::Codes { .. }, Some(told)) =
+                (&mut target.strings, chunk.output, dictionary)
+            {
                 let values = entries[&at.column].clone();
                 strings.coded.push(Coded {
                     offset: (told.values - values.address()) as usize,
@@ -212,11 +216,11 @@ impl Plan {
     }
 
     /// Adds a chunk whose first row's value and validity have these addresses.
-    fn add(&mut self, reader: &Reader, planned: &Planned, rooms: &mut Rooms, data: u64, validity: u64) {
+    fn add(&mut self, reader: &DeviceReader, planned: &Planned, rooms: &mut Rooms, data: u64, validity: u64) {
         let Planned { at, offset, pages, output } = planned;
         let chunk = &reader.chunks[*at];
         let meta = chunk.meta(reader.files);
-        let stays = matches!(output, Output::Codes { .. } | Output::Views { .. });
+        let stays = matches!(output, PageOutput::Codes { .. } | PageOutput::Views { .. });
         let first = self.places.len() as u32;
         let begins = begins(meta, *offset, pages);
         let by_host = unpacker(meta.compression()) == Some(Unpacker::Host);
@@ -257,7 +261,7 @@ impl Plan {
             let bytes = page.values as usize * output.dictionary_width() as usize;
             let values = match output {
                 // The dictionaries of a column are put together.
-                Output::Codes { .. } => rooms.entries.entry(chunk.column).or_default().take_close(bytes),
+                PageOutput::Codes { .. } => rooms.entries.entry(chunk.column).or_default().take_close(bytes),
                 _ => rooms.passing.take(bytes),
             };
             DictionaryPage { number: first, size: content(page), entries: page.values, values }
@@ -267,7 +271,7 @@ impl Plan {
             Characters { address, bytes }
         });
         let index = self.chunks.len() as u32;
-        self.chunks.push(Chunk {
+        self.chunks.push(ColumnChunk {
             physical: physical(meta.column_descr()),
             optional,
             output: *output,
@@ -339,7 +343,7 @@ fn content(page: &Located) -> u32 {
 const MOST_IN_DELTAS: u64 = 1 << 30;
 
 fn is_in_deltas(pages: &Pages) -> bool {
-    pages.data.iter().any(|page| page.encoding == Encoding::DeltaByteArray)
+    pages.data.iter().any(|page| page.encoding == PageEncoding::DeltaByteArray)
 }
 
 /// Bytes that the values of a chunk in DELTA_BYTE_ARRAY have, where they are known.
@@ -358,20 +362,23 @@ fn of_deltas(rows: u64, meta: &ColumnChunkMetaData, pages: &Pages) -> Option<u64
 ///
 /// # Errors
 /// Why the device does not read them.
-fn made(reader: &Reader, chunk: &ChunkAt, pages: &Pages) -> std::result::Result<Output, Reason> {
+fn made(reader: &DeviceReader, chunk: &ChunkAt, pages: &Pages) -> std::result::Result<PageOutput, Reason> {
     let leaf = chunk.meta(reader.files).column_descr();
     let output = match chunk.output {
         // The base is known when the chunk is added.
-        Output::Views { utf8: true } if pages.are_codes() => Output::Codes { base: 0 },
+        PageOutput::Views { utf8: true } if pages.are_codes() => PageOutput::Codes { base: 0 },
         output => output,
     };
-    let encodings = pages.data.iter().map(|page| page.encoding).chain(pages.dictionary.map(|_| Encoding::Dictionary));
+    let encodings =
+        pages.data.iter().map(|page| page.encoding).chain(pages.dictionary.map(|_| PageEncoding::Dictionary));
     match encodings.into_iter().find_map(|encoding| unreadable(physical(leaf), encoding, output)) {
         Some(reason) => Err(reason),
         None if is_in_deltas(pages) && of_deltas(chunk.rows, chunk.meta(reader.files), pages).is_none() => {
             Err("strings of unknown size in DELTA_BYTE_ARRAY".into())
         }
-        None if pages.dictionary.is_none() && pages.data.iter().any(|page| page.encoding == Encoding::Dictionary) => {
+        None if pages.dictionary.is_none()
+            && pages.data.iter().any(|page| page.encoding == PageEncoding::Dictionary) =>
+        {
             Err("codes without a dictionary".into())
         }
         None => Ok(output),

@@ -19,14 +19,14 @@ use super::batches::{Batch, ChunkAt, Layout, Opened, batches};
 use super::headers::{Pages, Reason};
 use super::outputs::output;
 use super::plan::Plan;
-use super::strings::Strings;
+use super::strings::StringTarget;
 use super::unpack::{Unpacker, unpacker};
-use super::workers::{Memory, SomeHeaders, Work};
+use super::workers::{BatchMemory, SomeHeaders, Work};
 use crate::column::{Column, Repr};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::ops::parquet::Output;
+use crate::ops::parquet::PageOutput;
 use crate::ops::{decompress, parquet};
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ const PER_WORKER: u64 = 1 << 20;
 
 /// A file, and what is known of it.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Described {
+pub(in super::super) struct DescribedFile {
     pub(in super::super) path: std::path::PathBuf,
     pub(super) footer: Arc<Footer>,
     /// The file's own types, without the notes of Arrow's writers.
@@ -62,17 +62,17 @@ pub(in super::super) struct Described {
 pub(super) type OrReason = std::result::Result<Column, Reason>;
 
 /// A column while it is read.
-pub(super) struct Target {
+pub(super) struct ColumnTarget {
     dtype: DataType,
     /// Values of all rows, but of strings and bytes.
     pub(super) data: Option<Arc<Buffer>>,
     pub(super) validity: Option<Arc<Buffer>>,
     /// Of strings and bytes.
-    pub(super) strings: Option<Strings>,
+    pub(super) strings: Option<StringTarget>,
     pub(super) given_up: Option<Reason>,
 }
 
-impl Target {
+impl ColumnTarget {
     pub(super) fn is_read(&self) -> bool {
         self.given_up.is_none()
     }
@@ -84,19 +84,19 @@ impl Target {
 /// [`crate::ErrorKind::Io`] of a file that cannot be read; of the device.
 pub(super) fn read(
     device: &Device,
-    described: &[Described],
+    described: &[DescribedFile],
     schema: &Schema,
     columns: &[usize],
     row_groups: &Range<usize>,
 ) -> Result<Vec<OrReason>> {
-    let mut targets: Vec<Target> = columns.iter().map(|at| target(schema.field(*at).data_type())).collect();
+    let mut targets: Vec<ColumnTarget> = columns.iter().map(|at| target(schema.field(*at).data_type())).collect();
     let mut files = vec![];
     let mut chunks = vec![];
     let mut rows = 0u64;
     let mut numbers = 0..;
     for described in described {
         let metadata = &described.footer.metadata;
-        let leaves: Vec<Option<(usize, Output)>> =
+        let leaves: Vec<Option<(usize, PageOutput)>> =
             columns.iter().zip(&mut targets).map(|(at, target)| leaf(described, schema, *at, target)).collect();
         for (group, row_group) in metadata.row_groups().iter().enumerate() {
             if !numbers.next().is_some_and(|number| row_groups.contains(&number)) {
@@ -122,20 +122,20 @@ pub(super) fn read(
         }
     }
     chunks.retain(|chunk| targets[chunk.column].is_read());
-    let reader = Reader { device, files: &files, chunks: &chunks, rows: rows as usize };
+    let reader = DeviceReader { device, files: &files, chunks: &chunks, rows: rows as usize };
     reader.allocate(&mut targets)?;
     let decoded = reader.decode_all(&mut targets)?;
     reader.finish(targets, decoded)
 }
 
-fn target(dtype: &DataType) -> Target {
-    let strings = (Repr::of(dtype) == Some(Repr::View)).then(Strings::default);
+fn target(dtype: &DataType) -> ColumnTarget {
+    let strings = (Repr::of(dtype) == Some(Repr::View)).then(StringTarget::default);
     let given_up = Repr::of(dtype).is_none().then(|| format!("type {dtype}"));
-    Target { dtype: dtype.clone(), data: None, validity: None, strings, given_up }
+    ColumnTarget { dtype: dtype.clone(), data: None, validity: None, strings, given_up }
 }
 
 /// The leaf of a file that is a table's column.
-fn leaf(file: &Described, schema: &Schema, at: usize, target: &mut Target) -> Option<(usize, Output)> {
+fn leaf(file: &DescribedFile, schema: &Schema, at: usize, target: &mut ColumnTarget) -> Option<(usize, PageOutput)> {
     let name = schema.field(at).name();
     let leaves = file.footer.metadata.file_metadata().schema_descr();
     let leaf = leaves.columns().iter().position(|leaf| leaf.path().parts() == std::slice::from_ref(name));
@@ -156,7 +156,7 @@ fn leaf(file: &Described, schema: &Schema, at: usize, target: &mut Target) -> Op
     }
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct DeviceReader<'a> {
     pub(super) device: &'a Device,
     pub(super) files: &'a [Opened],
     pub(super) chunks: &'a [ChunkAt],
@@ -187,9 +187,9 @@ struct Opening {
     first: Option<SomeHeaders>,
 }
 
-impl Reader<'_> {
+impl DeviceReader<'_> {
     /// Memory for the values of all rows, but of strings, and for validity.
-    fn allocate(&self, targets: &mut [Target]) -> Result<()> {
+    fn allocate(&self, targets: &mut [ColumnTarget]) -> Result<()> {
         for (column, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.is_read()) {
             if target.strings.is_none() {
                 let width = Repr::of(&target.dtype).map_or(0, Repr::width);
@@ -205,7 +205,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn decode_all(&self, targets: &mut [Target]) -> Result<Vec<Decoded>> {
+    fn decode_all(&self, targets: &mut [ColumnTarget]) -> Result<Vec<Decoded>> {
         let bytes = self.bytes_of(0..self.chunks.len());
         self.device.count_wanted_of_files(bytes);
         let share = (self.device.properties().memory / SHARE).clamp(1 << 20, BATCH);
@@ -230,7 +230,7 @@ impl Reader<'_> {
         })
     }
 
-    fn decode_batches(&self, work: &Work, batches: &[Batch], targets: &mut [Target]) -> Result<Vec<Decoded>> {
+    fn decode_batches(&self, work: &Work, batches: &[Batch], targets: &mut [ColumnTarget]) -> Result<Vec<Decoded>> {
         let mut decoded = vec![];
         let mut open = std::collections::VecDeque::new();
         for (number, batch) in batches.iter().enumerate() {
@@ -244,7 +244,7 @@ impl Reader<'_> {
             let bytes = Arc::new(self.device.alloc(OPERATOR, layout.bytes)?);
             let after = Arc::new(self.device.record()?);
             let (pieces, first_chunk) = (layout.pieces, batch.chunks.start);
-            work.open(number, Memory { bytes: bytes.clone(), after, pieces, first: first_chunk, pages });
+            work.open(number, BatchMemory { bytes: bytes.clone(), after, pieces, first: first_chunk, pages });
             open.push_back(Opening { number, bytes, offsets: layout.offsets, first });
             if open.len() == OPEN {
                 decoded.extend(open.pop_front().map(|of| self.decode_open(work, batches, of, targets)).transpose()?);
@@ -260,7 +260,13 @@ impl Reader<'_> {
     }
 
     /// Batches are decoded side by side: one alone does not fill the device until its longest page is done.
-    fn decode_open(&self, work: &Work, batches: &[Batch], of: Opening, targets: &mut [Target]) -> Result<Decoded> {
+    fn decode_open(
+        &self,
+        work: &Work,
+        batches: &[Batch],
+        of: Opening,
+        targets: &mut [ColumnTarget],
+    ) -> Result<Decoded> {
         let (fed, mut headers) = work.fed(of.number)?;
         if let Some(first) = of.first {
             headers = first.into_iter().map(|pages| pages.unwrap_or_else(|| Err("it has no pages".into()))).collect();
@@ -277,7 +283,7 @@ impl Reader<'_> {
     }
 
     /// The columns, when all was submitted.
-    fn finish(&self, mut targets: Vec<Target>, decoded: Vec<Decoded>) -> Result<Vec<OrReason>> {
+    fn finish(&self, mut targets: Vec<ColumnTarget>, decoded: Vec<Decoded>) -> Result<Vec<OrReason>> {
         let mut nulls = vec![0; targets.len()];
         for batch in &decoded {
             let mut faults = vec![0; batch.pages.len() * 4];

@@ -12,11 +12,11 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::parquet::file::statistics::Statistics;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::read::{Described, read};
+use super::read::{DescribedFile, read};
 use crate::column::{Column, Facts};
 use crate::error::{ErrorKind, Result};
 use crate::io::source::{Chunk, Read, Source, To, Wanted, rows};
-use crate::io::stream::{self, Rows};
+use crate::io::stream::{self, ProviderRows};
 
 /// Parquet files of one schema.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct ParquetFiles {
     /// The path that a user knows them by.
     named: PathBuf,
     /// In the order of their rows.
-    files: Vec<Described>,
+    files: Vec<DescribedFile>,
     /// As the CPU's operators read them.
     table: Arc<dyn TableProvider>,
     /// Their row groups.
@@ -32,7 +32,7 @@ pub(crate) struct ParquetFiles {
 }
 
 impl ParquetFiles {
-    pub(in crate::io) fn new(named: PathBuf, files: Vec<Described>, table: Arc<dyn TableProvider>) -> ParquetFiles {
+    pub(in crate::io) fn new(named: PathBuf, files: Vec<DescribedFile>, table: Arc<dyn TableProvider>) -> ParquetFiles {
         let groups = files.iter().flat_map(|file| file.footer.metadata.row_groups());
         let chunk = |(rows, bytes): (i64, i64)| Chunk { rows: Some(rows as u64), bytes: u64::try_from(bytes).ok() };
         let chunks = groups.map(|group| chunk((group.num_rows(), group.compressed_size()))).collect();
@@ -46,7 +46,7 @@ impl ParquetFiles {
         let (begin, expected) = (of(&self.chunks[..wanted.chunks.start]), of(&self.chunks[wanted.chunks.clone()]));
         let is_all = wanted.chunks == (0..self.chunks.len());
         // The host's reader knows first rows, but not chunks.
-        let rows = Rows { provider: &self.table, columns, limit: (!is_all).then_some(begin + expected) };
+        let rows = ProviderRows { provider: &self.table, columns, limit: (!is_all).then_some(begin + expected) };
         let (found, columns) = stream::read(to, &rows).await?;
         if is_all && found != expected || found < begin + expected {
             // The host's reader ends where a column's pages do.

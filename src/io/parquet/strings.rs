@@ -30,7 +30,7 @@ const MOST_ENTRIES: usize = 1 << 23;
 
 /// A column of strings while it is read.
 #[derive(Debug, Default)]
-pub(super) struct Strings {
+pub(super) struct StringTarget {
     /// Of all rows, where some chunk has codes.
     pub(super) codes: Option<Arc<Buffer>>,
     /// Of all rows, where some chunk has views.
@@ -53,7 +53,7 @@ pub(super) struct Coded {
     pub(super) rows: u64,
 }
 
-impl Strings {
+impl StringTarget {
     /// The code of the next chunk's first entry; `None` where codes do not reach.
     pub(super) fn base(&self) -> Option<u32> {
         self.coded.iter().try_fold(0u32, |sum, coded| sum.checked_add(coded.entries))

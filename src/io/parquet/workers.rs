@@ -27,7 +27,7 @@ const CHUNKS: usize = 16;
 
 /// Memory for a batch's bytes, from `after` on, and which of them go where.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct BatchMemory {
     pub(super) bytes: Arc<Buffer>,
     pub(super) after: Arc<Event>,
     pub(super) pieces: Vec<FedPiece>,
@@ -73,7 +73,7 @@ struct Progress {
     headers: Vec<Option<std::result::Result<Pages, Reason>>>,
     headers_taken: usize,
     headers_done: usize,
-    memory: Option<Arc<Memory>>,
+    memory: Option<Arc<BatchMemory>>,
     bytes_taken: usize,
     pieces: usize,
     pieces_done: usize,
@@ -89,7 +89,7 @@ enum Task {
     Bytes {
         batch: usize,
         piece: usize,
-        memory: Arc<Memory>,
+        memory: Arc<BatchMemory>,
     },
 }
 
@@ -116,7 +116,7 @@ impl<'a> Work<'a> {
             let done = self.perform(&task);
             let mut state = self.lock();
             let is_last = match (done, task) {
-                (Ok(Done { headers, fed, damaged }), task) => {
+                (Ok(TaskDone { headers, fed, damaged }), task) => {
                     state.damaged.extend(damaged);
                     let (Task::Headers { batch, .. } | Task::Bytes { batch, .. }) = task;
                     let progress = &mut state.of[batch];
@@ -192,19 +192,22 @@ impl<'a> Work<'a> {
         None
     }
 
-    fn perform(&self, task: &Task) -> Result<Done> {
+    fn perform(&self, task: &Task) -> Result<TaskDone> {
         interrupt::check()?;
         match task {
             Task::Headers { batch, numbers } => {
                 let batch = &self.batches[*batch];
                 let pages = |at: &usize| (*at, self.pages(&self.chunks[batch.chunks.start + at], &[]));
-                Ok(Done { headers: batch.first[numbers.clone()].iter().map(pages).collect(), ..Done::default() })
+                Ok(TaskDone {
+                    headers: batch.first[numbers.clone()].iter().map(pages).collect(),
+                    ..TaskDone::default()
+                })
             }
             Task::Bytes { piece, memory, .. } => self.bytes(&memory.pieces[*piece], memory),
         }
     }
 
-    fn bytes(&self, piece: &FedPiece, memory: &Memory) -> Result<Done> {
+    fn bytes(&self, piece: &FedPiece, memory: &BatchMemory) -> Result<TaskDone> {
         let feed = |offset: usize, length: usize, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>| {
             self.device.feed(&memory.bytes, offset, length, &memory.after, fill)
         };
@@ -223,7 +226,7 @@ impl<'a> Work<'a> {
                     Ok(())
                 };
                 let fed = vec![feed(*offset, *length, &mut read)?];
-                Ok(Done { headers, fed, damaged: None })
+                Ok(TaskDone { headers, fed, damaged: None })
             }
             // Unpacked before a lane is taken: there are more cores than lanes.
             FedPiece::Unpack { chunk, pages, length, offset } => {
@@ -242,11 +245,11 @@ impl<'a> Work<'a> {
                     bytes.copy_from_slice(&content);
                     Ok(())
                 };
-                Ok(Done { fed: vec![feed(*offset, *length, &mut copy)?], damaged, ..Done::default() })
+                Ok(TaskDone { fed: vec![feed(*offset, *length, &mut copy)?], damaged, ..TaskDone::default() })
             }
             FedPiece::UnpackLong { chunk, page, offset } => {
                 let Some(page) = self.pages_of(memory, *chunk).nth(*page) else {
-                    return Ok(Done::default());
+                    return Ok(TaskDone::default());
                 };
                 let mut content = vec![0; page.unpacked()];
                 let damaged = self.unpack(*chunk, page, &mut content)?.err().map(|reason| (*chunk, reason));
@@ -257,7 +260,7 @@ impl<'a> Work<'a> {
                     };
                     feed(offset + at * MOST_FED, part.len(), &mut copy)
                 });
-                Ok(Done { fed: fed.collect::<Result<_>>()?, damaged, ..Done::default() })
+                Ok(TaskDone { fed: fed.collect::<Result<_>>()?, damaged, ..TaskDone::default() })
             }
         }
     }
@@ -266,7 +269,7 @@ impl<'a> Work<'a> {
         Pages::of(&self.files[chunk.file].file, chunk.meta(self.files), bytes)
     }
 
-    fn pages_of<'m>(&self, memory: &'m Memory, chunk: usize) -> impl Iterator<Item = &'m Located> + use<'m> {
+    fn pages_of<'m>(&self, memory: &'m BatchMemory, chunk: usize) -> impl Iterator<Item = &'m Located> + use<'m> {
         let first = memory.first;
         memory.pages.get(chunk - first).into_iter().flatten().flat_map(|pages| pages.all())
     }
@@ -297,7 +300,7 @@ impl<'a> Work<'a> {
     }
 
     /// Lets workers feed a batch.
-    pub(super) fn open(&self, batch: usize, memory: Memory) {
+    pub(super) fn open(&self, batch: usize, memory: BatchMemory) {
         let progress = &mut self.lock().of[batch];
         progress.pieces = memory.pieces.len();
         progress.memory = Some(Arc::new(memory));
@@ -360,7 +363,7 @@ impl<'a> Work<'a> {
 
 /// What came of a task.
 #[derive(Default)]
-struct Done {
+struct TaskDone {
     /// Of chunks, by their numbers in the batch.
     headers: Vec<(usize, std::result::Result<Pages, Reason>)>,
     fed: Vec<Fed>,

@@ -8,9 +8,9 @@
 //!
 //! A dictionary is a page like others, of a chunk of its own.
 
-use super::{Characters, Chunk, Encoding, Int96Unit, Output, Page, Physical};
+use super::{Characters, ColumnChunk, Int96Unit, Page, PageEncoding, PageOutput, Physical};
 use super::{delta_source, fixed_source, hybrid_source, string_source};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource};
 use crate::error::Result;
 use crate::ops::grid;
 
@@ -32,7 +32,7 @@ const UTF8: u32 = 4;
 
 /// Which kernels a page or its tiles go through, in the order in which they run.
 #[derive(Debug, Default)]
-struct Lists {
+struct WorkLists {
     optional: Vec<u64>,
     optional_tiles: Vec<u64>,
     fixed_tiles: Vec<u64>,
@@ -50,7 +50,7 @@ pub(super) struct Call {
     pages: Vec<[u64; PAGE_WORDS]>,
     chunks: Vec<[u64; CHUNK_WORDS]>,
     states: Vec<[u64; STATE_WORDS]>,
-    lists: Lists,
+    lists: WorkLists,
     tiles: u32,
     /// Pages whose strings become decimals: where their views begin among those of all.
     views: Vec<(usize, u64)>,
@@ -59,9 +59,9 @@ pub(super) struct Call {
 }
 
 /// What is to know of a page, of data or of a dictionary.
-struct Described<'a> {
+struct DescribedPage<'a> {
     page: &'a Page,
-    chunk: &'a Chunk,
+    chunk: &'a ColumnChunk,
     /// Index among the chunks of the kernels.
     index: usize,
     /// Addresses of its first row.
@@ -71,7 +71,7 @@ struct Described<'a> {
 }
 
 impl Call {
-    pub(super) fn of(chunks: &[Chunk], pages: &[Page]) -> Call {
+    pub(super) fn of(chunks: &[ColumnChunk], pages: &[Page]) -> Call {
         let mut call = Call::default();
         for (number, chunk) in chunks.iter().enumerate() {
             call.push_chunk(chunk, number);
@@ -80,10 +80,10 @@ impl Call {
             if let Some(dictionary) = chunk.dictionary {
                 // Codes are of views.
                 let output = match chunk.output {
-                    Output::Codes { .. } => Output::Views { utf8: true },
+                    PageOutput::Codes { .. } => PageOutput::Views { utf8: true },
                     other => other,
                 };
-                let values = Chunk { output, optional: false, dictionary: None, ..*chunk };
+                let values = ColumnChunk { output, optional: false, dictionary: None, ..*chunk };
                 let index = call.push_chunk(&values, number);
                 let page = Page {
                     number: dictionary.number,
@@ -91,11 +91,11 @@ impl Call {
                     levels: None,
                     rows: dictionary.entries,
                     row: 0,
-                    encoding: Encoding::Plain,
+                    encoding: PageEncoding::Plain,
                     chunk: number as u32,
                 };
                 let data = dictionary.values;
-                call.push_page(Described { page: &page, chunk: &values, index, data, dense: data, validity: 0 });
+                call.push_page(DescribedPage { page: &page, chunk: &values, index, data, dense: data, validity: 0 });
             }
         }
         for page in pages {
@@ -105,13 +105,13 @@ impl Call {
             let validity = if chunk.optional && chunk.validity != 0 { at(chunk.validity, 1) } else { 0 };
             // Without validity, rows of pages with nulls have no use: any place will do.
             let dense = if validity != 0 { at(chunk.scratch, chunk.output.width()) } else { data };
-            call.push_page(Described { page, chunk, index: page.chunk as usize, data, dense, validity });
+            call.push_page(DescribedPage { page, chunk, index: page.chunk as usize, data, dense, validity });
         }
         call
     }
 
     /// A chunk as the kernels have it, whose nulls are counted under a number; its index.
-    fn push_chunk(&mut self, chunk: &Chunk, number: usize) -> usize {
+    fn push_chunk(&mut self, chunk: &ColumnChunk, number: usize) -> usize {
         let dictionary = chunk.dictionary;
         let length = match chunk.physical {
             Physical::Boolean | Physical::ByteArray => 0,
@@ -123,23 +123,23 @@ impl Call {
         let integer = matches!(chunk.physical, Physical::Int32 | Physical::Int64);
         // `parquet_output` of the kernels.
         let output = match chunk.output {
-            Output::Integer { .. } | Output::Float32 | Output::Float64 => 0,
-            Output::Decimal { .. } if integer => 1,
-            Output::Decimal { .. } => 2,
-            Output::Int96 { .. } => 3,
-            Output::Bool => 4,
-            Output::Views { .. } => 5,
-            Output::Codes { .. } => 6,
+            PageOutput::Integer { .. } | PageOutput::Float32 | PageOutput::Float64 => 0,
+            PageOutput::Decimal { .. } if integer => 1,
+            PageOutput::Decimal { .. } => 2,
+            PageOutput::Int96 { .. } => 3,
+            PageOutput::Bool => 4,
+            PageOutput::Views { .. } => 5,
+            PageOutput::Codes { .. } => 6,
         };
         let bound = match chunk.output {
-            Output::Decimal { bound, .. } => bound.unwrap_or(u128::MAX),
-            Output::Codes { base } => base.into(),
+            PageOutput::Decimal { bound, .. } => bound.unwrap_or(u128::MAX),
+            PageOutput::Codes { base } => base.into(),
             _ => 0,
         };
         let ticks = match chunk.output {
-            Output::Int96 { unit: Int96Unit::Second } => 1_000_000_000,
-            Output::Int96 { unit: Int96Unit::Millisecond } => 1_000_000,
-            Output::Int96 { unit: Int96Unit::Microsecond } => 1_000,
+            PageOutput::Int96 { unit: Int96Unit::Second } => 1_000_000_000,
+            PageOutput::Int96 { unit: Int96Unit::Millisecond } => 1_000_000,
+            PageOutput::Int96 { unit: Int96Unit::Microsecond } => 1_000,
             _ => 1,
         };
         let room = chunk.characters.unwrap_or(Characters { address: 0, bytes: 0 });
@@ -156,15 +156,15 @@ impl Call {
         self.chunks.len() - 1
     }
 
-    fn push_page(&mut self, described: Described) {
-        let Described { page, chunk, index, data, dense, validity } = described;
+    fn push_page(&mut self, described: DescribedPage) {
+        let DescribedPage { page, chunk, index, data, dense, validity } = described;
         assert!(page.rows <= i32::MAX as u32 && page.size <= i32::MAX as u32, "headers have 31 bits");
         let of_strings = match page.encoding {
-            Encoding::Dictionary => false,
-            Encoding::DeltaByteArray => true,
+            PageEncoding::Dictionary => false,
+            PageEncoding::DeltaByteArray => true,
             _ => chunk.physical == Physical::ByteArray,
         };
-        let utf8 = chunk.output == Output::Views { utf8: true };
+        let utf8 = chunk.output == PageOutput::Views { utf8: true };
         let (at, tiles) = (self.pages.len() as u64, page.rows.div_ceil(TILE));
         let all_tiles = || (0..u64::from(tiles)).map(|tile| tile << 32 | at);
         if page.rows > 0 {
@@ -174,18 +174,18 @@ impl Call {
                 lists.optional_tiles.extend(all_tiles());
             }
             match page.encoding {
-                Encoding::Dictionary | Encoding::Rle => {
+                PageEncoding::Dictionary | PageEncoding::Rle => {
                     lists.codes.push(at);
                     lists.code_tiles.extend(all_tiles());
                 }
-                Encoding::Plain | Encoding::ByteStreamSplit if of_strings => lists.strings.push(at),
-                Encoding::Plain | Encoding::ByteStreamSplit => lists.fixed_tiles.extend(all_tiles()),
+                PageEncoding::Plain | PageEncoding::ByteStreamSplit if of_strings => lists.strings.push(at),
+                PageEncoding::Plain | PageEncoding::ByteStreamSplit => lists.fixed_tiles.extend(all_tiles()),
                 _ => lists.deltas.push(at),
             }
             if of_strings && utf8 {
                 lists.utf8.push(at);
             }
-            if of_strings && matches!(chunk.output, Output::Decimal { .. }) {
+            if of_strings && matches!(chunk.output, PageOutput::Decimal { .. }) {
                 lists.decimal_tiles.extend(all_tiles());
                 self.views.push((self.pages.len(), self.strings));
                 self.strings += u64::from(page.rows);
@@ -193,13 +193,13 @@ impl Call {
         }
         // `parquet_encoding` of the kernels.
         let encoding = match page.encoding {
-            Encoding::Plain => 0,
-            Encoding::Dictionary => 1,
-            Encoding::Rle => 2,
-            Encoding::ByteStreamSplit => 3,
-            Encoding::DeltaBinaryPacked => 4,
-            Encoding::DeltaLengthByteArray => 5,
-            Encoding::DeltaByteArray => 6,
+            PageEncoding::Plain => 0,
+            PageEncoding::Dictionary => 1,
+            PageEncoding::Rle => 2,
+            PageEncoding::ByteStreamSplit => 3,
+            PageEncoding::DeltaBinaryPacked => 4,
+            PageEncoding::DeltaLengthByteArray => 5,
+            PageEncoding::DeltaByteArray => 6,
         };
         let flag = |flag: u32, set: bool| if set { flag } else { 0 };
         let apart = flag(LEVELS_APART, page.levels.is_some());
@@ -252,7 +252,7 @@ impl Call {
         }
         let told = device.upload(OPERATOR, &bytes)?;
         let [pages, chunks, states, lists @ ..] = begins;
-        let launch = |list: usize, source: &Source, name: &str, shape: ListShape| {
+        let launch = |list: usize, source: &KernelSource, name: &str, shape: ListShape| {
             let count = words[list + 3].len() as u64;
             let (blocks, threads) = match shape {
                 ListShape::Warp => ((count * WARP).div_ceil(THREADS.into()), THREADS),
@@ -279,7 +279,7 @@ impl Call {
             // SAFETY: ParquetCall: what lies in `told` was put there above as the kernels read it;
             // `starts` and `ranks` have a word a tile of the pages, `used` a word a chunk; `nulls`,
             // `places` and `faults` were checked by `decode`. The addresses in pages and chunks, and
-            // `places`, are the caller's: of live memory, as large as `Page` and `Chunk` say.
+            // `places`, are the caller's: of live memory, as large as `Page` and `ColumnChunk` say.
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments) }
         };
         let (hybrid, fixed, string, delta) = (hybrid_source(), fixed_source(), string_source(), delta_source());

@@ -14,7 +14,7 @@ use file::File;
 /// A chunk to decode and what to make of it.
 struct Column<'a> {
     file: &'a File,
-    output: Output,
+    output: PageOutput,
 }
 
 /// What came of a column: nulls have no value.
@@ -102,7 +102,7 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
             row += u64::from(page.rows);
         }
         let characters = device.alloc("test", file.characters + 64).unwrap();
-        chunks.push(Chunk {
+        chunks.push(ColumnChunk {
             physical: file.physical,
             optional: file.optional,
             output,
@@ -130,7 +130,7 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
             let (data, valid) =
                 (read::<u8>(data, rows * width), read::<u8>(validity, if column.file.optional { rows } else { 0 }));
             let views = match column.output {
-                Output::Codes { base: 0 } => {
+                PageOutput::Codes { base: 0 } => {
                     read::<u8>(values, column.file.dictionary.as_ref().unwrap().1 as usize * 16)
                 }
                 _ => Vec::new(),
@@ -149,8 +149,8 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
                 }
                 assert!(!column.file.optional || valid[row] == 1);
                 Some(match column.output {
-                    Output::Views { .. } => of_view(bytes),
-                    Output::Codes { base: 0 } => {
+                    PageOutput::Views { .. } => of_view(bytes),
+                    PageOutput::Codes { base: 0 } => {
                         of_view(&views[u32::from_le_bytes(bytes.try_into().unwrap()) as usize * 16..][..16])
                     }
                     _ => bytes.to_vec(),
@@ -162,7 +162,7 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
 }
 
 /// Decodes a file's column on all devices and compares.
-fn assert_decodes(what: &str, file: &File, output: Output, expected: &[Option<Vec<u8>>]) {
+fn assert_decodes(what: &str, file: &File, output: PageOutput, expected: &[Option<Vec<u8>>]) {
     for device in [device(0), device(20261121)].into_iter().chain(gpu()) {
         let column = Column { file, output };
         let decoded = decode_all(&device, &[column]).unwrap_or_else(|(page, code)| {

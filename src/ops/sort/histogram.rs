@@ -3,7 +3,7 @@
 
 use super::key::SortKey;
 use super::{OPERATOR, source};
-use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
+use crate::device::{Argument, Buffer, Device, Grid, KernelSource, Slice};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
 
@@ -100,15 +100,16 @@ fn copies(digits: u32, rows: u64, shared: u32) -> u32 {
     if rows < COPIED_ROWS { 1 } else { [32, 16, 8, 4, 2].into_iter().find(fits).unwrap_or(1) }
 }
 
-fn histogram_source(key_width: usize, digits: u32, copies: u32) -> Source {
+fn histogram_source(key_width: usize, digits: u32, copies: u32) -> KernelSource {
     let key = if key_width == 4 { "u32" } else { "u64" };
     let name = format!("sort_histogram_{key}_{digits}_{copies}");
     let text = format!("#include \"sort.cuh\"\nWF_SORT_HISTOGRAM({name}, wf::{key}, {digits}, {copies})\n");
-    Source::new(name, text)
+    KernelSource::new(name, text)
 }
 
-/// Histograms of the usual shapes, for compiling ahead.
-pub(super) fn sources() -> impl Iterator<Item = Source> {
+/// Histograms of the usual shapes.
+#[cfg(test)]
+pub(super) fn sources() -> impl Iterator<Item = KernelSource> {
     let shapes = [(4, 3, 32), (4, 4, 1), (4, 4, 32), (8, 1, 32), (8, 4, 32), (8, 8, 1), (8, 8, 16)];
     shapes.into_iter().map(|(width, digits, copies)| histogram_source(width, digits, copies))
 }

@@ -4,7 +4,7 @@
 use super::OPERATOR;
 use super::histogram::{DIGITS, Digits};
 use super::key::SortKey;
-use crate::device::{Argument, Buffer, Device, Grid, Slice, Source};
+use crate::device::{Argument, Buffer, Device, Grid, KernelSource, Slice};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
 
@@ -17,7 +17,7 @@ const TICKET_BYTES: usize = 128;
 
 /// The shape of a pass kernel: the types of what travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pass {
+pub(super) enum PassShape {
     /// Keys of 32 bits alone.
     U32,
     /// Keys of 64 bits alone, or packed words.
@@ -41,13 +41,14 @@ struct Ends {
     loose: bool,
 }
 
-impl Pass {
-    const ALL: [Pass; 6] = [Pass::U32, Pass::U64, Pass::U32U32, Pass::U32U64, Pass::U64U32, Pass::U64U64];
+impl PassShape {
+    const ALL: [PassShape; 6] =
+        [PassShape::U32, PassShape::U64, PassShape::U32U32, PassShape::U32U64, PassShape::U64U32, PassShape::U64U64];
 
     /// The shape for keys and values of these widths in bytes; no values: 0.
-    pub(super) fn of(key: usize, value: usize) -> Pass {
-        let fits = |pass: &Pass| (pass.key_width(), pass.value_width()) == (key, value);
-        Pass::ALL.into_iter().find(fits).expect("keys of 4 or 8 bytes, values of 0, 4 or 8")
+    pub(super) fn of(key: usize, value: usize) -> PassShape {
+        let fits = |pass: &PassShape| (pass.key_width(), pass.value_width()) == (key, value);
+        PassShape::ALL.into_iter().find(fits).expect("keys of 4 or 8 bytes, values of 0, 4 or 8")
     }
 
     fn name(self, wide: bool, ends: Ends) -> String {
@@ -62,24 +63,24 @@ impl Pass {
     /// Key and value in the kernels' spelling.
     fn types(self) -> (&'static str, Option<&'static str>) {
         match self {
-            Pass::U32 => ("u32", None),
-            Pass::U64 => ("u64", None),
-            Pass::U32U32 => ("u32", Some("u32")),
-            Pass::U32U64 => ("u32", Some("u64")),
-            Pass::U64U32 => ("u64", Some("u32")),
-            Pass::U64U64 => ("u64", Some("u64")),
+            PassShape::U32 => ("u32", None),
+            PassShape::U64 => ("u64", None),
+            PassShape::U32U32 => ("u32", Some("u32")),
+            PassShape::U32U64 => ("u32", Some("u64")),
+            PassShape::U64U32 => ("u64", Some("u32")),
+            PassShape::U64U64 => ("u64", Some("u64")),
         }
     }
 
     pub(super) fn key_width(self) -> usize {
-        if matches!(self, Pass::U32 | Pass::U32U32 | Pass::U32U64) { 4 } else { 8 }
+        if matches!(self, PassShape::U32 | PassShape::U32U32 | PassShape::U32U64) { 4 } else { 8 }
     }
 
     pub(super) fn value_width(self) -> usize {
         match self {
-            Pass::U32 | Pass::U64 => 0,
-            Pass::U32U32 | Pass::U64U32 => 4,
-            Pass::U32U64 | Pass::U64U64 => 8,
+            PassShape::U32 | PassShape::U64 => 0,
+            PassShape::U32U32 | PassShape::U64U32 => 4,
+            PassShape::U32U64 | PassShape::U64U64 => 8,
         }
     }
 
@@ -87,13 +88,13 @@ impl Pass {
     /// multiprocessor of an H200 without spilling registers. Larger tiles look back less often.
     fn tile(self, loose: bool) -> (u32, u32) {
         match self {
-            Pass::U32 => (384, 28),
-            Pass::U64 if loose => (384, 16),
-            Pass::U64 => (384, 20),
-            Pass::U32U32 => (512, 16),
-            Pass::U32U64 => (512, 11),
-            Pass::U64U32 => (512, 13),
-            Pass::U64U64 => (512, 12),
+            PassShape::U32 => (384, 28),
+            PassShape::U64 if loose => (384, 16),
+            PassShape::U64 => (384, 20),
+            PassShape::U32U32 => (512, 16),
+            PassShape::U32U64 => (512, 11),
+            PassShape::U64U32 => (512, 13),
+            PassShape::U64U64 => (512, 12),
         }
     }
 
@@ -110,7 +111,7 @@ impl Pass {
         (threads / 32 * DIGITS as u32 * 8).max(threads * items * widest) + DIGITS as u32 * 4
     }
 
-    fn source(self, wide: bool, ends: Ends) -> Source {
+    fn source(self, wide: bool, ends: Ends) -> KernelSource {
         let name = self.name(wide, ends);
         let (key, value) = self.types();
         let value = value.map_or("wf::SortNothing".into(), |value| format!("wf::{value}"));
@@ -120,14 +121,15 @@ impl Pass {
         let order = if loose { "SORT_LOOSE" } else { "SORT_STABLE" };
         let stamp =
             format!("WF_SORT_PASS({name}, wf::{key}, {value}, {word}, {threads}, {items}, {first}, {last}, {order})");
-        Source::new(name, format!("#include \"sort.cuh\"\n{stamp}\n"))
+        KernelSource::new(name, format!("#include \"sort.cuh\"\n{stamp}\n"))
     }
 }
 
-/// Every pass kernel, for compiling ahead.
-pub(super) fn sources() -> Vec<Source> {
+/// Every pass kernel.
+#[cfg(test)]
+pub(super) fn sources() -> Vec<KernelSource> {
     let mut sources = vec![];
-    for pass in Pass::ALL {
+    for pass in PassShape::ALL {
         for (first, last) in [(false, false), (true, false), (false, true), (true, true)] {
             for loose in [false, true] {
                 if !loose || (first && pass.value_width() == 0) {
@@ -177,7 +179,7 @@ impl Pair {
 
 /// The passes of one sort.
 pub(super) struct Passes<'a> {
-    pub(super) pass: Pass,
+    pub(super) pass: PassShape,
     pub(super) packing: Option<Packing>,
     /// Lowest bit of the key that is sorted: that of the first counted digit.
     pub(super) low: u32,

@@ -3,7 +3,7 @@
 
 use super::OPERATOR;
 use super::key::{SortKey, SortWord};
-use crate::device::{Argument, Buffer, Device, Source};
+use crate::device::{Argument, Buffer, Device, KernelSource};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
 
@@ -24,9 +24,10 @@ enum RunPayload {
 }
 
 impl RunPayload {
+    #[cfg(test)]
     const ALL: [RunPayload; 4] = [RunPayload::Keys, RunPayload::KeysU32, RunPayload::KeysU64, RunPayload::Packed];
 
-    fn source(self) -> Source {
+    fn source(self) -> KernelSource {
         // Blocks that share a multiprocessor: as many as its registers and shared memory hold
         // without spilling.
         let (name, value, blocks) = match self {
@@ -37,11 +38,12 @@ impl RunPayload {
         };
         let packed = self == RunPayload::Packed;
         let stamp = format!("WF_SORT_RUNS({name}, {value}, {packed}, {THREADS}, {blocks})");
-        Source::new(name, format!("#include \"sort_runs.cuh\"\n{stamp}\n"))
+        KernelSource::new(name, format!("#include \"sort_runs.cuh\"\n{stamp}\n"))
     }
 }
 
-pub(super) fn sources() -> impl Iterator<Item = Source> {
+#[cfg(test)]
+pub(super) fn sources() -> impl Iterator<Item = KernelSource> {
     RunPayload::ALL.into_iter().map(RunPayload::source)
 }
 

@@ -3,7 +3,7 @@
 use super::OPERATOR;
 use super::key::SortKey;
 use super::strategy::{FIRST_BITS, LEVELS, Sample};
-use crate::device::{Argument, Device, Source};
+use crate::device::{Argument, Device, KernelSource};
 use crate::error::Result;
 use crate::ops::{grid, tiles};
 
@@ -23,8 +23,8 @@ const MARGIN: u64 = 1024;
 /// frequent, by this factor.
 const SKEWED: f64 = 1.04;
 
-pub(super) fn source() -> Source {
-    Source::new("sort_sample", "#include \"sort_sample.cuh\"\nWF_SORT_SAMPLE_ENTRIES\n")
+pub(super) fn source() -> KernelSource {
+    KernelSource::new("sort_sample", "#include \"sort_sample.cuh\"\nWF_SORT_SAMPLE_ENTRIES\n")
 }
 
 /// How many of `rows` rows are drawn.
@@ -154,7 +154,7 @@ impl SampleCounts {
 #[cfg(test)]
 mod tests {
     use super::super::key::KeyKind;
-    use super::super::strategy::{Output, Strategy, Summary, choose};
+    use super::super::strategy::{SortOutput, Strategy, Summary, choose};
     use super::*;
     use crate::ops::testing::*;
 
@@ -163,7 +163,7 @@ mod tests {
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
         let rows = keys.len() as u64;
         let (key, sample) = SampleCounts::draw(device, &key, rows, 4096).unwrap().sample(&key, rows);
-        let output = Output::Numbers;
+        let output = SortOutput::Numbers;
         let summary = Summary { rows, bits: key.bits, floats: false, output, sample: Some(sample) };
         (key.base, key.bits, sample, choose(&summary))
     }

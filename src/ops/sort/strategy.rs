@@ -65,7 +65,7 @@ pub(super) enum Strategy {
 
 /// What a sort is to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Output {
+pub(super) enum SortOutput {
     /// The keys in order, alone or with a payload beside each.
     Rows,
     /// The rows' numbers in the order of their keys.
@@ -82,7 +82,7 @@ pub(super) struct Summary {
     /// Bits of the keys' range.
     pub(super) bits: u32,
     pub(super) floats: bool,
-    pub(super) output: Output,
+    pub(super) output: SortOutput,
     /// Without one, keys are taken to be spread evenly over their range.
     pub(super) sample: Option<Sample>,
 }
@@ -120,7 +120,7 @@ impl Strategy {
     pub(super) fn with_more_bits(self, of: &Summary, long_runs: u64) -> Strategy {
         match self {
             Strategy::Prefix { sorted } | Strategy::PackedPrefix { sorted }
-                if of.output != Output::NumbersByMore
+                if of.output != SortOutput::NumbersByMore
                     && long_runs <= FEW_LONG_RUNS
                     && sorted < of.telling_bits() + WIDENED
                     && sorted + 16 <= of.bits =>
@@ -142,10 +142,10 @@ impl Summary {
         let packs = sorted + index_bits(self.rows) <= 64;
         let apart = self.sample.is_some_and(|sample| sample.equals_lie_apart(self.rows));
         match self.output {
-            Output::Rows => Strategy::Prefix { sorted },
-            Output::Numbers if apart || !packs => Strategy::Prefix { sorted },
-            Output::NumbersByMore if !packs => Strategy::AllBits,
-            Output::Numbers | Output::NumbersByMore => Strategy::PackedPrefix { sorted },
+            SortOutput::Rows => Strategy::Prefix { sorted },
+            SortOutput::Numbers if apart || !packs => Strategy::Prefix { sorted },
+            SortOutput::NumbersByMore if !packs => Strategy::AllBits,
+            SortOutput::Numbers | SortOutput::NumbersByMore => Strategy::PackedPrefix { sorted },
         }
     }
 }
@@ -157,7 +157,7 @@ impl Sample {
 
     /// The bits to sort by, where fewer than all will do.
     fn prefix(&self, of: &Summary) -> Option<u32> {
-        if of.output == Output::NumbersByMore && self.equal() > MOST_EQUALS_BY_MORE {
+        if of.output == SortOutput::NumbersByMore && self.equal() > MOST_EQUALS_BY_MORE {
             return None;
         }
         let widths =
@@ -177,7 +177,7 @@ impl Sample {
     fn runs_are_short(&self, of: &Summary, sorted: u32, agree: f64) -> bool {
         let equal = self.equal();
         // Where further words follow, equal keys are out of order as others are.
-        let met = if of.output == Output::NumbersByMore { agree } else { agree - equal };
+        let met = if of.output == SortOutput::NumbersByMore { agree } else { agree - equal };
         let apart = equal <= MOST_EQUALS || sorted >= index_bits(of.rows);
         let long = 2.0 * (equal + 1.0) > FULL_RUN * LONGEST_RUN as f64;
         met <= MOST_MET.max(equal / EQUALS_A_MET) && apart && !(long && self.agreeing(sorted) > MOST_AGREEING)
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn strategies_follow_from_what_is_known_of_keys() {
-        use Output::{Numbers, NumbersByMore, Rows};
+        use SortOutput::{Numbers, NumbersByMore, Rows};
         use Strategy::{AllBits, PackedPrefix, Prefix};
         let rows = 100 * MILLION;
         let guess = Summary { rows: MILLION, bits: 64, floats: false, output: Rows, sample: None };
@@ -271,14 +271,14 @@ mod tests {
     #[test]
     fn longer_prefixes_end_in_all_bits() {
         use Strategy::{AllBits, PackedPrefix, Prefix};
-        let guess = Summary { rows: MILLION, bits: 64, floats: false, output: Output::Rows, sample: None };
-        let numbers = Summary { output: Output::Numbers, ..guess };
+        let guess = Summary { rows: MILLION, bits: 64, floats: false, output: SortOutput::Rows, sample: None };
+        let numbers = Summary { output: SortOutput::Numbers, ..guess };
         let cases = [
             ("few long runs", guess, Prefix { sorted: 24 }, 3, Prefix { sorted: 32 }),
             ("row numbers", numbers, PackedPrefix { sorted: 24 }, 3, PackedPrefix { sorted: 32 }),
             (
                 "further words",
-                Summary { output: Output::NumbersByMore, ..guess },
+                Summary { output: SortOutput::NumbersByMore, ..guess },
                 PackedPrefix { sorted: 24 },
                 3,
                 AllBits,

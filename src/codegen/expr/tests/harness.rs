@@ -19,7 +19,7 @@ use crate::codegen::emit::Emitter;
 use crate::codegen::expr::compile;
 use crate::codegen::value::{DictionaryInput, Inputs, Value, widen};
 use crate::column::{Dictionary, Repr};
-use crate::device::{Argument, Buffer, Device, Grid, Source};
+use crate::device::{Argument, Buffer, Device, Grid, KernelSource};
 use crate::error::Result;
 use crate::host::host_expr;
 
@@ -185,7 +185,7 @@ impl Context {
     }
 
     /// The kernel that computes all of `exprs`.
-    pub(super) fn kernel(&mut self, name: &str, exprs: &[Expr]) -> Source {
+    pub(super) fn kernel(&mut self, name: &str, exprs: &[Expr]) -> KernelSource {
         let mut body = String::new();
         let mut offset = 0;
         for (index, expr) in exprs.iter().enumerate() {
@@ -253,7 +253,7 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
 }}
 "#
         );
-        Source::new(name, text)
+        KernelSource::new(name, text)
     }
 
     /// Computes all expressions on the device and panics with what differs from DataFusion.

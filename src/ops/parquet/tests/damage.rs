@@ -7,15 +7,15 @@ use super::file::{File, Settings};
 use super::numbers::{Nulls, with_nulls};
 use super::*;
 
-fn fault(file: &File, output: Output) -> Option<(u32, u32)> {
+fn fault(file: &File, output: PageOutput) -> Option<(u32, u32)> {
     decode_all(&device(3), &[Column { file, output }]).err()
 }
 
-const LONG: Output = Output::Integer { width: 8 };
-const VIEWS: Output = Output::Views { utf8: true };
+const LONG: PageOutput = PageOutput::Integer { width: 8 };
+const VIEWS: PageOutput = PageOutput::Views { utf8: true };
 
 fn dictionary(rows: u32, content: Vec<u8>, entries: u32) -> File {
-    let mut file = File::by_hand(Physical::Int64, Encoding::Dictionary, rows, content);
+    let mut file = File::by_hand(Physical::Int64, PageEncoding::Dictionary, rows, content);
     file.dictionary = Some(((0..u64::from(entries)).flat_map(u64::to_le_bytes).collect(), entries));
     file
 }
@@ -52,9 +52,9 @@ fn damaged_codes_are_told() {
 #[test]
 fn damaged_levels_are_told() {
     let optional = |content: Vec<u8>| {
-        let mut file = File::by_hand(Physical::Int32, Encoding::Plain, 8, content);
+        let mut file = File::by_hand(Physical::Int32, PageEncoding::Plain, 8, content);
         file.optional = true;
-        fault(&file, Output::Integer { width: 4 })
+        fault(&file, PageOutput::Integer { width: 4 })
     };
     let with = |levels: &[u8]| [&(levels.len() as u32).to_le_bytes(), levels, &[1; 32]].concat();
     assert_eq!(optional(with(&[16, 1])), None);
@@ -76,30 +76,31 @@ fn damaged_pages_of_nulls_are_told() {
     let nulls = |physical, encoding, output, values: &[u8]| {
         let mut file = File::by_hand(physical, encoding, 8, [&[2, 0, 0, 0, 16, 0], values].concat());
         file.optional = true;
-        file.dictionary = (encoding == Encoding::Dictionary).then(|| (1u64.to_le_bytes().to_vec(), 1));
+        file.dictionary = (encoding == PageEncoding::Dictionary).then(|| (1u64.to_le_bytes().to_vec(), 1));
         fault(&file, output).map(|(_, code)| code)
     };
-    let codes = |values: &[u8]| nulls(Physical::Int64, Encoding::Dictionary, LONG, values);
+    let codes = |values: &[u8]| nulls(Physical::Int64, PageEncoding::Dictionary, LONG, values);
     assert_eq!([&[0][..], &[2], &[32], &[2, 0, 9]].map(codes), [None; 4]);
     assert_eq!([&[][..], &[33], &[255, 0], &[2, 16]].map(codes), [Some(33); 4]);
-    let flags = |values: &[u8]| nulls(Physical::Boolean, Encoding::Rle, Output::Bool, values);
+    let flags = |values: &[u8]| nulls(Physical::Boolean, PageEncoding::Rle, PageOutput::Bool, values);
     assert_eq!([&[0, 0, 0, 0][..], &[0, 0, 0, 0, 9]].map(flags), [None; 2]);
     assert_eq!([&[][..], &[0, 0, 0], &[1, 0, 0, 0], &[1, 0, 0, 0, 16]].map(flags), [Some(33); 4]);
-    let deltas = |values: &[u8]| nulls(Physical::Int64, Encoding::DeltaBinaryPacked, LONG, values);
+    let deltas = |values: &[u8]| nulls(Physical::Int64, PageEncoding::DeltaBinaryPacked, LONG, values);
     assert_eq!([&[128, 1, 4, 0, 0][..], &[128, 1, 4, 0, 0, 9], &[128, 2, 1, 3, 0]].map(deltas), [None; 3]);
     assert_eq!([&[][..], &[128, 1, 4], &[64, 2, 0, 0], &[128, 1, 8, 0, 0]].map(deltas), [Some(40); 4]);
-    let lengths = |values: &[u8]| nulls(Physical::ByteArray, Encoding::DeltaLengthByteArray, VIEWS, values);
+    let lengths = |values: &[u8]| nulls(Physical::ByteArray, PageEncoding::DeltaLengthByteArray, VIEWS, values);
     assert_eq!(lengths(&[128, 1, 4, 0, 0]), None);
     assert_eq!([&[][..], &[128, 1, 4, 1, 0]].map(lengths), [Some(40); 2]);
-    let strings = |values: &[u8]| nulls(Physical::ByteArray, Encoding::DeltaByteArray, VIEWS, values);
+    let strings = |values: &[u8]| nulls(Physical::ByteArray, PageEncoding::DeltaByteArray, VIEWS, values);
     assert_eq!(strings(&[128, 1, 4, 0, 0, 128, 1, 4, 0, 0]), None);
     assert_eq!([&[128, 1, 4, 0, 0][..], &[128, 1, 4, 1, 0, 128, 1, 4, 1, 0]].map(strings), [Some(40); 2]);
 }
 
 #[test]
 fn damaged_lengths_are_told() {
-    let of =
-        |rows: u32, content: Vec<u8>| fault(&File::by_hand(Physical::ByteArray, Encoding::Plain, rows, content), VIEWS);
+    let of = |rows: u32, content: Vec<u8>| {
+        fault(&File::by_hand(Physical::ByteArray, PageEncoding::Plain, rows, content), VIEWS)
+    };
     let good = super::strings::plain(&[b"abc", b"", b"a string of many bytes"]);
     assert_eq!(of(3, good.clone()), None);
     assert_eq!(of(4, good.clone()), Some((0, 36)));
@@ -125,14 +126,17 @@ fn damaged_lengths_are_told() {
 #[test]
 fn pages_too_short_for_their_values_are_told() {
     let of = |physical, encoding, output, size| fault(&File::by_hand(physical, encoding, 9, vec![0; size]), output);
-    let width = |width| Output::Integer { width };
-    assert_eq!(of(Physical::Int32, Encoding::Plain, width(4), 36), None);
-    assert_eq!(of(Physical::Int32, Encoding::Plain, width(4), 35), Some((0, 35)));
-    assert_eq!(of(Physical::Boolean, Encoding::Plain, Output::Bool, 2), None);
-    assert_eq!(of(Physical::Boolean, Encoding::Plain, Output::Bool, 1), Some((0, 35)));
-    assert_eq!(of(Physical::Double, Encoding::ByteStreamSplit, Output::Float64, 71), Some((0, 35)));
-    assert_eq!(of(Physical::FixedLenByteArray(3), Encoding::Plain, Output::Views { utf8: false }, 26), Some((0, 35)));
-    assert_eq!(of(Physical::Boolean, Encoding::Rle, Output::Bool, 3), Some((0, 33)));
+    let width = |width| PageOutput::Integer { width };
+    assert_eq!(of(Physical::Int32, PageEncoding::Plain, width(4), 36), None);
+    assert_eq!(of(Physical::Int32, PageEncoding::Plain, width(4), 35), Some((0, 35)));
+    assert_eq!(of(Physical::Boolean, PageEncoding::Plain, PageOutput::Bool, 2), None);
+    assert_eq!(of(Physical::Boolean, PageEncoding::Plain, PageOutput::Bool, 1), Some((0, 35)));
+    assert_eq!(of(Physical::Double, PageEncoding::ByteStreamSplit, PageOutput::Float64, 71), Some((0, 35)));
+    assert_eq!(
+        of(Physical::FixedLenByteArray(3), PageEncoding::Plain, PageOutput::Views { utf8: false }, 26),
+        Some((0, 35))
+    );
+    assert_eq!(of(Physical::Boolean, PageEncoding::Rle, PageOutput::Bool, 3), Some((0, 33)));
 }
 
 #[test]
@@ -143,7 +147,7 @@ fn without_validity_nulls_are_counted_only() {
     let content = upload(&device, &[file.pages[0].content.clone(), vec![0; 64]].concat());
     let (data, nulls) = (device.alloc("test", 6000 * 8).unwrap(), device.alloc_zeroed("test", 8).unwrap());
     let faults = device.alloc_filled("test", 4, 255).unwrap();
-    let chunk = Chunk {
+    let chunk = ColumnChunk {
         physical: Physical::Int64,
         optional: true,
         output: LONG,
@@ -153,7 +157,7 @@ fn without_validity_nulls_are_counted_only() {
         dictionary: None,
         characters: None,
     };
-    let (size, encoding) = (file.pages[0].content.len() as u32, Encoding::Plain);
+    let (size, encoding) = (file.pages[0].content.len() as u32, PageEncoding::Plain);
     let page = Page { number: 0, size, levels: None, rows: 6000, row: 0, encoding, chunk: 0 };
     decode(&device, &[chunk], &[page], &upload(&device, &[content.address()]), &nulls, &faults).unwrap();
     assert_eq!(read::<u32>(&faults, 1), [u32::MAX]);
@@ -173,7 +177,7 @@ fn pages_changed_at_random_do_no_harm() {
     let files = [
         (File::written::<Int64Type>("INT64", &integers, true, Settings::of(None)), LONG),
         (File::written::<Int64Type>("INT64", &integers, true, Settings::of(Some(Written::PLAIN))), LONG),
-        (File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(None)), Output::Codes { base: 0 }),
+        (File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(None)), PageOutput::Codes { base: 0 }),
         (File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(Some(Written::PLAIN))), VIEWS),
         (File::written::<Int64Type>("INT64", &integers, true, Settings::of(Some(Written::DELTA_BINARY_PACKED))), LONG),
         (
@@ -189,7 +193,7 @@ fn pages_changed_at_random_do_no_harm() {
             File::written::<ByteArrayType>("BYTE_ARRAY", &texts, true, Settings::of(Some(Written::DELTA_BYTE_ARRAY))),
             VIEWS,
         ),
-        (File::written::<BoolType>("BOOLEAN", &flags, true, Settings::of(Some(Written::RLE))), Output::Bool),
+        (File::written::<BoolType>("BOOLEAN", &flags, true, Settings::of(Some(Written::RLE))), PageOutput::Bool),
     ];
     let rounds = std::env::var("WARPFRAME_PAGE_ROUNDS").map_or(20, |rounds| rounds.parse().expect("a number"));
     let device = device(5);

@@ -12,7 +12,7 @@ const PACKED: Option<Written> = Some(Written::DELTA_BINARY_PACKED);
 
 #[test]
 fn integers_are_added_up() {
-    let output = |width| Output::Integer { width };
+    let output = |width| PageOutput::Integer { width };
     let shifts = [0, 1, 20, 40, 63];
     for shift in shifts {
         // Differences of up to 64 bits, which wrap.
@@ -26,7 +26,7 @@ fn integers_are_added_up() {
     let small = |x: u64| (x % 211) as i32 - 100;
     check_numbers::<Int32Type>("INT32", PACKED, output(1), small, |x| (*x as i8).to_le_bytes().to_vec());
     check_numbers::<Int32Type>("INT32", PACKED, output(2), small, |x| (*x as i16).to_le_bytes().to_vec());
-    let decimal = |width| Output::Decimal { width, bound: Some(10u128.pow(18)) };
+    let decimal = |width| PageOutput::Decimal { width, bound: Some(10u128.pow(18)) };
     let narrow = |x: u64| x as i64 / 10;
     let wide = |x: &i64| i128::from(*x).to_le_bytes().to_vec();
     check_numbers::<Int64Type>("INT64", PACKED, decimal(16), narrow, wide);
@@ -36,10 +36,10 @@ fn integers_are_added_up() {
 #[test]
 fn the_example_of_the_kernels_is_added_up() {
     let content = [&[0x80, 1, 4, 8, 0x0e, 3, 2, 0, 0, 0, 0xc0, 0x3f][..], &[0; 6]].concat();
-    let file = File::by_hand(Physical::Int64, Encoding::DeltaBinaryPacked, 8, content);
+    let file = File::by_hand(Physical::Int64, PageEncoding::DeltaBinaryPacked, 8, content);
     let values = [7i64, 5, 3, 1, 2, 3, 4, 5];
     let expected: Vec<_> = values.iter().map(|value| Some(value.to_le_bytes().to_vec())).collect();
-    assert_decodes("deltas", &file, Output::Integer { width: 8 }, &expected);
+    assert_decodes("deltas", &file, PageOutput::Integer { width: 8 }, &expected);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn equal_and_ascending_integers_have_miniblocks_of_no_bits() {
         let values: Vec<_> = (0..3000).map(|i| Some((i64::MAX - 1000).wrapping_add(i * step))).collect();
         let file = File::written::<Int64Type>("INT64", &values, false, Settings::of(PACKED));
         let expected: Vec<_> = values.iter().map(|value| value.map(|x| x.to_le_bytes().to_vec())).collect();
-        assert_decodes("steps", &file, Output::Integer { width: 8 }, &expected);
+        assert_decodes("steps", &file, PageOutput::Integer { width: 8 }, &expected);
     }
 }
 
@@ -92,11 +92,11 @@ fn miniblocks_have_any_size() {
             let mut sum = 0;
             let expected: Vec<_> =
                 deltas.iter().map(|delta| (sum += delta, Some(sum.to_le_bytes().to_vec())).1).collect();
-            let file = File::by_hand(Physical::Int64, Encoding::DeltaBinaryPacked, count as u32, content);
+            let file = File::by_hand(Physical::Int64, PageEncoding::DeltaBinaryPacked, count as u32, content);
             assert_decodes(
                 &format!("{count} in {miniblocks} of {each}"),
                 &file,
-                Output::Integer { width: 8 },
+                PageOutput::Integer { width: 8 },
                 &expected,
             );
         }
@@ -130,9 +130,9 @@ fn bytes_of_fixed_length_share_their_beginnings() {
         values.iter().map(|v| v.as_ref().map(|v| FixedLenByteArray::from(ByteArray::from(v.clone())))).collect();
     let settings = Settings::of(Some(Written::DELTA_BYTE_ARRAY));
     let file = File::written::<FixedLenByteArrayType>("FIXED_LEN_BYTE_ARRAY(8)", &written, true, settings);
-    assert_decodes("bytes", &file, Output::Views { utf8: false }, &values);
+    assert_decodes("bytes", &file, PageOutput::Views { utf8: false }, &values);
     let numbers: Vec<_> = values.iter().map(|v| v.as_ref().map(|v| v.iter().rev().copied().collect())).collect();
-    assert_decodes("decimals", &file, Output::Decimal { width: 8, bound: None }, &numbers);
+    assert_decodes("decimals", &file, PageOutput::Decimal { width: 8, bound: None }, &numbers);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn damaged_deltas_are_told() {
     let fault = |file: &File, output| decode_all(&device(2), &[Column { file, output }]).err();
     let values: Vec<_> = random(1, 500).map(|x| Some(x as i64)).collect();
     let good = File::written::<Int64Type>("INT64", &values, false, Settings::of(PACKED));
-    let output = Output::Integer { width: 8 };
+    let output = PageOutput::Integer { width: 8 };
     // What fills up the last miniblock is not needed.
     for end in (0..good.pages[0].content.len() - 12 * 8).step_by(37) {
         let mut file = good.clone();
@@ -151,7 +151,7 @@ fn damaged_deltas_are_told() {
     more.pages[0].rows = 501;
     assert_eq!(fault(&more, output), Some((0, 40)));
     let by_hand = |physical, content| {
-        fault(&File::by_hand(physical, Encoding::DeltaBinaryPacked, 2, content), output).map(|(_, code)| code)
+        fault(&File::by_hand(physical, PageEncoding::DeltaBinaryPacked, 2, content), output).map(|(_, code)| code)
     };
     // 2 and 3; in blocks of 64; a first value of 33 bits, a least difference of 33, differences of 33.
     assert_eq!(by_hand(Physical::Int32, vec![128, 1, 4, 2, 4, 2, 0, 0, 0, 0]), None);
@@ -164,7 +164,7 @@ fn damaged_deltas_are_told() {
         assert_eq!(by_hand(Physical::Int32, narrow.clone()), Some(40), "{narrow:?}");
         assert_eq!(by_hand(Physical::Int64, narrow), None);
     }
-    let out_of_bounds = Output::Decimal { width: 8, bound: Some(1 << 40) };
+    let out_of_bounds = PageOutput::Decimal { width: 8, bound: Some(1 << 40) };
     assert_eq!(fault(&good, out_of_bounds), Some((0, 38)));
 
     let values: Vec<_> = texts("comments", 500).into_iter().map(Some).collect();
@@ -182,7 +182,7 @@ fn damaged_deltas_are_told() {
     assert_eq!(fault(&little, VIEWS), Some((0, 41)));
     // Sharing more than there is: lengths 3 of nothing.
     let content = vec![128, 1, 4, 1, 6, 128, 1, 4, 1, 2, b'x'];
-    let mut file = File::by_hand(Physical::ByteArray, Encoding::DeltaByteArray, 1, content);
+    let mut file = File::by_hand(Physical::ByteArray, PageEncoding::DeltaByteArray, 1, content);
     file.characters = 100;
     assert_eq!(fault(&file, VIEWS), Some((0, 36)));
     // A string of which a half of a character is shared.
@@ -194,7 +194,7 @@ fn damaged_deltas_are_told() {
 fn strings_that_share_need_room() {
     let file = written(&[Some("a".into())], false, Settings::of(Some(Written::DELTA_BYTE_ARRAY)));
     let device = device(1);
-    let chunk = Chunk {
+    let chunk = ColumnChunk {
         physical: file.physical,
         optional: false,
         output: VIEWS,
@@ -204,7 +204,8 @@ fn strings_that_share_need_room() {
         dictionary: None,
         characters: None,
     };
-    let page = Page { number: 0, size: 9, levels: None, rows: 1, row: 0, encoding: Encoding::DeltaByteArray, chunk: 0 };
+    let page =
+        Page { number: 0, size: 9, levels: None, rows: 1, row: 0, encoding: PageEncoding::DeltaByteArray, chunk: 0 };
     let buffer = device.alloc("test", 8).unwrap();
     let error = decode(&device, &[chunk], &[page], &buffer, &buffer, &buffer).unwrap_err();
     assert!(error.to_string().contains("DELTA_BYTE_ARRAY"), "{error}");

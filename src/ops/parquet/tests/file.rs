@@ -11,7 +11,7 @@ use datafusion::parquet::file::reader::{FileReader, SerializedFileReader};
 use datafusion::parquet::file::writer::SerializedFileWriter;
 use datafusion::parquet::schema::parser::parse_message_type;
 
-use crate::ops::parquet::{Encoding, Physical};
+use crate::ops::parquet::{PageEncoding, Physical};
 
 /// The pages of a column chunk.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub(super) struct FilePage {
     /// Of version 2.
     pub(super) levels: Option<Vec<u8>>,
     pub(super) rows: u32,
-    pub(super) encoding: Encoding,
+    pub(super) encoding: PageEncoding,
 }
 
 /// How to write.
@@ -63,7 +63,7 @@ impl File {
     }
 
     /// A page of a required column by hand.
-    pub(super) fn by_hand(physical: Physical, encoding: Encoding, rows: u32, content: Vec<u8>) -> File {
+    pub(super) fn by_hand(physical: Physical, encoding: PageEncoding, rows: u32, content: Vec<u8>) -> File {
         let pages = vec![FilePage { content, levels: None, rows, encoding }];
         File { physical, optional: false, pages, dictionary: None, characters: 0 }
     }
@@ -147,15 +147,15 @@ impl File {
     }
 }
 
-fn encoding_of(written: Written) -> Encoding {
+fn encoding_of(written: Written) -> PageEncoding {
     match written {
-        Written::PLAIN => Encoding::Plain,
-        Written::PLAIN_DICTIONARY | Written::RLE_DICTIONARY => Encoding::Dictionary,
-        Written::RLE => Encoding::Rle,
-        Written::DELTA_BINARY_PACKED => Encoding::DeltaBinaryPacked,
-        Written::DELTA_LENGTH_BYTE_ARRAY => Encoding::DeltaLengthByteArray,
-        Written::DELTA_BYTE_ARRAY => Encoding::DeltaByteArray,
-        Written::BYTE_STREAM_SPLIT => Encoding::ByteStreamSplit,
+        Written::PLAIN => PageEncoding::Plain,
+        Written::PLAIN_DICTIONARY | Written::RLE_DICTIONARY => PageEncoding::Dictionary,
+        Written::RLE => PageEncoding::Rle,
+        Written::DELTA_BINARY_PACKED => PageEncoding::DeltaBinaryPacked,
+        Written::DELTA_LENGTH_BYTE_ARRAY => PageEncoding::DeltaLengthByteArray,
+        Written::DELTA_BYTE_ARRAY => PageEncoding::DeltaByteArray,
+        Written::BYTE_STREAM_SPLIT => PageEncoding::ByteStreamSplit,
         other => panic!("{other} is no encoding of pages"),
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn with_nulls<T>(nulls: Nulls, values: impl Iterator<Item = T>) -> Ve
 pub(super) fn check<T: DataType>(
     kind: &str,
     encoding: Option<Written>,
-    output: Output,
+    output: PageOutput,
     make: impl Fn(u64) -> T::T,
     becomes: impl Fn(&T::T) -> Vec<u8>,
 ) {
@@ -62,7 +62,7 @@ pub(super) fn check<T: DataType>(
 #[test]
 fn integers_are_read_in_every_width() {
     for encoding in [None, Some(Written::PLAIN)] {
-        let output = |width| Output::Integer { width };
+        let output = |width| PageOutput::Integer { width };
         let small = |x: u64| (x % 211) as i32 - 100;
         check::<Int32Type>("INT32", encoding, output(1), small, |x| (*x as i8).to_le_bytes().to_vec());
         check::<Int32Type>("INT32", encoding, output(2), small, |x| (*x as i16).to_le_bytes().to_vec());
@@ -70,24 +70,24 @@ fn integers_are_read_in_every_width() {
         check::<Int64Type>("INT64", encoding, output(8), |x| x as i64 % 1000, |x| x.to_le_bytes().to_vec());
     }
     let wide = |x: &i64| i128::from(*x).to_le_bytes().to_vec();
-    check::<Int64Type>("INT64", Some(Written::PLAIN), Output::Integer { width: 16 }, |x| x as i64, wide);
+    check::<Int64Type>("INT64", Some(Written::PLAIN), PageOutput::Integer { width: 16 }, |x| x as i64, wide);
 }
 
 #[test]
 fn floats_are_read_with_their_bits() {
     for encoding in [None, Some(Written::PLAIN), Some(Written::BYTE_STREAM_SPLIT)] {
         let float = |x: u64| f32::from_bits((x as u32) & 0xff80_0fff);
-        check::<FloatType>("FLOAT", encoding, Output::Float32, float, |x| x.to_le_bytes().to_vec());
+        check::<FloatType>("FLOAT", encoding, PageOutput::Float32, float, |x| x.to_le_bytes().to_vec());
         let double = |x: u64| f64::from_bits(x & 0xfff0_0000_0000_0fff);
-        check::<DoubleType>("DOUBLE", encoding, Output::Float64, double, |x| x.to_le_bytes().to_vec());
+        check::<DoubleType>("DOUBLE", encoding, PageOutput::Float64, double, |x| x.to_le_bytes().to_vec());
     }
 }
 
 #[test]
 fn booleans_are_read_from_bits_and_runs() {
     for encoding in [Written::PLAIN, Written::RLE] {
-        check::<BoolType>("BOOLEAN", Some(encoding), Output::Bool, |x| x % 3 == 0, |x| vec![*x as u8]);
-        check::<BoolType>("BOOLEAN", Some(encoding), Output::Bool, |x| x % 300 == 0, |x| vec![*x as u8]);
+        check::<BoolType>("BOOLEAN", Some(encoding), PageOutput::Bool, |x| x % 3 == 0, |x| vec![*x as u8]);
+        check::<BoolType>("BOOLEAN", Some(encoding), PageOutput::Bool, |x| x % 300 == 0, |x| vec![*x as u8]);
     }
 }
 
@@ -100,7 +100,7 @@ fn codes_of_every_width_are_unpacked() {
         let file = File::written::<Int64Type>("INT64", &values, false, Settings::of(None));
         assert!(file.pages.iter().any(|page| page.content[0] == bits), "codes of {bits} bits");
         let device = device(bits.into());
-        let output = Output::Integer { width: 8 };
+        let output = PageOutput::Integer { width: 8 };
         let decoded =
             decode_all(&device, &[Column { file: &file, output }]).unwrap_or_else(|fault| panic!("{fault:?}"));
         for (found, value) in decoded[0].values.iter().zip(&values) {
@@ -119,7 +119,7 @@ fn runs_of_all_lengths_stand_among_packed_bits() {
     }
     let file = File::written::<Int64Type>("INT64", &values, false, Settings::of(None));
     let expected: Vec<_> = values.iter().map(|value| value.map(|x| x.to_le_bytes().to_vec())).collect();
-    assert_decodes("runs", &file, Output::Integer { width: 8 }, &expected);
+    assert_decodes("runs", &file, PageOutput::Integer { width: 8 }, &expected);
     // By hand: every run is of one value.
     let mut content = vec![3u8];
     let mut expected = Vec::new();
@@ -128,20 +128,20 @@ fn runs_of_all_lengths_stand_among_packed_bits() {
         content.extend([2, code as u8]);
         expected.push(Some(i64::from(code * 11).to_le_bytes().to_vec()));
     }
-    let mut file = File::by_hand(Physical::Int64, Encoding::Dictionary, 10_000, content);
+    let mut file = File::by_hand(Physical::Int64, PageEncoding::Dictionary, 10_000, content);
     let entries: Vec<u8> = (0..8u32).flat_map(|code| i64::from(code * 11).to_le_bytes()).collect();
     file.dictionary = Some((entries, 8));
-    assert_decodes("runs of one", &file, Output::Integer { width: 8 }, &expected);
+    assert_decodes("runs of one", &file, PageOutput::Integer { width: 8 }, &expected);
 }
 
 #[test]
 fn the_example_of_the_kernels_is_read() {
     let content = vec![3, 0x0a, 4, 3, 0xd1, 0x58, 0x1f];
-    let mut file = File::by_hand(Physical::Int32, Encoding::Dictionary, 13, content);
+    let mut file = File::by_hand(Physical::Int32, PageEncoding::Dictionary, 13, content);
     file.dictionary = Some(((0..8u32).flat_map(u32::to_le_bytes).collect(), 8));
     let codes = [4u32, 4, 4, 4, 4, 1, 2, 3, 4, 5, 6, 7, 0];
     let expected: Vec<_> = codes.iter().map(|code| Some(code.to_le_bytes().to_vec())).collect();
-    assert_decodes("hybrid", &file, Output::Integer { width: 4 }, &expected);
+    assert_decodes("hybrid", &file, PageOutput::Integer { width: 4 }, &expected);
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn the_last_group_of_packed_bits_may_be_cut_off() {
     // 20 codes of 8 bits in 3 groups, as some writers leave them.
     let mut content = vec![8u8, 7];
     content.extend(0..20u8);
-    let mut file = File::by_hand(Physical::Int32, Encoding::Dictionary, 20, content);
+    let mut file = File::by_hand(Physical::Int32, PageEncoding::Dictionary, 20, content);
     file.dictionary = Some(((100..120u32).flat_map(u32::to_le_bytes).collect(), 20));
     let expected: Vec<_> = (100..120u32).map(|x| Some(x.to_le_bytes().to_vec())).collect();
-    assert_decodes("cut off", &file, Output::Integer { width: 4 }, &expected);
+    assert_decodes("cut off", &file, PageOutput::Integer { width: 4 }, &expected);
 }
 
 fn big_endian(value: i128, length: usize) -> FixedLenByteArray {
@@ -163,7 +163,7 @@ fn big_endian(value: i128, length: usize) -> FixedLenByteArray {
 fn decimals_are_read_from_integers_and_bytes() {
     let bound = |digits: u32| Some(10u128.pow(digits) - 1);
     for encoding in [None, Some(Written::PLAIN), Some(Written::BYTE_STREAM_SPLIT)] {
-        let narrow = |width, digits| Output::Decimal { width, bound: bound(digits) };
+        let narrow = |width, digits| PageOutput::Decimal { width, bound: bound(digits) };
         let long = |x: &i32| i64::from(*x).to_le_bytes().to_vec();
         check::<Int32Type>("INT32", encoding, narrow(8, 4), |x| (x % 19_999) as i32 - 9999, long);
         let wide = |x: &i64| i128::from(*x).to_le_bytes().to_vec();
@@ -179,10 +179,10 @@ fn decimals_are_read_from_integers_and_bytes() {
                 i128::from_be_bytes(all)
             };
             let make = move |x: u64| big_endian(value(x), length);
-            let output = Output::Decimal { width: 16, bound: None };
+            let output = PageOutput::Decimal { width: 16, bound: None };
             check::<FixedLenByteArrayType>(&kind, encoding, output, make, move |x| read(x).to_le_bytes().to_vec());
             if length <= 8 {
-                let output = Output::Decimal { width: 8, bound: None };
+                let output = PageOutput::Decimal { width: 8, bound: None };
                 let narrow = move |x: &FixedLenByteArray| (read(x) as i64).to_le_bytes().to_vec();
                 check::<FixedLenByteArrayType>(&kind, encoding, output, make, narrow);
             }
@@ -197,15 +197,15 @@ fn decimals_are_read_from_integers_and_bytes() {
         FixedLenByteArray::from(ByteArray::from(bytes))
     };
     let becomes = |x: &FixedLenByteArray| x.data()[4..].iter().rev().copied().collect();
-    let output = Output::Decimal { width: 16, bound: bound(38) };
+    let output = PageOutput::Decimal { width: 16, bound: bound(38) };
     check::<FixedLenByteArrayType>(kind, Some(Written::PLAIN), output, make, becomes);
 }
 
 #[test]
 fn decimals_beyond_their_digits_are_damage() {
-    let output = Output::Decimal { width: 8, bound: Some(999) };
+    let output = PageOutput::Decimal { width: 8, bound: Some(999) };
     let fault = |physical, content: Vec<u8>| {
-        let file = File::by_hand(physical, Encoding::Plain, 1, content);
+        let file = File::by_hand(physical, PageEncoding::Plain, 1, content);
         decode_all(&device(1), &[Column { file: &file, output }]).err()
     };
     assert_eq!(fault(Physical::Int32, 999i32.to_le_bytes().to_vec()), None);
@@ -215,8 +215,8 @@ fn decimals_beyond_their_digits_are_damage() {
     assert_eq!(fault(Physical::FixedLenByteArray(2), vec![3, 0xe7]), None);
     assert_eq!(fault(Physical::FixedLenByteArray(2), vec![3, 0xe8]), Some((0, 38)));
     assert_eq!(fault(Physical::FixedLenByteArray(20), vec![7; 20]), Some((0, 38)));
-    let output = Output::Decimal { width: 8, bound: None };
-    let file = File::by_hand(Physical::FixedLenByteArray(9), Encoding::Plain, 1, vec![1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let output = PageOutput::Decimal { width: 8, bound: None };
+    let file = File::by_hand(Physical::FixedLenByteArray(9), PageEncoding::Plain, 1, vec![1, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(decode_all(&device(1), &[Column { file: &file, output }]).err(), Some((0, 38)));
 }
 
@@ -229,7 +229,7 @@ fn timestamps_of_12_bytes_are_read_as_the_crate_does() {
         value
     };
     for encoding in [None, Some(Written::PLAIN)] {
-        let output = |unit| Output::Int96 { unit };
+        let output = |unit| PageOutput::Int96 { unit };
         let kind = "INT96";
         check::<Int96Type>(kind, encoding, output(Int96Unit::Nanosecond), make, |x| {
             x.to_nanos().to_le_bytes().to_vec()
@@ -242,8 +242,9 @@ fn timestamps_of_12_bytes_are_read_as_the_crate_does() {
         });
         check::<Int96Type>(kind, encoding, output(Int96Unit::Second), make, |x| x.to_seconds().to_le_bytes().to_vec());
     }
-    let far = File::by_hand(Physical::Int96, Encoding::Plain, 1, [[0; 8].as_slice(), &[255, 255, 255, 127]].concat());
-    let decoded = |unit| decode_all(&device(1), &[Column { file: &far, output: Output::Int96 { unit } }]).err();
+    let far =
+        File::by_hand(Physical::Int96, PageEncoding::Plain, 1, [[0; 8].as_slice(), &[255, 255, 255, 127]].concat());
+    let decoded = |unit| decode_all(&device(1), &[Column { file: &far, output: PageOutput::Int96 { unit } }]).err();
     assert_eq!(decoded(Int96Unit::Nanosecond), Some((0, 39)));
     assert_eq!(decoded(Int96Unit::Second), None);
 }
@@ -258,9 +259,9 @@ fn columns_of_many_kinds_are_decoded_in_one_call() {
     let third = File::written::<BoolType>("BOOLEAN", &flags, true, Settings::of(Some(Written::RLE)));
     for device in devices() {
         let columns = [
-            Column { file: &first, output: Output::Integer { width: 4 } },
-            Column { file: &second, output: Output::Float64 },
-            Column { file: &third, output: Output::Bool },
+            Column { file: &first, output: PageOutput::Integer { width: 4 } },
+            Column { file: &second, output: PageOutput::Float64 },
+            Column { file: &third, output: PageOutput::Bool },
         ];
         let decoded = decode_all(&device, &columns).unwrap_or_else(|fault| panic!("{fault:?}"));
         let expected: Vec<_> = integers.iter().map(|x| x.map(|x| x.to_le_bytes().to_vec())).collect();

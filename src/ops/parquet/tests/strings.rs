@@ -7,14 +7,14 @@ use super::file::{File, Settings};
 use super::numbers::{NULLS, Nulls, with_nulls};
 use super::*;
 
-pub(super) const VIEWS: Output = Output::Views { utf8: true };
+pub(super) const VIEWS: PageOutput = PageOutput::Views { utf8: true };
 
 pub(super) fn written(values: &[Option<String>], optional: bool, settings: Settings) -> File {
     let values: Vec<_> = values.iter().map(|value| value.as_ref().map(|text| text.as_str().into())).collect();
     File::written::<ByteArrayType>("BYTE_ARRAY", &values, optional, settings)
 }
 
-pub(super) fn check(what: &str, values: &[Option<String>], optional: bool, settings: Settings, output: Output) {
+pub(super) fn check(what: &str, values: &[Option<String>], optional: bool, settings: Settings, output: PageOutput) {
     let file = written(values, optional, settings);
     let expected: Vec<_> = values.iter().map(|value| value.as_ref().map(|text| text.as_bytes().to_vec())).collect();
     assert_decodes(&format!("{what} {settings:?}"), &file, output, &expected);
@@ -78,7 +78,7 @@ fn a_string_may_be_larger_than_many_windows() {
 
 #[test]
 fn strings_of_dictionaries_become_views_or_codes() {
-    for output in [VIEWS, Output::Codes { base: 0 }] {
+    for output in [VIEWS, PageOutput::Codes { base: 0 }] {
         for kind in ["flags", "umlauts", "inline and not", "empty"] {
             let values: Vec<_> = texts(kind, 5000).into_iter().map(Some).collect();
             check(kind, &values, false, Settings::of(None), output);
@@ -102,7 +102,7 @@ fn bytes_of_fixed_length_become_views() {
             values.iter().map(|v| v.as_ref().map(|v| FixedLenByteArray::from(ByteArray::from(v.clone())))).collect();
         for encoding in [None, Some(Written::PLAIN)] {
             let file = File::written::<FixedLenByteArrayType>(&kind, &written, true, Settings::of(encoding));
-            assert_decodes(&kind, &file, Output::Views { utf8: false }, &values);
+            assert_decodes(&kind, &file, PageOutput::Views { utf8: false }, &values);
         }
     }
 }
@@ -126,10 +126,10 @@ fn decimals_are_read_from_bytes_of_varying_length() {
         for encoding in [None, Some(Written::PLAIN)] {
             let file = File::written::<ByteArrayType>("BYTE_ARRAY", &written, true, Settings::of(encoding));
             let wide: Vec<_> = values.iter().map(|v| v.as_ref().map(|v| read(v).to_le_bytes().to_vec())).collect();
-            assert_decodes("wide", &file, Output::Decimal { width: 16, bound: None }, &wide);
+            assert_decodes("wide", &file, PageOutput::Decimal { width: 16, bound: None }, &wide);
             let narrow: Vec<_> =
                 values.iter().map(|v| v.as_ref().map(|v| (read(v) as i64).to_le_bytes().to_vec())).collect();
-            assert_decodes("narrow", &file, Output::Decimal { width: 8, bound: None }, &narrow);
+            assert_decodes("narrow", &file, PageOutput::Decimal { width: 8, bound: None }, &narrow);
         }
     }
 }
@@ -161,8 +161,8 @@ fn strings_that_are_no_utf8_are_damage_and_bytes_are_not() {
     for device in [device(0), device(7)].into_iter().chain(gpu()) {
         let fault = |strings: &[&[u8]], utf8| {
             let rows = strings.len() as u32;
-            let file = File::by_hand(Physical::ByteArray, Encoding::Plain, rows, plain(strings));
-            decode_all(&device, &[Column { file: &file, output: Output::Views { utf8 } }]).err()
+            let file = File::by_hand(Physical::ByteArray, PageEncoding::Plain, rows, plain(strings));
+            decode_all(&device, &[Column { file: &file, output: PageOutput::Views { utf8 } }]).err()
         };
         for wrong in wrong {
             assert!(std::str::from_utf8(wrong).is_err());

@@ -1,0 +1,62 @@
+//! Where the columns of a flow come from.
+
+use datafusion::logical_expr::Expr;
+
+use super::{BuildSide, Flow, Keep, Probe, Source, Step};
+use crate::column::Column;
+
+/// A column of the rows behind a probe, which have the columns of both sides.
+pub(crate) enum SideColumn {
+    /// A column of the build side, by position.
+    Build(usize),
+    /// A column of the probe's side, by position.
+    Probe(usize),
+}
+
+impl Probe {
+    /// The side that column `at` comes from. The probe's side has `before` columns.
+    pub(crate) fn column(&self, at: usize, before: usize) -> SideColumn {
+        let build = self.build.columns.len();
+        match self.place {
+            BuildSide::Left if at < build => SideColumn::Build(at),
+            BuildSide::Left => SideColumn::Probe(at - build),
+            BuildSide::Right if at >= before => SideColumn::Build(at - before),
+            BuildSide::Right => SideColumn::Probe(at),
+        }
+    }
+}
+
+impl Flow {
+    /// The source's column that column `at` of what comes out is, unchanged, and the index of the source's row numbers
+    /// through which it is seen. `None` if the column is computed or comes from a build side. Rows may still be lost on the
+    /// way.
+    pub(crate) fn origin(&self, at: usize) -> Option<(usize, Column)> {
+        let mut at = at;
+        for (i, (step, _)) in self.steps.iter().enumerate().rev() {
+            let schema = if i == 0 { &self.source_schema } else { &self.steps[i - 1].1 };
+            match step {
+                Step::Filter(_) => {}
+                Step::Project(exprs) => {
+                    let mut expr = &exprs[at];
+                    while let Expr::Alias(alias) = expr {
+                        expr = &alias.expr;
+                    }
+                    let Expr::Column(name) = expr else { return None };
+                    at = schema.index_of_column(name).ok()?;
+                }
+                Step::Probe(probe) => match probe.keep {
+                    Keep::All | Keep::Matched => match probe.column(at, schema.fields().len()) {
+                        SideColumn::Build(_) => return None,
+                        SideColumn::Probe(below) => at = below,
+                    },
+                    Keep::Mark if at == schema.fields().len() => return None,
+                    Keep::Mark | Keep::Semi | Keep::Anti | Keep::NotIn { .. } => {}
+                },
+            }
+        }
+        match &self.source {
+            Source::Relation(relation) => Some(relation.columns[at].clone()),
+            Source::Groups(_) => None,
+        }
+    }
+}
