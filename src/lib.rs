@@ -19,6 +19,7 @@
 // In the order to read them: each uses only those before it (ARCHITECTURE.md, "Map").
 mod error;
 mod interrupt;
+pub mod timeline;
 
 pub mod device;
 

@@ -39,6 +39,7 @@ use crate::exec::{self, Engine, Outcome};
 use crate::interrupt::{Statement as Running, Switch};
 use crate::io::{DOWNLOAD_ROWS, DeviceTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types};
 use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, with_one_row};
+use crate::timeline::{self, Part, span};
 
 /// DataFusion's context, the device, and the plans that are kept.
 pub(crate) struct Core {
@@ -70,6 +71,14 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn of_table(table: Table) -> Answer {
         Answer { schema: table.schema.clone(), data: Data::Device(table) }
+    }
+}
+
+/// So that a program's file of spans is whole when its last session ends.
+impl Drop for Core {
+    fn drop(&mut self) {
+        // There is nobody to tell that the file cannot be written.
+        let _ = timeline::write();
     }
 }
 
@@ -143,6 +152,7 @@ impl Core {
         match known {
             Some(known) => Ok(known),
             None => self.block_on(async {
+                let _span = span(Part::Optimize, String::new);
                 let state = self.state();
                 match self.plans.prepare(&state, recipe, |plan| optimize(&state, plan)) {
                     Ok(prepared) => Ok(prepared),

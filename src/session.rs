@@ -21,6 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Engine;
 use crate::frame::LazyFrame;
 use crate::query::Core;
+use crate::timeline::{Part, span};
 
 /// Tables, a device, and queries over them. Clones share everything.
 ///
@@ -269,6 +270,7 @@ impl Session {
 
     /// The plan of a text, and the names of its tables.
     async fn plan_sql(&self, text: &str) -> Result<(LogicalPlan, Vec<TableReference>)> {
+        let _span = span(Part::Parse, String::new);
         let state = self.core.state();
         let mut statement = rules::parsed(&state, text).map_err(|error| one_statement(error, text))?;
         rules::balance(&mut statement)?;

@@ -43,6 +43,9 @@ fn main() -> ExitCode {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut messages = io::stderr();
     let result = run(&arguments, jobs, &mut out, &mut messages);
+    if let Err(error) = warpframe::timeline::write() {
+        complain(&mut messages, &error.into());
+    }
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => ExitCode::from(failure.exit_code()),

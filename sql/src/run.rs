@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use warpframe::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use warpframe::arrow::datatypes::SchemaRef;
 use warpframe::device::{Counters, Device, KernelTime, MemoryLimit};
+use warpframe::timeline::{Part, PartTime, Recorder, span};
 use warpframe::{DataFrame, Error, ErrorKind, LazyFrame, Session};
 
 use crate::interrupt::Running;
@@ -142,6 +143,7 @@ impl<'a> Runner<'a> {
     }
 
     fn show(&mut self, frame: &DataFrame) -> Result<(), Failure> {
+        let _span = span(Part::Print, String::new);
         let limit = self.settings.max_rows.filter(|_| self.settings.format == Format::Table);
         output::write(self.out, self.settings.format, &Rows::of(frame, limit))
     }
@@ -308,6 +310,7 @@ fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<S
     let before = device.counters();
     // Of earlier statements.
     session.take_host_reads();
+    let recorder = Recorder::start();
     let start = Instant::now();
     device.start_profile();
     let result = frame.collect();
@@ -347,7 +350,25 @@ fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<S
         text.push_str(&format!("{sentence}\n"));
     }
     text.push_str(&kernel_table(&kernels));
+    text.push_str(&part_table(&recorder.parts()));
     Ok(text)
+}
+
+/// One line a part of the statement's time, in the order in which they began.
+fn part_table(parts: &[PartTime]) -> String {
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let width = parts.iter().map(|part| part.part.name().len()).max().unwrap_or(0);
+    let mut text = format!("\n{:width$}  {:>6}  {:>10}  {:>10}  {:>10}\n", "part", "spans", "ms", "from ms", "to ms");
+    for PartTime { part, spans, time, range } in parts {
+        text.push_str(&format!(
+            "{:width$}  {spans:>6}  {:>10.3}  {:>10.3}  {:>10.3}\n",
+            part.name(),
+            ms(*time),
+            ms(range.0),
+            ms(range.1)
+        ));
+    }
+    text
 }
 
 /// One line a kernel, in the order of the first launches.

@@ -208,11 +208,6 @@ impl<'a> Generator<'a> {
         self.value(level, at, out)
     }
 
-    /// See [`Flow::origin`].
-    pub(crate) fn origin(flow: &Flow, at: usize) -> Option<(usize, Column)> {
-        flow.origin(at)
-    }
-
     fn expr_at(&mut self, level: usize, expr: &Expr, out: &mut Emitter) -> Result<Value> {
         let schema = self.levels[level].schema.clone();
         compile(expr, &schema, &mut At { generator: self, level }, out)

@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use super::{Column, Table, coded_numbers, value_type};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
+use crate::timeline::{Part, span};
 
 impl Table {
     /// A table of `rows` rows, which are stated because there may be no column to tell them.
@@ -77,6 +78,7 @@ impl Table {
     /// Downloads the table as record batches of `batch_rows` rows (the last may be shorter); none where there are no
     /// rows.
     pub(crate) fn to_batches(&self, batch_rows: usize) -> Result<Vec<RecordBatch>> {
+        let _span = span(Part::Download, || format!("{} rows", self.rows));
         let batch_rows = batch_rows.max(1);
         let mut columns = Vec::with_capacity(self.columns.len());
         for (column, field) in self.columns.iter().zip(self.schema.fields()) {

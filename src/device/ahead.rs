@@ -17,6 +17,7 @@ use super::compilers::{Compilers, join};
 use super::{Device, KernelSource};
 use crate::error::{Error, Result};
 use crate::interrupt::{self, Statement};
+use crate::timeline::{Part, span};
 
 /// Most threads that compile for one query.
 const MOST_COMPILERS: usize = 32;
@@ -69,12 +70,17 @@ impl Ahead {
         let stand_in = self.device.stand_in(self.queue.clone());
         let thread = std::thread::Builder::new().name("warpframe-rehearsal".into()).stack_size(STACK);
         // Without a thread the query compiles for itself.
-        self.rehearsal = thread.spawn(move || drop(query(stand_in))).ok();
+        let rehearsal = thread.spawn(move || {
+            let _span = span(Part::Rehearse, String::new);
+            drop(query(stand_in));
+        });
+        self.rehearsal = rehearsal.ok();
     }
 }
 
 impl Drop for Ahead {
     fn drop(&mut self) {
+        let _span = span(Part::WaitForEnd, || "a query".into());
         self.queue.compilers.close();
         self.rehearsal.take().into_iter().for_each(join);
     }

@@ -26,6 +26,7 @@ use super::driver::{Driver, FunctionHandle, ModuleHandle, Tier};
 use super::improve::Uses;
 use crate::error::Result;
 use crate::interrupt;
+use crate::timeline::{Part, span};
 pub(crate) use store::directory;
 use store::write_atomically;
 pub(super) use store::{Store, hex};
@@ -94,7 +95,13 @@ impl KernelCache {
     ) -> Result<EntryPoint> {
         let slot = self.slot(source);
         let start = Instant::now();
-        let mut slot = lock_or_stop(&slot.0)?;
+        let mut slot = match slot.0.try_lock() {
+            Ok(slot) => slot,
+            Err(_) => {
+                let _span = span(Part::WaitForModule, || source.name.clone());
+                lock_or_stop(&slot.0)?
+            }
+        };
         let loaded = match &mut *slot {
             Some(loaded) => {
                 counters.found_in_memory();
@@ -138,6 +145,7 @@ impl KernelCache {
         if lock(&slot.0).as_ref().is_none_or(|loaded| loaded.uses.is_none()) {
             return Ok(());
         }
+        let _span = span(Part::Improve, || source.name.clone());
         let files = self.files(driver, source);
         // Whoever launches it goes on with what there is.
         let module = match self.find(driver, &files.full)? {
@@ -189,6 +197,7 @@ impl KernelCache {
     ) -> Result<(ModuleHandle, Option<Uses>)> {
         let first = driver.first_tier();
         let files = self.files(driver, source);
+        let loading = span(Part::Load, || source.name.clone());
         if let Some(module) = self.find(driver, &files.full)? {
             counters.found_on_disk();
             return Ok((module, None));
@@ -198,12 +207,15 @@ impl KernelCache {
             counters.found_on_disk();
             return Ok((module, Some(Uses::again(source))));
         }
+        loading.forget();
         let (file, uses) = match first {
             Tier::Quick => (&files.quick, Some(Uses::new(source))),
             Tier::Full => (&files.full, None),
         };
         let start = Instant::now();
+        let compiling = span(Part::Compile, || source.name.clone());
         let image = self.store()?.insert(file, |out| driver.compile(source, first, out))?;
+        drop(compiling);
         counters.compiled(start.elapsed());
         Ok((driver.load(&image)?, uses))
     }

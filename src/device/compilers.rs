@@ -1,15 +1,28 @@
 //! Threads that compile sources one after another, started as there is work for them.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, Weak, mpsc};
 use std::thread::JoinHandle;
 
 use super::KernelSource;
 use crate::error::{Error, Result};
 use crate::interrupt;
+
+thread_local! {
+    /// Of a thread that compiles: whether anybody still wants what it does.
+    static CANCELLED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Whether what this thread compiles is wanted no more, to be looked at while it does. `None` where it
+/// compiles for itself.
+pub(super) fn cancelled() -> Option<Arc<AtomicBool>> {
+    CANCELLED.with_borrow(Clone::clone)
+}
 
 /// Sources that wait, and the threads that take them.
 pub(super) struct Compilers {
@@ -20,6 +33,8 @@ pub(super) struct Compilers {
     state: Mutex<CompilerState>,
     /// Something was queued, a thread has nothing to do, or the end has come.
     changed: Condvar,
+    /// The end has come: nobody wants what is under way.
+    cancelled: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +50,13 @@ struct CompilerState {
 
 impl Compilers {
     pub(super) fn new(most: usize, work: impl Fn(&KernelSource) + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Compilers { work: Box::new(work), most, state: Mutex::default(), changed: Condvar::new() })
+        Arc::new(Compilers {
+            work: Box::new(work),
+            most,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            cancelled: Arc::default(),
+        })
     }
 
     /// Queues a source for whichever thread is free, which may be a new one; nothing where it waits or is under way, or after the end.
@@ -67,11 +88,13 @@ impl Compilers {
         }
     }
 
-    /// Drops what is queued and waits for what is under way.
+    /// Drops what is queued, and cancels what is under way: it waits for the threads, not for their work
+    /// where that can be cancelled.
     pub(super) fn close(&self) {
         let threads = {
             let mut state = self.lock();
             state.closed = true;
+            self.cancelled.store(true, Relaxed);
             state.waiting.clear();
             std::mem::take(&mut state.threads)
         };
@@ -89,15 +112,12 @@ impl Compilers {
         let mut open = open_at_exit();
         open.retain(|compilers| compilers.strong_count() > 0);
         open.push(Arc::downgrade(self));
-        REGISTERED.call_once(|| {
-            // SAFETY: takes a function that may be called at the end, which only waits for threads. Where there is no room for one
-            // more, the process ends as it would have. Libraries loaded before are taken apart after it, and NVRTC if it was woken.
-            let _ = unsafe { libc::atexit(close_all) };
-        });
+        REGISTERED.call_once(close_before_libraries);
     }
 
     /// What a thread does.
     fn run(&self) {
+        CANCELLED.set(Some(self.cancelled.clone()));
         let mut state = self.lock();
         loop {
             if let Some(source) = state.waiting.pop_front() {
@@ -130,12 +150,12 @@ impl fmt::Debug for Compilers {
     }
 }
 
-/// What `work` yields, done on a thread of its own where a statement waits for it, which may have to stop before. Then the work goes on
-/// for nobody; the process's end waits for it.
+/// What `work` yields, done on a thread of its own where a statement waits for it, which may have to stop before. Then `stop` is set for
+/// the work, which goes on for nobody until it looks; the process's end waits for it.
 ///
 /// # Errors
 /// `Interrupted`.
-pub(super) fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub(super) fn beside<T: Send + 'static>(stop: &AtomicBool, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     if interrupt::current().is_none() {
         return Ok(work());
     }
@@ -155,19 +175,28 @@ pub(super) fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
             }
         }
         if let Err(error) = interrupt::check() {
+            stop.store(true, Relaxed);
             leave_behind(thread);
             return Err(error);
         }
     }
 }
 
+/// Has all compilers closed and their threads joined at the process's end, before the libraries are taken
+/// apart that were loaded and used until now.
+pub(super) fn close_before_libraries() {
+    // SAFETY: takes functions that may be called at the end, which only wait for threads, and have nothing to do the second time.
+    // Where there is no room for one more, the process ends as it would have.
+    unsafe {
+        libc::atexit(join_left_behind);
+        libc::atexit(close_all);
+    }
+}
+
 /// Has a thread joined when the process ends, at the latest.
 fn leave_behind(thread: JoinHandle<()>) {
     static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| {
-        // SAFETY: as in `close_at_exit`.
-        let _ = unsafe { libc::atexit(join_left_behind) };
-    });
+    REGISTERED.call_once(close_before_libraries);
     let mut left = left_behind();
     let (done, others) = left.drain(..).partition(|other: &JoinHandle<()>| other.is_finished());
     *left = others;
@@ -255,14 +284,14 @@ mod tests {
     #[test]
     fn a_statement_that_stops_leaves_its_compiler_alone() {
         let switch = Arc::<interrupt::Switch>::default();
-        assert_eq!(beside(|| 3).unwrap(), 3);
+        assert_eq!(beside(&AtomicBool::new(false), || 3).unwrap(), 3);
         let statement = interrupt::Statement::begin(&switch);
         let _entered = statement.enter();
-        assert_eq!(beside(|| 4).unwrap(), 4);
+        assert_eq!(beside(&AtomicBool::new(false), || 4).unwrap(), 4);
         let (goes_on, told) = mpsc::channel::<()>();
         let (sender, done) = mpsc::channel();
         switch.interrupt();
-        let error = beside(move || {
+        let error = beside(&AtomicBool::new(false), move || {
             told.recv().unwrap();
             sender.send(()).unwrap();
         });

@@ -21,9 +21,11 @@ use self::lanes::Lanes;
 use self::memory::StreamMemory;
 use self::staging::Staging;
 use super::KernelSource;
+use super::compilers::{beside, cancelled};
 use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
-use super::nvrtc::Nvrtc;
+use super::nvrtc::{Nvrtc, Urgency};
 use crate::error::{Error, ErrorKind, Result};
+use crate::timeline::{Part, span};
 
 /// Compute capability that the kernels are written for.
 const OLDEST_CAPABILITY: (i32, i32) = (8, 0);
@@ -200,6 +202,7 @@ fn primary(device: sys::CUdevice) -> Result<sys::CUcontext> {
     let context = match retained.get(&device) {
         Some(context) => context.0,
         None => {
+            let _span = span(Part::Context, || format!("device {device}"));
             let mut context = std::ptr::null_mut();
             // SAFETY: a device of this driver; writes the handle only.
             unsafe { call!(cuDevicePrimaryCtxRetain(&mut context, device))? };
@@ -385,8 +388,11 @@ impl Driver for CudaDriver {
 
     fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()> {
         let (nvrtc, architecture, of) = (self.nvrtc, self.properties.architecture.clone(), source.clone());
-        // Nobody can stop NVRTC: a statement that is to stop leaves it alone with its work.
-        let image = super::compilers::beside(move || nvrtc.compile(&of, &architecture, tier))??;
+        // What is compiled quickly a query waits for.
+        let urgency = if tier == self.first_tier() { Urgency::Query } else { Urgency::Later };
+        let cancelled = cancelled().unwrap_or_default();
+        let stop = cancelled.clone();
+        let image = beside(&stop, move || nvrtc.compile(&of, &architecture, tier, urgency, &cancelled))??;
         std::fs::write(out, image.bytes).map_err(|e| Error::io(out, e))
     }
 

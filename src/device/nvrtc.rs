@@ -4,15 +4,20 @@
 //! newer than a binding's Rust enum must not be undefined behaviour. The library may also lie where the loader
 //! does not look (`WARPFRAME_NVRTC`).
 
+mod libraries;
+
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Once, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, Once, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 
 use super::KernelSource;
 use super::driver::Tier;
 use crate::error::{Error, ErrorKind, Result};
+use crate::timeline::{Part, span};
+pub(crate) use libraries::Urgency;
 
 /// What to do about a missing library.
 const INSTALL: &str = "install the CUDA toolkit's NVRTC, or `pip install nvidia-cuda-nvrtc`, and let LD_LIBRARY_PATH \
@@ -20,6 +25,7 @@ const INSTALL: &str = "install the CUDA toolkit's NVRTC, or `pip install nvidia-
 
 type NvrtcProgram = *mut c_void;
 type Code = c_int;
+type FlowCallback = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
 /// The library, loaded for the life of the process.
 #[derive(Debug)]
@@ -36,6 +42,8 @@ pub(super) struct Nvrtc {
     ) -> Code,
     compile: unsafe extern "C" fn(NvrtcProgram, c_int, *const *const c_char) -> Code,
     destroy: unsafe extern "C" fn(*mut NvrtcProgram) -> Code,
+    /// Takes what is asked whether to stop, and its argument. Older versions have none.
+    on_flow: Option<unsafe extern "C" fn(NvrtcProgram, FlowCallback, *mut c_void) -> Code>,
     image_size: unsafe extern "C" fn(NvrtcProgram, *mut usize) -> Code,
     image: unsafe extern "C" fn(NvrtcProgram, *mut c_char) -> Code,
     log_size: unsafe extern "C" fn(NvrtcProgram, *mut usize) -> Code,
@@ -57,7 +65,10 @@ impl Nvrtc {
     /// [`ErrorKind::DeviceUnavailable`] when it cannot be found.
     pub(super) fn get() -> Result<&'static Nvrtc> {
         static LIBRARY: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
-        let found = LIBRARY.get_or_init(|| Nvrtc::open(&candidates(|name| std::env::var_os(name))));
+        let found = LIBRARY.get_or_init(|| {
+            let _span = span(Part::Compiler, || "library".into());
+            Nvrtc::open(&candidates(|name| std::env::var_os(name)))
+        });
         found.as_ref().map_err(|why| unavailable(why.clone()))
     }
 
@@ -87,6 +98,7 @@ impl Nvrtc {
                 architectures: Vec::new(),
                 create: *library.get(b"nvrtcCreateProgram\0")?,
                 compile: *library.get(b"nvrtcCompileProgram\0")?,
+                on_flow: library.get(b"nvrtcSetFlowCallback\0").ok().map(|symbol| *symbol),
                 destroy: *library.get(b"nvrtcDestroyProgram\0")?,
                 image_size: *library.get(b"nvrtcGetCUBINSize\0")?,
                 image: *library.get(b"nvrtcGetCUBIN\0")?,
@@ -135,9 +147,14 @@ impl Nvrtc {
     pub(super) fn wake(&self, architecture: &str) {
         static WOKEN: Once = Once::new();
         WOKEN.call_once(|| {
-            // Where it fails, the first kernel says why.
-            let _ = self.compile(&KernelSource::new("nothing", ""), architecture, self.first_tier());
+            let _span = span(Part::Compiler, || "first use".into());
+            self.first_use(architecture);
         });
+    }
+
+    fn first_use(&self, architecture: &str) {
+        // Where it fails, the first kernel says why.
+        let _ = self.compile_here(&KernelSource::new("nothing", ""), architecture, self.first_tier(), None);
     }
 
     /// Everything but the source that decides what an image holds.
@@ -152,8 +169,35 @@ impl Nvrtc {
         if wanted && self.version >= QUICK_SINCE && FURTHER.is_empty() { Tier::Quick } else { Tier::Full }
     }
 
-    /// Compiles a source. Several threads may do so at once.
-    pub(super) fn compile(&self, source: &KernelSource, architecture: &str, tier: Tier) -> Result<Image> {
+    /// Compiles a source, by this library or a copy of it: several threads may do so at once. Ends soon
+    /// after `cancelled` is set, where this version can.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Compile`] with what the compiler says.
+    pub(super) fn compile(
+        &'static self,
+        source: &KernelSource,
+        architecture: &str,
+        tier: Tier,
+        urgency: Urgency,
+        cancelled: &Arc<AtomicBool>,
+    ) -> Result<Image> {
+        match libraries::lease(architecture, urgency, cancelled) {
+            Some(lease) => lease.0.compile_here(source, architecture, tier, Some(cancelled)),
+            None => {
+                let (kernel, log) = (source.name.clone(), "nobody wants it any more".into());
+                Err(ErrorKind::Compile { kernel, log }.into())
+            }
+        }
+    }
+
+    fn compile_here(
+        &self,
+        source: &KernelSource,
+        architecture: &str,
+        tier: Tier,
+        cancelled: Option<&Arc<AtomicBool>>,
+    ) -> Result<Image> {
         let failed = |log: String| Error::from(ErrorKind::Compile { kernel: source.name.clone(), log });
         let text = |text: &str| CString::new(text).map_err(|_| failed("a source holds a zero byte".into()));
         let code = text(&source.text)?;
@@ -179,6 +223,11 @@ impl Nvrtc {
             return Err(failed(self.describe(status)));
         }
         let program = Owned { nvrtc: self, program };
+        if let (Some(on_flow), Some(cancelled)) = (self.on_flow, cancelled) {
+            // SAFETY: a live program; the flag outlives its compilation. Where it is refused, compiling
+            // cannot be cancelled.
+            let _ = unsafe { on_flow(program.program, is_cancelled, Arc::as_ptr(cancelled).cast_mut().cast()) };
+        }
         // SAFETY: a live program, and a list as long as the count says.
         let status = unsafe { (self.compile)(program.program, options.len() as c_int, options.as_ptr()) };
         let log = String::from_utf8_lossy(&program.bytes(self.log_size, self.log).map_err(&failed)?)
@@ -196,6 +245,13 @@ impl Nvrtc {
         // SAFETY: takes any code and returns a static string.
         unsafe { CStr::from_ptr((self.error_string)(code)) }.to_string_lossy().into_owned()
     }
+}
+
+/// Whether NVRTC is to stop, which asks as it goes, from any thread.
+unsafe extern "C" fn is_cancelled(flag: *mut c_void, _reserved: *mut c_void) -> c_int {
+    // SAFETY: the flag that `compile` named, which outlives the compilation.
+    let flag = unsafe { &*flag.cast::<AtomicBool>() };
+    flag.load(Relaxed).into()
 }
 
 /// A program, destroyed at the end of its scope.
@@ -333,7 +389,7 @@ pub fn compile_for(path: &Path, architecture: &str) -> Result<CompileReport> {
     let nvrtc = Nvrtc::get()?;
     nvrtc.supports(architecture)?;
     let source = KernelSource::new(name, text);
-    let image = nvrtc.compile(&source, architecture, Tier::Full)?;
+    let image = nvrtc.compile(&source, architecture, Tier::Full, Urgency::Query, &Arc::default())?;
     let (kernels, image) = (read_log(&image.log), image.bytes.len());
     Ok(CompileReport { source: source.name, architecture: architecture.into(), kernels, image })
 }

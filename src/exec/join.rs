@@ -408,7 +408,7 @@ fn assumed(flow: &Flow, keys: &[Expr]) -> Result<Assumed> {
         return Ok(Assumed { unique: true, ordered: false });
     };
     let Expr::Column(name) = key else { return Ok(Assumed::default()) };
-    let origin = Generator::origin(flow, flow.schema().index_of_column(name)?);
+    let origin = flow.origin(flow.schema().index_of_column(name)?);
     Ok(match origin.filter(|(index, _)| relation.indices[*index].is_none()) {
         Some((_, column)) => {
             Assumed { unique: column.stats.unique, ordered: column.stats.ascending && !flow.drops_rows() }

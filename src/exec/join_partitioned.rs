@@ -6,7 +6,7 @@ use datafusion::logical_expr::{Expr, Join, JoinType};
 use super::join::{Sides, keys_of, null_keys, residual};
 use super::run::Runner;
 use crate::codegen::{
-    BuildSide, Flow, Generator, KeyLayout, Origin, PartitionedJoin, Source, join_layout, join_partitioned, pays_from,
+    BuildSide, Flow, KeyLayout, Origin, PartitionedJoin, Source, join_layout, join_partitioned, pays_from,
 };
 use crate::column::{Column, Relation};
 use crate::device::DeviceKind;
@@ -85,7 +85,7 @@ impl Runner {
 /// Whether the flow's rows are known to come in the order of their one key.
 fn ascends(flow: &Flow, keys: &[Expr]) -> Result<bool> {
     let (Source::Relation(relation), [Expr::Column(name)]) = (&flow.source, keys) else { return Ok(false) };
-    let origin = Generator::origin(flow, flow.schema().index_of_column(name)?);
+    let origin = flow.origin(flow.schema().index_of_column(name)?);
     Ok(origin.is_some_and(|(index, column)| relation.indices[index].is_none() && column.stats.ascending))
 }
 

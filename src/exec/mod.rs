@@ -41,6 +41,7 @@ use crate::device::{Ahead, Device};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host;
 use crate::plan::{self, CpuOperator, DevicePlan, PlanTable, Prepared, Root};
+use crate::timeline::{Part, span};
 
 /// What executes the plans of a session with a device.
 #[derive(Debug, Clone)]
@@ -241,7 +242,11 @@ fn run(
     scans: Scans,
     ahead: &mut Option<Ahead>,
 ) -> Result<Table> {
-    let runner = Runner::of(engine, plan, tables, scans)?;
+    let runner = {
+        let _span = span(Part::Physical, String::new);
+        Runner::of(engine, plan, tables, scans)?
+    };
+    let _span = span(Part::Run, String::new);
     if runner.plan.is_new() && engine.rehearsed.is_new(plan.logical()) {
         let stand_in = runner.clone();
         ahead.get_or_insert_with(|| engine.device.ahead()).rehearse(|device| stand_in.on(device).table().map(|_| ()));

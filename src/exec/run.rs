@@ -131,7 +131,7 @@ impl Runner {
     /// Runs a pipeline to a relation of its columns. Columns that the pipeline only passes on are not copied.
     pub(super) fn relation(&self, operator: &'static str, flow: &Flow) -> Result<Relation> {
         if let (Source::Relation(relation), false) = (&flow.source, flow.drops_rows()) {
-            let origins = (0..flow.schema().fields().len()).map(|at| Generator::origin(flow, at));
+            let origins = (0..flow.schema().fields().len()).map(|at| flow.origin(at));
             if let Some(columns) = origins.collect() {
                 return Ok(Relation { rows: relation.rows, indices: relation.indices.clone(), columns });
             }
@@ -150,7 +150,7 @@ impl Runner {
         let matches = flow.only_inner_joins();
         let (mut indices, origins): (_, Vec<_>) = match &flow.source {
             Source::Relation(relation) if matches || !flow.drops_rows() => {
-                (relation.indices.clone(), (0..width).map(|at| Generator::origin(flow, at)).collect())
+                (relation.indices.clone(), (0..width).map(|at| flow.origin(at)).collect())
             }
             _ => (vec![], vec![None; width]),
         };

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, Generator, Source, Value, materialize};
+use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, Source, Value, materialize};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::Result;
@@ -102,7 +102,7 @@ fn column_in_place(flow: &Flow, expr: &Expr) -> Option<Column> {
         _ => return None,
     };
     let Source::Relation(relation) = &flow.source else { return None };
-    let (index, column) = Generator::origin(flow, flow.schema().index_of_column(name).ok()?)?;
+    let (index, column) = flow.origin(flow.schema().index_of_column(name).ok()?)?;
     let plain = matches!(column.encoding, Encoding::Plain) && column.validity.is_none();
     (plain && relation.indices[index].is_none() && !flow.drops_rows()).then_some(column)
 }

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 use crate::io::{self, Extent, OfSession, Source, SourceTable, To, Wanted};
 use crate::plan::{DevicePlan, PlanTable, identity, is_foreign, projection, table_source};
+use crate::timeline::{Part, span};
 
 /// What the scans of a plan read, by table and columns: few enough to look through.
 #[derive(Clone, Default)]
@@ -224,6 +225,7 @@ async fn load_table(
     tables: &[PlanTable],
     scan: &TableScan,
 ) -> Result<(Versioned, Extent)> {
+    let _span = span(Part::Read, || scan.table_name.to_string());
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     let to = To { state, device: &engine.device };
     let source = match OfSession::of(provider.as_ref()) {

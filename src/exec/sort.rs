@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, SortExpr};
 
 use super::run::Runner;
 use super::sort_bytes::OrderKey;
-use crate::codegen::{Direction, Flow, Generator, NullsPlace, Source, Value, emit_words};
+use crate::codegen::{Direction, Flow, NullsPlace, Source, Value, emit_words};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -150,7 +150,7 @@ fn bare_key(flow: &Flow, keys: &[SortExpr]) -> Option<(usize, bool)> {
         return None;
     }
     let at = flow.schema().index_of_column(name).ok()?;
-    let (index, column) = Generator::origin(flow, at)?;
+    let (index, column) = flow.origin(at)?;
     (relation.indices[index].is_none() && sort_key(&column, false).is_some()).then_some((at, !asc))
 }
 

@@ -29,6 +29,7 @@ use super::stream;
 use super::version::Version;
 use crate::column::{Column, Facts, Relation};
 use crate::error::{Error, ErrorKind, Result};
+use crate::timeline::{Part, span};
 
 /// A table that is read from files or host memory, with those of its columns that were read to the device already.
 #[derive(Debug)]
@@ -64,6 +65,7 @@ impl Snapshot {
     /// # Errors
     /// Files that cannot be opened or whose content does not fit their format, by name.
     pub(crate) async fn of_files(files: &Files, state: &SessionState, number: u64) -> Result<Snapshot> {
+        let _span = span(Part::Footers, || format!("{:?}", files.selection));
         let mut version = Version::of(&files.selection)?;
         for _ in 0..PATIENCE {
             let wait = version.settles_in();

@@ -87,7 +87,7 @@ fn a_source_compiles_to_an_image_for_each_architecture() {
         nvrtc.supports(architecture).unwrap();
         let mut images = Vec::new();
         for tier in if nvrtc.version >= QUICK_SINCE { &[Tier::Quick, Tier::Full][..] } else { &[Tier::Full] } {
-            let image = nvrtc.compile(&KernelSource::new("add", text), architecture, *tier).unwrap();
+            let image = nvrtc.compile_here(&KernelSource::new("add", text), architecture, *tier, None).unwrap();
             assert_eq!(&image.bytes[..4], b"\x7fELF");
             let [kernel] = &read_log(&image.log)[..] else { panic!("{}", image.log) };
             assert_eq!((kernel.name.as_str(), kernel.shared, kernel.spill_stores), ("add_i64", 256, 0));
@@ -103,10 +103,10 @@ fn a_source_compiles_to_an_image_for_each_architecture() {
 fn an_error_in_a_source_is_reported_with_its_log() {
     let Some(nvrtc) = library() else { return };
     let source = KernelSource::new("bad", "__global__ void k() { undeclared(); }");
-    let error = nvrtc.compile(&source, "sm_90", Tier::Full).unwrap_err();
+    let error = nvrtc.compile_here(&source, "sm_90", Tier::Full, None).unwrap_err();
     let ErrorKind::Compile { kernel, log } = error.kind() else { panic!("{error}") };
     assert_eq!(kernel, "bad");
     assert!(log.contains("undeclared") && log.contains("bad.cu"), "{log}");
-    let error = nvrtc.compile(&KernelSource::new("zero", "a\0b"), "sm_90", Tier::Full).unwrap_err();
+    let error = nvrtc.compile_here(&KernelSource::new("zero", "a\0b"), "sm_90", Tier::Full, None).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Compile { .. }));
 }
