@@ -205,6 +205,25 @@ pub(super) fn concerns(expr: &Expr) -> bool {
     .unwrap_or(true)
 }
 
+/// Whether an expression may make floats of what are none, or what rounds as they do (`casts.rs`).
+pub(super) fn makes_floats(expr: &Expr) -> bool {
+    expr.exists(|expr| {
+        Ok(match expr {
+            Expr::Literal(value, _) => is_of_concern(&value.data_type()),
+            Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => is_of_concern(field.data_type()),
+            Expr::OuterReferenceColumn(field, _) => is_of_concern(field.data_type()),
+            Expr::ScalarFunction(_) | Expr::HigherOrderFunction(_) => true,
+            _ => false,
+        })
+    })
+    .unwrap_or(true)
+}
+
+/// Whether values of a type may be floats, hold them, or round as they do.
+pub(super) fn is_of_concern(dtype: &DataType) -> bool {
+    holds_floats(dtype) || dtype.is_nested() || *dtype == DataType::Date64
+}
+
 /// The expression without the functions that [`host_expr`] put around constants and what folds to constants.
 pub(super) fn plain_expr(expr: Expr) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| {

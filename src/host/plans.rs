@@ -88,15 +88,19 @@ fn changed_expressions(node: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// What a node's expressions look at.
-pub(super) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchema> {
+pub(super) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
     if let LogicalPlan::TableScan(scan) = node {
-        return DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema());
+        return DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema()).map(Arc::new);
+    }
+    let inputs = node.inputs();
+    if let [input] = inputs.as_slice() {
+        return Ok(input.schema().clone());
     }
     let mut schema = DFSchema::empty();
-    for input in node.inputs() {
+    for input in inputs {
         schema.merge(input.schema());
     }
-    Ok(schema)
+    Ok(Arc::new(schema))
 }
 
 /// Equal keys get equal bits. Lists and structs match by those; and what a join learns of its build side's keys, and has scans

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::Fields;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
 
-use super::expressions::{concerns, folding_expr, plain_expr};
+use super::expressions::{concerns, folding_expr, is_of_concern, makes_floats, plain_expr};
 use super::plans::schema_beneath;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -20,6 +21,9 @@ pub(crate) fn folding() -> Vec<Rule> {
 }
 
 const FOLDING: &str = "simplify_expressions";
+
+/// Conditions up to which a chain may lean to a side.
+const SHORT: usize = 64;
 
 /// The rule, around which expressions are what the CPU engine is given. What it does not fold is as before.
 #[derive(Debug)]
@@ -35,12 +39,18 @@ impl OptimizerRule for Folding {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let mut any = false;
+        let (mut folds, mut any, mut floats) = (false, false, false);
         plan.apply_expressions(|expr| {
+            folds |= !is_plain(expr);
             any |= concerns(expr);
+            floats |= makes_floats(expr) || is_long_chain(expr);
             Ok(TreeNodeRecursion::Continue)
         })?;
-        if !any {
+        // The rule copies the columns of all inputs before it looks at the expressions.
+        if !folds {
+            return Ok(Transformed::no(plan));
+        }
+        if !any || !floats && !reads_floats(&plan) {
             return self.0.rewrite(plan, config);
         }
         let schema = schema_beneath(&plan)?;
@@ -68,6 +78,36 @@ impl OptimizerRule for Folding {
             _ => whole,
         };
         Ok(Transformed::new(data, folded.transformed, folded.tnr))
+    }
+}
+
+/// Whether nothing of an expression can be folded or simplified.
+fn is_plain(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) | Expr::Literal(_, _) => true,
+        Expr::Alias(alias) => is_plain(&alias.expr),
+        _ => false,
+    }
+}
+
+/// Whether many conditions lean to the left, as rules put them together. What is given to the rule is
+/// a tree, of which it takes less stack.
+fn is_long_chain(mut expr: &Expr) -> bool {
+    for _ in 0..SHORT {
+        match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, .. }) => expr = left,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Whether the operator's expressions look at columns whose values may be floats.
+fn reads_floats(node: &LogicalPlan) -> bool {
+    let any = |fields: &Fields| fields.iter().any(|field| is_of_concern(field.data_type()));
+    match node {
+        LogicalPlan::TableScan(scan) => any(scan.source.schema().fields()),
+        node => node.inputs().into_iter().any(|input| any(input.schema().fields())),
     }
 }
 

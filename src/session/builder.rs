@@ -224,9 +224,9 @@ impl SessionBuilder {
         let runtime = Runtime::new()?;
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(config(device.is_some(), self.partitions)?)
-            .with_optimizer_rules(rules::logical())
+            .with_optimizer_rules(rules::logical(device.is_some()))
             .with_query_planner(Arc::new(host::HostPlanner))
-            .with_analyzer_rules(rules::analyzer_rules())
+            .with_analyzer_rules(rules::analyzer_rules(device.is_some()))
             .with_physical_optimizer_rules(rules::rules())
             .build();
         let context = SessionContext::new_with_state(state);
@@ -260,6 +260,7 @@ fn config(device: bool, partitions: Option<usize>) -> Result<SessionConfig> {
     if device {
         // Uncorrelated scalar subqueries become joins, which the device runs, not plans hidden inside expressions.
         options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+        options.optimizer.max_passes = rules::PASSES;
     }
     Ok(config)
 }

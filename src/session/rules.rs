@@ -11,6 +11,8 @@ mod file_order;
 mod guards;
 mod membership;
 mod names;
+mod passes;
+mod prune;
 mod pushdown;
 mod rows;
 mod statement;
@@ -22,6 +24,7 @@ mod windows;
 
 use std::sync::Arc;
 
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::OptimizerRule;
@@ -31,6 +34,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 pub(super) use balance::balance;
 pub(super) use names::planned;
+pub(super) use passes::PASSES;
 pub(super) use statement::{parsed, prepared};
 pub(super) use subqueries::refuse_what_is_left;
 
@@ -44,18 +48,62 @@ pub(super) fn rules() -> Vec<Rule> {
     rules.chain([top_k::rule(), file_order::rule(), crate::io::guard_rule()]).collect()
 }
 
-/// DataFusion's rules over logical plans in their order, between ours.
-pub(super) fn logical() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    guards::rules(host::folding())
+/// DataFusion's rules over logical plans in their order, between ours. For a device, two passes of
+/// them are one.
+pub(super) fn logical(device: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    match device {
+        true => passes::unrolled(host::folding()),
+        false => guards::rules(host::folding()),
+    }
 }
 
-/// DataFusion's rules that make types agree; then ours, before anything is optimized.
-pub(super) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let rules = Analyzer::new().rules.into_iter();
-    rules.chain([Arc::new(membership::Membership) as _, Arc::new(subqueries::LiftSubqueries) as _]).collect()
+/// DataFusion's rules that make types agree; then ours, before anything is optimized. For a device,
+/// the columns that nobody names are pruned first.
+pub(super) fn analyzer_rules(device: bool) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let first = device.then(|| Arc::new(prune::PruneScans) as _);
+    let ours = [Arc::new(membership::Membership) as _, Arc::new(subqueries::LiftSubqueries) as _];
+    first.into_iter().chain(Analyzer::new().rules).chain(ours).collect()
 }
 
 /// A plan as DataFusion made it of SQL, mended where its planner forgets a part of the statement.
-pub(super) fn mended(plan: LogicalPlan) -> Result<LogicalPlan> {
-    unnest::repeating(bags::counted(using::own_names(plan)?)?)
+pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
+    let (mut marked, mut counts, mut unnests) = (false, false, false);
+    plan.apply_with_subqueries(|node| {
+        marked |= using::marks(node)?;
+        counts |= bags::concerns(node);
+        unnests |= unnest::concerns(node);
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if marked {
+        plan = using::own_names(plan)?;
+    }
+    if counts {
+        plan = bags::counted(plan)?;
+    }
+    // Counting repeats rows by UNNEST.
+    if counts || unnests {
+        plan = unnest::repeating(plan)?;
+    }
+    Ok(plan)
+}
+
+/// Whether an operator of the plan, or of a subquery, is such a one. To walk a plan takes a fraction
+/// of the time that it takes to rebuild it.
+fn any_node(plan: &LogicalPlan, is_such: impl Fn(&LogicalPlan) -> Result<bool>) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = is_such(node)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether an expression of the operator holds a plan.
+fn holds_subquery(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_subqueries(|_| {
+        found = true;
+        Ok(TreeNodeRecursion::Stop)
+    })?;
+    Ok(found)
 }

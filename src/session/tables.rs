@@ -39,10 +39,10 @@ impl Session {
     /// Makes a Parquet file (or a directory of them, or those matching a pattern) a table; a table of
     /// this name is replaced. The files are read when a query needs them, and again once they have
     /// changed: each query sees them as they are. Files that no longer have the columns that they had
-    /// are an error of the query ([`ErrorKind::File`]).
+    /// are an error of the query ([`crate::ErrorKind::File`]).
     ///
     /// # Errors
-    /// A file that is missing ([`ErrorKind::Io`]) or is not Parquet ([`ErrorKind::File`]).
+    /// A file that is missing ([`crate::ErrorKind::Io`]) or is not Parquet ([`crate::ErrorKind::File`]).
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -74,7 +74,7 @@ impl Session {
     /// again once they have changed, as [`Session::register_parquet`] says.
     ///
     /// # Errors
-    /// A file that is missing ([`ErrorKind::Io`]) or malformed ([`ErrorKind::Parse`] with line and field); a value that
+    /// A file that is missing ([`crate::ErrorKind::Io`]) or malformed ([`crate::ErrorKind::Parse`] with line and field); a value that
     /// does not fit its column's type is reported by the query that reads it.
     ///
     /// ```
@@ -118,7 +118,7 @@ impl Session {
     /// Forgets a table.
     ///
     /// # Errors
-    /// [`ErrorKind::TableNotFound`].
+    /// [`crate::ErrorKind::TableNotFound`].
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -161,7 +161,7 @@ impl Session {
     /// The columns of a table.
     ///
     /// # Errors
-    /// [`ErrorKind::TableNotFound`].
+    /// [`crate::ErrorKind::TableNotFound`].
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -177,7 +177,7 @@ impl Session {
     /// A lazy frame of a table's rows.
     ///
     /// # Errors
-    /// [`ErrorKind::TableNotFound`].
+    /// [`crate::ErrorKind::TableNotFound`].
     ///
     /// ```
     /// use warpframe::prelude::*;

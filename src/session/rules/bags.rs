@@ -23,6 +23,11 @@ use datafusion::functions_nested::range::range;
 use datafusion::logical_expr::logical_plan::Join;
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 
+/// Whether an operator stands for one of them.
+pub(super) fn concerns(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Join(join) if counts(join))
+}
+
 /// A plan as the SQL planner made it, in which these operators count.
 pub(super) fn counted(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| match node {

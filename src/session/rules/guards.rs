@@ -27,7 +27,8 @@ mod seal;
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
@@ -39,7 +40,8 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use self::pushdown::{GuardedPushDown, SeenByOuterJoins};
 use self::seal::Sealer;
 pub(super) use self::seal::guard_members;
-use crate::plan::{can_fail, in_place, into_operands, is_sealed, unseal};
+use super::any_node;
+use crate::plan::{can_fail, has_failing, in_place, into_operands, is_sealed, unseal};
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
@@ -71,7 +73,34 @@ impl OptimizerRule for SealGuards {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if !any_node(&plan, has_failing_part)? {
+            return Ok(Transformed::no(plan));
+        }
         plan.transform_up_with_subqueries(seal_node)
+    }
+}
+
+/// Whether [`seal_node`] could have something to seal.
+fn has_failing_part(node: &LogicalPlan) -> Result<bool> {
+    let mut fails = false;
+    if matches!(node, LogicalPlan::TableScan(_) | LogicalPlan::Extension(_)) {
+        return Ok(false);
+    }
+    let mut schema = None;
+    node.apply_expressions(|expr| {
+        // Without a column's type, what can fail for some type can fail.
+        fails = has_failing(expr, DFSchema::empty_ref())
+            && has_failing(expr, schema.get_or_insert_with(|| schema_of_inputs(node)));
+        Ok(if fails { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(fails)
+}
+
+/// The columns that an operator's expressions may name.
+fn schema_of_inputs(node: &LogicalPlan) -> DFSchemaRef {
+    match node.inputs().as_slice() {
+        [input] => input.schema().clone(),
+        inputs => Arc::new(merge_schema(inputs)),
     }
 }
 
@@ -88,6 +117,9 @@ impl OptimizerRule for UnsealGuards {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if !any_node(&plan, has_seal)? {
+            return Ok(Transformed::no(plan));
+        }
         plan.transform_up_with_subqueries(|node| {
             let names = NamePreserver::new(&node);
             let opened = node.map_expressions(|expr| {
@@ -103,6 +135,15 @@ impl OptimizerRule for UnsealGuards {
             }
         })
     }
+}
+
+fn has_seal(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = is_sealed(expr);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// Without the alias that kept an expression's name while it was sealed, where it has that name again.
@@ -126,7 +167,7 @@ fn seal_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         // Filters in scans were free when they came there.
         LogicalPlan::TableScan(_) | LogicalPlan::Extension(_) => Ok(Transformed::no(node)),
         node => {
-            let schema = merge_schema(&node.inputs());
+            let schema = schema_of_inputs(&node);
             let names = NamePreserver::new(&node);
             let sealer = Sealer { schema: &schema };
             let sealed = node.map_expressions(|expr| {
@@ -173,11 +214,12 @@ fn seal_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
 
 /// Puts a join's conditions that can fail behind the others.
 fn seal_join(join: Join) -> Result<Transformed<LogicalPlan>> {
+    let Some(filter) = join.filter.clone() else { return Ok(Transformed::no(LogicalPlan::Join(join))) };
     let schema = merge_schema(&[&join.left, &join.right]);
     let sealer = Sealer { schema: &schema };
-    let Some(filter) = join.filter.clone().filter(|filter| sealer.concerns(filter)) else {
+    if !sealer.concerns(&filter) {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
-    };
+    }
     let keys = keys::of_join(&join, &filter);
     let mut parts = Conditions::default();
     for (at, condition) in into_operands(filter, Operator::And).into_iter().enumerate() {

@@ -34,6 +34,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::correlation::{self, is_correlated};
+use super::{any_node, holds_subquery};
 use crate::error::Error;
 use crate::plan::can_fail;
 
@@ -43,6 +44,9 @@ pub(super) struct Membership;
 
 impl AnalyzerRule for Membership {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        if !any_node(&plan, holds_subquery)? {
+            return Ok(plan);
+        }
         let mut sought = 0;
         Ok(plan.transform_up_with_subqueries(|node| of_node(node, &mut sought))?.data)
     }

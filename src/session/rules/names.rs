@@ -12,17 +12,15 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, Visit, VisitMut, Visitor, VisitorMut};
 
 /// The plan of a statement.
 pub(in crate::session) async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
-    let mut named = statement.clone();
-    match state.statement_to_plan(statement).await {
-        Err(error) if is_of_names(&error) && name_subqueries(&mut named) => {
-            // Where that was not the reason, the first error says more.
-            state.statement_to_plan(named).await.map_err(|_| error)
-        }
-        planned => planned,
+    let named = named(&statement);
+    match (state.statement_to_plan(statement).await, named) {
+        // Where that was not the reason, the first error says more.
+        (Err(error), Some(named)) if is_of_names(&error) => state.statement_to_plan(named).await.map_err(|_| error),
+        (planned, _) => planned,
     }
 }
 
@@ -32,48 +30,54 @@ fn is_of_names(error: &DataFusionError) -> bool {
     text.contains("require unique expression names") || text.contains("which would be ambiguous")
 }
 
-/// Names the subqueries that have none; whether there are any.
-fn name_subqueries(statement: &mut Statement) -> bool {
-    let Statement::Statement(statement) = statement else { return false };
-    let mut namer = Namer { named: false };
-    let _ = statement.visit(&mut namer);
-    namer.named
+/// The statement with names for the subqueries that have none; `None` if there are none such.
+fn named(statement: &Statement) -> Option<Statement> {
+    let Statement::Statement(inner) = statement else { return None };
+    if Visit::visit(inner, &mut Unnamed).is_continue() {
+        return None;
+    }
+    let mut named = statement.clone();
+    if let Statement::Statement(inner) = &mut named {
+        let _ = VisitMut::visit(inner, &mut Namer);
+    }
+    Some(named)
 }
 
-struct Namer {
-    named: bool,
+/// Breaks off at a subquery in a select list without a name.
+struct Unnamed;
+
+impl Visitor for Unnamed {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        match select.projection.iter().any(is_unnamed_subquery) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
 }
+
+/// Names those of a select list by their texts, in which those within have their names.
+struct Namer;
 
 impl VisitorMut for Namer {
     type Break = ();
 
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.set(&mut query.body);
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) = item
+                && is_subquery(expr)
+            {
+                let alias = Ident::with_quote('"', expr.to_string());
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+            }
+        }
         ControlFlow::Continue(())
     }
 }
 
-impl Namer {
-    fn set(&mut self, body: &mut SetExpr) {
-        match body {
-            SetExpr::Select(select) => {
-                for item in &mut select.projection {
-                    if let SelectItem::UnnamedExpr(expr) = item
-                        && is_subquery(expr)
-                    {
-                        let alias = Ident::with_quote('"', expr.to_string());
-                        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
-                        self.named = true;
-                    }
-                }
-            }
-            SetExpr::SetOperation { left, right, .. } => {
-                self.set(left);
-                self.set(right);
-            }
-            _ => {}
-        }
-    }
+fn is_unnamed_subquery(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::UnnamedExpr(expr) if is_subquery(expr))
 }
 
 fn is_subquery(expr: &Expr) -> bool {

@@ -39,6 +39,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use self::below::{Below, Counts};
+use super::{any_node, holds_subquery};
 use crate::error::Error;
 use crate::plan::into_operands;
 
@@ -48,6 +49,9 @@ pub(super) struct LiftSubqueries;
 
 impl AnalyzerRule for LiftSubqueries {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        if !any_node(&plan, holds_subquery)? {
+            return Ok(plan);
+        }
         let mut numbers = Numbers::default();
         Ok(plan.transform_up_with_subqueries(|node| lifted(node, &mut numbers))?.data)
     }

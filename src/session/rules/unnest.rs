@@ -9,12 +9,15 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder};
 
+/// Whether an operator is an `UNNEST` that says so.
+pub(super) fn concerns(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Unnest(unnest) if !unnest.schema.functional_dependencies().is_empty())
+}
+
 /// A plan in which `UNNEST` says nothing of what tells rows apart.
 pub(super) fn repeating(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Unnest(_) if !node.schema().functional_dependencies().is_empty() => {
-            Ok(Transformed::yes(forgetful(node)?))
-        }
+        node if concerns(&node) => Ok(Transformed::yes(forgetful(node)?)),
         node => Ok(Transformed::no(node)),
     })?;
     match plan.transformed {

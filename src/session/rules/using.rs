@@ -30,8 +30,8 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
 
-pub(super) use self::scope::own_names;
 use self::scope::{Column, Outputs, Resolver, Scope, folded, path};
+pub(super) use self::scope::{marks, own_names};
 use super::clauses::constraint;
 use super::dialect::Ours;
 use super::statement::call;

@@ -95,22 +95,23 @@ impl GuardedPushDown {
 /// Whether a condition would be another one below the operator: of expressions that can fail,
 /// instead of their columns.
 fn is_made_of_failing(condition: &Expr, below: &LogicalPlan) -> bool {
+    // The expressions are the first columns, in their order.
     let (exprs, input) = match below {
         LogicalPlan::Projection(project) => (&project.expr, &project.input),
-        LogicalPlan::Aggregate(aggregate) => (&aggregate.group_expr, &aggregate.input),
+        LogicalPlan::Aggregate(aggregate) if !matches!(*aggregate.group_expr, [Expr::GroupingSet(_)]) => {
+            (&aggregate.group_expr, &aggregate.input)
+        }
         _ => return false,
     };
-    let columns = condition.column_refs();
-    exprs.iter().any(|expr| {
-        let (relation, name) = expr.qualified_name();
-        let named = |column: &&datafusion::common::Column| column.name == name && column.relation == relation;
-        !matches!(expr, Expr::Column(_)) && columns.iter().any(named) && can_fail(expr, input.schema())
-    })
+    let made_of = |column| exprs.get(below.schema().maybe_index_of_column(column)?);
+    let fails = |expr: &Expr| !matches!(expr, Expr::Column(_)) && can_fail(expr, input.schema());
+    condition.column_refs().into_iter().filter_map(made_of).any(fails)
 }
 
 /// Takes the sealed conditions out of the join that this is, or that is below this filter.
 fn without_sealed(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
     match plan {
+        plan if !has_sealed_join(&plan) => Ok((plan, vec![])),
         LogicalPlan::Join(join) => {
             let (join, sealed) = unsealed_join(join);
             Ok((LogicalPlan::Join(join), sealed))
@@ -120,6 +121,17 @@ fn without_sealed(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<Expr>)> {
             Ok((LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?), sealed))
         }
         other => Ok((other, vec![])),
+    }
+}
+
+/// Whether there is anything to take out.
+fn has_sealed_join(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Join(join) => {
+            join.filter.iter().flat_map(|filter| operands(filter, Operator::And)).any(is_in_place)
+        }
+        LogicalPlan::Filter(filter) => matches!(*filter.input, LogicalPlan::Join(_)) && has_sealed_join(&filter.input),
+        _ => false,
     }
 }
 

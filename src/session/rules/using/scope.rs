@@ -221,21 +221,19 @@ const MARK: char = '\u{1}';
 /// Instead of a table's name, before those of merged columns.
 const MERGED: &str = "merged";
 
+/// Whether an operator marks a column.
+pub(crate) fn marks(node: &LogicalPlan) -> datafusion::error::Result<bool> {
+    let marked = |expr: &PlanExpr| matches!(expr, PlanExpr::Alias(alias) if alias.name.starts_with(MARK));
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|expr| Ok(marked(expr)))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
 /// A plan in which marked columns have their names again.
 pub(crate) fn own_names(plan: LogicalPlan) -> datafusion::error::Result<LogicalPlan> {
-    let mut marked = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            marked |= expr.exists(|expr| match expr {
-                PlanExpr::Alias(alias) => Ok(alias.name.starts_with(MARK)),
-                _ => Ok(false),
-            })?;
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    if !marked {
-        return Ok(plan);
-    }
     let plan = plan.transform_up_with_subqueries(|node| {
         let node = node.map_expressions(|expr| {
             expr.transform_up(|expr| match expr {
