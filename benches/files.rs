@@ -219,7 +219,8 @@ fn first_runs(queries: &str, tables: &str, runs: usize, checks: bool) -> Outcome
     Ok(())
 }
 
-/// Drops the plans that a session has kept, as a change of any setting does.
+/// Drops the plans that a session has kept, as a change of any setting does. The next query also
+/// notes settings and functions anew, which is a part of its time.
 fn forget_plans(session: &Session) {
     let state = session.context().state_ref();
     let mut state = state.write();

@@ -134,7 +134,8 @@ impl Core {
             }
             // On a thread whose stack suffices for all of it.
             self.block_on(async {
-                let asked = prepared.bind(&tables)?;
+                // As it was asked: what was cut hides the scans of the device's parts.
+                let asked = recipe.plan()?;
                 self.execute(&self.state(), engine, &prepared, &tables, &asked).await
             })
         })

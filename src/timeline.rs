@@ -44,6 +44,7 @@ struct Recording {
 
 /// What a span of time was spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Part {
     /// The driver made a context of a device.
     Context,
@@ -153,7 +154,8 @@ fn is_on() -> bool {
     RECORDERS.load(Relaxed) > 0 || *ALWAYS
 }
 
-/// Records the spans of a statement, until it is dropped.
+/// Records the spans of all threads of the process, until it is dropped: those of other sessions'
+/// statements, too.
 #[derive(Debug)]
 pub struct Recorder {
     from: usize,
@@ -162,6 +164,7 @@ pub struct Recorder {
 
 /// The time that a part took: on all threads, and in how many spans.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct PartTime {
     /// Which part.
     pub part: Part,

@@ -359,7 +359,7 @@ fn part_table(parts: &[PartTime]) -> String {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let width = parts.iter().map(|part| part.part.name().len()).max().unwrap_or(0);
     let mut text = format!("\n{:width$}  {:>6}  {:>10}  {:>10}  {:>10}\n", "part", "spans", "ms", "from ms", "to ms");
-    for PartTime { part, spans, time, range } in parts {
+    for PartTime { part, spans, time, range, .. } in parts {
         text.push_str(&format!(
             "{:width$}  {spans:>6}  {:>10.3}  {:>10.3}  {:>10.3}\n",
             part.name(),

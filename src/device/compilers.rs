@@ -18,8 +18,8 @@ thread_local! {
     static CANCELLED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Whether what this thread compiles is wanted no more, to be looked at while it does. `None` where it
-/// compiles for itself.
+/// The flag that says that nobody wants what this thread compiles any more. `None` on threads that
+/// compile for a query of their own.
 pub(super) fn cancelled() -> Option<Arc<AtomicBool>> {
     CANCELLED.with_borrow(Clone::clone)
 }

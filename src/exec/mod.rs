@@ -224,24 +224,18 @@ async fn run_on_device(
     }
     let scans = scan::load(state, engine, plan, tables).await?;
     // What is known of a table is known once it is there.
-    run(engine, plan, tables, scans, &mut Some(ahead))
+    run(engine, plan, tables, scans, Some(ahead))
 }
 
 /// Runs a supported plan here and now: `None` where some of what it reads is not on the device yet.
 pub(crate) fn run_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option<Table>> {
     let Some(scans) = scan::resident(plan, tables)? else { return Ok(None) };
-    run(engine, plan, tables, scans, &mut None).map(Some)
+    run(engine, plan, tables, scans, None).map(Some)
 }
 
 /// Runs a plan over what its scans read. Kernels of pipelines that are new here are compiled on other
 /// threads, as a rehearsal asks for them.
-fn run(
-    engine: &Engine,
-    plan: &DevicePlan,
-    tables: &[PlanTable],
-    scans: Scans,
-    ahead: &mut Option<Ahead>,
-) -> Result<Table> {
+fn run(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable], scans: Scans, ahead: Option<Ahead>) -> Result<Table> {
     let runner = {
         let _span = span(Part::Physical, String::new);
         Runner::of(engine, plan, tables, scans)?
@@ -249,7 +243,9 @@ fn run(
     let _span = span(Part::Run, String::new);
     if runner.plan.is_new() && engine.rehearsed.is_new(plan.logical()) {
         let stand_in = runner.clone();
-        ahead.get_or_insert_with(|| engine.device.ahead()).rehearse(|device| stand_in.on(device).table().map(|_| ()));
+        let mut ahead = ahead.unwrap_or_else(|| engine.device.ahead());
+        ahead.rehearse(|device| stand_in.on(device).table().map(|_| ()));
+        return runner.table();
     }
     runner.table()
 }

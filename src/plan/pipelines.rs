@@ -146,17 +146,9 @@ impl<'a> Builder<'a> {
         }
         let (input, sink) = sink(plan)?;
         let Open { input, stages } = self.open(input)?;
-        let number = match (&input, &sink) {
-            (PipelineInput::Pipeline(below), PipelineSink::Rows) if stages.is_empty() => {
-                self.pipelines[*below].readers -= 1;
-                *below
-            }
-            _ => {
-                let rows = self.rows(plan);
-                self.pipelines.push(Pipeline { input, stages, sink, readers: 0, rows });
-                self.pipelines.len() - 1
-            }
-        };
+        let rows = self.rows(plan);
+        self.pipelines.push(Pipeline { input, stages, sink, readers: 0, rows });
+        let number = self.pipelines.len() - 1;
         self.known.push(Known { reads, plan, pipeline: number });
         Ok(number)
     }

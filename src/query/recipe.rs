@@ -57,7 +57,8 @@ impl Recipe {
     /// Of a plan; `None` where it cannot be kept: it is deep, reads tables that are not the session's, or
     /// what it yields depends on more than its tables.
     pub(crate) fn of(plan: &LogicalPlan) -> Option<Recipe> {
-        let (plan, tables) = lift(plan).filter(|_| is_small(plan))?;
+        // Before it is lifted, which recurses as deep as the plan.
+        let (plan, tables) = is_small(plan).then(|| lift(plan))??;
         let lifted = LiftedPlan { plan, hash: OnceLock::new(), prepared: Mutex::default() };
         Some(Recipe::Plan(Arc::new(lifted), tables))
     }

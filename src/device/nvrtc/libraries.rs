@@ -73,7 +73,8 @@ pub(super) struct Lease(pub(super) &'static Nvrtc);
 impl Drop for Lease {
     fn drop(&mut self) {
         lock().free.push(self.0);
-        FREED.notify_one();
+        // All: the one that wakes may be waiting for quiet.
+        FREED.notify_all();
     }
 }
 

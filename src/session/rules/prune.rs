@@ -139,3 +139,71 @@ fn is_stale(node: &LogicalPlan) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::common::JoinType;
+    use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
+    use datafusion::logical_expr::{LogicalPlanBuilder, exists};
+    use datafusion::prelude::{col, lit};
+
+    use super::*;
+
+    fn table(name: &str) -> LogicalPlanBuilder {
+        let fields: Vec<_> = ["a", "b", "c"].map(|name| Field::new(name, DataType::Int64, true)).into();
+        let source = LogicalTableSource::new(Arc::new(Schema::new(fields)));
+        LogicalPlanBuilder::scan(name, Arc::new(source), None).expect("a scan")
+    }
+
+    /// The tables and columns that are read.
+    fn read(plan: LogicalPlan) -> Result<Vec<String>> {
+        let (fields, plan) = (plan.schema().fields().clone(), PruneScans.analyze(plan, &ConfigOptions::new())?);
+        assert_eq!(&fields, plan.schema().fields());
+        let mut scans = vec![];
+        plan.apply_with_subqueries(|node| {
+            assert_eq!(node.schema(), node.clone().recompute_schema()?.schema());
+            if let LogicalPlan::TableScan(scan) = node {
+                let names: Vec<_> = scan.projected_schema.fields().iter().map(|field| field.name().as_str()).collect();
+                scans.push(format!("{}({})", scan.table_name, names.join(" ")));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(scans)
+    }
+
+    #[test]
+    fn columns_that_are_named_nowhere_are_not_read() -> Result<()> {
+        let joined = table("t").join(table("u").build()?, JoinType::Inner, (vec!["t.a"], vec!["u.b"]), None)?;
+        assert_eq!(read(joined.project([col("t.a")])?.build()?)?, ["t(a b)", "u(a b)"]);
+        let semi = table("t").join(table("u").build()?, JoinType::LeftSemi, (vec!["t.a"], vec!["u.a"]), None)?;
+        assert_eq!(read(semi.alias("v")?.project([col("v.c")])?.build()?)?, ["t(a c)", "u(a c)"]);
+        Ok(())
+    }
+
+    #[test]
+    fn columns_of_a_subquery_are_read() -> Result<()> {
+        let within = table("u").filter(col("u.c").gt(col("u.b")))?.project([col("u.c")])?.build()?;
+        let plan = table("t").filter(exists(Arc::new(within)))?.project([col("t.c")])?.build()?;
+        assert_eq!(read(plan)?, ["t(b c)", "u(b c)"]);
+        Ok(())
+    }
+
+    #[test]
+    fn columns_that_are_taken_by_their_place_are_read() -> Result<()> {
+        let union = table("t").union(table("u").build()?)?.project([col("a")])?.build()?;
+        assert_eq!(read(union)?, ["t(a b c)", "u(a b c)"]);
+        assert_eq!(read(table("t").distinct()?.project([col("a")])?.build()?)?, ["t(a b c)"]);
+        assert_eq!(read(table("t").build()?)?, ["t(a b c)"]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_table_of_which_nothing_is_named_has_a_column() -> Result<()> {
+        let plan = table("t").project([lit(1i64)])?.build()?;
+        assert_eq!(read(plan)?, ["t(a)"]);
+        Ok(())
+    }
+}
