@@ -22,4 +22,4 @@ mod simplify;
 
 pub(crate) use expressions::host_expr;
 pub(crate) use plans::{HostPlanner, plan};
-pub(crate) use simplify::folding;
+pub(crate) use simplify::{LogicalRule, folding};

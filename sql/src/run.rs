@@ -15,7 +15,7 @@ use crate::interrupt::Running;
 use crate::output::{self, Format, Rows};
 use crate::progress::Progress;
 use crate::report::{Failure, Source};
-use crate::statement::{self, Existing, Name, Request, Rows as Wanted, Sql, Statement};
+use crate::statement::{self, Existing, Name, Request, RowSource, Sql, Statement};
 
 /// What a user can change while the command runs.
 #[derive(Debug, Clone)]
@@ -116,11 +116,11 @@ impl<'a> Runner<'a> {
                 Err(error) => Err(Failure::from(error).at(table.place)),
             },
             Request::ShowTables => self.show_tables(),
-            Request::Describe(Wanted::Query(query)) => {
+            Request::Describe(RowSource::Query(query)) => {
                 let schema = self.plan(&query)?.schema();
                 self.describe(&schema)
             }
-            Request::Describe(Wanted::Table(table)) => {
+            Request::Describe(RowSource::Table(table)) => {
                 let schema = self.session.schema(&table.text).map_err(|error| Failure::from(error).at(table.place))?;
                 self.describe(&schema)
             }
@@ -168,7 +168,7 @@ impl<'a> Runner<'a> {
         self.done(format!("table {}: {}{place}", table.text, count(frame.num_rows())))
     }
 
-    fn copy(&mut self, rows: &Wanted, file: &Name, format: Option<&Name>) -> Result<(), Failure> {
+    fn copy(&mut self, rows: &RowSource, file: &Name, format: Option<&Name>) -> Result<(), Failure> {
         let extension = Path::new(&file.text).extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
         let (format, place) = match format {
             Some(name) => (name.text.as_str(), name.place),
@@ -183,8 +183,8 @@ impl<'a> Runner<'a> {
             }
         };
         let frame = match rows {
-            Wanted::Query(query) => self.collect(query)?,
-            Wanted::Table(table) => {
+            RowSource::Query(query) => self.collect(query)?,
+            RowSource::Table(table) => {
                 let _told = Progress::begin(&self.session);
                 self.table(table)?.collect()?
             }

@@ -49,11 +49,11 @@ pub enum Request {
     /// `SHOW TABLES`.
     ShowTables,
     /// `DESCRIBE table`, or a query.
-    Describe(Rows),
+    Describe(RowSource),
     /// `COPY table|(query) TO 'file' [FORMAT format]`.
     Copy {
         /// What to write.
-        rows: Rows,
+        rows: RowSource,
         /// The path of the file, and where it stands.
         file: Name,
         /// The format by name, where given.
@@ -81,7 +81,7 @@ pub enum Existing {
 
 /// Rows by table name or by query.
 #[derive(Debug, PartialEq)]
-pub enum Rows {
+pub enum RowSource {
     /// Those of a table.
     Table(Name),
     /// Those that a query yields.
@@ -207,8 +207,8 @@ impl Statement<'_> {
         } else if reader.accept("DESCRIBE") || reader.accept("DESC") {
             reader.accept("TABLE");
             Request::Describe(match reader.at_query() {
-                true => Rows::Query(reader.rest("a query")?),
-                false => Rows::Table(reader.name("a table's name or a query")?),
+                true => RowSource::Query(reader.rest("a query")?),
+                false => RowSource::Table(reader.name("a table's name or a query")?),
             })
         } else if reader.accept("COPY") {
             return reader.copy();
@@ -218,7 +218,7 @@ impl Statement<'_> {
             Request::Query(reader.rest("a statement")?)
         };
         match request {
-            Request::Query(_) | Request::Explain { .. } | Request::Describe(Rows::Query(_)) => Ok(request),
+            Request::Query(_) | Request::Explain { .. } | Request::Describe(RowSource::Query(_)) => Ok(request),
             other => reader.end().map(|()| other),
         }
     }
@@ -359,9 +359,9 @@ impl Reader<'_> {
                 self.at = from;
                 return Err(self.expected("a query"));
             }
-            Rows::Query(self.statement.sql(from, self.at - 1))
+            RowSource::Query(self.statement.sql(from, self.at - 1))
         } else {
-            Rows::Table(self.name("a table's name or a query in parentheses")?)
+            RowSource::Table(self.name("a table's name or a query in parentheses")?)
         };
         self.expect("TO")?;
         let place = self.place();
@@ -497,8 +497,8 @@ mod tests {
         assert_eq!(request("DROP TABLE t"), Request::DropTable { table: name("t", 1, 12), if_exists: false });
         assert_eq!(request("drop table if exists t"), Request::DropTable { table: name("t", 1, 22), if_exists: true });
         assert_eq!(request("show tables"), Request::ShowTables);
-        assert_eq!(request("DESCRIBE t"), Request::Describe(Rows::Table(name("t", 1, 10))));
-        assert_eq!(request("DESC SELECT 1"), Request::Describe(Rows::Query(sql("     SELECT 1"))));
+        assert_eq!(request("DESCRIBE t"), Request::Describe(RowSource::Table(name("t", 1, 10))));
+        assert_eq!(request("DESC SELECT 1"), Request::Describe(RowSource::Query(sql("     SELECT 1"))));
         assert_eq!(refused("DROP TABLE t u").0, "expected the end of the statement, found u");
         assert_eq!(refused("DROP TABLE").1, Some((1, 11)));
     }
@@ -515,10 +515,13 @@ mod tests {
 
     #[test]
     fn copies_name_rows_file_and_format() {
-        let rows = Rows::Table(name("t", 1, 6));
+        let rows = RowSource::Table(name("t", 1, 6));
         assert_eq!(request("COPY t TO 'o.x'"), Request::Copy { rows, file: name("o.x", 1, 11), format: None });
-        let copy =
-            |format| Request::Copy { rows: Rows::Query(sql("      SELECT (1)")), file: name("o.x", 1, 22), format };
+        let copy = |format| Request::Copy {
+            rows: RowSource::Query(sql("      SELECT (1)")),
+            file: name("o.x", 1, 22),
+            format,
+        };
         assert_eq!(request("COPY (SELECT (1)) TO 'o.x'"), copy(None));
         assert_eq!(request("COPY (SELECT (1)) TO 'o.x' FORMAT CSV"), copy(Some(name("csv", 1, 35))));
         assert_eq!(request("COPY (SELECT (1)) TO 'o.x' WITH (FORMAT csv)"), copy(Some(name("csv", 1, 41))));

@@ -36,9 +36,9 @@ use super::arena::Arena;
 use super::control::{Control, Retry};
 use super::effort::{Effort, items_for, items_in_time};
 use super::emit::Emitter;
-use super::flow::{Flow, Source};
+use super::flow::{Flow, FlowSource};
 use super::generator::{Generator, Pass};
-use super::groups::{Accumulator, GroupKeys, GroupSlots, Occupancy};
+use super::groups::{Accumulator, GroupKeyStorage, GroupSlots, Occupancy};
 use super::kernel::{Generated, THREADS, most_shared};
 use super::keys::{KeyLayout, NullKeys};
 use super::radix_partition::RowCode;
@@ -594,13 +594,13 @@ fn attempt(
     let hashed = (!exact).then(|| shape.layout.clone());
     let mixed = matches!(sink, Sink::HashCells { .. } | Sink::Partitioned(_));
     let keys = match (first_rows, &occupancy, &flow.source) {
-        (Some(first), _, Source::Relation(relation)) => {
+        (Some(first), _, FlowSource::Relation(relation)) => {
             let columns = groups.iter().map(|g| plain_column(flow, g).unwrap_or_default()).collect();
-            GroupKeys::Row(relation.clone(), columns, first)
+            GroupKeyStorage::Row(relation.clone(), columns, first)
         }
-        (_, Occupancy::Hashed(table), _) if mixed => GroupKeys::Mixed(shape.layout, table.clone()),
-        (_, Occupancy::Hashed(table), _) => GroupKeys::Table(shape.layout, table.clone()),
-        _ => GroupKeys::Slot(shape.layout),
+        (_, Occupancy::Hashed(table), _) if mixed => GroupKeyStorage::Mixed(shape.layout, table.clone()),
+        (_, Occupancy::Hashed(table), _) => GroupKeyStorage::Table(shape.layout, table.clone()),
+        _ => GroupKeyStorage::Slot(shape.layout),
     };
     let slots = GroupSlots { slots, occupancy, keys, accumulators, outputs: shape.outputs, rows };
     Ok(Tried::Attempt(Attempt::Done(Box::new(Partial { slots, ordered, row_slots, hashed, replay })), retry))
@@ -617,7 +617,7 @@ pub(crate) fn plain_column(flow: &Flow, expr: &Expr) -> Option<usize> {
 
 /// Whether the flow is nothing but a relation in place.
 fn is_in_place(flow: &Flow) -> bool {
-    flow.steps.is_empty() && matches!(&flow.source, Source::Relation(relation) if Relation::is_dense(relation))
+    flow.steps.is_empty() && matches!(&flow.source, FlowSource::Relation(relation) if Relation::is_dense(relation))
 }
 
 /// Most blocks of [`THREADS`] that sum up in registers. Of floats, whose order counts, there are so many whatever number runs at once,

@@ -29,11 +29,11 @@ use super::arena::Arena;
 use super::constants::Constants;
 use super::emit::{Emitter, push_number};
 use super::expr::compile;
-use super::flow::{Flow, Probe, SideColumn, Source, Step};
+use super::flow::{Flow, FlowSource, FlowStage, Probe, SideColumn};
 use super::keys::dictionary_value;
 use super::params::Params;
 use super::prepared::PreparedKernel;
-use super::selectivity::Share;
+use super::selectivity::Selectivity;
 use super::sites::Sites;
 use super::value::{Inputs, Value, both};
 use crate::column::{Column, Encoding, Facts, NO_ROW, Relation, Repr};
@@ -145,13 +145,13 @@ impl<'a> Generator<'a> {
             vec![Level { schema: self.flow.source_schema.clone(), kind: LevelKind::Source, known: HashMap::new() }];
         self.probes = 0;
         self.eager_open = pass != Pass::Carried;
-        if let (Source::Groups(groups), true) = (&self.flow.source, pass != Pass::Carried) {
+        if let (FlowSource::Groups(groups), true) = (&self.flow.source, pass != Pass::Carried) {
             self.occupied(groups, out);
         }
-        let mut share = Share::default();
+        let mut share = Selectivity::default();
         for (step, schema) in &self.flow.steps {
             match step {
-                Step::Filter(predicate) => {
+                FlowStage::Filter(predicate) => {
                     if pass != Pass::Carried {
                         for conjunct in split_conjunction(predicate) {
                             let keep = self.expr(conjunct, out)?;
@@ -167,20 +167,21 @@ impl<'a> Generator<'a> {
                         level.schema = schema.clone();
                     }
                 }
-                Step::Project(exprs) => self.levels.push(Level {
+                FlowStage::Project(exprs) => self.levels.push(Level {
                     schema: schema.clone(),
                     kind: LevelKind::Project(Arc::new(exprs.clone())),
                     known: HashMap::new(),
                 }),
-                Step::Probe(probe) => self.probe(probe, schema, pass, out)?,
+                FlowStage::Probe(probe) => self.probe(probe, schema, pass, out)?,
             }
         }
         Ok(())
     }
 
     /// Adds a filter's condition on the source's own columns to those before it, as long as columns are loaded ahead.
-    fn weigh(&self, conjunct: &Expr, share: &mut Share) {
-        let (Source::Relation(relation), [source], true) = (&self.flow.source, self.levels.as_slice(), self.eager_open)
+    fn weigh(&self, conjunct: &Expr, share: &mut Selectivity) {
+        let (FlowSource::Relation(relation), [source], true) =
+            (&self.flow.source, self.levels.as_slice(), self.eager_open)
         else {
             return;
         };
@@ -230,8 +231,8 @@ impl<'a> Generator<'a> {
     fn value_anew(&mut self, level: usize, at: usize, out: &mut Emitter) -> Result<Value> {
         Ok(match self.levels[level].kind.clone() {
             LevelKind::Source => match &self.flow.source {
-                Source::Relation(relation) => self.load(relation, at, "row", true, out),
-                Source::Groups(groups) => {
+                FlowSource::Relation(relation) => self.load(relation, at, "row", true, out),
+                FlowSource::Groups(groups) => {
                     let first = out.sites();
                     let value = self.group_column(groups, at, out)?;
                     out.name_sites(first, || self.levels[level].schema.field(at).name().clone());

@@ -57,7 +57,7 @@ const SKEWED: u64 = 2;
 
 /// Where a column of the result comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ColumnOrigin {
     Build(usize),
     Probe(usize),
     /// The key's field of this number.
@@ -73,7 +73,7 @@ pub(crate) struct PartitionedJoin<'a> {
     pub(crate) layout: &'a KeyLayout,
     /// The number of keys where they number slots themselves.
     pub(crate) domain: Option<u64>,
-    pub(crate) columns: &'a [(Origin, DataType)],
+    pub(crate) columns: &'a [(ColumnOrigin, DataType)],
 }
 
 /// How many partitions there are, and the hash table of one.
@@ -226,12 +226,12 @@ fn attempts(device: &Device, join: &PartitionedJoin<'_>) -> Result<Option<(u64, 
     loop {
         let control = Control::new(device)?;
         let Some(cut) = PartitionLayout::of(device, join.build.0.expected_rows(), domain) else { return Ok(None) };
-        let wanted = |of: fn(Origin) -> Option<usize>| -> Vec<(usize, usize)> {
+        let wanted = |of: fn(ColumnOrigin) -> Option<usize>| -> Vec<(usize, usize)> {
             let columns = join.columns.iter().enumerate();
             columns.filter_map(|(at, (from, _))| of(*from).map(|column| (column, at))).collect()
         };
-        let of_build = wanted(|from| if let Origin::Build(column) = from { Some(column) } else { None });
-        let of_probe = wanted(|from| if let Origin::Probe(column) = from { Some(column) } else { None });
+        let of_build = wanted(|from| if let ColumnOrigin::Build(column) = from { Some(column) } else { None });
+        let of_probe = wanted(|from| if let ColumnOrigin::Probe(column) = from { Some(column) } else { None });
         let layout = join.layout;
         let build =
             SidePipeline::of(device, "join_partitioned_build", join.build, layout, cut, &of_build, &control, 0)?;
@@ -337,10 +337,10 @@ impl PartitionedSides<'_> {
                 loaded
             };
             let value = match from {
-                Origin::Build(_) => of_side(self.build, "b"),
-                Origin::Probe(_) => of_side(self.probe, "c"),
-                Origin::Key(field) => self.join.layout.emit_decode("key", *field, &mut params, &mut out),
-                Origin::Nowhere => {
+                ColumnOrigin::Build(_) => of_side(self.build, "b"),
+                ColumnOrigin::Probe(_) => of_side(self.probe, "c"),
+                ColumnOrigin::Key(field) => self.join.layout.emit_decode("key", *field, &mut params, &mut out),
+                ColumnOrigin::Nowhere => {
                     places.push(None);
                     continue;
                 }

@@ -47,12 +47,12 @@ pub(crate) use aggregate::{
 pub(crate) use element::element_at;
 pub(crate) use emit::Emitter;
 pub(crate) use expr::{of_like, unsupported};
-pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Records, Residual, Source};
+pub(crate) use flow::{BuildSide, Candidates, Flow, FlowSource, Keep, Probe, Records, Residual};
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use group_key_check::group_keys_collide;
 pub(crate) use groups::{Accumulator, DecimalSum, GroupOutput, GroupSlots, OutputKind};
 pub(crate) use join_compact::{compact, materialize_uncompacted};
-pub(crate) use join_partitioned::{Origin, PartitionedJoin, join_partitioned};
+pub(crate) use join_partitioned::{ColumnOrigin, PartitionedJoin, join_partitioned};
 pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value};
 pub(crate) use materialize::{for_each, materialize};
 pub(crate) use order::{Direction, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, emit_words, emit_words_of};

@@ -171,7 +171,7 @@ impl LongString {
 enum HostCharacters {
     /// Parts of character buffers, by device address.
     Spans(Vec<CharacterSpan>),
-    /// The strings one after the other, in the order of the views: see [`Places`].
+    /// The strings one after the other, in the order of the views: see [`BufferCursor`].
     Packed(Vec<ArrowBuffer>),
 }
 
@@ -229,7 +229,7 @@ impl HostCharacters {
         let mut bytes = MutableBuffer::from_len_zeroed(total as usize);
         packed.read(0, bytes.as_slice_mut())?;
         let bytes = ArrowBuffer::from(bytes);
-        let mut places = Places::default();
+        let mut places = BufferCursor::default();
         let mut buffers = Vec::new();
         let mut start = 0;
         for (&view, &offset) in views.iter().zip(&offsets) {
@@ -246,7 +246,7 @@ impl HostCharacters {
 
     /// Lets the views of long strings, all that there are, point to their host copies instead of device memory.
     fn point(&self, views: &mut [u128]) {
-        let mut places = Places::default();
+        let mut places = BufferCursor::default();
         for view in views {
             let Some(long) = LongString::of(*view) else { continue };
             let (index, offset) = match self {
@@ -275,12 +275,12 @@ impl HostCharacters {
 /// Where strings that follow each other lie: in which buffer, and at which byte of it. A buffer has no more than [`SPAN_LIMIT`]
 /// bytes, or one string.
 #[derive(Debug, Default)]
-struct Places {
+struct BufferCursor {
     buffer: usize,
     end: u64,
 }
 
-impl Places {
+impl BufferCursor {
     fn next(&mut self, long: LongString) -> (usize, u64) {
         if self.end > 0 && self.end + long.len > SPAN_LIMIT {
             (self.buffer, self.end) = (self.buffer + 1, 0);
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn packed_strings_fill_buffers_up_to_the_limit() {
-        let mut places = Places::default();
+        let mut places = BufferCursor::default();
         let mut next = |len| places.next(LongString { address: 0, len });
         assert_eq!([next(100), next(SPAN_LIMIT - 100), next(13)], [(0, 0), (0, 100), (1, 0)]);
         assert_eq!([next(SPAN_LIMIT + 5), next(20), next(30)], [(2, 0), (3, 0), (3, 20)]);

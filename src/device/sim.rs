@@ -32,7 +32,7 @@ use crate::error::{ErrorKind, Result};
 use crate::interrupt;
 use compiler::CxxCompiler;
 use memory::SimMemory;
-use runtime::{HostEntry, KernelFacts, Launch, Runtime};
+use runtime::{HostEntry, KernelFacts, Launch, SimRuntime};
 
 /// How the simulator schedules.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ pub(super) struct SimDriver {
     properties: DeviceProperties,
     seed: u64,
     compiler: &'static CxxCompiler,
-    runtime: &'static Runtime,
+    runtime: &'static SimRuntime,
     /// One lock for all: the device does one thing at a time.
     state: Mutex<SimState>,
 }

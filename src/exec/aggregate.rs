@@ -10,8 +10,8 @@ use datafusion::prelude::col;
 use super::regroup::filtered;
 use super::run::Runner;
 use crate::codegen::{
-    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, GroupSlots, Manner, NullsPlace,
-    OrderedInput, Partial, Source, Value, aggregate, emit_words, group_keys_collide, materialize, plain_column,
+    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, FlowSource, GroupSlots, Manner, NullsPlace,
+    OrderedInput, Partial, Value, aggregate, emit_words, group_keys_collide, materialize, plain_column,
 };
 use crate::column::Relation;
 use crate::device::Buffer;
@@ -70,7 +70,7 @@ impl Runner {
         schema: DFSchemaRef,
     ) -> Result<Flow> {
         if let Some(relation) = self.grouped_by_runs(&flow, groups, calls)? {
-            return Ok(Flow::new(Source::Relation(relation), schema));
+            return Ok(Flow::new(FlowSource::Relation(relation), schema));
         }
         of_slots(self.slots(flow, groups, calls, false)?.slots, schema)
     }
@@ -137,7 +137,7 @@ impl Runner {
         let relation = self.relation("aggregate", &flow)?;
         let (rows, columns) = self.dense("aggregate", relation, &named)?;
         let groups = (0..groups.len()).map(|at| col(format!("c{at}"))).collect();
-        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)?), named), groups, plain))
+        Ok((Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), named), groups, plain))
     }
 
     /// Fills the accumulators that want the rows of each group in an order.
@@ -237,7 +237,7 @@ impl Runner {
             words.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
         let order = argsort(&self.device, &words, rows)?;
         let segments = segments(&self.device, &words[..1], &order, rows)?;
-        let Source::Relation(relation) = &flow.source else { return Ok(()) };
+        let FlowSource::Relation(relation) = &flow.source else { return Ok(()) };
         self.for_segments(segments.count, |generator, out| {
             let offsets = generator.params.borrowed("const u32", &segments.offsets);
             let order = generator.params.borrowed("const u32", &order);
@@ -261,7 +261,7 @@ impl Runner {
         count: u64,
         body: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter),
     ) -> Result<()> {
-        let flow = Flow::new(Source::Relation(Relation::dense(count, vec![])?), super::run::anonymous(&[])?);
+        let flow = Flow::new(FlowSource::Relation(Relation::dense(count, vec![])?), super::run::anonymous(&[])?);
         materialize(&self.device, "aggregate", &flow, Codes::Keep, |generator, out| {
             body(generator, out);
             Ok(vec![])
@@ -282,8 +282,8 @@ fn all_fused(calls: &[DeviceAggregate]) -> Option<Vec<AggregateCall>> {
 /// The flow of an aggregation's groups.
 fn of_slots(slots: GroupSlots, schema: DFSchemaRef) -> Result<Flow> {
     let source = match slots.in_place() {
-        Some(columns) => Source::Relation(Relation::dense(slots.slots, columns)?),
-        None => Source::Groups(Arc::new(slots)),
+        Some(columns) => FlowSource::Relation(Relation::dense(slots.slots, columns)?),
+        None => FlowSource::Groups(Arc::new(slots)),
     };
     Ok(Flow::new(source, schema))
 }

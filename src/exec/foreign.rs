@@ -20,7 +20,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Chunk, Read, Source, To, Wanted, of_panic, of_their_types, upload};
+use crate::io::{Chunk, ColumnRequest, Read, Source, To, of_panic, of_their_types, upload};
 use crate::plan::for_cpu;
 
 /// What one scan asks of somebody else's provider, as a source of the scan's columns.
@@ -57,7 +57,7 @@ impl Source for Foreign {
     /// # Errors
     /// Those of the provider; [`ErrorKind::Plan`] where its rows are not those of its schema, and where
     /// it panics; [`ErrorKind::Unsupported`] where its rows never end; of the device.
-    async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
+    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
         let schema = Arc::new(Source::schema(self).project(wanted.columns)?);
         let table = self.scan.table_name.to_string();
         let reading = async {

@@ -24,13 +24,13 @@ use datafusion::logical_expr::{Expr, Join, JoinType, Operator, binary_expr, buil
 use super::join_pairs::Preserved;
 use super::run::{Runner, anonymous};
 use crate::codegen::{
-    BuildSide, Candidates, Codes, Emitter, Flow, Generator, Keep, KeyLayout, NullKeys, Probe, Residual, Source, Value,
-    for_each, join_layout, keys_inside, materialize,
+    BuildSide, Candidates, Codes, Emitter, Flow, FlowSource, Generator, Keep, KeyLayout, NullKeys, Probe, Residual,
+    Value, for_each, join_layout, keys_inside, materialize,
 };
 use crate::column::{Column, Relation, Table};
 use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::join::{Assumed, BuildKeys, JoinTable, Payload, Slots, Wanted};
+use crate::ops::join::{Assumed, BuildKeys, JoinTable, LookupKind, Payload, Slots};
 use crate::plan::{PipelineJoin, join_cost};
 
 /// A preserved side is the build side only where it has this many times fewer rows: its rows have to be looked at once
@@ -113,7 +113,7 @@ impl Sides {
 
 /// Whether a probe has to learn the numbers of build rows, or only their columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Numbers {
+enum BuildRowNumbers {
     Wanted,
     Free,
 }
@@ -174,7 +174,7 @@ impl Runner {
 
     fn no_rows(&self, join: &Join) -> Result<Flow> {
         let columns = Table::empty(&self.device, Arc::new(join.schema.as_arrow().clone()))?.columns;
-        Ok(Flow::new(Source::Relation(Relation::dense(0, columns)?), join.schema.clone()))
+        Ok(Flow::new(FlowSource::Relation(Relation::dense(0, columns)?), join.schema.clone()))
     }
 
     fn join_sides(&self, join: &Join, left: Flow, right: Flow, readers: Option<&[Expr]>) -> Result<Flow> {
@@ -222,7 +222,7 @@ impl Runner {
         let lookup = match self.seen(join, &sides, &keep)? {
             Some(lookup) => lookup,
             None => {
-                let numbers = if preserved.build { Numbers::Wanted } else { Numbers::Free };
+                let numbers = if preserved.build { BuildRowNumbers::Wanted } else { BuildRowNumbers::Free };
                 self.lookup(join, &sides, keep, numbers)?
             }
         };
@@ -283,7 +283,7 @@ impl Runner {
 
     /// A semi, anti or mark join that keeps rows of the build side: the probe's pipeline marks those that it matches.
     fn marked(&self, join: &Join, sides: &Sides, keep: &Keep) -> Result<Flow> {
-        let lookup = Arc::new(self.lookup(join, sides, Keep::Matched, Numbers::Wanted)?);
+        let lookup = Arc::new(self.lookup(join, sides, Keep::Matched, BuildRowNumbers::Wanted)?);
         let mut kept = lookup.build.clone();
         let matched = Arc::new(self.device.alloc_zeroed("join", kept.rows as usize)?);
         for_each(&self.device, &sides.probe, &[&matched], |generator, out| {
@@ -293,13 +293,13 @@ impl Runner {
         let column = Column::plain(DataType::Boolean, kept.rows as usize, matched, None);
         kept.columns.push((kept.indices.len() - 1, column));
         if matches!(keep, Keep::Mark) {
-            return Ok(Flow::new(Source::Relation(kept), join.schema.clone()));
+            return Ok(Flow::new(FlowSource::Relation(kept), join.schema.clone()));
         }
         let schema = &join.schema;
         let mut fields: Vec<_> = schema.iter().map(|(table, field)| (table.cloned(), field.clone())).collect();
         fields.push((None, Arc::new(Field::new(MATCHED, DataType::Boolean, false))));
         let flow = Flow::new(
-            Source::Relation(kept),
+            FlowSource::Relation(kept),
             Arc::new(DFSchema::new_with_metadata(fields, schema.metadata().clone())?),
         );
         let matched = Expr::Column(Name::new_unqualified(MATCHED));
@@ -308,7 +308,7 @@ impl Runner {
     }
 
     /// Runs the build side.
-    fn lookup(&self, join: &Join, sides: &Sides, keep: Keep, numbers: Numbers) -> Result<Probe> {
+    fn lookup(&self, join: &Join, sides: &Sides, keep: Keep, numbers: BuildRowNumbers) -> Result<Probe> {
         let nulls = null_keys(join);
         let (flow, keys, place) = (&sides.build, &sides.build_keys, sides.place);
         if keys.is_empty() {
@@ -340,14 +340,14 @@ impl Runner {
             false => self.relation_with("join build", flow, &mut key_value)?,
         };
         let domain = layout.dense_domain(u64::MAX);
-        let wanted = if existence { Wanted::Existence } else { Wanted::Rows };
+        let wanted = if existence { LookupKind::Existence } else { LookupKind::Rows };
         let (data, valid, rows) = (&key[0].data, key[0].validity.as_deref(), build.rows);
-        let numbers = if matches!(keep, Keep::Matched | Keep::All) { numbers } else { Numbers::Wanted };
+        let numbers = if matches!(keep, Keep::Matched | Keep::All) { numbers } else { BuildRowNumbers::Wanted };
         let keys_of = match numbers {
-            Numbers::Free => keys_of(sides, &layout)?,
-            Numbers::Wanted => vec![],
+            BuildRowNumbers::Free => keys_of(sides, &layout)?,
+            BuildRowNumbers::Wanted => vec![],
         };
-        let only = (numbers == Numbers::Free).then(|| only_payload(&build, &keys_of)).flatten();
+        let only = (numbers == BuildRowNumbers::Free).then(|| only_payload(&build, &keys_of)).flatten();
         let payload = only.map(|at| {
             let column = &build.columns[at].1;
             Payload { values: column.data.slice(column.offset * column.width()), width: column.width() }
@@ -365,7 +365,7 @@ impl Runner {
         }
         let much_smaller = rows.saturating_mul(ORDERED_BUILD) <= sides.probe.source.rows();
         let mut records = None;
-        if numbers == Numbers::Free && much_smaller {
+        if numbers == BuildRowNumbers::Free && much_smaller {
             match &table.slots {
                 Slots::Direct(order) if full => {
                     build = self.in_key_order(build, &keys_of, order)?;
@@ -404,7 +404,7 @@ impl Runner {
 
 /// What a rehearsal takes to hold of a build side's keys: several together are unique, and so are groups.
 fn assumed(flow: &Flow, keys: &[Expr]) -> Result<Assumed> {
-    let (Source::Relation(relation), [key]) = (&flow.source, keys) else {
+    let (FlowSource::Relation(relation), [key]) = (&flow.source, keys) else {
         return Ok(Assumed { unique: true, ordered: false });
     };
     let Expr::Column(name) = key else { return Ok(Assumed::default()) };

@@ -16,7 +16,7 @@ use datafusion::common::DFSchemaRef;
 use datafusion::prelude::{col, not};
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{BuildSide, Codes, Flow, Probe, Residual, Source, Value, for_each, materialize};
+use crate::codegen::{BuildSide, Codes, Flow, FlowSource, Probe, Residual, Value, for_each, materialize};
 use crate::column::{Column, Index, NO_ROW, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -83,7 +83,7 @@ impl Runner {
             pairs = Pairs { rows, probe, build };
         }
         let joined = self.joined(&probe, &lookup, &pairs, preserved)?;
-        Ok(Flow::new(Source::Relation(joined), schema.clone()))
+        Ok(Flow::new(FlowSource::Relation(joined), schema.clone()))
     }
 
     /// Runs the probe's pipeline and finds for each of its rows where its candidates begin, and how many they are.
@@ -114,7 +114,7 @@ impl Runner {
 
     /// The pairs for which the condition holds; `joined` is what they look at.
     fn confirmed(&self, joined: Relation, pairs: &Pairs, residual: &Residual) -> Result<Pairs> {
-        let mut flow = Flow::new(Source::Relation(joined), residual.schema.clone());
+        let mut flow = Flow::new(FlowSource::Relation(joined), residual.schema.clone());
         for conjunct in &residual.conjuncts {
             flow = flow.filter(conjunct.clone());
         }
@@ -135,7 +135,7 @@ impl Runner {
         if sides.is_empty() {
             return Ok(());
         }
-        let flow = Flow::new(Source::Relation(Relation::dense(pairs.rows, vec![])?), anonymous(&[])?);
+        let flow = Flow::new(FlowSource::Relation(Relation::dense(pairs.rows, vec![])?), anonymous(&[])?);
         let marks: Vec<_> = sides.iter().map(|(_, marks)| *marks).collect();
         for_each(&self.device, &flow, &marks, |generator, out| {
             for (rows, marks) in &sides {
@@ -152,7 +152,8 @@ impl Runner {
     fn unmatched(&self, matched: Option<Arc<Buffer>>, rows: u64) -> Result<Option<Column>> {
         let Some(matched) = matched else { return Ok(None) };
         let column = Column::plain(DataType::Boolean, rows as usize, matched, None);
-        let flow = Flow::new(Source::Relation(Relation::dense(rows, vec![column])?), anonymous(&[DataType::Boolean])?);
+        let flow =
+            Flow::new(FlowSource::Relation(Relation::dense(rows, vec![column])?), anonymous(&[DataType::Boolean])?);
         let (_, mut lone) = materialize(&self.device, "join", &flow.filter(not(col("c0"))), Codes::Keep, |_, out| {
             Ok(vec![number(out.let_("u32", "(u32)row"))])
         })?;

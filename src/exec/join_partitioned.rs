@@ -6,7 +6,7 @@ use datafusion::logical_expr::{Expr, Join, JoinType};
 use super::join::{Sides, keys_of, null_keys, residual};
 use super::run::Runner;
 use crate::codegen::{
-    BuildSide, Flow, KeyLayout, Origin, PartitionedJoin, Source, join_layout, join_partitioned, pays_from,
+    BuildSide, ColumnOrigin, Flow, FlowSource, KeyLayout, PartitionedJoin, join_layout, join_partitioned, pays_from,
 };
 use crate::column::{Column, Relation};
 use crate::device::DeviceKind;
@@ -49,7 +49,7 @@ impl Runner {
         // Those that nobody reads are not there.
         let found = found.into_iter().zip(&columns).map(|(column, (_, dtype))| column.unwrap_or_else(|| absent(dtype)));
         let relation = Relation { columns: found.map(|column| (0, column)).collect(), ..dense };
-        let mut flow = Flow::new(Source::Relation(relation), join.schema.clone());
+        let mut flow = Flow::new(FlowSource::Relation(relation), join.schema.clone());
         for predicate in conjuncts {
             flow = flow.filter(predicate);
         }
@@ -84,7 +84,7 @@ impl Runner {
 
 /// Whether the flow's rows are known to come in the order of their one key.
 fn ascends(flow: &Flow, keys: &[Expr]) -> Result<bool> {
-    let (Source::Relation(relation), [Expr::Column(name)]) = (&flow.source, keys) else { return Ok(false) };
+    let (FlowSource::Relation(relation), [Expr::Column(name)]) = (&flow.source, keys) else { return Ok(false) };
     let origin = flow.origin(flow.schema().index_of_column(name)?);
     Ok(origin.is_some_and(|(index, column)| relation.indices[index].is_none() && column.stats.ascending))
 }
@@ -100,7 +100,7 @@ fn wanted(join: &Join, readers: Option<&[Expr]>, conjuncts: &[Expr]) -> Result<V
 }
 
 /// Where the join's columns come from.
-fn columns(join: &Join, sides: &Sides, layout: &KeyLayout, wanted: &[bool]) -> Result<Vec<(Origin, DataType)>> {
+fn columns(join: &Join, sides: &Sides, layout: &KeyLayout, wanted: &[bool]) -> Result<Vec<(ColumnOrigin, DataType)>> {
     let keys = keys_of(sides, layout)?;
     let of_build = sides.build.schema().fields().len();
     let of_probe = sides.probe.schema().fields().len();
@@ -110,12 +110,12 @@ fn columns(join: &Join, sides: &Sides, layout: &KeyLayout, wanted: &[bool]) -> R
             BuildSide::Right => (of_probe, false),
         };
         if !wanted[at] {
-            Origin::Nowhere
+            ColumnOrigin::Nowhere
         } else if (at < before) == build_first {
             let column = if build_first { at } else { at - before };
-            keys[column].map_or(Origin::Build(column), Origin::Key)
+            keys[column].map_or(ColumnOrigin::Build(column), ColumnOrigin::Key)
         } else {
-            Origin::Probe(if build_first { at - before } else { at })
+            ColumnOrigin::Probe(if build_first { at - before } else { at })
         }
     };
     let fields = join.schema.fields().iter().enumerate();

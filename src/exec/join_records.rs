@@ -13,7 +13,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{Flow, Records, Source, for_each};
+use crate::codegen::{Flow, FlowSource, Records, for_each};
 use crate::column::{Column, Relation, Stats, is_nested};
 use crate::device::DeviceKind;
 use crate::error::{ErrorKind, Result};
@@ -56,7 +56,7 @@ impl Runner {
         let columns: Vec<_> = held.iter().map(|(at, _)| build.columns[*at].clone()).collect();
         let types: Vec<DataType> = columns.iter().map(|(_, column)| column.dtype.clone()).collect();
         let read = Relation { rows: build.rows, indices: build.indices.clone(), columns };
-        let flow = Flow::new(Source::Relation(read), anonymous(&types)?);
+        let flow = Flow::new(FlowSource::Relation(read), anonymous(&types)?);
         for_each(&self.device, &flow, &[&memory], |generator, out| {
             for (at, (column, begin)) in held.iter().enumerate() {
                 let width = build.columns[*column].1.width();

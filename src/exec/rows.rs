@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::run::{Runner, anonymous, u32_column};
-use crate::codegen::{Codes, Flow, Source, Value, materialize};
+use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Index, NO_ROW, Relation, Repr, Stats, Table};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
@@ -116,7 +116,7 @@ fn index_of(device: &Device, numbers: &Column) -> Result<Index> {
         return Ok(Index { rows: numbers.data.clone(), offset: numbers.offset as u64, gaps });
     }
     let relation = Relation::dense(numbers.len as u64, vec![numbers.clone()])?;
-    let flow = Flow::new(Source::Relation(relation), anonymous(std::slice::from_ref(&numbers.dtype))?);
+    let flow = Flow::new(FlowSource::Relation(relation), anonymous(std::slice::from_ref(&numbers.dtype))?);
     let (_, columns) = materialize(device, "take", &flow, Codes::Keep, |generator, out| {
         let number = generator.column(0, out)?;
         let code = match &number.valid {

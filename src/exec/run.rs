@@ -10,7 +10,9 @@ use datafusion::logical_expr::Expr;
 
 use super::Engine;
 use super::scan::Scans;
-use crate::codegen::{Codes, Emitter, Flow, Generator, Source, Value, compact, materialize, materialize_uncompacted};
+use crate::codegen::{
+    Codes, Emitter, Flow, FlowSource, Generator, Value, compact, materialize, materialize_uncompacted,
+};
 use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Stats, Table};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
@@ -87,7 +89,7 @@ impl Runner {
             PipelineSink::Sort { keys, fetch } => self.sort(flow, keys, *fetch),
             PipelineSink::Limit { skip, fetch } => {
                 let relation = self.relation("limit", &flow)?.slice(*skip, *fetch);
-                Ok(Flow::new(Source::Relation(relation), flow.schema().clone()))
+                Ok(Flow::new(FlowSource::Relation(relation), flow.schema().clone()))
             }
             PipelineSink::Windows(windows) => self.windows_over(flow, windows),
             PipelineSink::Unnest(unnest) => self.unnest(flow, unnest),
@@ -116,21 +118,21 @@ impl Runner {
                 let relation = self.scans.get(scan).ok_or_else(|| {
                     Error::internal(format!("table {} was not loaded on the device", scan.table_name))
                 })?;
-                Ok(Flow::new(Source::Relation(relation.clone()), scan.projected_schema.clone()))
+                Ok(Flow::new(FlowSource::Relation(relation.clone()), scan.projected_schema.clone()))
             }
             PipelineInput::Pipeline(number) => self.rows_of(*number),
             PipelineInput::Union(parts, schema) => self.union(parts, schema),
             PipelineInput::Values(values) => self.values(values),
             PipelineInput::Empty { one_row, schema } => {
                 let columns = Table::empty(&self.device, Arc::new(schema.as_arrow().clone()))?.columns;
-                Ok(Flow::new(Source::Relation(Relation::dense(u64::from(*one_row), columns)?), schema.clone()))
+                Ok(Flow::new(FlowSource::Relation(Relation::dense(u64::from(*one_row), columns)?), schema.clone()))
             }
         }
     }
 
     /// Runs a pipeline to a relation of its columns. Columns that the pipeline only passes on are not copied.
     pub(super) fn relation(&self, operator: &'static str, flow: &Flow) -> Result<Relation> {
-        if let (Source::Relation(relation), false) = (&flow.source, flow.drops_rows()) {
+        if let (FlowSource::Relation(relation), false) = (&flow.source, flow.drops_rows()) {
             let origins = (0..flow.schema().fields().len()).map(|at| flow.origin(at));
             if let Some(columns) = origins.collect() {
                 return Ok(Relation { rows: relation.rows, indices: relation.indices.clone(), columns });
@@ -149,7 +151,7 @@ impl Runner {
         let width = flow.schema().fields().len();
         let matches = flow.only_inner_joins();
         let (mut indices, origins): (_, Vec<_>) = match &flow.source {
-            Source::Relation(relation) if matches || !flow.drops_rows() => {
+            FlowSource::Relation(relation) if matches || !flow.drops_rows() => {
                 (relation.indices.clone(), (0..width).map(|at| flow.origin(at)).collect())
             }
             _ => (vec![], vec![None; width]),
@@ -186,7 +188,7 @@ impl Runner {
         };
         columns.extend(extras.into_iter().map(|column| (fresh, column)));
         let types: Vec<DataType> = columns.iter().map(|(_, column)| column.dtype.clone()).collect();
-        let all = Flow::new(Source::Relation(Relation { rows, indices, columns }), anonymous(&types)?);
+        let all = Flow::new(FlowSource::Relation(Relation { rows, indices, columns }), anonymous(&types)?);
         let mut columns = compact(&self.device, operator, &all, &kept_rows, kept)?;
         let extras = columns.split_off(width);
         Ok((Relation::dense(kept, columns)?, extras))
@@ -219,7 +221,7 @@ impl Runner {
             return Ok((rows, columns.collect()));
         }
         let width = relation.columns.len();
-        let flow = Flow::new(Source::Relation(relation), schema.clone());
+        let flow = Flow::new(FlowSource::Relation(relation), schema.clone());
         materialize(&self.device, operator, &flow, Codes::Keep, |generator, out| {
             (0..width).map(|at| generator.column(at, out)).collect()
         })
@@ -284,7 +286,7 @@ impl Runner {
             };
             let through = u32_column(old.rows.clone(), old.offset, relation.rows);
             let nested = Relation { rows, indices: vec![Some(direct.clone())], columns: vec![(0, through)] };
-            let flow = Flow::new(Source::Relation(nested), anonymous(&[DataType::UInt32])?);
+            let flow = Flow::new(FlowSource::Relation(nested), anonymous(&[DataType::UInt32])?);
             let (_, columns) = materialize(&self.device, "row numbers", &flow, Codes::Keep, |generator, out| {
                 let mut number = generator.column(0, out)?;
                 if let Some(valid) = number.valid.take() {
@@ -313,7 +315,7 @@ impl Runner {
                 Column::concatenated(&self.device, field.data_type(), &pieces, rows as usize)
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema.clone()))
+        Ok(Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), schema.clone()))
     }
 
     fn distinct(&self, flow: Flow) -> Result<Flow> {

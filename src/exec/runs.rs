@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, Source, Value, materialize};
+use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::Result;
@@ -71,7 +71,7 @@ impl Runner {
         if aggregates.iter().all(|aggregate| matches!(aggregate, RunAggregate::Reduced(_))) {
             return Ok(vec![]);
         }
-        let of_runs = Flow::new(Source::Relation(Relation::dense(segments.count, vec![])?), anonymous(&[])?);
+        let of_runs = Flow::new(FlowSource::Relation(Relation::dense(segments.count, vec![])?), anonymous(&[])?);
         let (_, columns) = materialize(&self.device, "aggregate", &of_runs, Codes::Keep, |generator, out| {
             let offsets = generator.params.borrowed("const u32", &segments.offsets);
             let length = format!("({offsets}[row + 1] - {offsets}[row])");
@@ -101,7 +101,7 @@ fn column_in_place(flow: &Flow, expr: &Expr) -> Option<Column> {
         Expr::Column(name) => name,
         _ => return None,
     };
-    let Source::Relation(relation) = &flow.source else { return None };
+    let FlowSource::Relation(relation) = &flow.source else { return None };
     let (index, column) = flow.origin(flow.schema().index_of_column(name).ok()?)?;
     let plain = matches!(column.encoding, Encoding::Plain) && column.validity.is_none();
     (plain && relation.indices[index].is_none() && !flow.drops_rows()).then_some(column)

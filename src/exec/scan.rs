@@ -12,7 +12,7 @@ use super::foreign::Foreign;
 use crate::column::Relation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
-use crate::io::{self, Extent, OfSession, Source, SourceTable, To, Wanted};
+use crate::io::{self, ColumnRequest, Extent, OfSession, Source, SourceTable, To};
 use crate::plan::{DevicePlan, PlanTable, identity, is_foreign, projection, table_source};
 use crate::timeline::{Part, span};
 
@@ -234,7 +234,7 @@ async fn load_table(
         None => {
             // Its columns, filters and limit are the scan's.
             let all: Vec<usize> = (0..columns.len()).collect();
-            let wanted = Wanted { chunks: 0..1, columns: &all, fetch: None };
+            let wanted = ColumnRequest { chunks: 0..1, columns: &all, fetch: None };
             return Ok(((0, relation(Foreign::new(scan).read(&to, &wanted).await?)?), Extent::All));
         }
     };

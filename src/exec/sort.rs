@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, SortExpr};
 
 use super::run::Runner;
 use super::sort_bytes::OrderKey;
-use crate::codegen::{Direction, Flow, NullsPlace, Source, Value, emit_words};
+use crate::codegen::{Direction, Flow, FlowSource, NullsPlace, Value, emit_words};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -35,21 +35,21 @@ impl Runner {
         if let Some((at, descending)) = bare_key(&flow, keys) {
             let relation = self.relation("sort", &flow)?;
             let relation = self.sorted_by_column(relation, at, descending, fetch)?;
-            return Ok(Flow::new(Source::Relation(relation), flow.schema().clone()));
+            return Ok(Flow::new(FlowSource::Relation(relation), flow.schema().clone()));
         }
         let (relation, words) = self.sort_words(&flow, keys)?;
         let (rows, schema) = (relation.rows, flow.schema().clone());
         let words = words.words();
         let fetch = fetch.filter(|fetch| *fetch < rows);
         let Some((first, more)) = words.split_first().filter(|_| rows > 0) else {
-            return Ok(Flow::new(Source::Relation(relation.slice(0, fetch)), schema));
+            return Ok(Flow::new(FlowSource::Relation(relation.slice(0, fetch)), schema));
         };
         let (numbers, rows) = match fetch {
             Some(fetch) => (top_k(&self.device, &(*first).into(), more, rows, fetch)?, fetch),
             None => (argsort(&self.device, &words, rows)?, rows),
         };
         let relation = self.reindexed(relation, rows, Arc::new(numbers))?;
-        Ok(Flow::new(Source::Relation(relation), schema))
+        Ok(Flow::new(FlowSource::Relation(relation), schema))
     }
 
     /// The numbers of the rows of the input of the sort that the plan ends in, in its order, and how
@@ -145,7 +145,7 @@ pub(super) fn order_key(key: &SortExpr) -> OrderKey {
 /// The column of the flow's result that is the only key, where it lies in memory as a sort can read it; whether it descends.
 fn bare_key(flow: &Flow, keys: &[SortExpr]) -> Option<(usize, bool)> {
     let [SortExpr { expr: Expr::Column(name), asc, .. }] = keys else { return None };
-    let Source::Relation(relation) = &flow.source else { return None };
+    let FlowSource::Relation(relation) = &flow.source else { return None };
     if flow.drops_rows() {
         return None;
     }

@@ -10,7 +10,7 @@ use datafusion::logical_expr::Expr;
 
 use super::run::Runner;
 use crate::codegen::{
-    Direction, Flow, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, Preparation, Source, Value, emit_order_bytes,
+    Direction, Flow, FlowSource, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, Preparation, Value, emit_order_bytes,
     preparation,
 };
 use crate::column::Repr;
@@ -88,6 +88,6 @@ impl Runner {
             keys[*at].0 = Expr::Column(Name::new_unqualified(name));
         }
         let schema = Arc::new(DFSchema::new_with_metadata(fields, HashMap::new())?);
-        Ok((Flow::new(Source::Relation(relation), schema), keys))
+        Ok((Flow::new(FlowSource::Relation(relation), schema), keys))
     }
 }

@@ -66,10 +66,10 @@ pub(super) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         }
         (Decimal32(_, scale), _) => to_floats::<Decimal32Type>(array, *scale, to, |v| v.into()),
         (Decimal64(_, scale), _) => to_floats::<Decimal64Type>(array, *scale, to, |v| v.into()),
-        (Decimal128(_, scale), _) => to_floats::<Decimal128Type>(array, *scale, to, Digits::Few),
-        (Decimal256(_, scale), _) => {
-            to_floats::<Decimal256Type>(array, *scale, to, |v| v.to_i128().map_or(Digits::Many(v), Digits::Few))
-        }
+        (Decimal128(_, scale), _) => to_floats::<Decimal128Type>(array, *scale, to, DecimalDigits::Few),
+        (Decimal256(_, scale), _) => to_floats::<Decimal256Type>(array, *scale, to, |v| {
+            v.to_i128().map_or(DecimalDigits::Many(v), DecimalDigits::Few)
+        }),
         (Date64, Date32) => to_days(array, or_null)?,
         _ => to_decimals(array, to, or_null)?,
     })
@@ -99,20 +99,20 @@ fn cast_lists<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef, or_null: bo
 
 /// The digits of a decimal.
 #[derive(Debug, Clone, Copy)]
-enum Digits {
+enum DecimalDigits {
     Few(i128),
     Many(i256),
 }
 
-impl From<i32> for Digits {
+impl From<i32> for DecimalDigits {
     fn from(value: i32) -> Self {
-        Digits::Few(value.into())
+        DecimalDigits::Few(value.into())
     }
 }
 
-impl From<i64> for Digits {
+impl From<i64> for DecimalDigits {
     fn from(value: i64) -> Self {
-        Digits::Few(value.into())
+        DecimalDigits::Few(value.into())
     }
 }
 
@@ -120,7 +120,7 @@ fn to_floats<D: ArrowPrimitiveType>(
     array: &ArrayRef,
     scale: i8,
     to: &DataType,
-    digits: impl Fn(D::Native) -> Digits,
+    digits: impl Fn(D::Native) -> DecimalDigits,
 ) -> ArrayRef {
     let decimals = array.as_primitive::<D>();
     match to {
@@ -135,9 +135,9 @@ fn to_floats<D: ArrowPrimitiveType>(
 }
 
 /// The double nearest to `digits` over ten to the `scale`.
-fn f64_of(digits: Digits, scale: i8) -> f64 {
+fn f64_of(digits: DecimalDigits, scale: i8) -> f64 {
     // Both are exact, so that the one division rounds.
-    if let (Digits::Few(value), 0..=22) = (digits, scale)
+    if let (DecimalDigits::Few(value), 0..=22) = (digits, scale)
         && value.unsigned_abs() < 1 << 53
     {
         return value as f64 / POWERS[scale as usize];
@@ -145,8 +145,8 @@ fn f64_of(digits: Digits, scale: i8) -> f64 {
     text_of(digits, scale).parse().unwrap_or(f64::NAN)
 }
 
-fn f32_of(digits: Digits, scale: i8) -> f32 {
-    if let (Digits::Few(value), 0..=10) = (digits, scale)
+fn f32_of(digits: DecimalDigits, scale: i8) -> f32 {
+    if let (DecimalDigits::Few(value), 0..=10) = (digits, scale)
         && value.unsigned_abs() < 1 << 24
     {
         return value as f32 / POWERS[scale as usize] as f32;
@@ -155,7 +155,7 @@ fn f32_of(digits: Digits, scale: i8) -> f32 {
 }
 
 /// A float that is exact, or next to the value and odd: to round it to half the bits is to round the value.
-fn odd_f32_of(digits: Digits, scale: i8) -> f32 {
+fn odd_f32_of(digits: DecimalDigits, scale: i8) -> f32 {
     let near = f32_of(digits, scale);
     let exact = f64_of(digits, scale);
     match (f64::from(near) == exact, near.to_bits() & 1) {
@@ -168,11 +168,11 @@ fn odd_f32_of(digits: Digits, scale: i8) -> f32 {
     }
 }
 
-fn text_of(digits: Digits, scale: i8) -> String {
+fn text_of(digits: DecimalDigits, scale: i8) -> String {
     let exponent = -i32::from(scale);
     match digits {
-        Digits::Few(value) => format!("{value}e{exponent}"),
-        Digits::Many(value) => format!("{value}e{exponent}"),
+        DecimalDigits::Few(value) => format!("{value}e{exponent}"),
+        DecimalDigits::Many(value) => format!("{value}e{exponent}"),
     }
 }
 
@@ -299,11 +299,11 @@ mod tests {
             let digits = (number % 10u128.pow(38)) as i128 * if at % 2 == 0 { 1 } else { -1 };
             let scale = (at % 45) as i8 - 5;
             let text = format!("{digits}e{}", -i32::from(scale));
-            assert_eq!(f64_of(Digits::Few(digits), scale), text.parse::<f64>().expect("a number"), "{text}");
-            assert_eq!(f32_of(Digits::Few(digits), scale), text.parse::<f32>().expect("a number"), "{text}");
+            assert_eq!(f64_of(DecimalDigits::Few(digits), scale), text.parse::<f64>().expect("a number"), "{text}");
+            assert_eq!(f32_of(DecimalDigits::Few(digits), scale), text.parse::<f32>().expect("a number"), "{text}");
         }
         // A unit in the last place off where digits are rounded first.
-        assert_eq!(f64_of(Digits::Few(9_007_199_254_740_993), 1), 900719925474099.3);
+        assert_eq!(f64_of(DecimalDigits::Few(9_007_199_254_740_993), 1), 900719925474099.3);
     }
 
     #[test]

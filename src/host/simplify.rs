@@ -12,11 +12,13 @@ use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRul
 use super::expressions::{concerns, folding_expr, is_of_concern, makes_floats, plain_expr};
 use super::plans::schema_beneath;
 
-type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+/// A rule of DataFusion's optimizer.
+pub(crate) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 
 /// DataFusion's rules in their order, of which the one that folds constants computes as plans for the CPU engine do.
-pub(crate) fn folding() -> Vec<Rule> {
-    let guarded = |rule: Rule| if rule.name() == FOLDING { Arc::new(Folding(rule)) as Rule } else { rule };
+pub(crate) fn folding() -> Vec<LogicalRule> {
+    let guarded =
+        |rule: LogicalRule| if rule.name() == FOLDING { Arc::new(Folding(rule)) as LogicalRule } else { rule };
     Optimizer::new().rules.into_iter().map(guarded).collect()
 }
 
@@ -27,7 +29,7 @@ const SHORT: usize = 64;
 
 /// The rule, around which expressions are what the CPU engine is given. What it does not fold is as before.
 #[derive(Debug)]
-struct Folding(Rule);
+struct Folding(LogicalRule);
 
 impl OptimizerRule for Folding {
     fn name(&self) -> &str {

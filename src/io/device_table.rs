@@ -10,7 +10,7 @@ use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::source::{Chunk, Read, Source, To, Wanted};
+use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use crate::column::{Facts, Table};
 use crate::error::Result;
 
@@ -45,7 +45,7 @@ impl Source for DeviceTable {
         Some(Facts::of(&self.table.columns[column]))
     }
 
-    async fn read(&self, _to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
+    async fn read(&self, _to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
         Ok(DeviceTable::read(self, wanted.columns))
     }
 

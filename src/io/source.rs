@@ -45,7 +45,7 @@ pub(crate) trait Source: Debug + Send + Sync {
     ///
     /// # Errors
     /// Of the rows' content, with the file's name where it is known; of the device.
-    async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read>;
+    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read>;
 
     /// The rows as record batches, for DataFusion's operators on the host.
     ///
@@ -91,7 +91,7 @@ pub(crate) struct To<'a> {
 
 /// What is to be read of a source.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ColumnRequest<'a> {
     pub(crate) chunks: Range<usize>,
     /// By index in the source's schema.
     pub(crate) columns: &'a [usize],

@@ -24,7 +24,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::device_table::DeviceTable;
 use super::files::Files;
-use super::source::{Chunk, Read, Source, To, Wanted, rows};
+use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use super::stream;
 use super::version::Version;
 use crate::column::{Column, Facts, Relation};
@@ -261,8 +261,8 @@ impl SourceTable {
         let all = snapshot.source.chunks();
         let first = fetch.and_then(|fetch| Some((fetch, first_chunks(&all, fetch)?)));
         let wanted = match first {
-            Some((fetch, chunks)) => Wanted { chunks: 0..chunks, columns, fetch: Some(fetch) },
-            None => Wanted { chunks: 0..all.len(), columns, fetch: None },
+            Some((fetch, chunks)) => ColumnRequest { chunks: 0..chunks, columns, fetch: Some(fetch) },
+            None => ColumnRequest { chunks: 0..all.len(), columns, fetch: None },
         };
         let extent = if wanted.fetch.is_some() { Extent::First } else { Extent::All };
         match snapshot.source.read(to, &wanted).await {

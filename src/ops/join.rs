@@ -73,7 +73,7 @@ pub(crate) enum Slots {
 
 /// What a join wants to know of the build rows of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum LookupKind {
     /// All of them.
     Rows,
     /// Whether there is one: of a repeated key, the table knows any one row.
@@ -125,7 +125,7 @@ impl JoinTable {
     pub(crate) fn build(
         device: &Device,
         keys: BuildKeys<'_>,
-        wanted: Wanted,
+        wanted: LookupKind,
         payload: Option<Payload<'_>>,
     ) -> Result<JoinTable> {
         let rows = keys.rows;
@@ -175,7 +175,7 @@ struct SeenKeys {
 struct Build<'a> {
     device: &'a Device,
     keys: BuildKeys<'a>,
-    wanted: Wanted,
+    wanted: LookupKind,
     payload: Option<Payload<'a>>,
 }
 
@@ -190,7 +190,7 @@ impl Build<'_> {
         if unique && found.ordered && self.keys.rows == domain && self.keys.valid.is_none() {
             return Ok(Some(table(Slots::Ordered, None)));
         }
-        if unique || self.wanted == Wanted::Existence {
+        if unique || self.wanted == LookupKind::Existence {
             return Ok(Some(table(Slots::Direct(Arc::new(starts)), None)));
         }
         drop(starts);
@@ -207,7 +207,7 @@ impl Build<'_> {
         let payload = self.payload.filter(|payload| (capacity + 1) * 16 / (payload.width as u64) < 1 << 32);
         let inserted = self.insert(Some(&slots), mask, None, payload, (secret, probes))?;
         let Some(SeenKeys { unique, .. }) = inserted else { return Ok(None) };
-        let rows = match unique || self.wanted == Wanted::Existence {
+        let rows = match unique || self.wanted == LookupKind::Existence {
             true => None,
             false => Some(self.lists((Some(&slots), secret), mask, capacity + 1, slots.slice(8), 4)?),
         };

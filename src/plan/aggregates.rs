@@ -54,7 +54,7 @@ pub(crate) enum RegroupedKind {
     Distinct(AggregateKind),
     /// Variance; its root is the standard deviation.
     Variance {
-        of: Share,
+        of: VarianceDivisor,
         root: bool,
     },
     /// Of the points that two arguments are.
@@ -67,7 +67,7 @@ pub(crate) enum RegroupedKind {
         place: i64,
         skip_nulls: bool,
     },
-    Bits(Bits),
+    Bits(BitwiseOperation),
     /// The values as a list.
     Collect {
         skip_nulls: bool,
@@ -85,7 +85,7 @@ pub(crate) enum RegroupedKind {
 /// explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Points {
-    Covariance(Share),
+    Covariance(VarianceDivisor),
     Correlation,
     Slope,
     Intercept,
@@ -100,7 +100,7 @@ pub(crate) enum Points {
 
 /// Which bits of integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bits {
+pub(crate) enum BitwiseOperation {
     And,
     Or,
     Xor,
@@ -108,7 +108,7 @@ pub(crate) enum Bits {
 
 /// What squared deviations are divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Share {
+pub(crate) enum VarianceDivisor {
     /// The number of rows.
     Population,
     /// One less.
@@ -229,12 +229,12 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
     let skip_nulls = call.params.null_treatment == Some(NullTreatment::IgnoreNulls);
     let kind = match name {
         "approx_distinct" => RegroupedKind::Distinct(AggregateKind::Count),
-        "var" => RegroupedKind::Variance { of: Share::Sample, root: false },
-        "var_pop" => RegroupedKind::Variance { of: Share::Population, root: false },
-        "stddev" => RegroupedKind::Variance { of: Share::Sample, root: true },
-        "stddev_pop" => RegroupedKind::Variance { of: Share::Population, root: true },
-        "covar_samp" => RegroupedKind::Points(Points::Covariance(Share::Sample)),
-        "covar_pop" => RegroupedKind::Points(Points::Covariance(Share::Population)),
+        "var" => RegroupedKind::Variance { of: VarianceDivisor::Sample, root: false },
+        "var_pop" => RegroupedKind::Variance { of: VarianceDivisor::Population, root: false },
+        "stddev" => RegroupedKind::Variance { of: VarianceDivisor::Sample, root: true },
+        "stddev_pop" => RegroupedKind::Variance { of: VarianceDivisor::Population, root: true },
+        "covar_samp" => RegroupedKind::Points(Points::Covariance(VarianceDivisor::Sample)),
+        "covar_pop" => RegroupedKind::Points(Points::Covariance(VarianceDivisor::Population)),
         "corr" => RegroupedKind::Points(Points::Correlation),
         "regr_slope" => RegroupedKind::Points(Points::Slope),
         "regr_intercept" => RegroupedKind::Points(Points::Intercept),
@@ -248,9 +248,9 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         "approx_median" => RegroupedKind::Percentile(0.5f64.to_bits()),
         "percentile_cont" | "approx_percentile_cont" => RegroupedKind::Percentile(share(call)?.to_bits()),
         "nth_value" => RegroupedKind::Nth { place: place(call)?, skip_nulls },
-        "bit_and" => RegroupedKind::Bits(Bits::And),
-        "bit_or" => RegroupedKind::Bits(Bits::Or),
-        "bit_xor" => RegroupedKind::Bits(Bits::Xor),
+        "bit_and" => RegroupedKind::Bits(BitwiseOperation::And),
+        "bit_or" => RegroupedKind::Bits(BitwiseOperation::Or),
+        "bit_xor" => RegroupedKind::Bits(BitwiseOperation::Xor),
         "array_agg" => RegroupedKind::Collect { skip_nulls },
         "string_agg" => RegroupedKind::Join,
         "first_value" => RegroupedKind::Place { last: false, skip_nulls },

@@ -15,7 +15,7 @@ use crate::error::Result;
 
 /// The lines of a plan. `tables` are those that its placeholders stand for.
 pub(crate) fn explain(cut: &Cut, tables: &[PlanTable], order_joins: bool) -> Result<String> {
-    let mut text = Text { lines: vec![], reordered: 0, how: Planning { tables, order_joins, estimates: true } };
+    let mut text = PlanText { lines: vec![], reordered: 0, how: Planning { tables, order_joins, estimates: true } };
     match &cut.root {
         Root::Device(plan) => text.device(plan, 0)?,
         Root::Cpu(plan) => text.cpu(plan, &mut cut.left.iter().map(|of| of.why.as_str()), 0)?,
@@ -27,14 +27,14 @@ pub(crate) fn explain(cut: &Cut, tables: &[PlanTable], order_joins: bool) -> Res
     Ok(text.lines.join("\n"))
 }
 
-struct Text<'a> {
+struct PlanText<'a> {
     lines: Vec<String>,
     /// Trees of joins that have another order than the query's.
     reordered: usize,
     how: Planning<'a>,
 }
 
-impl Text<'_> {
+impl PlanText<'_> {
     fn line(&mut self, place: &str, depth: usize, text: impl Display) {
         self.lines.push(format!("{place:8}{}{text}", "  ".repeat(depth)));
     }

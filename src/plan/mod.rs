@@ -27,9 +27,10 @@ mod sealed;
 mod subquery;
 mod support;
 mod tables;
+mod truth;
 mod window;
 
-pub(crate) use aggregates::{Bits, DeviceAggregate, Points, RegroupedCall, RegroupedKind, Share};
+pub(crate) use aggregates::{BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor};
 pub(crate) use cpu::for_cpu;
 pub(crate) use cut::{CpuOperator, Root};
 pub(crate) use explain::explain;
@@ -53,4 +54,5 @@ pub(crate) use tables::{
     PlanTable, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift, reads_placeholders, same_table,
     table_source,
 };
-pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind};
+pub(crate) use truth::UnknownAs;
+pub(crate) use window::{Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind};

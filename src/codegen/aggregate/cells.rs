@@ -333,7 +333,7 @@ pub(super) fn hash_body(
         prologue = kernel.rows.prologue,
         give_up = kernel.give_up_in_turn("turn++"),
         statements = kernel.rows.statements,
-        slots = hash_slots(kernel, "ITEMS", "own_keys", Keys::Plain, probes),
+        slots = hash_slots(kernel, "ITEMS", "own_keys", KeyForm::Plain, probes),
         declare = hoisted.declare,
         assign = hoisted.assign,
         update = hashed_update(kernel, cells, &hoisted),
@@ -348,7 +348,7 @@ pub(super) fn hash_body(
         cells.declare(kernel, &slots.to_string(), copies),
         kernel.leave(),
         cells.present(),
-        table.insert(kernel, Keys::Plain),
+        table.insert(kernel, KeyForm::Plain),
         cells.flush(kernel, Flush::Add),
     )
 }
@@ -364,7 +364,7 @@ pub(super) enum Probes {
 
 /// What the keys of a table in shared memory are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keys {
+pub(super) enum KeyForm {
     /// As they are.
     Plain,
     /// Mixed, so that every bit depends on all.
@@ -372,8 +372,14 @@ pub(super) enum Keys {
 }
 
 /// Finds the slots `slot_of` of the `count` keys in `keys` whose bits are set in `wanted`.
-pub(super) fn hash_slots(kernel: &AggregateKernel<'_>, count: &str, keys: &str, are: Keys, probes: Probes) -> String {
-    let are = if are == Keys::Plain { "CELL_PLAIN" } else { "CELL_MIXED" };
+pub(super) fn hash_slots(
+    kernel: &AggregateKernel<'_>,
+    count: &str,
+    keys: &str,
+    are: KeyForm,
+    probes: Probes,
+) -> String {
+    let are = if are == KeyForm::Plain { "CELL_PLAIN" } else { "CELL_MIXED" };
     let probes = match probes {
         Probes::Many => "",
         Probes::Few => ", CELL_PROBES_GUESSED",
@@ -404,12 +410,12 @@ pub(super) struct KeyTable<'a> {
 
 impl KeyTable<'_> {
     /// Finds the table's slot `to` for the key in `slot`, or continues with the next.
-    pub(super) fn insert(&self, kernel: &AggregateKernel<'_>, are: Keys) -> String {
+    pub(super) fn insert(&self, kernel: &AggregateKernel<'_>, are: KeyForm) -> String {
         let KeyTable { keys, first, mask } = self;
         let key = "slot < slots ? shared_keys[slot] : HASH_EMPTY";
         let mixed = match are {
-            Keys::Plain => format!("hash_mix({key}, {})", kernel.rows.secret),
-            Keys::Mixed => key.to_string(),
+            KeyForm::Plain => format!("hash_mix({key}, {})", kernel.rows.secret),
+            KeyForm::Mixed => key.to_string(),
         };
         format!(
             "const u64 mixed = {mixed};\n\

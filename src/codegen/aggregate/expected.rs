@@ -5,7 +5,7 @@ use datafusion::logical_expr::Expr;
 use super::{Attempt, FloatSums, Manner, Tried, attempt};
 use crate::codegen::arena::Arena;
 use crate::codegen::control::Retry;
-use crate::codegen::flow::{Flow, Source};
+use crate::codegen::flow::{Flow, FlowSource};
 use crate::codegen::materialize::materialize;
 use crate::codegen::outputs::Codes;
 use crate::codegen::radix_partition::pays_from;
@@ -113,7 +113,7 @@ pub(super) fn learn(device: &Device, flow: &Flow, groups: &[Expr], collisions: u
 
 /// Whether a sample says something. Of rows that are mostly dropped it says little.
 pub(super) fn samplable(device: &Device, flow: &Flow) -> bool {
-    matches!(flow.source, Source::Relation(_)) && flow.source.rows() >= sampled_from(device) && !flow.drops_rows()
+    matches!(flow.source, FlowSource::Relation(_)) && flow.source.rows() >= sampled_from(device) && !flow.drops_rows()
 }
 
 fn sampled_from(device: &Device) -> u64 {
@@ -123,8 +123,8 @@ fn sampled_from(device: &Device) -> u64 {
 /// Counts the groups of the first rows, and concludes how many there are.
 fn sample(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Result<Expected> {
     let mut expected = Expected { sampled: true, ..Expected::nothing(flow) };
-    let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
-    let first = |rows: u64| Flow { source: Source::Relation(relation.slice(0, Some(rows))), ..flow.clone() };
+    let (FlowSource::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
+    let first = |rows: u64| Flow { source: FlowSource::Relation(relation.slice(0, Some(rows))), ..flow.clone() };
     let mut sample = sampled_from(device) / 4;
     loop {
         let Some(found) = count(device, &first(sample), groups, collisions)? else { return Ok(expected) };
@@ -158,7 +158,7 @@ fn count(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Resu
         return Ok(None);
     }
     let none = std::sync::Arc::new(datafusion::common::DFSchema::empty());
-    let slots = Flow::new(Source::Groups(std::sync::Arc::new(partial.slots)), none);
+    let slots = Flow::new(FlowSource::Groups(std::sync::Arc::new(partial.slots)), none);
     Ok(Some(materialize(device, "aggregate", &slots, Codes::Keep, |_, _| Ok(vec![]))?.0))
 }
 

@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::DataType;
 use super::{AggregateCall, AggregateKind, FloatSums};
 use crate::codegen::aggregate::plain_column;
 use crate::codegen::emit::Emitter;
-use crate::codegen::flow::Source;
+use crate::codegen::flow::FlowSource;
 use crate::codegen::generator::Generator;
 use crate::codegen::groups::{Accumulator, DecimalSum, GroupOutput, OutputKind};
 use crate::codegen::keys::KeyLayout;
@@ -51,7 +51,7 @@ pub(super) fn shape(
     let mut words: HashMap<String, [Value; 2]> = HashMap::new();
     // Of all rows of a table there is one at least, or it is known that there is none.
     let flow = generator.flow();
-    let maybe_none = rows == 0 || flow.drops_rows() || !matches!(flow.source, Source::Relation(_));
+    let maybe_none = rows == 0 || flow.drops_rows() || !matches!(flow.source, FlowSource::Relation(_));
     for (position, call) in calls.iter().enumerate() {
         let filter = call.filter.as_ref().map(|f| generator.expr(f, out)).transpose()?;
         let filter = filter.map(|f| out.let_("bool", f.truth()));
@@ -145,8 +145,8 @@ pub(super) fn shape(
                     (None, Repr::I128 | Repr::View) => {
                         let column = call.arg.as_ref().and_then(|arg| plain_column(generator.flow(), arg));
                         let relation = match &generator.flow().source {
-                            Source::Relation(relation) => relation.clone(),
-                            Source::Groups(_) => crate::column::Relation::dense(0, vec![])?,
+                            FlowSource::Relation(relation) => relation.clone(),
+                            FlowSource::Groups(_) => crate::column::Relation::dense(0, vec![])?,
                         };
                         let at = input(Accumulator::Row, Some(value), greatest);
                         (OutputKind::Pick(at, relation, column.unwrap_or_default()), None)

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::cells::{Cells, Flush, KeyTable, Keys, Probes, hash_slots, hashed_update};
+use super::cells::{Cells, Flush, KeyForm, KeyTable, Probes, hash_slots, hashed_update};
 use super::inputs::AggregateInput;
 use super::{AggregateKernel, Hoisted};
 use crate::codegen::control::{Control, Retry};
@@ -214,7 +214,7 @@ impl GroupPartitioning {
             Domain::Any(_) => format!(
                 "u64 mixed[AHEAD];\n#pragma unroll\n\
                  for (int j = 0; j < AHEAD; ++j) mixed[j] = (u64)record[j][0] | (u64)record[j][1] << 32;\n{}",
-                hash_slots(kernel, "AHEAD", "mixed", Keys::Mixed, Probes::Many)
+                hash_slots(kernel, "AHEAD", "mixed", KeyForm::Mixed, Probes::Many)
             ),
         };
         let (store, add) = (self.cells.flush(kernel, Flush::Store), self.cells.flush(kernel, Flush::Add));
@@ -228,7 +228,7 @@ impl GroupPartitioning {
             ),
             Domain::Any(_) => {
                 let (listed, used) = (&names.listed, &names.used.0);
-                let insert = KeyTable { keys: found, first: listed, mask: &names.mask }.insert(kernel, Keys::Mixed);
+                let insert = KeyTable { keys: found, first: listed, mask: &names.mask }.insert(kernel, KeyForm::Mixed);
                 format!(
                     "u32 own = 0;\n\
                      if (alone) for (u32 slot = threadIdx.x; slot < slots; slot += THREADS) own += {present} ? 1 : 0;\n\

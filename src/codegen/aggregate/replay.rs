@@ -14,8 +14,8 @@ use std::sync::{Arc, Weak};
 use datafusion::arrow::datatypes::DataType;
 
 use crate::codegen::control::Control;
-use crate::codegen::flow::{Flow, Source};
-use crate::codegen::groups::{Accumulator, GroupKeys, GroupOutput, GroupSlots, Occupancy};
+use crate::codegen::flow::{Flow, FlowSource};
+use crate::codegen::groups::{Accumulator, GroupKeyStorage, GroupOutput, GroupSlots, Occupancy};
 use crate::codegen::kernel::Generated;
 use crate::codegen::keys::KeyLayout;
 use crate::codegen::params::{ParameterPlace, Params};
@@ -104,7 +104,7 @@ impl Replay {
         Ok(Some(GroupSlots {
             slots: made.slots,
             occupancy: Occupancy::All,
-            keys: GroupKeys::Slot(made.layout.clone()),
+            keys: GroupKeyStorage::Slot(made.layout.clone()),
             accumulators,
             outputs: made.outputs.clone(),
             rows: self.rows,
@@ -122,7 +122,7 @@ impl Replay {
 
 fn in_place(flow: &Flow) -> Option<&Relation> {
     match &flow.source {
-        Source::Relation(relation) if flow.steps.is_empty() && relation.is_dense() => Some(relation),
+        FlowSource::Relation(relation) if flow.steps.is_empty() && relation.is_dense() => Some(relation),
         _ => None,
     }
 }

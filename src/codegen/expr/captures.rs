@@ -8,7 +8,7 @@ use regex_automata::util::interpolate;
 use regex_automata::util::look::Look;
 use regex_automata::util::primitives::{PatternID, StateID};
 
-use super::automaton::{Way, of_bounded_size, with_flags};
+use super::automaton::{ScanDirection, of_bounded_size, with_flags};
 use super::*;
 use crate::column::item_of;
 
@@ -232,7 +232,8 @@ impl Compiler<'_> {
             }
         }
         let view = self.text(&value)?;
-        let (ahead, back) = (self.automaton(pattern, Way::Ahead)?, self.automaton(pattern, Way::Back)?);
+        let (ahead, back) =
+            (self.automaton(pattern, ScanDirection::Ahead)?, self.automaton(pattern, ScanDirection::Back)?);
         let count = codes.len();
         codes.push(0);
         let codes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
@@ -265,7 +266,8 @@ impl Compiler<'_> {
         let groups = nfa.group_info().group_len(PatternID::ZERO);
         let groups: Vec<usize> = if groups > 1 { (1..groups).collect() } else { vec![0] };
         let program = self.captures(&nfa, &pattern, groups)?;
-        let (ahead, back) = (self.automaton(&pattern, Way::Ahead)?, self.automaton(&pattern, Way::Back)?);
+        let (ahead, back) =
+            (self.automaton(&pattern, ScanDirection::Ahead)?, self.automaton(&pattern, ScanDirection::Back)?);
         let words = self.inputs.constant(&program.bytes());
         let (slots, count) = (self.out.fresh(), self.out.fresh());
         self.out.line(format_args!("u32 {slots}[{}];", 2 * program.groups.len()));

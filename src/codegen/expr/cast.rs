@@ -27,17 +27,17 @@ impl Compiler<'_> {
             Repr::Struct => return self.cast_fields(value, target, on_error),
             _ => {}
         }
-        if self.frame.target.is_some() {
+        if self.context.target.is_some() {
             // A step of a cast, of which the row tells what that began with.
             return self.cast_plain(value, target, on_error);
         }
         let first = self.operands.len();
         self.operands.extend(value.operand(None));
-        let frame = Frame { first, keeps: false, target: Some(target.clone()) };
-        let outer = std::mem::replace(&mut self.frame, frame);
+        let context = ErrorContext { first, keeps: false, target: Some(target.clone()) };
+        let outer = std::mem::replace(&mut self.context, context);
         let result = self.cast_plain(value, target, on_error);
         self.operands.truncate(first);
-        self.frame = outer;
+        self.context = outer;
         result
     }
 

@@ -35,13 +35,13 @@ impl List {
 }
 
 /// A list under construction.
-pub(super) struct Builder {
+pub(super) struct ListBuilder {
     /// C++ name of the `list_builder`.
     pub(super) name: String,
     item: DataType,
 }
 
-impl Builder {
+impl ListBuilder {
     /// What was put so far, to be read.
     pub(super) fn as_list(&self, longest: Option<u32>) -> List {
         List { view: format!("{}.out", self.name), valid: None, item: self.item.clone(), casts: vec![], longest }
@@ -101,7 +101,7 @@ impl Compiler<'_> {
     }
 
     /// Begins a list of at most `room` elements, a C++ `u64`.
-    pub(super) fn build(&mut self, item: &DataType, room: &str) -> Result<Builder> {
+    pub(super) fn build(&mut self, item: &DataType, room: &str) -> Result<ListBuilder> {
         let mut widths = vec![];
         repr_of(item)?;
         widths_of(item, &mut widths)?;
@@ -109,11 +109,11 @@ impl Compiler<'_> {
         self.inputs.arena();
         let name = self.out.fresh();
         self.out.line(format_args!("list_builder<{}> {name}(arena, {room});", widths.join(", ")));
-        Ok(Builder { name, item: item.clone() })
+        Ok(ListBuilder { name, item: item.clone() })
     }
 
     /// Puts an element into a place that is there.
-    pub(super) fn put(&mut self, builder: &Builder, place: &str, value: Value) -> Result<()> {
+    pub(super) fn put(&mut self, builder: &ListBuilder, place: &str, value: Value) -> Result<()> {
         let value = self.cast(value, &builder.item, OnError::Fail)?;
         self.put_slot(&builder.name, &mut 0, place, &value);
         Ok(())
@@ -134,7 +134,7 @@ impl Compiler<'_> {
     /// The list that was built.
     pub(super) fn built(
         &mut self,
-        builder: &Builder,
+        builder: &ListBuilder,
         dtype: &DataType,
         valid: Option<String>,
         longest: Option<u32>,

@@ -1,6 +1,6 @@
 //! Lists in order, lists of one value, and lists of numbers.
 
-use super::list::{Builder, List, longest_of};
+use super::list::{List, ListBuilder, longest_of};
 use super::*;
 use crate::codegen::NullsPlace;
 use crate::codegen::order_compare::{Comparing, emit_compare};
@@ -59,7 +59,7 @@ impl Compiler<'_> {
         Ok(self.built(&builder, dtype, list.valid, longest))
     }
 
-    fn swapped(&mut self, builder: &Builder, list: &List, one: &str, two: &str) -> Result<()> {
+    fn swapped(&mut self, builder: &ListBuilder, list: &List, one: &str, two: &str) -> Result<()> {
         let (a, b) = (self.element(list, one, None)?, self.element(list, two, None)?);
         self.put(builder, one, b)?;
         self.put(builder, two, a)

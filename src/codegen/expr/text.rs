@@ -6,16 +6,16 @@ use super::*;
 const LONGEST_TEXT: u64 = i32::MAX as u64;
 
 /// A C++ expression of the view to read, and what is known of the value it is of.
-pub(super) struct Text {
+pub(super) struct StringOperand {
     pub(super) view: String,
     pub(super) value: Value,
 }
 
 impl Compiler<'_> {
-    pub(super) fn text_of(&mut self, expr: &Expr) -> Result<Text> {
+    pub(super) fn text_of(&mut self, expr: &Expr) -> Result<StringOperand> {
         let value = self.value(expr)?;
         let view = self.text(&value)?;
-        Ok(Text { view, value })
+        Ok(StringOperand { view, value })
     }
 
     /// A new string: `rvalue` mentions the arena as `arena`.

@@ -42,12 +42,12 @@ pub(super) extern "C" fn stops() -> c_int {
 }
 
 #[derive(Debug)]
-pub(super) struct Runtime {
+pub(super) struct SimRuntime {
     launch: unsafe extern "C" fn(*const Launch) -> *mut c_char,
     free_report: unsafe extern "C" fn(*mut c_char),
 }
 
-impl Runtime {
+impl SimRuntime {
     /// Runs a grid on the calling thread; an error is the simulator's report.
     ///
     /// # Safety
@@ -69,8 +69,8 @@ impl Runtime {
 
 /// The process's one runtime, compiled if the kernel cache does not have it. Kernels find its symbols, so that a
 /// second one could not be told from the first.
-pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static Runtime> {
-    static RUNTIME: OnceLock<std::result::Result<Runtime, String>> = OnceLock::new();
+pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static SimRuntime> {
+    static RUNTIME: OnceLock<std::result::Result<SimRuntime, String>> = OnceLock::new();
     let result = RUNTIME.get_or_init(|| {
         let store = Store::open(&directory()).map_err(|e| e.to_string())?;
         let file = compiler.runtime_file();
@@ -83,12 +83,12 @@ pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static Runtime> {
     result.as_ref().map_err(|why| ErrorKind::DeviceUnavailable { device: "sim".into(), why: why.clone() }.into())
 }
 
-fn load(image: &Path) -> std::result::Result<Runtime, libloading::Error> {
+fn load(image: &Path) -> std::result::Result<SimRuntime, libloading::Error> {
     // SAFETY: the image was compiled from `runtime/`; its functions have these types; it is never unloaded.
     unsafe {
         let library = Library::open(Some(image), RTLD_NOW | RTLD_GLOBAL)?;
         let runtime =
-            Runtime { launch: *library.get(b"wf_sim_launch")?, free_report: *library.get(b"wf_sim_free_report")? };
+            SimRuntime { launch: *library.get(b"wf_sim_launch")?, free_report: *library.get(b"wf_sim_free_report")? };
         std::mem::forget(library);
         Ok(runtime)
     }

@@ -19,7 +19,7 @@ impl Runner {
     pub(super) fn nth(&self, rows: &Grouped, call: &RegroupedCall, place: i64, skip_nulls: bool) -> Result<BySlot> {
         let arg = &call.args[0];
         let keep = if skip_nulls { arg.clone().is_not_null() } else { lit(true) };
-        let Ordered { relation, schema, order } = self.in_order(rows, call, keep)?;
+        let OrderedRows { relation, schema, order } = self.in_order(rows, call, keep)?;
         let at = usize::from(rows.keyed);
         self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
             let steps = generator.params.word("u64", place.unsigned_abs());
@@ -39,7 +39,7 @@ impl Runner {
 
     /// The strings of each slot one after the other, in the order asked for, with `between` between them.
     pub(super) fn joined_strings(&self, rows: &Grouped, call: &RegroupedCall, between: &Expr) -> Result<BySlot> {
-        let Ordered { relation, schema, order } = self.in_order(rows, call, call.args[0].clone().is_not_null())?;
+        let OrderedRows { relation, schema, order } = self.in_order(rows, call, call.args[0].clone().is_not_null())?;
         let strings = Strings { relation: &relation, at: usize::from(rows.keyed), between, dtype: &call.dtype };
         let mut failed = None;
         let joined = self.runs(rows, &relation, &schema, &order, |generator, out, order, run| {
@@ -55,17 +55,17 @@ impl Runner {
     }
 
     /// Rows that `keep` lets pass, with the call's argument as `x0`, and what to sort them by.
-    pub(super) fn in_order(&self, rows: &Grouped, call: &RegroupedCall, keep: Expr) -> Result<Ordered> {
+    pub(super) fn in_order(&self, rows: &Grouped, call: &RegroupedCall, keep: Expr) -> Result<OrderedRows> {
         let mut columns = vec![call.args[0].clone()];
         columns.extend(call.order.iter().map(|key| key.expr.clone()));
         let (relation, schema) = self.slots_and(rows, call, keep, &columns)?;
         let order = call.order.iter().enumerate().map(|(at, key)| sort_key(at, key)).collect();
-        Ok(Ordered { relation, schema, order })
+        Ok(OrderedRows { relation, schema, order })
     }
 }
 
 /// Rows, and what to sort them by within their slot.
-pub(super) struct Ordered {
+pub(super) struct OrderedRows {
     pub(super) relation: Relation,
     pub(super) schema: DFSchemaRef,
     pub(super) order: Vec<OrderKey>,

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
-use super::{OPERATOR, Sorted, positions};
+use super::{OPERATOR, WindowRows, positions};
 use crate::codegen::{
-    AggregateKind, Codes, Emitter, Flow, Generator, Source, Value, for_each, materialize, plain_column,
+    AggregateKind, Codes, Emitter, Flow, FlowSource, Generator, Value, for_each, materialize, plain_column,
 };
 use crate::column::{Column, Index, Relation, Repr};
 use crate::device::Buffer;
@@ -48,7 +48,7 @@ impl Frames {
 
 impl Runner {
     /// For each row the aggregate of its frame.
-    pub(super) fn of_frames(&self, sorted: &Sorted, frame: &Frame, call: &RegroupedCall) -> Result<Column> {
+    pub(super) fn of_frames(&self, sorted: &WindowRows, frame: &Frame, call: &RegroupedCall) -> Result<Column> {
         if [frame.start, frame.end] == [Bound::Unbounded; 2] {
             return self.of_partition(sorted, call);
         }
@@ -73,7 +73,7 @@ impl Runner {
     }
 
     /// The frames of the sorted rows.
-    fn frames(&self, sorted: &Sorted, frame: &Frame) -> Result<Frames> {
+    fn frames(&self, sorted: &WindowRows, frame: &Frame) -> Result<Frames> {
         let rows = sorted.rows();
         let [low, high] = self.frame_buffers(sorted, frame)?;
         let frames = Frames { count: rows, low, high, of_row: None };
@@ -129,7 +129,7 @@ impl Runner {
     }
 
     /// The rows that count, of columns in place in whose terms the call is stated, and with it the frames.
-    fn kept(&self, sorted: &Sorted, call: &RegroupedCall, frames: &Frames) -> Result<(Flow, RegroupedCall)> {
+    fn kept(&self, sorted: &WindowRows, call: &RegroupedCall, frames: &Frames) -> Result<(Flow, RegroupedCall)> {
         let (flow, _, calls) = self.in_place(&sorted.flow(), &[], &[DeviceAggregate::Regrouped(call.clone())])?;
         let Some(DeviceAggregate::Regrouped(mut call)) = calls.into_iter().next() else {
             return Err(Error::internal(format!("{OPERATOR}: an aggregate that became another")));
@@ -148,7 +148,7 @@ impl Runner {
         let schema = flow.schema().clone();
         let relation = self.relation(OPERATOR, &flow.filter(keep))?;
         let (rows, columns) = self.dense(OPERATOR, relation, &schema)?;
-        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema), call))
+        Ok((Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), schema), call))
     }
 
     /// The values of frames as those of their rows.
@@ -177,7 +177,7 @@ fn skips_nulls(call: &RegroupedCall) -> bool {
 /// Whether there may be nulls among an argument's values.
 fn has_nulls(flow: &Flow, arg: &Expr) -> bool {
     match (&flow.source, plain_column(flow, arg)) {
-        (Source::Relation(relation), Some(at)) => relation.columns[at].1.validity.is_some(),
+        (FlowSource::Relation(relation), Some(at)) => relation.columns[at].1.validity.is_some(),
         _ => true,
     }
 }

@@ -15,7 +15,7 @@ use datafusion::common::DFSchema;
 
 use super::frames::Frames;
 use super::{OPERATOR, positions};
-use crate::codegen::{Codes, Flow, Source, Value, materialize};
+use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Index, Relation, Repr, Stats};
 use crate::device::{Buffer, DeviceKind};
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ const SLICE_PAIRS_ON_SIMULATOR: u64 = 1 << 12;
 const PAIR_BYTES: u64 = 96;
 
 /// Frames from `first` up to `end`, of so many pairs.
-struct Slice {
+struct FrameSlice {
     first: u64,
     end: u64,
     pairs: u64,
@@ -72,11 +72,11 @@ impl Runner {
     }
 
     /// Puts the frames into slices.
-    fn slices(&self, frames: &Frames) -> Result<Vec<Slice>> {
+    fn slices(&self, frames: &Frames) -> Result<Vec<FrameSlice>> {
         let (offsets, total) = self.counted(frames)?;
         let most = self.slice_pairs();
         if total <= most || self.device.rehearses() {
-            return Ok(vec![Slice { first: 0, end: frames.count, pairs: total }]);
+            return Ok(vec![FrameSlice { first: 0, end: frames.count, pairs: total }]);
         }
         // Slice `i` begins with the first frame before which there are `i × most` pairs or more.
         let count = total.div_ceil(most);
@@ -100,7 +100,7 @@ impl Runner {
         let mut begins: Vec<_> = first.into_iter().zip(before).collect();
         begins.push((frames.count, total));
         let slices =
-            begins.windows(2).map(|pair| Slice { first: pair[0].0, end: pair[1].0, pairs: pair[1].1 - pair[0].1 });
+            begins.windows(2).map(|pair| FrameSlice { first: pair[0].0, end: pair[1].0, pairs: pair[1].1 - pair[0].1 });
         // A frame of more pairs than a slice leaves the slices behind it without any.
         Ok(slices.filter(|slice| slice.end > slice.first).collect())
     }
@@ -130,8 +130,8 @@ impl Runner {
     }
 
     /// The flow's rows in the frames of a slice, and as column `slot` which frame of the slice it is.
-    fn frame_rows(&self, flow: &Flow, frames: &Frames, slice: &Slice) -> Result<Flow> {
-        let Source::Relation(relation) = &flow.source else {
+    fn frame_rows(&self, flow: &Flow, frames: &Frames, slice: &FrameSlice) -> Result<Flow> {
+        let FlowSource::Relation(relation) = &flow.source else {
             return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
         };
         if slice.pairs >= u64::from(u32::MAX) {
@@ -159,6 +159,6 @@ impl Runner {
         let fields = fields.chain([Arc::new(Field::new("slot", DataType::UInt32, true))]).collect();
         let schema = Arc::new(DFSchema::from_unqualified_fields(fields, Default::default())?);
         let relation = Relation { rows: slice.pairs, indices: vec![Some(index), None], columns };
-        Ok(Flow::new(Source::Relation(relation), schema))
+        Ok(Flow::new(FlowSource::Relation(relation), schema))
     }
 }

@@ -37,7 +37,7 @@ use crate::ops::sort::{SortWord, argsort};
 use crate::plan::RegroupedCall;
 
 /// Names in a kernel that takes all frames down one level.
-struct Level {
+struct WaveletLevel {
     /// How many zeros there are before each place (`const u32*`), and of all rows.
     zeros: String,
     all: String,
@@ -45,10 +45,10 @@ struct Level {
     bit: String,
 }
 
-impl Level {
+impl WaveletLevel {
     /// Moves the frame `low..high` (names of variables) to its ones or to its zeros.
     fn descend(&self, [low, high]: [&str; 2], ones: &str) -> String {
-        let Level { zeros, all, .. } = self;
+        let WaveletLevel { zeros, all, .. } = self;
         format!(
             "{low} = {ones} ? {all} + {low} - {zeros}[{low}] : {zeros}[{low}];\n\
              {high} = {ones} ? {all} + {high} - {zeros}[{high}] : {zeros}[{high}];"
@@ -85,7 +85,7 @@ impl Runner {
         self.each_bit(ranks, rows, rows - 1, frames.count, |level, generator, out| {
             for at in [0, 4] {
                 let [low, high, place, rank] = read_state(&states, frames.count, at, generator, out);
-                let Level { zeros, bit, .. } = level;
+                let WaveletLevel { zeros, bit, .. } = level;
                 let few = out.let_("u32", format_args!("{zeros}[{high}] - {zeros}[{low}]"));
                 let ones = out.let_("bool", format_args!("{place} >= {few}"));
                 out.line(level.descend([&low, &high], &ones));
@@ -118,9 +118,9 @@ impl Runner {
             write_state(&states, frames.count, 0, &[&low, &high, &bound, "0"], generator, out);
             Ok(())
         })?;
-        let count_first = |level: &Level, generator: &mut Generator<'_>, out: &mut Emitter| {
+        let count_first = |level: &WaveletLevel, generator: &mut Generator<'_>, out: &mut Emitter| {
             let [low, high, bound, less] = read_state(&states, frames.count, 0, generator, out);
-            let Level { zeros, bit, .. } = level;
+            let WaveletLevel { zeros, bit, .. } = level;
             let ones = out.let_("bool", format_args!("({bound} >> {bit} & 1) != 0"));
             out.line(format_args!("if ({ones}) {less} += {zeros}[{high}] - {zeros}[{low}];"));
             out.line(level.descend([&low, &high], &ones));
@@ -198,7 +198,7 @@ impl Runner {
         rows: u64,
         most: u64,
         frames: u64,
-        step: impl Fn(&Level, &mut Generator<'_>, &mut Emitter),
+        step: impl Fn(&WaveletLevel, &mut Generator<'_>, &mut Emitter),
     ) -> Result<()> {
         for bit in (0..u64::BITS - most.leading_zeros()).rev() {
             let (_, zeros) = materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
@@ -212,7 +212,7 @@ impl Runner {
                 let zeros = generator.params.pointer("const u32", &zeros, 0);
                 let count = generator.params.word("u64", rows);
                 let all = out.let_("u32", format_args!("{zeros}[{count}]"));
-                Level { zeros, all, bit: generator.params.word("u64", u64::from(bit)) }
+                WaveletLevel { zeros, all, bit: generator.params.word("u64", u64::from(bit)) }
             };
             for_each(&self.device, &positions(frames)?, &[], |generator, out| {
                 step(&level(generator, out), generator, out);
@@ -223,7 +223,7 @@ impl Runner {
             }
             let parted = self.device.alloc(OPERATOR, rows as usize * 4)?;
             for_each(&self.device, &positions(rows)?, &[], |generator, out| {
-                let Level { zeros, all, bit } = level(generator, out);
+                let WaveletLevel { zeros, all, bit } = level(generator, out);
                 let numbers = generator.params.borrowed("const u32", &numbers);
                 let parted = generator.params.borrowed("u32", &parted);
                 let number = out.let_("u32", format_args!("{numbers}[row]"));

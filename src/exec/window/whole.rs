@@ -3,7 +3,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 
-use super::{OPERATOR, Sorted, positions};
+use super::{OPERATOR, WindowRows, positions};
 use crate::codegen::{Codes, Value, materialize};
 use crate::column::{Column, Repr};
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::plan::RegroupedCall;
 
 impl Runner {
     /// For each row the aggregate of its partition.
-    pub(super) fn of_partition(&self, sorted: &Sorted, call: &RegroupedCall) -> Result<Column> {
+    pub(super) fn of_partition(&self, sorted: &WindowRows, call: &RegroupedCall) -> Result<Column> {
         let rows = positions(sorted.rows())?;
         let (_, partitions) = materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
             let partition_of = generator.params.borrowed("const u32", &sorted.bounds.partition_of);

@@ -111,13 +111,13 @@ fn is_packed(files: &[Opened], chunk: &ChunkAt) -> bool {
 
 /// Bytes of a file that are read together, and the chunks in them: number, begin, end.
 #[derive(Debug, Default)]
-struct Open {
+struct CoalescedRead {
     file: usize,
     bytes: Range<u64>,
     chunks: Vec<(usize, u64, u64)>,
 }
 
-impl Open {
+impl CoalescedRead {
     fn takes(&self, file: usize, begin: u64, end: u64) -> bool {
         !self.chunks.is_empty()
             && self.file == file
@@ -163,12 +163,12 @@ impl Layout {
         };
         let mut order: Vec<usize> = (0..own.len()).filter(|at| !is_packed(files, &own[*at])).collect();
         order.sort_unstable_by_key(|at| bytes_of(*at));
-        let mut open = Open::default();
+        let mut open = CoalescedRead::default();
         for at in order {
             let (file, begin, end) = bytes_of(at);
             if !open.takes(file, begin, end) {
                 layout.close(std::mem::take(&mut open));
-                open = Open { file, bytes: begin..begin, chunks: vec![] };
+                open = CoalescedRead { file, bytes: begin..begin, chunks: vec![] };
             }
             layout.offsets[at] = layout.bytes + (begin - open.bytes.start) as usize;
             open.bytes.end = open.bytes.end.max(end);
@@ -186,8 +186,8 @@ impl Layout {
 
     /// Cuts what is read together into pieces, between chunks where that is possible, and places what
     /// follows behind it.
-    fn close(&mut self, open: Open) {
-        let Open { file, bytes, chunks } = open;
+    fn close(&mut self, open: CoalescedRead) {
+        let CoalescedRead { file, bytes, chunks } = open;
         let mut begin = bytes.start;
         let mut next = 0;
         while begin < bytes.end {

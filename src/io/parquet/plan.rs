@@ -41,12 +41,12 @@ struct Planned {
 
 /// Memory that is measured first, then given out in the same order.
 #[derive(Debug, Default)]
-struct Room {
+struct BumpAllocator {
     bytes: usize,
     base: u64,
 }
 
-impl Room {
+impl BumpAllocator {
     fn take(&mut self, bytes: usize) -> u64 {
         self.take_close((bytes + SLACK).next_multiple_of(SLACK))
     }
@@ -61,21 +61,21 @@ impl Room {
     /// As much memory as was taken; the same is taken again, of it.
     fn allocate(&mut self, device: &Device) -> Result<Buffer> {
         let buffer = device.alloc(OPERATOR, SLACK + self.bytes)?;
-        *self = Room { bytes: 0, base: buffer.address() };
+        *self = BumpAllocator { bytes: 0, base: buffer.address() };
         Ok(buffer)
     }
 }
 
 #[derive(Debug, Default)]
 struct Rooms {
-    passing: Room,
+    passing: BumpAllocator,
     /// By column.
-    kept: BTreeMap<usize, Room>,
-    entries: BTreeMap<usize, Room>,
+    kept: BTreeMap<usize, BumpAllocator>,
+    entries: BTreeMap<usize, BumpAllocator>,
 }
 
 impl Rooms {
-    fn of_contents(&mut self, column: usize, stays: bool) -> &mut Room {
+    fn of_contents(&mut self, column: usize, stays: bool) -> &mut BumpAllocator {
         if stays { self.kept.entry(column).or_default() } else { &mut self.passing }
     }
 }

@@ -21,7 +21,7 @@ use super::outputs::output;
 use super::plan::Plan;
 use super::strings::StringTarget;
 use super::unpack::{Unpacker, unpacker};
-use super::workers::{BatchMemory, SomeHeaders, Work};
+use super::workers::{BatchMemory, DecodeQueue, SomeHeaders};
 use crate::column::{Column, Repr};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
@@ -215,7 +215,7 @@ impl DeviceReader<'_> {
         let unpacks = |chunk: &ChunkAt| unpacker(chunk.meta(self.files).compression()) == Some(Unpacker::Host);
         let most = if self.chunks.iter().any(unpacks) { cores } else { WORKERS.min(cores) };
         let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, most);
-        let work = Work::new(self.device, self.files, self.chunks, &batches);
+        let work = DecodeQueue::new(self.device, self.files, self.chunks, &batches);
         let statement = interrupt::current();
         std::thread::scope(|scope| {
             for _ in 0..workers {
@@ -230,7 +230,12 @@ impl DeviceReader<'_> {
         })
     }
 
-    fn decode_batches(&self, work: &Work, batches: &[Batch], targets: &mut [ColumnTarget]) -> Result<Vec<Decoded>> {
+    fn decode_batches(
+        &self,
+        work: &DecodeQueue,
+        batches: &[Batch],
+        targets: &mut [ColumnTarget],
+    ) -> Result<Vec<Decoded>> {
         let mut decoded = vec![];
         let mut open = std::collections::VecDeque::new();
         for (number, batch) in batches.iter().enumerate() {
@@ -262,7 +267,7 @@ impl DeviceReader<'_> {
     /// Batches are decoded side by side: one alone does not fill the device until its longest page is done.
     fn decode_open(
         &self,
-        work: &Work,
+        work: &DecodeQueue,
         batches: &[Batch],
         of: Opening,
         targets: &mut [ColumnTarget],

@@ -44,7 +44,7 @@ pub(super) type SomeHeaders = Vec<Option<std::result::Result<Arc<Pages>, Reason>
 
 /// What workers share.
 #[derive(Debug)]
-pub(super) struct Work<'a> {
+pub(super) struct DecodeQueue<'a> {
     device: &'a Device,
     files: &'a [Opened],
     chunks: &'a [ChunkAt],
@@ -93,17 +93,25 @@ enum Task {
     },
 }
 
-impl<'a> Work<'a> {
+impl<'a> DecodeQueue<'a> {
     pub(super) fn new(
         device: &'a Device,
         files: &'a [Opened],
         chunks: &'a [ChunkAt],
         batches: &'a [Batch],
-    ) -> Work<'a> {
+    ) -> DecodeQueue<'a> {
         let progress =
             |batch: &Batch| Progress { headers: batch.chunks.clone().map(|_| None).collect(), ..Progress::default() };
         let state = WorkerState { of: batches.iter().map(progress).collect(), ..WorkerState::default() };
-        Work { device, files, chunks, batches, state: Mutex::new(state), opened: Condvar::new(), done: Condvar::new() }
+        DecodeQueue {
+            device,
+            files,
+            chunks,
+            batches,
+            state: Mutex::new(state),
+            opened: Condvar::new(),
+            done: Condvar::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, WorkerState> {

@@ -40,15 +40,13 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use self::pushdown::{GuardedPushDown, SeenByOuterJoins};
 use self::seal::Sealer;
 pub(super) use self::seal::guard_members;
-use super::any_node;
+use super::{LogicalRule, any_node};
 use crate::plan::{can_fail, has_failing, in_place, into_operands, is_sealed, unseal};
 
-type Rule = Arc<dyn OptimizerRule + Send + Sync>;
-
 /// These rules over logical plans between those that seal and unseal, and with a push down that knows seals.
-pub(super) fn rules(rules: Vec<Rule>) -> Vec<Rule> {
+pub(super) fn rules(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
     let (pushdown, outer) = (PushDownFilter::new(), EliminateOuterJoin::new());
-    let guarded = |rule: Rule| -> Rule {
+    let guarded = |rule: LogicalRule| -> LogicalRule {
         match rule.name() {
             name if name == pushdown.name() => Arc::new(GuardedPushDown::new(rule)),
             name if name == outer.name() => Arc::new(SeenByOuterJoins::new(rule)),
@@ -56,7 +54,7 @@ pub(super) fn rules(rules: Vec<Rule>) -> Vec<Rule> {
         }
     };
     let rules = rules.into_iter().map(guarded);
-    let (first, last): (Rule, Rule) = (Arc::new(SealGuards), Arc::new(UnsealGuards));
+    let (first, last): (LogicalRule, LogicalRule) = (Arc::new(SealGuards), Arc::new(UnsealGuards));
     [first].into_iter().chain(rules).chain([last]).collect()
 }
 

@@ -13,9 +13,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{ExpressionPlacement, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::{any_node, guards, holds_subquery};
-
-type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+use super::{LogicalRule, any_node, guards, holds_subquery};
 
 /// Rules that do not run, and why.
 ///
@@ -63,7 +61,7 @@ const AGAIN: [&str; 19] = [
 pub(in crate::session) const PASSES: usize = 1;
 
 /// The rules as a device's session runs them, between seals (`guards.rs`).
-pub(super) fn unrolled(rules: Vec<Rule>) -> Vec<Rule> {
+pub(super) fn unrolled(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
     let rules: Vec<_> = rules.into_iter().filter(|rule| !LEFT_OUT.contains(&rule.name())).map(if_needed).collect();
     let named = |name| rules.iter().find(|rule| rule.name() == name).cloned();
     let again = AGAIN.into_iter().filter_map(named).collect();
@@ -72,7 +70,7 @@ pub(super) fn unrolled(rules: Vec<Rule>) -> Vec<Rule> {
 
 /// The rule, which is spared the plans that have nothing for it, where it would rebuild or copy all of
 /// a plan to see that.
-fn if_needed(rule: Rule) -> Rule {
+fn if_needed(rule: LogicalRule) -> LogicalRule {
     match rule.name() {
         "decorrelate_predicate_subquery" | "scalar_subquery_to_join" => {
             Arc::new(IfNeeded { rule, needed: holds_subquery })
@@ -85,7 +83,7 @@ fn if_needed(rule: Rule) -> Rule {
 /// A rule that runs only if the plan has an operator that needs it.
 #[derive(Debug)]
 struct IfNeeded {
-    rule: Rule,
+    rule: LogicalRule,
     needed: fn(&LogicalPlan) -> Result<bool>,
 }
 

@@ -19,11 +19,11 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{ExecutionPlan, replace_children_if_necessary};
 use datafusion::physical_plan::filter::FilterExec;
 
-use super::Rule;
+use super::PhysicalRule;
 use crate::plan::MOST_NESTED;
 
 /// The rule, guarded if it pushes filters down.
-pub(super) fn guarded(rule: Rule) -> Rule {
+pub(super) fn guarded(rule: PhysicalRule) -> PhysicalRule {
     if rule.name().starts_with(PUSHDOWN) { Arc::new(Guarded(rule)) } else { rule }
 }
 
@@ -31,7 +31,7 @@ pub(super) fn guarded(rule: Rule) -> Rule {
 pub(super) const PUSHDOWN: &str = "FilterPushdown";
 
 #[derive(Debug)]
-struct Guarded(Rule);
+struct Guarded(PhysicalRule);
 
 impl PhysicalOptimizerRule for Guarded {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {

@@ -15,9 +15,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-use super::Rule;
+use super::PhysicalRule;
 
-pub(super) fn rule() -> Rule {
+pub(super) fn rule() -> PhysicalRule {
     Arc::new(WholeSort)
 }
 
