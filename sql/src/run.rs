@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use warpframe::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use warpframe::arrow::datatypes::SchemaRef;
-use warpframe::device::{Counters, Device, KernelTime, MemoryLimit};
+use warpframe::device::{Counters, Device, KernelTime, MemoryLimit, OperatorNote};
 use warpframe::timeline::{Part, PartTime, Recorder, span};
 use warpframe::{DataFrame, Error, ErrorKind, LazyFrame, Session};
 
@@ -284,16 +284,16 @@ impl<'a> Runner<'a> {
         let mut text = if analyze { String::new() } else { frame.explain()? };
         if analyze {
             let _told = Progress::begin(&self.session);
-            let account = match self.session.device() {
+            let (account, notes) = match self.session.device() {
                 Some(device) => analyze_on(device, &self.session, &frame)?,
                 None => {
                     let start = Instant::now();
                     let rows = frame.collect()?.num_rows();
-                    format!("{} in {}", count(rows), in_words(start.elapsed()))
+                    (format!("{} in {}", count(rows), in_words(start.elapsed())), vec![])
                 }
             };
             // Again: what is known of tables decides the order of joins, and now they are loaded.
-            text = format!("{}\n\n{account}", frame.explain()?.trim_end());
+            text = format!("{}\n\n{account}", with_notes(frame.explain()?.trim_end(), notes));
         }
         match self.settings.format {
             Format::Table => self.print(&format!("{}\n", text.trim_end())),
@@ -305,8 +305,31 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Runs a query and says what that took of the device.
-fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<String, Failure> {
+/// The lines of a plan, each followed by what its operator decided as it ran. Notes of operators
+/// that have no line stand at the end.
+fn with_notes(plan: &str, mut notes: Vec<OperatorNote>) -> String {
+    let (mut lines, mut pipeline) = (vec![], "");
+    for line in plan.lines() {
+        lines.push(line.to_string());
+        let Some(text) = line.strip_prefix("device") else { continue };
+        let text = text.trim_start();
+        let depth = line.len() - text.len();
+        let operator = text.split("    (").next().unwrap_or(text);
+        if operator.starts_with("pipeline ") {
+            pipeline = operator;
+            continue;
+        }
+        let name = format!("{pipeline}: {operator}");
+        for OperatorNote { note, .. } in notes.extract_if(.., |note| note.operator == name) {
+            lines.push(format!("{:depth$}{note}", "device", depth = depth + 2));
+        }
+    }
+    lines.extend(notes.into_iter().map(|OperatorNote { operator, note, .. }| format!("device  {operator}: {note}")));
+    lines.join("\n")
+}
+
+/// Runs a query: what that took of the device, and what operators decided.
+fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<(String, Vec<OperatorNote>), Failure> {
     let before = device.counters();
     // Of earlier statements.
     session.take_host_reads();
@@ -351,7 +374,7 @@ fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<S
     }
     text.push_str(&kernel_table(&kernels));
     text.push_str(&part_table(&recorder.parts()));
-    Ok(text)
+    Ok((text, device.take_operator_notes()))
 }
 
 /// One line a part of the statement's time, in the order in which they began.

@@ -40,7 +40,7 @@ pub(crate) use feed::{Fed, MOST_FED};
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{LaunchBounds, Parts};
 pub use pool::{MemoryLimit, MemoryUse};
-pub use profile::KernelTime;
+pub use profile::{KernelTime, OperatorNote};
 pub use sim::SimOptions;
 #[cfg(test)]
 pub(crate) use source::HEADERS;
@@ -71,7 +71,7 @@ struct Shared {
     cache: Arc<cache::KernelCache>,
     by_parts: parts::ByParts,
     counters: Arc<counters::Counting>,
-    profile: Arc<Mutex<Option<Vec<profile::LaunchSpan>>>>,
+    profile: Arc<Mutex<profile::Profile>>,
     fixed_secret: secret::Fixed,
     /// Of a stand-in: where the kernels that are asked for go.
     rehearsal: Option<Arc<ahead::CompileQueue>>,

@@ -17,7 +17,9 @@ use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Stats, Table};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
-use crate::plan::{DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable};
+use crate::plan::{
+    DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable, join_name, sink_name,
+};
 
 /// Rows from which on columns are brought two by two, and bytes of a column that the second-level cache does not hold.
 const PAIRED_ROWS: u64 = 1 << 22;
@@ -82,7 +84,9 @@ impl Runner {
 
     fn sink(&self, number: usize) -> Result<Flow> {
         let flow = self.before_sink(number)?;
-        match &self.plan.pipeline(number).sink {
+        let sink = &self.plan.pipeline(number).sink;
+        let _operator = self.device.operator(|| sink_name(number, sink));
+        match sink {
             PipelineSink::Rows => Ok(flow),
             PipelineSink::Aggregate(aggregation) => self.aggregate(flow, aggregation),
             PipelineSink::Distinct => self.distinct(flow),
@@ -106,7 +110,10 @@ impl Runner {
                 PipelineStage::Filter(predicate) => flow.map(|flow| flow.filter(predicate.clone())),
                 PipelineStage::Project(exprs, schema) => flow.map(|flow| flow.project(exprs.clone(), schema.clone())),
                 PipelineStage::Rename(schema) => flow.map(|flow| flow.renamed(schema.clone())),
-                PipelineStage::Join(join) => self.join(flow, join),
+                PipelineStage::Join(join) => {
+                    let _operator = self.device.operator(|| join_name(number, join));
+                    self.join(flow, join)
+                }
             };
         }
         flow

@@ -15,7 +15,7 @@ use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::sort::{KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pairs, sort_values};
 use crate::ops::top::{top_k, top_values};
-use crate::plan::PipelineSink;
+use crate::plan::{PipelineSink, sink_name};
 
 /// Sort keys as words, most significant first: a column of words, and how many bits of each are significant.
 struct Words {
@@ -56,10 +56,11 @@ impl Runner {
     /// many they are.
     pub(super) fn order(&self) -> Result<(Buffer, u64)> {
         let last = self.plan.last();
-        let PipelineSink::Sort { keys, .. } = &self.plan.pipeline(last).sink else {
+        let sink @ PipelineSink::Sort { keys, .. } = &self.plan.pipeline(last).sink else {
             return Err(Error::internal("a plan without a sort has no order"));
         };
         let flow = self.before_sink(last)?;
+        let _operator = self.device.operator(|| sink_name(last, sink));
         if let Some((at, descending)) = bare_key(&flow, keys) {
             let Relation { rows, columns, .. } = self.relation("sort", &flow)?;
             let key = sort_key(&columns[at].1, descending).ok_or_else(not_in_place)?;

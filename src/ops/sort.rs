@@ -10,6 +10,7 @@
 //! Host synchronisations: of more than [`GUESSED_ROWS`] rows one for the sample and one for each
 //! histogram; after a prefix one for the runs.
 
+mod explain;
 mod histogram;
 mod key;
 mod pass;
@@ -17,6 +18,7 @@ mod runs;
 mod sample;
 mod strategy;
 
+use self::explain::FailedAttempt;
 use self::histogram::{CountsOnHost, DigitHistograms};
 use self::pass::{Leaves, Packing, Pair, PassShape, Passes};
 use self::runs::{PrefixSorted, put_in_order};
@@ -205,14 +207,24 @@ fn by_strategy<'a, T>(
         }
         Look::Range => {}
     }
+    let mut failed = None;
     loop {
         match attempt(&range, strategy, counts)? {
-            SortAttempt::Sorted(sorted) => return Ok(sorted),
+            SortAttempt::Sorted(sorted) => {
+                device.note(|| explain::line(&summary, tuning.look, strategy, range.bits, failed));
+                return Ok(sorted);
+            }
             SortAttempt::OutOfRange if (range.base, range.bits) == (key.base, key.bits) => {
                 return Err(Error::internal("sort: keys outside of their column's range"));
             }
-            SortAttempt::OutOfRange => (range, strategy) = (*key, Strategy::AllBits),
-            SortAttempt::LongRuns(runs) => strategy = strategy.with_more_bits(&summary, runs),
+            SortAttempt::OutOfRange => {
+                (range, strategy, failed) = (*key, Strategy::AllBits, Some(FailedAttempt::OutOfRange));
+            }
+            SortAttempt::LongRuns(runs) => {
+                let sorted = strategy.sorted().unwrap_or(range.bits);
+                failed = Some(FailedAttempt::LongRuns { sorted, runs });
+                strategy = strategy.with_more_bits(&summary, runs);
+            }
         }
         counts = CountsOnHost::Read;
     }

@@ -7,7 +7,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, TableScan};
 
 use super::cut::{Cut, Root};
 use super::node::DeviceNode;
-use super::physical::{GroupKeys, PhysicalPlan, PipelineInput, PipelineSink, PipelineStage};
+use super::physical::{GroupKeys, PhysicalPlan, PipelineInput, PipelineJoin, PipelineSink, PipelineStage};
 use super::pipelines::Planning;
 use super::prepared::DevicePlan;
 use super::tables::PlanTable;
@@ -116,11 +116,22 @@ fn of_stage(stage: &PipelineStage) -> Option<String> {
         PipelineStage::Filter(predicate) => format!("Filter: {predicate}"),
         PipelineStage::Project(exprs, _) => format!("Projection: {}", list(exprs)),
         PipelineStage::Rename(_) => return None,
-        PipelineStage::Join(step) => {
-            let join = LogicalPlan::Join(step.join.clone());
-            format!("{} with pipeline {}{}", join.display(), step.right, rows(step.rows))
-        }
+        PipelineStage::Join(step) => format!("{}{}", of_join(step), rows(step.rows)),
     })
+}
+
+fn of_join(step: &PipelineJoin) -> String {
+    format!("{} with pipeline {}", LogicalPlan::Join(step.join.clone()).display(), step.right)
+}
+
+/// What a pipeline's sink is called in notes on a run: the pipeline, and the sink's line.
+pub(crate) fn sink_name(number: usize, sink: &PipelineSink) -> String {
+    format!("pipeline {number}: {}", of_sink(sink).unwrap_or_default())
+}
+
+/// The same of a join in the pipeline.
+pub(crate) fn join_name(number: usize, join: &PipelineJoin) -> String {
+    format!("pipeline {number}: {}", of_join(join))
 }
 
 fn of_input(input: &PipelineInput) -> String {

@@ -113,6 +113,14 @@ pub(super) fn choose(of: &Summary) -> Strategy {
 }
 
 impl Strategy {
+    /// The bits of its prefix.
+    pub(super) fn sorted(self) -> Option<u32> {
+        match self {
+            Strategy::AllBits => None,
+            Strategy::Prefix { sorted } | Strategy::PackedPrefix { sorted } => Some(sorted),
+        }
+    }
+
     /// What to do where so many runs were too long and out of order: a few such runs are frequent
     /// keys that met by chance, and eight more bits tell those apart. Each prefix is longer than
     /// the last, so all bits are sorted at last. Where further words order equal keys, these make
