@@ -4,11 +4,12 @@
 #   scripts/first-runs.sh PROGRAM QUERIES TABLES OUT
 #
 # PROGRAM    the command `warpframe`
-# OUT        a directory: for each run its timeline (trace events, which Perfetto opens) and its output
+# OUT        a directory: for each run its timeline (trace events, which Perfetto opens) and its
+#            output
 #
-# Runs all queries with an empty cache of kernels each, then with the cache that they fill together, then
-# with that cache warm. Prints for each of the three the median and sum of the process's time and of
-# each part, in ms. WARPFRAME_DEVICE chooses the device.
+# Runs all queries with an empty cache of kernels each, then with the cache that they fill together,
+# then with that cache warm. Prints for each of the three the median and sum of the process's time
+# and of each part, in ms. WARPFRAME_DEVICE chooses the device.
 set -eu
 [ $# -eq 4 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 program=$1 queries=$2 tables=$3 out=$4

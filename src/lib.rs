@@ -1,7 +1,7 @@
 //! warpframe: a dataframe and SQL engine whose operators run as CUDA kernels of its own.
 //!
-//! A [`Session`] holds tables and a device; it answers SQL, and hands out lazy and eager frames. Where there is a GPU,
-//! queries run on it; without one everything works on the CPU.
+//! A [`Session`] holds tables and a device; it answers SQL, and hands out lazy and eager frames.
+//! Where there is a GPU, queries run on it; without one everything works on the CPU.
 //!
 //! ```
 //! use warpframe::prelude::*;

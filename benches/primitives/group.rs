@@ -118,7 +118,8 @@ impl Groups {
         self.expected.iter().filter(|group| group.rows > 0).count()
     }
 
-    /// Whether the result has each group once; `agrees` compares its row of the batch with the group.
+    /// Whether the result has each group once; `agrees` compares its row of the batch with the
+    /// group.
     pub fn check(&self, result: &DataFrame, agrees: impl Fn(&RecordBatch, usize, &Group) -> bool) -> Outcome {
         let mut seen = vec![false; self.expected.len()];
         each_chunk(result, |_, batch| {

@@ -7,7 +7,8 @@ use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
 use crate::pipeline::probe_sum;
 use crate::sort::{PAYLOAD, check_payload, payload};
 
-/// Two tables: `rows` of a foreign key `k` and its number `v`, and `build` of a unique key `k` with payload columns.
+/// Two tables: `rows` of a foreign key `k` and its number `v`, and `build` of a unique key `k` with
+/// payload columns.
 #[derive(Debug, Clone, Copy)]
 pub struct JoinShape {
     pub rows: usize,

@@ -13,12 +13,13 @@ use crate::report::Failure;
 
 /// SQL over Parquet and CSV files, on the GPU.
 ///
-/// Each file is a table named after it: `data/jets.csv` is jets. Without -c and -f, SQL comes from a shell on a terminal,
-/// and otherwise from standard input.
+/// Each file is a table named after it: `data/jets.csv` is jets. Without -c and -f, SQL comes from
+/// a shell on a terminal, and otherwise from standard input.
 #[derive(Debug, Parser)]
 #[command(name = "warpframe", version)]
 pub struct Arguments {
-    /// Parquet (.parquet), CSV (.csv) or tab-separated (.tsv) files, directories of them, or patterns such as 'd/*.csv'
+    /// Parquet (.parquet), CSV (.csv) or tab-separated (.tsv) files, directories of them, or
+    /// patterns such as 'd/*.csv'
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,
 
@@ -214,7 +215,8 @@ impl Kind {
     }
 }
 
-/// The files that an argument names: itself, or a pattern's matches in byte order, as a shell would have given them.
+/// The files that an argument names: itself, or a pattern's matches in byte order, as a shell would
+/// have given them.
 fn expand(argument: &Path) -> Result<Vec<PathBuf>, Failure> {
     let missing = || Failure::file(argument, std::io::ErrorKind::NotFound.into());
     if argument.exists() {

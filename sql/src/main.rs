@@ -1,7 +1,8 @@
 //! The `warpframe` command: SQL over Parquet and CSV files, in a shell or from the command line.
 //!
-//! [`arguments`] says what was asked for, [`statement`] splits SQL, [`run`] runs it through the engine's public API,
-//! [`output`] writes results, [`report`] tells what went wrong, and [`shell`] does all that with a person.
+//! [`arguments`] says what was asked for, [`statement`] splits SQL, [`run`] runs it through the
+//! engine's public API, [`output`] writes results, [`report`] tells what went wrong, and [`shell`]
+//! does all that with a person.
 
 mod arguments;
 mod interrupt;
@@ -20,7 +21,8 @@ use arguments::{Arguments, Job};
 use report::{Failure, Source};
 use run::{Runner, Settings};
 
-/// A query's plan and the texts of its kernels are many small allocations: this takes a third off what the host does for one.
+/// A query's plan and the texts of its kernels are many small allocations: this takes a third off
+/// what the host does for one.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

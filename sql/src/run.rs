@@ -92,7 +92,8 @@ impl<'a> Runner<'a> {
         if failure.is_broken_pipe() {
             return;
         }
-        // What was written before the failure comes first; whether it can be is not the question now.
+        // What was written before the failure comes first; whether it can be is not the question
+        // now.
         let _ = self.out.flush();
         self.say(&text(failure));
     }
@@ -425,7 +426,8 @@ fn switch(word: &str) -> Option<bool> {
     }
 }
 
-/// A time such as `5s`, `1.5 min` or `200` (milliseconds, as in PostgreSQL); `None` for `0` and `off`, which mean no limit.
+/// A time such as `5s`, `1.5 min` or `200` (milliseconds, as in PostgreSQL); `None` for `0` and
+/// `off`, which mean no limit.
 fn duration(text: &str) -> Result<Option<Duration>, String> {
     let text = text.trim().to_lowercase();
     if text == "off" || text == "none" {

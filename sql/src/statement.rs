@@ -1,7 +1,7 @@
 //! Splits SQL into statements, and recognises those that are more than a query.
 //!
-//! Both look at tokens only: what a query says is the engine's business, which is given the query's own text at its own
-//! place, so that its errors point into the text the user wrote.
+//! Both look at tokens only: what a query says is the engine's business, which is given the query's
+//! own text at its own place, so that its errors point into the text the user wrote.
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -88,8 +88,8 @@ pub enum RowSource {
     Query(Sql),
 }
 
-/// A query's text. White space before it stands for the text before the query, so that places in it are places in the
-/// whole text.
+/// A query's text. White space before it stands for the text before the query, so that places in it
+/// are places in the whole text.
 #[derive(Debug, PartialEq)]
 pub struct Sql(pub String);
 
@@ -110,8 +110,8 @@ pub struct Name {
     pub place: Place,
 }
 
-/// The statements of a text in order; empty ones are left out. A text that has no tokens from some place on (such as an
-/// unterminated string) ends with that error, after the statements before it.
+/// The statements of a text in order; empty ones are left out. A text that has no tokens from some
+/// place on (such as an unterminated string) ends with that error, after the statements before it.
 pub fn split(text: &str) -> Vec<Result<Statement<'_>, Failure>> {
     let mut tokens = vec![];
     let broken = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err();
@@ -184,8 +184,8 @@ impl<'a> Offsets<'a> {
 }
 
 impl Statement<'_> {
-    /// What the statement asks for. Whatever is none of the forms known here is taken for a query, for the engine to
-    /// judge.
+    /// What the statement asks for. Whatever is none of the forms known here is taken for a query,
+    /// for the engine to judge.
     ///
     /// # Errors
     /// A form that is known, with something in it that is not.

@@ -1,11 +1,12 @@
-//! The sinks that aggregate. Which one, the keys decide (their range, or how many groups a sample shows):
+//! The sinks that aggregate. Which one, the keys decide (their range, or how many groups a sample
+//! shows):
 //!
 //! | groups | sink | |
 //! |---|---|---|
 //! | no keys | registers, combined in a fixed order | `registers.rs` |
-//! | few | cells in shared memory, numbered by the key or found by a hash table there | `cells.rs` |
+//! | few | cells in shared memory, numbered by the key or by a hash table there | `cells.rs` |
 //! | many, of many rows | rows are partitioned by key, then cells | `partitioned.rs` |
-//! | else | atomics on slots in global memory, which a dense key numbers or a hash table finds | `atomics.rs` |
+//! | else | atomics on slots in global memory, likewise | `atomics.rs` |
 //!
 //! Sums of floats give the same bits for the same input, plan and device:
 //!
@@ -108,8 +109,8 @@ pub(crate) struct OrderedInput {
 pub(crate) struct Partial {
     pub(crate) slots: GroupSlots,
     pub(crate) ordered: Vec<OrderedInput>,
-    /// Slot (`u32`) of each input row, where `ordered` is not empty or they were asked for; all ones where the row has
-    /// none.
+    /// Slot (`u32`) of each input row, where `ordered` is not empty or they were asked for; all
+    /// ones where the row has none.
     pub(crate) row_slots: Option<Arc<Buffer>>,
     /// The group's key is a hash, which `verify` has to confirm against the first row of each slot.
     pub(crate) hashed: Option<KeyLayout>,
@@ -131,24 +132,27 @@ const CELL_BYTES: u64 = 48 << 10;
 const LARGE_BLOCK: u32 = 1024;
 /// Accumulators of which the registers of such a block hold the arguments.
 const MOST_INPUTS: usize = 4;
-/// `HASH_PROBES` of the kernels: how far from its place a key may lie in a hash table that counts as full beyond.
+/// `HASH_PROBES` of the kernels: how far from its place a key may lie in a hash table that counts
+/// as full beyond.
 const PROBES: u64 = 1024;
 /// A dense domain up to this indexes slots directly whatever the number of rows.
 const SMALL_DOMAIN: u64 = 1 << 16;
 /// Most rows of a thread per tile.
 const MOST_ITEMS: u32 = 16;
-/// Most blocks of a multiprocessor that sum up in registers: of 100M floats 8 took 0.182 ms, 4 0.190, 16 0.186, 32 0.183; of 10M with
-/// nulls 0.034, 0.033, 0.038, 0.042.
+/// Most blocks of a multiprocessor that sum up in registers: of 100M floats 8 took 0.182 ms, 4
+/// 0.190, 16 0.186, 32 0.183; of 10M with nulls 0.034, 0.033, 0.038, 0.042.
 const BLOCKS: u64 = 8;
-/// Blocks of a multiprocessor where columns are loaded late, rows of a thread, and words of accumulators, for which registers suffice then.
-/// The kernel of TPC-H's query 6 over 60M rows (H200, ms): 0.387 with the 5 blocks that 48 registers leave room for, 0.338 with 6,
-/// 0.274 with 8.
+/// Blocks of a multiprocessor where columns are loaded late, rows of a thread, and words of
+/// accumulators, for which registers suffice then. The kernel of TPC-H's query 6 over 60M rows
+/// (H200, ms): 0.387 with the 5 blocks that 48 registers leave room for, 0.338 with 6, 0.274 with
+/// 8.
 const LATE_BLOCKS: u32 = 8;
 const LATE_ITEMS: u32 = 4;
 const LATE_WORDS: usize = 4;
 /// Slots of a hash table in shared memory for each group.
 const ROOM: u64 = 4;
-/// Accumulators, and bytes of a row, up to which blocks of 1024 threads have registers for six rows of each.
+/// Accumulators, and bytes of a row, up to which blocks of 1024 threads have registers for six rows
+/// of each.
 const HASHED_INPUTS: usize = 2;
 const HASHED_BYTES: usize = 16;
 
@@ -168,8 +172,8 @@ impl AggregateKernel<'_> {
         self.rows.flag(condition, bit)
     }
 
-    /// Statement that leaves the loop over tiles once a table is full: the result is void, and every further row would
-    /// probe in vain.
+    /// Statement that leaves the loop over tiles once a table is full: the result is void, and
+    /// every further row would probe in vain.
     fn give_up(&self) -> String {
         format!("if (__any_sync(FULL_WARP, {})) break;\n", self.is_full())
     }
@@ -179,7 +183,8 @@ impl AggregateKernel<'_> {
         format!("if (({turn} & 7) == 1) {{ {} }}\n", self.give_up())
     }
 
-    /// Statement that leaves the kernel then: a block whose table is full would not find room in others either.
+    /// Statement that leaves the kernel then: a block whose table is full would not find room in
+    /// others either.
     fn leave(&self) -> String {
         format!("if ({}) return;\n", self.is_full())
     }
@@ -189,7 +194,8 @@ impl AggregateKernel<'_> {
     }
 }
 
-/// Arguments computed before a row's accumulators are touched: `x0`, `x1`, … and whether they count: `f0`, `f1`, ….
+/// Arguments computed before a row's accumulators are touched: `x0`, `x1`, … and whether they
+/// count: `f0`, `f1`, ….
 struct Hoisted {
     declare: String,
     assign: String,
@@ -311,10 +317,11 @@ fn sink(
         }
     } else if let Some(groups) = expected.groups.filter(|_| !text) {
         let cells = Cells::of(inputs, block_rows, true);
-        // Of very few groups, so many slots that hardly a key is far from its place: one of ten keys that was made 100M rows of five aggregates
-        // take 0.80 ms instead of 0.51.
+        // Of very few groups, so many slots that hardly a key is far from its place: one of ten
+        // keys that was made 100M rows of five aggregates take 0.80 ms instead of 0.51.
         let tried = [(all, 4 * ROOM, 8), (CELL_BYTES, ROOM, 1), (all, 2 * ROOM, 1), (all, ROOM, 1), (all, ROOM / 2, 1)];
-        // Of few rows a block has a multiprocessor to itself, and room for more groups than guessed, and copies if there are fewer.
+        // Of few rows a block has a multiprocessor to itself, and room for more groups than
+        // guessed, and copies if there are fewer.
         for (bytes, room, copies) in tried.into_iter().skip(2 * usize::from(expected.guessed)) {
             let slots = (groups * room).next_power_of_two().max(32);
             if cells.bytes(slots, copies) <= bytes && rows >= slots.saturating_mul(16) {
@@ -352,7 +359,8 @@ fn attempt(
     let layout = KeyLayout::of(&keys, NullKeys::Equal, true, secret);
     let shape = shape(&mut generator, calls, layout, floats, groups.is_empty(), rows, &mut out)?;
 
-    // Floats in registers are summed in a fixed order anyway; where one accumulator needs an order of rows, so do they.
+    // Floats in registers are summed in a fixed order anyway; where one accumulator needs an order
+    // of rows, so do they.
     let picks = shape.inputs.iter().any(|f| f.accumulator == Accumulator::Row);
     let sums = picks || !groups.is_empty();
     let ordered: Vec<_> = (shape.inputs.iter().enumerate())
@@ -475,15 +483,16 @@ fn attempt(
     prepared.set_arena(device, OPERATOR, expected.arena)?;
     let prologue = std::mem::take(&mut prepared.prologue);
     let statements = out.take();
-    // Cells make long dependent chains of few registers: many threads hide them better than many rows of each. Many
-    // accumulators take more registers than so many threads have.
+    // Cells make long dependent chains of few registers: many threads hide them better than many
+    // rows of each. Many accumulators take more registers than so many threads have.
     let cell_threads = if shape.inputs.len() <= MOST_INPUTS { LARGE_BLOCK } else { LARGE_BLOCK / 2 };
     let effort = Effort::of(&statements);
     let wide = |text: &str| text.contains("i128") || text.contains("view");
     let late = prepared.late && words <= LATE_WORDS && !wide(&statements) && !wide(&prologue);
     let items = match sink {
         Sink::Registers if late => items_in_time(LATE_ITEMS, effort),
-        // Where slots have to be found, more rows, as far as registers allow (1000 groups: 0.60 ms with 4, 0.56 with 6, 0.58 with 8).
+        // Where slots have to be found, more rows, as far as registers allow (1000 groups: 0.60 ms
+        // with 4, 0.56 with 6, 0.58 with 8).
         Sink::HashCells { .. } if shape.inputs.len() <= HASHED_INPUTS && prepared.eager_bytes <= HASHED_BYTES => {
             items_for(prepared.eager_bytes, effort).min(6)
         }
@@ -620,14 +629,14 @@ fn is_in_place(flow: &Flow) -> bool {
     flow.steps.is_empty() && matches!(&flow.source, FlowSource::Relation(relation) if Relation::is_dense(relation))
 }
 
-/// Most blocks of [`THREADS`] that sum up in registers. Of floats, whose order counts, there are so many whatever number runs at once,
-/// which follows from how a kernel was compiled.
+/// Most blocks of [`THREADS`] that sum up in registers. Of floats, whose order counts, there are so
+/// many whatever number runs at once, which follows from how a kernel was compiled.
 fn most_blocks(device: &Device) -> u64 {
     u64::from(device.properties().multiprocessors) * BLOCKS
 }
 
-/// Most rows that a thread of a block of [`THREADS`] sees. There is a block for each multiprocessor at least, and they take
-/// the tiles, of up to `MOST_ITEMS` rows a thread, in turn.
+/// Most rows that a thread of a block of [`THREADS`] sees. There is a block for each multiprocessor
+/// at least, and they take the tiles, of up to `MOST_ITEMS` rows a thread, in turn.
 fn rows_per_thread(rows: u64, device: &Device) -> u64 {
     rows / (u64::from(device.properties().multiprocessors) * u64::from(THREADS)) + 2 * u64::from(MOST_ITEMS)
 }

@@ -1,10 +1,10 @@
 //! Expressions to CUDA C++ statements inside a per-row body.
 //!
-//! The statements are straight-line: what DataFusion would evaluate for some rows only (branches of CASE, the right
-//! side of AND) is computed for all, and *guards* keep its failures from being reported for the other rows. Integer and
-//! decimal arithmetic is interval arithmetic first: where operands and result provably fit 32 or 64 bits they are
-//! computed in that width, whatever the logical type. Everything a row's null hides is garbage that must only be
-//! safe to compute with.
+//! The statements are straight-line: what DataFusion would evaluate for some rows only (branches of
+//! CASE, the right side of AND) is computed for all, and *guards* keep its failures from being
+//! reported for the other rows. Integer and decimal arithmetic is interval arithmetic first: where
+//! operands and result provably fit 32 or 64 bits they are computed in that width, whatever the
+//! logical type. Everything a row's null hides is garbage that must only be safe to compute with.
 
 mod arithmetic;
 mod automaton;

@@ -1,4 +1,5 @@
-//! A pipeline before it becomes code: where rows come from, and what happens to each on the way to the sink.
+//! A pipeline before it becomes code: where rows come from, and what happens to each on the way to
+//! the sink.
 
 mod origin;
 

@@ -48,7 +48,8 @@ pub(crate) enum Pass {
     Decide,
     /// Like `Decide`. The rows that probes found are kept in arrays for the later pass.
     DecideAndCarry,
-    /// For rows that a former pass kept: filters are known to hold, lookups are read from the arrays.
+    /// For rows that a former pass kept: filters are known to hold, lookups are read from the
+    /// arrays.
     Carried,
 }
 
@@ -84,7 +85,8 @@ struct Level {
 enum LevelKind {
     Source,
     Project(Arc<Vec<Expr>>),
-    /// Columns of both sides; `present` says whether there is a build row, where there need not be one.
+    /// Columns of both sides; `present` says whether there is a build row, where there need not be
+    /// one.
     Probe {
         probe: Arc<Probe>,
         row: String,
@@ -178,7 +180,8 @@ impl<'a> Generator<'a> {
         Ok(())
     }
 
-    /// Adds a filter's condition on the source's own columns to those before it, as long as columns are loaded ahead.
+    /// Adds a filter's condition on the source's own columns to those before it, as long as columns
+    /// are loaded ahead.
     fn weigh(&self, conjunct: &Expr, share: &mut Selectivity) {
         let (FlowSource::Relation(relation), [source], true) =
             (&self.flow.source, self.levels.as_slice(), self.eager_open)

@@ -17,7 +17,8 @@ use super::materialize::striding_body;
 use crate::device::Device;
 use crate::error::Result;
 
-/// Whether two different keys share a group; then the aggregation has to be repeated with another seed.
+/// Whether two different keys share a group; then the aggregation has to be repeated with another
+/// seed.
 ///
 /// Always false where keys are packed exactly. Waits for the device where they are not.
 pub(crate) fn group_keys_collide(device: &Device, flow: &Flow, partial: &Partial) -> Result<bool> {

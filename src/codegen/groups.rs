@@ -1,7 +1,8 @@
-//! The result of an aggregation: one slot for each group, with its key and its accumulators as words.
+//! The result of an aggregation: one slot for each group, with its key and its accumulators as
+//! words.
 //!
-//! No column is made of them. The pipeline that reads the groups visits all slots, drops those without a row, and computes
-//! from the words the values that it needs (`generator/groups.rs`).
+//! No column is made of them. The pipeline that reads the groups visits all slots, drops those
+//! without a row, and computes from the words the values that it needs (`generator/groups.rs`).
 
 use std::sync::Arc;
 

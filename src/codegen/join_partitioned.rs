@@ -1,17 +1,17 @@
-//! The partitioned hash join, for inner joins of two large sides. Rows of both sides are partitioned by
-//! key, with every column that the result wants. A block then joins one partition by a hash table in
-//! shared memory, so that no row costs a random access to global memory.
+//! The partitioned hash join, for inner joins of two large sides. Rows of both sides are
+//! partitioned by key, with every column that the result wants. A block then joins one partition by
+//! a hash table in shared memory, so that no row costs a random access to global memory.
 //!
 //! ```text
 //!   build   partitioned by key (radix_partition.rs)    7 | 3 9 | …
 //!   probe   partitioned by key                         7 7 | 9 | …
-//!   join    a hash table of a partition's build records in shared memory; its probe records look up
-//!           theirs, and a tile writes its result rows together (kernels/join_partitioned.cuh)
+//!   join    a hash table of a partition's build records in shared memory; its probe records look
+//!           up theirs; a tile writes its result rows together (kernels/join_partitioned.cuh)
 //! ```
 //!
-//! The first attempt assumes that no key has two build rows. If a key has, the partitions are joined
-//! again, and every probe record counts its matches before it writes them. The order of the result is
-//! not determined.
+//! The first attempt assumes that no key has two build rows. If a key has, the partitions are
+//! joined again, and every probe record counts its matches before it writes them. The order of the
+//! result is not determined.
 //!
 //! It pays where the table of a join would not fit the second-level cache. Only the columns that
 //! are read above the join travel in the records. Strings that are not codes do not travel. Joins
@@ -42,7 +42,8 @@ use crate::device::{Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 
 const OPERATOR: &str = "join";
-/// Build rows of a partition that are aimed at: 100M probes of 10M rows took 2.95 ms in 1024 partitions, 3.2 in 2048 and 3.6 in 512.
+/// Build rows of a partition that are aimed at: 100M probes of 10M rows took 2.95 ms in 1024
+/// partitions, 3.2 in 2048 and 3.6 in 512.
 const PART_ROWS: u64 = 12_000;
 /// Slots for each build row.
 const ROOM: f64 = 2.0;
@@ -208,8 +209,8 @@ impl SidePipeline {
     }
 }
 
-/// Joins. `None`: another strategy has to be taken, because rows are too wide, keys repeat too often, or
-/// memory does not suffice.
+/// Joins. `None`: another strategy has to be taken, because rows are too wide, keys repeat too
+/// often, or memory does not suffice.
 pub(crate) fn join_partitioned(
     device: &Device,
     join: &PartitionedJoin<'_>,
@@ -480,8 +481,8 @@ impl PartitionedSides<'_> {
     }
 }
 
-/// Probe records that a thread looks up together, as far as registers hold them. (Of 16 bytes 4: with 2 it took 1.68 instead of 1.40
-/// ms, with 8 it took 2.22.)
+/// Probe records that a thread looks up together, as far as registers hold them. (Of 16 bytes 4:
+/// with 2 it took 1.68 instead of 1.40 ms, with 8 it took 2.22.)
 fn ahead(words: usize) -> u32 {
     match words {
         ..=4 => 4,

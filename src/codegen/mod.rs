@@ -1,7 +1,9 @@
-//! Code generation: DataFusion expressions become statements of a per-row body, pipelines become kernels.
+//! Code generation: DataFusion expressions become statements of a per-row body, pipelines become
+//! kernels.
 //!
-//! A [`Flow`] says where rows come from and what happens to each; a [`Generator`] emits that as statements; the sinks
-//! ([`materialize()`], [`aggregate()`]) put loops and outputs around them and launch the kernel.
+//! A [`Flow`] says where rows come from and what happens to each; a [`Generator`] emits that as
+//! statements; the sinks ([`materialize()`], [`aggregate()`]) put loops and outputs around them and
+//! launch the kernel.
 //!
 //! Files do not use one another in a circle (`scripts/check-modules.py`). From what uses nothing to
 //! what uses all: failures, sites, statements ([`Emitter`]) and values; expressions, keys and

@@ -1,5 +1,6 @@
-//! Estimates of the share of rows for which a condition holds, from ranges and numbers of different values. Values are taken
-//! to be spread evenly, and conditions to be independent, but for several bounds of one column.
+//! Estimates of the share of rows for which a condition holds, from ranges and numbers of different
+//! values. Values are taken to be spread evenly, and conditions to be independent, but for several
+//! bounds of one column.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,8 @@ pub(crate) fn selectivity(predicate: &Expr, facts: FactsOf<'_>) -> f64 {
 /// Conditions that all are to hold, one added after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Selectivity {
-    /// Shares below an upper and above a lower bound, by column: together they leave what both leave.
+    /// Shares below an upper and above a lower bound, by column: together they leave what both
+    /// leave.
     bounds: BTreeMap<String, (f64, f64)>,
     /// Those of the other conditions.
     others: Vec<f64>,

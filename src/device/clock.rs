@@ -14,8 +14,8 @@ use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid,
 use crate::error::Result;
 use crate::interrupt;
 
-/// A driver whose calls that submit work, move bytes or wait are timed. Compiling and loading have counters of their own; looking at
-/// the clock would take as long as finding memory that is kept.
+/// A driver whose calls that submit work, move bytes or wait are timed. Compiling and loading have
+/// counters of their own; looking at the clock would take as long as finding memory that is kept.
 #[derive(Debug)]
 pub(super) struct Clocked {
     pub(super) driver: Arc<dyn Driver>,

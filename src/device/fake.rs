@@ -1,4 +1,5 @@
-//! A driver for tests of what stands in front of drivers: it compiles by copying the text, and allocates numbers.
+//! A driver for tests of what stands in front of drivers: it compiles by copying the text, and
+//! allocates numbers.
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -1,15 +1,18 @@
-//! Kernels that are used again are compiled again, by all that the compiler can do, behind the queries.
+//! Kernels that are used again are compiled again, by all that the compiler can do, behind the
+//! queries.
 //!
 //! ```text
-//!   first query    compiled quickly ─▶ runs                        half the compiler's time, up to twice the kernel's
+//!   first query    compiled quickly ─▶ runs
 //!   later ones                          runs ── runs ── runs better ──▶
 //!   improver                            compiles fully ─▶ takes its place
 //! ```
 //!
-//! HyPer and Umbra do so with queries (Kohn, Leis, Neumann: Adaptive Execution of Compiled Queries, ICDE 2018). What runs once, as in
-//! batches, never pays for the second compilation; what it found lies on disk for the next process. A kernel's answers do not depend
-//! on how it was compiled: contraction of floats is off by construction (`kernels/arith.cuh`), and kernels whose order of additions
-//! follows from their number of blocks have one that does not follow from how they were compiled (`codegen/aggregate.rs`).
+//! HyPer and Umbra do so with queries (Kohn, Leis, Neumann: Adaptive Execution of Compiled Queries,
+//! ICDE 2018). What runs once, as in batches, never pays for the second compilation; what it found
+//! lies on disk for the next process. A kernel's answers do not depend on how it was compiled:
+//! contraction of floats is off by construction (`kernels/arith.cuh`), and kernels whose order of
+//! additions follows from their number of blocks have one that does not follow from how they were
+//! compiled (`codegen/aggregate.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -83,9 +86,9 @@ impl Drop for Improver {
 impl Device {
     /// Waits until every kernel that has been launched is compiled as well as it will be.
     ///
-    /// A kernel is at first compiled quickly, and again with all optimisations once it is used again, behind the queries: so the
-    /// first queries answer sooner, later ones are faster. Whoever measures the latter calls this after a first run. The simulator
-    /// compiles once.
+    /// A kernel is at first compiled quickly, and again with all optimisations once it is used
+    /// again, behind the queries: so the first queries answer sooner, later ones are faster.
+    /// Whoever measures the latter calls this after a first run. The simulator compiles once.
     ///
     /// ```
     /// # use warpframe::device::{Device, MemoryLimit, SimOptions};

@@ -1,9 +1,9 @@
 //! The device: memory, kernels, time. The only module that speaks to a driver.
 //!
-//! Two drivers stand behind one small interface: `cuda` (through cudarc, loaded at run time) and `sim`, which
-//! compiles the same kernel sources as host code and runs blocks as groups of fibers. Every operation goes to the
-//! device's single stream, in order, but for copies that go beside it (`feed.rs`); only downloads and
-//! [`Device::synchronize`] wait.
+//! Two drivers stand behind one small interface: `cuda` (through cudarc, loaded at run time) and
+//! `sim`, which compiles the same kernel sources as host code and runs blocks as groups of fibers.
+//! Every operation goes to the device's single stream, in order, but for copies that go beside it
+//! (`feed.rs`); only downloads and [`Device::synchronize`] wait.
 
 mod ahead;
 mod branch;
@@ -48,7 +48,8 @@ pub(crate) use source::KernelSource;
 
 use crate::error::{ErrorKind, Result};
 
-/// A device that runs kernels; clones share it. Sessions open one; [`crate::Session::device`] hands it out.
+/// A device that runs kernels; clones share it. Sessions open one; [`crate::Session::device`] hands
+/// it out.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -101,7 +102,8 @@ pub(crate) struct Kernel {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Argument {
     word: u64,
-    /// Bytes that the kernel is taken to read or write through it: of a buffer all from here on, of a number none.
+    /// Bytes that the kernel is taken to read or write through it: of a buffer all from here on, of
+    /// a number none.
     bytes: u64,
 }
 
@@ -448,7 +450,8 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Copies a range of one buffer to one of another, of this device or of one whose branch this is.
+    /// Copies a range of one buffer to one of another, of this device or of one whose branch this
+    /// is.
     pub(crate) fn copy(
         &self,
         to: &Buffer,
@@ -488,8 +491,8 @@ impl Device {
     /// Submits a kernel. A grid of zero blocks is nothing to do.
     ///
     /// # Safety
-    /// `arguments` match the kernel's parameter structure field by field, and every address among them belongs to a
-    /// live buffer as large as the kernel's documentation demands.
+    /// `arguments` match the kernel's parameter structure field by field, and every address among
+    /// them belongs to a live buffer as large as the kernel's documentation demands.
     pub(crate) unsafe fn launch(&self, kernel: &Kernel, grid: Grid, arguments: &[Argument]) -> Result<()> {
         if grid.blocks == 0 {
             return Ok(());

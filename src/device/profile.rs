@@ -13,7 +13,8 @@ pub struct KernelTime {
     pub name: String,
     /// Milliseconds from its start to its end.
     pub ms: f32,
-    /// Bytes that it was taken to move, as [`Counters::bytes_moved`](super::Counters::bytes_moved) counts them.
+    /// Bytes that it was taken to move, as [`Counters::bytes_moved`](super::Counters::bytes_moved)
+    /// counts them.
     pub bytes: u64,
 }
 
@@ -30,7 +31,8 @@ pub(super) struct LaunchSpan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OperatorNote {
-    /// The operator: its pipeline, and its line of [`LazyFrame::explain`](crate::LazyFrame::explain).
+    /// The operator: its pipeline, and its line of
+    /// [`LazyFrame::explain`](crate::LazyFrame::explain).
     pub operator: String,
     /// The decision, and why.
     pub note: String,
@@ -80,7 +82,8 @@ impl Device {
         *self.profile() = Profile { launches: Some(vec![]), ..Profile::default() };
     }
 
-    /// Waits, and yields the launches since [`Device::start_profile`], in order; nothing where it was not called.
+    /// Waits, and yields the launches since [`Device::start_profile`], in order; nothing where it
+    /// was not called.
     ///
     /// ```
     /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
@@ -96,7 +99,8 @@ impl Device {
         spans.into_iter().map(time).collect()
     }
 
-    /// What operators decided since [`Device::start_profile`] until [`Device::take_profile`], in order.
+    /// What operators decided since [`Device::start_profile`] until [`Device::take_profile`], in
+    /// order.
     ///
     /// ```
     /// use warpframe::prelude::*;

@@ -1,7 +1,9 @@
-//! A device on which nothing happens: a query that runs there says which kernels it is going to ask for.
+//! A device on which nothing happens: a query that runs there says which kernels it is going to ask
+//! for.
 //!
-//! Its buffers are numbers, its launches nothing, and what is read from it are zeros, or what the reader assumes
-//! ([`super::Buffer::read_word_or`]). Kernels asked for are queued to be compiled for the device it stands in for.
+//! Its buffers are numbers, its launches nothing, and what is read from it are zeros, or what the
+//! reader assumes ([`super::Buffer::read_word_or`]). Kernels asked for are queued to be compiled
+//! for the device it stands in for.
 //!
 //! What is assumed decides which kernels are compiled ahead, never what a query answers.
 
@@ -46,7 +48,8 @@ impl Device {
 #[derive(Debug)]
 struct StandIn {
     properties: DeviceProperties,
-    /// The next address. Live buffers have different ones, as on a device: kernels take equal addresses for one buffer.
+    /// The next address. Live buffers have different ones, as on a device: kernels take equal
+    /// addresses for one buffer.
     next: AtomicU64,
 }
 

@@ -1,4 +1,5 @@
-//! GROUP BY: runs the aggregating sinks, and finishes what no atomic can do by sorting rows by group.
+//! GROUP BY: runs the aggregating sinks, and finishes what no atomic can do by sorting rows by
+//! group.
 
 use std::sync::Arc;
 
@@ -75,7 +76,8 @@ impl Runner {
         of_slots(self.slots(flow, groups, calls, false)?.slots, schema)
     }
 
-    /// The groups of the flow's rows, and the slot of each row where that is wanted (of a flow in place).
+    /// The groups of the flow's rows, and the slot of each row where that is wanted (of a flow in
+    /// place).
     pub(super) fn slots(
         &self,
         flow: Flow,
@@ -107,7 +109,8 @@ impl Runner {
         }
     }
 
-    /// Runs the flow into one column for each key and argument; filters become nulls of the argument.
+    /// Runs the flow into one column for each key and argument; filters become nulls of the
+    /// argument.
     fn in_columns(
         &self,
         flow: &Flow,
@@ -211,7 +214,8 @@ impl Runner {
         })
     }
 
-    /// For each slot the row with the least (or greatest) valid value: the first when rows are sorted by slot and value.
+    /// For each slot the row with the least (or greatest) valid value: the first when rows are
+    /// sorted by slot and value.
     fn pick(
         &self,
         flow: &Flow,
@@ -288,7 +292,8 @@ fn of_slots(slots: GroupSlots, schema: DFSchemaRef) -> Result<Flow> {
     Ok(Flow::new(source, schema))
 }
 
-/// Secrets of hashed keys that are tried: two in a row with which some collide by chance are as good as never seen.
+/// Secrets of hashed keys that are tried: two in a row with which some collide by chance are as
+/// good as never seen.
 const MOST_COLLISIONS: u64 = 16;
 
 /// Bits of a slot's number.

@@ -1,8 +1,8 @@
-//! Tables of providers that are not the session's: whoever registered them through its context knows
-//! when their rows change, so each query reads them anew, and nothing of them stays.
+//! Tables of providers that are not the session's: whoever registered them through its context
+//! knows when their rows change, so each query reads them anew, and nothing of them stays.
 //!
-//! The provider gets what DataFusion's planner gives it: the columns, filters and limit of the scan.
-//! Its partitions are read side by side, and put one after the other in their order.
+//! The provider gets what DataFusion's planner gives it: the columns, filters and limit of the
+//! scan. Its partitions are read side by side, and put one after the other in their order.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ impl Source for Foreign {
     }
 
     /// # Errors
-    /// Those of the provider; [`ErrorKind::Plan`] where its rows are not those of its schema, and where
-    /// it panics; [`ErrorKind::Unsupported`] where its rows never end; of the device.
+    /// Those of the provider; [`ErrorKind::Plan`] where its rows are not those of its schema, and
+    /// where it panics; [`ErrorKind::Unsupported`] where its rows never end; of the device.
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
         let schema = Arc::new(Source::schema(self).project(wanted.columns)?);
         let table = self.scan.table_name.to_string();

@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 use crate::plan::DeviceAggregate;
 
 impl Runner {
-    /// The result's columns are all keys, null where a set lacks them, then which set it was, then the aggregates.
+    /// The result's columns are all keys, null where a set lacks them, then which set it was, then
+    /// the aggregates.
     pub(super) fn grouping_sets(
         &self,
         flow: Flow,

@@ -1,13 +1,14 @@
-//! Joins whose rows may match several others: pairs of row numbers are written, balanced over threads by output, and
-//! become a relation that looks through them into both sides.
+//! Joins whose rows may match several others: pairs of row numbers are written, balanced over
+//! threads by output, and become a relation that looks through them into both sides.
 //!
 //! ```text
 //!   matches of each probe row     2 0 1        pairs   probe  0 0 2
 //!   scan of counts                0 2 2 3              build  4 7 4
 //! ```
 //!
-//! An outer join appends rows without a match, whose number on the other side says that there is no row. Where nothing
-//! but the key decides, probe rows without a match get such a pair at once; else bytes remember which rows matched.
+//! An outer join appends rows without a match, whose number on the other side says that there is no
+//! row. Where nothing but the key decides, probe rows without a match get such a pair at once; else
+//! bytes remember which rows matched.
 
 use std::sync::Arc;
 
@@ -67,7 +68,8 @@ impl Runner {
             Some(residual) => {
                 let joined = self.joined(&probe, &lookup, &pairs, Preserved { probe: false, build: false })?;
                 pairs = self.confirmed(joined, &pairs, residual)?;
-                // Not while the condition is looked at, which is done again where its strings and lists need more room.
+                // Not while the condition is looked at, which is done again where its strings and
+                // lists need more room.
                 self.mark(&pairs, &matched)?;
             }
             None => self.mark(&pairs, &matched)?,
@@ -86,8 +88,8 @@ impl Runner {
         Ok(Flow::new(FlowSource::Relation(joined), schema.clone()))
     }
 
-    /// Runs the probe's pipeline and finds for each of its rows where its candidates begin, and how many they are.
-    /// `padded`: a row without any has one that is no row.
+    /// Runs the probe's pipeline and finds for each of its rows where its candidates begin, and how
+    /// many they are. `padded`: a row without any has one that is no row.
     fn candidates(&self, probe: &Flow, lookup: &Probe, padded: bool) -> Result<(Relation, Column, Column)> {
         let (relation, mut found) = self.relation_with("join probe", probe, |generator, out| {
             let range = generator.candidates(lookup, out)?;

@@ -13,16 +13,18 @@ use crate::device::DeviceKind;
 use crate::error::Result;
 use crate::ops::join::is_direct;
 
-/// A table that keys number is read at random as fast as partitions are, up to so many times the rows from which partitions
-/// pay elsewhere: one access, of which many find their line in the second-level cache.
+/// A table that keys number is read at random as fast as partitions are, up to so many times the
+/// rows from which partitions pay elsewhere: one access, of which many find their line in the
+/// second-level cache.
 const DIRECT_DOMAIN: u64 = 16;
-/// Rows of build and probe, as shares of those: where keys number slots, and where they are hashed. (1M build rows and 100M probes of
-/// scattered keys take 1.8 ms by a table in global memory.)
+/// Rows of build and probe, as shares of those: where keys number slots, and where they are hashed.
+/// (1M build rows and 100M probes of scattered keys take 1.8 ms by a table in global memory.)
 const DIRECT: (f64, f64) = (8.0, 8.0);
 const LARGE: (f64, f64) = (0.75, 1.0);
 
 impl Runner {
-    /// The join as a partitioned hash join, where that pays. `readers` are all expressions that read the result.
+    /// The join as a partitioned hash join, where that pays. `readers` are all expressions that
+    /// read the result.
     pub(super) fn partitioned(&self, join: &Join, sides: &Sides, readers: Option<&[Expr]>) -> Result<Option<Flow>> {
         let inner = join.join_type == JoinType::Inner && !join.on.is_empty() && !join.null_aware;
         if !inner || !self.are_large(sides, LARGE) {

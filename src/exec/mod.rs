@@ -84,7 +84,8 @@ impl Engine {
         self.join_order.store(on, Relaxed);
     }
 
-    /// Whether the CPU may do what failed here so: what the data showed that the device does not do, or has no memory for.
+    /// Whether the CPU may do what failed here so: what the data showed that the device does not
+    /// do, or has no memory for.
     pub(crate) fn gives_way(&self, error: &Error) -> bool {
         let for_the_cpu = matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::OutOfDeviceMemory { .. });
         for_the_cpu && !self.strict
@@ -128,8 +129,8 @@ impl Sentences {
     }
 }
 
-/// Runs a plan over tables that its placeholders stand for: on the device what it supports, on the CPU
-/// the rest.
+/// Runs a plan over tables that its placeholders stand for: on the device what it supports, on the
+/// CPU the rest.
 pub(crate) async fn execute(
     state: &SessionState,
     engine: &Engine,
@@ -158,8 +159,8 @@ fn refuse(left: &[CpuOperator]) -> Result<()> {
     }
 }
 
-/// The numbers of the rows of a sort's input in its order, as a table of one column, of a plan that ends
-/// in a sort. `None` where the CPU has to sort.
+/// The numbers of the rows of a sort's input in its order, as a table of one column, of a plan that
+/// ends in a sort. `None` where the CPU has to sort.
 pub(crate) async fn order(
     state: &SessionState,
     engine: &Engine,
@@ -189,8 +190,9 @@ pub(crate) fn order_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable
     rows::order(&Runner::of(engine, plan, tables, scans)?).map(Some)
 }
 
-/// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too long to sort, say, or more than
-/// its memory holds), the CPU does, unless the engine is strict; `Counters::fallbacks` tells, and [`Engine::take_reasons`] why.
+/// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too
+/// long to sort, say, or more than its memory holds), the CPU does, unless the engine is strict;
+/// `Counters::fallbacks` tells, and [`Engine::take_reasons`] why.
 pub(crate) async fn run_subtree(
     state: &SessionState,
     engine: &Engine,
@@ -233,8 +235,8 @@ pub(crate) fn run_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable])
     run(engine, plan, tables, scans, &mut None).map(Some)
 }
 
-/// Runs a plan over what its scans read. Kernels of pipelines that are new here are compiled on other
-/// threads, as a rehearsal asks for them.
+/// Runs a plan over what its scans read. Kernels of pipelines that are new here are compiled on
+/// other threads, as a rehearsal asks for them.
 fn run(
     engine: &Engine,
     plan: &DevicePlan,

@@ -1,5 +1,6 @@
-//! Aggregates that need the rows of their group more than once, or in an order. The rows are grouped first, so that each
-//! knows its slot; what such an aggregate does then is a small query over slots and arguments:
+//! Aggregates that need the rows of their group more than once, or in an order. The rows are
+//! grouped first, so that each knows its slot; what such an aggregate does then is a small query
+//! over slots and arguments:
 //!
 //! ```text
 //!   count(DISTINCT x)          group by (slot, x), then count(x) by slot
@@ -61,7 +62,8 @@ impl Grouped {
     }
 }
 
-/// Rows sorted by slot: their order, the slot of each row as it lies (`u64`), and where the rows of a slot are in the order.
+/// Rows sorted by slot: their order, the slot of each row as it lies (`u64`), and where the rows of
+/// a slot are in the order.
 struct Runs {
     order: Arc<Buffer>,
     slots: Arc<Buffer>,
@@ -117,8 +119,8 @@ impl Runner {
         Ok(Flow::new(FlowSource::Groups(Arc::new(partial.slots)), schema))
     }
 
-    /// Runs the flow into columns `c0`, `c1`, … of what keys, arguments, filters and orders say, in whose terms they are
-    /// then stated.
+    /// Runs the flow into columns `c0`, `c1`, … of what keys, arguments, filters and orders say, in
+    /// whose terms they are then stated.
     pub(super) fn in_place(
         &self,
         flow: &Flow,
@@ -220,7 +222,8 @@ impl Runner {
         self.grouped(pairs, &rows.keys(), &[outer], rows.schema_of(&[("value", call.dtype.clone())])?)
     }
 
-    /// Sums the products of deviations from the means, as `xx`, `xy` and `yy` over `n` rows, and finishes with `value`.
+    /// Sums the products of deviations from the means, as `xx`, `xy` and `yy` over `n` rows, and
+    /// finishes with `value`.
     fn of_deviations(&self, rows: &Grouped, call: &RegroupedCall, value: Expr) -> Result<BySlot> {
         const F64: DataType = DataType::Float64;
         let (x, y) = match call.args.as_slice() {
@@ -283,7 +286,8 @@ impl Runner {
         Ok(products.project(exprs, rows.schema_of(&[("value", F64)])?))
     }
 
-    /// The rows that the call's filter and `keep` let pass, as columns `slot` (where there are keys), `x0`, `x1`, ….
+    /// The rows that the call's filter and `keep` let pass, as columns `slot` (where there are
+    /// keys), `x0`, `x1`, ….
     fn slots_and(
         &self,
         rows: &Grouped,
@@ -307,8 +311,8 @@ impl Runner {
         Ok((Relation::dense(count, columns)?, schema))
     }
 
-    /// Sorts rows by slot and `keys`, and computes a value for each run of rows of one slot. `value` gets the names of the
-    /// order of rows, and of begin and end of the run in it.
+    /// Sorts rows by slot and `keys`, and computes a value for each run of rows of one slot.
+    /// `value` gets the names of the order of rows, and of begin and end of the run in it.
     fn runs(
         &self,
         rows: &Grouped,
@@ -381,7 +385,8 @@ impl Runner {
         Ok(Flow::new(FlowSource::Relation(Relation::dense(count, columns)?), schema))
     }
 
-    /// Runs a result by slot, and numbers its rows by slot: `u64` for each, all ones where it has no row.
+    /// Runs a result by slot, and numbers its rows by slot: `u64` for each, all ones where it has
+    /// no row.
     fn numbered(&self, rows: &Grouped, by_slot: &BySlot) -> Result<(Relation, Arc<Buffer>)> {
         let relation = self.relation(OPERATOR, by_slot)?;
         let numbers = Arc::new(self.device.alloc_filled(OPERATOR, rows.slots as usize * 8, 0xFF)?);
@@ -453,7 +458,8 @@ pub(super) fn named(columns: Vec<(String, DataType)>) -> Result<DFSchemaRef> {
     Ok(Arc::new(DFSchema::from_unqualified_fields(fields.into(), HashMap::new())?))
 }
 
-/// What a call with this filter looks at, computed for the rows that pass alone: others must not fail.
+/// What a call with this filter looks at, computed for the rows that pass alone: others must not
+/// fail.
 fn where_counted(expr: &Expr, filter: &Option<Expr>) -> Expr {
     match expr {
         Expr::Column(_) | Expr::Literal(..) => expr.clone(),
@@ -478,7 +484,8 @@ fn magnitude(rows: &Grouped, args: &[Expr]) -> Option<f64> {
     bounds.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max)
 }
 
-/// States that the last `count` columns but the first, means, are bounded by what they are means of.
+/// States that the last `count` columns but the first, means, are bounded by what they are means
+/// of.
 fn bounded(source: FlowSource, count: usize, bound: Option<f64>) -> FlowSource {
     let FlowSource::Relation(mut relation) = source else { return source };
     let first = relation.columns.len() + 1 - count;

@@ -1,4 +1,5 @@
-//! What no plan expresses, because it is about the places of rows: rows by number, the order of a sort, running sums.
+//! What no plan expresses, because it is about the places of rows: rows by number, the order of a
+//! sort, running sums.
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use crate::ops::survey::{Measured, Scalar, Surveyed, survey};
 /// Name of the column of row numbers that [`order`] makes.
 pub(crate) const ROW: &str = "row";
 
-/// The table's rows that `numbers` names, in that order; a null names a row of nulls. Waits for the device where the
-/// numbers' range is not known to lie within the table.
+/// The table's rows that `numbers` names, in that order; a null names a row of nulls. Waits for the
+/// device where the numbers' range is not known to lie within the table.
 ///
 /// # Errors
 /// [`ErrorKind::RowNotFound`].
@@ -34,8 +35,8 @@ pub(crate) fn take(table: &Table, numbers: &Column) -> Result<Table> {
     Table::with_rows(device, schema, columns, rows as usize)
 }
 
-/// The numbers of the rows of the input of the sort that the plan ends in, in its order: a table of one
-/// column.
+/// The numbers of the rows of the input of the sort that the plan ends in, in its order: a table of
+/// one column.
 pub(super) fn order(runner: &Runner) -> Result<Table> {
     let (numbers, rows) = runner.order()?;
     let range = rows.checked_sub(1).map(|last| (0, i128::from(last)));
@@ -45,8 +46,8 @@ pub(super) fn order(runner: &Runner) -> Result<Table> {
     Table::with_rows(&runner.device, Arc::new(schema), vec![column], rows as usize)
 }
 
-/// Running sums of `values`, which are `Int64`, `UInt64` or `Float64` and 0 where `origin` is null; null where it is. Integers
-/// wrap; floats are added in an order that positions alone decide.
+/// Running sums of `values`, which are `Int64`, `UInt64` or `Float64` and 0 where `origin` is null;
+/// null where it is. Integers wrap; floats are added in an order that positions alone decide.
 pub(crate) fn running_sums(device: &Device, values: &Column, origin: &Column) -> Result<Column> {
     let (slice, rows) = (values.data.slice(values.offset * values.width()), values.len as u64);
     let sums = match values.repr() {

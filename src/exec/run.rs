@@ -1,4 +1,5 @@
-//! Runs the pipelines of a physical plan: stages extend a flow, a sink runs it and yields a new one.
+//! Runs the pipelines of a physical plan: stages extend a flow, a sink runs it and yields a new
+//! one.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,7 +22,8 @@ use crate::plan::{
     DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable, join_name, sink_name,
 };
 
-/// Rows from which on columns are brought two by two, and bytes of a column that the second-level cache does not hold.
+/// Rows from which on columns are brought two by two, and bytes of a column that the second-level
+/// cache does not hold.
 const PAIRED_ROWS: u64 = 1 << 22;
 const CACHED_BYTES: usize = 64 << 20;
 
@@ -62,8 +64,8 @@ impl Runner {
         Ok(Table { device: self.device.clone(), schema, columns, rows: rows as usize })
     }
 
-    /// What the sink of a pipeline yields; all before it has run. A pipeline with several readers runs
-    /// for the first of them.
+    /// What the sink of a pipeline yields; all before it has run. A pipeline with several readers
+    /// runs for the first of them.
     pub(super) fn rows_of(&self, number: usize) -> Result<Flow> {
         let readers = self.plan.pipeline(number).readers;
         if readers < 2 {
@@ -137,7 +139,8 @@ impl Runner {
         }
     }
 
-    /// Runs a pipeline to a relation of its columns. Columns that the pipeline only passes on are not copied.
+    /// Runs a pipeline to a relation of its columns. Columns that the pipeline only passes on are
+    /// not copied.
     pub(super) fn relation(&self, operator: &'static str, flow: &Flow) -> Result<Relation> {
         if let (FlowSource::Relation(relation), false) = (&flow.source, flow.drops_rows()) {
             let origins = (0..flow.schema().fields().len()).map(|at| flow.origin(at));
@@ -234,8 +237,8 @@ impl Runner {
         })
     }
 
-    /// Columns of 8 bytes that one index leads to from all over the place, brought two by two: where they are in the
-    /// relation, and what they are in place.
+    /// Columns of 8 bytes that one index leads to from all over the place, brought two by two:
+    /// where they are in the relation, and what they are in place.
     fn gathered_in_pairs(&self, relation: &Relation) -> Result<HashMap<usize, Column>> {
         let (least_rows, least_bytes) = match self.device.kind() {
             DeviceKind::Sim => (1 << 12, 0),

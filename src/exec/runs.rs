@@ -14,11 +14,12 @@ use crate::device::Buffer;
 use crate::error::Result;
 use crate::ops::segment::{Reduction, Segments, runs, segmented_reduce};
 
-/// Values that the keys may take, up to which groups are sums in shared memory, or slots that the caches hold: those read
-/// every value once, runs read the keys apart from the values.
+/// Values that the keys may take, up to which groups are sums in shared memory, or slots that the
+/// caches hold: those read every value once, runs read the keys apart from the values.
 const SMALL_DOMAIN: i128 = 1 << 16;
 
-/// An aggregate of one run: a reduction by its place among the wanted, the run's length, or a sum over it.
+/// An aggregate of one run: a reduction by its place among the wanted, the run's length, or a sum
+/// over it.
 #[derive(Clone, Copy)]
 enum RunAggregate {
     Reduced(usize),
@@ -27,7 +28,8 @@ enum RunAggregate {
 }
 
 impl Runner {
-    /// Groups the flow's rows by runs, where the key allows and every aggregate is of floats without nulls.
+    /// Groups the flow's rows by runs, where the key allows and every aggregate is of floats
+    /// without nulls.
     pub(super) fn grouped_by_runs(
         &self,
         flow: &Flow,
@@ -94,7 +96,8 @@ impl Runner {
     }
 }
 
-/// The column that an expression is, if it lies in place, plainly and without nulls, with a value for each of the flow's rows.
+/// The column that an expression is, if it lies in place, plainly and without nulls, with a value
+/// for each of the flow's rows.
 fn column_in_place(flow: &Flow, expr: &Expr) -> Option<Column> {
     let name = match expr {
         Expr::Alias(alias) => return column_in_place(flow, &alias.expr),
@@ -112,7 +115,8 @@ fn has_runs(key: &Column) -> bool {
     key.stats.ascending && wide && matches!(key.repr(), Repr::I32 | Repr::U32 | Repr::I64 | Repr::U64)
 }
 
-/// The aggregate, and in `reduced` the reduction that it needs; `None` for one that runs do not have.
+/// The aggregate, and in `reduced` the reduction that it needs; `None` for one that runs do not
+/// have.
 fn aggregate(flow: &Flow, call: &AggregateCall, reduced: &mut Vec<(Reduction, Column)>) -> Option<RunAggregate> {
     if call.filter.is_some() {
         return None;

@@ -32,8 +32,8 @@ struct ScannedTable {
     relation: Relation,
 }
 
-/// What rows a scan wants, beside its columns: the filters that a provider which is not the session's
-/// applies, and how many rows are enough.
+/// What rows a scan wants, beside its columns: the filters that a provider which is not the
+/// session's applies, and how many rows are enough.
 #[derive(Clone, PartialEq)]
 struct Asked {
     filters: Vec<Expr>,
@@ -107,8 +107,8 @@ pub(crate) async fn load(
     Err(restless(scans.first().copied()))
 }
 
-/// Scans that read different things. One table's columns are read once where several scans want them:
-/// their scans come one after the other.
+/// Scans that read different things. One table's columns are read once where several scans want
+/// them: their scans come one after the other.
 fn distinct<'a>(scans: &[&'a TableScan]) -> Vec<Vec<&'a TableScan>> {
     let mut tables: Vec<Vec<&TableScan>> = vec![];
     for &scan in scans {
@@ -130,11 +130,12 @@ type ReadScan<'a> = (&'a TableScan, (Versioned, Extent));
 
 /// Most tables that are read at once. One large table keeps the bus busy.
 const MOST_TABLES: usize = 4;
-/// Bytes of a reading thread's stack: filters that a provider takes are as deep as the query has them.
+/// Bytes of a reading thread's stack: filters that a provider takes are as deep as the query has
+/// them.
 const STACK: usize = 64 << 20;
 
-/// Reads tables side by side, on threads: while one waits for its last pages, others use the bus and
-/// the cores.
+/// Reads tables side by side, on threads: while one waits for its last pages, others use the bus
+/// and the cores.
 async fn read_together<'a>(
     state: &SessionState,
     engine: &Engine,

@@ -1,7 +1,8 @@
 //! ORDER BY: a column as it is or words of sort bits, radix sort, and the columns in the new order.
 //!
-//! A table of the key alone, or of the key and one other column of 4 or 8 bytes, is sorted whole. Otherwise row numbers are,
-//! and the columns behind them are fetched by the pipeline that reads them.
+//! A table of the key alone, or of the key and one other column of 4 or 8 bytes, is sorted whole.
+//! Otherwise row numbers are, and the columns behind them are fetched by the pipeline that reads
+//! them.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use crate::ops::sort::{KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pa
 use crate::ops::top::{top_k, top_values};
 use crate::plan::{PipelineSink, sink_name};
 
-/// Sort keys as words, most significant first: a column of words, and how many bits of each are significant.
+/// Sort keys as words, most significant first: a column of words, and how many bits of each are
+/// significant.
 struct Words {
     columns: Vec<Column>,
     bits: Vec<u32>,
@@ -52,8 +54,8 @@ impl Runner {
         Ok(Flow::new(FlowSource::Relation(relation), schema))
     }
 
-    /// The numbers of the rows of the input of the sort that the plan ends in, in its order, and how
-    /// many they are.
+    /// The numbers of the rows of the input of the sort that the plan ends in, in its order, and
+    /// how many they are.
     pub(super) fn order(&self) -> Result<(Buffer, u64)> {
         let last = self.plan.last();
         let sink @ PipelineSink::Sort { keys, .. } = &self.plan.pipeline(last).sink else {
@@ -143,7 +145,8 @@ pub(super) fn order_key(key: &SortExpr) -> OrderKey {
     (key.expr.clone(), direction, nulls)
 }
 
-/// The column of the flow's result that is the only key, where it lies in memory as a sort can read it; whether it descends.
+/// The column of the flow's result that is the only key, where it lies in memory as a sort can read
+/// it; whether it descends.
 fn bare_key(flow: &Flow, keys: &[SortExpr]) -> Option<(usize, bool)> {
     let [SortExpr { expr: Expr::Column(name), asc, .. }] = keys else { return None };
     let FlowSource::Relation(relation) = &flow.source else { return None };

@@ -1,5 +1,5 @@
-//! Keys of sorts that have lists in them, and strings of unknown length: made into bytes and measured beforehand, for the words of
-//! a sort are of a number known before.
+//! Keys of sorts that have lists in them, and strings of unknown length: made into bytes and
+//! measured beforehand, for the words of a sort are of a number known before.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,11 +24,12 @@ pub(super) type OrderKey = (Expr, Direction, NullsPlace);
 const ASSUMED_BYTES: u64 = 64;
 
 impl Runner {
-    /// The flow with keys that words can be made of: where keys hold lists, or strings of unknown length, it has further columns, at
-    /// the end, and keys by those. Waits for the device then.
+    /// The flow with keys that words can be made of: where keys hold lists, or strings of unknown
+    /// length, it has further columns, at the end, and keys by those. Waits for the device then.
     ///
     /// # Errors
-    /// `Unsupported` where a key is longer than [`LONGEST_BYTES`] or, of strings, [`LONGEST_SORTED`].
+    /// `Unsupported` where a key is longer than [`LONGEST_BYTES`] or, of strings,
+    /// [`LONGEST_SORTED`].
     pub(super) fn sortable(
         &self,
         operator: &'static str,

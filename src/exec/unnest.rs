@@ -5,9 +5,9 @@
 //!                                    offsets 0 3 3 4    place in its list     0 1 2 0
 //! ```
 //!
-//! Rows are numbered, as in joins, and what is not taken apart is seen through these numbers. Lists that are taken apart together
-//! count as many rows as the longest has elements. Lists of lists are taken apart level by level, from the deepest that the query
-//! asks for on.
+//! Rows are numbered, as in joins, and what is not taken apart is seen through these numbers. Lists
+//! that are taken apart together count as many rows as the longest has elements. Lists of lists are
+//! taken apart level by level, from the deepest that the query asks for on.
 
 use std::sync::Arc;
 
@@ -70,7 +70,8 @@ impl Runner {
         Ok(Flow::new(FlowSource::Relation(relation), schema).project(exprs, unnest.schema.clone()))
     }
 
-    /// The relation with a row for each place in the longest of its lists in `columns`, and these lists' elements.
+    /// The relation with a row for each place in the longest of its lists in `columns`, and these
+    /// lists' elements.
     fn elements(
         &self,
         relation: Relation,

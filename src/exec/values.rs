@@ -1,4 +1,5 @@
-//! VALUES: rows that the query states. They are constants, which the host evaluates, and are uploaded.
+//! VALUES: rows that the query states. They are constants, which the host evaluates, and are
+//! uploaded.
 
 use std::sync::Arc;
 

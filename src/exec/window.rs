@@ -1,17 +1,22 @@
-//! Window functions: rows are sorted by partition and order, and each function of one sort is a column computed there.
+//! Window functions: rows are sorted by partition and order, and each function of one sort is a
+//! column computed there.
 //!
 //! ```text
 //!   sort        by partition keys, then order keys, as ORDER BY does
 //!   bounds      each row's partition and peers (`ops/window.rs`)
-//!   frames      for each row the places from `low` up to `high`, by arithmetic; RANGE distances by binary search
-//!   reductions  sums and counts are differences of running ones; extrema and sums of floats are running where a frame
-//!               begins or ends with the partition, else from a tree
+//!   frames      for each row the places from `low` up to `high`, by arithmetic; RANGE distances by
+//!               binary search
+//!   reductions  sums and counts are differences of running ones; extrema and sums of floats are
+//!               running where a frame begins or ends with the partition, else from a tree
 //!   results     one kernel for all functions
-//!   the rest    what needs a frame's rows more than once, or in an order (`frames.rs`): lists are views of the sorted rows; medians
-//!               and numbers of distinct values descend through the bits of ranks; else from pairs of a frame and its rows
 //! ```
 //!
-//! The rows stay in the order of the last sort; their other columns are fetched by the pipeline that reads them.
+//! `frames.rs` has functions that need a frame's rows more than once, or in an order. Lists are
+//! views of the sorted rows. Medians and numbers of distinct values descend through the bits of
+//! ranks. The others are aggregates of pairs of a frame and one of its rows.
+//!
+//! The rows stay in the order of the last sort; their other columns are fetched by the pipeline
+//! that reads them.
 
 mod arguments;
 mod frames;
@@ -190,7 +195,8 @@ impl Runner {
         Ok(columns)
     }
 
-    /// The arguments whose values are looked up at other rows: columns that the rows have are not copied.
+    /// The arguments whose values are looked up at other rows: columns that the rows have are not
+    /// copied.
     fn arguments_in_place(&self, sorted: &WindowRows, calls: &[&WindowCall]) -> Result<Arguments> {
         let mut exprs: Vec<Expr> = vec![];
         for call in calls {

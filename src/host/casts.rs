@@ -1,9 +1,11 @@
 //! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
 //! the decimals that their digits say, and of milliseconds to the day that they lie in.
 //!
-//! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and so rounds up to three times
-//! (arrow-cast 59.3, <https://github.com/apache/arrow-rs/issues/10508>); the other way it rounds a product, which has digits of its own
-//! from 2^53 on: 1e15 as decimal(38, 10) ended in .0905969664. Here a float is what its text says.
+//! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and
+//! so rounds up to three times (arrow-cast 59.3,
+//! <https://github.com/apache/arrow-rs/issues/10508>); the other way it rounds a product, which has
+//! digits of its own from 2^53 on: 1e15 as decimal(38, 10) ended in .0905969664. Here a float is
+//! what its text says.
 //!
 //! A `Date64` before 1970 that is no midnight Arrow makes the next day (`Date64` to `Date32` in
 //! `cast/mod.rs`), while of a timestamp at the same time it makes the day itself.
@@ -125,7 +127,8 @@ fn to_floats<D: ArrowPrimitiveType>(
     let decimals = array.as_primitive::<D>();
     match to {
         DataType::Float16 => {
-            // A float has bits to spare for a second rounding, if the first one does not hide that it was one.
+            // A float has bits to spare for a second rounding, if the first one does not hide that
+            // it was one.
             let half = |value| f16::from_f32(odd_f32_of(digits(value), scale));
             Arc::new(decimals.unary::<_, Float16Type>(half))
         }
@@ -154,7 +157,8 @@ fn f32_of(digits: DecimalDigits, scale: i8) -> f32 {
     text_of(digits, scale).parse().unwrap_or(f32::NAN)
 }
 
-/// A float that is exact, or next to the value and odd: to round it to half the bits is to round the value.
+/// A float that is exact, or next to the value and odd: to round it to half the bits is to round
+/// the value.
 fn odd_f32_of(digits: DecimalDigits, scale: i8) -> f32 {
     let near = f32_of(digits, scale);
     let exact = f64_of(digits, scale);
@@ -237,16 +241,16 @@ fn decimals<D: DecimalType>(
     Ok(Arc::new(PrimitiveArray::<D>::from_iter(values).with_precision_and_scale(precision, scale)?))
 }
 
-/// The digits of a small product of the value and ten to the `scale`. It is off by less than 2^−11, so that it rounds as the value's
-/// digits do if it is not that near to a half.
+/// The digits of a small product of the value and ten to the `scale`. It is off by less than 2^−11,
+/// so that it rounds as the value's digits do if it is not that near to a half.
 fn near(value: f64, scale: i8) -> Option<i64> {
     let product = value * POWERS.get(usize::try_from(scale).ok()?)?;
     let plain = product.abs() < (1u64 << 40) as f64 && (product.fract().abs() - 0.5).abs() > 1.0 / 2048.0;
     plain.then(|| product.round() as i64)
 }
 
-/// The number that a float's text is, times ten to the `scale`, halves away from zero; `None` of what is no number, or too great. So
-/// 2.675 to two places is 2.68, whose double is a little less.
+/// The number that a float's text is, times ten to the `scale`, halves away from zero; `None` of
+/// what is no number, or too great. So 2.675 to two places is 2.68, whose double is a little less.
 fn digits_of(text: &str, scale: i8) -> Option<i256> {
     let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));

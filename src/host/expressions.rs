@@ -17,7 +17,8 @@ pub(crate) fn host_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Host { schema, folding: false }.visit(expr, Takes::OneNan)
 }
 
-/// The same while constants are folded: what [`plain_expr`] cannot take back is done to constants alone.
+/// The same while constants are folded: what [`plain_expr`] cannot take back is done to constants
+/// alone.
 pub(super) fn folding_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Host { schema, folding: true }.visit(expr, Takes::OneNan)
 }
@@ -153,15 +154,16 @@ const CHOOSING: [&str; 13] = [
     "array_min",
 ];
 
-/// Whether the extrema are of floats, for which DataFusion's accumulators of groups and frames have no order: a NaN that comes first
-/// is kept or lost, and of nothing but −inf the greatest is the least finite number
-/// (55.2, <https://github.com/apache/datafusion/issues/24432>).
+/// Whether the extrema are of floats, for which DataFusion's accumulators of groups and frames have
+/// no order: a NaN that comes first is kept or lost, and of nothing but −inf the greatest is the
+/// least finite number (55.2, <https://github.com/apache/datafusion/issues/24432>).
 pub(super) fn is_extreme_of_floats(name: &str, args: &[Expr], schema: &DFSchema) -> bool {
     ["min", "max"].contains(&name)
         && args.first().is_some_and(|arg| arg.get_type(schema).is_ok_and(|dtype| dtype.is_floating()))
 }
 
-/// What has to be done with the result of an aggregate or window function, to which `expr` is an alias or itself.
+/// What has to be done with the result of an aggregate or window function, to which `expr` is an
+/// alias or itself.
 pub(super) fn after(expr: &Expr, schema: &DFSchema) -> Result<Option<HostOperation>> {
     let (name, args) = match expr {
         Expr::Alias(alias) => return after(&alias.expr, schema),
@@ -224,7 +226,8 @@ pub(super) fn is_of_concern(dtype: &DataType) -> bool {
     holds_floats(dtype) || dtype.is_nested() || *dtype == DataType::Date64
 }
 
-/// The expression without the functions that [`host_expr`] put around constants and what folds to constants.
+/// The expression without the functions that [`host_expr`] put around constants and what folds to
+/// constants.
 pub(super) fn plain_expr(expr: Expr) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| {
         Ok(match expr {
@@ -349,7 +352,8 @@ impl Host<'_> {
             let null = Expr::Literal(ScalarValue::try_from(&dtype)?, None);
             return when(self.equal_bits(left.clone())?.eq(right), null).otherwise(left);
         }
-        // A computed length is made room for as it is: a negative one panics (55.2, `lpad.rs` and `rpad.rs`).
+        // A computed length is made room for as it is: a negative one panics (55.2, `lpad.rs` and
+        // `rpad.rs`).
         if ["lpad", "rpad"].contains(&call.name()) && !self.folding && call.args.len() > 1 {
             call.args[1] = HostOperation::Length.of(std::mem::take(&mut call.args[1]));
         }

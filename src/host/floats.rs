@@ -1,4 +1,5 @@
-//! Floats in arrays and constants: NaN in its one form, zeros in theirs, and floats as integers in their order.
+//! Floats in arrays and constants: NaN in its one form, zeros in theirs, and floats as integers in
+//! their order.
 
 use std::sync::Arc;
 
@@ -133,7 +134,8 @@ pub(super) fn float_type(dtype: &DataType) -> Option<DataType> {
     })
 }
 
-/// The bits of a float as an integer of its order, and back: of negative ones all bits but the sign are flipped.
+/// The bits of a float as an integer of its order, and back: of negative ones all bits but the sign
+/// are flipped.
 macro_rules! turned {
     ($bits:expr, $unsigned:ty, $signed:ty) => {{
         let bits = $bits as $signed;

@@ -24,7 +24,8 @@ pub(super) enum HostOperation {
     Order,
     /// And back.
     OfOrder,
-    /// A number of characters: none where it is negative, an error where it is more than a string has.
+    /// A number of characters: none where it is negative, an error where it is more than a string
+    /// has.
     Length,
     /// Lists, and those within, of which the null ones have no elements.
     EmptyNulls,

@@ -34,7 +34,8 @@ impl QueryPlanner for HostPlanner {
     }
 }
 
-/// The optimized plan as the CPU engine shall run it. Its columns are those of the plan that is given.
+/// The optimized plan as the CPU engine shall run it. Its columns are those of the plan that is
+/// given.
 pub(crate) fn plan(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let plan = evaluated_in_order(for_cpu(plan.clone())?)?;
     Ok(plan.transform_up_with_subqueries(|node| Ok(Transformed::yes(changed(node)?)))?.data)
@@ -56,7 +57,8 @@ fn changed(node: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// A projection of all columns of a plan, some of them through functions, if any is; `schema` is what it yields.
+/// A projection of all columns of a plan, some of them through functions, if any is; `schema` is
+/// what it yields.
 fn above(
     plan: LogicalPlan,
     schema: &DFSchemaRef,
@@ -109,8 +111,8 @@ pub(super) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
     Ok(Arc::new(schema))
 }
 
-/// Equal keys get equal bits. Lists and structs match by those; and what a join learns of its build side's keys, and has scans
-/// test, tells −0.0 from 0.0 (55.2, `HashJoinExec`).
+/// Equal keys get equal bits. Lists and structs match by those; and what a join learns of its build
+/// side's keys, and has scans test, tells −0.0 from 0.0 (55.2, `HashJoinExec`).
 fn changed_keys(mut join: Join) -> Result<Join> {
     for (left, right) in &mut join.on {
         if holds_floats(&left.get_type(join.left.schema())?) {

@@ -39,8 +39,8 @@ impl CsvFiles {
         self.files.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// The provider that reads fastest what is wanted. The first rows of a table are at the begin of
-    /// its files, whose ends need not be looked at.
+    /// The provider that reads fastest what is wanted. The first rows of a table are at the begin
+    /// of its files, whose ends need not be looked at.
     fn provider(&self, limit: Option<u64>) -> Result<&Arc<dyn TableProvider>> {
         if limit.is_some() || self.bytes() < LEAST_CUT {
             return Ok(&self.whole);

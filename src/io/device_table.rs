@@ -14,8 +14,8 @@ use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use crate::column::{Facts, Table};
 use crate::error::Result;
 
-/// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's operators
-/// split cheaply.
+/// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's
+/// operators split cheaply.
 pub(crate) const DOWNLOAD_ROWS: usize = 1 << 16;
 
 /// A table whose rows already lie in device memory: a result that was kept.

@@ -1,6 +1,6 @@
-//! Operators at sizes that only a GPU takes: many tiles in flight at once, and races that need them. Each is run several
-//! times, since a wrong hash table can pass once. Prints device times (`--nocapture`); `WARPFRAME_TEST_ROWS` sets the
-//! rows (10 million where unset).
+//! Operators at sizes that only a GPU takes: many tiles in flight at once, and races that need
+//! them. Each is run several times, since a wrong hash table can pass once. Prints device times
+//! (`--nocapture`); `WARPFRAME_TEST_ROWS` sets the rows (10 million where unset).
 
 use super::gather::gather;
 use super::join::tests::probe_values;

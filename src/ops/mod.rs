@@ -1,7 +1,8 @@
 //! Host side of the hand-written kernels, one file per family, with the kernel file's stem.
 //!
-//! Operators take buffers and row counts and know nothing of columns or plans. They only submit work; those that must
-//! wait for the device say so. Row numbers are `u32` in buffers, row counts `u64`.
+//! Operators take buffers and row counts and know nothing of columns or plans. They only submit
+//! work; those that must wait for the device say so. Row numbers are `u32` in buffers, row counts
+//! `u64`.
 
 pub(crate) mod characters;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Aggregate functions: which the device runs, in which form, and the reasons for those it does not.
+//! Aggregate functions: which the device runs, in which form, and the reasons for those it does
+//! not.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -81,8 +82,8 @@ pub(crate) enum RegroupedKind {
     },
 }
 
-/// What is asked of points, and of the line through them: of the second argument, which explains, and the first, which is
-/// explained.
+/// What is asked of points, and of the line through them: of the second argument, which explains,
+/// and the first, which is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Points {
     Covariance(VarianceDivisor),
@@ -210,7 +211,8 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
     Ok(DeviceAggregate::Fused(AggregateCall { kind, arg, filter, dtype }))
 }
 
-/// The least or greatest list or struct: the first in an order in which a null within is the greatest.
+/// The least or greatest list or struct: the first in an order in which a null within is the
+/// greatest.
 fn nested_extremum(kind: AggregateKind, arg: &Expr, call: &AggregateFunction, dtype: DataType) -> RegroupedCall {
     let asc = kind == AggregateKind::Min;
     RegroupedCall {
@@ -324,8 +326,8 @@ fn place(call: &AggregateFunction) -> Result<i64, String> {
     }
 }
 
-/// The type of an aggregate whose arguments are coerced already. (What `get_type` finds out takes ten times as long: it would
-/// coerce them, and put names together.)
+/// The type of an aggregate whose arguments are coerced already. (What `get_type` finds out takes
+/// ten times as long: it would coerce them, and put names together.)
 fn result_type(call: &AggregateFunction, schema: &DFSchema) -> Result<DataType, String> {
     let arguments = call.params.args.iter().map(|arg| Ok(arg.to_field(schema)?.1));
     let result = arguments.collect::<PlanResult<Vec<_>>>().and_then(|fields| call.func.return_field(&fields));

@@ -1,5 +1,5 @@
-//! EXPLAIN: what runs where, in which pipelines, and why not on the device. One line an operator, from
-//! the result down.
+//! EXPLAIN: what runs where, in which pipelines, and why not on the device. One line an operator,
+//! from the result down.
 
 use std::fmt::Display;
 

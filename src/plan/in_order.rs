@@ -9,9 +9,9 @@
 //! ```
 //!
 //! CASE computes a branch for the rows that take it, AND does not
-//! (<https://github.com/apache/datafusion/issues/8927>). Only expressions with operands that can fail
-//! are changed. Conditions that can fail are made volatile, too, so that the rules over physical
-//! plans leave them where they are.
+//! (<https://github.com/apache/datafusion/issues/8927>). Only expressions with operands that can
+//! fail are changed. Conditions that can fail are made volatile, too, so that the rules over
+//! physical plans leave them where they are.
 //!
 //! Null is where it gets long: for AND to be false it is enough that one operand is, whatever comes
 //! before. So an expression of which not only the truth counts is asked twice, whether it is true

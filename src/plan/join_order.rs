@@ -1,14 +1,15 @@
 //! The order of inner joins, by estimated rows.
 //!
 //! ```text
-//!   a ⋈ b ⋈ c ⋈ d as the query says      a tree of joins on equalities, conditions between them: its leaves and predicates
-//!   best tree of every set of leaves     of two, three, …, all: the cheapest pair of smaller sets that an equality connects
+//!   a ⋈ b ⋈ c ⋈ d as the query says    joins on equalities and conditions: leaves, predicates
+//!   best tree of two, three, … leaves  the cheapest pair of smaller sets that an equality connects
 //! ```
 //!
-//! The number of rows of a set of leaves does not depend on the order within it: the product of the leaves' rows and of the
-//! shares that the predicates leave. Up to [`MOST_EXACT`] leaves every tree is looked at, bushy ones too; of more, the
-//! cheapest join is made again and again. A tree is replaced where another is expected to cost clearly less. No order joins
-//! what no equality connects.
+//! The number of rows of a set of leaves does not depend on the order within it: the product of the
+//! leaves' rows and of the shares that the predicates leave. Up to [`MOST_EXACT`] leaves every tree
+//! is looked at, bushy ones too; of more, the cheapest join is made again and again. A tree is
+//! replaced where another is expected to cost clearly less. No order joins what no equality
+//! connects.
 //!
 //! Predicates that can fail (a division, say) would meet other rows in another order: a join or a
 //! filter that has one is no part of a tree, but may be a leaf of one, or have one below it.
@@ -42,7 +43,8 @@ pub(crate) struct ReorderedPlan {
     pub(crate) changed: usize,
 }
 
-/// Orders the inner joins of a plan; `tables` are those that placeholders stand for. The schema stays as it is, and so do the rows but for their order.
+/// Orders the inner joins of a plan; `tables` are those that placeholders stand for. The schema
+/// stays as it is, and so do the rows but for their order.
 pub(crate) fn order_joins(plan: LogicalPlan, tables: &[PlanTable]) -> PlanResult<ReorderedPlan> {
     let mut changed = 0;
     let plan = visit(plan, tables, &mut changed)?;

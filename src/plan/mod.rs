@@ -1,14 +1,14 @@
 //! What of a query runs on the device, and in which pipelines.
 //!
 //! ```text
-//!   optimized logical plan ── cut ──▶ subtrees for the device, the rest for the CPU     support.rs says why
+//!   optimized logical plan ── cut ──▶ subtrees for the device, the rest for the CPU   support.rs
 //!   a subtree ── order of joins ──▶ pipelines ──▶ exec                                physical.rs
 //! ```
 //!
 //! The optimized logical plan is cut once into the largest subtrees that the executor supports
-//! ([`Prepared`]). A subtree becomes a [`PhysicalPlan`] of pipelines, which is kept with it. Where the
-//! device does not run the whole plan each subtree becomes one leaf of DataFusion's physical plan
-//! ([`DeviceNode`]), and everything above runs on DataFusion's operators.
+//! ([`Prepared`]). A subtree becomes a [`PhysicalPlan`] of pipelines, which is kept with it. Where
+//! the device does not run the whole plan each subtree becomes one leaf of DataFusion's physical
+//! plan ([`DeviceNode`]), and everything above runs on DataFusion's operators.
 
 mod aggregates;
 mod cpu;

@@ -1,4 +1,5 @@
-//! Window functions: the device's form of a window expression, and the reasons for those it has none of.
+//! Window functions: the device's form of a window expression, and the reasons for those it has
+//! none of.
 
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -103,7 +104,8 @@ pub(crate) enum RangeOffset {
 }
 
 impl WindowKeys {
-    /// Whether rows sorted by these keys are sorted by the others: partitions stand together, each in its order.
+    /// Whether rows sorted by these keys are sorted by the others: partitions stand together, each
+    /// in its order.
     pub(crate) fn imply(&self, others: &WindowKeys) -> bool {
         let partition = |expr: &Expr| SortExpr { expr: expr.clone(), asc: true, nulls_first: true };
         let sorted: Vec<SortExpr> = self.partition.iter().map(partition).chain(self.order.iter().cloned()).collect();

@@ -1,5 +1,5 @@
-//! Rules over statements, and DataFusion's over plans with what keeps them from wrong answers: logical ones forget nulls,
-//! counts, names and the order of conditions, physical ones lose rows.
+//! Rules over statements, and DataFusion's over plans with what keeps them from wrong answers:
+//! logical ones forget nulls, counts, names and the order of conditions, physical ones lose rows.
 
 mod bags;
 mod balance;
@@ -41,7 +41,8 @@ use crate::host::{self, LogicalRule};
 
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// DataFusion's rules over physical plans in their order, those that move filters and projections guarded; then ours.
+/// DataFusion's rules over physical plans in their order, those that move filters and projections
+/// guarded; then ours.
 pub(super) fn rules() -> Vec<PhysicalRule> {
     let rules = PhysicalOptimizer::new().rules.into_iter().map(pushdown::guarded).map(fences::fenced);
     rules.chain([top_k::rule(), file_order::rule(), crate::io::guard_rule()]).collect()
@@ -86,8 +87,8 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan)
 }
 
-/// Whether an operator of the plan, or of a subquery, is such a one. To walk a plan takes a fraction
-/// of the time that it takes to rebuild it.
+/// Whether an operator of the plan, or of a subquery, is such a one. To walk a plan takes a
+/// fraction of the time that it takes to rebuild it.
 fn any_node(plan: &LogicalPlan, is_such: impl Fn(&LogicalPlan) -> Result<bool>) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

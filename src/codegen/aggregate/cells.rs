@@ -1,8 +1,13 @@
-//! Accumulators in shared memory: cells of 32-bit limbs (only 32-bit integer atomics are native there) and of 64-bit
-//! extrema. A block fills its cells and then adds them to the slots in global memory.
+//! Accumulators in shared memory: cells of 32-bit limbs (only 32-bit integer atomics are native
+//! there) and of 64-bit extrema. A block fills its cells and then adds them to the slots in global
+//! memory.
 //!
 //! ```text
-//!   keys of a hash table u64 × (slots + 1) | extrema u64 × stride, each | limbs u32 × stride, each | occupied, 1 bit a cell
+//!   keys of a hash table   u64 × (slots + 1)
+//!   extrema, each          u64 × stride
+//!   limbs, each            u32 × stride
+//!   occupied               1 bit a cell
+//!
 //!   stride = slots × copies             the cell of a slot: slot × copies + lane % copies
 //! ```
 //!
@@ -52,7 +57,8 @@ pub(super) enum Flush {
 }
 
 impl Cells {
-    /// Cells for sums of at most `rows` rows. `hashed`: keys are found by a hash table in front of the cells.
+    /// Cells for sums of at most `rows` rows. `hashed`: keys are found by a hash table in front of
+    /// the cells.
     pub(super) fn of(inputs: &[AggregateInput], rows: u64, hashed: bool) -> Self {
         let cells: Vec<Cell> = inputs.iter().map(|input| cell_of(input, rows)).collect();
         let mut limbs = 0;
@@ -134,7 +140,8 @@ impl Cells {
         text
     }
 
-    /// Adds a row to `cell`; `value` and `guarded` say how its arguments are called, and where they count.
+    /// Adds a row to `cell`; `value` and `guarded` say how its arguments are called, and where they
+    /// count.
     pub(super) fn update(
         &self,
         kernel: &AggregateKernel<'_>,
@@ -292,10 +299,12 @@ pub(super) fn direct_body(
     )
 }
 
-/// The kernel for few groups of any keys: each block finds them by a hash table of its own, and in the end adds them to the
-/// one in global memory. `key` is a C++ expression. A thread finds the slots of all its rows at once, and then computes its
-/// rows' arguments: before, registers would have to hold them. Where the number of groups is a guess, the block looks at a row of each
-/// thread before (1M rows of 100,000 groups: that it is wrong took 0.046 ms to see by the table's getting full).
+/// The kernel for few groups of any keys: each block finds them by a hash table of its own, and in
+/// the end adds them to the one in global memory. `key` is a C++ expression. A thread finds the
+/// slots of all its rows at once, and then computes its rows' arguments: before, registers would
+/// have to hold them. Where the number of groups is a guess, the block looks at a row of each
+/// thread before (1M rows of 100,000 groups: that it is wrong took 0.046 ms to see by the table's
+/// getting full).
 pub(super) fn hash_body(
     kernel: &AggregateKernel<'_>,
     cells: &Cells,

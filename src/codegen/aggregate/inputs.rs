@@ -1,4 +1,5 @@
-//! The inputs of aggregates: which accumulators a query's aggregates need, and what each accumulates.
+//! The inputs of aggregates: which accumulators a query's aggregates need, and what each
+//! accumulates.
 
 use std::collections::HashMap;
 
@@ -23,7 +24,8 @@ pub(super) struct AggregateInput {
     pub(super) value: Option<Value>,
     /// C++ condition that the row counts.
     pub(super) valid: Option<String>,
-    /// C++ expression of what is accumulated: the argument, or its dictionary's code; empty for a count of rows.
+    /// C++ expression of what is accumulated: the argument, or its dictionary's code; empty for a
+    /// count of rows.
     pub(super) code: String,
     /// Position of the call's argument among the calls, for the executor.
     pub(super) call: usize,
@@ -189,7 +191,8 @@ fn sum_accumulator(value: &Value, result: &DataType, floats: FloatSums, ungroupe
         let unit = if value.repr.is_integer() { Some(0) } else { value.unit };
         return match (floats, magnitude) {
             (FloatSums::Fixed, Some(bound)) if bound.is_finite() => {
-                // Below 2^(exponent of the bound + 1), times fewer than 2^(bits of rows) rows, below 2^126 units.
+                // Below 2^(exponent of the bound + 1), times fewer than 2^(bits of rows) rows,
+                // below 2^126 units.
                 let bits = 64 - rows.max(1).leading_zeros() as i32;
                 let least = (magnitude_bits(bound) + bits - 126).clamp(-1074, 900);
                 match unit {

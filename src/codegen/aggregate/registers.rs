@@ -1,5 +1,5 @@
-//! The sink without keys: every thread accumulates in registers, blocks combine in a fixed order, and the last block
-//! combines the blocks.
+//! The sink without keys: every thread accumulates in registers, blocks combine in a fixed order,
+//! and the last block combines the blocks.
 
 use super::AggregateKernel;
 use super::inputs::argument;
@@ -7,7 +7,8 @@ use crate::codegen::emit::push_number;
 use crate::codegen::groups::Accumulator;
 use crate::codegen::materialize::striding_body;
 
-/// The kernel. `partials` has room for every block's accumulators; a thread sees at most `per_thread` rows.
+/// The kernel. `partials` has room for every block's accumulators; a thread sees at most
+/// `per_thread` rows.
 pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64) -> String {
     let mut declare = String::with_capacity(256);
     let mut update = String::with_capacity(1024);

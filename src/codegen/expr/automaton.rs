@@ -1,4 +1,5 @@
-//! Regular expressions: conditions, counts and replacements by automata that the host builds (`kernels/automaton.cuh`).
+//! Regular expressions: conditions, counts and replacements by automata that the host builds
+//! (`kernels/automaton.cuh`).
 
 use std::collections::HashMap;
 
@@ -11,8 +12,8 @@ use regex_automata::{Anchored, MatchKind};
 
 use super::*;
 
-/// Most bytes of an automaton, and of the one that it is made from, whose repetitions are written out: what beyond it blows up
-/// stays with the CPU.
+/// Most bytes of an automaton, and of the one that it is made from, whose repetitions are written
+/// out: what beyond it blows up stays with the CPU.
 const MOST_BYTES: usize = 1 << 20;
 
 const MATCH: u32 = 1 << 31;
@@ -235,7 +236,8 @@ impl Compiler<'_> {
         self.made(dtype, made, value.valid, longest)
     }
 
-    /// Flags of an expression, which the pattern begins with; those that only `regexp_replace` knows are an error elsewhere.
+    /// Flags of an expression, which the pattern begins with; those that only `regexp_replace`
+    /// knows are an error elsewhere.
     pub(super) fn regex_flags(&mut self, flags: Option<&Expr>) -> Result<String> {
         let Some(flags) = flags else { return Ok(String::new()) };
         let text = as_literal(flags).and_then(literal::text).filter(|flags| !flags.contains('g'));

@@ -1,7 +1,8 @@
-//! Lists in expressions: their elements, loops over these, and lists that are made (`kernels/list.cuh`).
+//! Lists in expressions: their elements, loops over these, and lists that are made
+//! (`kernels/list.cuh`).
 //!
-//! A loop stands in the kernel as it would in C++: what is asked of columns and parameters has to be asked before it, for names
-//! that are declared in it end with it.
+//! A loop stands in the kernel as it would in C++: what is asked of columns and parameters has to
+//! be asked before it, for names that are declared in it end with it.
 
 use datafusion::logical_expr::expr::Cast;
 
@@ -81,7 +82,8 @@ impl Compiler<'_> {
         Ok(List { view, valid: value.valid.clone(), item, casts: vec![], longest: value.longest })
     }
 
-    /// The element in a place, a C++ `u32`. Where `inside` does not hold there is none, and the value is null.
+    /// The element in a place, a C++ `u32`. Where `inside` does not hold there is none, and the
+    /// value is null.
     pub(super) fn element(&mut self, list: &List, place: &str, inside: Option<&str>) -> Result<Value> {
         let mut value = slot(&list.view, list.longest, &list.item, &mut 0, (place, inside), self.out)?;
         for target in &list.casts {

@@ -1,7 +1,8 @@
 //! Lists as sets: distinct elements, and what two lists have together, in common, or apart.
 //!
-//! Elements are found by a hash table of places beside the list that is made (`list_table`). Null is a value like another, and
-//! −0.0 is 0.0, and comes out as that. What only has to be known lies in the list, too, before the elements of the result:
+//! Elements are found by a hash table of places beside the list that is made (`list_table`). Null
+//! is a value like another, and −0.0 is 0.0, and comes out as that. What only has to be known lies
+//! in the list, too, before the elements of the result:
 //!
 //! ```text
 //!   array_except([7, 8, 7, 9], [8])     made  8 | 7 9     result  7 9
@@ -39,7 +40,8 @@ impl Compiler<'_> {
         Ok(self.built(&set.builder, dtype, list.valid, set.longest))
     }
 
-    /// `array_union(one, two)`, `array_except(one, two)` and `array_intersect(one, two)`: null where one of them is.
+    /// `array_union(one, two)`, `array_except(one, two)` and `array_intersect(one, two)`: null
+    /// where one of them is.
     pub(super) fn array_set(
         &mut self,
         operation: SetOperation,
@@ -114,7 +116,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// Puts the elements that are in the set behind those, each once: the high bit of a place says that it was taken.
+    /// Puts the elements that are in the set behind those, each once: the high bit of a place says
+    /// that it was taken.
     fn take_known(&mut self, set: &DistinctListBuilder, list: &List) -> Result<()> {
         let (found, at, other) = (self.out.fresh(), self.out.fresh(), self.out.fresh());
         let DistinctListBuilder { next, table, .. } = set;

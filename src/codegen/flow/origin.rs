@@ -27,9 +27,9 @@ impl Probe {
 }
 
 impl Flow {
-    /// The source's column that column `at` of what comes out is, unchanged, and the index of the source's row numbers
-    /// through which it is seen. `None` if the column is computed or comes from a build side. Rows may still be lost on the
-    /// way.
+    /// The source's column that column `at` of what comes out is, unchanged, and the index of the
+    /// source's row numbers through which it is seen. `None` if the column is computed or comes
+    /// from a build side. Rows may still be lost on the way.
     pub(crate) fn origin(&self, at: usize) -> Option<(usize, Column)> {
         let mut at = at;
         for (i, (step, _)) in self.steps.iter().enumerate().rev() {

@@ -1,7 +1,7 @@
 //! The columns of groups: the key and the accumulators of a slot become values.
 //!
-//! A value is computed from the words of its slot where a pipeline asks for it: an average is divided here, not when
-//! rows are aggregated.
+//! A value is computed from the words of its slot where a pipeline asks for it: an average is
+//! divided here, not when rows are aggregated.
 
 use std::sync::Arc;
 

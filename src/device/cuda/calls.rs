@@ -1,7 +1,7 @@
 //! Calls of the CUDA driver: finding it, binding its context, and turning its codes into errors.
 //!
-//! cudarc loads the driver at the first call and panics where the library or a function is missing, so [`probe`]
-//! looks for everything that the parent module calls before the first call is made.
+//! cudarc loads the driver at the first call and panics where the library or a function is missing,
+//! so [`probe`] looks for everything that the parent module calls before the first call is made.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -61,7 +61,8 @@ const FUNCTIONS: &[&str] = &[
     "cuStreamWaitEvent",
 ];
 
-/// `call!(cuFoo(a, b))` calls the driver and gives a `Result` that names the function. Needs `unsafe` around it.
+/// `call!(cuFoo(a, b))` calls the driver and gives a `Result` that names the function. Needs
+/// `unsafe` around it.
 macro_rules! call {
     ($name:ident($($argument:expr),* $(,)?)) => {
         $crate::device::cuda::calls::check(stringify!($name), cudarc::driver::sys::$name($($argument),*))
@@ -102,7 +103,8 @@ impl Failed {
 
     fn describe(self) -> String {
         let (mut name, mut text) = (std::ptr::null(), std::ptr::null());
-        // SAFETY: a call failed, so the driver is loaded; both set the pointer to a static string or to null.
+        // SAFETY: a call failed, so the driver is loaded; both set the pointer to a static string
+        // or to null.
         let (name, text) = unsafe {
             let _ = sys::cuGetErrorName(self.code, &mut name);
             let _ = sys::cuGetErrorString(self.code, &mut text);
@@ -130,7 +132,8 @@ pub(super) fn unavailable(ordinal: usize, why: impl Into<String>) -> Error {
 /// Finds the driver and checks that it has every function called here.
 ///
 /// # Errors
-/// [`ErrorKind::DeviceUnavailable`] that says what to install. After `Ok`, no call of this module panics.
+/// [`ErrorKind::DeviceUnavailable`] that says what to install. After `Ok`, no call of this module
+/// panics.
 pub(super) fn probe(ordinal: usize) -> Result<()> {
     // SAFETY: loads the driver's library, whose initialisers have no preconditions.
     if !unsafe { sys::is_culib_present() } {
@@ -156,7 +159,8 @@ pub(super) fn probe(ordinal: usize) -> Result<()> {
     }
 }
 
-/// A context and its one stream. Whatever fails here is reported with the kernels that may have caused it.
+/// A context and its one stream. Whatever fails here is reported with the kernels that may have
+/// caused it.
 #[derive(Debug)]
 pub(super) struct CallQueue {
     context: sys::CUcontext,
@@ -223,7 +227,8 @@ impl CallQueue {
         Ok(())
     }
 
-    /// Words a failure. One that lost the context names the kernels launched since the host last waited.
+    /// Words a failure. One that lost the context names the kernels launched since the host last
+    /// waited.
     pub(super) fn check<T>(&self, result: Result<T, Failed>) -> Result<T> {
         result.map_err(|failed| {
             let mut code = failed.describe();

@@ -51,8 +51,8 @@ impl SimRuntime {
     /// Runs a grid on the calling thread; an error is the simulator's report.
     ///
     /// # Safety
-    /// `words` points to as many words as the entry takes, and the entry may use the addresses among them as its
-    /// source does.
+    /// `words` points to as many words as the entry takes, and the entry may use the addresses
+    /// among them as its source does.
     pub(super) unsafe fn run(&self, launch: &Launch) -> std::result::Result<(), String> {
         // SAFETY: the structure is the runtime's, and the caller vouches for the kernel.
         let report = unsafe { (self.launch)(launch) };
@@ -67,8 +67,8 @@ impl SimRuntime {
     }
 }
 
-/// The process's one runtime, compiled if the kernel cache does not have it. Kernels find its symbols, so that a
-/// second one could not be told from the first.
+/// The process's one runtime, compiled if the kernel cache does not have it. Kernels find its
+/// symbols, so that a second one could not be told from the first.
 pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static SimRuntime> {
     static RUNTIME: OnceLock<std::result::Result<SimRuntime, String>> = OnceLock::new();
     let result = RUNTIME.get_or_init(|| {
@@ -84,7 +84,8 @@ pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static SimRuntime> {
 }
 
 fn load(image: &Path) -> std::result::Result<SimRuntime, libloading::Error> {
-    // SAFETY: the image was compiled from `runtime/`; its functions have these types; it is never unloaded.
+    // SAFETY: the image was compiled from `runtime/`; its functions have these types; it is never
+    // unloaded.
     unsafe {
         let library = Library::open(Some(image), RTLD_NOW | RTLD_GLOBAL)?;
         let runtime =

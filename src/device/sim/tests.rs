@@ -41,8 +41,8 @@ fn run_on(device: &Device, source: &KernelSource, grid: Grid, input: &[u64], cou
     let output = device.alloc_zeroed("test", count * 8)?;
     let k = device.kernel(source, "k")?;
     let arguments = [Argument::from(&input_buffer), Argument::from(&output), Argument::from(input.len() as i64)];
-    // SAFETY: the arguments match P; kernels here stay within the buffers unless that is what they test, by less
-    // than the guard bytes.
+    // SAFETY: the arguments match P; kernels here stay within the buffers unless that is what they
+    // test, by less than the guard bytes.
     unsafe { device.launch(&k, grid, &arguments)? };
     Ok(words(&output, count))
 }
@@ -568,7 +568,8 @@ fn memory_beyond_the_device_is_refused() {
     driver.synchronize().unwrap();
 }
 
-/// Not a promise of the type system but of the design: tests of operators launch thousands of blocks.
+/// Not a promise of the type system but of the design: tests of operators launch thousands of
+/// blocks.
 #[test]
 #[ignore = "measures; run alone"]
 fn speed() {

@@ -1,8 +1,8 @@
 //! `array_agg`: the rows of each group as a list.
 //!
 //! ```text
-//!   slot   1 0 1 1       order by slot   1 0 2 3       child   b a c d       lists   0: (1 from 0)   1: (3 from 1)
-//!   x      a b c d
+//!   slot   1 0 1 1      order by slot   1 0 2 3
+//!   x      a b c d      child           b a c d      lists   0: (1 from 0)   1: (3 from 1)
 //! ```
 //!
 //! Sorted by slot the values are the child column of all lists, each of which is a run of rows.

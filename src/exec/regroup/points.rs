@@ -1,5 +1,6 @@
-//! What is asked of the points of a group and of the line through them, from the sums of products of deviations `xx`, `xy`, `yy` and the
-//! means `mx`, `my` of `n` points. The first argument, what is explained, is `x` there; the second, what explains it, `y`.
+//! What is asked of the points of a group and of the line through them, from the sums of products
+//! of deviations `xx`, `xy`, `yy` and the means `mx`, `my` of `n` points. The first argument, what
+//! is explained, is `x` there; the second, what explains it, `y`.
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, lit, when};

@@ -36,8 +36,8 @@ impl Runner {
         Ok(columns.remove(0))
     }
 
-    /// The aggregate of each of `count` slots, null where none of the flow's rows has the slot. The rows, of columns that the
-    /// call names and `slot` as the last, lie in place or behind numbers.
+    /// The aggregate of each of `count` slots, null where none of the flow's rows has the slot. The
+    /// rows, of columns that the call names and `slot` as the last, lie in place or behind numbers.
     pub(in crate::exec) fn of_each_slot(
         &self,
         flow: Flow,

@@ -18,7 +18,8 @@ use crate::ops::sort::{SortWord, argsort};
 use crate::ops::window::{Fold, Reduction, Toward, over_frames, running};
 use crate::plan::{BitwiseOperation, Bound, Frame, WindowCall, WindowKind};
 
-/// An argument in the order of the sorted rows, in a type that a reduction takes; null where the call's filter does not hold.
+/// An argument in the order of the sorted rows, in a type that a reduction takes; null where the
+/// call's filter does not hold.
 pub(super) struct Feed {
     wanted: ArgumentUse,
     values: Arc<Buffer>,
@@ -95,7 +96,8 @@ pub(super) enum FrameStrategy {
 
 impl FrameStrategy {
     fn of(frame: &Frame, fold: Fold) -> FrameStrategy {
-        // Wrapping sums are exact, and what is added bit by bit is taken away so; of floats a difference would lose what a large value hid, and infinities.
+        // Wrapping sums are exact, and what is added bit by bit is taken away so; of floats a
+        // difference would lose what a large value hid, and infinities.
         let exact = matches!(
             fold,
             Fold::Reduce(

@@ -1,13 +1,13 @@
 //! Aggregates over frames that need the rows of a frame more than once, or in an order.
 //!
 //! ```text
-//!   value    3 1 ∅ 4 1         frames   low 0 0 1 2 3   high 2 3 4 5 5
-//!   kept     3 1 4 1           frames   low 0 0 1 2 2   high 2 2 3 4 4      of rows that count: before 0 1 2 2 3 4
+//!   value    3 1 ∅ 4 1      frames   low 0 0 1 2 3   high 2 3 4 5 5
+//!   kept     3 1 4 1        frames   low 0 0 1 2 2   high 2 2 3 4 4      kept before: 0 1 2 2 3 4
 //! ```
 //!
-//! Rows that the aggregate would leave out (nulls, those that its filter does not keep) are left out first, and frames are
-//! stated in places among those that remain. Where order and frame are such that neighbours share their frame (peers), it is
-//! one frame.
+//! Rows that the aggregate would leave out (nulls, those that its filter does not keep) are left
+//! out first, and frames are stated in places among those that remain. Where order and frame are
+//! such that neighbours share their frame (peers), it is one frame.
 
 use std::sync::Arc;
 
@@ -128,7 +128,8 @@ impl Runner {
         })
     }
 
-    /// The rows that count, of columns in place in whose terms the call is stated, and with it the frames.
+    /// The rows that count, of columns in place in whose terms the call is stated, and with it the
+    /// frames.
     fn kept(&self, sorted: &WindowRows, call: &RegroupedCall, frames: &Frames) -> Result<(Flow, RegroupedCall)> {
         let (flow, _, calls) = self.in_place(&sorted.flow(), &[], &[DeviceAggregate::Regrouped(call.clone())])?;
         let Some(DeviceAggregate::Regrouped(mut call)) = calls.into_iter().next() else {

@@ -155,7 +155,8 @@ impl Results<'_> {
         RowPosition { at: search(&counts, [&low, &high], &number, out), exists }
     }
 
-    /// The array that counts the valid rows of the call's argument up to each row; none where all are valid.
+    /// The array that counts the valid rows of the call's argument up to each row; none where all
+    /// are valid.
     fn running_counts(&self, call: &WindowCall, generator: &mut Generator<'_>) -> Option<String> {
         let feed = feed_of(self.feeds, call)?;
         self.feeds[feed].valid.as_ref()?;
@@ -389,8 +390,8 @@ impl Results<'_> {
     }
 }
 
-/// The position, among those of a frame, of the valid row of a number that the partition's rows up to each position count.
-/// Somewhere in the frame, or at its end, where there is none.
+/// The position, among those of a frame, of the valid row of a number that the partition's rows up
+/// to each position count. Somewhere in the frame, or at its end, where there is none.
 fn search(counts: &str, [low, high]: [&str; 2], number: &str, out: &mut Emitter) -> String {
     let (first, last) = (out.fresh(), out.fresh());
     out.line(format_args!("u32 {first} = {low}, {last} = {high};"));

@@ -1,12 +1,13 @@
-//! An aggregate of each frame by itself: pairs of a frame and a place in it are written, as by a join that expands, and
-//! aggregated by frame, as groups are.
+//! An aggregate of each frame by itself: pairs of a frame and a place in it are written, as by a
+//! join that expands, and aggregated by frame, as groups are.
 //!
 //! ```text
 //!   frames   low 0 0 1   high 2 2 3      pairs   frame  0 0 1 1 2 2
 //!                                                place  0 1 0 1 1 2
 //! ```
 //!
-//! There may be far more pairs than rows. They are made and aggregated slice by slice, some frames at a time.
+//! There may be far more pairs than rows. They are made and aggregated slice by slice, some frames
+//! at a time.
 
 use std::sync::{Arc, OnceLock};
 
@@ -29,7 +30,8 @@ const MOST_PAIRS: u64 = 1 << 34;
 /// Pairs of a slice, at most, and on the simulator, where slices are to be seen in tests.
 const SLICE_PAIRS: u64 = 1 << 26;
 const SLICE_PAIRS_ON_SIMULATOR: u64 = 1 << 12;
-/// Bytes that a pair takes while it is aggregated, roughly: keys and values, those sorted or in a table, and row numbers.
+/// Bytes that a pair takes while it is aggregated, roughly: keys and values, those sorted or in a
+/// table, and row numbers.
 const PAIR_BYTES: u64 = 96;
 
 /// Frames from `first` up to `end`, of so many pairs.
@@ -129,7 +131,8 @@ impl Runner {
         Ok(lengths[0].data.clone())
     }
 
-    /// The flow's rows in the frames of a slice, and as column `slot` which frame of the slice it is.
+    /// The flow's rows in the frames of a slice, and as column `slot` which frame of the slice it
+    /// is.
     fn frame_rows(&self, flow: &Flow, frames: &Frames, slice: &FrameSlice) -> Result<Flow> {
         let FlowSource::Relation(relation) = &flow.source else {
             return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));

@@ -63,7 +63,8 @@ impl<'a> RowPositions<'a> {
         out.let_("u32", format_args!("{number} - {number_of}[{}]", self.begin))
     }
 
-    /// First position of the row's frame, and the one after its last. An empty frame may end before it begins.
+    /// First position of the row's frame, and the one after its last. An empty frame may end before
+    /// it begins.
     pub(super) fn frame(&mut self, frame: &Frame, generator: &mut Generator<'_>, out: &mut Emitter) -> [String; 2] {
         if let Some((_, names)) = self.frames.iter().find(|(known, _)| known == frame) {
             return names.clone();
@@ -97,7 +98,8 @@ impl<'a> RowPositions<'a> {
                 if groups == 0 {
                     return format!("{offsets}[{number} + {beyond}]");
                 }
-                // The number of the group that begins where the frame does, or after it; there is one more than groups.
+                // The number of the group that begins where the frame does, or after it; there is
+                // one more than groups.
                 let groups = generator.params.word("i64", groups + beyond);
                 let first = out.let_("i64", format_args!("(i64){number_of}[{begin}]"));
                 let last = out.let_("i64", format_args!("(i64){number_of}[{end} - 1] + 1"));

@@ -1,5 +1,5 @@
-//! Covariances, correlations and regressions over frames: means and sums of products of deviations come from a tree, as extrema
-//! do, and what is asked is computed from them row by row.
+//! Covariances, correlations and regressions over frames: means and sums of products of deviations
+//! come from a tree, as extrema do, and what is asked is computed from them row by row.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;

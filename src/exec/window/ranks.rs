@@ -1,21 +1,25 @@
-//! Medians, percentiles and numbers of distinct values of all frames at once: a descent through the bits of numbers of rows.
+//! Medians, percentiles and numbers of distinct values of all frames at once: a descent through the
+//! bits of numbers of rows.
 //!
-//! Which is the value in a place of a frame's sorted values? Every row has the rank of its value. A level looks at one bit of the
-//! ranks, the highest first: where the frame has more zeros than the place is far, it lies among those, else among the ones. Then
-//! rows are parted by the bit, zeros first, and a frame remains rows that stand together:
+//! Which is the value in a place of a frame's sorted values? Every row has the rank of its value. A
+//! level looks at one bit of the ranks, the highest first: where the frame has more zeros than the
+//! place is far, it lies among those, else among the ones. Then rows are parted by the bit, zeros
+//! first, and a frame remains rows that stand together:
 //!
 //! ```text
 //!   ranks   2 0 3 1 4        frame 0..4, place 2 (from 0)
 //!   bit 2   0 0 0 0 1        4 zeros in the frame: zeros, 0..4
-//!   bit 1   1 0 1 0 | 0      2 zeros in it: ones, place 0    parted  0 1 4 2 3    the frame is 3..5
+//!   bit 1   1 0 1 0 | 0      2 zeros in it: ones, place 0   parted  0 1 4 2 3   the frame is 3..5
 //!   bit 0   0 1 0 | 0 1      1 zero in it: zeros             the rank is 010
 //! ```
 //!
-//! Which of a frame's rows are the first of their value in it? Those whose value stood last at a place before the frame. The same
-//! descent counts them: numbers less than a bound. (The structure is a wavelet matrix: Claude, Navarro and Ordóñez, "The wavelet
-//! matrix", 2015; here of one level at a time.)
+//! Which of a frame's rows are the first of their value in it? Those whose value stood last at a
+//! place before the frame. The same descent counts them: numbers less than a bound. (The structure
+//! is a wavelet matrix: Claude, Navarro and Ordóñez, "The wavelet matrix", 2015; here of one level
+//! at a time.)
 //!
-//! Each level reads the rows' numbers twice and each frame's state once, whatever the frames' lengths.
+//! Each level reads the rows' numbers twice and each frame's state once, whatever the frames'
+//! lengths.
 
 use std::sync::Arc;
 
@@ -57,7 +61,8 @@ impl WaveletLevel {
 }
 
 impl Runner {
-    /// The value in the middle of each frame's, null of no rows. The flow's rows are in place, and no argument is null.
+    /// The value in the middle of each frame's, null of no rows. The flow's rows are in place, and
+    /// no argument is null.
     pub(super) fn middles_of_frames(
         &self,
         flow: &Flow,
@@ -70,7 +75,8 @@ impl Runner {
             return self.of_pairs(flow, frames, call);
         }
         let (argument, order, ranks) = self.ranked(flow, call)?;
-        // Of each frame twice, for the two places: what is left of it, the place in that, and the rank as far as it is known.
+        // Of each frame twice, for the two places: what is left of it, the place in that, and the
+        // rank as far as it is known.
         let states = self.device.alloc(OPERATOR, frames.count as usize * 8 * 4)?;
         for_each(&self.device, &positions(frames.count)?, &[], |generator, out| {
             let [low, high] = frames.places(generator, out);
@@ -108,7 +114,8 @@ impl Runner {
         })
     }
 
-    /// How many distinct values each frame has. The flow's rows are in place, and no argument is null.
+    /// How many distinct values each frame has. The flow's rows are in place, and no argument is
+    /// null.
     pub(super) fn distinct_of_frames(&self, flow: &Flow, frames: &Frames, call: &RegroupedCall) -> Result<Column> {
         let rows = flow.source.rows();
         let states = self.device.alloc(OPERATOR, frames.count as usize * 4 * 4)?;
@@ -140,7 +147,8 @@ impl Runner {
         Ok(columns.remove(0))
     }
 
-    /// The call's argument in place, its rows in the order of its values, and each row's rank in it (`u32`).
+    /// The call's argument in place, its rows in the order of its values, and each row's rank in it
+    /// (`u32`).
     fn ranked(&self, flow: &Flow, call: &RegroupedCall) -> Result<(Column, Buffer, Buffer)> {
         let mut bits = vec![];
         let (rows, mut columns) = materialize(&self.device, OPERATOR, flow, Codes::Keep, |generator, out| {
@@ -164,7 +172,8 @@ impl Runner {
         Ok((argument, order, ranks))
     }
 
-    /// For each row the place behind the last one before it that has its value, 0 where there is none (`u32`).
+    /// For each row the place behind the last one before it that has its value, 0 where there is
+    /// none (`u32`).
     fn last_places(&self, flow: &Flow, call: &RegroupedCall) -> Result<Buffer> {
         let rows = flow.source.rows();
         let groups = self.slots(flow.clone(), &call.args, &[], true)?;
@@ -191,7 +200,8 @@ impl Runner {
         Ok(last)
     }
 
-    /// Takes `frames` frames down the bits of numbers (`u32 × rows`) of which `most` is the greatest.
+    /// Takes `frames` frames down the bits of numbers (`u32 × rows`) of which `most` is the
+    /// greatest.
     fn each_bit(
         &self,
         mut numbers: Buffer,

@@ -1,5 +1,6 @@
-//! Aggregates over whole partitions that need their rows more than once or in an order: distinct values, medians, correlations.
-//! They are those of a GROUP BY whose groups are the partitions (`exec/regroup.rs`).
+//! Aggregates over whole partitions that need their rows more than once or in an order: distinct
+//! values, medians, correlations. They are those of a GROUP BY whose groups are the partitions
+//! (`exec/regroup.rs`).
 
 use datafusion::arrow::datatypes::DataType;
 

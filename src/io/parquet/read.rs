@@ -5,8 +5,8 @@
 //!   bytes of a batch → pages decompressed → values of all its chunks, at their rows of the columns
 //! ```
 //!
-//! What the device does not read, or finds damaged, is a reason, not an error: the host's reader has
-//! the last word.
+//! What the device does not read, or finds damaged, is a reason, not an error: the host's reader
+//! has the last word.
 
 use std::fs::File;
 use std::ops::Range;
@@ -43,8 +43,8 @@ const LEAST_BATCH: u64 = 16 << 20;
 const SHARE: u64 = 128;
 /// Most batches that are in device memory, or on their way there, at once.
 const OPEN: usize = 6;
-/// Most threads that read files, where the host unpacks nothing. More are no faster: they take cores
-/// from the thread that submits the decoding.
+/// Most threads that read files, where the host unpacks nothing. More are no faster: they take
+/// cores from the thread that submits the decoding.
 const WORKERS: usize = 8;
 /// Bytes for which another thread is started.
 const PER_WORKER: u64 = 1 << 20;
@@ -264,7 +264,8 @@ impl DeviceReader<'_> {
         Ok(decoded)
     }
 
-    /// Batches are decoded side by side: one alone does not fill the device until its longest page is done.
+    /// Batches are decoded side by side: one alone does not fill the device until its longest page
+    /// is done.
     fn decode_open(
         &self,
         work: &DecodeQueue,

@@ -1,4 +1,5 @@
-//! Parquet files as a source: decoded on the device; what it does not decode the host's reader brings.
+//! Parquet files as a source: decoded on the device; what it does not decode the host's reader
+//! brings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,8 +40,8 @@ impl ParquetFiles {
         ParquetFiles { named, files, table, chunks }
     }
 
-    /// Columns that the device left to the host's reader, of the wanted chunks, which have `expected`
-    /// rows.
+    /// Columns that the device left to the host's reader, of the wanted chunks, which have
+    /// `expected` rows.
     async fn read_on_host(&self, to: &To<'_>, wanted: &ColumnRequest<'_>, columns: &[usize]) -> Result<Vec<Column>> {
         let of = |chunks: &[Chunk]| rows(chunks).unwrap_or(0);
         let (begin, expected) = (of(&self.chunks[..wanted.chunks.start]), of(&self.chunks[wanted.chunks.clone()]));

@@ -5,9 +5,9 @@
 //!   caller    memory 0, 1, 2 …    │ decode 0            │ decode 1            │ …
 //! ```
 //!
-//! Workers find page headers in the bytes that they feed. Headers of pages that the host unpacks are
-//! read before their bytes: they say how much memory the batch needs. Workers are only a few batches
-//! ahead of the decoding, because what they feed takes device memory until it is decoded.
+//! Workers find page headers in the bytes that they feed. Headers of pages that the host unpacks
+//! are read before their bytes: they say how much memory the batch needs. Workers are only a few
+//! batches ahead of the decoding, because what they feed takes device memory until it is decoded.
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;

@@ -37,7 +37,8 @@ WF_KERNEL(probe, Probe) {
 }
 "#;
 
-/// Probes a table: for each probe the value of its key in a unique table, or the beginning of its list; and the lists' ends.
+/// Probes a table: for each probe the value of its key in a unique table, or the beginning of its
+/// list; and the lists' ends.
 fn probe(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> (Buffer, Buffer) {
     let kernel = device.kernel(&KernelSource::new("probe", PROBE), "probe").unwrap();
     let (begin, end) = (device.alloc("test", n * 8).unwrap(), device.alloc("test", n * 8).unwrap());

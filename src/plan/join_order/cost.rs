@@ -10,16 +10,18 @@ use crate::codegen::selectivity;
 use crate::column::{Facts, Repr};
 use crate::plan::estimate::{Estimate, key_selectivity};
 
-/// Build rows up to which probes hit the nearest caches, and beyond which they miss the second level.
+/// Build rows up to which probes hit the nearest caches, and beyond which they miss the second
+/// level.
 const NEAR_ROWS: f64 = 1e5;
 const CACHED_ROWS: f64 = 2e6;
-/// What it costs that a build side is a join itself, which otherwise would be a stage of the probe's pipeline: a few launches
-/// and waits, some 30 µs, in rows of a probe; and that its columns are written and read, for each byte.
+/// What it costs that a build side is a join itself, which otherwise would be a stage of the
+/// probe's pipeline: a few launches and waits, some 30 µs, in rows of a probe; and that its columns
+/// are written and read, for each byte.
 const PIPELINE: f64 = 4e6;
 const PIPELINE_BYTE: f64 = 0.25;
 
-/// What it costs to build a table of one side and compare the other with it, in rows read. Rows of a key that repeats are
-/// sorted into lists, and matches become pairs.
+/// What it costs to build a table of one side and compare the other with it, in rows read. Rows of
+/// a key that repeats are sorted into lists, and matches become pairs.
 pub(crate) fn join_cost(build: f64, unique: bool, probe: f64) -> f64 {
     let access = match build {
         ..=NEAR_ROWS => 0.3,
@@ -78,7 +80,8 @@ impl<'a> Costs<'a> {
         };
         let columns: Vec<Facts> = estimates.iter().flat_map(|e| e.columns.iter().copied()).collect();
         let of = |name: &Name| tree.columns.maybe_index_of_column(name).and_then(|at| columns.get(at).copied());
-        // Equalities between the same two leaves are looked at together: their keys may be one of several columns.
+        // Equalities between the same two leaves are looked at together: their keys may be one of
+        // several columns.
         let mut pairs: HashMap<(LeafSet, LeafSet), Vec<(Facts, Facts)>> = HashMap::new();
         let (mut order, mut shares, mut unique) = (vec![], vec![], vec![]);
         let mut leaves: Vec<f64> = estimates.iter().map(|e| e.rows.max(1.0)).collect();
@@ -143,8 +146,8 @@ impl<'a> Costs<'a> {
         BestOrder { set, cost: 0.0, rows: self.leaves[at], as_build: 0.0, once: set, sides: None }
     }
 
-    /// The join of two parts, the way round that costs less, if it costs less than what is known of their set; `None` also
-    /// where no equality connects them.
+    /// The join of two parts, the way round that costs less, if it costs less than what is known of
+    /// their set; `None` also where no equality connects them.
     fn join(&self, a: &BestOrder, b: &BestOrder, known: Option<&BestOrder>) -> Option<BestOrder> {
         let (set_a, set_b) = (a.set, b.set);
         let (mut connected, mut keys) = (false, 0);

@@ -14,9 +14,9 @@
 //! A fence is an operator through which a rule sees nothing; it stands below projections that can
 //! fail while the first kind of rule runs, and above them while the second does.
 //!
-//! Below a projection that computes over a file's columns stands one, too: DataFusion would have the
-//! scan compute, before `io/guard.rs` looked whether the file's values are of their types, and its
-//! functions are undefined over strings that are no UTF-8.
+//! Below a projection that computes over a file's columns stands one, too: DataFusion would have
+//! the scan compute, before `io/guard.rs` looked whether the file's values are of their types, and
+//! its functions are undefined over strings that are no UTF-8.
 
 use std::collections::HashSet;
 use std::fmt;

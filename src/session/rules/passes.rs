@@ -1,10 +1,10 @@
 //! DataFusion's rules over logical plans, as a session with a device runs them.
 //!
 //! DataFusion's optimizer (55.2) runs all rules until a pass changes nothing. Most plans take the
-//! three passes that it allows, as a limit passes one operator a pass. Here its passes are one list:
-//! all rules, and then, in an order in which one finds what the other left, those that find something
-//! in plans that all have passed. The CPU engine runs DataFusion's own passes; answers are compared
-//! to its.
+//! three passes that it allows, as a limit passes one operator a pass. Here its passes are one
+//! list: all rules, and then, in an order in which one finds what the other left, those that find
+//! something in plans that all have passed. The CPU engine runs DataFusion's own passes; answers
+//! are compared to its.
 
 use std::sync::Arc;
 
@@ -27,8 +27,9 @@ const LEFT_OUT: [&str; 1] = ["rewrite_set_comparison"];
 /// | rule | why it is not here |
 /// |---|---|
 /// | `optimize_unions`, `unions_to_filter` | nothing makes a UNION |
-/// | `replace_distinct_aggregate`, `single_distinct_aggregation_to_group_by` | nothing makes a DISTINCT |
-/// | `eliminate_duplicated_expr` | nothing makes keys equal, and it computes all columns of an aggregate anew |
+/// | `replace_distinct_aggregate` | nothing makes a DISTINCT |
+/// | `single_distinct_aggregation_to_group_by` | nothing makes a DISTINCT |
+/// | `eliminate_duplicated_expr` | nothing makes keys equal; it computes aggregates anew |
 const AGAIN: [&str; 19] = [
     // Subqueries within subqueries.
     "decorrelate_predicate_subquery",
@@ -68,8 +69,8 @@ pub(super) fn unrolled(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
     [guards::rules(rules.clone()), guards::rules(again)].concat()
 }
 
-/// The rule, which is spared the plans that have nothing for it, where it would rebuild or copy all of
-/// a plan to see that.
+/// The rule, which is spared the plans that have nothing for it, where it would rebuild or copy all
+/// of a plan to see that.
 fn if_needed(rule: LogicalRule) -> LogicalRule {
     match rule.name() {
         "decorrelate_predicate_subquery" | "scalar_subquery_to_join" => {

@@ -1,8 +1,9 @@
 //! The first rows in an order of structs or lists, sorted whole.
 //!
-//! DataFusion's top k (55.2, `TopK::insert_batch`) keeps the rows that are less than the last one kept, compared by operators
-//! to which a null *within* a struct or a list is less than any value, whatever NULLS LAST says of the order. So it loses
-//! rows. A whole sort compares as the order says.
+//! DataFusion's top k (55.2, `TopK::insert_batch`) keeps the rows that are less than the last one
+//! kept, compared by operators to which a null *within* a struct or a list is less than any value,
+//! whatever NULLS LAST says of the order. So it loses rows. A whole sort compares as the order
+//! says.
 
 use std::sync::Arc;
 

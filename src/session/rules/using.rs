@@ -7,7 +7,8 @@
 //!
 //! ```text
 //!   SELECT * FROM a FULL JOIN b USING (k) WHERE k > 1
-//!   SELECT coalesce(a.k, b.k) AS k, a.x, b.y FROM a FULL JOIN b ON a.k = b.k WHERE coalesce(a.k, b.k) > 1
+//!   SELECT coalesce(a.k, b.k) AS k, a.x, b.y FROM a FULL JOIN b ON a.k = b.k
+//!     WHERE coalesce(a.k, b.k) > 1
 //! ```
 //!
 //! with columns in PostgreSQL's order: the keys of the last join, those before, then the rest from

@@ -124,8 +124,8 @@ impl Tables {
         })
     }
 
-    /// The equality as a key: a side that can fail is null where a condition before it, about the same table, does not hold,
-    /// unless that runs `below` the join.
+    /// The equality as a key: a side that can fail is null where a condition before it, about the
+    /// same table, does not hold, unless that runs `below` the join.
     fn key(&self, condition: &Expr, before: &[&Expr], below: impl Fn(&Expr, u64) -> bool) -> Result<Option<Expr>> {
         let Some((left, right)) = equality(condition) else { return Ok(None) };
         let (Some(of_left), Some(of_right)) = (self.of(left), self.of(right)) else { return Ok(None) };
