@@ -14,12 +14,12 @@
 //! guards.
 
 mod groups;
+mod inputs;
 mod probe;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column as Name, DFSchemaRef};
 use datafusion::logical_expr::Expr;
@@ -35,10 +35,11 @@ use super::params::Params;
 use super::prepared::PreparedKernel;
 use super::selectivity::Selectivity;
 use super::sites::Sites;
-use super::value::{Inputs, Value, both};
+use super::value::{Value, both};
 use crate::column::{Column, Encoding, Facts, NO_ROW, Relation, Repr};
 use crate::device::{Buffer, Device};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
+use inputs::At;
 pub(crate) use probe::{join_layout, keys_inside};
 
 /// What the statements of the stages do with a row.
@@ -470,50 +471,5 @@ fn guarded(present: &Option<String>, array: &str, row: &str, otherwise: &str) ->
     match present {
         None => [array, "[", row, "]"].concat(),
         Some(present) => format!("({present} ? {array}[{row}] : {otherwise})"),
-    }
-}
-
-/// The columns of one level, as expressions over it see them.
-struct At<'g, 'a> {
-    generator: &'g mut Generator<'a>,
-    level: usize,
-}
-
-impl Inputs for At<'_, '_> {
-    fn column(&mut self, column: &Name, out: &mut Emitter) -> Result<Value> {
-        let at = self.generator.levels[self.level].schema.index_of_column(column).map_err(|_| {
-            let schema = &self.generator.levels[self.level].schema;
-            ErrorKind::ColumnNotFound { name: column.flat_name(), known: schema.field_names() }
-        })?;
-        self.generator.value(self.level, at, out)
-    }
-
-    fn parameter(&mut self, bits: u64) -> String {
-        self.generator.word(bits)
-    }
-
-    fn string(&mut self, text: &str) -> String {
-        format!("(*{})", self.strings(&[text]))
-    }
-
-    fn octets(&mut self, bytes: &[u8]) -> String {
-        format!("(*{})", self.generator.constants.strings(&[bytes], &mut self.generator.params))
-    }
-
-    fn constant(&mut self, bytes: &[u8]) -> String {
-        self.generator.constants.bytes(bytes, &mut self.generator.params)
-    }
-
-    fn strings(&mut self, texts: &[&str]) -> String {
-        let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
-        self.generator.constants.strings(&texts, &mut self.generator.params)
-    }
-
-    fn list(&mut self, list: &ArrayRef) -> String {
-        format!("(*{})", self.generator.constants.list(list, &mut self.generator.params))
-    }
-
-    fn arena(&mut self) {
-        self.generator.makes_text = true;
     }
 }

@@ -1,7 +1,7 @@
 //! The sink for any number of groups: atomics on slots in global memory, which the key itself or a
 //! hash table numbers.
 
-use super::{AggregateKernel, Hoisted};
+use super::kernel::{AggregateKernel, Hoisted};
 use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
 

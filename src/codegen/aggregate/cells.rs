@@ -14,7 +14,7 @@
 //! Copies keep lanes that hold the same group from waiting for each other.
 
 use super::inputs::{AggregateInput, magnitude_bits};
-use super::{AggregateKernel, Hoisted};
+use super::kernel::{AggregateKernel, Hoisted};
 use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
 use crate::codegen::materialize::striding_body;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::cells::{Cells, Flush, KeyForm, KeyTable, Probes, hash_slots, hashed_update};
 use super::inputs::AggregateInput;
-use super::{AggregateKernel, Hoisted};
+use super::kernel::{AggregateKernel, Hoisted};
 use crate::codegen::control::{Control, Retry};
 use crate::codegen::kernel::{Generated, most_shared};
 use crate::codegen::params::{Later, Params};

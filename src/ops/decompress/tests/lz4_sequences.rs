@@ -2,6 +2,7 @@
 //! anywhere, and of noise. What the parquet crate's decompressor reads is right, what it refuses is
 //! damage.
 
+use super::damage::{compare, damaged};
 use super::*;
 
 /// `LZ4_WINDOW`, `LZ4_BATCH` and `LZ4_MOST` of the kernel.
