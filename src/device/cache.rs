@@ -1,10 +1,14 @@
 //! Compiled kernels, kept in memory and on disk.
 //!
 //! ```text
-//! <directory>/<key>.cubin          image            key = sha256(compiler id, text, every header it includes)
-//! <directory>/<key>.quick.cubin    the same, compiled quickly
-//! <directory>/<either>.sha256      its sha256, hex  written last: an image without it counts as absent
+//! <directory>/<key>.sm_90.cubin        image            key = sha256(image id, text, every header it includes)
+//! <directory>/<key>.quick.sm_90.cubin  the same, compiled quickly
+//! <directory>/<either>.sha256          its sha256, hex, and on a second line the compiler that made it
 //! ```
+//!
+//! The compiler's version is no part of the key: it is known only once the compiler is loaded, which takes longer
+//! than a query whose kernels are all found. `WARPFRAME_MATCH_COMPILER=1` has images of other versions count as
+//! absent. The checksum is written last: an image without it counts as absent.
 //!
 //! Both files appear by renaming a finished temporary file, so that concurrent processes never see half of one;
 //! two that compile the same source at once both succeed, and the later rename stands. An image that does not
@@ -22,7 +26,7 @@ use sha2::{Digest, Sha256};
 
 use super::KernelSource;
 use super::counters::Counting;
-use super::driver::{Driver, FunctionHandle, ModuleHandle, Tier};
+use super::driver::{Driver, FunctionHandle, ModuleHandle, StoredImage, Tier};
 use super::improve::Uses;
 use crate::error::Result;
 use crate::interrupt;
@@ -39,8 +43,10 @@ pub(super) struct KernelCache {
     directory: PathBuf,
     record: Option<PathBuf>,
     store: OnceLock<Store>,
-    /// [`Driver::compiler_id`], asked once.
-    compiler: OnceLock<String>,
+    /// [`Driver::image_id`], asked once.
+    id: OnceLock<String>,
+    /// Whether images of other compilers than the driver's count as absent.
+    matching: bool,
     /// By source text: headers are embedded, so that within a process the text alone decides.
     modules: Mutex<HashMap<String, Arc<Slot>>>,
 }
@@ -72,7 +78,8 @@ pub(super) struct EntryPoint {
 
 impl KernelCache {
     pub(super) fn new() -> Self {
-        Self::at(directory(), std::env::var_os("WARPFRAME_RECORD_KERNELS").map(PathBuf::from))
+        let record = std::env::var_os("WARPFRAME_RECORD_KERNELS").map(PathBuf::from);
+        KernelCache { matching: matches_compiler(), ..Self::at(directory(), record) }
     }
 
     pub(super) fn at(directory: PathBuf, record: Option<PathBuf>) -> Self {
@@ -80,7 +87,8 @@ impl KernelCache {
             directory,
             record: record.filter(|path| !path.as_os_str().is_empty()),
             store: OnceLock::new(),
-            compiler: OnceLock::new(),
+            id: OnceLock::new(),
+            matching: false,
             modules: Mutex::default(),
         }
     }
@@ -150,7 +158,7 @@ impl KernelCache {
         // Whoever launches it goes on with what there is.
         let module = match self.find(driver, &files.full)? {
             Some(module) => module,
-            None => driver.load(&self.store()?.insert(&files.full, |out| driver.compile(source, Tier::Full, out))?)?,
+            None => driver.load(&self.compile(driver, source, Tier::Full, &files)?)?,
         };
         let mut slot = lock(&slot.0);
         let Some(loaded) = &mut *slot else { return Ok(()) };
@@ -195,52 +203,62 @@ impl KernelCache {
         counters: &Counting,
         source: &KernelSource,
     ) -> Result<(ModuleHandle, Option<Uses>)> {
-        let first = driver.first_tier();
         let files = self.files(driver, source);
         let loading = span(Part::Load, || source.name.clone());
         if let Some(module) = self.find(driver, &files.full)? {
             counters.found_on_disk();
             return Ok((module, None));
         }
-        let quick = if first == Tier::Quick { self.find(driver, &files.quick)? } else { None };
+        let quick = if driver.takes_quick() { self.find(driver, &files.quick)? } else { None };
         if let Some(module) = quick {
             counters.found_on_disk();
             return Ok((module, Some(Uses::again(source))));
         }
         loading.forget();
-        let (file, uses) = match first {
-            Tier::Quick => (&files.quick, Some(Uses::new(source))),
-            Tier::Full => (&files.full, None),
-        };
+        let first = driver.first_tier()?;
         let start = Instant::now();
         let compiling = span(Part::Compile, || source.name.clone());
-        let image = self.store()?.insert(file, |out| driver.compile(source, first, out))?;
+        let image = self.compile(driver, source, first, &files)?;
         drop(compiling);
         counters.compiled(start.elapsed());
-        Ok((driver.load(&image)?, uses))
+        Ok((driver.load(&image)?, (first == Tier::Quick).then(|| Uses::new(source))))
     }
 
     /// What is on disk, loaded.
     fn find(&self, driver: &dyn Driver, file: &str) -> Result<Option<ModuleHandle>> {
+        let compiler = if self.matching { Some(driver.compiler()?) } else { None };
         // An image may be whole and still be refused, by another driver than the one it was made with.
-        Ok(self.store()?.find(file).and_then(|image| driver.load(&image).ok()))
+        Ok(self.store()?.find(file, compiler.as_deref()).and_then(|image| driver.load(&image).ok()))
+    }
+
+    /// Compiles and keeps.
+    fn compile(
+        &self,
+        driver: &dyn Driver,
+        source: &KernelSource,
+        tier: Tier,
+        files: &ImageNames,
+    ) -> Result<StoredImage> {
+        let file = if tier == Tier::Quick { &files.quick } else { &files.full };
+        let make = |out: &Path| driver.compile(source, tier, out).and_then(|()| driver.compiler());
+        self.store()?.insert(file, make)
     }
 
     fn files(&self, driver: &dyn Driver, source: &KernelSource) -> ImageNames {
         let key = self.key(driver, source);
-        let extension = if driver.properties().architecture == "sim" { "so" } else { "cubin" };
+        let extension = extension(&driver.properties().architecture);
         ImageNames { full: format!("{key}.{extension}"), quick: format!("{key}.quick.{extension}") }
     }
 
     fn key(&self, driver: &dyn Driver, source: &KernelSource) -> String {
-        let compiler = self.compiler.get_or_init(|| driver.compiler_id());
+        let id = self.id.get_or_init(|| driver.image_id());
         let mut hash = Sha256::new();
         // Lengths keep the boundaries: ("ab", "c") and ("a", "bc") are different sources.
         let mut add = |text: &str| {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
         };
-        add(compiler);
+        add(id);
         add(&source.text);
         for (name, text) in source.headers() {
             add(name);
@@ -256,6 +274,21 @@ impl KernelCache {
         let store = Store::open(&self.directory)?;
         Ok(self.store.get_or_init(|| store))
     }
+}
+
+/// Whether `WARPFRAME_MATCH_COMPILER` asks that images of another version of the compiler count as absent.
+pub(super) fn matches_compiler() -> bool {
+    std::env::var("WARPFRAME_MATCH_COMPILER").is_ok_and(|text| text == "1")
+}
+
+/// Whether images of an architecture lie in a directory.
+pub(super) fn holds_images(directory: &Path, architecture: &str) -> bool {
+    store::holds(directory, &format!(".{}", extension(architecture)))
+}
+
+/// Of the images of an architecture.
+fn extension(architecture: &str) -> String {
+    if architecture == "sim" { "so".into() } else { format!("{architecture}.cubin") }
 }
 
 /// Writes a source for the compile check of CI: its text alone, headers being in the repository.

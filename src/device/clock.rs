@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::KernelSource;
 use super::counters::Counting;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
 use crate::error::Result;
 use crate::interrupt;
 
@@ -121,11 +121,19 @@ impl Driver for Clocked {
         self.timed(|driver| unsafe { driver.fill(to, byte, bytes) })
     }
 
-    fn compiler_id(&self) -> String {
-        self.driver.compiler_id()
+    fn image_id(&self) -> String {
+        self.driver.image_id()
     }
 
-    fn first_tier(&self) -> Tier {
+    fn compiler(&self) -> Result<String> {
+        self.driver.compiler()
+    }
+
+    fn takes_quick(&self) -> bool {
+        self.driver.takes_quick()
+    }
+
+    fn first_tier(&self) -> Result<Tier> {
         self.driver.first_tier()
     }
 
@@ -133,7 +141,7 @@ impl Driver for Clocked {
         self.driver.compile(source, tier, out)
     }
 
-    fn load(&self, image: &Path) -> Result<ModuleHandle> {
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
         self.driver.load(image)
     }
 

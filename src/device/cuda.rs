@@ -21,8 +21,9 @@ use self::lanes::Lanes;
 use self::memory::StreamMemory;
 use self::staging::Staging;
 use super::KernelSource;
+use super::cache;
 use super::compilers::{beside, cancelled};
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
 use super::nvrtc::{Nvrtc, Urgency};
 use crate::error::{Error, ErrorKind, Result};
 use crate::timeline::{Part, span};
@@ -32,8 +33,8 @@ const OLDEST_CAPABILITY: (i32, i32) = (8, 0);
 
 #[derive(Debug)]
 pub(super) struct CudaDriver {
+    ordinal: usize,
     properties: DeviceProperties,
-    nvrtc: &'static Nvrtc,
     // Dropped in this order, after `drop` has waited: what the stream uses goes before it.
     lanes: Lanes,
     staging: Staging,
@@ -69,10 +70,9 @@ impl CudaDriver {
     /// Opens a device by ordinal.
     ///
     /// # Errors
-    /// [`ErrorKind::DeviceUnavailable`] where driver, GPU or NVRTC are missing or too old.
+    /// [`ErrorKind::DeviceUnavailable`] where driver or GPU are missing or too old, or NVRTC is and no image is kept.
     pub(super) fn open(ordinal: usize) -> Result<Self> {
         calls::probe(ordinal)?;
-        let nvrtc = Nvrtc::get()?;
         let device = find(ordinal)?;
         let capability = capability(device)?;
         if capability < OLDEST_CAPABILITY {
@@ -81,11 +81,16 @@ impl CudaDriver {
             return Err(unavailable(ordinal, why));
         }
         let properties = properties(device, capability)?;
-        nvrtc.supports(&properties.architecture)?;
-        check_versions(ordinal, nvrtc)?;
+        let architecture = &properties.architecture;
+        // Where no image of this architecture is kept the first query has something to compile: the compiler's first use goes
+        // on beside the context's making, and a machine that cannot compile is told so now. Where there is one the library
+        // waits until a kernel is not found: a query seldom is the first of its kind. An image says so little of the next
+        // query that a closer look than at names would not know better.
+        let compiles = cache::matches_compiler() || !cache::holds_images(&cache::directory(), architecture);
+        let nvrtc = compiles.then(|| compiler_for(ordinal, architecture)).transpose()?;
         // Both take a while, and need nothing of each other.
         let context = std::thread::scope(|scope| {
-            scope.spawn(|| nvrtc.wake(&properties.architecture));
+            nvrtc.map(|nvrtc| scope.spawn(|| nvrtc.wake(architecture)));
             primary(device)
         })?;
         // SAFETY: the context was just bound, and outlives the process's drivers.
@@ -93,7 +98,7 @@ impl CudaDriver {
         let memory = StreamMemory::new(device, properties.memory)?;
         let (modules, functions, resident) = Default::default();
         let loaded = Arc::new(LoadedCode { modules, functions, resident, context: PrimaryContext(context) });
-        Ok(CudaDriver { properties, nvrtc, lanes: Lanes::default(), staging: Staging::new(), memory, loaded, queue })
+        Ok(CudaDriver { ordinal, properties, lanes: Lanes::default(), staging: Staging::new(), memory, loaded, queue })
     }
 
     fn alloc_by(&self, ask: impl Fn(sys::CUstream) -> Result<Option<u64>, Failed>) -> Result<Option<u64>> {
@@ -172,6 +177,14 @@ fn properties(device: sys::CUdevice, (major, minor): (i32, i32)) -> Result<Devic
         shared_per_block: attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as u32,
         memory: memory as u64,
     })
+}
+
+/// The compiler, loaded where it is not: it must know the architecture, and be no newer than the driver.
+fn compiler_for(ordinal: usize, architecture: &str) -> Result<&'static Nvrtc> {
+    let nvrtc = Nvrtc::get()?;
+    nvrtc.supports(architecture)?;
+    check_versions(ordinal, nvrtc)?;
+    Ok(nvrtc)
 }
 
 /// An image made by a newer major version of NVRTC than the driver's may not load.
@@ -273,8 +286,8 @@ impl Driver for CudaDriver {
 
     fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
         Ok(Some(Arc::new(CudaDriver {
+            ordinal: self.ordinal,
             properties: self.properties.clone(),
-            nvrtc: self.nvrtc,
             lanes: Lanes::default(),
             staging: Staging::new(),
             memory: self.memory.beside(),
@@ -378,30 +391,38 @@ impl Driver for CudaDriver {
         self.queue.check(unsafe { call!(cuMemsetD8Async(to, byte, bytes, self.queue.stream())) })
     }
 
-    fn compiler_id(&self) -> String {
-        self.nvrtc.id(&self.properties.architecture)
+    fn image_id(&self) -> String {
+        Nvrtc::image_id(&self.properties.architecture)
     }
 
-    fn first_tier(&self) -> Tier {
-        self.nvrtc.first_tier()
+    fn compiler(&self) -> Result<String> {
+        Ok(compiler_for(self.ordinal, &self.properties.architecture)?.name())
+    }
+
+    fn takes_quick(&self) -> bool {
+        Nvrtc::takes_quick()
+    }
+
+    fn first_tier(&self) -> Result<Tier> {
+        Ok(compiler_for(self.ordinal, &self.properties.architecture)?.first_tier())
     }
 
     fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()> {
-        let (nvrtc, architecture, of) = (self.nvrtc, self.properties.architecture.clone(), source.clone());
+        let (architecture, of) = (self.properties.architecture.clone(), source.clone());
+        let nvrtc = compiler_for(self.ordinal, &architecture)?;
         // What is compiled quickly a query waits for.
-        let urgency = if tier == self.first_tier() { Urgency::Query } else { Urgency::Later };
+        let urgency = if tier == nvrtc.first_tier() { Urgency::Query } else { Urgency::Later };
         let cancelled = cancelled().unwrap_or_default();
         let stop = cancelled.clone();
         let image = beside(&stop, move || nvrtc.compile(&of, &architecture, tier, urgency, &cancelled))??;
         std::fs::write(out, image.bytes).map_err(|e| Error::io(out, e))
     }
 
-    fn load(&self, image: &Path) -> Result<ModuleHandle> {
-        let bytes = std::fs::read(image).map_err(|e| Error::io(image, e))?;
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
         self.queue.bind()?;
         let mut module = std::ptr::null_mut();
         // SAFETY: a whole image, which says its own length; the driver copies it.
-        self.queue.check(unsafe { call!(cuModuleLoadData(&mut module, bytes.as_ptr().cast())) })?;
+        self.queue.check(unsafe { call!(cuModuleLoadData(&mut module, image.bytes.as_ptr().cast())) })?;
         let mut modules = lock(&self.loaded.modules);
         modules.push(Module(module));
         Ok(ModuleHandle(modules.len() as u64 - 1))

@@ -5,7 +5,7 @@
 //! kernels dereference them.
 
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::KernelSource;
@@ -18,6 +18,13 @@ pub(crate) struct ModuleHandle(pub(crate) u64);
 /// An entry point of a loaded module; lives as long as its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FunctionHandle(pub(crate) u64);
+
+/// A compiled image that was found whole: its file, and the bytes that were checked.
+#[derive(Debug)]
+pub(crate) struct StoredImage {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+}
 
 /// How much a compiler does for a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,19 +165,29 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// The range lies in one live allocation.
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()>;
 
-    /// Everything but the tier that makes two compilations of one source differ: compiler and version, options, architecture.
-    fn compiler_id(&self) -> String;
+    /// Everything but source and tier by which images are told apart: options, architecture. It does not load a compiler.
+    fn image_id(&self) -> String;
 
-    /// How kernels are compiled at first. Where that is [`Tier::Quick`] there is something better for those used often.
-    fn first_tier(&self) -> Tier {
-        Tier::Full
+    /// Name and version of the compiler. Loads it where it is a library.
+    fn compiler(&self) -> Result<String>;
+
+    /// Whether kernels may be compiled quickly at first, so that images of [`Tier::Quick`] are used. It does not load a
+    /// compiler.
+    fn takes_quick(&self) -> bool {
+        false
+    }
+
+    /// How kernels are compiled at first: [`Tier::Quick`] where that is allowed and the compiler can. Loads it where it is a
+    /// library.
+    fn first_tier(&self) -> Result<Tier> {
+        Ok(Tier::Full)
     }
 
     /// Compiles a source to an image this driver can load, written to `out` (created or truncated).
     fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()>;
 
     /// Loads an image made by `compile`.
-    fn load(&self, image: &Path) -> Result<ModuleHandle>;
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle>;
 
     /// Finds an entry point.
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle>;

@@ -189,7 +189,8 @@ impl Device {
     /// Opens CUDA device `ordinal` with a memory limit.
     ///
     /// # Errors
-    /// [`ErrorKind::DeviceUnavailable`] when driver, GPU or NVRTC are missing; never a panic.
+    /// [`ErrorKind::DeviceUnavailable`] when driver or GPU are missing, or NVRTC is and no compiled kernels are kept on disk; never
+    /// a panic.
     ///
     /// ```
     /// use warpframe::ErrorKind;
@@ -224,7 +225,8 @@ impl Device {
         let cache = Arc::new(cache::KernelCache::new());
         let (counters, profile): (Arc<counters::Counting>, _) = Default::default();
         let by_parts = Default::default();
-        let improver = (driver.first_tier() == driver::Tier::Quick)
+        let improver = driver
+            .takes_quick()
             .then(|| Arc::new(improve::Improver::new(driver.clone(), cache.clone(), counters.clone())));
         let driver = Arc::new(clock::Clocked { driver, counters: counters.clone() });
         Ok(Device(Arc::new(Shared {

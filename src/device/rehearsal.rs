@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::ahead::CompileQueue;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
 use super::{Device, KernelSource, MemoryLimit, Shared, pool};
 use crate::error::{Error, Result};
 
@@ -109,16 +109,20 @@ impl Driver for StandIn {
         Ok(())
     }
 
-    fn compiler_id(&self) -> String {
+    fn image_id(&self) -> String {
         String::new()
+    }
+
+    fn compiler(&self) -> Result<String> {
+        Err(not_here("a compiler"))
     }
 
     fn compile(&self, source: &KernelSource, _: Tier, _: &Path) -> Result<()> {
         Err(not_here(&source.name))
     }
 
-    fn load(&self, image: &Path) -> Result<ModuleHandle> {
-        Err(not_here(&image.display().to_string()))
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
+        Err(not_here(&image.path.display().to_string()))
     }
 
     fn replace(&self, _: FunctionHandle, _: FunctionHandle) {}

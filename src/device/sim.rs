@@ -235,18 +235,23 @@ impl Driver for SimDriver {
         Ok(())
     }
 
-    fn compiler_id(&self) -> String {
+    /// With the compiler's version, which is known: the compiler was started to be found.
+    fn image_id(&self) -> String {
         self.compiler.id()
+    }
+
+    fn compiler(&self) -> Result<String> {
+        Ok(self.compiler.version().to_string())
     }
 
     fn compile(&self, source: &KernelSource, _: Tier, out: &Path) -> Result<()> {
         self.compiler.compile_kernel(source, out)
     }
 
-    fn load(&self, image: &Path) -> Result<ModuleHandle> {
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
         // SAFETY: the image was made by `compile` from kernel sources, which have no initialisers.
-        let library = unsafe { Library::open(Some(image), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|e| fault(&image.display().to_string(), format!("does not load: {e}")))?;
+        let library = unsafe { Library::open(Some(&image.path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|e| fault(&image.path.display().to_string(), format!("does not load: {e}")))?;
         let modules = &mut self.lock().modules;
         modules.push(library);
         Ok(ModuleHandle(modules.len() as u64 - 1))

@@ -84,10 +84,12 @@ impl Engine {
         self.join_order.store(on, Relaxed);
     }
 
-    /// Whether the CPU may do what failed here so: what the data showed that the device does not do, or has no memory for.
+    /// Whether the CPU may do what failed here so: what the data showed that the device does not do, or has no memory for, or
+    /// what needs a kernel that is not kept where there is no compiler.
     pub(crate) fn gives_way(&self, error: &Error) -> bool {
-        let for_the_cpu = matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::OutOfDeviceMemory { .. });
-        for_the_cpu && !self.strict
+        use ErrorKind::{DeviceUnavailable, OutOfDeviceMemory, Unsupported};
+        let kind = error.kind();
+        !self.strict && matches!(kind, Unsupported { .. } | OutOfDeviceMemory { .. } | DeviceUnavailable { .. })
     }
 
     /// Notes that the CPU does what failed here so.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use sha2::{Digest, Sha256};
 
+use crate::device::driver::StoredImage;
 use crate::error::{Error, Result};
 
 /// Where compiled kernels are kept: `WARPFRAME_CACHE_DIR`, else `XDG_CACHE_HOME/warpframe`, else
@@ -53,30 +54,36 @@ impl Store {
         Ok(Store { directory: private, temporary: true })
     }
 
-    /// The image of this file name, if it is whole.
-    pub(crate) fn find(&self, file: &str) -> Option<PathBuf> {
-        let image = self.directory.join(file);
-        let expected = fs::read_to_string(self.checksum(file)).ok()?;
-        let bytes = fs::read(&image).ok()?;
-        (hex(&Sha256::digest(bytes)) == expected.trim()).then_some(image)
+    /// The image of this file name, if it is whole, and of this compiler where one is named.
+    pub(crate) fn find(&self, file: &str, compiler: Option<&str>) -> Option<StoredImage> {
+        let path = self.directory.join(file);
+        let noted = fs::read_to_string(self.checksum(file)).ok()?;
+        let mut lines = noted.lines();
+        let (expected, by) = (lines.next()?, lines.next());
+        if compiler.is_some() && compiler != by {
+            return None;
+        }
+        let bytes = fs::read(&path).ok()?;
+        (hex(&Sha256::digest(&bytes)) == expected.trim()).then_some(StoredImage { path, bytes })
     }
 
-    /// Makes an image and enters it, in place of what was there.
-    pub(crate) fn insert(&self, file: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
-        let image = self.directory.join(file);
-        let draft = unique(&image);
-        let finish = || -> Result<()> {
-            make(&draft)?;
+    /// Makes an image and enters it, in place of what was there. `make` says by which compiler.
+    pub(crate) fn insert(&self, file: &str, make: impl FnOnce(&Path) -> Result<String>) -> Result<StoredImage> {
+        let path = self.directory.join(file);
+        let draft = unique(&path);
+        let finish = || -> Result<Vec<u8>> {
+            let compiler = make(&draft)?;
             let bytes = fs::read(&draft).map_err(|e| Error::io(&draft, e))?;
-            let checksum = hex(&Sha256::digest(bytes));
-            fs::rename(&draft, &image).map_err(|e| Error::io(&image, e))?;
-            write_atomically(&self.checksum(file), checksum.as_bytes())
+            let noted = format!("{}\n{compiler}\n", hex(&Sha256::digest(&bytes)));
+            fs::rename(&draft, &path).map_err(|e| Error::io(&path, e))?;
+            write_atomically(&self.checksum(file), noted.as_bytes())?;
+            Ok(bytes)
         };
         let result = finish();
         if result.is_err() {
             let _ = fs::remove_file(&draft);
         }
-        result.map(|()| image)
+        result.map(|bytes| StoredImage { path, bytes })
     }
 
     fn checksum(&self, file: &str) -> PathBuf {
@@ -95,6 +102,12 @@ impl Drop for Store {
             let _ = fs::remove_dir_all(&self.directory);
         }
     }
+}
+
+/// Whether names that end so lie in a directory: a look that ends with the first.
+pub(super) fn holds(directory: &Path, end: &str) -> bool {
+    let mut entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.any(|entry| entry.file_name().to_string_lossy().ends_with(end))
 }
 
 /// Whether images may be kept there: it can be written, and if it is among the temporary files nobody else could

@@ -170,7 +170,79 @@ fn what_cannot_be_improved_stays_as_it_is() {
 }
 
 #[test]
-fn text_headers_and_compiler_each_make_another_key() {
+fn what_is_found_asks_for_no_compiler() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = KernelSource::new("one", "alpha");
+    for first in [Tier::Full, Tier::Quick] {
+        let mut driver = Fake::new();
+        (driver.first, driver.id) = (first, format!("{first:?}"));
+        let ask = |driver: &Fake| {
+            KernelCache::at(dir.path().into(), None).function(driver, &Counting::default(), &source, "alpha").unwrap()
+        };
+        ask(&driver);
+        assert!(driver.asked_compiler.swap(0, SeqCst) > 0, "there was something to compile");
+        driver.compiler = None;
+        assert_eq!(ask(&driver).uses.is_some(), first == Tier::Quick);
+        assert_eq!(driver.asked_compiler.load(SeqCst), 0, "{first:?}");
+    }
+}
+
+#[test]
+fn without_a_compiler_what_is_not_found_is_an_error_that_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut driver = Fake::new();
+    let cache = KernelCache::at(dir.path().into(), None);
+    let ask = |driver: &Fake, text| {
+        cache
+            .function(driver, &Counting::default(), &KernelSource::new("one", text), "alpha")
+            .map(|found| found.function)
+    };
+    driver.compiler = None;
+    let error = ask(&driver, "alpha").unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::DeviceUnavailable { .. }), "{error}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    driver.compiler = Some("fake 1.0");
+    ask(&driver, "alpha").expect("it is not remembered as failed");
+}
+
+#[test]
+fn a_compilers_version_is_noted_and_matched_only_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = KernelSource::new("one", "alpha");
+    let compilations = |driver: &Fake, matching: bool| {
+        let counters = Counting::default();
+        let cache = KernelCache { matching, ..KernelCache::at(dir.path().into(), None) };
+        cache.function(driver, &counters, &source, "alpha").unwrap();
+        counters.snapshot().compilations
+    };
+    let (old, mut new) = (Fake::new(), Fake::new());
+    new.compiler = Some("fake 2.0");
+    assert_eq!(compilations(&old, false), 1);
+    let noted = PathBuf::from(format!("{}.sha256", image(dir.path()).display()));
+    let text = fs::read_to_string(&noted).unwrap();
+    assert_eq!(text.lines().nth(1), Some("fake 1.0"));
+    assert_eq!((compilations(&new, false), compilations(&old, true)), (0, 0));
+    assert_eq!(compilations(&new, true), 1, "of another version");
+    assert_eq!((compilations(&new, true), compilations(&old, false)), (0, 0));
+    // As it was written when versions were no part of it.
+    let text = fs::read_to_string(&noted).unwrap();
+    fs::write(&noted, text.lines().next().unwrap()).unwrap();
+    assert_eq!((compilations(&old, false), compilations(&new, true)), (0, 1));
+}
+
+#[test]
+fn a_look_at_names_tells_whether_images_of_an_architecture_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(!holds_images(&dir.path().join("none"), "sm_00"));
+    assert!(!holds_images(dir.path(), "sm_00"));
+    let (driver, source) = (quick(), KernelSource::new("one", "alpha"));
+    KernelCache::at(dir.path().into(), None).function(&driver, &Counting::default(), &source, "alpha").unwrap();
+    assert!(holds_images(dir.path(), "sm_00"));
+    assert!(!holds_images(dir.path(), "sm_90") && !holds_images(dir.path(), "sim"));
+}
+
+#[test]
+fn text_headers_and_options_each_make_another_key() {
     let mut driver = Fake::new();
     let key =
         |driver: &Fake, text: &str| KernelCache::at(PathBuf::new(), None).key(driver, &KernelSource::new("any", text));
@@ -178,7 +250,9 @@ fn text_headers_and_compiler_each_make_another_key() {
     assert_eq!(plain.len(), 64);
     assert_eq!(key(&driver, "alpha"), plain);
     assert_ne!(key(&driver, "alphb"), plain);
-    driver.id = "fake 2".into();
+    driver.compiler = Some("fake 2.0");
+    assert_eq!(key(&driver, "alpha"), plain);
+    driver.id = "fake -lineinfo".into();
     assert_ne!(key(&driver, "alpha"), plain);
 }
 

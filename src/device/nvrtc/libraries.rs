@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use super::{Nvrtc, preload_builtins};
-use crate::device::compilers;
 use crate::timeline::{Part, span};
 
 /// Bytes that all copies may take together, and the share of the memory that is free.
@@ -169,10 +168,7 @@ fn copied(architecture: &str) -> Option<&'static Nvrtc> {
     let library = unsafe { Library::open(Some(&name), RTLD_NOW | RTLD_LOCAL) }.ok()?;
     // SAFETY: it is NVRTC.
     let nvrtc: &'static Nvrtc = Box::leak(Box::new(unsafe { Nvrtc::bind(library) }.ok()?));
-    // Its first compilation registers what takes it apart at the process's end. What is registered after
-    // that is called before: nobody may be inside of it then.
     nvrtc.first_use(architecture);
-    compilers::close_before_libraries();
     Some(nvrtc)
 }
 

@@ -74,11 +74,12 @@ pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static Runtime> {
     let result = RUNTIME.get_or_init(|| {
         let store = Store::open(&directory()).map_err(|e| e.to_string())?;
         let file = compiler.runtime_file();
-        let image = match store.find(&file) {
+        let compile = |out: &Path| compiler.compile_runtime(out).map(|()| compiler.version().to_string());
+        let image = match store.find(&file, None) {
             Some(image) => image,
-            None => store.insert(&file, |out| compiler.compile_runtime(out)).map_err(|e| e.to_string())?,
+            None => store.insert(&file, compile).map_err(|e| e.to_string())?,
         };
-        load(&image).map_err(|e| format!("the simulator's runtime does not load: {e}"))
+        load(&image.path).map_err(|e| format!("the simulator's runtime does not load: {e}"))
     });
     result.as_ref().map_err(|why| ErrorKind::DeviceUnavailable { device: "sim".into(), why: why.clone() }.into())
 }
