@@ -63,6 +63,9 @@ impl<'a> Runner<'a> {
             for reason in self.session.take_fallback_reasons() {
                 self.say(&format!("note: the CPU took over: {reason}\n"));
             }
+            for note in self.session.device().map_or_else(Vec::new, Device::take_cache_notes) {
+                self.say(&format!("note: {note}\n"));
+            }
             if let Err(failure) = result {
                 self.report(&failure, |failure| failure.report(Some(source), place));
                 return Err(failure);

@@ -1,21 +1,25 @@
 //! Compiled kernels, kept in memory and on disk.
 //!
 //! ```text
-//! <directory>/<key>.sm_90.cubin        image            key = sha256(image id, text, every header it includes)
-//! <directory>/<key>.quick.sm_90.cubin  the same, compiled quickly
-//! <directory>/<either>.sha256          its sha256, hex, and on a second line the compiler that made it
+//! <folder>/<key>.sm_90.cubin        image            key = sha256(image id, text, every header it includes)
+//! <folder>/<key>.quick.sm_90.cubin  the same, compiled quickly
+//! <folder>/<either>.sha256          its sha256, hex, and on a second line the compiler that made it
 //! ```
 //!
-//! The compiler's version is no part of the key: it is known only once the compiler is loaded, which takes longer
-//! than a query whose kernels are all found. `WARPFRAME_MATCH_COMPILER=1` has images of other versions count as
-//! absent. The checksum is written last: an image without it counts as absent.
+//! The compiler's version is no part of the key: it is known only once the compiler is loaded,
+//! which takes longer than a query whose kernels are all found. `WARPFRAME_MATCH_COMPILER=1` has
+//! images of other versions count as absent. The checksum is written last: an image without it
+//! counts as absent.
 //!
-//! Both files appear by renaming a finished temporary file, so that concurrent processes never see half of one;
-//! two that compile the same source at once both succeed, and the later rename stands. An image that does not
-//! match its checksum, or that the driver refuses, is compiled again. Within a process a source is compiled once:
-//! others who ask for it meanwhile wait for the first.
+//! Both files appear by renaming a finished temporary file, so that concurrent processes never see
+//! half of one; two that compile the same source at once both succeed, and the later rename stands.
+//! An image that does not match its checksum, or that the driver refuses, is compiled again. Of
+//! several folders the first is written to and kept small (`tidy.rs`); the others may be read-only.
+//! A folder with which something is wrong costs a note (`store.rs`). Within a process a source is
+//! compiled once: others who ask for it meanwhile wait for the first.
 
 mod store;
+mod tidy;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,16 +35,15 @@ use super::improve::Uses;
 use crate::error::Result;
 use crate::interrupt;
 use crate::timeline::{Part, span};
-pub(crate) use store::directory;
 use store::write_atomically;
-pub(super) use store::{Store, hex};
+pub(crate) use store::{Folders, Store, hex};
 
 /// How often somebody who waits for a kernel that is being compiled looks.
 const LOOK: Duration = Duration::from_micros(200);
 
 #[derive(Debug)]
 pub(super) struct KernelCache {
-    directory: PathBuf,
+    folders: Folders,
     record: Option<PathBuf>,
     store: OnceLock<Store>,
     /// [`Driver::image_id`], asked once.
@@ -79,12 +82,12 @@ pub(super) struct EntryPoint {
 impl KernelCache {
     pub(super) fn new() -> Self {
         let record = std::env::var_os("WARPFRAME_RECORD_KERNELS").map(PathBuf::from);
-        KernelCache { matching: matches_compiler(), ..Self::at(directory(), record) }
+        KernelCache { matching: matches_compiler(), ..Self::at(Folders::of_environment(), record) }
     }
 
-    pub(super) fn at(directory: PathBuf, record: Option<PathBuf>) -> Self {
+    pub(super) fn at(folders: Folders, record: Option<PathBuf>) -> Self {
         KernelCache {
-            directory,
+            folders,
             record: record.filter(|path| !path.as_os_str().is_empty()),
             store: OnceLock::new(),
             id: OnceLock::new(),
@@ -228,7 +231,8 @@ impl KernelCache {
     fn find(&self, driver: &dyn Driver, file: &str) -> Result<Option<ModuleHandle>> {
         let compiler = if self.matching { Some(driver.compiler()?) } else { None };
         // An image may be whole and still be refused, by another driver than the one it was made with.
-        Ok(self.store()?.find(file, compiler.as_deref()).and_then(|image| driver.load(&image).ok()))
+        let Some(image) = self.store().find(file, compiler.as_deref()) else { return Ok(None) };
+        Ok(driver.load(&image).inspect_err(|_| self.store().refused(&image)).ok())
     }
 
     /// Compiles and keeps.
@@ -241,7 +245,7 @@ impl KernelCache {
     ) -> Result<StoredImage> {
         let file = if tier == Tier::Quick { &files.quick } else { &files.full };
         let make = |out: &Path| driver.compile(source, tier, out).and_then(|()| driver.compiler());
-        self.store()?.insert(file, make)
+        self.store().insert(file, make)
     }
 
     fn files(&self, driver: &dyn Driver, source: &KernelSource) -> ImageNames {
@@ -267,23 +271,25 @@ impl KernelCache {
         hex(&hash.finalize())
     }
 
-    fn store(&self) -> Result<&Store> {
-        if let Some(store) = self.store.get() {
-            return Ok(store);
-        }
-        let store = Store::open(&self.directory)?;
-        Ok(self.store.get_or_init(|| store))
+    /// What somebody should know of the folders, since this was asked last.
+    pub(super) fn take_notes(&self) -> Vec<String> {
+        self.store.get().map_or_else(Vec::new, Store::take_notes)
+    }
+
+    fn store(&self) -> &Store {
+        self.store.get_or_init(|| Store::open(&self.folders))
     }
 }
 
-/// Whether `WARPFRAME_MATCH_COMPILER` asks that images of another version of the compiler count as absent.
+/// Whether `WARPFRAME_MATCH_COMPILER` asks that images of another version of the compiler count as
+/// absent.
 pub(super) fn matches_compiler() -> bool {
     std::env::var("WARPFRAME_MATCH_COMPILER").is_ok_and(|text| text == "1")
 }
 
-/// Whether images of an architecture lie in a directory.
-pub(super) fn holds_images(directory: &Path, architecture: &str) -> bool {
-    store::holds(directory, &format!(".{}", extension(architecture)))
+/// Whether images of an architecture lie in any of the folders.
+pub(super) fn holds_images(folders: &Folders, architecture: &str) -> bool {
+    folders.hold(&format!(".{}", extension(architecture)))
 }
 
 /// Of the images of an architecture.

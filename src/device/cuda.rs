@@ -70,7 +70,8 @@ impl CudaDriver {
     /// Opens a device by ordinal.
     ///
     /// # Errors
-    /// [`ErrorKind::DeviceUnavailable`] where driver or GPU are missing or too old, or NVRTC is and no image is kept.
+    /// [`ErrorKind::DeviceUnavailable`] where driver or GPU are missing or too old, or NVRTC is and
+    /// no image is kept.
     pub(super) fn open(ordinal: usize) -> Result<Self> {
         calls::probe(ordinal)?;
         let device = find(ordinal)?;
@@ -82,11 +83,13 @@ impl CudaDriver {
         }
         let properties = properties(device, capability)?;
         let architecture = &properties.architecture;
-        // Where no image of this architecture is kept the first query has something to compile: the compiler's first use goes
-        // on beside the context's making, and a machine that cannot compile is told so now. Where there is one the library
-        // waits until a kernel is not found: a query seldom is the first of its kind. An image says so little of the next
-        // query that a closer look than at names would not know better.
-        let compiles = cache::matches_compiler() || !cache::holds_images(&cache::directory(), architecture);
+        // Where no image of this architecture is kept the first query has something to compile: the
+        // compiler's first use goes on beside the context's making, and a machine that cannot
+        // compile is told so now. Where there is one the library waits until a kernel is not found:
+        // a query seldom is the first of its kind. An image says so little of the next query that a
+        // closer look than at names would not know better.
+        let compiles =
+            cache::matches_compiler() || !cache::holds_images(&cache::Folders::of_environment(), architecture);
         let nvrtc = compiles.then(|| compiler_for(ordinal, architecture)).transpose()?;
         // Both take a while, and need nothing of each other.
         let context = std::thread::scope(|scope| {
@@ -179,7 +182,8 @@ fn properties(device: sys::CUdevice, (major, minor): (i32, i32)) -> Result<Devic
     })
 }
 
-/// The compiler, loaded where it is not: it must know the architecture, and be no newer than the driver.
+/// The compiler, loaded where it is not: it must know the architecture, and be no newer than the
+/// driver.
 fn compiler_for(ordinal: usize, architecture: &str) -> Result<&'static Nvrtc> {
     let nvrtc = Nvrtc::get()?;
     nvrtc.supports(architecture)?;

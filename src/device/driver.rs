@@ -165,20 +165,21 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// The range lies in one live allocation.
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()>;
 
-    /// Everything but source and tier by which images are told apart: options, architecture. It does not load a compiler.
+    /// Everything but source and tier by which images are told apart: options, architecture. It
+    /// does not load a compiler.
     fn image_id(&self) -> String;
 
     /// Name and version of the compiler. Loads it where it is a library.
     fn compiler(&self) -> Result<String>;
 
-    /// Whether kernels may be compiled quickly at first, so that images of [`Tier::Quick`] are used. It does not load a
-    /// compiler.
+    /// Whether kernels may be compiled quickly at first, so that images of [`Tier::Quick`] are
+    /// used. It does not load a compiler.
     fn takes_quick(&self) -> bool {
         false
     }
 
-    /// How kernels are compiled at first: [`Tier::Quick`] where that is allowed and the compiler can. Loads it where it is a
-    /// library.
+    /// How kernels are compiled at first: [`Tier::Quick`] where that is allowed and the compiler
+    /// can. Loads it where it is a library.
     fn first_tier(&self) -> Result<Tier> {
         Ok(Tier::Full)
     }

@@ -1,6 +1,6 @@
 //! A driver for tests of what stands in front of drivers: it compiles by copying the text, and allocates numbers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
@@ -22,6 +22,8 @@ pub(super) struct Fake {
     pub(super) first: Tier,
     /// Which functions took the places of which.
     pub(super) replaced: Mutex<Vec<(FunctionHandle, FunctionHandle)>>,
+    /// A folder that takes no image.
+    pub(super) full: Option<PathBuf>,
     /// Images that `load` still refuses.
     pub(super) refuse: AtomicU64,
     /// Texts of the modules.
@@ -41,9 +43,9 @@ impl Fake {
             shared_per_block: 0,
             memory: MEMORY,
         };
-        let (asked_compiler, compiled, replaced, refuse, loaded, used) = Default::default();
+        let (asked_compiler, compiled, replaced, full, refuse, loaded, used) = Default::default();
         let (id, compiler, first) = ("fake".into(), Some("fake 1.0"), Tier::Full);
-        Fake { properties, id, compiler, asked_compiler, compiled, first, replaced, refuse, loaded, used }
+        Fake { properties, id, compiler, asked_compiler, compiled, first, replaced, full, refuse, loaded, used }
     }
 
     fn ask_compiler(&self) -> Result<&'static str> {
@@ -98,6 +100,9 @@ impl Driver for Fake {
         std::thread::sleep(std::time::Duration::from_millis(20));
         if source.text.contains("#error") {
             return Err(ErrorKind::Compile { kernel: source.name.clone(), log: "#error".into() }.into());
+        }
+        if self.full.as_ref().is_some_and(|folder| out.starts_with(folder)) {
+            return Err(Error::io(out, std::io::Error::from_raw_os_error(libc::ENOSPC)));
         }
         let begin = if tier == Tier::Quick { "quick " } else { "" };
         std::fs::write(out, format!("{begin}{}", source.text)).map_err(|e| Error::io(out, e))

@@ -111,6 +111,7 @@ mod tests {
     use std::sync::atomic::Ordering::SeqCst;
 
     use super::*;
+    use crate::device::cache::Folders;
     use crate::device::driver::Tier;
     use crate::device::fake::Fake;
 
@@ -118,7 +119,7 @@ mod tests {
         let mut fake = Fake::new();
         fake.first = Tier::Quick;
         let (driver, counters) = (Arc::new(fake), Arc::<Counting>::default());
-        let cache = Arc::new(KernelCache::at(dir.into(), None));
+        let cache = Arc::new(KernelCache::at(Folders::one(dir), None));
         let improver = Improver::new(driver.clone(), cache, counters.clone());
         (driver, counters, improver)
     }

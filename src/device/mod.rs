@@ -189,8 +189,8 @@ impl Device {
     /// Opens CUDA device `ordinal` with a memory limit.
     ///
     /// # Errors
-    /// [`ErrorKind::DeviceUnavailable`] when driver or GPU are missing, or NVRTC is and no compiled kernels are kept on disk; never
-    /// a panic.
+    /// [`ErrorKind::DeviceUnavailable`] when driver or GPU are missing, or NVRTC is and no compiled
+    /// kernels are kept on disk; never a panic.
     ///
     /// ```
     /// use warpframe::ErrorKind;
@@ -349,6 +349,24 @@ impl Device {
     /// ```
     pub fn counters(&self) -> Counters {
         self.0.counters.snapshot()
+    }
+
+    /// What somebody should know of the folders that compiled kernels are kept in, a sentence each,
+    /// since this was asked last: that one cannot be written, or that what lies there is damaged,
+    /// or somebody else's. Queries answer all the same, after they have compiled what they need.
+    /// Each sentence is told once.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// for note in device.take_cache_notes() {
+    ///     println!("{note}"); // compiled kernels are not kept for later processes: /cache: Read-only file system
+    /// }
+    /// assert!(device.take_cache_notes().is_empty());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn take_cache_notes(&self) -> Vec<String> {
+        self.0.cache.take_notes()
     }
 
     /// Notes bytes of files that are to be read.

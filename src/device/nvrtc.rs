@@ -149,7 +149,8 @@ impl Nvrtc {
         }
     }
 
-    /// Has it compile for the first time, once in a process; whoever needs it sooner than its first kernel calls this.
+    /// Has it compile for the first time, once in a process; whoever needs it sooner than its first
+    /// kernel calls this.
     pub(super) fn wake(&self, architecture: &str) {
         static WOKEN: Once = Once::new();
         WOKEN.call_once(|| {
@@ -158,16 +159,17 @@ impl Nvrtc {
         });
     }
 
-    /// Has it compile next to nothing. Only when it compiles for the first time does it register what takes it apart at the
-    /// process's end, and what is registered later is called sooner: compilers that are inside of it are closed before.
+    /// Has it compile next to nothing. Only when it compiles for the first time does it register
+    /// what takes it apart at the process's end, and what is registered later is called sooner:
+    /// compilers that are inside of it are closed before.
     fn first_use(&self, architecture: &str) {
         // Where it fails, the first kernel says why.
         let _ = self.compile_here(&KernelSource::new("nothing", ""), architecture, self.first_tier(), None);
         close_before_libraries();
     }
 
-    /// What decides what an image holds, but for its source and the version of the library. Options that only some versions
-    /// know are named for all: kernels do not mean something else by them.
+    /// What decides what an image holds, but for its source and the version of the library. Options
+    /// that only some versions know are named for all: kernels do not mean something else by them.
     pub(super) fn image_id(architecture: &str) -> String {
         format!("nvrtc {}, or {QUICK}", options(NEWEST, architecture).join(" "))
     }

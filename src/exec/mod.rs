@@ -84,8 +84,9 @@ impl Engine {
         self.join_order.store(on, Relaxed);
     }
 
-    /// Whether the CPU may do what failed here so: what the data showed that the device does not do, or has no memory for, or
-    /// what needs a kernel that is not kept where there is no compiler.
+    /// Whether the CPU may do what failed here so: what the data showed that the device does not
+    /// do, or has no memory for, or what needs a kernel that is not kept where there is no
+    /// compiler.
     pub(crate) fn gives_way(&self, error: &Error) -> bool {
         use ErrorKind::{DeviceUnavailable, OutOfDeviceMemory, Unsupported};
         let kind = error.kind();
@@ -280,5 +281,21 @@ impl Rehearsed {
         let mut hash = DefaultHasher::new();
         plan.hash(&mut hash);
         hash.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{MemoryLimit, SimOptions};
+
+    #[test]
+    fn a_kernel_that_nobody_can_compile_gives_way_to_the_cpu_unless_the_engine_is_strict() {
+        let device = Device::sim(SimOptions::default(), MemoryLimit::default()).unwrap();
+        let missing: Error =
+            ErrorKind::DeviceUnavailable { device: "cuda".into(), why: "NVRTC not found".into() }.into();
+        let engine = Engine::new(device.clone(), false, true);
+        assert!(engine.gives_way(&missing) && !engine.gives_way(&Error::internal("a bug")));
+        assert!(!Engine::new(device, true, true).gives_way(&missing));
     }
 }

@@ -18,7 +18,7 @@ fn a_source_is_compiled_once_then_found_in_memory_then_on_disk() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
     let source = KernelSource::new("pair", "alpha beta");
-    let cache = KernelCache::at(dir.path().into(), None);
+    let cache = KernelCache::at(Folders::one(dir.path()), None);
     let find = |name| cache.function(&driver, &counters, &source, name).unwrap().function;
     let (alpha, beta) = (find("alpha"), find("beta"));
     assert_ne!(alpha, beta);
@@ -27,7 +27,7 @@ fn a_source_is_compiled_once_then_found_in_memory_then_on_disk() {
     assert_eq!((now.compilations, now.memory_hits, now.disk_hits), (1, 2, 0));
 
     let counters = Counting::default();
-    let later = KernelCache::at(dir.path().into(), None);
+    let later = KernelCache::at(Folders::one(dir.path()), None);
     later.function(&driver, &counters, &source, "beta").unwrap();
     let now = counters.snapshot();
     assert_eq!((now.compilations, now.memory_hits, now.disk_hits), (0, 0, 1));
@@ -39,7 +39,7 @@ fn threads_and_caches_that_ask_at_once_all_get_the_function() {
     let (driver, counters) = (Fake::new(), Counting::default());
     let source = KernelSource::new("one", "alpha");
     // Two caches of one directory stand for two processes.
-    let caches = [KernelCache::at(dir.path().into(), None), KernelCache::at(dir.path().into(), None)];
+    let caches = [KernelCache::at(Folders::one(dir.path()), None), KernelCache::at(Folders::one(dir.path()), None)];
     std::thread::scope(|scope| {
         for thread in 0..16 {
             let (cache, driver, counters, source) = (&caches[thread % 2], &driver, &counters, &source);
@@ -61,7 +61,7 @@ fn a_damaged_entry_is_compiled_again() {
     let source = KernelSource::new("one", "alpha");
     let ask = || {
         let counters = Counting::default();
-        KernelCache::at(dir.path().into(), None).function(&driver, &counters, &source, "alpha").unwrap();
+        KernelCache::at(Folders::one(dir.path()), None).function(&driver, &counters, &source, "alpha").unwrap();
         counters.snapshot().compilations
     };
     assert_eq!(ask(), 1);
@@ -87,9 +87,9 @@ fn an_image_that_the_driver_refuses_is_compiled_again() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
     let source = KernelSource::new("one", "alpha");
-    KernelCache::at(dir.path().into(), None).function(&driver, &counters, &source, "alpha").unwrap();
+    KernelCache::at(Folders::one(dir.path()), None).function(&driver, &counters, &source, "alpha").unwrap();
     driver.refuse.store(1, SeqCst);
-    KernelCache::at(dir.path().into(), None).function(&driver, &counters, &source, "alpha").unwrap();
+    KernelCache::at(Folders::one(dir.path()), None).function(&driver, &counters, &source, "alpha").unwrap();
     assert_eq!(counters.snapshot().compilations, 2);
 }
 
@@ -105,7 +105,7 @@ fn what_was_compiled_quickly_is_improved_in_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (quick(), Counting::default());
     let source = KernelSource::new("pair", "alpha beta");
-    let cache = KernelCache::at(dir.path().into(), None);
+    let cache = KernelCache::at(Folders::one(dir.path()), None);
     let find = |name| cache.function(&driver, &counters, &source, name).unwrap();
     let (alpha, beta) = (find("alpha"), find("beta"));
     assert!(alpha.uses.is_some() && beta.uses.is_some());
@@ -138,7 +138,7 @@ fn a_later_process_finds_the_best_there_is() {
     let driver = quick();
     let ask = || {
         let counters = Counting::default();
-        let cache = KernelCache::at(dir.path().into(), None);
+        let cache = KernelCache::at(Folders::one(dir.path()), None);
         let uses = cache.function(&driver, &counters, &source, "alpha").unwrap().uses;
         (cache, counters.snapshot(), uses)
     };
@@ -160,7 +160,7 @@ fn what_cannot_be_improved_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (quick(), Counting::default());
     let source = KernelSource::new("one", "alpha");
-    let cache = KernelCache::at(dir.path().into(), None);
+    let cache = KernelCache::at(Folders::one(dir.path()), None);
     let alpha = cache.function(&driver, &counters, &source, "alpha").unwrap();
     driver.refuse.store(1, SeqCst);
     assert!(cache.improve(&driver, &counters, &source).is_err());
@@ -177,7 +177,9 @@ fn what_is_found_asks_for_no_compiler() {
         let mut driver = Fake::new();
         (driver.first, driver.id) = (first, format!("{first:?}"));
         let ask = |driver: &Fake| {
-            KernelCache::at(dir.path().into(), None).function(driver, &Counting::default(), &source, "alpha").unwrap()
+            KernelCache::at(Folders::one(dir.path()), None)
+                .function(driver, &Counting::default(), &source, "alpha")
+                .unwrap()
         };
         ask(&driver);
         assert!(driver.asked_compiler.swap(0, SeqCst) > 0, "there was something to compile");
@@ -191,7 +193,7 @@ fn what_is_found_asks_for_no_compiler() {
 fn without_a_compiler_what_is_not_found_is_an_error_that_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let mut driver = Fake::new();
-    let cache = KernelCache::at(dir.path().into(), None);
+    let cache = KernelCache::at(Folders::one(dir.path()), None);
     let ask = |driver: &Fake, text| {
         cache
             .function(driver, &Counting::default(), &KernelSource::new("one", text), "alpha")
@@ -211,7 +213,7 @@ fn a_compilers_version_is_noted_and_matched_only_where_that_is_asked_for() {
     let source = KernelSource::new("one", "alpha");
     let compilations = |driver: &Fake, matching: bool| {
         let counters = Counting::default();
-        let cache = KernelCache { matching, ..KernelCache::at(dir.path().into(), None) };
+        let cache = KernelCache { matching, ..KernelCache::at(Folders::one(dir.path()), None) };
         cache.function(driver, &counters, &source, "alpha").unwrap();
         counters.snapshot().compilations
     };
@@ -233,19 +235,21 @@ fn a_compilers_version_is_noted_and_matched_only_where_that_is_asked_for() {
 #[test]
 fn a_look_at_names_tells_whether_images_of_an_architecture_are_kept() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(!holds_images(&dir.path().join("none"), "sm_00"));
-    assert!(!holds_images(dir.path(), "sm_00"));
+    let folders = Folders::one(dir.path());
+    assert!(!holds_images(&Folders::one(&dir.path().join("none")), "sm_00"));
+    assert!(!holds_images(&folders, "sm_00"));
     let (driver, source) = (quick(), KernelSource::new("one", "alpha"));
-    KernelCache::at(dir.path().into(), None).function(&driver, &Counting::default(), &source, "alpha").unwrap();
-    assert!(holds_images(dir.path(), "sm_00"));
-    assert!(!holds_images(dir.path(), "sm_90") && !holds_images(dir.path(), "sim"));
+    KernelCache::at(folders.clone(), None).function(&driver, &Counting::default(), &source, "alpha").unwrap();
+    assert!(holds_images(&folders, "sm_00"));
+    assert!(!holds_images(&folders, "sm_90") && !holds_images(&folders, "sim"));
 }
 
 #[test]
 fn text_headers_and_options_each_make_another_key() {
     let mut driver = Fake::new();
-    let key =
-        |driver: &Fake, text: &str| KernelCache::at(PathBuf::new(), None).key(driver, &KernelSource::new("any", text));
+    let key = |driver: &Fake, text: &str| {
+        KernelCache::at(Folders::one(Path::new("")), None).key(driver, &KernelSource::new("any", text))
+    };
     let plain = key(&driver, "alpha");
     assert_eq!(plain.len(), 64);
     assert_eq!(key(&driver, "alpha"), plain);
@@ -256,17 +260,28 @@ fn text_headers_and_options_each_make_another_key() {
     assert_ne!(key(&driver, "alpha"), plain);
 }
 
+/// The notes of a cache that has compiled a source once, and where its process's own folder is.
+fn compiled_aside(cache: &KernelCache, driver: &Fake) -> (Vec<String>, PathBuf) {
+    let counters = Counting::default();
+    for text in ["alpha", "alpha beta"] {
+        cache.function(driver, &counters, &KernelSource::new("one", text), "alpha").unwrap();
+    }
+    assert_eq!(counters.snapshot().compilations, 2);
+    let notes = cache.take_notes();
+    assert!(cache.take_notes().is_empty(), "told once");
+    (notes, cache.store().private_folder().expect("they lie somewhere").to_path_buf())
+}
+
 #[test]
-fn a_directory_that_cannot_be_written_is_replaced_by_a_temporary_one() {
+fn a_folder_that_cannot_be_written_is_replaced_by_one_of_the_process() {
     let dir = tempfile::tempdir().unwrap();
     // A file in the way: unlike permissions, it stops the superuser too.
     let blocked = dir.path().join("file");
     fs::write(&blocked, b"").unwrap();
-    let (driver, counters) = (Fake::new(), Counting::default());
-    let cache = KernelCache::at(blocked.join("cache"), None);
-    cache.function(&driver, &counters, &KernelSource::new("one", "alpha"), "alpha").unwrap();
-    assert_eq!(counters.snapshot().compilations, 1);
-    let used = cache.store().unwrap().directory().to_path_buf();
+    let cache = KernelCache::at(Folders::one(&blocked.join("cache")), None);
+    let (notes, used) = compiled_aside(&cache, &Fake::new());
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    assert!(note.contains("not kept") && note.contains("file/cache"), "{note}");
     assert!(used.starts_with(std::env::temp_dir()) && used.is_dir());
     assert_eq!(fs::metadata(&used).map(|m| std::os::unix::fs::MetadataExt::mode(&m) & 0o777).unwrap(), 0o700);
     drop(cache);
@@ -274,10 +289,138 @@ fn a_directory_that_cannot_be_written_is_replaced_by_a_temporary_one() {
 }
 
 #[test]
+fn a_folder_that_is_full_costs_one_note_and_no_query() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut driver = Fake::new();
+    driver.full = Some(dir.path().into());
+    let cache = KernelCache::at(Folders::one(dir.path()), None);
+    let (notes, _) = compiled_aside(&cache, &driver);
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    assert!(note.contains("No space left on device"), "{note}");
+    assert_eq!(driver.compiled.load(SeqCst), 3, "only the first is compiled in vain");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_image_whose_checksum_cannot_be_written_is_not_left_and_costs_no_query() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, source) = (Fake::new(), KernelSource::new("one", "alpha"));
+    let cache = KernelCache::at(Folders::one(dir.path()), None);
+    // A folder of the checksum's name: renaming a file to it fails for the superuser, too.
+    let image = dir.path().join(cache.files(&driver, &source).full);
+    fs::create_dir_all(store::checksum_of(&image).join("in the way")).unwrap();
+    let (notes, _) = compiled_aside(&cache, &driver);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(!image.exists());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no draft either");
+}
+
+#[test]
+fn a_folder_that_was_removed_is_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("cache");
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let cache = KernelCache::at(Folders::one(&folder), None);
+    for text in ["alpha", "alpha beta"] {
+        cache.function(&driver, &counters, &KernelSource::new("one", text), "alpha").unwrap();
+        image(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+    assert_eq!(cache.take_notes(), [""; 0]);
+}
+
+#[test]
+fn what_is_damaged_refused_or_of_another_compiler_is_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let driver = Fake::new();
+    let notes = |driver: &Fake, matching: bool| {
+        let cache = KernelCache { matching, ..KernelCache::at(Folders::one(dir.path()), None) };
+        for text in ["alpha", "alpha beta"] {
+            cache.function(driver, &Counting::default(), &KernelSource::new("one", text), "alpha").unwrap();
+        }
+        cache.take_notes()
+    };
+    assert_eq!(notes(&driver, false), [""; 0]);
+    for entry in fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.extension().is_some_and(|e| e == "cubin") {
+            fs::write(&entry, b"cut").unwrap();
+        }
+    }
+    let told = notes(&driver, false);
+    assert!(matches!(&told[..], [note] if note.contains("damaged")), "{told:?}");
+    driver.refuse.store(2, SeqCst);
+    let cache = KernelCache::at(Folders::one(dir.path()), None);
+    let source = KernelSource::new("one", "alpha");
+    cache.function(&driver, &Counting::default(), &source, "alpha").unwrap_err();
+    let told = cache.take_notes();
+    assert!(matches!(&told[..], [note] if note.contains("do not load")), "{told:?}");
+    let mut other = Fake::new();
+    other.compiler = Some("fake 2.0");
+    let told = notes(&other, true);
+    assert!(matches!(&told[..], [note] if note.contains("fake 1.0")), "{told:?}");
+}
+
+#[test]
+fn with_no_bytes_nothing_is_written_and_what_is_there_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let ask = |folders: Folders, text: &str| {
+        KernelCache::at(folders, None).function(&driver, &counters, &KernelSource::new("one", text), "alpha").unwrap();
+    };
+    ask(Folders::one(dir.path()), "alpha");
+    let none = Folders { most_bytes: 0, ..Folders::one(dir.path()) };
+    ask(none.clone(), "alpha");
+    ask(none.clone(), "alpha beta");
+    let now = counters.snapshot();
+    assert_eq!((now.compilations, now.disk_hits), (2, 1));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    let missing = dir.path().join("none");
+    ask(Folders { most_bytes: 0, ..Folders::one(&missing) }, "alpha");
+    assert!(!missing.exists());
+}
+
+#[test]
+fn an_image_that_is_found_is_noted_as_used_once_a_day() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, source) = (Fake::new(), KernelSource::new("one", "alpha"));
+    let used_after = |age: Duration| {
+        let ask = || {
+            let cache = KernelCache::at(Folders::one(dir.path()), None);
+            cache.function(&driver, &Counting::default(), &source, "alpha").unwrap();
+        };
+        ask();
+        let file = fs::File::open(image(dir.path())).unwrap();
+        file.set_modified(std::time::SystemTime::now() - age).unwrap();
+        ask();
+        fs::metadata(image(dir.path())).unwrap().modified().unwrap().elapsed().unwrap()
+    };
+    let hour = Duration::from_secs(3600);
+    assert!(used_after(2 * hour) > hour, "not so soon again");
+    assert!(used_after(48 * hour) < hour);
+}
+
+#[test]
+fn a_folder_is_tidied_behind_an_insert() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = dir.path().join(format!("{:064x}.sm_00.cubin", 1));
+    fs::write(&old, vec![1; 1 << 20]).unwrap();
+    fs::File::open(&old).unwrap().set_modified(std::time::SystemTime::now() - Duration::from_secs(3600)).unwrap();
+    let folders = Folders { most_bytes: 1 << 19, ..Folders::one(dir.path()) };
+    let cache = KernelCache::at(folders, None);
+    cache.function(&Fake::new(), &Counting::default(), &KernelSource::new("one", "alpha"), "alpha").unwrap();
+    let start = Instant::now();
+    while old.exists() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it is too much");
+        std::thread::sleep(LOOK);
+    }
+    assert_eq!(fs::read(image(dir.path())).unwrap(), b"alpha", "what was just made stays");
+}
+
+#[test]
 fn a_source_that_does_not_compile_is_reported_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
-    let cache = KernelCache::at(dir.path().into(), None);
+    let cache = KernelCache::at(Folders::one(dir.path()), None);
     for _ in 0..2 {
         let error = cache.function(&driver, &counters, &KernelSource::new("bad", "#error"), "bad").unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Compile { kernel, .. } if kernel == "bad"));
@@ -291,7 +434,7 @@ fn a_source_that_does_not_compile_is_reported_and_leaves_nothing() {
 fn what_is_prepared_is_compiled_once_and_failures_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
-    let cache = KernelCache::at(dir.path().into(), None);
+    let cache = KernelCache::at(Folders::one(dir.path()), None);
     let mut sources: Vec<_> = (0..9).map(|i| KernelSource::new("many", format!("alpha{i}"))).collect();
     sources.push(sources[0].clone());
     assert!(!cache.knows(&sources[0]));
@@ -312,8 +455,8 @@ fn sources_that_compile_are_recorded_even_when_found() {
     let (images, records) = (dir.path().join("images"), dir.path().join("records"));
     let (driver, counters) = (Fake::new(), Counting::default());
     let source = KernelSource::new("sort i64 → u32/..", "alpha");
-    KernelCache::at(images.clone(), None).function(&driver, &counters, &source, "alpha").unwrap();
-    let cache = KernelCache::at(images, Some(records.clone()));
+    KernelCache::at(Folders::one(&images), None).function(&driver, &counters, &source, "alpha").unwrap();
+    let cache = KernelCache::at(Folders::one(&images), Some(records.clone()));
     cache.function(&driver, &counters, &source, "alpha").unwrap();
     cache.function(&driver, &counters, &KernelSource::new("bad", "#error"), "bad").unwrap_err();
     cache.prepare(&driver, &counters, &KernelSource::new("nobody's", "beta")).unwrap();
@@ -326,15 +469,27 @@ fn sources_that_compile_are_recorded_even_when_found() {
 }
 
 #[test]
-fn the_directory_follows_the_environment_in_order() {
+fn the_folders_follow_the_environment_in_order() {
     let by = |set: &[(&str, &str)]| {
-        let find = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
-        store::directory_by(find)
+        Folders::by(|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()))
     };
+    let paths = |set: &[(&str, &str)]| by(set).paths;
     let all = [("WARPFRAME_CACHE_DIR", "/w"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
-    assert_eq!(by(&all), Path::new("/w"));
-    assert_eq!(by(&all[1..]), Path::new("/x/warpframe"));
-    assert_eq!(by(&all[2..]), Path::new("/h/.cache/warpframe"));
-    assert!(by(&[]).starts_with(std::env::temp_dir()));
-    assert_eq!(by(&[("WARPFRAME_CACHE_DIR", ""), ("HOME", "/h")]), Path::new("/h/.cache/warpframe"));
+    assert_eq!(paths(&all), [Path::new("/w")]);
+    assert_eq!(paths(&all[1..]), [Path::new("/x/warpframe")]);
+    assert_eq!(paths(&all[2..]), [Path::new("/h/.cache/warpframe")]);
+    assert!(paths(&[])[0].starts_with(std::env::temp_dir()));
+    assert_eq!(paths(&[("WARPFRAME_CACHE_DIR", ""), ("HOME", "/h")]), [Path::new("/h/.cache/warpframe")]);
+
+    let most = |text: &str| by(&[("WARPFRAME_CACHE_MIB", text)]);
+    assert_eq!(
+        [by(&[]), most("")].map(|folders| (folders.most_bytes, folders.note)),
+        [(512 << 20, None), (512 << 20, None)]
+    );
+    assert_eq!((most("3").most_bytes, most(" 0 ").most_bytes), (3 << 20, 0));
+    for wrong in ["many", "-1", "1.5", "99999999999999999999", "99999999999999999"] {
+        let folders = most(wrong);
+        assert_eq!(folders.most_bytes, 512 << 20);
+        assert!(folders.note.is_some_and(|note| note.contains(wrong) && note.contains("512")));
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
 use super::compiler::CxxCompiler;
-use crate::device::cache::{Store, directory};
+use crate::device::cache::{Folders, Store};
 use crate::error::{ErrorKind, Result};
 use crate::interrupt;
 
@@ -72,7 +72,7 @@ impl Runtime {
 pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static Runtime> {
     static RUNTIME: OnceLock<std::result::Result<Runtime, String>> = OnceLock::new();
     let result = RUNTIME.get_or_init(|| {
-        let store = Store::open(&directory()).map_err(|e| e.to_string())?;
+        let store = Store::open(&Folders::of_environment());
         let file = compiler.runtime_file();
         let compile = |out: &Path| compiler.compile_runtime(out).map(|()| compiler.version().to_string());
         let image = match store.find(&file, None) {
