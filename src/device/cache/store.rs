@@ -44,7 +44,7 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// The folder that `WARPFRAME_CACHE_DIR` names, else `XDG_CACHE_HOME/warpframe`, else
+    /// The folders that `WARPFRAME_CACHE_DIR` names, else `XDG_CACHE_HOME/warpframe`, else
     /// `HOME/.cache/warpframe`, else one of this user among the temporary files.
     pub(crate) fn of_environment() -> Folders {
         Self::by(|name| std::env::var_os(name))
@@ -53,7 +53,9 @@ impl Folders {
     pub(super) fn by(variable: impl Fn(&str) -> Option<OsString>) -> Folders {
         let value = |name| variable(name).filter(|value| !value.is_empty());
         let path = |name| value(name).map(PathBuf::from);
-        let named: Vec<PathBuf> = path("WARPFRAME_CACHE_DIR").into_iter().collect();
+        let named: Vec<PathBuf> = value("WARPFRAME_CACHE_DIR")
+            .map(|list| std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect())
+            .unwrap_or_default();
         let paths = if !named.is_empty() {
             named
         } else if let Some(cache) = path("XDG_CACHE_HOME") {

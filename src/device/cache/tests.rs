@@ -417,6 +417,60 @@ fn a_folder_is_tidied_behind_an_insert() {
 }
 
 #[test]
+fn a_second_folder_is_read_and_never_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, shipped] = ["first", "shipped"].map(|name| dir.path().join(name));
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let ask = |folders: &Folders, text: &str| {
+        let cache = KernelCache::at(folders.clone(), None);
+        cache.function(&driver, &counters, &KernelSource::new("one", text), "alpha").unwrap();
+        cache.take_notes()
+    };
+    ask(&Folders::one(&shipped), "alpha");
+    let missing = dir.path().join("missing");
+    let both = Folders { paths: vec![first.clone(), missing.clone(), shipped.clone()], ..Folders::one(&first) };
+    assert!(holds_images(&both, "sm_00") && !holds_images(&Folders::one(&first), "sm_00"));
+    assert_eq!(ask(&both, "alpha"), [""; 0]);
+    assert_eq!(counters.snapshot().disk_hits, 1);
+    ask(&both, "alpha beta");
+    assert_eq!(fs::read(image(&first)).unwrap(), b"alpha beta");
+    assert_eq!(fs::read(image(&shipped)).unwrap(), b"alpha");
+    assert!(!missing.exists());
+    // A first folder that cannot be written does not hide the second.
+    let blocked = shipped.join("file");
+    fs::write(&blocked, b"").unwrap();
+    let notes = ask(&Folders { paths: vec![blocked.join("cache"), shipped], ..both }, "alpha");
+    assert_eq!((notes.len(), counters.snapshot().disk_hits), (1, 2));
+}
+
+#[test]
+fn among_the_temporary_files_a_folder_that_anybody_may_write_to_is_not_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| dir.path().join(name));
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let ask = |folders: &Folders| {
+        let cache = KernelCache::at(folders.clone(), None);
+        cache.function(&driver, &counters, &KernelSource::new("one", "alpha"), "alpha").unwrap();
+        cache.take_notes()
+    };
+    let both = Folders { paths: vec![first.clone(), second.clone()], ..Folders::one(&first) };
+    for folder in [&first, &second] {
+        ask(&Folders::one(folder));
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    assert!(!holds_images(&both, "sm_00"));
+    let notes = ask(&both);
+    assert_eq!(counters.snapshot().compilations, 3);
+    let told =
+        |folder: &Path| notes.iter().any(|note| note.contains("anybody") && note.contains(folder.to_str().unwrap()));
+    assert!(notes.len() == 2 && told(&first) && told(&second), "{notes:?}");
+    fs::set_permissions(&second, fs::Permissions::from_mode(0o755)).unwrap();
+    ask(&both);
+    assert_eq!((counters.snapshot().compilations, counters.snapshot().disk_hits), (3, 1));
+}
+
+#[test]
 fn a_source_that_does_not_compile_is_reported_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (Fake::new(), Counting::default());
@@ -480,6 +534,8 @@ fn the_folders_follow_the_environment_in_order() {
     assert_eq!(paths(&all[2..]), [Path::new("/h/.cache/warpframe")]);
     assert!(paths(&[])[0].starts_with(std::env::temp_dir()));
     assert_eq!(paths(&[("WARPFRAME_CACHE_DIR", ""), ("HOME", "/h")]), [Path::new("/h/.cache/warpframe")]);
+    assert_eq!(paths(&[("WARPFRAME_CACHE_DIR", ":/w::/shipped:")]), [Path::new("/w"), Path::new("/shipped")]);
+    assert_eq!(paths(&[("WARPFRAME_CACHE_DIR", ":"), ("HOME", "/h")]), [Path::new("/h/.cache/warpframe")]);
 
     let most = |text: &str| by(&[("WARPFRAME_CACHE_MIB", text)]);
     assert_eq!(
