@@ -23,6 +23,7 @@ mod tidy;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,10 @@ use crate::timeline::{Part, span};
 use store::write_atomically;
 pub(crate) use store::{Folders, Store, hex};
 
+/// Modules that stay loaded although nobody holds them, of which those unused longest go. A driver
+/// takes tens of KiB for a module, and the source is kept with it: together some 100 MiB. The
+/// queries of a benchmark use some hundreds.
+const MOST_MODULES: usize = 1 << 11;
 /// How often somebody who waits for a kernel that is being compiled looks.
 const LOOK: Duration = Duration::from_micros(200);
 
@@ -52,6 +57,9 @@ pub(super) struct KernelCache {
     matching: bool,
     /// By source text: headers are embedded, so that within a process the text alone decides.
     modules: Mutex<HashMap<String, Arc<Slot>>>,
+    most_modules: usize,
+    /// How often modules were asked for.
+    asked: AtomicU64,
 }
 
 /// One source's module. Its lock is held while compiling: who asks meanwhile waits and finds it loaded.
@@ -61,10 +69,20 @@ struct Slot(Mutex<Option<LoadedModule>>);
 #[derive(Debug)]
 struct LoadedModule {
     module: ModuleHandle,
+    /// What was compiled quickly and has been improved. Handles of its functions are still given
+    /// out.
+    before: Option<ModuleHandle>,
+    hold: ModuleHold,
+    /// The number of the request that it served last.
+    asked: u64,
     functions: HashMap<String, FunctionHandle>,
     /// Of what was compiled quickly.
     uses: Option<Arc<Uses>>,
 }
+
+/// Keeps a module loaded, as long as anybody has a clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ModuleHold(Arc<()>);
 
 /// Names of a source's images by tier.
 struct ImageNames {
@@ -77,6 +95,7 @@ struct ImageNames {
 pub(super) struct EntryPoint {
     pub(super) function: FunctionHandle,
     pub(super) uses: Option<Arc<Uses>>,
+    pub(super) hold: ModuleHold,
 }
 
 impl KernelCache {
@@ -93,6 +112,8 @@ impl KernelCache {
             id: OnceLock::new(),
             matching: false,
             modules: Mutex::default(),
+            most_modules: MOST_MODULES,
+            asked: AtomicU64::new(0),
         }
     }
 
@@ -122,8 +143,10 @@ impl KernelCache {
         };
         counters.waited_for_module(start.elapsed());
         let loaded = loaded?;
+        loaded.asked = self.asked.fetch_add(1, Relaxed);
+        let (uses, hold) = (loaded.uses.clone(), loaded.hold.clone());
         if let Some(&function) = loaded.functions.get(name) {
-            return Ok(EntryPoint { function, uses: loaded.uses.clone() });
+            return Ok(EntryPoint { function, uses, hold });
         }
         let function = driver.function(loaded.module, name)?;
         // After the load: what tests break on purpose is no part of the corpus, nor is what nobody asks for.
@@ -131,7 +154,7 @@ impl KernelCache {
             record(directory, source)?;
         }
         loaded.functions.insert(name.to_string(), function);
-        Ok(EntryPoint { function, uses: loaded.uses.clone() })
+        Ok(EntryPoint { function, uses, hold })
     }
 
     /// Whether somebody asked for the source before: it is loaded, is being compiled, or did not compile.
@@ -152,7 +175,8 @@ impl KernelCache {
 
     /// Compiles a module fully that was compiled quickly, and lets it take its place.
     pub(super) fn improve(&self, driver: &dyn Driver, counters: &Counting, source: &KernelSource) -> Result<()> {
-        let slot = self.slot(source);
+        // It may have been unloaded by now.
+        let Some(slot) = lock(&self.modules).get(&source.text).cloned() else { return Ok(()) };
         if lock(&slot.0).as_ref().is_none_or(|loaded| loaded.uses.is_none()) {
             return Ok(());
         }
@@ -168,7 +192,7 @@ impl KernelCache {
         for (name, &function) in &loaded.functions {
             driver.replace(function, driver.function(module, name)?);
         }
-        loaded.module = module;
+        loaded.before = Some(std::mem::replace(&mut loaded.module, module));
         loaded.uses = None;
         counters.improved();
         Ok(())
@@ -196,7 +220,44 @@ impl KernelCache {
         source: &KernelSource,
     ) -> Result<&'a mut LoadedModule> {
         let (module, uses) = self.load(driver, counters, source)?;
-        Ok(slot.insert(LoadedModule { module, functions: HashMap::new(), uses: uses.map(Arc::new) }))
+        self.unload_unused(driver);
+        let asked = self.asked.fetch_add(1, Relaxed);
+        let (before, functions, uses) = (None, HashMap::new(), uses.map(Arc::new));
+        Ok(slot.insert(LoadedModule { module, before, hold: ModuleHold::default(), asked, functions, uses }))
+    }
+
+    /// Of too many modules unloads a quarter, those unused longest, as far as nobody holds them:
+    /// they are found again on disk. That waits for the device, so that it is not done for each
+    /// one.
+    fn unload_unused(&self, driver: &dyn Driver) {
+        let mut modules = lock(&self.modules);
+        if modules.len() <= self.most_modules {
+            return;
+        }
+        let mut unused: Vec<(u64, String)> = modules
+            .iter_mut()
+            .filter_map(|(text, slot)| {
+                // Nobody asks for it now, and nobody has one of its functions. Both are only given
+                // out under the lock of the map, so that it stays so.
+                let slot = Arc::get_mut(slot)?.0.get_mut().unwrap_or_else(|e| e.into_inner());
+                match slot {
+                    Some(loaded) => Arc::get_mut(&mut loaded.hold.0).map(|_| (loaded.asked, text.clone())),
+                    None => Some((0, text.clone())),
+                }
+            })
+            .collect();
+        unused.sort_unstable();
+        unused.truncate(modules.len() - self.most_modules / 4 * 3);
+        let slots: Vec<_> = unused.iter().filter_map(|(_, text)| modules.remove(text)).collect();
+        drop(modules);
+        let loaded = slots.iter().filter_map(|slot| lock(&slot.0).take());
+        let gone: Vec<_> = loaded.flat_map(|loaded| [Some(loaded.module), loaded.before]).flatten().collect();
+        if gone.is_empty() {
+            return;
+        }
+        // What the device has to report comes back at the next call; what was not unloaded stays
+        // until the end.
+        let _ = driver.unload(&gone);
     }
 
     /// The best of a source that there is, or what can be had soonest.

@@ -145,6 +145,10 @@ impl Driver for Clocked {
         self.driver.load(image)
     }
 
+    fn unload(&self, modules: &[ModuleHandle]) -> Result<()> {
+        self.timed(|driver| driver.unload(modules))
+    }
+
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
         self.driver.function(module, name)
     }

@@ -9,7 +9,7 @@ mod memory;
 mod staging;
 mod zeros;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CString, c_int};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -46,8 +46,10 @@ pub(super) struct CudaDriver {
 /// What was loaded, which all streams of a device use.
 #[derive(Debug)]
 struct LoadedCode {
-    modules: Mutex<Vec<Module>>,
-    functions: Mutex<Vec<CudaFunction>>,
+    /// `None` of those that were unloaded.
+    modules: Mutex<Vec<Option<Module>>>,
+    /// `None` of those whose modules were unloaded.
+    functions: Mutex<Vec<Option<CudaFunction>>>,
     /// Blocks that run at once on a multiprocessor, by function (a driver's handle), threads and bytes of shared memory.
     resident: Mutex<HashMap<(usize, u32, u32), u32>>,
     context: PrimaryContext,
@@ -59,7 +61,7 @@ impl Drop for LoadedCode {
         // then gave this up; handles to modules live no longer than their driver. Errors cannot be reported here.
         unsafe {
             let _ = call!(cuCtxSetCurrent(self.context.0));
-            for module in lock(&self.modules).drain(..) {
+            for module in lock(&self.modules).drain(..).flatten() {
                 let _ = call!(cuModuleUnload(module.0));
             }
         }
@@ -116,8 +118,8 @@ impl CudaDriver {
         self.queue.check(ask(stream))
     }
 
-    fn find_function(&self, handle: FunctionHandle) -> CudaFunction {
-        lock(&self.loaded.functions)[handle.0 as usize].clone()
+    fn find_function(&self, handle: FunctionHandle) -> Result<CudaFunction> {
+        lock(&self.loaded.functions)[handle.0 as usize].clone().ok_or_else(unloaded)
     }
 }
 
@@ -130,6 +132,10 @@ impl Drop for CudaDriver {
         let _ = self.memory.release(self.queue.stream());
         self.staging.clear();
     }
+}
+
+fn unloaded() -> Error {
+    Error::internal("a module is used that was unloaded")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -275,6 +281,7 @@ unsafe impl Send for Module {}
 #[derive(Debug, Clone)]
 struct CudaFunction {
     function: sys::CUfunction,
+    module: ModuleHandle,
     name: Arc<str>,
     /// Size of its parameter structure, where the driver tells.
     parameters: Option<usize>,
@@ -428,8 +435,30 @@ impl Driver for CudaDriver {
         // SAFETY: a whole image, which says its own length; the driver copies it.
         self.queue.check(unsafe { call!(cuModuleLoadData(&mut module, image.bytes.as_ptr().cast())) })?;
         let mut modules = lock(&self.loaded.modules);
-        modules.push(Module(module));
+        modules.push(Some(Module(module)));
         Ok(ModuleHandle(modules.len() as u64 - 1))
+    }
+
+    fn unload(&self, modules: &[ModuleHandle]) -> Result<()> {
+        self.queue.bind()?;
+        // SAFETY: takes nothing; waits for all streams of the bound context.
+        self.queue.check(unsafe { call!(cuCtxSynchronize()) })?;
+        let gone = |function: &CudaFunction| modules.contains(&function.module);
+        // A later function may get the address of one that is gone, and have other numbers.
+        let mut addresses = HashSet::new();
+        for function in lock(&self.loaded.functions).iter_mut() {
+            if let Some(taken) = function.take_if(|known| gone(known)) {
+                addresses.insert(taken.function as usize);
+            }
+        }
+        lock(&self.loaded.resident).retain(|(function, ..), _| !addresses.contains(function));
+        for handle in modules {
+            let Some(module) = lock(&self.loaded.modules)[handle.0 as usize].take() else { continue };
+            // SAFETY: a live module, taken by this call alone. By the caller's word nobody launches
+            // its functions; what was launched has ended.
+            self.queue.check(unsafe { call!(cuModuleUnload(module.0)) })?;
+        }
+        Ok(())
     }
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
@@ -437,7 +466,8 @@ impl Driver for CudaDriver {
         let missing = |log: String| Error::from(ErrorKind::Compile { kernel: name.to_string(), log });
         let symbol = CString::new(name).map_err(|_| missing("its name holds a zero byte".into()))?;
         self.queue.bind()?;
-        let module = lock(&self.loaded.modules)[module.0 as usize].0;
+        let handle = module;
+        let module = lock(&self.loaded.modules)[handle.0 as usize].as_ref().ok_or_else(unloaded)?.0;
         let mut function = std::ptr::null_mut();
         // SAFETY: a live module and a terminated name; writes the handle only.
         match unsafe { call!(cuModuleGetFunction(&mut function, module, symbol.as_ptr())) } {
@@ -459,7 +489,7 @@ impl Driver for CudaDriver {
         let told = unsafe { call!(cuFuncGetParamInfo(function, 0, &mut offset, &mut size)) };
         let parameters = told.is_ok().then_some(size);
         let mut functions = lock(&self.loaded.functions);
-        functions.push(CudaFunction { function, name: name.into(), parameters });
+        functions.push(Some(CudaFunction { function, module: handle, name: name.into(), parameters }));
         Ok(FunctionHandle(functions.len() as u64 - 1))
     }
 
@@ -469,7 +499,7 @@ impl Driver for CudaDriver {
     }
 
     unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
-        let CudaFunction { function, name, parameters } = self.find_function(function);
+        let CudaFunction { function, name, parameters, .. } = self.find_function(function)?;
         let given = size_of_val(arguments);
         if let Some(size) = parameters.filter(|&size| size != given) {
             let log = format!("takes {size} bytes of parameters, was given {given}");
@@ -496,7 +526,7 @@ impl Driver for CudaDriver {
     }
 
     fn resident_blocks(&self, function: FunctionHandle, threads: u32, shared: u32) -> Result<u32> {
-        let function = self.find_function(function).function;
+        let function = self.find_function(function)?.function;
         let key = (function as usize, threads, shared);
         if let Some(&blocks) = lock(&self.loaded.resident).get(&key) {
             return Ok(blocks);

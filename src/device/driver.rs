@@ -11,11 +11,12 @@ use std::sync::Arc;
 use super::KernelSource;
 use crate::error::Result;
 
-/// A loaded module, as the driver numbers them. Modules live as long as their driver.
+/// A loaded module, as the driver numbers them. Modules live until they are unloaded, or as long as
+/// their driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ModuleHandle(pub(crate) u64);
 
-/// An entry point of a loaded module; lives as long as its driver.
+/// An entry point of a loaded module; lives as long as its module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FunctionHandle(pub(crate) u64);
 
@@ -189,6 +190,11 @@ pub(crate) trait Driver: Send + Sync + Debug {
 
     /// Loads an image made by `compile`.
     fn load(&self, image: &StoredImage) -> Result<ModuleHandle>;
+
+    /// Unloads modules, with all that was found in them. Waits for what was launched on any stream
+    /// of the device. Nobody launches their entry points any more, nor those that they took the
+    /// places of.
+    fn unload(&self, modules: &[ModuleHandle]) -> Result<()>;
 
     /// Finds an entry point.
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle>;

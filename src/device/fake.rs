@@ -22,6 +22,8 @@ pub(super) struct Fake {
     pub(super) first: Tier,
     /// Which functions took the places of which.
     pub(super) replaced: Mutex<Vec<(FunctionHandle, FunctionHandle)>>,
+    /// Modules that were unloaded.
+    pub(super) unloaded: Mutex<Vec<ModuleHandle>>,
     /// A folder that takes no image.
     pub(super) full: Option<PathBuf>,
     /// Images that `load` still refuses.
@@ -43,9 +45,22 @@ impl Fake {
             shared_per_block: 0,
             memory: MEMORY,
         };
-        let (asked_compiler, compiled, replaced, full, refuse, loaded, used) = Default::default();
+        let (asked_compiler, compiled, replaced, unloaded, full, refuse, loaded, used) = Default::default();
         let (id, compiler, first) = ("fake".into(), Some("fake 1.0"), Tier::Full);
-        Fake { properties, id, compiler, asked_compiler, compiled, first, replaced, full, refuse, loaded, used }
+        Fake {
+            properties,
+            id,
+            compiler,
+            asked_compiler,
+            compiled,
+            first,
+            replaced,
+            unloaded,
+            full,
+            refuse,
+            loaded,
+            used,
+        }
     }
 
     fn ask_compiler(&self) -> Result<&'static str> {
@@ -116,6 +131,13 @@ impl Driver for Fake {
         let mut loaded = self.loaded.lock().unwrap();
         loaded.push(text);
         Ok(ModuleHandle(loaded.len() as u64 - 1))
+    }
+
+    fn unload(&self, modules: &[ModuleHandle]) -> Result<()> {
+        let mut unloaded = self.unloaded.lock().unwrap();
+        assert!(modules.iter().all(|module| !unloaded.contains(module)), "unloaded twice");
+        unloaded.extend(modules);
+        Ok(())
     }
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {

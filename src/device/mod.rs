@@ -95,6 +95,8 @@ pub(crate) struct Kernel {
     name: Arc<str>,
     launches: Arc<AtomicU64>,
     uses: Option<Arc<improve::Uses>>,
+    /// Keeps the module loaded.
+    _hold: cache::ModuleHold,
 }
 
 /// One 8-byte kernel argument.
@@ -489,14 +491,14 @@ impl Device {
     /// Compiles (or finds compiled) `source` and returns its entry point `name`.
     pub(crate) fn kernel(&self, source: &KernelSource, name: &str) -> Result<Kernel> {
         let shared = &self.0;
-        let cache::EntryPoint { function, uses } = match &shared.rehearsal {
+        let cache::EntryPoint { function, uses, hold } = match &shared.rehearsal {
             Some(queue) => {
                 queue.rehearsed(source)?;
-                cache::EntryPoint { function: driver::FunctionHandle(0), uses: None }
+                cache::EntryPoint { function: driver::FunctionHandle(0), uses: None, hold: Default::default() }
             }
             None => shared.cache.function(&*shared.driver, &shared.counters, source, name)?,
         };
-        Ok(Kernel { function, name: name.into(), launches: self.0.counters.of_kernel(name), uses })
+        Ok(Kernel { function, name: name.into(), launches: self.0.counters.of_kernel(name), uses, _hold: hold })
     }
 
     /// Blocks that fill the device once at this shape: multiprocessors × resident blocks.

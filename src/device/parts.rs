@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::{Device, Kernel, KernelSource};
 use crate::error::Result;
 
-/// Most kernels that are found this way; of more all are forgotten, and found by their whole text again.
-const MOST: usize = 1 << 12;
+/// Most kernels that are found this way; of more all are forgotten, and found by their whole text
+/// again. Each keeps its module loaded, so that they must be fewer than the modules that may be
+/// (`cache.rs`).
+const MOST: usize = 1 << 10;
 
 /// What a generated kernel's text is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -125,6 +125,10 @@ impl Driver for StandIn {
         Err(not_here(&image.path.display().to_string()))
     }
 
+    fn unload(&self, _: &[ModuleHandle]) -> Result<()> {
+        Ok(())
+    }
+
     fn replace(&self, _: FunctionHandle, _: FunctionHandle) {}
 
     fn function(&self, _: ModuleHandle, name: &str) -> Result<FunctionHandle> {

@@ -85,7 +85,8 @@ pub(super) struct SimDriver {
 #[derive(Debug)]
 struct SimState {
     memory: SimMemory,
-    modules: Vec<Library>,
+    /// `None` of those that were unloaded.
+    modules: Vec<Option<Library>>,
     functions: Vec<SimFunction>,
     events: HashMap<u64, Instant>,
     next_event: u64,
@@ -253,8 +254,17 @@ impl Driver for SimDriver {
         let library = unsafe { Library::open(Some(&image.path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|e| fault(&image.path.display().to_string(), format!("does not load: {e}")))?;
         let modules = &mut self.lock().modules;
-        modules.push(library);
+        modules.push(Some(library));
         Ok(ModuleHandle(modules.len() as u64 - 1))
+    }
+
+    /// Nothing is under way: launches end before they return.
+    fn unload(&self, modules: &[ModuleHandle]) -> Result<()> {
+        let state = &mut *self.lock();
+        for module in modules {
+            state.modules[module.0 as usize] = None;
+        }
+        Ok(())
     }
 
     /// Nothing is compiled twice.
@@ -262,11 +272,13 @@ impl Driver for SimDriver {
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
         let state = &mut *self.lock();
-        let library = &state.modules[module.0 as usize];
+        let unloaded = || crate::Error::internal("a module is asked that was unloaded");
+        let library = state.modules[module.0 as usize].as_ref().ok_or_else(unloaded)?;
         let missing = || -> crate::Error {
             ErrorKind::Compile { kernel: name.into(), log: "the module has no such entry point".into() }.into()
         };
-        // SAFETY: WF_KERNEL gives the entry this type and its facts this one; the library lives as long as the driver.
+        // SAFETY: WF_KERNEL gives the entry this type and its facts this one; the library lives
+        // until it is unloaded.
         let (entry, facts) = unsafe {
             let entry = library.get::<HostEntry>(name.as_bytes()).map_err(|_| missing())?;
             let facts =

@@ -156,6 +156,53 @@ fn a_later_process_finds_the_best_there_is() {
 }
 
 #[test]
+fn modules_unused_longest_are_unloaded_and_found_again_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (quick(), Counting::default());
+    let cache = KernelCache { most_modules: 8, ..KernelCache::at(Folders::one(dir.path()), None) };
+    let source = |number: usize| KernelSource::new("many", format!("alpha{number}"));
+    let ask = |number| cache.function(&driver, &counters, &source(number), "alpha").unwrap();
+    let held = ask(0);
+    for number in 1..8 {
+        ask(number);
+    }
+    cache.improve(&driver, &counters, &source(2)).unwrap();
+    // Used again, so that it is not among the oldest.
+    ask(1);
+    assert!(driver.unloaded.lock().unwrap().is_empty());
+    ask(8);
+    let mut gone: Vec<u64> = driver.unloaded.lock().unwrap().iter().map(|module| module.0).collect();
+    gone.sort();
+    // Of 9 modules 6 stay. The second's better one was loaded after the first eight.
+    assert_eq!(gone, [2, 3, 4, 8]);
+    let before = counters.snapshot();
+    for (number, on_disk) in [(0, false), (1, false), (5, false), (2, true), (3, true)] {
+        let hits = counters.snapshot().disk_hits;
+        ask(number);
+        assert_eq!(counters.snapshot().disk_hits > hits, on_disk, "{number}");
+    }
+    assert_eq!(counters.snapshot().compilations, before.compilations);
+    assert_eq!(ask(0).function, held.function);
+    assert!(ask(2).uses.is_none(), "the better one was found");
+}
+
+#[test]
+fn modules_that_are_held_stay_however_many() {
+    let dir = tempfile::tempdir().unwrap();
+    let (driver, counters) = (Fake::new(), Counting::default());
+    let cache = KernelCache { most_modules: 4, ..KernelCache::at(Folders::one(dir.path()), None) };
+    let ask = |number: usize| {
+        let source = KernelSource::new("many", format!("alpha{number}"));
+        cache.function(&driver, &counters, &source, "alpha").unwrap()
+    };
+    let held: Vec<_> = (0..8).map(ask).collect();
+    assert!(driver.unloaded.lock().unwrap().is_empty());
+    drop(held);
+    ask(8);
+    assert_eq!(driver.unloaded.lock().unwrap().len(), 6);
+}
+
+#[test]
 fn what_cannot_be_improved_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, counters) = (quick(), Counting::default());

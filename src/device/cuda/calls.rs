@@ -17,6 +17,7 @@ const OLDEST: &str = "570 (CUDA 12.8)";
 /// Every driver function that the module calls.
 const FUNCTIONS: &[&str] = &[
     "cuCtxSetCurrent",
+    "cuCtxSynchronize",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
     "cuDeviceGetCount",

@@ -70,6 +70,26 @@ fn every_thread_of_the_grid_runs_once() {
 }
 
 #[test]
+fn a_module_that_is_unloaded_is_gone_and_can_be_loaded_again() {
+    let device = device(0);
+    let driver = &device.0.driver;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("image.so");
+    driver.compile(&kernel("if (threadIdx.x == 0) *p.out += 1;"), Tier::Full, &path).unwrap();
+    let image = StoredImage { path, bytes: vec![] };
+    let out = device.alloc_zeroed("test", 8).unwrap();
+    for _ in 0..3 {
+        let module = driver.load(&image).unwrap();
+        let function = driver.function(module, "k").unwrap();
+        // SAFETY: the arguments match P; one word is written.
+        unsafe { driver.launch(function, "k", grid(1, 32), &[out.address(), out.address(), 0]) }.unwrap();
+        driver.unload(&[module]).unwrap();
+        assert!(matches!(driver.function(module, "k").unwrap_err().kind(), ErrorKind::Internal { .. }));
+    }
+    assert_eq!(words(&out, 1), [3]);
+}
+
+#[test]
 fn a_barrier_separates_writes_from_reads() {
     let body = "WF_SHARED_ARRAY(u64, tile, 256);
         tile[threadIdx.x] = global_thread();
