@@ -166,3 +166,20 @@ fn the_shipped_query_runs_strictly_on_the_device_as_on_the_cpu() {
         assert_eq!(device, run(&["--device", "cpu"]), "{query}");
     }
 }
+
+#[test]
+fn a_folder_for_kernels_that_cannot_be_written_costs_a_note_and_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let temporary = dir.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    // A file in the way: unlike permissions, it stops the superuser too.
+    let blocked = dir.path().join("file");
+    std::fs::write(&blocked, b"").unwrap();
+    let mut command = command(&["--device", "sim", "data/jets.csv", "-c", "SELECT count(*) FROM jets WHERE px > 1"]);
+    command.env("WARPFRAME_CACHE_DIR", blocked.join("cache")).env("TMPDIR", &temporary);
+    let output = command.output().unwrap();
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{messages}");
+    assert_eq!(messages.matches("note: compiled kernels are not kept").count(), 1, "{messages}");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+}

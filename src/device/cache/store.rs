@@ -10,7 +10,7 @@ use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, Once, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use sha2::{Digest, Sha256};
@@ -102,9 +102,9 @@ pub(crate) struct Store {
     written: Option<(PathBuf, u64)>,
     /// Whether it could not be written.
     given_up: AtomicBool,
-    /// Of this process alone, and gone with it. Made for the first image that cannot be kept
-    /// elsewhere.
-    private: OnceLock<PathBuf>,
+    /// Of this process alone, and gone with it: among the temporary files, and [`IN_MEMORY`]. Each
+    /// is made for the first image that cannot be kept elsewhere.
+    private: [OnceLock<PathBuf>; 2],
     notes: Mutex<Notes>,
 }
 
@@ -121,7 +121,7 @@ impl Store {
             folders: folders.paths.clone(),
             written: None,
             given_up: AtomicBool::new(false),
-            private: OnceLock::new(),
+            private: Default::default(),
             notes: Mutex::default(),
         };
         folders.note.iter().for_each(|note| store.tell(note.clone()));
@@ -151,7 +151,8 @@ impl Store {
     /// The image of this file name, if it is whole, and of this compiler where one is named.
     pub(crate) fn find(&self, file: &str, compiler: Option<&str>) -> Option<StoredImage> {
         let folders = self.folders.iter().filter(|folder| self.trusts(folder));
-        self.private.get().into_iter().chain(folders).find_map(|folder| self.look(folder, file, compiler))
+        let private = self.private.iter().filter_map(OnceLock::get);
+        private.chain(folders).find_map(|folder| self.look(folder, file, compiler))
     }
 
     fn look(&self, folder: &Path, file: &str, compiler: Option<&str>) -> Option<StoredImage> {
@@ -209,7 +210,7 @@ impl Store {
                 }
             }
         }
-        enter(self.private()?, file, &make)
+        self.enter_private(file, &make)
     }
 
     /// `None` where the folder is somebody else's by now.
@@ -224,18 +225,17 @@ impl Store {
         if self.trusts(folder) { enter(folder, file, make).map(Some) } else { Ok(None) }
     }
 
-    fn private(&self) -> Result<&Path> {
-        if let Some(private) = self.private.get() {
-            return Ok(private);
+    fn enter_private(&self, file: &str, make: impl Fn(&Path) -> Result<String>) -> Result<StoredImage> {
+        let mut failed = None;
+        for (private, place) in self.private.iter().zip([std::env::temp_dir(), IN_MEMORY.into()]) {
+            match private_folder(private, &place).and_then(|folder| enter(folder, file, &make)) {
+                Ok(image) => return Ok(image),
+                Err(error) if private.get().is_some_and(|folder| !is_of_folder(&error, folder)) => return Err(error),
+                // The first error is the one that somebody can do something about.
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
-        let made = make_private(&std::env::temp_dir()).or_else(|error| {
-            // The first error is the one that somebody can do something about.
-            make_private(Path::new(IN_MEMORY)).map_err(|_| error)
-        })?;
-        if let Err(spare) = self.private.set(made) {
-            let _ = fs::remove_dir(spare);
-        }
-        self.private.get().map(PathBuf::as_path).ok_or_else(|| Error::internal("a folder was just made"))
+        Err(failed.unwrap_or_else(|| Error::internal("there are two places")))
     }
 
     /// What somebody should know of the folders, since this was asked last.
@@ -263,16 +263,24 @@ impl Store {
 
     #[cfg(test)]
     pub(super) fn private_folder(&self) -> Option<&Path> {
-        self.private.get().map(PathBuf::as_path)
+        self.private.iter().rev().find_map(OnceLock::get).map(PathBuf::as_path)
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        if let Some(private) = self.private.get() {
-            let _ = fs::remove_dir_all(private);
-        }
+        self.private.iter().filter_map(OnceLock::get).for_each(|private| remove_private(private));
     }
+}
+
+/// The folder of this process in a place, made where it is not there.
+fn private_folder<'a>(private: &'a OnceLock<PathBuf>, place: &Path) -> Result<&'a PathBuf> {
+    if private.get().is_none()
+        && let Err(spare) = private.set(make_private(place)?)
+    {
+        remove_private(&spare);
+    }
+    private.get().ok_or_else(|| Error::internal("a folder was just made"))
 }
 
 /// Makes an image in a folder: first under another name, so that nobody sees half of one.
@@ -330,17 +338,38 @@ fn create(folder: &Path) -> Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| Error::io(folder, e))
 }
 
-/// A new folder of this process: nobody else can have put an image there.
+/// The folders of this process that are there.
+static PRIVATE: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
+
+/// A new folder of this process: nobody else can have put an image there. Where its store is never
+/// dropped, because a device is in a static variable, it goes at the process's end.
 fn make_private(place: &Path) -> Result<PathBuf> {
+    static REGISTERED: Once = Once::new();
     let private = unique(&place.join("warpframe"));
     fs::DirBuilder::new().mode(0o700).create(&private).map_err(|e| Error::io(&private, e))?;
+    PRIVATE.lock().unwrap_or_else(|e| e.into_inner()).push(private.clone());
+    REGISTERED.call_once(|| {
+        // SAFETY: takes a function that may be called at the end, which only removes files. Where
+        // there is no room for it they stay.
+        unsafe { libc::atexit(remove_all_private) };
+    });
     match probe(&private, &vec![1; PROBE]) {
         Ok(()) => Ok(private),
         Err(error) => {
-            let _ = fs::remove_dir(&private);
+            remove_private(&private);
             Err(error)
         }
     }
+}
+
+fn remove_private(folder: &Path) {
+    PRIVATE.lock().unwrap_or_else(|e| e.into_inner()).retain(|other| other != folder);
+    let _ = fs::remove_dir_all(folder);
+}
+
+extern "C" fn remove_all_private() {
+    let folders = std::mem::take(&mut *PRIVATE.lock().unwrap_or_else(|e| e.into_inner()));
+    folders.iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
 }
 
 /// Why images from a folder are not to be loaded: among the temporary files somebody else could

@@ -349,6 +349,25 @@ fn a_folder_that_is_full_costs_one_note_and_no_query() {
 }
 
 #[test]
+fn where_the_temporary_files_are_full_too_images_are_kept_in_memory() {
+    if !Path::new("/dev/shm").is_dir() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut driver = Fake::new();
+    driver.full = Some(std::env::temp_dir());
+    let cache = KernelCache::at(Folders::one(dir.path()), None);
+    let (notes, used) = compiled_aside(&cache, &driver);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(used.starts_with("/dev/shm") && fs::read_dir(&used).unwrap().count() == 4);
+    let again = KernelSource::new("bad", "#error");
+    let error = cache.function(&driver, &Counting::default(), &again, "bad").unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Compile { .. }), "{error}");
+    drop(cache);
+    assert!(!used.exists());
+}
+
+#[test]
 fn an_image_whose_checksum_cannot_be_written_is_not_left_and_costs_no_query() {
     let dir = tempfile::tempdir().unwrap();
     let (driver, source) = (Fake::new(), KernelSource::new("one", "alpha"));
