@@ -1,15 +1,19 @@
-//! Parquet files into device memory: `cargo bench --bench files -- FILE [COLUMN,COLUMN…] [--runs N] [--check]`
-//! (all columns, 7 runs). A file is read anew in each run: its footer, its pages, its values.
+//! Parquet files into device memory:
+//! `cargo bench --bench files -- FILE [COLUMN,…] [--runs N] [--check]` (all columns, 7 runs).
+//! A file is read anew in each run: its footer, its pages, its values.
 //!
-//! `-- --queries FOLDER TABLES [--runs N]`: each query of a folder, in one process, over the Parquet files of
-//! another, which nothing has read before: what a batch job waits for. Then N times more with its plan found
-//! again, and N times planned anew. `--check` compares answers with the CPU engine's.
+//! `-- --queries FOLDER TABLES [--runs N]`: each query of a folder, in one process, over the
+//! Parquet files of another, which nothing has read before: what a batch job waits for. Then N
+//! times more with its plan found again, and N times planned anew. `--check` compares answers with
+//! the CPU engine's.
 //!
-//! `-- --batches ROWS`: batches of Arrow in host memory, of numbers and of strings, into device memory.
+//! `-- --batches ROWS`: batches of Arrow in host memory, of numbers and of strings, into device
+//! memory.
 //!
-//! One JSON line: the first read of the process and the median of the others in ms, GB/s of the file's bytes
-//! that are read and of the columns' in device memory, kernel times of one read, the most host memory the
-//! process had. `--check` compares every value with the CPU engine's. `WARPFRAME_DEVICE` chooses the device.
+//! One JSON line: the first read of the process and the median of the others in ms, GB/s of the
+//! file's bytes that are read and of the columns' in device memory, kernel times of one read, the
+//! most host memory the process had. `--check` compares every value with the CPU engine's.
+//! `WARPFRAME_DEVICE` chooses the device.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -192,7 +196,7 @@ fn first_runs(queries: &str, tables: &str, runs: usize, checks: bool) -> Outcome
             Ok(times[times.len() / 2])
         };
         let found = median(&|| ())?;
-        let anew = median(&|| forget_plans(&session))?;
+        let anew = median(&|| session.forget_plans())?;
         each.push_str(&format!(" {name}={first:.1}/{found:.2}/{anew:.2}"));
         for (times, time) in times.iter_mut().zip([first, found, anew]) {
             times.push(time);
@@ -217,15 +221,6 @@ fn first_runs(queries: &str, tables: &str, runs: usize, checks: bool) -> Outcome
     );
     eprintln!("  ms of the first run, with the plan found, planned anew:{each}");
     Ok(())
-}
-
-/// Drops the plans that a session has kept, as a change of any setting does. The next query also
-/// notes settings and functions anew, which is a part of its time.
-fn forget_plans(session: &Session) {
-    let state = session.context().state_ref();
-    let mut state = state.write();
-    let rows = &mut state.config_mut().options_mut().optimizer.repartition_file_min_size;
-    *rows += 1;
 }
 
 /// Most memory that the process had, in KiB.

@@ -1,11 +1,13 @@
-//! TPC-H with tables resident on the device: `cargo bench --bench tpch -- [SCALE] [QUERY…]` (default: 1, q1 q3 q6).
+//! TPC-H with tables resident on the device: `cargo bench --bench tpch -- [SCALE] [QUERY…]`
+//! (default: 1, q1 q3 q6).
 //!
-//! Tables are generated in memory. Every answer is compared with DataFusion's before it is timed (`--unchecked` skips
-//! that). Joins run in the order of estimated rows (`--query-order`: in the queries'). Plans are kept from run to run
-//! (`--plan-anew`: made each time). One JSON line a query: device time (sum over kernels, and from first to last), end-to-end
-//! time hot and cold, what of the hot time the host was outside of the driver, bytes that kernels move
-//! (`Counters::bytes_moved` says what is counted), kernels launched, host synchronisations. Medians of 9 hot runs.
-//! `WARPFRAME_DEVICE` chooses the device.
+//! Tables are generated in memory. Every answer is compared with DataFusion's before it is timed
+//! (`--unchecked` skips that). Joins run in the order of estimated rows (`--query-order`: in the
+//! queries'). Plans are kept from run to run (`--plan-anew`: made each time). One JSON line a
+//! query: device time (sum over kernels, and from first to last), end-to-end time hot and cold,
+//! what of the hot time the host was outside of the driver, bytes that kernels move
+//! (`Counters::bytes_moved` says what is counted), kernels launched, host synchronisations. Medians
+//! of 9 hot runs. `WARPFRAME_DEVICE` chooses the device.
 
 use std::time::Instant;
 

@@ -1,12 +1,15 @@
-//! Compiles recorded kernel sources for real GPUs, without one: prints what each entry point uses, and fails where
-//! one does not compile or spills more registers than `kernels/spills.allow` lets it.
+//! Compiles recorded kernel sources for real GPUs, without one: prints what each entry point uses,
+//! and fails where one does not compile or spills more registers than `kernels/spills.allow` lets
+//! it.
 //!
 //! ```sh
-//! WARPFRAME_RECORD_KERNELS=target/kernels cargo test     # on the simulator: records every source asked for
+//! # On the simulator: records every source asked for.
+//! WARPFRAME_RECORD_KERNELS=target/kernels cargo test
 //! cargo run --example compile_kernels -- target/kernels sm_80 sm_90
 //! ```
 //!
-//! `sm_80/8` compiles the families and an eighth of the kernels that were generated from queries, which are thousands alike.
+//! `sm_80/8` compiles the families and an eighth of the kernels that were generated from queries,
+//! which are thousands alike.
 //!
 //! Needs NVRTC; `scripts/compile-kernels.sh` fetches it and runs this.
 
@@ -150,11 +153,13 @@ fn print_row(report: &CompileReport, kernel: &KernelReport, verdict: &str) {
 
 /// Results in the order of the tasks.
 fn in_parallel<T: Sync, R: Send>(tasks: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // The library copies NVRTC where two threads wait for it: more threads than cores have all cores
+    // compile.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) + 2;
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..cores.min(tasks.len()) {
+        for _ in 0..threads.min(tasks.len()) {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Relaxed);
@@ -170,7 +175,8 @@ fn in_parallel<T: Sync, R: Send>(tasks: &[T], work: impl Fn(&T) -> R + Sync) -> 
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// A line of `spills.allow`: `pattern bytes [target]`, where `*` in the pattern stands for any characters.
+/// A line of `spills.allow`: `pattern bytes [target]`, where `*` in the pattern stands for any
+/// characters.
 struct Allowance {
     pattern: String,
     bytes: u32,

@@ -1,7 +1,9 @@
-//! Particles to jets: momenta and energies summed over each jet, in SQL and in verbs, which must agree.
+//! Particles to jets: momenta and energies summed over each jet, in SQL and in verbs, which must
+//! agree.
 //!
 //! ```sh
-//! cargo run --release --example jets               # the device that WARPFRAME_DEVICE names, else a GPU, else the CPU
+//! # The device that WARPFRAME_DEVICE names, else a GPU, else the CPU.
+//! cargo run --release --example jets
 //! cargo run --release --example jets -- sim        # auto, cuda, cuda:N, sim, cpu
 //! ```
 
@@ -41,7 +43,8 @@ pub fn jets(session: &Session) -> warpframe::Result<(DataFrame, DataFrame)> {
     Ok((sql, verbs))
 }
 
-/// Whether two results have the same jets with the same sums, but for the rounding of additions in another order.
+/// Whether two results have the same jets with the same sums, but for the rounding of additions in
+/// another order.
 pub fn agree(one: &DataFrame, other: &DataFrame) -> warpframe::Result<bool> {
     let (one, other) = (rows(one)?, rows(other)?);
     let close = |a: &f64, b: &f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0);

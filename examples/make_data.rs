@@ -1,8 +1,9 @@
-//! Makes the sample data again, at any scale: the eight TPC-H tables as Parquet, and particles in jets as CSV.
+//! Makes the sample data again, at any scale: the eight TPC-H tables as Parquet, and particles in
+//! jets as CSV.
 //!
 //! ```text
-//! cargo run --release --example make_data                     # what is in data/: scale factor 0.01
-//! cargo run --release --example make_data -- 10 /tmp/data     # scale factor 10, elsewhere
+//! cargo run --release --example make_data                   # what is in data/: scale factor 0.01
+//! cargo run --release --example make_data -- 10 /tmp/data   # scale factor 10, elsewhere
 //! ```
 
 use std::error::Error;
@@ -97,8 +98,9 @@ where
     Ok(())
 }
 
-/// Particles of a few GeV around the axes of jets, about ten in each: `jetid` is the running sum of Poisson(0.1), so
-/// that some numbers have no particles. Energies in GeV, rounded to 0.1 MeV such that E ≥ |p| still holds.
+/// Particles of a few GeV around the axes of jets, about ten in each: `jetid` is the running sum of
+/// Poisson(0.1), so that some numbers have no particles. Energies in GeV, rounded to 0.1 MeV such
+/// that E ≥ |p| still holds.
 fn jets(path: &Path) -> Outcome {
     const MASSES: [(f64, f64); 3] = [(0.80, 0.13957), (0.92, 0.49368), (1.0, 0.93827)]; // π, K, p by cumulative share
     let mut random = StdRng::seed_from_u64(SEED);

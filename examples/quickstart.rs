@@ -1,4 +1,5 @@
-//! The first steps: a table from a file, a question in SQL, the same question in verbs, and a result that is kept.
+//! The first steps: a table from a file, a question in SQL, the same question in verbs, and a
+//! result that is kept.
 //!
 //! ```sh
 //! cargo run --release --example quickstart

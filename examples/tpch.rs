@@ -1,7 +1,9 @@
-//! TPC-H Q1, Q3 and Q6 over the sample tables: as the specification's SQL, and as verbs, which must agree.
+//! TPC-H Q1, Q3 and Q6 over the sample tables: as the specification's SQL, and as verbs, which must
+//! agree.
 //!
 //! ```sh
-//! cargo run --release --example tpch               # the device that WARPFRAME_DEVICE names, else a GPU, else the CPU
+//! # The device that WARPFRAME_DEVICE names, else a GPU, else the CPU.
+//! cargo run --release --example tpch
 //! cargo run --release --example tpch -- sim        # auto, cuda, cuda:N, sim, cpu
 //! ```
 

@@ -1,9 +1,10 @@
-// arith.cuh: arithmetic that generated expressions call: wrapping integers, floats rounded as on the host, comparisons.
+// arith.cuh: arithmetic that generated expressions call: wrapping integers, floats rounded as on
+// the host, comparisons.
 //
 //   wrap_add<i32>(I32_MAX, 1) = I32_MIN      quotient(7, 0) = 0      sql_less(1.0 / 0.0, 0.0 / 0.0)
 //
-// Everything is defined for all operands: beneath a null lies garbage, and it is computed with all the same. What must
-// fail is tested beside the computation and reported through `fail`.
+// Everything is defined for all operands: beneath a null lies garbage, and it is computed with all
+// the same. What must fail is tested beside the computation and reported through `fail`.
 
 #pragma once
 #include "prelude.cuh"
@@ -60,7 +61,7 @@ WF_DEVICE void fail_at(u32* status, u8* report, u32 failure, u32 site, Operands.
 
 WF_DEVICE i128 make_i128(u64 high, u64 low) { return (i128)make_u128(high, low); }
 
-// ------------------------------------------------------------------------------------------------ wrapping integers
+// ------------------------------------------------------------------------------- wrapping integers
 
 // The unsigned type to compute in: at least 32 bits, or promotion to (signed) int would come first.
 template <class T> using wrapping = bits_of_width<sizeof(T) < 4 ? 4 : (int)sizeof(T)>;
@@ -107,7 +108,7 @@ template <class T> WF_DEVICE T floor_remainder(T a, T b) {
     return (T)(rest < (T)0 ? rest + b : rest);
 }
 
-// ------------------------------------------------------------------------------------------------------------ floats
+// ------------------------------------------------------------------------------------------ floats
 
 // Never contracted to fused multiply-add: every device and the host round alike.
 WF_DEVICE f64 fadd(f64 a, f64 b) { return __dadd_rn(a, b); }
@@ -121,13 +122,14 @@ WF_DEVICE f32 fmul(f32 a, f32 b) { return __fmul_rn(a, b); }
 WF_DEVICE f32 fdiv(f32 a, f32 b) { return __fdiv_rn(a, b); }
 WF_CALLED f32 frem(f32 a, f32 b) { return fmodf(a, b); }
 
-// SQL's comparisons: NaN is one value, equal to itself and greater than every other number, and -0.0 is 0.0. Where one side is known
-// to be no NaN, one of IEEE's says the same: `x < 5` is `x < 5`, and `x > 5` is `!(x <= 5)`.
+// SQL's comparisons: NaN is one value, equal to itself and greater than every other number, and
+// -0.0 is 0.0. Where one side is known to be no NaN, one of IEEE's says the same: `x < 5` is
+// `x < 5`, and `x > 5` is `!(x <= 5)`.
 template <class T> WF_DEVICE bool sql_less(T a, T b) { return a == a && !(a >= b); }
 template <class T> WF_DEVICE bool sql_less_equal(T a, T b) { return b != b || a <= b; }
 template <class T> WF_DEVICE bool sql_equal(T a, T b) { return a == b || (a != a && b != b); }
 
-// --------------------------------------------------------------------------------------------------------- searching
+// --------------------------------------------------------------------------------------- searching
 
 // Whether `value` is among `count` ascending integers.
 WF_DEVICE bool in_sorted(i64 value, const i64* sorted, u32 count) {

@@ -1,10 +1,14 @@
-// automaton.cuh: regular expressions as tables of a deterministic automaton that the host builds and uploads.
+// automaton.cuh: regular expressions as tables of a deterministic automaton that the host builds
+// and uploads.
 //
-//   table, in words   0 width: transitions of a state      1 .. 257 where to begin: behind byte b, and at the text's start
-//                     258 .. 321 classes of bytes           322 .. transitions: width a state, the last for the text's end
+//   table, in words   0            width: transitions of a state
+//                     1 .. 257     where to begin: behind byte b, and at the text's start
+//                     258 .. 321   classes of bytes
+//                     322 ..       transitions: width a state, the last for the text's end
 //
-// A transition is the next state, and what is true of it. A match is known one byte late: the state behind the byte that
-// follows matches. An automaton that goes backwards finds where a match begins.
+// A transition is the next state, and what is true of it. A match is known one byte late: the state
+// behind the byte that follows matches. An automaton that goes backwards finds where a match
+// begins.
 
 #pragma once
 #include "text.cuh"
@@ -46,7 +50,8 @@ struct automaton_match {
     bool found, lost;
 };
 
-// The first match from byte `from` on: its end by the table `ahead`, then its beginning by the table `back`.
+// The first match from byte `from` on: its end by the table `ahead`, then its beginning by the
+// table `back`.
 WF_CALLED automaton_match automaton_find(const view& v, u32 from, const u32* ahead, const u32* back) {
     automaton forward{ahead}, backward{back};
     automaton_match out{0, 0, false, false};
@@ -63,7 +68,8 @@ WF_CALLED automaton_match automaton_find(const view& v, u32 from, const u32* ahe
     if (!out.found || out.lost) return out;
     state = backward.start(out.end == v.length ? AUTOMATON_TEXT_START : byte_at(v, out.end));
     for (u32 i = out.end; (state & (AUTOMATON_DEAD | AUTOMATON_QUIT)) == 0;) {
-        // Before the first byte of the search lies the byte before, or the text's end as seen backwards.
+        // Before the first byte of the search lies the byte before, or the text's end as seen
+        // backwards.
         state = i > 0 ? backward.next(state, byte_at(v, i - 1)) : backward.at_end(state);
         if ((state & AUTOMATON_MATCH) != 0) out.begin = i;
         if (i == from) break;
@@ -73,7 +79,8 @@ WF_CALLED automaton_match automaton_find(const view& v, u32 from, const u32* ahe
     return out;
 }
 
-// The next match behind one that ended at `end`, which was `empty` or not: an empty match where another ended is none.
+// The next match behind one that ended at `end`, which was `empty` or not: an empty match where
+// another ended is none.
 WF_CALLED automaton_match automaton_find_next(const view& v, u32 end, const u32* ahead, const u32* back) {
     automaton_match match = automaton_find(v, end, ahead, back);
     if (!match.found || match.end > end || match.lost) return match;

@@ -1,15 +1,16 @@
 // captures.cuh: what the groups of a regular expression matched, by all of its ways at once.
 //
-// Where a match begins and ends two automata say (automaton.cuh). From there a machine follows the ways on which the expression
-// may have got along, the preferred first, each with the places where groups began and ended; ways that meet go on as the
-// preferred one. The host uploads its program, in words:
+// Where a match begins and ends two automata say (automaton.cuh). From there a machine follows the
+// ways on which the expression may have got along, the preferred first, each with the places where
+// groups began and ended; ways that meet go on as the preferred one. The host uploads its program,
+// in words:
 //
 //   0 where it begins
-//   op | number << 8, and then     RANGES count, (least | greatest << 8, next) …     a byte
-//                                  SPLIT count, next …                               ways, the preferred first
-//                                  SAVE slot, next                                   a group begins or ends
-//                                  LOOK which, next                                  something is true of the place
-//                                  MATCH
+//   op | number << 8, and then   RANGES count, (least | greatest << 8, next) …   a byte
+//                                SPLIT count, next …        ways, the preferred first
+//                                SAVE slot, next            a group begins or ends
+//                                LOOK which, next           something is true of the place
+//                                MATCH
 //
 // Ways that are more than there is room for are left to the host: `lost`.
 
@@ -38,8 +39,9 @@ WF_DEVICE bool captures_word(const view& v, u32 at, bool unicode, bool* lost) {
     return byte == '_' || (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
 }
 
-// Whether something is true before byte `at`: 0 and 1 ask for start and end of the text, 2 and 3 of a line, and 4 whether words lie
-// around it as allowed, from bit 8 on: neither before nor behind, behind, before, on both sides. 16: words in Unicode.
+// Whether something is true before byte `at`: 0 and 1 ask for start and end of the text, 2 and 3 of
+// a line, and 4 whether words lie around it as allowed, from bit 8 on: neither before nor behind,
+// behind, before, on both sides. 16: words in Unicode.
 WF_DEVICE bool captures_look(const view& v, u32 at, u32 look, bool* lost) {
     switch (look & 15) {
         case 0: return at == 0;
@@ -164,7 +166,8 @@ WF_CALLED bool captures_first(const view& v, const u32* ahead, const u32* back, 
     return true;
 }
 
-// The first match, or every one, replaced by `count` pieces, of which each is a literal or a group's first slot.
+// The first match, or every one, replaced by `count` pieces, of which each is a literal or a
+// group's first slot.
 template <u32 STATES, u32 SLOTS, u32 WAYS>
 WF_CALLED view captures_replaced(const text_arena& arena, const view& v, const view* literals, const u32* pieces,
                                  u32 count, bool all, const u32* ahead, const u32* back, const u32* program,

@@ -1,18 +1,22 @@
-// compact.cuh: where a tile's survivors go, for kernels that keep some rows in their order in one pass.
+// compact.cuh: where a tile's survivors go, for kernels that keep some rows in their order in one
+// pass.
 //
 //   keep      1 0 1 1 | 0 1 0 0 | 1 1 0 1        three tiles of four rows
 //   rank      0 . 1 2 | . 0 . . | 0 1 . 2        block_scan_u32 within the tile
-//   start     0       | 3       | 4              compact_tile_start: decoupled look-back over the tiles
+//   start     0       | 3       | 4              compact_tile_start: decoupled look-back
 //   output    start + rank
 //
-// Single-pass prefix scan with decoupled look-back (Merrill and Garland 2016): a tile publishes its own count, then adds
-// up its predecessors' words until it meets one that already knows everything before it, a warp's width at a time. Tiles
-// are numbered by an atomic ticket (compact_ticket), so whatever a tile waits for is already running.
+// Single-pass prefix scan with decoupled look-back (Merrill and Garland 2016): a tile publishes its
+// own count, then adds up its predecessors' words until it meets one that already knows everything
+// before it, a warp's width at a time. Tiles are numbered by an atomic ticket (compact_ticket), so
+// whatever a tile waits for is already running.
 //
-// A word says all there is to know, so it is written and read relaxed: a release waits for every earlier write of the
-// thread to arrive, which cost sorts a twentieth.
+// A word says all there is to know, so it is written and read relaxed: a release waits for every
+// earlier write of the thread to arrive.
 //
-//   state word   | status 63..62 | count 61..0 |    0 nothing yet, 1 count of this tile, 2 count up to this tile's end
+//   state word   | status 63..62 | count 61..0 |
+//
+// Status 0 says nothing yet, 1 that this is the tile's own count, 2 the count up to its end.
 #pragma once
 #include "prelude.cuh"
 
@@ -32,7 +36,8 @@ WF_DEVICE u64 compact_ticket(u64* ticket) {
     return tile;
 }
 
-// Whether this block is the last of the grid to come here; what the others wrote before is then visible to it.
+// Whether this block is the last of the grid to come here; what the others wrote before is then
+// visible to it.
 WF_DEVICE bool last_block(u64* ticket) {
     WF_SHARED(u64, drawn);
     __threadfence();
@@ -45,8 +50,8 @@ WF_DEVICE bool last_block(u64* ticket) {
     return last;
 }
 
-// Exclusive prefix sum over the block's threads in a fixed order of additions; `total` is the sum. THREADS is
-// blockDim.x, a multiple of 32.
+// Exclusive prefix sum over the block's threads in a fixed order of additions; `total` is the sum.
+// THREADS is blockDim.x, a multiple of 32.
 //
 //   value 3 0 2 1 …  →  returned 0 3 3 5 …, total 6
 template <u32 THREADS, typename T>
@@ -81,7 +86,8 @@ WF_DEVICE u32 block_scan_u32(u32 value, u32& total) {
     return block_scan<THREADS, u32>(value, total);
 }
 
-// The number of survivors in all tiles before `tile`. The whole block calls it with its tile's count.
+// The number of survivors in all tiles before `tile`. The whole block calls it with its tile's
+// count.
 WF_DEVICE u64 compact_tile_start(u64* state, u64 tile, u64 tile_count) {
     WF_SHARED(u64, start);
     if (threadIdx.x < 32) {
@@ -89,7 +95,8 @@ WF_DEVICE u64 compact_tile_start(u64* state, u64 tile, u64 tile_count) {
         u64 before = 0;
         if (tile != 0) {
             if (lane == 0) store_relaxed(state + tile, COMPACT_TILE | tile_count);
-            // Lane l looks at the tile end − 1 − l. Before the first tile everything is known: a prefix of 0.
+            // Lane l looks at the tile end − 1 − l. Before the first tile everything is known: a
+            // prefix of 0.
             i64 end = i64(tile);
             bool done = false;
             while (!done) {
@@ -97,7 +104,8 @@ WF_DEVICE u64 compact_tile_start(u64* state, u64 tile, u64 tile_count) {
                 u64 word = at >= 0 ? load_relaxed(state + at) : COMPACT_PREFIX;
                 const u32 prefixes = __ballot_sync(FULL_WARP, (word & COMPACT_PREFIX) != 0);
                 const u32 missing = __ballot_sync(FULL_WARP, word < COMPACT_TILE);
-                // The lanes that count: up to and with the nearest prefix, or all where there is none.
+                // The lanes that count: up to and with the nearest prefix, or all where there is
+                // none.
                 const u32 nearest = prefixes & (0u - prefixes);
                 const u32 wanted = prefixes != 0 ? nearest | (nearest - 1) : 0xFFFFFFFFu;
                 if ((missing & wanted) != 0) {

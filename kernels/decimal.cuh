@@ -1,9 +1,11 @@
-// decimal.cuh: 128-bit integers that know when they overflow, and decimals from and to other numbers.
+// decimal.cuh: 128-bit integers that know when they overflow, and decimals from and to other
+// numbers.
 //
 //   i128 sum;  bool failed = add_overflows(a, b, &sum);      sum wraps where failed
 //
-// A decimal becomes the nearest float: 10^scale is 5^scale times a power of two. `five` is 5^scale, `ten` the double nearest to
-// 10^scale, which is 10^scale up to a scale of EXACT_POWERS. (Floats become decimals by their digits: `format.cuh`.)
+// A decimal becomes the nearest float: 10^scale is 5^scale times a power of two. `five` is 5^scale,
+// `ten` the double nearest to 10^scale, which is 10^scale up to a scale of EXACT_POWERS. (Floats
+// become decimals by their digits: `format.cuh`.)
 
 #pragma once
 #include "arith.cuh"
@@ -58,7 +60,8 @@ template <class T> WF_DEVICE T rounded_quotient(T value, T divisor) {
     return (T)(rest <= -half ? whole - 1 : whole);
 }
 
-// sum · scale / count, towards zero, where count · scale fits 64 bits: a remainder of the sum is less than the count.
+// sum · scale / count, towards zero, where count · scale fits 64 bits: a remainder of the sum is
+// less than the count.
 WF_CALLED i128 average_of(i64 sum, i64 count, i64 scale) {
     const i64 whole = divided<i64>(sum, count);
     const i64 rest = sum - whole * count;
@@ -67,7 +70,9 @@ WF_CALLED i128 average_of(i64 sum, i64 count, i64 scale) {
 
 // ---- sums of decimals of up to 38 digits, which may have more than 128 bits ----
 //
-//   x = high · 2^64 + low      high = x >> 64, low the lower word, not negative; each is summed by itself, in 128 bits
+//   x = high · 2^64 + low      high = x >> 64, low the lower word, not negative
+//
+// Each is summed by itself, in 128 bits.
 
 constexpr u64 DECIMAL_MOST_HIGH = 0x4B3B4CA85A86C47Aull, DECIMAL_MOST_LOW = 0x098A223FFFFFFFFFull;  // 10^38 − 1
 
@@ -79,8 +84,8 @@ WF_DEVICE bool decimal_sum_overflows(i128 high, i128 low, i128* out) {
     return top != (i128)(i64)top || *out > most || *out < -most;
 }
 
-// That sum · scale / count, towards zero, where count · scale has fewer than 127 bits; the least number where the result has
-// more than 38 digits.
+// That sum · scale / count, towards zero, where count · scale has fewer than 127 bits; the least
+// number where the result has more than 38 digits.
 WF_CALLED i128 decimal_average(i128 high, i128 low, i64 count, i64 scale) {
     const u128 most = make_u128(DECIMAL_MOST_HIGH, DECIMAL_MOST_LOW);
     const i128 top = high + (low >> 64);
@@ -105,11 +110,12 @@ WF_CALLED i128 decimal_average(i128 high, i128 low, i64 count, i64 scale) {
     return top < 0 ? -average : average;
 }
 
-// ------------------------------------------------------------------------------------------------- decimals to floats
+// ------------------------------------------------------------------------------ decimals to floats
 
 constexpr u32 EXACT_POWERS = 22;
 
-// A number of 64 bits, of which the lowest is set also for what is cut off below, times a power of two.
+// A number of 64 bits, of which the lowest is set also for what is cut off below, times a power of
+// two.
 struct rounded_bits {
     u64 bits;
     i32 power;
@@ -117,8 +123,8 @@ struct rounded_bits {
 
 WF_CALLED u128 divided_u128(u128 a, u128 b) { return a / b; }
 
-// magnitude / 10^scale, for a magnitude above 0 and a scale of at most 38. The quotient by 5^scale, which is less than 2^89, has 64 bits
-// at least, in one step or two.
+// magnitude / 10^scale, for a magnitude above 0 and a scale of at most 38. The quotient by 5^scale,
+// which is less than 2^89, has 64 bits at least, in one step or two.
 WF_CALLED rounded_bits decimal_bits(u128 magnitude, u128 five, u32 scale) {
     const u64 top = high_word(magnitude);
     const u32 zeros = top != 0 ? (u32)leading_zeros(top) : 64 + (u32)leading_zeros(low_word(magnitude));
@@ -149,7 +155,8 @@ WF_DEVICE f64 decimal_to_f64(i128 value, u128 five, u32 scale, f64 ten) {
     return value < 0 ? -result : result;
 }
 
-// Cut to 53 bits, of which the lowest is set also for what is cut off, so that the second rounding is the only one.
+// Cut to 53 bits, of which the lowest is set also for what is cut off, so that the second rounding
+// is the only one.
 WF_DEVICE f32 decimal_to_f32(i128 value, u128 five, u32 scale) {
     const u128 magnitude = magnitude_of(value);
     if (magnitude == 0) return 0.0f;

@@ -7,8 +7,8 @@
 //   literal "abc"   copy of 5 from 2 back   literal "d"      →   abc bcbcb d
 //
 // The bytes of many tokens, a batch, are made at once: first a thread a token, to learn where each
-// begins, then a thread a byte. A copy's byte is followed from token to token until it stands in the
-// text or before the batch. Of Snappy a warp makes a batch, of LZ4 a block (lz4.cuh).
+// begins, then a thread a byte. A copy's byte is followed from token to token until it stands in
+// the text or before the batch. Of Snappy a warp makes a batch, of LZ4 a block (lz4.cuh).
 #pragma once
 #include "prelude.cuh"
 
@@ -151,9 +151,9 @@ WF_DEVICE i32 batch_source(uint2 token, u32 at) {
     return i32(REPEATS ? from + batch_repeats(token, at) * token.y : from);
 }
 
-// Numbers are often compressed to a chain of copies, each of the one before. In a round a copy whose
-// source lies within one token takes that token's source, which halves the chains. Whether one does
-// whose first byte, and that of its source, lie in the batch.
+// Numbers are often compressed to a chain of copies, each of the one before. In a round a copy
+// whose source lies within one token takes that token's source, which halves the chains. Whether
+// one does whose first byte, and that of its source, lie in the batch.
 template <class Table>
 WF_DEVICE bool batch_skip(const Table& batch, uint2& mine, u32 first, u32 size) {
     const u32 source = first + mine.y;

@@ -1,11 +1,11 @@
 // format.cuh: values as text, as Arrow prints them.
 //
-//   format_signed(-42) = "-42"      format_decimal(-5, 2) = "-0.05"      format_float(1e21) = "1e21"
+//   format_signed(-42) = "-42"   format_decimal(-5, 2) = "-0.05"   format_float(1e21) = "1e21"
 //   format_timestamp(1500 ms) = "1970-01-01T00:00:01.500"
 //
-// Digits are written from the last to the first, so that no buffer is needed. Floats print the shortest digits that read
-// back as the same float, and of those the closest (R. Giulietti, "The Schubfach way to render doubles"), from a table of
-// powers of ten that the host uploads.
+// Digits are written from the last to the first, so that no buffer is needed. Floats print the
+// shortest digits that read back as the same float, and of those the closest (R. Giulietti, "The
+// Schubfach way to render doubles"), from a table of powers of ten that the host uploads.
 
 #pragma once
 #include "decimal.cuh"
@@ -50,7 +50,7 @@ WF_DEVICE void put_digits(text_writer& text, u32 begin, u32 count, u128 value) {
     put_digits(text, begin, count, (u64)value);
 }
 
-// -------------------------------------------------------------------------------------------------- integers, booleans
+// ------------------------------------------------------------------------------ integers, booleans
 
 WF_CALLED view format_magnitude(const text_arena& arena, u64 magnitude, bool negative) {
     u32 count = digits_of(magnitude), sign = negative ? 1 : 0;
@@ -104,7 +104,7 @@ WF_CALLED view format_decimal(const text_arena& arena, i128 value, u32 precision
     return text.out;
 }
 
-// ------------------------------------------------------------------------------------------------- dates, timestamps
+// ------------------------------------------------------------------------------- dates, timestamps
 
 // Years of four digits stand as they are, others behind a sign.
 WF_DEVICE u32 date_length(const civil& date) {
@@ -147,8 +147,8 @@ WF_DEVICE void put_clock(text_writer& text, u32 at, u32 seconds, u32 nanos) {
 
 constexpr i64 NO_ZONE = I64_MIN;
 
-// Local ticks, of which a second has `per_second`, since 1970; local time is `ahead` of UTC by so many seconds, whose minutes are
-// rounded, or NO_ZONE.
+// Local ticks, of which a second has `per_second`, since 1970; local time is `ahead` of UTC by so
+// many seconds, whose minutes are rounded, or NO_ZONE.
 WF_CALLED view format_timestamp(const text_arena& arena, i64 ticks, i64 per_second, i64 ahead) {
     i64 seconds = floor_quotient<i64>(ticks, per_second);
     u32 nanos = (u32)(floor_remainder<i64>(ticks, per_second) * (1000000000 / per_second));
@@ -179,7 +179,7 @@ WF_CALLED view format_time(const text_arena& arena, i64 ticks, i64 per_second) {
     return text.out;
 }
 
-// ------------------------------------------------------------------------------------------------------------ floats
+// ------------------------------------------------------------------------------------------ floats
 
 // The table's least exponent; its entries are two words, high first: 10^k in 128 bits, rounded up.
 constexpr i32 SHORTEST_LEAST = -292;
@@ -200,8 +200,8 @@ struct decimal_float {
     i32 exponent;
 };
 
-// The shortest decimal that reads back as significand × 2^exponent, not 0; `narrow_below` where the float below is nearer
-// than the one above.
+// The shortest decimal that reads back as significand × 2^exponent, not 0; `narrow_below` where the
+// float below is nearer than the one above.
 WF_CALLED decimal_float shortest(u64 significand, i32 exponent, bool narrow_below, const u64* table) {
     bool even = significand % 2 == 0;
     i32 k = (exponent * 1262611 - (narrow_below ? 524031 : 0)) >> 22;
@@ -224,8 +224,8 @@ WF_CALLED decimal_float shortest(u64 significand, i32 exponent, bool narrow_belo
     return decimal_float{s + (round ? 1 : 0), k};
 }
 
-// Of a finite float other than 0. So many digits before the point, or fewer zeros behind it, stand as they are; others
-// have an exponent.
+// Of a finite float other than 0. So many digits before the point, or fewer zeros behind it, stand
+// as they are; others have an exponent.
 WF_CALLED view format_digits(const text_arena& arena, decimal_float value, bool negative, i32 plain_digits,
                               i32 plain_zeros) {
     while (value.digits % 10 == 0) {
@@ -311,10 +311,10 @@ WF_DEVICE view format_float(const text_arena& arena, f32 value, const u64* table
     return format_digits(arena, shortest(significand, exponent, mantissa == 0 && biased > 1, table), negative, 13, 6);
 }
 
-// -------------------------------------------------------------------------------------------------- floats to decimals
+// ------------------------------------------------------------------------------ floats to decimals
 
-// The shortest digits that read back as the float, times 10^scale, halves away from zero; `outside` is set where that is no number
-// of 128 bits. So 2.675 to two places is 2.68, as its text is.
+// The shortest digits that read back as the float, times 10^scale, halves away from zero; `outside`
+// is set where that is no number of 128 bits. So 2.675 to two places is 2.68, as its text is.
 WF_CALLED i128 decimal_of_digits(f64 value, u32 scale, const u64* table, bool* outside) {
     const u64 raw = bits(value), mantissa = raw & ((1ull << 52) - 1);
     const i32 biased = (i32)(raw >> 52 & 0x7ff);
@@ -334,8 +334,8 @@ WF_CALLED i128 decimal_of_digits(f64 value, u32 scale, const u64* table, bool* o
     return raw >> 63 != 0 ? -(i128)digits : (i128)digits;
 }
 
-// The double nearest to 10^scale is `ten`. A product so small is off by less than 2^-11, and rounds as the digits do if it is not
-// that near to a half.
+// The double nearest to 10^scale is `ten`. A product so small is off by less than 2^-11, and rounds
+// as the digits do if it is not that near to a half.
 WF_DEVICE i128 decimal_of_f64(f64 value, u32 scale, f64 ten, const u64* table, bool* outside) {
     const f64 product = fmul(value, ten);
     if (fabs(product) < 1099511627776.0 && fabs(fabs(product - trunc(product)) - 0.5) > 0.00048828125) {

@@ -1,15 +1,17 @@
 // hash.cuh: open-addressing tables of 64-bit keys, wide accumulators, and order-preserving bits.
 //
 //   a table of capacity 4 (mask 3):   keys  [ 17 | EMPTY | 5 | 42 | EMPTY ]
-//                                             0     1      2   3     4 = mask + 1, only for the key EMPTY itself
+//                                             0     1      2   3     4 = mask + 1, only for EMPTY
 //
-// A table is `u64 keys[capacity + 1]`, capacity a power of two, every byte 0xFF at first; with STRIDE 2 a word of the
-// caller's lies behind each key, so that key and value come with one access. A key that is inserted stays
-// for ever in its slot, so a stale read can only show EMPTY, and the compare-and-swap then tells the truth. The key whose
-// bits are EMPTY cannot lie among the others; its slot is the last, which holds 0 once that key has been inserted.
+// A table is `u64 keys[capacity + 1]`, capacity a power of two, every byte 0xFF at first; with
+// STRIDE 2 a word of the caller's lies behind each key, so that key and value come with one access.
+// A key that is inserted stays for ever in its slot, so a stale read can only show EMPTY, and the
+// compare-and-swap then tells the truth. The key whose bits are EMPTY cannot lie among the others;
+// its slot is the last, which holds 0 once that key has been inserted.
 //
-// Several keys of one group of columns are packed or combined into one u64 by the caller. Lanes leave the probe loops at
-// different times: the caller puts __syncwarp() behind them before it uses atomics (1.95 → 0.81 ms on an H200).
+// Several keys of one group of columns are packed or combined into one u64 by the caller. Lanes
+// leave the probe loops at different times: the caller puts __syncwarp() behind them before it uses
+// atomics, so that these are combined again.
 #pragma once
 #include "prelude.cuh"
 
@@ -19,9 +21,10 @@ constexpr u64 HASH_EMPTY = ~u64(0);  // content of a free slot
 constexpr u64 HASH_NONE = ~u64(0);   // no slot: not found, or the table is too full
 constexpr u64 HASH_PROBES = 1024;    // longest probe before the table counts as full, at first
 
-// A bijection whose every output bit depends on every input bit (the finaliser of SplitMix64, Steele et al. 2014).
-// A plain multiplication would be nearly perfect on dense keys and bad on others. Who does not know the secret cannot choose
-// keys that collide; it costs nothing, since one instruction takes three operands of an exclusive or.
+// A bijection whose every output bit depends on every input bit (the finaliser of SplitMix64,
+// Steele et al. 2014). A plain multiplication would be nearly perfect on dense keys and bad on
+// others. Who does not know the secret cannot choose keys that collide; it costs nothing, since one
+// instruction takes three operands of an exclusive or.
 WF_DEVICE u64 hash_mix(u64 x, u64 secret) {
     x ^= x >> 30 ^ secret;
     x *= 0xBF58476D1CE4E5B9ull;
@@ -50,10 +53,10 @@ WF_DEVICE u64 hash_combine(u64 seed, u64 value) {
     return hash_mix(seed * 0x9E3779B97F4A7C15ull + value + 0x7F4A7C15ull);
 }
 
-// Finds the slot of `key` or takes one for it. `fresh` tells whether this call took it. HASH_NONE: the table is too
-// full, or a key would lie further than `probes` slots from its place, and the caller flags that and starts again with a bigger
-// one, or another secret. With as many probes as slots every key of a table that has room finds its place. MIXED: keys are
-// hashes already.
+// Finds the slot of `key` or takes one for it. `fresh` tells whether this call took it. HASH_NONE:
+// the table is too full, or a key would lie further than `probes` slots from its place, and the
+// caller flags that and starts again with a bigger one, or another secret. With as many probes as
+// slots every key of a table that has room finds its place. MIXED: keys are hashes already.
 template <u32 STRIDE = 1, bool MIXED = false>
 WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key, bool& fresh, u64 secret = 0, u64 probes = HASH_PROBES) {
     fresh = false;
@@ -65,7 +68,8 @@ WF_DEVICE u64 hash_insert(u64* keys, u64 mask, u64 key, bool& fresh, u64 secret 
     u64 slot = (MIXED ? key : hash_mix(key, secret)) & mask;
     u64 left = mask < probes ? mask + 1 : probes;
     u64 found = HASH_NONE;
-    // One exit and no `continue` after the atomicCAS: ptxas 13.0 has duplicated keys in such a loop.
+    // One exit and no `continue` after the atomicCAS: ptxas 13.0 has duplicated keys in such a
+    // loop.
     while (left != 0) {
         u64 seen = keys[slot * STRIDE];
         if (seen == HASH_EMPTY) {
@@ -96,7 +100,8 @@ WF_CALLED u64 hash_slot(u64* keys, u64 mask, u64 key, u64 secret, u64 probes) {
     return hash_insert(keys, mask, key, fresh, secret, probes);
 }
 
-// The slot of `key`, or HASH_NONE; as far from its place as it may lie. Not to run beside inserts of the same keys.
+// The slot of `key`, or HASH_NONE; as far from its place as it may lie. Not to run beside inserts
+// of the same keys.
 template <u32 STRIDE = 1>
 WF_DEVICE u64 hash_find(const u64* keys, u64 mask, u64 key, u64 secret = 0) {
     if (key == HASH_EMPTY) return keys[(mask + 1) * STRIDE] == HASH_EMPTY ? HASH_NONE : mask + 1;
@@ -121,7 +126,7 @@ WF_DEVICE u64 pair_find(const u64* slots, u64 mask, u64 key, u64 secret) {
 }
 WF_DEVICE u64 pair_value(const u64* slots, u64 slot) { return slots[slot * PAIR + 1]; }
 
-// ---- accumulators in global memory whose result does not depend on the order of the additions ----
+// ---- accumulators in global memory whose result does not depend on the order of additions ----
 
 // Adds to a 128-bit integer of two words, low word first. Readable when all adders are done.
 WF_DEVICE void atomic_add_i128(u64* two_words, i128 value) {
@@ -138,7 +143,8 @@ WF_DEVICE void atomic_min(i32* to, i32 value) { atomicMin(to, value); }
 WF_DEVICE void atomic_max(i32* to, i32 value) { atomicMax(to, value); }
 WF_DEVICE void atomic_min(u32* to, u32 value) { atomicMin(to, value); }
 WF_DEVICE void atomic_max(u32* to, u32 value) { atomicMax(to, value); }
-// Once a minimum has settled most values do not improve it: a read is cheaper than an atomic that changes nothing.
+// Once a minimum has settled most values do not improve it: a read is cheaper than an atomic that
+// changes nothing.
 WF_DEVICE void atomic_min(i64* to, i64 value) {
     if (value < *to) atomicMin(to, value);
 }
@@ -159,8 +165,8 @@ WF_DEVICE i64 unorder_i64(u64 ordered) { return i64(ordered ^ (u64(1) << 63)); }
 WF_DEVICE u32 order_i32(i32 value) { return u32(value) ^ (u32(1) << 31); }
 WF_DEVICE i32 unorder_i32(u32 ordered) { return i32(ordered ^ (u32(1) << 31)); }
 
-// Negative floats order backwards by their bits, positive ones forwards. NaN is one value, greater than infinity, and
-// −0.0 becomes +0.0.
+// Negative floats order backwards by their bits, positive ones forwards. NaN is one value, greater
+// than infinity, and −0.0 becomes +0.0.
 WF_DEVICE u64 order_f64(f64 value) {
     u64 ordered = bits(value);
     if (value != value) ordered = 0x7FF8000000000000ull;

@@ -1,9 +1,11 @@
-// interval.cuh: moving dates and timestamps by intervals of a row, and putting timestamps into bins.
+// interval.cuh: moving dates and timestamps by intervals of a row, and putting timestamps into
+// bins.
 //
 //   interval_moves_date(2024-01-31, 1 month, 1, &d) = true, d = 2024-02-29
 //   interval_bin(7, 1, 5, 0, &t) = true, t = 5          bins of 5 from 0 on, at -5, 0, 5, …
 //
-// An interval is one integer, which orders as (months, days, nanoseconds) do; see `src/column/interval.rs`.
+// An interval is one integer, which orders as (months, days, nanoseconds) do; see
+// `src/column/interval.rs`.
 
 #pragma once
 #include "decimal.cuh"
@@ -75,7 +77,7 @@ WF_CALLED bool interval_moves_timestamp(i64 ticks, i64 per_second, i128 packed, 
     return moved >= I64_MIN && moved <= I64_MAX && in_calendar((i64)floor_quotient<i128>(moved, per_day));
 }
 
-// -------------------------------------------------------------------------------------------------------------- bins
+// -------------------------------------------------------------------------------------------- bins
 
 // The distance of the bin's beginning, for a stride above 0; whether it fits.
 WF_DEVICE bool bin_distance(i64 distance, i64 stride, i64* out) {
@@ -86,7 +88,8 @@ WF_DEVICE bool bin_distance(i64 distance, i64 stride, i64* out) {
     return begin >= I64_MIN + stride;
 }
 
-// The beginning, in ticks of `scale` nanoseconds, of the bin of `stride` nanoseconds from `origin` on; whether there is one.
+// The beginning, in ticks of `scale` nanoseconds, of the bin of `stride` nanoseconds from `origin`
+// on; whether there is one.
 WF_CALLED bool interval_bin(i64 ticks, i64 scale, i64 stride, i64 origin, i64* out) {
     i128 exact = (i128)ticks * scale;
     *out = 0;
@@ -117,7 +120,7 @@ WF_CALLED bool interval_bin_months(i64 ticks, i64 scale, i64 stride, i64 origin,
     return bin >= I64_MIN && bin <= I64_MAX;
 }
 
-// --------------------------------------------------------------------------------------------------------- conversions
+// ------------------------------------------------------------------------------------- conversions
 
 // As Rust's `as`: towards zero, the ends for what lies beyond, 0 for NaN.
 WF_DEVICE i64 interval_ticks(f64 value) {

@@ -2,19 +2,20 @@
 //
 //   build keys  7 9 7 4        a slot for each key: by hash, or in a dense domain the key itself
 //
-//   unique keys      the slot's value is the row; or a payload of the row, so that a probe needs nothing else
+//   unique keys      the slot's value is the row, or the one column of it that the probe needs
 //   repeated keys    the slot's value is begin and end of the slot's rows in `rows`
 //
 //       slot of 4: 0 1      slot of 7: 1 3      slot of 9: 3 4           rows  3 | 0 2 | 1
 //
-// In a hash table slots are pairs of words, key and value: one access brings both. In a direct table, which has one slot
-// for each key of the domain and no keys, values are `starts`: a u32 for each slot (JOIN_NO_ROW where it is empty), or two
-// of them where keys repeat.
+// In a hash table slots are pairs of words, key and value: one access brings both. In a direct
+// table, which has one slot for each key of the domain and no keys, values are `starts`: a u32 for
+// each slot (JOIN_NO_ROW where it is empty), or two of them where keys repeat.
 //
-// Build, optimistic: every row inserts its key and leaves its value in the slot; a second row of a slot flags that keys
-// repeat, which is no matter where only the existence of a key counts. Only else the rows' slots are sorted (stably: each
-// list ascends, so the output of a join is the same in every run) and the lists' bounds are marked where slots change. A
-// key repeated any number of times is one list; nothing is chained.
+// Build, optimistic: every row inserts its key and leaves its value in the slot; a second row of a
+// slot flags that keys repeat, which is no matter where only the existence of a key counts. Only
+// else the rows' slots are sorted (stably: each list ascends, so the output of a join is the same
+// in every run) and the lists' bounds are marked where slots change. A key repeated any number of
+// times is one list; nothing is chained.
 #pragma once
 #include "hash.cuh"
 
@@ -47,8 +48,8 @@ WF_DEVICE u64 join_value_of(const JoinBuild& p, u64 row) {
     return p.width == 8 ? static_cast<const u64*>(p.payload)[row] : u64(static_cast<const u32*>(p.payload)[row]);
 }
 
-// Whether any row of the block saw something is known by one vote, so that a build of nothing but one key does not queue
-// its rows at the flag.
+// Whether any row of the block saw something is known by one vote, so that a build of nothing but
+// one key does not queue its rows at the flag.
 template <bool DIRECT>
 __device__ void join_build_body(const JoinBuild& p) {
     u32 seen = 0;
@@ -61,7 +62,8 @@ __device__ void join_build_body(const JoinBuild& p) {
             if constexpr (DIRECT) {
                 slot = key < p.mask_or_domain ? key : HASH_NONE;
                 if (slot != HASH_NONE) {
-                    // Rows of a key already met need no atomic: reading is cheaper, and a stale read only costs one.
+                    // Rows of a key already met need no atomic: reading is cheaper, and a stale
+                    // read only costs one.
                     fresh = p.starts[slot] == JOIN_NO_ROW && atomicCAS(p.starts + slot, JOIN_NO_ROW, u32(row)) == JOIN_NO_ROW;
                 }
             } else {
@@ -130,13 +132,14 @@ WF_DEVICE void join_lists_body(const JoinLists& p) {
 //   offsets 0 2 2 5   →   rows      0 0 2 2 2
 //   begins  4 . 1     →   of pairs  4 5 1 2 3, or what `rows` has there
 //
-// A tile of outputs finds its first and last row by a search, each a warp's. Rows that lie between them leave their number
-// where their outputs begin, and a running maximum carries it on:
+// A tile of outputs finds its first and last row by a search, each a warp's. Rows that lie between
+// them leave their number where their outputs begin, and a running maximum carries it on:
 //
 //   starts  0 . 2 . .     0 0 2 2 2
 //
-// Where most rows have no output, a tile may span millions: there every output searches for itself, so that neither a row with
-// millions of matches nor a long run of rows without any is one block's work.
+// Where most rows have no output, a tile may span millions: there every output searches for itself,
+// so that neither a row with millions of matches nor a long run of rows without any is one block's
+// work.
 
 constexpr u32 JOIN_EXPAND_THREADS = 256;
 constexpr u32 JOIN_EXPAND_ITEMS = 8;

@@ -1,15 +1,17 @@
-// join_partitioned.cuh: the join of one partition of a partitioned hash join: a hash table of the build
-// side's records in shared memory, in which the probe side's records look up theirs.
+// join_partitioned.cuh: the join of one partition of a partitioned hash join: a hash table of the
+// build side's records in shared memory, in which the probe side's records look up theirs.
 //
-//   build records   7a 3b 9c      table   . | 2 | . | 1 | 3 | .        slots hold a tag of the key and the record's number + 1
+//   build records   7a 3b 9c      table   . | 2 | . | 1 | 3 | .
 //   probe records   3x 8y 7z      found   2 . 1
 //
-// A record begins with its key: two words of a mixed key (hash_mix is a bijection, so equal mixed keys are equal keys), or one of
-// a dense key, which numbers its slot by its low bits. Records stay where they are: those of a partition are few enough to be
-// found in the second-level cache (100M probes of 10M rows: 1.40 ms, with records in shared memory 1.35; of 100M rows in 4096
-// partitions, where not all are, 3.5).
+// A slot holds a tag of the key and the record's number + 1.
 //
-// Where a key has several build records, each has a slot of its own, and a probe walks on to the next empty one.
+// A record begins with its key: two words of a mixed key (hash_mix is a bijection, so equal mixed
+// keys are equal keys), or one of a dense key, which numbers its slot by its low bits. Records stay
+// where they are: those of a partition are few enough to be found in the second-level cache.
+//
+// Where a key has several build records, each has a slot of its own, and a probe walks on to the
+// next empty one.
 #pragma once
 #include "partition.cuh"
 
@@ -19,7 +21,8 @@ namespace wf {
 constexpr u32 JOIN_PARTITIONED_MOST = 65535;
 // Records of a key. Each walks past those before it, so that the time grows with their square.
 constexpr u32 JOIN_PARTITIONED_COPIES = 32;
-// What a build saw: a key has several records; a key has more than JOIN_PARTITIONED_COPIES, and not all are in the table.
+// What a build saw: a key has several records; a key has more than JOIN_PARTITIONED_COPIES, and not
+// all are in the table.
 constexpr u32 JOIN_PARTITIONED_REPEATED = 1;
 constexpr u32 JOIN_PARTITIONED_TOO_MANY = 2;
 
@@ -45,8 +48,8 @@ WF_DEVICE bool join_partitioned_same(const PartitionTable& table, u32 slot, cons
     }
 }
 
-// Puts the partition's `n` records into the table, which the whole block calls; all slots are empty and n < count. What this
-// thread saw of repeated keys.
+// Puts the partition's `n` records into the table, which the whole block calls; all slots are empty
+// and n < count. What this thread saw of repeated keys.
 template <u32 THREADS, u32 WORDS, bool DENSE>
 WF_DEVICE u32 join_partitioned_build(const PartitionTable& table, u32 n) {
     u32 saw = 0;
@@ -85,8 +88,8 @@ WF_DEVICE u32 join_partitioned_walk(const PartitionTable& table, u32& at, const 
     return slot;
 }
 
-// The build records of several probe records, those whose bit of `wanted` is set: number + 1, or 0. No key repeats. All look
-// for their tag first and only then at keys, which lie in memory.
+// The build records of several probe records, those whose bit of `wanted` is set: number + 1, or 0.
+// No key repeats. All look for their tag first and only then at keys, which lie in memory.
 template <u32 COUNT, u32 BUILD, u32 PROBE, bool DENSE>
 WF_DEVICE void join_partitioned_find(const PartitionTable& table, const u32 (&records)[COUNT][PROBE], u32 wanted, u32 (&found)[COUNT]) {
     if constexpr (DENSE) {
@@ -124,9 +127,10 @@ WF_DEVICE void join_partitioned_find(const PartitionTable& table, const u32 (&re
     __syncwarp();
 }
 
-// Of a tile of records, those that found something: where each goes, from what this returns on. The tile's places are taken from
-// `cursor` together; a warp's lie together. The whole block calls, with a `turn` that is not that of the call before: so two
-// barriers suffice, since nobody writes what the slowest still reads.
+// Of a tile of records, those that found something: where each goes, from what this returns on. The
+// tile's places are taken from `cursor` together; a warp's lie together. The whole block calls,
+// with a `turn` that is not that of the call before: so two barriers suffice, since nobody writes
+// what the slowest still reads.
 template <u32 THREADS, u32 COUNT>
 WF_DEVICE u64 join_partitioned_places(const u32 (&found)[COUNT], u64* cursor, u32 turn, u32 (&rank)[COUNT]) {
     constexpr u32 WARPS = THREADS / 32;

@@ -6,7 +6,8 @@
 
 namespace wf {
 
-// The 8 bytes from `at` on as one number, first byte highest, zeros behind the end: numbers order as bytes do.
+// The 8 bytes from `at` on as one number, first byte highest, zeros behind the end: numbers order
+// as bytes do.
 //
 //   "abcdefghij"   view_word(v, 0) = 'abcdefgh'   view_word(v, 8) = 'ij' 0 0 0 0 0 0
 WF_DEVICE u64 word_of_view(const view& v, u32 at) {

@@ -3,13 +3,14 @@
 //   byte      0 .. 3      4 .. 7      8 .. 15
 //   list      length      first       address of the child column's slots
 //
-//   slot      address of values       address of validity, or null where all are valid        one for each buffer
+//   slot      address of values, address of validity or null where all are valid: one a buffer
 //
-//   lists  [7, 8] [] [9]     2 0 s   0 0 0   1 2 s     where s is the address of  { values ──> 7 8 9, null }
+//   lists  [7, 8] [] [9]     2 0 s   0 0 0   1 2 s     s: address of  { values ──> 7 8 9, null }
 //
-// A column of numbers, strings or lists has one slot; one of structs has a slot for which of them are valid, without values,
-// and behind it those of its fields. Lists are copied, filtered and sorted as 16 bytes; elements never move. A list that is
-// null, or empty, may have no slots: nobody looks behind `length`.
+// A column of numbers, strings or lists has one slot; one of structs has a slot for which of them
+// are valid, without values, and behind it those of its fields. Lists are copied, filtered and
+// sorted as 16 bytes; elements never move. A list that is null, or empty, may have no slots: nobody
+// looks behind `length`.
 
 #pragma once
 #include "text.cuh"
@@ -33,7 +34,8 @@ WF_DEVICE bool list_valid(const view& list, u32 slot, u32 i) {
     return valid == nullptr || valid[(u64)list.prefix + i] != 0;
 }
 
-// Where the element is that SQL calls `index`: from 1 on, or backwards from −1 on. The length, where there is none.
+// Where the element is that SQL calls `index`: from 1 on, or backwards from −1 on. The length,
+// where there is none.
 WF_DEVICE u32 list_place(const view& list, i64 index) {
     if (index > 0 && index <= (i64)list.length) return (u32)(index - 1);
     if (index < 0 && index >= -(i64)list.length) return (u32)((i64)list.length + index);
@@ -45,7 +47,8 @@ WF_DEVICE view list_part(const view& list, u32 first, u32 count) {
     return count == 0 ? view{0, 0, 0} : view{count, list.prefix + first, list.rest};
 }
 
-// Elements `from` to `to`, as SQL counts them: from 1 on, or backwards from −1 on; both belong to the part.
+// Elements `from` to `to`, as SQL counts them: from 1 on, or backwards from −1 on; both belong to
+// the part.
 WF_DEVICE view list_between(const view& list, i64 from, i64 to) {
     const i64 length = list.length;
     if (from == 0) from = 1;
@@ -55,8 +58,9 @@ WF_DEVICE view list_between(const view& list, i64 from, i64 to) {
     return from > to ? view{0, 0, 0} : list_part(list, (u32)(from - 1), (u32)(to - from + 1));
 }
 
-// How many elements lie `step` apart between two places as SQL counts them, both of which belong to the part, and where the first
-// is. Nothing lies between places of which one is outside; a step of 0 goes on for ever, and counts as one.
+// How many elements lie `step` apart between two places as SQL counts them, both of which belong to
+// the part, and where the first is. Nothing lies between places of which one is outside; a step of
+// 0 goes on for ever, and counts as one.
 WF_DEVICE u32 list_stride(const view& list, i64 from, i64 to, i64 step, u32* first) {
     const i64 length = list.length;
     if (from < 0) from = from < -length ? 0 : length + from;
@@ -72,10 +76,10 @@ WF_DEVICE u32 list_stride(const view& list, i64 from, i64 to, i64 step, u32* fir
 
 // ---- making ----
 
-// A list that is made of elements of known width, in an arena. Its slots come first, then the values of each slot, and then the
-// bytes that say which are valid:
+// A list that is made of elements of known width, in an arena. Its slots come first, then the
+// values of each slot, and then the bytes that say which are valid:
 //
-//   slots  | values of slot 0, filled up to 16 bytes | values of slot 1 … | validity of slot 0 | validity of slot 1 …
+//   slots | values of slot 0, filled up to 16 bytes | … of slot 1 … | validity of slot 0 | …
 //
 // Where the arena is full the list is empty, and puts do nothing.
 template <u32... WIDTHS>
@@ -128,7 +132,8 @@ struct list_builder {
     }
 };
 
-// A hash table of places in a list, in an arena; 0 is empty, and place `i` is `i + 1`. Where the arena is full there is none.
+// A hash table of places in a list, in an arena; 0 is empty, and place `i` is `i + 1`. Where the
+// arena is full there is none.
 struct list_table {
     u32* slots;
     u64 mask;
@@ -144,7 +149,8 @@ struct list_table {
     }
 };
 
-// How many steps a series has from `start` to before `stop`, or to it; of more than 63 bits the greatest number of those.
+// How many steps a series has from `start` to before `stop`, or to it; of more than 63 bits the
+// greatest number of those.
 WF_DEVICE u64 list_steps(i64 start, i64 stop, i64 step, bool inclusive) {
     const i128 span = step > 0 ? (i128)stop - start : (i128)start - stop;
     const i128 by = step > 0 ? (i128)step : -(i128)step;
@@ -155,7 +161,8 @@ WF_DEVICE u64 list_steps(i64 start, i64 stop, i64 step, bool inclusive) {
 
 // ---- parts of a text ----
 
-// How many parts a text has: those that lie between `between`, or, where that is no text, its characters.
+// How many parts a text has: those that lie between `between`, or, where that is no text, its
+// characters.
 WF_CALLED u64 list_parts(const view& text, const view& between, bool is_text) {
     if (text.length == 0) return 0;
     u64 parts = is_text ? 1 : 0;
@@ -196,7 +203,8 @@ struct ListFlatten {
     u8* valid;           // total
 };
 
-// A list shorter than its room leaves zeros, which are valid: the elements that a null has in a list of fixed size.
+// A list shorter than its room leaves zeros, which are valid: the elements that a null has in a
+// list of fixed size.
 template <typename T, bool VALUES>
 __device__ void list_flatten_body(const ListFlatten& p) {
     const u64 first = u64(blockIdx.x) * LIST_TILE + threadIdx.x;

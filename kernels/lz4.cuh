@@ -12,8 +12,8 @@
 //   starts  the block finds where whole sequences begin (starts.cuh).
 //   batch   A thread takes a sequence, whose literal and copy are tokens. Tokens of up to 8 KiB of
 //           content are made at once (decompress.cuh).
-//   alone   All threads make a sequence that is too long for a batch, or that begins a window and is
-//           not whole in it. The last one is such, and one in which a damaged text ends.
+//   alone   All threads make a sequence that is too long for a batch, or that begins a window and
+//           is not whole in it. The last one is such, and one in which a damaged text ends.
 //
 // Copies reach back 64 KiB anywhere, so a page is not cut into parts. Reads the text once and what
 // copies refer to, writes the content once.

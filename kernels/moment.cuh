@@ -1,9 +1,11 @@
 // moment.cuh: dates and times as text by a pattern that the host has taken apart.
 //
-//   '%d. %B %Y'    DAY width 2   literal ". "   MONTH names from 1 on   literal " "   YEAR         literals ". ", "January", …
+//   '%d. %B %Y'    DAY width 2   literal ". "   MONTH names from 1 on   literal " "   YEAR
+//   literals       ". ", "January", …
 //
-// An item is two words: what | pad << 8 | width << 16, and the literal that it is, or the first of its names. Numbers are filled up
-// to their width, sign included, with zeros (1) or blanks (2), or not (0).
+// An item is two words: what | pad << 8 | width << 16, and the literal that it is, or the first of
+// its names. Numbers are filled up to their width, sign included, with zeros (1) or blanks (2), or
+// not (0).
 
 #pragma once
 #include "text.cuh"

@@ -1,11 +1,12 @@
 // order_bytes.cuh: values of any number of parts as bytes that order as the values do.
 //
-//   [7, null, "…"]     2 <8 bytes of 7>   1   2 <bytes of the text> 0 0   0     list: what follows it, its element; 0 ends it
-//   {a: 7, b: null}    2 <8 bytes of 7>   1                                     struct: its fields
+//   [7, null, "…"]     2 <8 bytes of 7>   1   2 <bytes of the text> 0 0   0     list; 0 ends it
+//   {a: 7, b: null}    2 <8 bytes of 7>   1                                     struct
 //
-// Before each element and field stands whether it is null: 1 or 3, as nulls come first or last, and 2 before a value. Numbers lie
-// with their first byte highest, made unsigned as the words of sorts are. A zero in a text becomes 0 255, and 0 0 ends it. No
-// value's bytes are the beginning of another's, so that reversed bytes are the reverse order.
+// Before each element and field stands whether it is null: 1 or 3, as nulls come first or last, and
+// 2 before a value. Numbers lie with their first byte highest, made unsigned as the words of sorts
+// are. A zero in a text becomes 0 255, and 0 0 ends it. No value's bytes are the beginning of
+// another's, so that reversed bytes are the reverse order.
 
 #pragma once
 #include "keys.cuh"

@@ -1,10 +1,11 @@
 // parse.cuh: numbers and truth values from text, as Arrow's cast kernel reads them.
 //
-//   parse_signed(" -42 ", &i) = true, i = -42      parse_decimal("1.25", 1, &m) = true, m = 13 (tenths)
+//   parse_signed(" -42 ", &i) = true, i = -42   parse_decimal("1.25", 1, &m) = true, m = 13
 //   parse_float("1e-3", table, &f) = READ          parse_float("one", table, &f) = REFUSED
 //
-// Floats are exact: up to 19 digits by one multiplication with a power of five in 128 bits (D. Lemire, "Number parsing at a
-// gigabyte per second"; N. Mushtak and D. Lemire show that it never fails), more where the digits beyond do not matter.
+// Floats are exact: up to 19 digits by one multiplication with a power of five in 128 bits (D.
+// Lemire, "Number parsing at a gigabyte per second"; N. Mushtak and D. Lemire show that it never
+// fails), more where the digits beyond do not matter.
 
 #pragma once
 #include "decimal.cuh"
@@ -54,7 +55,8 @@ WF_CALLED view without_white_space(const view& v) {
     return slice(v, begin, end - begin);
 }
 
-// Whether bytes are characters in UTF-8: the shortest form of each, no surrogates, none beyond U+10FFFF.
+// Whether bytes are characters in UTF-8: the shortest form of each, no surrogates, none beyond
+// U+10FFFF.
 WF_CALLED bool parse_utf8(const view& v) {
     for (u32 i = 0; i < v.length;) {
         u8 lead = byte_at(v, i++);
@@ -72,7 +74,7 @@ WF_CALLED bool parse_utf8(const view& v) {
     return true;
 }
 
-// ---------------------------------------------------------------------------------------------- integers, truth values
+// -------------------------------------------------------------------------- integers, truth values
 
 struct sign_and_magnitude {
     u64 magnitude;
@@ -108,7 +110,8 @@ WF_DEVICE bool parse_unsigned(const view& v, u64* out) {
     return parts.read && (!parts.negative || parts.magnitude == 0);
 }
 
-// Whether `v`, in any case, is the beginning of the `length` characters of `word`, `least` of them at least.
+// Whether `v`, in any case, is the beginning of the `length` characters of `word`, `least` of them
+// at least.
 WF_DEVICE bool abbreviates(const view& v, u64 word, u32 length, u32 least) {
     if (v.length < least || v.length > length) return false;
     for (u32 i = 0; i < v.length; i++)
@@ -128,7 +131,7 @@ WF_CALLED bool parse_boolean(const view& padded, bool8* out) {
            abbreviates(v, 0x736579ull, 3, 1) || abbreviates(v, 0x6e6full, 2, 2);
 }
 
-// ---------------------------------------------------------------------------------------------------------- decimals
+// ---------------------------------------------------------------------------------------- decimals
 
 // Arrow reads numbers of 76 digits; more behind the point are an error there.
 constexpr u32 MOST_FRACTION = 76;
@@ -177,7 +180,7 @@ WF_CALLED bool parse_decimal(const view& padded, u32 scale, i128* out) {
     return true;
 }
 
-// ------------------------------------------------------------------------------------------------------------ floats
+// ------------------------------------------------------------------------------------------ floats
 
 // The table's least exponent; its entries are two words, high first: 5^q in 128 bits.
 constexpr i32 FIVES_LEAST = -342;
@@ -214,7 +217,8 @@ template <class Format> WF_CALLED u64 nearest_float(u64 w, i32 q, const u64* tab
         mantissa >>= -power + 1;
         mantissa += mantissa & 1;
         mantissa >>= 1;
-        // Rounding may have lifted it out of the subnormal ones, where the hidden bit becomes the exponent.
+        // Rounding may have lifted it out of the subnormal ones, where the hidden bit becomes the
+        // exponent.
         return mantissa;
     }
     // Halfway between two floats: to the even one.

@@ -1,6 +1,7 @@
-// parse_time.cuh: dates, times of day and timestamps from text, as Arrow reads them (ISO 8601, and some variants).
+// parse_time.cuh: dates, times of day and timestamps from text, as Arrow reads them (ISO 8601, and
+// some variants).
 //
-//   parse_date("2024-02-29", &d) = READ, d = 19782      parse_date("+12024-02-29", &d)      parse_date("20240229", &d)
+//   parse_date("2024-02-29", &d) = READ, d = 19782      also "+12024-02-29" and "20240229"
 //   parse_timestamp("2024-02-29T12:00:00.5+01:00", 1000, &t) = READ, t = 1709204400500
 //
 // What names a time zone is LEFT to the host, which has their tables.
@@ -174,7 +175,8 @@ template <class T> WF_DEVICE bool parse_time(const view& v, i64 per_second, T* o
     return read;
 }
 
-// A number from byte `begin` up to `end`, perhaps behind a plus; −1 where there is none, or one of more than 9 digits.
+// A number from byte `begin` up to `end`, perhaps behind a plus; −1 where there is none, or one of
+// more than 9 digits.
 WF_DEVICE i64 parse_part(const view& v, u32 begin, u32 end) {
     if (begin < end && byte_at(v, begin) == '+') begin++;
     if (begin >= end) return -1;

@@ -1,15 +1,16 @@
-// partition.cuh: the radix partition of records by bits of their key, so that a partition's state fits
-// shared memory.
+// partition.cuh: the radix partition of records by bits of their key, so that a partition's state
+// fits shared memory.
 //
 //   records   7a 2b 5c 6d 3e      partition = key >> 2      0 | 2b 3e . . |      1 | 7a 5c 6d . |
 //
-// A record is WORDS u32; a word of it, shifted right, is its partition. Where each partition begins follows from a
-// histogram: of every row, or of a sample and then with slack. A tile of rows counts its records by partition in shared
-// memory, reserves that many places in each, gathers its records by partition, and writes each partition's in one run.
-// Within a partition the order is not determined.
+// A record is WORDS u32; a word of it, shifted right, is its partition. Where each partition begins
+// follows from a histogram: of every row, or of a sample and then with slack. A tile of rows counts
+// its records by partition in shared memory, reserves that many places in each, gathers its records
+// by partition, and writes each partition's in one run. Within a partition the order is not
+// determined.
 //
-// Readers take items: stretches of at most so many records of one partition. A partition of one item is alone: nobody
-// else holds records of its keys.
+// Readers take items: stretches of at most so many records of one partition. A partition of one
+// item is alone: nobody else holds records of its keys.
 #pragma once
 #include "compact.cuh"
 #include "hash.cuh"
@@ -31,7 +32,8 @@ struct PartitionPlaces {
 
 constexpr u32 PARTITION_PLACES_THREADS = 1024;
 
-// Seven standard deviations above what the sample says: records beyond that are found out, not lost.
+// Seven standard deviations above what the sample says: records beyond that are found out, not
+// lost.
 WF_DEVICE u64 partition_room(u64 counted, u64 step) {
     if (step == 1) return counted;
     return (counted + u64(7.0 * sqrt(f64(counted))) + 16) * step;
@@ -98,8 +100,9 @@ WF_DEVICE u32 partition_of_item(const u32* items, u32 parts, u32 item) {
 
 // ---- the tile ----
 
-// From the tile's records of each partition (`counts`) to where they begin in the tile, and to `bases`: where the
-// partition's record r of the tile goes is bases[partition] + r. Returns all records; the whole block calls.
+// From the tile's records of each partition (`counts`) to where they begin in the tile, and to
+// `bases`: where the partition's record r of the tile goes is bases[partition] + r. Returns all
+// records; the whole block calls.
 template <u32 THREADS>
 WF_DEVICE u32 partition_reserve(u32* counts, u64* bases, u32 parts, u64* cursors, const u64* begins, bool& full) {
     const u32 each = divide_up(parts, THREADS);
@@ -159,7 +162,8 @@ WF_DEVICE void partition_load(u32* to, const u32* from) {
     }
 }
 
-// Writes the tile's records, which lie by partition, to their places. A record's word WORD tells its partition.
+// Writes the tile's records, which lie by partition, to their places. A record's word WORD tells
+// its partition.
 template <u32 THREADS, u32 WORDS, u32 WORD>
 WF_DEVICE void partition_write(const u32* staged, u32 total, const u64* bases, u32 shift, u32* records) {
     typedef typename PartitionUnit<WORDS>::type Unit;

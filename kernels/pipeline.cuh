@@ -1,5 +1,6 @@
-// pipeline.cuh: what generated pipelines are made of besides expressions: ranks of a tile's survivors, block-wide
-// reductions, cells in shared memory, exact sums of floats, hashes of wide keys.
+// pipeline.cuh: what generated pipelines are made of besides expressions: ranks of a tile's
+// survivors, block-wide reductions, cells in shared memory, exact sums of floats, hashes of wide
+// keys.
 #pragma once
 #include "prelude.cuh"
 #include "compact.cuh"
@@ -9,7 +10,8 @@ namespace wf {
 
 // ---- survivors of a striped tile ----
 //
-// Thread t holds rows t, t + THREADS, t + 2·THREADS, … of the tile; bit k of `keep` says that row t + k·THREADS stays.
+// Thread t holds rows t, t + THREADS, t + 2·THREADS, … of the tile; bit k of `keep` says that row t
+// + k·THREADS stays.
 //
 //   THREADS 4, ITEMS 2    keep by row  1 0 1 1 | 0 1 1 0     rank  0 . 1 2 | . 3 4 .     returned 5
 template <u32 THREADS, u32 ITEMS>
@@ -53,13 +55,13 @@ WF_DEVICE u32 tile_ranks(u32 keep, u32 (&rank)[ITEMS]) {
 
 constexpr u32 MASK_TILE = 4096;  // rows of a count
 
-// The row that a thread holds as its k-th of a block's tile: a warp has ITEMS × 32 rows in a row, so that its words of the
-// mask are neighbours.
+// The row that a thread holds as its k-th of a block's tile: a warp has ITEMS × 32 rows in a row,
+// so that its words of the mask are neighbours.
 #define WF_MASK_ROW(tile, k) \
     ((tile) * ((u64)ITEMS * THREADS) + warp() * (32u * ITEMS) + (u32)(k) * 32u + lane())
 
-// Of the tile that begins at `first`: the warp's ballots of rows that stay, one for each of the ITEMS. Stores them, and adds to
-// the count of the rows that are counted together.
+// Of the tile that begins at `first`: the warp's ballots of rows that stay, one for each of the
+// ITEMS. Stores them, and adds to the count of the rows that are counted together.
 template <u32 THREADS, u32 ITEMS>
 WF_DEVICE void mask_rows(u64 first, u64 rows, const u32 (&kept)[ITEMS], u32* mask, u32* counts) {
     static_assert(MASK_TILE % (THREADS * ITEMS) == 0 && ITEMS <= 32, "a tile belongs to one count");
@@ -74,7 +76,8 @@ WF_DEVICE void mask_rows(u64 first, u64 rows, const u32 (&kept)[ITEMS], u32* mas
     if (lane() == 0 && total != 0) atomicAdd(counts + first / MASK_TILE, total);
 }
 
-// The rows that stay of the tile that begins at `first`, as places in it, ascending; how many there are. The whole block calls.
+// The rows that stay of the tile that begins at `first`, as places in it, ascending; how many there
+// are. The whole block calls.
 template <u32 THREADS>
 WF_DEVICE u32 mask_places(const u32* mask, u64 first, u64 rows, u16* places) {
     constexpr u32 WORDS = MASK_TILE / 32;
@@ -98,8 +101,9 @@ WF_DEVICE u32 mask_places(const u32* mask, u64 first, u64 rows, u16* places) {
     return total;
 }
 
-// The same of the warp's share of the tile, without a barrier: where few rows stay, a block waits mostly. Places lie at the beginning
-// of the warp's share of `places`; `before` is how many rows stay in the shares before.
+// The same of the warp's share of the tile, without a barrier: where few rows stay, a block waits
+// mostly. Places lie at the beginning of the warp's share of `places`; `before` is how many rows
+// stay in the shares before.
 template <u32 THREADS>
 WF_DEVICE u32 mask_places_of_warp(const u32* mask, u64 first, u64 rows, u16* places, u32& before) {
     constexpr u32 WORDS = MASK_TILE / 32, EACH = WORDS / (THREADS / 32);
@@ -201,8 +205,8 @@ WF_DEVICE T load_words(const u64* from) {
 
 // ---- cells in shared memory: numbers of LIMBS 32-bit limbs, `stride` apart, low limb first ----
 //
-// Only 32-bit integer atomics are native in shared memory; a carry goes on to the next limb by whoever caused it, so the
-// sum is exact modulo 2^(32·LIMBS) in any order.
+// Only 32-bit integer atomics are native in shared memory; a carry goes on to the next limb by
+// whoever caused it, so the sum is exact modulo 2^(32·LIMBS) in any order.
 template <u32 LIMBS>
 WF_DEVICE void cell_add(u32* cell, u64 stride, i128 value) {
     u32 carry = 0;
@@ -245,17 +249,18 @@ WF_DEVICE bool cells_any_bit(const u32* bits, u32 first) {
     return any != 0;
 }
 
-// A table in which a key would lie further from its place counts as full: where many keys find no place, looking at every slot
-// for each would take long. Runs of occupied slots longer than k are as frequent as exp(-k (load - 1 - ln load)): at a load of
-// 0.75, in thousands of tables of 8192 slots, the longest has some 450.
+// A table in which a key would lie further from its place counts as full: where many keys find no
+// place, looking at every slot for each would take long. Runs of occupied slots longer than k are
+// as frequent as exp(-k (load - 1 - ln load)): at a load of 0.75, in thousands of tables of 8192
+// slots, the longest has some 450.
 constexpr u32 CELL_PROBES = 1024;
-// The same of a table whose number of keys is a guess: of a thousand keys in 4096 slots one in a thousand sets has a longer run, and
-// where there are far more keys that should show soon.
+// The same of a table whose number of keys is a guess: of a thousand keys in 4096 slots one in a
+// thousand sets has a longer run, and where there are far more keys that should show soon.
 constexpr u32 CELL_PROBES_GUESSED = 24;
 
-// Where a key is looked for first in a table in shared memory: some high bits of a hash of 32 bits, which takes a third of the instructions of
-// hash_mix. (100M rows of 10 groups: 0.44 ms instead of 0.51.)
-// The factors are secret, both odd.
+// Where a key is looked for first in a table in shared memory: some high bits of a hash of 32 bits,
+// which takes a third of the instructions of hash_mix. (100M rows of 10 groups: 0.44 ms instead of
+// 0.51.) The factors are secret, both odd.
 WF_DEVICE u32 cell_hash(u64 key, u64 secret) {
     u32 hash = u32(key) * u32(secret) + u32(key >> 32) * u32(secret >> 32);
     hash ^= hash >> 15;
@@ -271,12 +276,14 @@ WF_DEVICE u32 cell_place(u64 key, u64 secret) {
     return KEYS == CELL_MIXED ? u32(key) : cell_hash(key, secret);
 }
 
-// The slots of several keys, those whose bit of `wanted` is set, in a table in shared memory (`keys`: capacity + 1, of at most 2^20), where
-// they are put unless they are there; the key that looks empty has the last. CELL_NONE stands for the other keys, and where
-// the table is full; false then, and some may not have been looked for. One after another each lane would wait for the lane of its
-// warp that probes longest; here all look at their two first slots at once, and probe on only for what they did not find there.
-// 100M rows, 10M groups in partitions: 1.40 ms instead of 1.85; 1000 groups .51 instead of .74. (Where few keys are in
-// their second slots, only lanes that want it look there, and collide less: of 1000 groups 0.60 instead of 0.64.)
+// The slots of several keys, those whose bit of `wanted` is set, in a table in shared memory
+// (`keys`: capacity + 1, of at most 2^20), where they are put unless they are there; the key that
+// looks empty has the last. CELL_NONE stands for the other keys, and where the table is full; false
+// then, and some may not have been looked for. One after another each lane would wait for the lane
+// of its warp that probes longest; here all look at their two first slots at once, and probe on
+// only for what they did not find there. 100M rows, 10M groups in partitions: 1.40 ms instead of
+// 1.85; 1000 groups .51 instead of .74. (Where few keys are in their second slots, only lanes that
+// want it look there, and collide less: of 1000 groups 0.60 instead of 0.64.)
 template <u32 COUNT, CellKeys KEYS, u32 PROBES = CELL_PROBES>
 WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&own_keys)[COUNT], u32 wanted, u32 (&slot)[COUNT], u64 secret) {
     u32 pending = 0;
@@ -332,8 +339,9 @@ WF_DEVICE bool cell_slots(u64* keys, u32 mask, const u64 (&own_keys)[COUNT], u32
     return all;
 }
 
-// Puts a key of each of the block's threads into such a table, and says whether so many of them differ that it will not do: more than
-// seven of eight, or more than have room, as an even sample of the slots shows. All threads come here.
+// Puts a key of each of the block's threads into such a table, and says whether so many of them
+// differ that it will not do: more than seven of eight, or more than have room, as an even sample
+// of the slots shows. All threads come here.
 template <u32 THREADS>
 WF_DEVICE bool cells_crowded(u64* keys, u32 slots, u64 key, bool there, u64 secret) {
     const u64 one[1] = {key};
@@ -347,7 +355,8 @@ WF_DEVICE bool cells_crowded(u64* keys, u32 slots, u64 key, bool there, u64 secr
 
 // ---- sums of floats, exact and so independent of order: integers in units of 2^exponent ----
 
-// `lost` is set where bits below the unit would have to be dropped, or where the value is not finite.
+// `lost` is set where bits below the unit would have to be dropped, or where the value is not
+// finite.
 WF_DEVICE i128 fixed_of_f64(f64 value, i64 exponent, bool& lost) {
     const u64 bits = bit_cast<u64>(value);
     const i64 biased = i64(bits >> 52 & 0x7FF);
@@ -374,8 +383,8 @@ WF_DEVICE i128 fixed_of_f64(f64 value, i64 exponent, bool& lost) {
     return bits >> 63 ? -result : result;
 }
 
-// The same for a multiple of 2^exponent below 2^(exponent + 110), with exponents of −900 to 900, by arithmetic of floats, all
-// of it exact: a third of the instructions.
+// The same for a multiple of 2^exponent below 2^(exponent + 110), with exponents of −900 to 900, by
+// arithmetic of floats, all of it exact: a third of the instructions.
 WF_DEVICE i128 fixed_of_multiple(f64 value, i64 exponent) {
     const f64 whole = double_of_bits(u64(1023 - exponent) << 52);     // 2^−exponent
     const f64 above = double_of_bits(u64(975 - exponent) << 52);      // 2^−(exponent + 48)

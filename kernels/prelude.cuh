@@ -1,9 +1,10 @@
 // prelude.cuh: the language that every kernel is written in, for two compilers.
 //
-//   NVRTC / nvcc (sm_80 and later)      GPU code; CUDA's own names are built in, no standard header is included
+//   NVRTC / nvcc (sm_80 and later)      GPU code; CUDA's names are built in, no standard header
 //   any C++17 compiler with -DWF_SIM    host code for the simulator; sim.h supplies CUDA's names
 //
-// What differs between the two lives here and in sim.h, and nowhere else. Inline PTX appears only in this file.
+// What differs between the two lives here and in sim.h, and nowhere else. Inline PTX appears only
+// in this file.
 //
 //   struct FillParams { u64* out; u64 value; i64 n; };
 //   WF_KERNEL(fill_u64, FillParams) {
@@ -19,7 +20,7 @@
 
 namespace wf {
 
-// ---------------------------------------------------------------------------------------------------------- types
+// ------------------------------------------------------------------------------------------- types
 
 typedef signed char i8;
 typedef short i16;
@@ -53,11 +54,12 @@ constexpr u128 U128_MAX = ~(u128)0;
 constexpr f32 F32_MAX = 3.402823466e+38f;
 constexpr f64 F64_MAX = 1.7976931348623157e+308;
 
-// ------------------------------------------------------------------------------------- entry points, shared memory
+// --------------------------------------------------------------------- entry points, shared memory
 
 #ifdef WF_SIM
 
-// The entry takes the argument words; `wf_sim_facts_<name>` lets a launch check their number and the block's size.
+// The entry takes the argument words; `wf_sim_facts_<name>` lets a launch check their number and
+// the block's size.
 #define WF_KERNEL_BOUNDS(threads, min_blocks, name, ...)                                                  \
     static void wf_sim_body_of_##name(const __VA_ARGS__& p);                                              \
     static_assert(sizeof(__VA_ARGS__) % 8 == 0, "every field of a kernel's parameters is 8 bytes wide");  \
@@ -71,8 +73,8 @@ constexpr f64 F64_MAX = 1.7976931348623157e+308;
     static void wf_sim_body_of_##name(const __VA_ARGS__& p)
 #define WF_KERNEL(name, ...) WF_KERNEL_BOUNDS(1024, 1, name, __VA_ARGS__)
 
-// Each declaration (and each instantiation of a template that holds it) is one object a block, found by the address
-// of its `site`.
+// Each declaration (and each instantiation of a template that holds it) is one object a block,
+// found by the address of its `site`.
 #define WF_SHARED(Type, name)  \
     static char name##_site;   \
     Type& name = *static_cast<Type*>(wf_sim_shared(&name##_site, sizeof(Type), #name))
@@ -92,13 +94,15 @@ constexpr f64 F64_MAX = 1.7976931348623157e+308;
 
 #endif
 
-// A device function that is always inlined; one that never is, because it is long: kernels that call it often stay small.
+// A device function that is always inlined; one that never is, because it is long: kernels that
+// call it often stay small.
 #define WF_DEVICE __device__ __forceinline__
 #define WF_CALLED inline __device__ __noinline__
-// The same of a lambda, behind its parameters: a part of a body that is too long to be compiled in one piece.
+// The same of a lambda, behind its parameters: a part of a body that is too long to be compiled in
+// one piece.
 #define WF_PART __attribute__((noinline))
 
-// -------------------------------------------------------------------------------------------------- type functions
+// ---------------------------------------------------------------------------------- type functions
 
 template <class A, class B> struct is_same { static constexpr bool value = false; };
 template <class A> struct is_same<A, A> { static constexpr bool value = true; };
@@ -115,7 +119,8 @@ template <> struct bits_of_width<8> { typedef u64 type; };
 template <> struct bits_of_width<16> { typedef u128 type; };
 template <class T> using bits_of = typename bits_of_width<sizeof(T)>::type;
 
-// Least and greatest value of an arithmetic type; of a float the infinities (no constants: NVRTC has no such literal).
+// Least and greatest value of an arithmetic type; of a float the infinities (no constants: NVRTC
+// has no such literal).
 template <class T> struct limits;
 #define WF_LIMITS(T, least, greatest)                                 \
     template <> struct limits<T> {                                    \
@@ -142,7 +147,7 @@ template <> struct limits<f64> {
     static WF_DEVICE f64 highest() { return __longlong_as_double(0x7ff0000000000000ll); }
 };
 
-// ------------------------------------------------------------------------------------------------------ reading bits
+// ------------------------------------------------------------------------------------ reading bits
 
 // The value of type To with the bits of `from`.
 template <class To, class From> WF_DEVICE To bit_cast(const From& from) {
@@ -161,7 +166,7 @@ WF_DEVICE u64 low_word(u128 value) { return (u64)value; }
 WF_DEVICE u64 high_word(u128 value) { return (u64)(value >> 64); }
 WF_DEVICE u128 make_u128(u64 high, u64 low) { return ((u128)high << 64) | low; }
 
-// ------------------------------------------------------------------------------------------------------- arithmetic
+// -------------------------------------------------------------------------------------- arithmetic
 
 // For any ordered type; CUDA's `min` and `max` know the native ones only.
 template <class T> WF_DEVICE constexpr T minimum(T a, T b) { return b < a ? b : a; }
@@ -177,7 +182,7 @@ WF_DEVICE int leading_zeros(u64 value) { return __clzll((i64)value); }
 WF_DEVICE int trailing_zeros(u32 value) { return value ? __ffs((int)value) - 1 : 32; }
 WF_DEVICE int trailing_zeros(u64 value) { return value ? __ffsll((i64)value) - 1 : 64; }
 
-// ---------------------------------------------------------------------------------------------------- where am I
+// -------------------------------------------------------------------------------------- where am I
 
 WF_DEVICE u32 lane() { return threadIdx.x & 31u; }
 WF_DEVICE u32 warp() { return threadIdx.x >> 5; }
@@ -189,7 +194,7 @@ WF_DEVICE u32 lanes_below() { return (1u << lane()) - 1u; }
 WF_DEVICE u32 lanes_up_to() { return (2u << lane()) - 1u; }
 WF_DEVICE u32 lanes_above() { return ~lanes_up_to(); }
 
-// ------------------------------------------------------------------------------------- flags between blocks, spinning
+// ------------------------------------------------------------------ flags between blocks, spinning
 
 #ifdef WF_SIM
 
@@ -213,10 +218,12 @@ WF_FLAG(u128)
 
 #else
 
-// Waits a little; every loop that waits for another thread's write calls this. `__nanosleep` frees issue slots.
+// Waits a little; every loop that waits for another thread's write calls this. `__nanosleep` frees
+// issue slots.
 WF_DEVICE void spin() { __nanosleep(32); }
 
-// The 128-bit forms are single accesses (PTX 8.3): a flag and a 64-bit value are published together.
+// The 128-bit forms are single accesses (PTX 8.3): a flag and a 64-bit value are published
+// together.
 #define WF_FLAG(T, suffix, constraint)                                                                     \
     WF_DEVICE T load_acquire(const T* at) {                                                                \
         T value;                                                                                           \
@@ -241,13 +248,14 @@ WF_FLAG(u128, "b128", "q")
 
 #endif
 
-// --------------------------------------------------------------------------- loads and stores with a caching hint
+// ------------------------------------------------------------ loads and stores with a caching hint
 
 // The native type that moves `bytes` bytes in one access.
 template <int bytes> struct access_of_width { typedef typename bits_of_width<bytes>::type type; };
 template <> struct access_of_width<16> { typedef ulonglong2 type; };
 
-// Reads what is read once and should not displace what is read again. Widths 1, 2, 4, 8 and 16, aligned.
+// Reads what is read once and should not displace what is read again. Widths 1, 2, 4, 8 and 16,
+// aligned.
 template <class T> WF_DEVICE T load_stream(const T* at) {
     typedef typename access_of_width<sizeof(T)>::type A;
     return bit_cast<T>(__ldcs((const A*)at));
@@ -275,9 +283,10 @@ template <class T> WF_DEVICE T* global_at(u64 address) {
     return at;
 }
 
-// ---------------------------------------------------------------------------- from global to shared memory, behind the back
+// --------------------------------------------------- from global to shared memory, behind the back
 
-// Copies 16 aligned bytes without passing registers; they are there after the thread's `copies_done`.
+// Copies 16 aligned bytes without passing registers; they are there after the thread's
+// `copies_done`.
 #ifdef WF_SIM
 WF_DEVICE void copy_later(void* shared, const void* global) { memcpy(shared, global, 16); }
 WF_DEVICE void copies_done() {}
@@ -289,7 +298,7 @@ WF_DEVICE void copy_later(void* shared, const void* global) {
 WF_DEVICE void copies_done() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #endif
 
-// ---------------------------------------------------------------------------------------- shuffles of any width
+// --------------------------------------------------------------------------- shuffles of any width
 
 // CUDA's shuffles take 4- and 8-byte types; these take 1 to 16 bytes.
 #define WF_SHUFFLE(name, intrinsic, By)                                        \

@@ -2,10 +2,12 @@
 //
 //   values  1 2 3 4 5 6 7 8      sum 36
 //
-//   1. reduce_parts: a fixed number of blocks, whatever the device has; each thread adds up every so-many-th row
+//   1. reduce_parts: a fixed number of blocks, whatever the device has; each thread adds up every
+//      so-many-th row
 //   2. reduce_whole: one block joins the blocks' parts
 //
-// What is combined with what depends on the number of rows alone: same input, same bits. Reads each value once.
+// What is combined with what depends on the number of rows alone: same input, same bits. Reads each
+// value once.
 #pragma once
 #include "hash.cuh"
 
@@ -57,7 +59,8 @@ struct ReduceMax {
     static WF_DEVICE Result leave(Sum sum) { return sum; }
 };
 
-// Floats compare by their ordered bits: NaN is greatest. No NaN has all bits set or none, so both ends are free.
+// Floats compare by their ordered bits: NaN is greatest. No NaN has all bits set or none, so both
+// ends are free.
 struct ReduceMinF64 {
     typedef f64 Value;
     typedef u64 Sum;

@@ -1,24 +1,22 @@
 // scan.cuh: running sums.
 //
-//   exclusive, counts to offsets    3 0 2 1   →   0 3 3 5 6         one more than the input; the last is the total
+//   exclusive, counts to offsets    3 0 2 1   →   0 3 3 5 6     one more; the last is the total
 //   inclusive, values               3 0 2 1   →   3 3 5 6
 //
 //   one pass: load a tile, scan it in the block, learn its start from the tiles before it, store.
 //
-// Reads and writes each row once. Tiles pass through shared memory so that global accesses are contiguous while each
-// thread sums neighbours.
+// Reads and writes each row once. Tiles pass through shared memory so that global accesses are
+// contiguous while each thread sums neighbours.
 //
-// Sums of floats must not depend on which tile was ready when, so the inclusive scan does not take whatever prefix it
-// meets first. It adds in a shape that only the number of the tile decides:
+// Sums of floats must not depend on which tile was ready when, so the inclusive scan does not take
+// whatever prefix it meets first. It adds in a shape that only the number of the tile decides:
 //
-//   tile 600 = (tiles 512 … 599 of its group) + (groups 0 and 1) + rows of tile 600       groups of 256 tiles
+//   tile 600 = (tiles 512 … 599 of its group) + (groups 0 and 1) + rows of tile 600
 //
-// A tile waits for the tiles before it in its group and for the sums of groups, never for a chain of them. What it holds
-// while it waits lies in shared memory: registers would allow too few tiles at once. Tiles in flight times bytes over the
-// time of a tile is the speed (100M f64, H200, ms; CUB 0.493):
-//
-//   shared memory, 512×16 rows, 3 blocks a multiprocessor .474   256×16, 6 blocks .480   256×32, 3 blocks .472
-//   registers 256×16, 4 blocks .616   blocks that stay and prefetch .578   chain of groups, flags apart from sums .718
+// Groups have 256 tiles. A tile waits for the tiles before it in its group and for the sums of
+// groups, never for a chain of them. What it holds while it waits lies in shared memory: registers
+// would allow too few tiles at once. Tiles in flight times bytes over the time of a tile is the
+// speed.
 #pragma once
 #include "compact.cuh"
 
@@ -28,7 +26,8 @@ constexpr u32 SCAN_THREADS = 256;
 constexpr u32 SCAN_ITEMS = 16;
 constexpr u32 SCAN_TILE = SCAN_THREADS * SCAN_ITEMS;
 
-// One word of padding for every 16 keeps both the contiguous and the per-thread access free of bank conflicts.
+// One word of padding for every 16 keeps both the contiguous and the per-thread access free of bank
+// conflicts.
 WF_DEVICE u32 scan_padded(u32 at) { return at + at / SCAN_ITEMS; }
 constexpr u32 SCAN_STAGED = SCAN_TILE + SCAN_TILE / SCAN_ITEMS;
 
@@ -80,7 +79,8 @@ constexpr u32 SUMS_THREADS = 512;
 constexpr u32 SUMS_ITEMS = 16;
 constexpr u32 SUMS_TILE = SUMS_THREADS * SUMS_ITEMS;
 constexpr u32 SUMS_GROUP = 256;  // tiles
-// Two words of padding for each thread's items: pairs of words stay aligned, and eight lanes reach different banks.
+// Two words of padding for each thread's items: pairs of words stay aligned, and eight lanes reach
+// different banks.
 constexpr u32 SUMS_STAGED = SUMS_TILE + 2 * SUMS_THREADS;
 constexpr u32 SUMS_READ = 4;       // parts in flight for a lane
 constexpr u32 SUMS_GATHERERS = 4;  // warps that add up groups
@@ -102,8 +102,9 @@ WF_DEVICE void sums_publish(u128* part, T sum) {
     store_relaxed(part, make_u128(1, bit_cast<u64>(sum)));
 }
 
-// The sum of parts[first], parts[first + 1], …, parts[end − 1] in steps that lie `step` apart, added in an order that the
-// bounds alone decide; every lane gets it. Waits for those that are not there yet.
+// The sum of parts[first], parts[first + 1], …, parts[end − 1] in steps that lie `step` apart,
+// added in an order that the bounds alone decide; every lane gets it. Waits for those that are not
+// there yet.
 template <typename T>
 WF_DEVICE T sums_gather(const u128* parts, u64 first, u64 end, u64 step) {
     T sum = T(0);
@@ -148,7 +149,8 @@ __device__ void scan_inclusive_body(const ScanInclusive& p) {
     const u64 group = tile / SUMS_GROUP;
     const bool whole = first + SUMS_TILE <= p.rows && (reinterpret_cast<u64>(values) & 15) == 0;
 
-    // A warp stages and scans a stretch of its own; while copies are under way they take no registers.
+    // A warp stages and scans a stretch of its own; while copies are under way they take no
+    // registers.
     const u32 own = warp() * 32 * SUMS_ITEMS;
     if (whole) {
 #pragma unroll
@@ -190,7 +192,8 @@ __device__ void scan_inclusive_body(const ScanInclusive& p) {
         total += warps[w];
     }
 
-    // One warp adds up the group's tiles, and publishes the group's sum as soon as it is whole; others the groups before.
+    // One warp adds up the group's tiles, and publishes the group's sum as soon as it is whole;
+    // others the groups before.
     u128* const groups = p.parts + p.tiles;
     if (warp() == 0) {
         if (lane() == 0) sums_publish(p.parts + tile, total);

@@ -3,22 +3,26 @@
 //   sorted keys   a a a b c c        offsets  0 3 4 6        one segment for each key, none empty
 //   values        1 2 3 4 5 6        sums     6 4 11
 //
-// Bounds: one pass over the rows in sorted order; a row begins a segment where any word of its key differs from the row
-// before; survivors' places come from the decoupled look-back of compact.cuh. Runs are the same of a column that lies in order:
-// every key is read once, and a bit a row written and read; the runs' keys come along.
+// Bounds: one pass over the rows in sorted order; a row begins a segment where any word of its key
+// differs from the row before; survivors' places come from the decoupled look-back of compact.cuh.
+// Runs are the same of a column that lies in order: every key is read once, and a bit a row written
+// and read; the runs' keys come along.
 //
-// Reduction: work is cut by rows, never by segments, so one segment of nearly all rows costs what many small ones cost.
+// Reduction: work is cut by rows, never by segments, so one segment of nearly all rows costs what
+// many small ones cost.
 //
 //   tile 0        | tile 1        | tile 2
-//   a a a b b b b | b b b b b b b | b b c c d d        a, c, d lie within one tile each: stored at once
-//         └ tail    └ head          └ head             b: tail of tile 0, then the heads of tiles 1 and 2
+//   a a a b b b b | b b b b b b b | b b c c d d        a, c, d lie in one tile each: stored at once
+//         └ tail    └ head          └ head             b: tail of tile 0, heads of tiles 1 and 2
 //
-//   1. segment_reduce: each thread reduces neighbouring rows, the block joins the threads' ends by a segmented scan; of runs
-//      segment_reduce_runs: where they begin the rows' bits tell, 0.23 ms of 100M floats in 10M runs, by offsets 0.34 (H200)
-//   2. segment_finish: for each tile whose last segment goes on, its tail and the heads after it, by a thread if there is one, by a warp if there
-//      are more, and by the whole block if there are many
+//   1. segment_reduce: each thread reduces neighbouring rows, the block joins the threads' ends by
+//      a segmented scan; of runs segment_reduce_runs: where they begin the rows' bits tell
+//   2. segment_finish: for each tile whose last segment goes on, its tail and the heads after it,
+//      by a thread if there is one, by a warp if there are more, and by the whole block if there
+//      are many
 //
-// What is combined with what depends on the rows' positions alone: same input, same bits. Reads each value once.
+// What is combined with what depends on the rows' positions alone: same input, same bits. Reads
+// each value once.
 #pragma once
 #include "pipeline.cuh"
 #include "reduce.cuh"
@@ -43,8 +47,8 @@ struct SegmentBounds {
 WF_DEVICE void segment_bounds_body(const SegmentBounds& p) {
     const u64 tile = compact_ticket(p.state);
     const u64 first = tile * SEGMENT_TILE + threadIdx.x * SEGMENT_ITEMS;
-    // Row numbers of the thread's positions; slot 0 is the position before them. What precedes the first row of all does
-    // not matter: that row begins a segment.
+    // Row numbers of the thread's positions; slot 0 is the position before them. What precedes the
+    // first row of all does not matter: that row begins a segment.
     u32 at_row[SEGMENT_ITEMS + 1];
 #pragma unroll
     for (u32 j = 0; j <= SEGMENT_ITEMS; ++j) {
@@ -74,7 +78,8 @@ WF_DEVICE void segment_bounds_body(const SegmentBounds& p) {
     if (threadIdx.x == 0 && (tile + 1) * SEGMENT_TILE >= p.rows) p.offsets[start + total] = u32(p.rows);
 }
 
-// Runs take two passes with a scan of counts between them, as a filter does: 100M keys in 10M runs 0.25 ms, by look-back 0.41.
+// Runs take two passes with a scan of counts between them, as a filter does: 100M keys in 10M runs
+// 0.25 ms, by look-back 0.41.
 
 constexpr u32 RUNS_THREADS = 512;
 constexpr u32 RUNS_ITEMS = 16;
@@ -230,7 +235,8 @@ __device__ void segment_reduce_body(const SegmentReduce& p) {
     typedef typename Op::Sum Sum;
     constexpr u32 WARPS = SEGMENT_THREADS / 32;
     constexpr u32 WORDS = SEGMENT_TILE / 32;
-    // Staged with one word of padding for each thread, so that neither access collides in the banks.
+    // Staged with one word of padding for each thread, so that neither access collides in the
+    // banks.
     WF_SHARED_ARRAY(Sum, staged, SEGMENT_TILE + SEGMENT_THREADS);
     WF_SHARED_ARRAY(u32, begins, WORDS);
     WF_SHARED_ARRAY(u32, ranks, WORDS);
@@ -283,8 +289,9 @@ __device__ void segment_reduce_body(const SegmentReduce& p) {
     }
     __syncthreads();  // the ranks are complete
 
-    // The thread's rows: what precedes its first beginning, whole segments between beginnings (stored at once), and
-    // what follows its last beginning. A segment's number here is how many have begun when it has: one more than its place.
+    // The thread's rows: what precedes its first beginning, whole segments between beginnings
+    // (stored at once), and what follows its last beginning. A segment's number here is how many
+    // have begun when it has: one more than its place.
     const u32 mine = me * SEGMENT_ITEMS;
     const u32 marks = begins[mine / 32] >> (mine % 32) & ((1u << SEGMENT_ITEMS) - 1);
     u64 segment = begun + ranks[mine / 32] + __popc(begins[mine / 32] & ((1u << (mine % 32)) - 1));
@@ -306,7 +313,8 @@ __device__ void segment_reduce_body(const SegmentReduce& p) {
         open = Op::join(open, staged[mine + j + me]);
     }
 
-    // Segmented scan of what is open at the threads' ends: `carry` is what precedes this thread in its segment.
+    // Segmented scan of what is open at the threads' ends: `carry` is what precedes this thread in
+    // its segment.
     const u32 in_warp = me % 32;
     Sum inclusive = open;
     bool ended = marks != 0;
@@ -337,7 +345,8 @@ __device__ void segment_reduce_body(const SegmentReduce& p) {
         carry = Op::join(before, carry);
     }
 
-    // A head is what the tile has of the segment that goes on from the tile before: nothing, where its first row begins one.
+    // A head is what the tile has of the segment that goes on from the tile before: nothing, where
+    // its first row begins one.
     Sum* heads = static_cast<Sum*>(p.heads);
     Sum* tails = static_cast<Sum*>(p.tails);
     if (marks != 0) {
@@ -375,8 +384,8 @@ struct SegmentFinish {
     const void* tails;
 };
 
-// The heads from tile `from` to `to` in a shape that only their number and the team's size decide: every thread of the
-// team takes each `team`th.
+// The heads from tile `from` to `to` in a shape that only their number and the team's size decide:
+// every thread of the team takes each `team`th.
 template <typename Op>
 WF_DEVICE typename Op::Sum segment_heads(const typename Op::Sum* heads, u64 from, u64 to, u32 rank, u32 team) {
     typename Op::Sum sum = Op::none();
@@ -439,7 +448,8 @@ __device__ void segment_finish_body(const SegmentFinish& p) {
 
 }  // namespace wf
 
-// Two blocks that find runs share a multiprocessor, with 64 registers a thread: 0.22 ms of 100M keys of 8 bytes; one, with 70, took 0.31.
+// Two blocks that find runs share a multiprocessor, with 64 registers a thread: 0.22 ms of 100M
+// keys of 8 bytes; one, with 70, took 0.31.
 #define WF_SEGMENT_ENTRIES                                                                                         \
     WF_KERNEL_BOUNDS(wf::SEGMENT_THREADS, 1, segment_bounds, wf::SegmentBounds) { wf::segment_bounds_body(p); }    \
     WF_KERNEL_BOUNDS(wf::RUNS_THREADS, 2, segment_heads_u32, wf::SegmentHeads) { wf::segment_heads_body<wf::u32>(p); } \
@@ -456,7 +466,8 @@ __device__ void segment_finish_body(const SegmentFinish& p) {
         wf::segment_finish_body<__VA_ARGS__>(p);                                                                   \
     }
 
-// Eight blocks a multiprocessor, whose 32 registers a thread are enough for sums of 8 bytes: 0.23 ms, as many as fit without 0.26.
+// Eight blocks a multiprocessor, whose 32 registers a thread are enough for sums of 8 bytes: 0.23
+// ms, as many as fit without 0.26.
 #define WF_SEGMENT_REDUCE_RUNS(NAME, ...)                                                                          \
     WF_KERNEL_BOUNDS(wf::SEGMENT_THREADS, 8, segment_reduce_runs_##NAME, wf::SegmentReduce) {                      \
         wf::segment_reduce_body<__VA_ARGS__, true>(p);                                                             \

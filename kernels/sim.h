@@ -1,9 +1,11 @@
-// sim.h: CUDA's names as host code, for the simulator. Included by prelude.cuh under WF_SIM, never elsewhere.
+// sim.h: CUDA's names as host code, for the simulator. Included by prelude.cuh under WF_SIM, never
+// elsewhere.
 //
-// No standard header is included: a kernel compiles in the time the compiler needs to start. What has to know other
-// threads (barriers, warp collectives, shared memory, spinning) calls the simulator's runtime, which knows the
-// calling thread. One OS thread runs a whole launch, so atomics are plain operations. The runtime itself is
-// compiled with the part that says WF_SIM_RUNTIME: what both sides must agree on.
+// No standard header is included: a kernel compiles in the time the compiler needs to start. What
+// has to know other threads (barriers, warp collectives, shared memory, spinning) calls the
+// simulator's runtime, which knows the calling thread. One OS thread runs a whole launch, so
+// atomics are plain operations. The runtime itself is compiled with the part that says
+// WF_SIM_RUNTIME: what both sides must agree on.
 
 #pragma once
 
@@ -11,7 +13,7 @@
 
 typedef __SIZE_TYPE__ size_t;
 
-// --------------------------------------------------------------------------- what kernels and WF_SIM_RUNTIME share
+// ----------------------------------------------------------- what kernels and WF_SIM_RUNTIME share
 
 // One-dimensional by convention: there is no `y` to misuse.
 struct wf_sim_index {
@@ -50,8 +52,8 @@ enum wf_sim_op {
 };
 
 extern "C" {
-// The calling thread: a variable where the loader lets shared objects share one cheaply (glibc), so that `threadIdx`
-// costs an instruction, else a call.
+// The calling thread: a variable where the loader lets shared objects share one cheaply (glibc), so
+// that `threadIdx` costs an instruction, else a call.
 #ifdef WF_SIM_TLS
 #define WF_SIM_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
 extern WF_SIM_EXPORT WF_SIM_THREAD_LOCAL wf_sim_thread* wf_sim_current;
@@ -74,7 +76,7 @@ WF_SIM_EXPORT void wf_sim_trap(const char* file, int line);
 
 #ifndef WF_SIM_RUNTIME
 
-// -------------------------------------------------------------------------------------------------- the language
+// ------------------------------------------------------------------------------------ the language
 
 #define __device__
 #define __host__
@@ -107,7 +109,7 @@ inline void __nanosleep(unsigned, WF_SIM_HERE) { wf_sim_spin_at(file, line); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// ----------------------------------------------------------------------------------------------- vector types
+// ------------------------------------------------------------------------------------ vector types
 
 #define WF_SIM_VECTOR(T, name, align2, align4)                                                      \
     struct __attribute__((aligned(align2))) name##2 { T x, y; };                                    \
@@ -134,14 +136,14 @@ template <class T> inline T __ldca(const T* at) { return *at; }
 template <class T> inline void __stcs(T* at, T value) { *at = value; }
 template <class T> inline void __stcg(T* at, T value) { *at = value; }
 
-// ------------------------------------------------------------------------------------------------ block barriers
+// ---------------------------------------------------------------------------------- block barriers
 
 inline void __syncthreads(WF_SIM_HERE) { wf_sim_barrier(WF_SIM_SYNC, 0, file, line); }
 inline int __syncthreads_or(int holds, WF_SIM_HERE) { return wf_sim_barrier(WF_SIM_OR, holds, file, line); }
 inline int __syncthreads_and(int holds, WF_SIM_HERE) { return wf_sim_barrier(WF_SIM_AND, holds, file, line); }
 inline int __syncthreads_count(int holds, WF_SIM_HERE) { return wf_sim_barrier(WF_SIM_ADD, holds, file, line); }
 
-// ---------------------------------------------------------------------------------------------- warp collectives
+// -------------------------------------------------------------------------------- warp collectives
 
 template <class T> inline T wf_sim_value(wf_sim_op op, unsigned mask, T value, unsigned by, unsigned width,
                                          const char* file, int line) {
@@ -195,7 +197,7 @@ WF_SIM_REDUCE(unsigned, __reduce_or_sync, WF_SIM_OR)
 WF_SIM_REDUCE(unsigned, __reduce_xor_sync, WF_SIM_XOR)
 #undef WF_SIM_REDUCE
 
-// ------------------------------------------------------------------------------------------------------- atomics
+// ----------------------------------------------------------------------------------------- atomics
 
 // Overloads, not templates: CUDA converts the operand to the pointer's type.
 #define WF_SIM_ATOMIC(T, name, result)      \
@@ -240,7 +242,7 @@ WF_SIM_CAS(unsigned)
 WF_SIM_CAS(unsigned long long)
 #undef WF_SIM_CAS
 
-// ------------------------------------------------------------------------------------------------------ integers
+// ---------------------------------------------------------------------------------------- integers
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
@@ -297,7 +299,7 @@ WF_SIM_MIN_MAX(unsigned long long, long long, unsigned long long)
 WF_SIM_MIN_MAX(unsigned long long, unsigned long long, long long)
 #undef WF_SIM_MIN_MAX
 
-// ----------------------------------------------------------------------------------------- floats: bits, rounding
+// -------------------------------------------------------------------------- floats: bits, rounding
 
 #define WF_SIM_BITS(To, From, name)                    \
     inline To name(From from) {                        \
@@ -322,8 +324,8 @@ inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 
-// Conversions towards zero saturate, as on the GPU; a plain cast out of range is undefined in C++. NaN gives 0 for
-// 32-bit results of a float, else the GPU's 1 << (width - 1).
+// Conversions towards zero saturate, as on the GPU; a plain cast out of range is undefined in C++.
+// NaN gives 0 for 32-bit results of a float, else the GPU's 1 << (width - 1).
 #define WF_SIM_CONVERT(To, From, name, low, high, least, greatest, nan) \
     inline To name(From x) {                                            \
         if (x != x) return nan;                                         \
@@ -345,7 +347,7 @@ WF_SIM_CONVERSIONS(double, __double, 2147483648u)
 inline int __double2int_rn(double x) { return __double2int_rz(__builtin_rint(x)); }
 inline long long __double2ll_rn(double x) { return __double2ll_rz(__builtin_rint(x)); }
 
-// ----------------------------------------------------------------------------------------------------------- math
+// -------------------------------------------------------------------------------------------- math
 
 // CUDA overloads C's names by type; C's library supplies `name` for double and `namef` for float.
 #define WF_SIM_MATH1(name)                                              \

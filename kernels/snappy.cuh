@@ -1,6 +1,8 @@
 // snappy.cuh: pages compressed by Snappy.
 //
-//   | length, 7 bits a byte | token | token | …     a token by the low bits of its first byte, its tag
+//   | length, 7 bits a byte | token | token | …
+//
+// The low bits of a token's first byte are its tag:
 //
 //   00      literal: size − 1 in 6 bits, or 60 … 63: in the next 1 … 4 bytes; then its bytes
 //   01      copy: size − 4 in 3 bits, distance in 3 bits and a byte
@@ -116,8 +118,8 @@ struct SnappyFormat {
 
 using SnappyStarts = Starts<SnappyFormat>;
 
-// From a token at byte `at` of a window: where tokens begin before `end`, which is in the same chunk
-// or its end, a bit each. `makes` is how many bytes they make.
+// From a token at byte `at` of a window: where tokens begin before `end`, which is in the same
+// chunk or its end, a bit each. `makes` is how many bytes they make.
 WF_DEVICE u32 snappy_chunk(const SnappyStarts& window, u32 at, u32 end, u32& makes) {
     u32 starts = 0;
     makes = 0;

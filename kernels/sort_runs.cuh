@@ -86,8 +86,8 @@ struct SortRunsTile {
     WF_DEVICE u64& word(u32 h) const { return words[h + h / CHUNK]; }
     WF_DEVICE u32 number(u64 word) const { return u32(word & ((u64(1) << u32(p.index_bits)) - 1)); }
 
-    // Reads ITEMS keys or words, THREADS apart; of rows from p.rows on nothing is read, unless WHOLE
-    // says that there are none. Keys may be written by other tiles meanwhile.
+    // Reads ITEMS keys or words, THREADS apart; of rows from p.rows on nothing is read, unless
+    // WHOLE says that there are none. Keys may be written by other tiles meanwhile.
     template <bool WHOLE, u32 ITEMS>
     WF_DEVICE void load(u64 at, u64 (&keys)[ITEMS]) const {
         const auto has = [&](u32 i) { return WHOLE || at + i * THREADS < p.rows; };

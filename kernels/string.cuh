@@ -4,8 +4,9 @@
 //   short     length      bytes, zero padded ...............     length <= 12
 //   long      length      first 4 bytes     address of all bytes
 //
-// A view made from another one (a substring) points into the same characters. Where a view is null it is garbage:
-// do not read through it; generated code masks such views to empty ones before it calls what reads characters.
+// A view made from another one (a substring) points into the same characters. Where a view is null
+// it is garbage: do not read through it; generated code masks such views to empty ones before it
+// calls what reads characters.
 
 #pragma once
 #include "arith.cuh"
@@ -23,7 +24,8 @@ constexpr u32 INLINE_BYTES = 12;
 WF_DEVICE u32 swap_bytes(u32 value) { return __byte_perm(value, 0, 0x0123); }
 WF_DEVICE u64 swap_bytes(u64 value) { return ((u64)swap_bytes((u32)value) << 32) | swap_bytes((u32)(value >> 32)); }
 
-// Functions that look at more than a view's first bytes are WF_CALLED, and take views by value, which stay in registers.
+// Functions that look at more than a view's first bytes are WF_CALLED, and take views by value,
+// which stay in registers.
 
 // Where the bytes of a view lie, one at a time: in its registers, or in memory.
 struct short_bytes {
@@ -65,7 +67,7 @@ WF_DEVICE view slice_of(const view& v, u32 begin, u32 length) {
 }
 WF_CALLED view slice(view v, u32 begin, u32 length) { return slice_of(v, begin, length); }
 
-// ------------------------------------------------------------------------------------------------------------ failure
+// ----------------------------------------------------------------------------------------- failure
 
 // Keeps a string for a report (`arith.cuh`).
 WF_CALLED void keep_operand(u8* at, view text) {
@@ -77,7 +79,7 @@ WF_CALLED void keep_operand(u8* at, view text) {
 constexpr u32 TOO_LONG = 1;
 WF_DEVICE bool too_long(const view& made) { return made.length == 0 && made.prefix == TOO_LONG; }
 
-// -------------------------------------------------------------------------------------------------------- comparison
+// -------------------------------------------------------------------------------------- comparison
 
 // From byte `begin` to `end`.
 WF_CALLED bool bytes_equal(const u8* x, const u8* y, u32 begin, u32 end) {
@@ -137,11 +139,12 @@ WF_DEVICE bool ends_with(const view& v, const view& part) {
     return part.length <= v.length && part_at(v, v.length - part.length, part);
 }
 
-// --------------------------------------------------------------------------------------------------------- searching
+// --------------------------------------------------------------------------------------- searching
 
 constexpr u32 NOT_FOUND = U32_MAX;
 
-// Bytes one after the other: in registers, and in memory by aligned words of 8 where the string holds all of one.
+// Bytes one after the other: in registers, and in memory by aligned words of 8 where the string
+// holds all of one.
 struct short_scan {
     short_bytes bytes;
     u32 next;
@@ -173,8 +176,9 @@ WF_DEVICE long_scan scan_from(const long_bytes& bytes, u32 begin, u32 length) {
     return long_scan{bytes.at + begin, bytes.at + length, 0, 0};
 }
 
-// The first place from `begin` on where `part` lies in bytes of `length`. A window of the last 8 bytes read slides
-// over the characters and is compared whole; a longer part is then compared byte by byte.
+// The first place from `begin` on where `part` lies in bytes of `length`. A window of the last 8
+// bytes read slides over the characters and is compared whole; a longer part is then compared byte
+// by byte.
 template <class Bytes> WF_DEVICE u32 find_bytes(Bytes bytes, u32 length, u32 begin, const view& part) {
     u32 width = minimum(part.length, 8u);
     u64 head = 0;
@@ -202,13 +206,13 @@ WF_CALLED u32 find(view v, view part, u32 begin) {
 
 WF_DEVICE bool contains(const view& v, const view& part) { return find(v, part, 0) != NOT_FOUND; }
 
-// -------------------------------------------------------------------------------------------------------- characters
+// -------------------------------------------------------------------------------------- characters
 
 // Bytes other than the first of a character.
 WF_DEVICE bool continues(u8 byte) { return (byte & 0xc0) == 0x80; }
 
-// LIKE: `%` is any characters, `_` is one, a backslash takes the next literally. Greedy: on a mismatch the last `%`
-// takes one character more.
+// LIKE: `%` is any characters, `_` is one, a backslash takes the next literally. Greedy: on a
+// mismatch the last `%` takes one character more.
 WF_CALLED bool like(view v, view pattern) {
     u32 i = 0, j = 0, retry_i = 0, retry_j = NOT_FOUND;
     while (i < v.length) {
@@ -254,8 +258,9 @@ WF_DEVICE bool is_ascii(const view& v) {
 // ASCII letters made small; other bytes as they are.
 WF_DEVICE u8 lowered(u8 byte) { return byte >= 'A' && byte <= 'Z' ? (u8)(byte + 32) : byte; }
 
-// Bytes of the character at `i` if it is `want`, an ASCII character that is no capital, or becomes it when case is
-// ignored; else 0. Beside the capitals, two characters outside of ASCII do: the sign of kelvin (k) and the long s.
+// Bytes of the character at `i` if it is `want`, an ASCII character that is no capital, or becomes
+// it when case is ignored; else 0. Beside the capitals, two characters outside of ASCII do: the
+// sign of kelvin (k) and the long s.
 WF_DEVICE u32 same_letter(const view& v, u32 i, u8 want) {
     u8 byte = byte_at(v, i);
     if (lowered(byte) == want) return 1;
@@ -308,7 +313,8 @@ WF_CALLED u32 character_count(view v) {
     return count;
 }
 
-// The byte at which character `count` (from 0) begins, from byte `begin` on; the length where there are fewer.
+// The byte at which character `count` (from 0) begins, from byte `begin` on; the length where there
+// are fewer.
 WF_CALLED u32 skip_characters(view v, u32 begin, u64 count) {
     u32 i = begin;
     while (count > 0 && i < v.length) {
@@ -319,8 +325,8 @@ WF_CALLED u32 skip_characters(view v, u32 begin, u64 count) {
     return i;
 }
 
-// SQL's substr: characters numbered from 1; a start before 1 eats into the count. One loop that calls nothing: with three calls a kernel
-// of it took 4% longer to compile.
+// SQL's substr: characters numbered from 1; a start before 1 eats into the count. One loop that
+// calls nothing: with three calls a kernel of it took 4% longer to compile.
 WF_CALLED view substring(view v, i64 start, i64 count) {
     i64 end = wrap_add<i64>(start, count);  // first character beyond
     if (count > 0 && end < start) end = I64_MAX;
@@ -398,8 +404,8 @@ WF_CALLED u32 find_last(view v, view part, u32 end) {
     }
 }
 
-// Field `field` of those that `between` separates: from 1 on, or backwards from −1 on; empty where there is none. An
-// empty separator separates nothing.
+// Field `field` of those that `between` separates: from 1 on, or backwards from −1 on; empty where
+// there is none. An empty separator separates nothing.
 WF_CALLED view split_field(view v, view between, i64 field) {
     const view none{0, 0, 0};
     if (between.length == 0) return field == 1 || field == -1 ? v : none;

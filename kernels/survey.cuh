@@ -1,17 +1,19 @@
-// survey.cuh: what is to be known of a column: least and greatest value, order, power of two, longest string.
+// survey.cuh: what is to be known of a column: least and greatest value, order, power of two,
+// longest string.
 //
 //   values  3 −7 5 5      least −7, greatest 5, it descends, two neighbours are equal
 //   values  1.5 −0.75     magnitude 1.5, all are multiples of 2^−2
 //
-// Reads rows × width once. Blocks stay for the whole column; each leaves what it found in words of its
-// own, which the host puts together: no order of blocks matters, and 128 bits need no atomics.
+// Reads rows × width once. Blocks stay for the whole column; each leaves what it found in words of
+// its own, which the host puts together: no order of blocks matters, and 128 bits need no atomics.
 #pragma once
 #include "string.cuh"
 
 namespace wf {
 
 constexpr u32 SURVEY_THREADS = 256;
-// Words that a block leaves: least and greatest in two each, signs extended; flags; unit; nulls; one spare.
+// Words that a block leaves: least and greatest in two each, signs extended; flags; unit; nulls;
+// one spare.
 constexpr u32 SURVEY_WORDS = 8;
 // Flags of what was seen.
 constexpr u32 SURVEY_DESCENDS = 1, SURVEY_REPEATS = 2, SURVEY_NOT_FINITE = 4, SURVEY_VALUES = 8;

@@ -1,11 +1,12 @@
-// text.cuh: strings that are made, not cut out of others. Up to 12 bytes they lie in the view itself; longer ones take
-// bytes of an arena that the host sized by a guess.
+// text.cuh: strings that are made, not cut out of others. Up to 12 bytes they lie in the view
+// itself; longer ones take bytes of an arena that the host sized by a guess.
 //
 //   lower('ABC')            view: 3 "abc"
 //   concat(s, ', and so')   view: length, first 4 bytes, address ──> arena: … bytes …
 //
-// Taking is one addition to a counter that goes on counting where the arena is full: the string is then empty, so that
-// nobody follows its address, and the host, who reads the counter, runs the kernel again with an arena that suffices.
+// Taking is one addition to a counter that goes on counting where the arena is full: the string is
+// then empty, so that nobody follows its address, and the host, who reads the counter, runs the
+// kernel again with an arena that suffices.
 
 #pragma once
 #include "string.cuh"
@@ -147,7 +148,8 @@ WF_CALLED view replaced(text_arena arena, view v, view from, view to) {
     return text.out;
 }
 
-// Filled up to `count` characters, before or behind, by those of `fill` again and again; longer ones are cut.
+// Filled up to `count` characters, before or behind, by those of `fill` again and again; longer
+// ones are cut.
 WF_CALLED view padded(text_arena arena, view v, i64 count, view fill, bool before) {
     if (count <= 0) return view{0, 0, 0};
     u32 cut = skip_characters(v, 0, (u64)count);

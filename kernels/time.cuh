@@ -1,9 +1,11 @@
 // time.cuh: the proleptic Gregorian calendar on days since 1970-01-01.
 //
-//   civil_of(19723) = 2024-01-01      days_of(2024, 1, 1) = 19723      add_months(2024-01-31, 1) = 2024-02-29
+//   civil_of(19723) = 2024-01-01   days_of(2024, 1, 1) = 19723
+//   add_months(2024-01-31, 1) = 2024-02-29
 //
-// After H. Hinnant, "chrono-compatible low-level date algorithms": years begin in March, so that the leap day is the
-// last of its year, and 400 years (an era) have 146097 days. Defined for all 32-bit days.
+// After H. Hinnant, "chrono-compatible low-level date algorithms": years begin in March, so that
+// the leap day is the last of its year, and 400 years (an era) have 146097 days. Defined for all
+// 32-bit days.
 
 #pragma once
 #include "arith.cuh"

@@ -1,25 +1,30 @@
 // top.cuh: the rows that can be among the k least, without sorting the others.
 //
-//   1. top_histogram   counts of an 11-bit digit of the keys that share a prefix (first of all keys, by the highest bits)
-//   2. the host finds the bin in which the k-th key lies, and refines it while too many rows are left
+//   1. top_histogram   counts of an 11-bit digit of the keys that share a prefix (first of all
+//      keys, by the highest bits)
+//   2. the host finds the bin in which the k-th key lies, and refines it while too many rows are
+//      left
 //   3. top_select      the rows whose digits up to there are not greater, in their order
 //
 //   keys, k = 2    70 11 52 13 95     bins by tens  1 (11 13), 5, 7, 9     rows kept  1 3
 //
-// Reads the keys once for each refinement and once to select; for most keys that is twice. Of many rows a sample comes
-// first, and usually does:
+// Reads the keys once for each refinement and once to select; for most keys that is twice. Of many
+// rows a sample comes first, and usually does:
 //
-//   1. top_threshold   the r-th least of 16384 sampled keys, four neighbours each, r a little more than the k rows' share of them
-//   2. top_append      the rows whose keys are not greater, in any order; the caller checks that there are k, and not many
+//   1. top_threshold   the r-th least of 16384 sampled keys, four neighbours each, r a little more
+//      than the k rows' share of them
+//   2. top_append      the rows whose keys are not greater, in any order; the caller checks that
+//      there are k, and not many
 //
-// which reads the keys once. Of what is left the same two make a few hundred rows, and where the key is all there is to the
-// order
+// which reads the keys once. Of what is left the same two make a few hundred rows, and where the
+// key is all there is to the order
 //
 //   3. top_rank        gives each of those its place by counting how many come before it
 //
 // Of few rows, and of a million or so,
 //
-//   1. top_few_…       each block finds the k first of its rows, the last block those of all blocks' k, and their order
+//   1. top_few_…       each block finds the k first of its rows, the last block those of all
+//      blocks' k, and their order
 //
 // which leaves nothing to chance, nor to wait for.
 #pragma once
@@ -117,9 +122,10 @@ struct TopThreshold {
     u64* threshold;   // the r-th least sampled key
 };
 
-// One block. A multiprocessor fetches one sector at a time, so that samples are four neighbours each (0.026 ms with one each).
-// The keys stay in registers; rounds narrow them down by a digit of 8 bits each, until one key is left or all bits are
-// decided: of keys that differ that is after two or three.
+// One block. A multiprocessor fetches one sector at a time, so that samples are four neighbours
+// each (0.026 ms with one each). The keys stay in registers; rounds narrow them down by a digit of
+// 8 bits each, until one key is left or all bits are decided: of keys that differ that is after two
+// or three.
 WF_DEVICE void top_threshold_body(const TopThreshold& p) {
     WF_SHARED_ARRAY(u32, counts, 256);
     WF_SHARED(u64, prefix);
@@ -185,7 +191,8 @@ struct TopAppend {
     u64* keys;             // and their keys, or null
 };
 
-// A block's rows are counted in shared memory, and told to the others once: all blocks' atomics meet at the same word.
+// A block's rows are counted in shared memory, and told to the others once: all blocks' atomics
+// meet at the same word.
 WF_DEVICE void top_append_body(const TopAppend& p) {
     constexpr u64 TILE = TOP_APPEND_THREADS * TOP_APPEND_ITEMS;
     WF_SHARED_ARRAY(u64, held, TOP_APPEND_HELD);
@@ -230,11 +237,12 @@ WF_DEVICE void top_append_body(const TopAppend& p) {
 
 // ---- of few rows, or few for each multiprocessor ----
 
-// A million keys, k = 100: 0.0185 ms; blocks of 768 threads 0.0278 where 1024 took 0.0277, of 512 hold too few (100,000 keys: 0.0192,
-// 0.0195, 0.0201). It was 0.0277 with keys loaded one after the other, and again for each digit (0.0247 without), and words compared by
-// a thread each instead of eight, in branches. By two kernels, the second of which takes what is not after the last of 132 groups'
-// first rows (692 candidates), it was 0.0231 while a thread compared each, and 2 ms where the first rows are all in one group.
-// 59 registers, 9.3 KB of shared memory, no spills.
+// A million keys, k = 100: 0.0185 ms; blocks of 768 threads 0.0278 where 1024 took 0.0277, of 512
+// hold too few (100,000 keys: 0.0192, 0.0195, 0.0201). It was 0.0277 with keys loaded one after the
+// other, and again for each digit (0.0247 without), and words compared by a thread each instead of
+// eight, in branches. By two kernels, the second of which takes what is not after the last of 132
+// groups' first rows (692 candidates), it was 0.0231 while a thread compared each, and 2 ms where
+// the first rows are all in one group. 59 registers, 9.3 KB of shared memory, no spills.
 constexpr u32 TOP_FEW_THREADS = 1024;
 constexpr u32 TOP_FEW_ITEMS = 16;
 constexpr u32 TOP_FEW_TILE = TOP_FEW_THREADS * TOP_FEW_ITEMS;
@@ -252,9 +260,9 @@ struct TopFew {
     void* values;    // k: what the keys stand for, of as many bytes as in the column; or null
 };
 
-// The block's `wanted`-th least word, for every thread, of those that `there` has a bit for; a word is the high half of what is given.
-// Rounds narrow them down by a digit of 8 bits each, until so few are left that they are compared with each other, or all bits are
-// decided.
+// The block's `wanted`-th least word, for every thread, of those that `there` has a bit for; a word
+// is the high half of what is given. Rounds narrow them down by a digit of 8 bits each, until so
+// few are left that they are compared with each other, or all bits are decided.
 template <u32 ITEMS>
 WF_DEVICE u32 top_least(const u64 (&words)[ITEMS], u32 there, u32 wanted) {
     constexpr u32 COMPARED = TOP_FEW_THREADS / 8;
@@ -357,9 +365,10 @@ struct TopFound {
     WF_DEVICE u32 number_of(u32 at) const { return p.numbers[at]; }
 };
 
-// Which of a part are its `k` first, of equal keys those of the least numbers: a bit for each of a thread's. Words of 32 bits
-// decide: from the highest bit on in which the part's keys differ, then what is left of them, then the numbers. Counted from the
-// highest bit of all, digits of what is left to a top 100 would be equal, and equal ones wait for each other.
+// Which of a part are its `k` first, of equal keys those of the least numbers: a bit for each of a
+// thread's. Words of 32 bits decide: from the highest bit on in which the part's keys differ, then
+// what is left of them, then the numbers. Counted from the highest bit of all, digits of what is
+// left to a top 100 would be equal, and equal ones wait for each other.
 template <u32 ITEMS, typename Part>
 WF_DEVICE u32 top_first(const Part& part, u32 k) {
     WF_SHARED(u32, differing);
@@ -489,8 +498,8 @@ struct TopRank {
 
 WF_DEVICE u64 top_listed(const TopRank& p, u64 at) { return p.listed != nullptr ? p.listed[at] : at; }
 
-// Every warp places one candidate; its lanes share the others, which lie in shared memory (0.014 ms when each warp read them
-// for itself).
+// Every warp places one candidate; its lanes share the others, which lie in shared memory (0.014 ms
+// when each warp read them for itself).
 WF_DEVICE void top_rank_body(const TopRank& p) {
     WF_SHARED_ARRAY(u64, keys, TOP_RANK_TILE);
     WF_SHARED_ARRAY(u32, numbers, TOP_RANK_TILE);

@@ -1,20 +1,21 @@
-// window.cuh: rows sorted by (partition, order): where partitions and peers begin, running reductions within partitions,
-// reductions over frames, and frames bounded by values.
+// window.cuh: rows sorted by (partition, order): where partitions and peers begin, running
+// reductions within partitions, reductions over frames, and frames bounded by values.
 //
 //   partition     a a a a b b      partition_of  0 0 0 0 1 1      partitions  0 4 6
 //   order key     1 2 2 5 1 1      peers_of      0 1 1 2 3 3      peers       0 1 3 4 6
 //   value         3 1 4 1 5 9      running sum   3 4 8 9 5 14     backward    9 6 5 1 14 9
 //   frames        low 0 0 1 2 4 4    high 2 3 4 4 6 6             sum         4 8 6 5 14 14
 //
-// Bounds: one pass over the sort's words, the places of beginnings by the decoupled look-back of compact.cuh.
+// Bounds: one pass over the sort's words, the places of beginnings by the decoupled look-back of
+// compact.cuh.
 //
 // Running reductions read values twice and write once:
 //   1. window_run_tiles: what is open at each tile's end
 //   2. window_run_carries: what precedes each tile, by one block
 //   3. window_run_write: each tile again, behind what precedes it
 //
-// Reductions over frames go up a tree whose nodes join 16 each: a frame is joined of the largest nodes that lie in it, at most
-// 30 of a level.
+// Reductions over frames go up a tree whose nodes join 16 each: a frame is joined of the largest
+// nodes that lie in it, at most 30 of a level.
 //
 // Bounds by value: a binary search for each row among the keys of its partition.
 //
@@ -60,8 +61,8 @@ WF_DEVICE void window_bounds_body(const WindowBounds& p) {
     const u64 tiles = gridDim.x;
     const u64 tile = compact_ticket(p.state);
     const u64 first = tile * WINDOW_TILE + threadIdx.x * WINDOW_ITEMS;
-    // Row numbers of the thread's positions; slot 0 is the position before them. Beyond the last row every position repeats
-    // that row, and no word differs.
+    // Row numbers of the thread's positions; slot 0 is the position before them. Beyond the last
+    // row every position repeats that row, and no word differs.
     u32 at_row[WINDOW_ITEMS + 1];
 #pragma unroll
     for (u32 j = 0; j <= WINDOW_ITEMS; ++j) {
@@ -103,7 +104,8 @@ struct WindowMoments {
     f64 squares;  // of deviations from the mean
 };
 
-// Joins as in Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
+// Joins as in Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
+// sample variances", 1979.
 struct ReduceMoments {
     typedef f64 Value;
     typedef WindowMoments Sum;
@@ -203,7 +205,8 @@ struct WindowOpen {
     }
 };
 
-// What is open before each thread's rows; `total` is what is open at the end of the block's. The whole block calls it.
+// What is open before each thread's rows; `total` is what is open at the end of the block's. The
+// whole block calls it.
 template <typename Op>
 WF_DEVICE WindowOpen<Op> window_before(WindowOpen<Op> mine, WindowOpen<Op>& total) {
     typedef WindowOpen<Op> Open;
@@ -233,7 +236,8 @@ WF_DEVICE WindowOpen<Op> window_before(WindowOpen<Op> mine, WindowOpen<Op>& tota
     return Open::join(warps, before);
 }
 
-// One word of padding for each thread keeps the contiguous and the per-thread access free of bank conflicts.
+// One word of padding for each thread keeps the contiguous and the per-thread access free of bank
+// conflicts.
 WF_DEVICE u32 window_padded(u32 at) { return at + at / WINDOW_ITEMS; }
 
 template <typename Op, bool WRITE>
@@ -433,7 +437,8 @@ WF_DEVICE bool window_target(const WindowRange& p, T value, bool add, T& target)
     target = T(sum);
     return true;
 }
-// NaN stays what it is: all NaN are one value. Infinitely far from an infinity of the other sign lies that of the step.
+// NaN stays what it is: all NaN are one value. Infinitely far from an infinity of the other sign
+// lies that of the step.
 WF_DEVICE bool window_target(const WindowRange& p, f64 value, bool add, f64& target) {
     const f64 step = double_of_bits(p.step_low);
     target = add ? fadd(value, step) : fsub(value, step);
@@ -465,7 +470,8 @@ __device__ void window_range_body(const WindowRange& p) {
         p.out[row] = start ? p.peers[p.peers_of[row]] : p.peers[p.peers_of[row] + 1];
         return;
     }
-    // A bound beyond what the type holds lies before all values, or behind them, and never among the nulls.
+    // A bound beyond what the type holds lies before all values, or behind them, and never among
+    // the nulls.
     const T* targets = static_cast<const T*>(p.targets);
     T value = targets != nullptr ? targets[row] : keys[row];
     const bool within = targets != nullptr || window_target(p, value, preceding == descending, value);

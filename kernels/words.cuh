@@ -38,8 +38,8 @@ WF_CALLED view words_joined(const text_arena& arena, const view& whole, bool beg
     return text.out;
 }
 
-// Bytes of `to` that stand for the character in bytes `begin` to `end` of `v`; the character itself where `from` does not
-// have it, none where `to` ends before.
+// Bytes of `to` that stand for the character in bytes `begin` to `end` of `v`; the character itself
+// where `from` does not have it, none where `to` ends before.
 struct translation {
     u32 begin, end;
     bool kept;
@@ -98,8 +98,8 @@ WF_DEVICE view words_character(i64 code) {
 // Most characters of the shorter string in `words_distance`.
 constexpr u32 LONGEST_COMPARED = 255;
 
-// Insertions, deletions and replacements of characters that make one string of the other; `lost` is set where both are
-// too long.
+// Insertions, deletions and replacements of characters that make one string of the other; `lost` is
+// set where both are too long.
 WF_CALLED i32 words_distance(const view& one, const view& two, bool* lost) {
     u32 count_one = character_count(one), count_two = character_count(two);
     const view& longer = count_one < count_two ? two : one;
@@ -107,8 +107,9 @@ WF_CALLED i32 words_distance(const view& one, const view& two, bool* lost) {
     u32 width = minimum(count_one, count_two);
     *lost = width > LONGEST_COMPARED;
     if (*lost) return 0;
-    // Distances of the longer one's beginning from each beginning of the shorter one. They differ from its own length by no more than
-    // the other's, whatever that length is: what lies here is the difference, from `middle` on.
+    // Distances of the longer one's beginning from each beginning of the shorter one. They differ
+    // from its own length by no more than the other's, whatever that length is: what lies here is
+    // the difference, from `middle` on.
     constexpr u32 middle = LONGEST_COMPARED + 1;
     u16 row[LONGEST_COMPARED + 1];
     u32 distance = width;
@@ -146,7 +147,8 @@ WF_CALLED i32 words_place(const view& v, const view& list) {
     }
 }
 
-// What stands before occurrence `count` of `between`, or, counted from the end, behind it; all where there are fewer.
+// What stands before occurrence `count` of `between`, or, counted from the end, behind it; all
+// where there are fewer.
 WF_CALLED view words_before(const view& v, const view& between, i64 count) {
     if (count == 0 || between.length == 0) return view{0, 0, 0};
     if (count > 0) {

@@ -33,8 +33,8 @@ WF_DEVICE bool zone_local(const i64* zone, u32 entries, i64 ticks, i64 per_secon
     return sum == (i128)*local;
 }
 
-// The seconds of UTC at which clocks show a local second, which the calendar holds: none where they skip it, two where they
-// are put back. Yields how many, the first and the last.
+// The seconds of UTC at which clocks show a local second, which the calendar holds: none where they
+// skip it, two where they are put back. Yields how many, the first and the last.
 WF_CALLED u32 zone_instants(const i64* zone, u32 entries, i64 local, i64* first, i64* last) {
     constexpr i64 FAR = 2 * 86400;  // further than any offset
     u32 found = 0;
@@ -58,8 +58,9 @@ WF_DEVICE bool zone_instant(const i64* zone, u32 entries, i64 local, i64 per_sec
     return found == 1 && instant == (i128)*ticks;
 }
 
-// The instant of a whole local second that an instant was cut down to: of two the one with that instant's offset, else the last;
-// where there is none, three hours after the one that is three hours earlier.
+// The instant of a whole local second that an instant was cut down to: of two the one with that
+// instant's offset, else the last; where there is none, three hours after the one that is three
+// hours earlier.
 WF_DEVICE bool zone_truncated(const i64* zone, u32 entries, i64 from, i64 local, i64 per_second, i64* ticks) {
     const i64 second = floor_quotient<i64>(local, per_second);
     i64 first = second, last = second;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Times the peers and our primitives one after another on the same GPU, then prints the table of both.
+# Times the peers and our primitives one after another on the same GPU, then prints the table of
+# both.
 #
 #   scripts/bench-side-by-side.sh PEERS BENCH OUT [ROWS [OPTIONS...]]
 #
@@ -8,7 +9,8 @@
 # OUT     a directory for what each program printed, and for table.md
 # ROWS    rows of the tables, default 100000000; OPTIONS go to our bench
 #
-# A peer that cannot run here (no CuPy, no nvcc) leaves its column empty. PYTHON names the interpreter of micro.py.
+# A peer that cannot run here (no CuPy, no nvcc) leaves its column empty. PYTHON names the
+# interpreter of micro.py.
 set -eu
 [ $# -ge 3 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)

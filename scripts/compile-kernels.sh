@@ -1,10 +1,11 @@
 #!/bin/sh
-# Compiles recorded kernel sources for GPUs with the NVRTC of the Python wheel. Needs no GPU and no CUDA toolkit.
+# Compiles recorded kernel sources for GPUs with the NVRTC of the Python wheel. Needs no GPU and no
+# CUDA toolkit.
 #
 #   scripts/compile-kernels.sh DIRECTORY [sm_XX[/SHARE] ...]
 #
-# DIRECTORY holds what WARPFRAME_RECORD_KERNELS=DIRECTORY made a test run write. With WARPFRAME_NVRTC set, that
-# library is used and nothing is fetched.
+# DIRECTORY holds what WARPFRAME_RECORD_KERNELS=DIRECTORY made a test run write. With
+# WARPFRAME_NVRTC set, that library is used and nothing is fetched.
 set -eu
 
 [ $# -ge 1 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -25,7 +26,8 @@ if [ -z "${WARPFRAME_NVRTC:-}" ]; then
 fi
 
 cd "$root"
-# Built with the features of the test command: other features would build every dependency once more.
+# Built with the features of the test command: other features would build every dependency once
+# more.
 messages=$(cargo build --quiet --workspace --all-features --examples --message-format=json)
 program=$(printf '%s\n' "$messages" | python3 -c '
 import json, sys

@@ -77,7 +77,8 @@ def main():
     options = [option for option in ENGINE if option not in arguments.without] + arguments.option
     paths = sorted(arguments.directory.glob("*.cu"))[:: arguments.every]
     least = dict.fromkeys(paths, float("inf"))
-    # One round after another: a moment in which the machine is slow then spoils one repeat of many kernels, not all of one.
+    # One round after another: a moment in which the machine is slow then spoils one repeat of many
+    # kernels, not all of one.
     for _ in range(arguments.repeats):
         for path in paths:
             least[path] = min(least[path], compile_once(nvrtc, path, headers, options) * 1e3)

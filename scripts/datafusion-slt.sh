@@ -4,13 +4,14 @@
 #
 #   scripts/datafusion-slt.sh [FOLDER [PART-OF-A-FILE-NAME]]
 #
-# The files are those of the crate datafusion-sqllogictest in the version of Cargo.lock's datafusion.
-# FOLDER (.slt-files, which git ignores) keeps them, and the report. The test data that some of them
-# read is not in the crate: put arrow-testing's and parquet-testing's `data` under FOLDER/testing and
-# FOLDER/parquet-testing, where they are at hand; queries over files that are missing are left out.
+# The files are those of the crate datafusion-sqllogictest in the version of Cargo.lock's
+# datafusion. FOLDER (.slt-files, which git ignores) keeps them, and the report. The test data that
+# some of them read is not in the crate: put arrow-testing's and parquet-testing's `data` under
+# FOLDER/testing and FOLDER/parquet-testing, where they are at hand; queries over files that are
+# missing are left out.
 #
-# On a machine with a GPU and no Rust, carry FOLDER and .gpu, and run as the last lines here do, with
-# `.gpu/run.sh DIR it` in place of cargo.
+# On a machine with a GPU and no Rust, carry FOLDER and .gpu, and run as the last lines here do,
+# with `.gpu/run.sh DIR it` in place of cargo.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Times reading of Parquet files and batches of Arrow on one GPU, ours beside libcudf, polars, pyarrow and DuckDB, and prints the
-# table of all (files_beside_peers.py says what is measured, and has the options).
+# Times reading of Parquet files and batches of Arrow on one GPU, ours beside libcudf, polars,
+# pyarrow and DuckDB, and prints the table of all (files_beside_peers.py says what is measured, and
+# has the options).
 #
 #   scripts/files-beside-peers.sh BENCH OUT [OPTIONS...]
 #   scripts/files-beside-peers.sh pack DIR [--arch 90] [--part MIB] [--without NAMES]
@@ -8,13 +9,14 @@
 # BENCH   the executable of our bench `files`, or a folder that gpu-bundle.sh made
 # OUT     a directory for files.jsonl, for what peers printed, for gpu.csv and table.md
 #
-# `pack` fetches the peers, with tpcgen-cli, for machines with Python 3.12, CUDA 13, CuPy, NumPy and PyTorch, but no network:
-# DIR/00/part, DIR/01/part, … of at most MIB (default 48) each. There
+# `pack` fetches the peers, with tpcgen-cli, for machines with Python 3.12, CUDA 13, CuPy, NumPy and
+# PyTorch, but no network: DIR/00/part, DIR/01/part, … of at most MIB (default 48) each. There
 #
 #   mkdir SITE && cat DIR/*/part | xz -T0 -dc | tar xf - -C SITE && export PYTHONPATH=SITE
 #
-# --arch leaves in libcudf only the code of GPUs of that compute capability (90: H100, H200), an eighth of it. --without leaves
-# out what is there already, of libcudf, nvjitlink (PyTorch brings one), polars, pyarrow, duckdb, tpcgen; split by commas.
+# --arch leaves in libcudf only the code of GPUs of that compute capability (90: H100, H200), an
+# eighth of it. --without leaves out what is there already, of libcudf, nvjitlink (PyTorch brings
+# one), polars, pyarrow, duckdb, tpcgen; split by commas.
 #
 # PYTHON names the interpreter, which for `pack` has pip.
 set -eu

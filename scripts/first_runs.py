@@ -26,6 +26,12 @@ def parts_of(path):
 
 
 def main(out):
+    contexts = []
+    for path in glob.glob(f"{out}/context.*.ns"):
+        with open(path) as file:
+            contexts.append(int(file.read()) / 1e6)
+    if contexts:
+        print(f"a context alone: median {statistics.median(contexts):.0f} ms of {len(contexts)} processes")
     for cache in ("empty", "filling", "warm"):
         runs = {}
         for path in sorted(glob.glob(f"{out}/{cache}.*.ns")):

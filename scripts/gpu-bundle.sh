@@ -4,8 +4,8 @@
 #   .gpu/NAME.xz   warpframe, it (integration tests), unit (the engine's unit tests), bench-NAME
 #   .gpu/run.sh    unpacks one into a directory and runs it:  .gpu/run.sh DIR it --test-threads 4
 #
-# The machine needs glibc as new as this one's, an NVIDIA driver, and NVRTC. Carry data/ along: tests and benchmarks read
-# it from the present directory.
+# The machine needs glibc as new as this one's, an NVIDIA driver, and NVRTC. Carry data/ along:
+# tests and benchmarks read it from the present directory.
 #
 #   scripts/gpu-bundle.sh [cargo build options]
 set -eu
@@ -50,8 +50,8 @@ done <"$out/executables"
 
 cat >"$out/run.sh" <<'RUN'
 #!/bin/sh
-# .gpu/run.sh DIR PROGRAM [ARGUMENTS...]: unpacks a program into DIR, unless it is there already, and runs it in the present
-# directory.
+# .gpu/run.sh DIR PROGRAM [ARGUMENTS...]: unpacks a program into DIR, unless it is there already,
+# and runs it in the present directory.
 set -eu
 [ $# -ge 2 ] || { sed -n '2,3s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The integration tests on GPUs, in several processes: NVRTC compiles under a lock, so that tests of one process wait for each
-# other. Says what failed, and of a process that died what the kernel and a core dump know.
+# The integration tests on GPUs, in several processes: NVRTC compiles under a lock, so that tests of
+# one process wait for each other. Says what failed, and of a process that died what the kernel and
+# a core dump know.
 #
 #   scripts/gpu-tests.sh PROGRAM OUT PROCESSES THREADS SECONDS [FILTER...]
 #

@@ -11,7 +11,8 @@ import sys
 from collections import defaultdict
 from html import escape
 
-# By sweep: the property's name in the names of benchmarks, its axis, and the base of a logarithmic axis (0: percent).
+# By sweep: the property's name in the names of benchmarks, its axis, and the base of a logarithmic
+# axis (0: percent).
 SWEEPS = {
     "cardinality": ("groups", "groups", 10),
     "duplicates": ("copies", "build rows of each key", 10),

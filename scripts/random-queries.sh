@@ -1,12 +1,14 @@
 #!/bin/sh
-# Random queries on GPUs for some time, in as many processes: NVRTC compiles under a lock, so that threads of one process wait
-# for each other. Each process keeps to one core: it would start a compiler a core otherwise. What each chunk of queries found
-# is written down when the chunk ends, and counts even if the rest is cut off.
+# Random queries on GPUs for some time, in as many processes: NVRTC compiles under a lock, so that
+# threads of one process wait for each other. Each process keeps to one core: it would start a
+# compiler a core otherwise. What each chunk of queries found is written down when the chunk ends,
+# and counts even if the rest is cut off.
 #
 #   scripts/random-queries.sh PROGRAM OUT PROCESSES QUERIES SEED SECONDS
 #
-# PROGRAM    the integration tests' executable (`it` of scripts/gpu-bundle.sh, unpacked)
-# OUT        a directory: tally.txt has a line a chunk, failed.txt what disagreed; the kernel cache lies there, too, unless
+# PROGRAM    the integration tests' executable (`it` of scripts/gpu-bundle.sh, unpacked) OUT
+# a directory: tally.txt has a line a chunk, failed.txt what disagreed; the kernel cache lies there,
+# too, unless
 #            WARPFRAME_CACHE_DIR says otherwise
 # QUERIES    of a chunk; process p takes those from SEED + 1000000 p on
 # SECONDS    after which no chunk begins; one takes as long as its queries do

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tests on GPUs under one of compute-sanitizer's tools, each in a process of its own, many at once: a tool slows a test down by up
-# to a thousand times, and most of that is not the GPU's. Prints a line a test, those that took longest last.
+# Tests on GPUs under one of compute-sanitizer's tools, each in a process of its own, many at once:
+# a tool slows a test down by up to a thousand times, and most of that is not the GPU's. Prints a
+# line a test, those that took longest last.
 #
 #   scripts/sanitize-gpu.sh PROGRAM OUT TOOL PROCESSES SECONDS [FILTER...]
 #
@@ -11,8 +12,9 @@
 # SECONDS    after which a test is ended
 # FILTER     names begin with one of these; all tests otherwise
 #
-# Kernels are compiled before, by a run without the tool. Nothing of memory is rounded or kept (WARPFRAME_EXACT_MEMORY), and the operators'
-# tests of large tables take WARPFRAME_TEST_ROWS rows (100,000). "no GPU" is a test that launches nothing there. The exit code is 1 where a tool found
+# Kernels are compiled before, by a run without the tool. Nothing of memory is rounded or kept
+# (WARPFRAME_EXACT_MEMORY), and the operators' tests of large tables take WARPFRAME_TEST_ROWS rows
+# (100,000). "no GPU" is a test that launches nothing there. The exit code is 1 where a tool found
 # something, or a test failed or did not end.
 set -eu
 [ $# -ge 5 ] || { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }

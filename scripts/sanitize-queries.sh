@@ -1,7 +1,7 @@
 #!/bin/sh
-# Queries on a GPU under compute-sanitizer's four tools: each line of scripts/sanitize-queries.sql and each query of
-# data/queries, over data/tpch, each with each tool in a process of its own. Prints a line for what did not come out clean,
-# and for each tool how many did.
+# Queries on a GPU under compute-sanitizer's four tools: each line of scripts/sanitize-queries.sql
+# and each query of data/queries, over data/tpch, each with each tool in a process of its own.
+# Prints a line for what did not come out clean, and for each tool how many did.
 #
 #   scripts/sanitize-queries.sh PROGRAM OUT PROCESSES SECONDS [TOOL...]
 #
@@ -11,8 +11,9 @@
 # SECONDS    after which a query is ended
 # TOOL       all four otherwise
 #
-# Kernels are compiled before, by a run without tools, which is strict: no query leaves the device. Nothing of memory is rounded or kept
-# (WARPFRAME_EXACT_MEMORY), and what is only done with many rows is done with 2000. The exit code is 1 where anything was not clean.
+# Kernels are compiled before, by a run without tools, which is strict: no query leaves the device.
+# Nothing of memory is rounded or kept (WARPFRAME_EXACT_MEMORY), and what is only done with many
+# rows is done with 2000. The exit code is 1 where anything was not clean.
 set -eu
 [ $# -ge 4 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 program=$1 out=$2 processes=$3 seconds=$4

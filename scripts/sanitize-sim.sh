@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs the integration tests on the simulator with kernels compiled under AddressSanitizer: device memory is host memory,
-# so an access out of an allocation's bounds is reported with the kernel's line.
+# Runs the integration tests on the simulator with kernels compiled under AddressSanitizer: device
+# memory is host memory, so an access out of an allocation's bounds is reported with the kernel's
+# line.
 #
 #   scripts/sanitize-sim.sh [test filter…]
 set -eu

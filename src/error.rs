@@ -146,8 +146,8 @@ pub enum ErrorKind {
     },
     /// A statement was stopped before it was done. The session and its tables go on.
     Interrupted {
-        /// How long it was allowed to take, where it took longer; `None` where [`Session::interrupt`](crate::Session::interrupt)
-        /// stopped it.
+        /// How long it was allowed to take, where it took longer; `None` where
+        /// [`Session::interrupt`](crate::Session::interrupt) stopped it.
         timeout: Option<Duration>,
     },
     /// The engine contradicts itself: a bug of ours, never a reason to try another way in silence.
@@ -340,7 +340,8 @@ impl From<datafusion::error::DataFusionError> for Error {
     }
 }
 
-/// An error of a file's content gets its path later, from whoever knows which files were read: until then it is empty.
+/// An error of a file's content gets its path later, from whoever knows which files were read:
+/// until then it is empty.
 fn from_arrow(error: ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => from_boxed(inner),
@@ -410,14 +411,16 @@ fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
     }
 }
 
-/// arrow-csv says: "Error while parsing value 'x' as type 'Int64' for column 2 at line 6. Row data: '[…]'", or
-/// "incorrect number of fields for line 7, expected 3 got 2"; both are the file's seventh line.
+/// arrow-csv says: "Error while parsing value 'x' as type 'Int64' for column 2 at line 6. Row data:
+/// '[…]'", or "incorrect number of fields for line 7, expected 3 got 2"; both are the file's
+/// seventh line.
 fn bad_csv(message: String) -> Error {
     let number = |after: &str| -> Option<u64> {
         let rest = message.split_once(after)?.1;
         rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
     };
-    // Where a value does not parse, arrow-csv counts lines from 0; where fields are missing, from 1.
+    // Where a value does not parse, arrow-csv counts lines from 0; where fields are missing, from
+    // 1.
     let value = message.contains("rror while parsing value") || message.contains("rror parsing column");
     let line = number(" at line ").map(|line| line + u64::from(value));
     let line = line.or_else(|| number(" for line ")).or_else(|| number("line ")).unwrap_or(0);

@@ -1,17 +1,21 @@
-//! What DataFusion's CPU engine is given, so that floats and decimals mean on it what they mean on the device.
+//! What DataFusion's CPU engine is given, so that floats and decimals mean on it what they mean on
+//! the device.
 //!
-//! Arrow compares floats in IEEE's total order of their bits: −NaN is least, and NaN of different payloads are different values
-//! (<https://github.com/apache/datafusion/issues/17557>); on x86, `0.0 / 0.0` is such a −NaN. To SQL all NaN are one value, equal
-//! to itself and greater than every other number. They are given one form where they arise: as columns leave a scan, in
-//! literals, and in what expressions, aggregates and window functions make. What compares then need not know.
+//! Arrow compares floats in IEEE's total order of their bits: −NaN is least, and NaN of different
+//! payloads are different values (<https://github.com/apache/datafusion/issues/17557>); on x86,
+//! `0.0 / 0.0` is such a −NaN. To SQL all NaN are one value, equal to itself and greater than every
+//! other number. They are given one form where they arise: as columns leave a scan, in literals,
+//! and in what expressions, aggregates and window functions make. What compares then need not know.
 //!
 //! ```text
-//!   SELECT max(x / y) FROM t WHERE x <> 5          float_of_order(max(float_order(x / y))), over
-//!                                                  the rows of t with one_nan(x), one_nan(y), where x <> 5
+//!   SELECT max(x / y) FROM t WHERE x <> 5
+//!   SELECT float_of_order(max(float_order(x / y)))
+//!     FROM (SELECT one_nan(x) AS x, one_nan(y) AS y FROM t) WHERE x <> 5
 //! ```
 //!
-//! All of that is done as late as can be, so that DataFusion's own rules see the query that was asked: in plans when they
-//! become physical ([`plan`]), and around constants while they are folded ([`folding`]).
+//! All of that is done as late as can be, so that DataFusion's own rules see the query that was
+//! asked: in plans when they become physical ([`plan`]), and around constants while they are folded
+//! ([`folding`]).
 
 mod casts;
 mod expressions;
@@ -22,4 +26,4 @@ mod simplify;
 
 pub(crate) use expressions::host_expr;
 pub(crate) use plans::{HostPlanner, plan};
-pub(crate) use simplify::folding;
+pub(crate) use simplify::{LogicalRule, folding};

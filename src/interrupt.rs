@@ -1,9 +1,9 @@
-//! Statements that are stopped before they are done: by [`Session::interrupt`](crate::Session::interrupt), or because they
-//! took longer than they may.
+//! Statements that are stopped before they are done: by
+//! [`Session::interrupt`](crate::Session::interrupt), or because they took longer than they may.
 //!
-//! A statement is what runs on a thread between [`Statement::enter`] and its end. Whatever takes long looks
-//! at [`check`] as it goes: before each allocation, launch and wait of the device, and while something is waited for. On other threads,
-//! which help a statement, it is entered again.
+//! A statement is what runs on a thread between [`Statement::enter`] and its end. Whatever takes
+//! long looks at [`check`] as it goes: before each allocation, launch and wait of the device, and
+//! while something is waited for. On other threads, which help a statement, it is entered again.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -123,7 +123,8 @@ impl Statement {
         .await
     }
 
-    /// What the future yields, or that the statement was to stop before; then the future is dropped.
+    /// What the future yields, or that the statement was to stop before; then the future is
+    /// dropped.
     pub(crate) async fn or_stop<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             biased;

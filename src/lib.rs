@@ -1,7 +1,7 @@
 //! warpframe: a dataframe and SQL engine whose operators run as CUDA kernels of its own.
 //!
-//! A [`Session`] holds tables and a device; it answers SQL, and hands out lazy and eager frames. Where there is a GPU,
-//! queries run on it; without one everything works on the CPU.
+//! A [`Session`] holds tables and a device; it answers SQL, and hands out lazy and eager frames.
+//! Where there is a GPU, queries run on it; without one everything works on the CPU.
 //!
 //! ```
 //! use warpframe::prelude::*;
@@ -49,6 +49,7 @@ pub mod interop;
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use frame::{DataFrame, GroupBy, LazyFrame};
 pub use io::{CsvOptions, ParquetOptions};
+pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{DeviceChoice, Session, SessionBuilder};
 
 /// The Arrow implementation whose arrays and batches go in and out.

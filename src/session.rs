@@ -25,8 +25,8 @@ use crate::timeline::{Part, span};
 
 /// Tables, a device, and queries over them. Clones share everything.
 ///
-/// Every method may be called from plain threads and from inside an asynchronous runtime alike; each waits for its
-/// answer.
+/// Every method may be called from plain threads and from inside an asynchronous runtime alike;
+/// each waits for its answer.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -49,8 +49,8 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// A session as the environment asks for it: `WARPFRAME_DEVICE` (`auto`, `cuda`, `cuda:N`, `sim`, `cpu`),
-    /// `WARPFRAME_STRICT=1`, `WARPFRAME_MEMORY_LIMIT` (`2GiB`, `80%`).
+    /// A session as the environment asks for it: `WARPFRAME_DEVICE` (`auto`, `cuda`, `cuda:N`,
+    /// `sim`, `cpu`), `WARPFRAME_STRICT=1`, `WARPFRAME_MEMORY_LIMIT` (`2GiB`, `80%`).
     ///
     /// # Errors
     /// A variable that does not parse; a device asked for by name that is not there.
@@ -91,7 +91,8 @@ impl Session {
         self.core.device()
     }
 
-    /// One line that says why queries run on the CPU although a GPU would have been welcome; `None` otherwise.
+    /// One line that says why queries run on the CPU although a GPU would have been welcome; `None`
+    /// otherwise.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -103,8 +104,9 @@ impl Session {
         self.notice.as_deref()
     }
 
-    /// Why parts of queries that were planned for the device ran on the CPU instead, a sentence each, since this was asked last: what
-    /// the data showed that the device does not do, or that it has not memory enough for. Never in strict mode, where that is an error.
+    /// Why parts of queries that were planned for the device ran on the CPU instead, a sentence
+    /// each, since this was asked last: what the data showed that the device does not do, or that
+    /// it has not memory enough for. Never in strict mode, where that is an error.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -147,7 +149,8 @@ impl Session {
         self.core.engine.as_ref().is_some_and(|engine| engine.strict)
     }
 
-    /// Turns the ordering of joins on or off, as [`SessionBuilder::join_order`] does. Nothing where queries run on the CPU.
+    /// Turns the ordering of joins on or off, as [`SessionBuilder::join_order`] does. Nothing where
+    /// queries run on the CPU.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -173,11 +176,13 @@ impl Session {
         self.core.engine.as_ref().is_some_and(Engine::orders_joins)
     }
 
-    /// Stops the statements of this session that run now, on whichever threads: they fail with [`ErrorKind::Interrupted`]. The session
-    /// and its tables go on. May be called from any thread; returns at once.
+    /// Stops the statements of this session that run now, on whichever threads: they fail with
+    /// [`ErrorKind::Interrupted`]. The session and its tables go on. May be called from any thread;
+    /// returns at once.
     ///
-    /// A statement stops before its next allocation, launch or copy on the device, in its waits for files and compilers, and between
-    /// the batches of the CPU engine. A kernel that runs on a GPU ends by itself.
+    /// A statement stops before its next allocation, launch or copy on the device, in its waits for
+    /// files and compilers, and between the batches of the CPU engine. A kernel that runs on a GPU
+    /// ends by itself.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -191,8 +196,9 @@ impl Session {
         self.core.switch.interrupt();
     }
 
-    /// Limits how long statements that begin from now on may take; `None` sets no limit. Those that take longer fail with
-    /// [`ErrorKind::Interrupted`]. Planning, running and downloading a query are a statement each.
+    /// Limits how long statements that begin from now on may take; `None` sets no limit. Those that
+    /// take longer fail with [`ErrorKind::Interrupted`]. Planning, running and downloading a query
+    /// are a statement each.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -217,7 +223,8 @@ impl Session {
         self.core.switch.timeout()
     }
 
-    /// DataFusion's context behind this session, for its configuration and for user-defined functions.
+    /// DataFusion's context behind this session, for its configuration and for user-defined
+    /// functions.
     ///
     /// A table registered here is read anew by each query, on all cores, and its rows are brought
     /// to the device, where they do not stay: only its provider knows when they change. What the
@@ -234,11 +241,18 @@ impl Session {
         &self.core.context
     }
 
+    /// Drops the plans that are kept, so that the next query is planned anew: for benchmarks.
+    #[doc(hidden)]
+    pub fn forget_plans(&self) {
+        self.core.plans.forget();
+    }
+
     /// Plans one SQL query over the session's tables; nothing runs before [`LazyFrame::collect`].
     ///
     /// # Errors
-    /// SQL that does not parse ([`ErrorKind::Parse`]), unknown tables and columns, types that do not fit; statements that
-    /// are not queries, and clauses that nothing would look at, such as TABLESAMPLE ([`ErrorKind::Unsupported`]).
+    /// SQL that does not parse ([`ErrorKind::Parse`]), unknown tables and columns, types that do
+    /// not fit; statements that are not queries, and clauses that nothing would look at, such as
+    /// TABLESAMPLE ([`ErrorKind::Unsupported`]).
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, ErrorKind, Session};
@@ -326,7 +340,8 @@ fn one_statement(error: datafusion::error::DataFusionError, text: &str) -> Error
     }
 }
 
-/// Line and column of the only place where `name` stands as an identifier, or `None` if there are several or none.
+/// Line and column of the only place where `name` stands as an identifier, or `None` if there are
+/// several or none.
 fn place_of(text: &str, name: &str) -> Option<(u64, u64)> {
     use datafusion::sql::sqlparser::dialect::GenericDialect;
     use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};

@@ -46,7 +46,9 @@ struct Recording {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Part {
-    /// The driver made a context of a device.
+    /// A program's `main`, as far as the program records it.
+    Main,
+    /// The driver started, or made a context of a device.
     Context,
     /// The compiler's library was loaded.
     Compiler,
@@ -88,6 +90,7 @@ impl Part {
     /// ```
     pub fn name(self) -> &'static str {
         match self {
+            Part::Main => "main",
             Part::Context => "open the device",
             Part::Compiler => "load the compiler",
             Part::Parse => "parse and plan",

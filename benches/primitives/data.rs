@@ -1,5 +1,5 @@
-//! Data that any thread can make from a row's number alone. Keys tell which number they stand for, so that a result is checked
-//! by arrays instead of hash tables.
+//! Data that any thread can make from a row's number alone. Keys tell which number they stand for,
+//! so that a result is checked by arrays instead of hash tables.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,7 +76,8 @@ impl Domain {
     }
 }
 
-/// A permutation of `0..rows`: a bijection of the next power of two, applied until the number is in range.
+/// A permutation of `0..rows`: a bijection of the next power of two, applied until the number is in
+/// range.
 #[derive(Debug, Clone, Copy)]
 pub struct Permutation {
     rows: u64,

@@ -2,10 +2,10 @@
 
 use warpframe::prelude::*;
 
-use crate::group::{Groups, Shape};
+use crate::group::{GroupShape, Groups};
 use crate::harness::{Bench, Case};
 
-pub fn name(shape: Shape) -> String {
+pub fn name(shape: GroupShape) -> String {
     shape.name("distinct i64")
 }
 

@@ -9,7 +9,7 @@ use crate::harness::{Bench, Case, Outcome, close, each_chunk, ensure};
 
 /// A table to group: `rows` of a key `k` and a value `v`.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
+pub struct GroupShape {
     pub rows: usize,
     /// Keys to choose from.
     pub groups: usize,
@@ -32,7 +32,7 @@ pub struct Group {
 
 /// The table, and what each group comes to.
 pub struct Groups {
-    pub shape: Shape,
+    pub shape: GroupShape,
     pub frame: DataFrame,
     pub expected: Vec<Group>,
 }
@@ -40,14 +40,14 @@ pub struct Groups {
 pub fn all(bench: &Bench, rows: usize) -> Outcome {
     for groups in [10, 1000, 100_000, 10_000_000] {
         for domain in Domain::BOTH {
-            one(bench, Shape::plain(rows, groups, domain))?;
+            one(bench, GroupShape::plain(rows, groups, domain))?;
         }
     }
     Ok(())
 }
 
 /// Sum, five aggregates and distinct keys of a table that has rows enough.
-pub fn one(bench: &Bench, shape: Shape) -> Outcome {
+pub fn one(bench: &Bench, shape: GroupShape) -> Outcome {
     let names = [shape.name("group_sum i64→f64"), shape.name("group_5 i64→f64"), distinct::name(shape)];
     if shape.groups > shape.rows || !bench.wants(names) {
         return Ok(());
@@ -59,9 +59,9 @@ pub fn one(bench: &Bench, shape: Shape) -> Outcome {
     Ok(())
 }
 
-impl Shape {
-    pub fn plain(rows: usize, groups: usize, domain: Domain) -> Shape {
-        Shape { rows, groups, domain, hot: None, nulls: None }
+impl GroupShape {
+    pub fn plain(rows: usize, groups: usize, domain: Domain) -> GroupShape {
+        GroupShape { rows, groups, domain, hot: None, nulls: None }
     }
 
     pub fn name(&self, operation: &str) -> String {
@@ -80,13 +80,13 @@ impl Shape {
 }
 
 impl Groups {
-    pub fn new(bench: &Bench, shape: Shape) -> Outcome<Groups> {
+    pub fn new(bench: &Bench, shape: GroupShape) -> Outcome<Groups> {
         let ids = fill(shape.rows, |row| shape.group(row) as u32);
         Groups::of(bench, shape, &ids)
     }
 
     /// The table of rows whose groups have these numbers.
-    pub fn of(bench: &Bench, shape: Shape, ids: &[u32]) -> Outcome<Groups> {
+    pub fn of(bench: &Bench, shape: GroupShape, ids: &[u32]) -> Outcome<Groups> {
         let values = fill(shape.rows, |row| unit(4, row) * 5.0 + 5.0);
         let nulls = shape.nulls.unwrap_or(0);
         // Each core looks at all rows for the groups that are its own.
@@ -118,7 +118,8 @@ impl Groups {
         self.expected.iter().filter(|group| group.rows > 0).count()
     }
 
-    /// Whether the result has each group once; `agrees` compares its row of the batch with the group.
+    /// Whether the result has each group once; `agrees` compares its row of the batch with the
+    /// group.
     pub fn check(&self, result: &DataFrame, agrees: impl Fn(&RecordBatch, usize, &Group) -> bool) -> Outcome {
         let mut seen = vec![false; self.expected.len()];
         each_chunk(result, |_, batch| {

@@ -114,7 +114,8 @@ impl Bench {
             }
         }
         drop(result);
-        // Kernels that are used again are compiled better, behind the runs that follow: not while they are timed.
+        // Kernels that are used again are compiled better, behind the runs that follow: not while
+        // they are timed.
         self.device.settle();
         drop(run()?);
         self.device.synchronize()?;
@@ -138,8 +139,9 @@ impl Bench {
         }
         let after = self.device.counters();
         for _ in 0..repeats {
-            // A device that has waited for the host works more slowly at first: after 3 ms a sum of 100M values takes 0.193 instead
-            // of 0.183 ms, and CUB's 0.201 instead of 0.187. The peers' loops do not let it wait.
+            // A device that has waited for the host works more slowly at first: after 3 ms a sum of
+            // 100M values takes 0.193 instead of 0.183 ms, and CUB's 0.201 instead of 0.187. The
+            // peers' loops do not let it wait.
             drop(run()?);
             self.device.start_profile();
             let frame = run()?;

@@ -1,4 +1,5 @@
-//! Particles to jets: four sums a group, in the order of keys that come almost sorted; a million rows, and some 95,000 groups.
+//! Particles to jets: four sums a group, in the order of keys that come almost sorted; a million
+//! rows, and some 95,000 groups.
 
 use warpframe::prelude::*;
 

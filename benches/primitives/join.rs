@@ -7,9 +7,10 @@ use crate::harness::{Bench, Case, Outcome, each_chunk, ensure};
 use crate::pipeline::probe_sum;
 use crate::sort::{PAYLOAD, check_payload, payload};
 
-/// Two tables: `rows` of a foreign key `k` and its number `v`, and `build` of a unique key `k` with payload columns.
+/// Two tables: `rows` of a foreign key `k` and its number `v`, and `build` of a unique key `k` with
+/// payload columns.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
+pub struct JoinShape {
     pub rows: usize,
     pub build: usize,
     pub domain: Domain,
@@ -22,7 +23,7 @@ pub struct Shape {
 }
 
 pub struct Sides {
-    pub shape: Shape,
+    pub shape: JoinShape,
     pub probe: DataFrame,
     pub build: DataFrame,
 }
@@ -31,16 +32,16 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
     let mut builds = vec![1000, 1_000_000, 10_000_000, rows];
     builds.retain(|build| *build <= rows);
     for (build, domain) in builds.into_iter().flat_map(|build| Domain::BOTH.map(|domain| (build, domain))) {
-        one(bench, Shape::plain(rows, build, domain))?;
+        one(bench, JoinShape::plain(rows, build, domain))?;
     }
     for domain in Domain::BOTH {
-        one(bench, Shape { matching: 10, ..Shape::plain(rows, rows.min(10_000_000), domain) })?;
+        one(bench, JoinShape { matching: 10, ..JoinShape::plain(rows, rows.min(10_000_000), domain) })?;
     }
     Ok(())
 }
 
 /// A join, and a sum over it.
-pub fn one(bench: &Bench, shape: Shape) -> Outcome {
+pub fn one(bench: &Bench, shape: JoinShape) -> Outcome {
     let (join, sum) = (shape.name("join"), shape.name("join into a sum"));
     if bench.wants([&join, &sum]) {
         let sides = Sides::new(bench, shape)?;
@@ -50,9 +51,9 @@ pub fn one(bench: &Bench, shape: Shape) -> Outcome {
     Ok(())
 }
 
-impl Shape {
-    pub fn plain(rows: usize, build: usize, domain: Domain) -> Shape {
-        Shape { rows, build, domain, matching: 100, hot: None, columns: 1 }
+impl JoinShape {
+    pub fn plain(rows: usize, build: usize, domain: Domain) -> JoinShape {
+        JoinShape { rows, build, domain, matching: 100, hot: None, columns: 1 }
     }
 
     fn name(&self, operation: &str) -> String {
@@ -80,8 +81,8 @@ impl Shape {
 }
 
 impl Sides {
-    pub fn new(bench: &Bench, shape: Shape) -> Outcome<Sides> {
-        let Shape { rows, build, domain, columns, .. } = shape;
+    pub fn new(bench: &Bench, shape: JoinShape) -> Outcome<Sides> {
+        let JoinShape { rows, build, domain, columns, .. } = shape;
         let permutation = Permutation::of(build);
         let keys = i64s(fill(build, |row| domain.key(permutation.at(row))));
         let more = (0..columns).map(|at| (PAYLOAD[at], f64s(fill(build, |row| payload(permutation.at(row), at)))));
@@ -106,7 +107,7 @@ impl Sides {
     }
 
     pub fn time(&self, bench: &Bench, name: String) {
-        let Shape { rows, build, columns, .. } = self.shape;
+        let JoinShape { rows, build, columns, .. } = self.shape;
         let found = self.matches();
         // The keys of all probes; where few match, the other columns of few.
         let bytes = 8 * rows + 8 * found + 8 * (1 + columns) * (build + found);

@@ -1,20 +1,23 @@
 //! Primitives of a dataframe: `cargo bench --bench primitives -- [OPTIONS]`.
 //!
 //! ```text
-//! --rows N,…          rows of the tables, as 100000000 or 1e8; default 1e6, and 2000 on the simulator
+//! --rows N,…          rows of the tables, as 100000000 or 1e8; default 1e6, on the simulator 2000
 //! --only TEXT         benchmarks whose names contain the text; may be repeated
 //! --repeats N         runs of each, whose median counts; default 7
-//! --checks N          further runs, before, whose results must have the sums and extrema of the first one's; default 0
+//! --checks N          further runs, before, whose results must have the sums and extrema of the
+//!                     first one's; default 0
 //! --plan-anew         no plan is found from run to run: what it would cost if none were kept
-//! --sweep NAME        instead: how time goes with cardinality, duplicates, skew, width, order, nulls, payload, scale,
-//!                     or all
+//! --sweep NAME        instead: how time goes with cardinality, duplicates, skew, width, order,
+//!                     nulls, payload, scale, or all
 //! --copy GB_S         the device's copy bandwidth, for floors; default 4100
 //! ```
 //!
-//! Tables lie on the device. Every result is compared with what the host computes before it is timed. Standard output has one
-//! JSON line a benchmark: device time (sum over kernels), wall time until the result lies on the device, what of it the host was
-//! outside of the driver, launches, host synchronisations and allocations of a run, plans made for all of them, and the least bytes that the operation must move over the copy bandwidth (the floor). Standard
-//! error has the times of single kernels. The exit code is 1 where a benchmark failed.
+//! Tables lie on the device. Every result is compared with what the host computes before it is
+//! timed. Standard output has one JSON line a benchmark: device time (sum over kernels), wall time
+//! until the result lies on the device, what of it the host was outside of the driver, launches,
+//! host synchronisations and allocations of a run, plans made for all of them, and the least bytes
+//! that the operation must move over the copy bandwidth (the floor). Standard error has the times
+//! of single kernels. The exit code is 1 where a benchmark failed.
 
 mod data;
 mod distinct;

@@ -35,7 +35,8 @@ fn quadratic(bench: &Bench, rows: usize) -> Outcome {
             let right = every(roots.len(), |at| {
                 let [a, b, c] = coefficients((first + at) as u64);
                 let root = (-b + (b * b - 4.0 * a * c).sqrt()) / (2.0 * a);
-                // Where a multiplication is fused with an addition, b² − 4ac keeps more of its bits; b takes them away again.
+                // Where a multiplication is fused with an addition, b² − 4ac keeps more of its
+                // bits; b takes them away again.
                 (roots[at] - root).abs() <= 1e-14 * b
             });
             ensure(right, "a root is wrong")

@@ -1,7 +1,7 @@
 //! Sums of runs of equal keys in sorted order: GROUP BY a column that is known to ascend.
 
 use crate::data::{Domain, below, fill};
-use crate::group::{Groups, Shape, named_sum};
+use crate::group::{GroupShape, Groups, named_sum};
 use crate::harness::{Bench, Outcome};
 
 pub fn all(bench: &Bench, rows: usize) -> Outcome {
@@ -12,7 +12,7 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
     }
     let mut ids = fill(rows, |row| below(3, row, groups as u64) as u32);
     sort_by_counting(&mut ids, groups);
-    named_sum(bench, &Groups::of(bench, Shape::plain(rows, groups, Domain::Dense), &ids)?, name);
+    named_sum(bench, &Groups::of(bench, GroupShape::plain(rows, groups, Domain::Dense), &ids)?, name);
     Ok(())
 }
 

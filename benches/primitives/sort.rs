@@ -41,8 +41,8 @@ pub fn i64_keys(bench: &Bench, rows: usize) -> Outcome {
 /// The key of a row of so many.
 type Key = fn(u64, u64) -> i64;
 
-/// Keys that a sort may find easy or hard, random ones twice, which tells how far times scatter. Nothing says of those that ascend that they
-/// do: the last row is the least.
+/// Keys that a sort may find easy or hard, random ones twice, which tells how far times scatter.
+/// Nothing says of those that ascend that they do: the last row is the least.
 pub const ORDERS: [(&str, Key); 21] = [
     ("random", |row, _| random(1, row) as i64),
     ("random, others", |row, _| random(9, row) as i64),

@@ -1,4 +1,5 @@
-//! Verbs of eager frames on small tables, where what the host does beside the kernels (`host_us`) is most of the time.
+//! Verbs of eager frames on small tables, where what the host does beside the kernels (`host_us`)
+//! is most of the time.
 
 use warpframe::prelude::*;
 
@@ -24,7 +25,8 @@ const NAMES: [&str; 9] = [
     "verb union",
 ];
 
-/// A table of a key `k` and numbers `x` and `y`, a table of one row a key with its number `z`, and one of the keys alone.
+/// A table of a key `k` and numbers `x` and `y`, a table of one row a key with its number `z`, and
+/// one of the keys alone.
 struct Tables {
     rows: usize,
     frame: DataFrame,

@@ -13,12 +13,13 @@ use crate::report::Failure;
 
 /// SQL over Parquet and CSV files, on the GPU.
 ///
-/// Each file is a table named after it: `data/jets.csv` is jets. Without -c and -f, SQL comes from a shell on a terminal,
-/// and otherwise from standard input.
+/// Each file is a table named after it: `data/jets.csv` is jets. Without -c and -f, SQL comes from
+/// a shell on a terminal, and otherwise from standard input.
 #[derive(Debug, Parser)]
 #[command(name = "warpframe", version)]
 pub struct Arguments {
-    /// Parquet (.parquet), CSV (.csv) or tab-separated (.tsv) files, directories of them, or patterns such as 'd/*.csv'
+    /// Parquet (.parquet), CSV (.csv) or tab-separated (.tsv) files, directories of them, or
+    /// patterns such as 'd/*.csv'
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,
 
@@ -41,6 +42,14 @@ pub struct Arguments {
     /// How results are written
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+
+    /// Compile the kernels that every query may need, and keep them in the kernel cache; needs no GPU
+    #[arg(long, conflicts_with_all = ["files", "commands", "scripts"])]
+    pub prepare: bool,
+
+    /// With --prepare: for which GPUs, such as 'sm_80,sm_90'; for the one of this machine otherwise
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub arch: Vec<String>,
 
     /// Most device memory in use at once: bytes such as 2GiB or 500MB, or per cent such as 80%
     #[arg(long, value_name = "N")]
@@ -117,6 +126,9 @@ impl Arguments {
         }
         if let Some(limit) = self.memory_limit {
             builder = builder.memory_limit(limit);
+        }
+        if !self.arch.is_empty() {
+            return Err(Failure::usage("--arch says for which GPUs --prepare compiles; there is no --prepare"));
         }
         if self.strict && self.device == Some(DeviceChoice::Cpu) {
             return Err(Failure::usage("--strict asks for a device, --device cpu for none"));
@@ -214,7 +226,8 @@ impl Kind {
     }
 }
 
-/// The files that an argument names: itself, or a pattern's matches in byte order, as a shell would have given them.
+/// The files that an argument names: itself, or a pattern's matches in byte order, as a shell would
+/// have given them.
 fn expand(argument: &Path) -> Result<Vec<PathBuf>, Failure> {
     let missing = || Failure::file(argument, std::io::ErrorKind::NotFound.into());
     if argument.exists() {

@@ -13,7 +13,8 @@ use warpframe::Session;
 /// What the shell's own commands exit with when Ctrl-C ends them: 128 and the signal's number.
 pub const EXIT_CODE: u8 = 130;
 
-/// How often a statement that is to stop is told, until it has: it may be between two calls of the engine.
+/// How often a statement that is to stop is told, until it has: it may be between two calls of the
+/// engine.
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// Which statement runs: odd numbers are statements, even ones the time between them.

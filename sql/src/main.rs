@@ -1,11 +1,13 @@
 //! The `warpframe` command: SQL over Parquet and CSV files, in a shell or from the command line.
 //!
-//! [`arguments`] says what was asked for, [`statement`] splits SQL, [`run`] runs it through the engine's public API,
-//! [`output`] writes results, [`report`] tells what went wrong, and [`shell`] does all that with a person.
+//! [`arguments`] says what was asked for, [`statement`] splits SQL, [`run`] runs it through the
+//! engine's public API, [`output`] writes results, [`report`] tells what went wrong, and [`shell`]
+//! does all that with a person.
 
 mod arguments;
 mod interrupt;
 mod output;
+mod prepare;
 mod progress;
 mod report;
 mod run;
@@ -19,8 +21,10 @@ use std::process::ExitCode;
 use arguments::{Arguments, Job};
 use report::{Failure, Source};
 use run::{Runner, Settings};
+use warpframe::timeline::{self, Part, span};
 
-/// A query's plan and the texts of its kernels are many small allocations: this takes a third off what the host does for one.
+/// A query's plan and the texts of its kernels are many small allocations: this takes a third off
+/// what the host does for one.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -38,12 +42,14 @@ fn leave_panics_to_errors() {
 }
 
 fn main() -> ExitCode {
+    let main = span(Part::Main, String::new);
     leave_panics_to_errors();
     let (arguments, jobs) = Arguments::from_command_line();
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut messages = io::stderr();
     let result = run(&arguments, jobs, &mut out, &mut messages);
-    if let Err(error) = warpframe::timeline::write() {
+    drop(main);
+    if let Err(error) = timeline::write() {
         complain(&mut messages, &error.into());
     }
     match result {
@@ -59,6 +65,9 @@ fn run(
     out: &mut dyn io::Write,
     messages: &mut dyn io::Write,
 ) -> Result<(), Failure> {
+    if arguments.prepare {
+        return prepare::run(arguments, out).inspect_err(|failure| complain(messages, failure));
+    }
     let session = arguments.session().inspect_err(|failure| complain(messages, failure))?;
     if let Some(notice) = session.notice() {
         let _ = writeln!(messages, "{notice}");

@@ -1,5 +1,5 @@
-//! Results as text: tables, CSV, JSON, Markdown. Batches are written one after the other; no format keeps a result as
-//! text.
+//! Results as text: tables, CSV, JSON, Markdown. Batches are written one after the other; no format
+//! keeps a result as text.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

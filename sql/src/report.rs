@@ -1,4 +1,5 @@
-//! What went wrong, and how the user is told: the message, the place in the SQL with a caret under it, a hint.
+//! What went wrong, and how the user is told: the message, the place in the SQL with a caret under
+//! it, a hint.
 
 use std::fmt;
 use std::io;
@@ -120,7 +121,8 @@ impl Failure {
         matches!(&self.problem, Problem::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// 1 for a query or data that is wrong, 2 for a command line that is, 130 for a statement that Ctrl-C stopped.
+    /// 1 for a query or data that is wrong, 2 for a command line that is, 130 for a statement that
+    /// Ctrl-C stopped.
     pub fn exit_code(&self) -> u8 {
         match &self.problem {
             Problem::Usage(_) => 2,
@@ -132,7 +134,8 @@ impl Failure {
         }
     }
 
-    /// All that the user is told. `statement` is where the statement begins, for failures that know no closer place.
+    /// All that the user is told. `statement` is where the statement begins, for failures that know
+    /// no closer place.
     pub fn report(&self, source: Option<&Source>, statement: Option<Place>) -> String {
         let mut report = format!("error: {self}\n");
         match (source, self.place(), statement) {
@@ -185,7 +188,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Adds the place's name, the line of SQL, and a caret under each character of the word that stands there.
+/// Adds the place's name, the line of SQL, and a caret under each character of the word that stands
+/// there.
 ///
 /// ```text
 ///   --> q.sql, line 2, column 8

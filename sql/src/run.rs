@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use warpframe::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use warpframe::arrow::datatypes::SchemaRef;
-use warpframe::device::{Counters, Device, KernelTime, MemoryLimit};
+use warpframe::device::{Counters, Device, KernelTime, MemoryLimit, OperatorNote};
 use warpframe::timeline::{Part, PartTime, Recorder, span};
 use warpframe::{DataFrame, Error, ErrorKind, LazyFrame, Session};
 
@@ -15,7 +15,7 @@ use crate::interrupt::Running;
 use crate::output::{self, Format, Rows};
 use crate::progress::Progress;
 use crate::report::{Failure, Source};
-use crate::statement::{self, Existing, Name, Request, Rows as Wanted, Sql, Statement};
+use crate::statement::{self, Existing, Name, Request, RowSource, Sql, Statement};
 
 /// What a user can change while the command runs.
 #[derive(Debug, Clone)]
@@ -63,6 +63,9 @@ impl<'a> Runner<'a> {
             for reason in self.session.take_fallback_reasons() {
                 self.say(&format!("note: the CPU took over: {reason}\n"));
             }
+            for note in self.session.device().map_or_else(Vec::new, Device::take_cache_notes) {
+                self.say(&format!("note: {note}\n"));
+            }
             if let Err(failure) = result {
                 self.report(&failure, |failure| failure.report(Some(source), place));
                 return Err(failure);
@@ -92,7 +95,8 @@ impl<'a> Runner<'a> {
         if failure.is_broken_pipe() {
             return;
         }
-        // What was written before the failure comes first; whether it can be is not the question now.
+        // What was written before the failure comes first; whether it can be is not the question
+        // now.
         let _ = self.out.flush();
         self.say(&text(failure));
     }
@@ -116,11 +120,11 @@ impl<'a> Runner<'a> {
                 Err(error) => Err(Failure::from(error).at(table.place)),
             },
             Request::ShowTables => self.show_tables(),
-            Request::Describe(Wanted::Query(query)) => {
+            Request::Describe(RowSource::Query(query)) => {
                 let schema = self.plan(&query)?.schema();
                 self.describe(&schema)
             }
-            Request::Describe(Wanted::Table(table)) => {
+            Request::Describe(RowSource::Table(table)) => {
                 let schema = self.session.schema(&table.text).map_err(|error| Failure::from(error).at(table.place))?;
                 self.describe(&schema)
             }
@@ -168,7 +172,7 @@ impl<'a> Runner<'a> {
         self.done(format!("table {}: {}{place}", table.text, count(frame.num_rows())))
     }
 
-    fn copy(&mut self, rows: &Wanted, file: &Name, format: Option<&Name>) -> Result<(), Failure> {
+    fn copy(&mut self, rows: &RowSource, file: &Name, format: Option<&Name>) -> Result<(), Failure> {
         let extension = Path::new(&file.text).extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
         let (format, place) = match format {
             Some(name) => (name.text.as_str(), name.place),
@@ -183,8 +187,8 @@ impl<'a> Runner<'a> {
             }
         };
         let frame = match rows {
-            Wanted::Query(query) => self.collect(query)?,
-            Wanted::Table(table) => {
+            RowSource::Query(query) => self.collect(query)?,
+            RowSource::Table(table) => {
                 let _told = Progress::begin(&self.session);
                 self.table(table)?.collect()?
             }
@@ -284,16 +288,16 @@ impl<'a> Runner<'a> {
         let mut text = if analyze { String::new() } else { frame.explain()? };
         if analyze {
             let _told = Progress::begin(&self.session);
-            let account = match self.session.device() {
+            let (account, notes) = match self.session.device() {
                 Some(device) => analyze_on(device, &self.session, &frame)?,
                 None => {
                     let start = Instant::now();
                     let rows = frame.collect()?.num_rows();
-                    format!("{} in {}", count(rows), in_words(start.elapsed()))
+                    (format!("{} in {}", count(rows), in_words(start.elapsed())), vec![])
                 }
             };
             // Again: what is known of tables decides the order of joins, and now they are loaded.
-            text = format!("{}\n\n{account}", frame.explain()?.trim_end());
+            text = format!("{}\n\n{account}", with_notes(frame.explain()?.trim_end(), notes));
         }
         match self.settings.format {
             Format::Table => self.print(&format!("{}\n", text.trim_end())),
@@ -305,8 +309,31 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Runs a query and says what that took of the device.
-fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<String, Failure> {
+/// The lines of a plan, each followed by what its operator decided as it ran. Notes of operators
+/// that have no line stand at the end.
+fn with_notes(plan: &str, mut notes: Vec<OperatorNote>) -> String {
+    let (mut lines, mut pipeline) = (vec![], "");
+    for line in plan.lines() {
+        lines.push(line.to_string());
+        let Some(text) = line.strip_prefix("device") else { continue };
+        let text = text.trim_start();
+        let depth = line.len() - text.len();
+        let operator = text.split("    (").next().unwrap_or(text);
+        if operator.starts_with("pipeline ") {
+            pipeline = operator;
+            continue;
+        }
+        let name = format!("{pipeline}: {operator}");
+        for OperatorNote { note, .. } in notes.extract_if(.., |note| note.operator == name) {
+            lines.push(format!("{:depth$}{note}", "device", depth = depth + 2));
+        }
+    }
+    lines.extend(notes.into_iter().map(|OperatorNote { operator, note, .. }| format!("device  {operator}: {note}")));
+    lines.join("\n")
+}
+
+/// Runs a query: what that took of the device, and what operators decided.
+fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<(String, Vec<OperatorNote>), Failure> {
     let before = device.counters();
     // Of earlier statements.
     session.take_host_reads();
@@ -351,7 +378,7 @@ fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<S
     }
     text.push_str(&kernel_table(&kernels));
     text.push_str(&part_table(&recorder.parts()));
-    Ok(text)
+    Ok((text, device.take_operator_notes()))
 }
 
 /// One line a part of the statement's time, in the order in which they began.
@@ -402,7 +429,8 @@ fn switch(word: &str) -> Option<bool> {
     }
 }
 
-/// A time such as `5s`, `1.5 min` or `200` (milliseconds, as in PostgreSQL); `None` for `0` and `off`, which mean no limit.
+/// A time such as `5s`, `1.5 min` or `200` (milliseconds, as in PostgreSQL); `None` for `0` and
+/// `off`, which mean no limit.
 fn duration(text: &str) -> Result<Option<Duration>, String> {
     let text = text.trim().to_lowercase();
     if text == "off" || text == "none" {

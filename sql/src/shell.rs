@@ -231,7 +231,8 @@ fn failed(error: ReadlineError) -> Failure {
     }
 }
 
-/// `WARPFRAME_HISTORY`, or a file where the system keeps such state; none where that cannot be made.
+/// `WARPFRAME_HISTORY`, or a file where the system keeps such state; none where that cannot be
+/// made.
 fn history_file() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let path = match (variable("WARPFRAME_HISTORY"), variable("XDG_STATE_HOME"), variable("HOME")) {

@@ -1,7 +1,7 @@
 //! Splits SQL into statements, and recognises those that are more than a query.
 //!
-//! Both look at tokens only: what a query says is the engine's business, which is given the query's own text at its own
-//! place, so that its errors point into the text the user wrote.
+//! Both look at tokens only: what a query says is the engine's business, which is given the query's
+//! own text at its own place, so that its errors point into the text the user wrote.
 
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -49,11 +49,11 @@ pub enum Request {
     /// `SHOW TABLES`.
     ShowTables,
     /// `DESCRIBE table`, or a query.
-    Describe(Rows),
+    Describe(RowSource),
     /// `COPY table|(query) TO 'file' [FORMAT format]`.
     Copy {
         /// What to write.
-        rows: Rows,
+        rows: RowSource,
         /// The path of the file, and where it stands.
         file: Name,
         /// The format by name, where given.
@@ -81,15 +81,15 @@ pub enum Existing {
 
 /// Rows by table name or by query.
 #[derive(Debug, PartialEq)]
-pub enum Rows {
+pub enum RowSource {
     /// Those of a table.
     Table(Name),
     /// Those that a query yields.
     Query(Sql),
 }
 
-/// A query's text. White space before it stands for the text before the query, so that places in it are places in the
-/// whole text.
+/// A query's text. White space before it stands for the text before the query, so that places in it
+/// are places in the whole text.
 #[derive(Debug, PartialEq)]
 pub struct Sql(pub String);
 
@@ -110,8 +110,8 @@ pub struct Name {
     pub place: Place,
 }
 
-/// The statements of a text in order; empty ones are left out. A text that has no tokens from some place on (such as an
-/// unterminated string) ends with that error, after the statements before it.
+/// The statements of a text in order; empty ones are left out. A text that has no tokens from some
+/// place on (such as an unterminated string) ends with that error, after the statements before it.
 pub fn split(text: &str) -> Vec<Result<Statement<'_>, Failure>> {
     let mut tokens = vec![];
     let broken = Tokenizer::new(&GenericDialect {}, text).tokenize_with_location_into_buf(&mut tokens).err();
@@ -184,8 +184,8 @@ impl<'a> Offsets<'a> {
 }
 
 impl Statement<'_> {
-    /// What the statement asks for. Whatever is none of the forms known here is taken for a query, for the engine to
-    /// judge.
+    /// What the statement asks for. Whatever is none of the forms known here is taken for a query,
+    /// for the engine to judge.
     ///
     /// # Errors
     /// A form that is known, with something in it that is not.
@@ -207,8 +207,8 @@ impl Statement<'_> {
         } else if reader.accept("DESCRIBE") || reader.accept("DESC") {
             reader.accept("TABLE");
             Request::Describe(match reader.at_query() {
-                true => Rows::Query(reader.rest("a query")?),
-                false => Rows::Table(reader.name("a table's name or a query")?),
+                true => RowSource::Query(reader.rest("a query")?),
+                false => RowSource::Table(reader.name("a table's name or a query")?),
             })
         } else if reader.accept("COPY") {
             return reader.copy();
@@ -218,7 +218,7 @@ impl Statement<'_> {
             Request::Query(reader.rest("a statement")?)
         };
         match request {
-            Request::Query(_) | Request::Explain { .. } | Request::Describe(Rows::Query(_)) => Ok(request),
+            Request::Query(_) | Request::Explain { .. } | Request::Describe(RowSource::Query(_)) => Ok(request),
             other => reader.end().map(|()| other),
         }
     }
@@ -359,9 +359,9 @@ impl Reader<'_> {
                 self.at = from;
                 return Err(self.expected("a query"));
             }
-            Rows::Query(self.statement.sql(from, self.at - 1))
+            RowSource::Query(self.statement.sql(from, self.at - 1))
         } else {
-            Rows::Table(self.name("a table's name or a query in parentheses")?)
+            RowSource::Table(self.name("a table's name or a query in parentheses")?)
         };
         self.expect("TO")?;
         let place = self.place();
@@ -408,137 +408,4 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn requests(text: &str) -> Vec<Request> {
-        split(text).into_iter().map(|statement| statement.unwrap().request().unwrap()).collect()
-    }
-
-    fn request(text: &str) -> Request {
-        let mut all = requests(text);
-        assert_eq!(all.len(), 1, "{text}");
-        all.remove(0)
-    }
-
-    fn refused(text: &str) -> (String, Option<(u64, u64)>) {
-        let failure = split(text).remove(0).unwrap().request().unwrap_err();
-        (failure.to_string(), failure.place().map(|place| (place.line, place.column)))
-    }
-
-    fn name(text: &str, line: u64, column: u64) -> Name {
-        Name { text: text.into(), place: Place { line, column } }
-    }
-
-    fn sql(text: &str) -> Sql {
-        Sql(text.into())
-    }
-
-    #[test]
-    fn semicolons_end_statements_unless_quoted_or_commented() {
-        let text = "SELECT ';' AS \"a;b\"; -- no; nothing\n;; /* ; */ SELECT 2";
-        assert_eq!(
-            requests(text),
-            [Request::Query(sql("SELECT ';' AS \"a;b\"")), Request::Query(sql("\n           SELECT 2"))]
-        );
-        assert!(split("  \n-- only a comment\n ; ").is_empty());
-    }
-
-    #[test]
-    fn queries_keep_their_place_and_their_characters() {
-        let text = "SELECT 'é';\n\n  SELECT 'ü', -- inside\n  2;";
-        assert_eq!(
-            requests(text),
-            [Request::Query(sql("SELECT 'é'")), Request::Query(sql("\n\n  SELECT 'ü', -- inside\n  2"))]
-        );
-    }
-
-    #[test]
-    fn statements_before_an_unterminated_string_are_whole() {
-        let mut parts = split("SELECT 1;\nSELECT 'x");
-        assert_eq!(parts.len(), 2);
-        let failure = parts.pop().unwrap().unwrap_err();
-        assert_eq!(failure.place(), Some(Place { line: 2, column: 8 }));
-        assert!(parts.pop().unwrap().is_ok());
-    }
-
-    #[test]
-    fn a_text_is_whole_when_closed_by_a_semicolon() {
-        for whole in ["", "  ", "-- nothing", "SELECT 1;", "SELECT 1; -- done", "SELECT ';';"] {
-            assert!(is_whole(whole), "{whole}");
-        }
-        for part in ["SELECT 1", "SELECT 1; SELECT", "SELECT ';", "SELECT 1; /* ", "SELECT \"a"] {
-            assert!(!is_whole(part), "{part}");
-        }
-    }
-
-    #[test]
-    fn tables_are_made_of_queries() {
-        let forms = [
-            ("create table T as select 1", Existing::Refuse, name("t", 1, 14), "                  select 1"),
-            (
-                "CREATE OR REPLACE TABLE t AS VALUES (1)",
-                Existing::Replace,
-                name("t", 1, 25),
-                &(" ".repeat(29) + "VALUES (1)"),
-            ),
-            ("CREATE TEMP TABLE IF NOT EXISTS \"T\" AS\nSELECT 1", Existing::Keep, name("T", 1, 33), "\nSELECT 1"),
-        ];
-        for (text, existing, table, query) in forms {
-            assert_eq!(request(text), Request::CreateTable { table, existing, query: sql(query) });
-        }
-        assert_eq!(refused("CREATE VIEW v AS SELECT 1").1, Some((1, 8)));
-        assert_eq!(refused("CREATE TABLE t (a INT)").1, Some((1, 16)));
-        assert_eq!(refused("CREATE OR REPLACE TABLE IF NOT EXISTS t AS SELECT 1").1, Some((1, 1)));
-    }
-
-    #[test]
-    fn tables_are_dropped_shown_and_described() {
-        assert_eq!(request("DROP TABLE t"), Request::DropTable { table: name("t", 1, 12), if_exists: false });
-        assert_eq!(request("drop table if exists t"), Request::DropTable { table: name("t", 1, 22), if_exists: true });
-        assert_eq!(request("show tables"), Request::ShowTables);
-        assert_eq!(request("DESCRIBE t"), Request::Describe(Rows::Table(name("t", 1, 10))));
-        assert_eq!(request("DESC SELECT 1"), Request::Describe(Rows::Query(sql("     SELECT 1"))));
-        assert_eq!(refused("DROP TABLE t u").0, "expected the end of the statement, found u");
-        assert_eq!(refused("DROP TABLE").1, Some((1, 11)));
-    }
-
-    #[test]
-    fn explain_holds_a_query() {
-        let query = sql("                SELECT 1");
-        assert_eq!(request("EXPLAIN ANALYZE SELECT 1"), Request::Explain { analyze: true, query });
-        assert_eq!(request("EXPLAIN SELECT 1"), Request::Explain { analyze: false, query: sql("        SELECT 1") });
-        assert_eq!(refused("EXPLAIN").0, "expected a query, found the end of the statement");
-        let verbose = refused("EXPLAIN VERBOSE SELECT 1");
-        assert_eq!(verbose, ("expected a query (EXPLAIN has no VERBOSE), found VERBOSE".into(), Some((1, 9))));
-    }
-
-    #[test]
-    fn copies_name_rows_file_and_format() {
-        let rows = Rows::Table(name("t", 1, 6));
-        assert_eq!(request("COPY t TO 'o.x'"), Request::Copy { rows, file: name("o.x", 1, 11), format: None });
-        let copy =
-            |format| Request::Copy { rows: Rows::Query(sql("      SELECT (1)")), file: name("o.x", 1, 22), format };
-        assert_eq!(request("COPY (SELECT (1)) TO 'o.x'"), copy(None));
-        assert_eq!(request("COPY (SELECT (1)) TO 'o.x' FORMAT CSV"), copy(Some(name("csv", 1, 35))));
-        assert_eq!(request("COPY (SELECT (1)) TO 'o.x' WITH (FORMAT csv)"), copy(Some(name("csv", 1, 41))));
-        assert_eq!(refused("COPY (SELECT 1 TO 'o.x'").0, "expected ), found the end of the statement");
-        assert_eq!(refused("COPY () TO 'o.x'").0, "expected a query, found )");
-        assert_eq!(refused("COPY t FROM 'o.x'").0, "expected TO, found FROM");
-        assert_eq!(refused("COPY t TO o").1, Some((1, 11)));
-    }
-
-    #[test]
-    fn options_are_set_to_any_spelling_of_a_value() {
-        let set = |value: &str, at| Request::Set { option: name("memory_limit", 1, at), value: value.into() };
-        assert_eq!(request("SET memory_limit = '2GiB'"), set("2GiB", 5));
-        assert_eq!(request("SET memory_limit TO 50%"), set("50%", 5));
-        assert_eq!(request("SET MEMORY_LIMIT=1000"), set("1000", 5));
-        assert_eq!(refused("SET memory_limit").0, "expected = or TO, found the end of the statement");
-    }
-
-    #[test]
-    fn what_is_not_known_is_for_the_engine_to_judge() {
-        assert_eq!(request("INSERT INTO t VALUES (1)"), Request::Query(sql("INSERT INTO t VALUES (1)")));
-    }
-}
+mod tests;

@@ -1,11 +1,12 @@
-//! The sinks that aggregate. Which one, the keys decide (their range, or how many groups a sample shows):
+//! The sinks that aggregate. Which one, the keys decide (their range, or how many groups a sample
+//! shows):
 //!
 //! | groups | sink | |
 //! |---|---|---|
 //! | no keys | registers, combined in a fixed order | `registers.rs` |
-//! | few | cells in shared memory, numbered by the key or found by a hash table there | `cells.rs` |
+//! | few | cells in shared memory, numbered by the key or by a hash table there | `cells.rs` |
 //! | many, of many rows | rows are partitioned by key, then cells | `partitioned.rs` |
-//! | else | atomics on slots in global memory, which a dense key numbers or a hash table finds | `atomics.rs` |
+//! | else | atomics on slots in global memory, likewise | `atomics.rs` |
 //!
 //! Sums of floats give the same bits for the same input, plan and device:
 //!
@@ -23,9 +24,11 @@ mod atomics;
 mod cells;
 mod expected;
 mod inputs;
+mod kernel;
 mod partitioned;
 mod registers;
 mod replay;
+mod sink;
 
 use std::sync::Arc;
 
@@ -34,23 +37,25 @@ use datafusion::logical_expr::Expr;
 
 use super::arena::Arena;
 use super::control::{Control, Retry};
-use super::effort::{Effort, items_for, items_in_time};
+use super::effort::Effort;
 use super::emit::Emitter;
-use super::flow::{Flow, Source};
+use super::flow::{Flow, FlowSource};
 use super::generator::{Generator, Pass};
-use super::groups::{Accumulator, GroupKeys, GroupSlots, Occupancy};
-use super::kernel::{Generated, THREADS, most_shared};
+use super::groups::{Accumulator, GroupKeyStorage, GroupSlots, Occupancy};
+use super::kernel::{Generated, THREADS};
 use super::keys::{KeyLayout, NullKeys};
 use super::radix_partition::RowCode;
 use crate::column::Relation;
-use crate::device::{Buffer, Device, DeviceKind, LaunchBounds};
+use crate::device::{Buffer, Device, LaunchBounds};
 use crate::error::{ErrorKind, Result};
-use cells::{Cells, Probes};
+use cells::Probes;
 use expected::{Expected, MOST_TRIES};
-use inputs::{AggregateInput, argument, shape};
-use partitioned::{Domain, GroupPartitioning, GroupTarget};
+use inputs::shape;
+use kernel::AggregateKernel;
+use partitioned::GroupTarget;
 pub(crate) use replay::Replay;
 use replay::{Fresh, Made};
+use sink::{Sink, cell_threads};
 
 /// An aggregate function over a pipeline's rows.
 #[derive(Debug, Clone)]
@@ -108,8 +113,8 @@ pub(crate) struct OrderedInput {
 pub(crate) struct Partial {
     pub(crate) slots: GroupSlots,
     pub(crate) ordered: Vec<OrderedInput>,
-    /// Slot (`u32`) of each input row, where `ordered` is not empty or they were asked for; all ones where the row has
-    /// none.
+    /// Slot (`u32`) of each input row, where `ordered` is not empty or they were asked for; all
+    /// ones where the row has none.
     pub(crate) row_slots: Option<Arc<Buffer>>,
     /// The group's key is a hash, which `verify` has to confirm against the first row of each slot.
     pub(crate) hashed: Option<KeyLayout>,
@@ -125,109 +130,11 @@ pub(crate) enum Attempt {
     Inexact,
 }
 
-/// Most bytes of shared memory for cells of which several blocks share a multiprocessor.
-const CELL_BYTES: u64 = 48 << 10;
-/// Threads of a block with cells, which may have a multiprocessor's shared memory to itself.
-const LARGE_BLOCK: u32 = 1024;
-/// Accumulators of which the registers of such a block hold the arguments.
-const MOST_INPUTS: usize = 4;
-/// `HASH_PROBES` of the kernels: how far from its place a key may lie in a hash table that counts as full beyond.
+/// `HASH_PROBES` of the kernels: how far from its place a key may lie in a hash table that counts
+/// as full beyond.
 const PROBES: u64 = 1024;
 /// A dense domain up to this indexes slots directly whatever the number of rows.
 const SMALL_DOMAIN: u64 = 1 << 16;
-/// Most rows of a thread per tile.
-const MOST_ITEMS: u32 = 16;
-/// Most blocks of a multiprocessor that sum up in registers: of 100M floats 8 took 0.182 ms, 4 0.190, 16 0.186, 32 0.183; of 10M with
-/// nulls 0.034, 0.033, 0.038, 0.042.
-const BLOCKS: u64 = 8;
-/// Blocks of a multiprocessor where columns are loaded late, rows of a thread, and words of accumulators, for which registers suffice then.
-/// The kernel of TPC-H's query 6 over 60M rows (H200, ms): 0.387 with the 5 blocks that 48 registers leave room for, 0.338 with 6,
-/// 0.274 with 8.
-const LATE_BLOCKS: u32 = 8;
-const LATE_ITEMS: u32 = 4;
-const LATE_WORDS: usize = 4;
-/// Slots of a hash table in shared memory for each group.
-const ROOM: u64 = 4;
-/// Accumulators, and bytes of a row, up to which blocks of 1024 threads have registers for six rows of each.
-const HASHED_INPUTS: usize = 2;
-const HASHED_BYTES: usize = 16;
-
-/// What every kernel that aggregates is made of, in C++.
-#[derive(Clone, Copy)]
-struct AggregateKernel<'a> {
-    inputs: &'a [AggregateInput],
-    /// Names of each accumulator's array and exponent.
-    accumulators: &'a [String],
-    exponents: &'a [String],
-    rows: RowCode<'a>,
-}
-
-impl AggregateKernel<'_> {
-    /// Statement that notes why the result does not count.
-    fn flag(&self, condition: &str, bit: u32) -> String {
-        self.rows.flag(condition, bit)
-    }
-
-    /// Statement that leaves the loop over tiles once a table is full: the result is void, and every further row would
-    /// probe in vain.
-    fn give_up(&self) -> String {
-        format!("if (__any_sync(FULL_WARP, {})) break;\n", self.is_full())
-    }
-
-    /// The same in one of eight turns, behind the first.
-    fn give_up_in_turn(&self, turn: &str) -> String {
-        format!("if (({turn} & 7) == 1) {{ {} }}\n", self.give_up())
-    }
-
-    /// Statement that leaves the kernel then: a block whose table is full would not find room in others either.
-    fn leave(&self) -> String {
-        format!("if ({}) return;\n", self.is_full())
-    }
-
-    fn is_full(&self) -> String {
-        format!("(load_relaxed((u32*)({} + 1)) & {}u) != 0", self.rows.control, Retry::TABLE_FULL)
-    }
-}
-
-/// Arguments computed before a row's accumulators are touched: `x0`, `x1`, … and whether they count: `f0`, `f1`, ….
-struct Hoisted {
-    declare: String,
-    assign: String,
-}
-
-impl Hoisted {
-    fn of(kernel: &AggregateKernel<'_>) -> Self {
-        let (mut declare, mut assign) = (String::new(), String::new());
-        for (i, input) in kernel.inputs.iter().enumerate() {
-            if matches!(input.accumulator, Accumulator::Row | Accumulator::Float) {
-                continue;
-            }
-            let (ctype, argument) = argument(input, &kernel.exponents[i]);
-            if input.accumulator != Accumulator::Count {
-                declare.push_str(&format!("{ctype} x{i} = 0;\n"));
-                assign.push_str(&match &input.valid {
-                    Some(valid) => format!("if ({valid}) x{i} = {argument};\n"),
-                    None => format!("x{i} = {argument};\n"),
-                });
-            }
-            if let Some(valid) = &input.valid {
-                declare.push_str(&format!("bool f{i} = false;\n"));
-                assign.push_str(&format!("f{i} = {valid};\n"));
-            }
-        }
-        Hoisted { declare, assign }
-    }
-
-    /// The argument of input `i`.
-    fn argument(&self, i: usize, input: &AggregateInput) -> String {
-        if input.accumulator == Accumulator::Count { "1ull".into() } else { format!("x{i}") }
-    }
-
-    /// A step of input `i`, where it counts.
-    fn guarded(&self, i: usize, input: &AggregateInput, step: &str) -> String {
-        if input.valid.is_some() { format!("if (f{i}) {step}\n") } else { format!("{step}\n") }
-    }
-}
 
 /// Result of one attempt; `WantsSample` comes before anything ran.
 enum Tried {
@@ -263,76 +170,6 @@ pub(crate) fn aggregate(
     }
 }
 
-/// Which sink, and what it needs to know.
-enum Sink {
-    Registers,
-    /// Cells that the key numbers.
-    Cells {
-        cells: Cells,
-        copies: u64,
-    },
-    /// Cells that a hash table of so many slots in shared memory finds.
-    HashCells {
-        cells: Cells,
-        slots: u64,
-        copies: u64,
-    },
-    Partitioned(GroupPartitioning),
-    Atomics,
-}
-
-/// Chooses the sink of keys that are exact; no accumulator needs rows.
-fn sink(
-    device: &Device,
-    flow: &Flow,
-    inputs: &[AggregateInput],
-    direct: Option<u64>,
-    expected: &Expected,
-    text: bool,
-) -> Sink {
-    let rows = flow.source.rows();
-    let all = match device.kind() {
-        // The simulator's tests should see every way of doing this.
-        DeviceKind::Sim => 2 * CELL_BYTES,
-        _ => most_shared(device),
-    };
-    // As in `rows_per_thread`.
-    let block_rows = rows / u64::from(device.properties().multiprocessors) + 2 * u64::from(8 * LARGE_BLOCK);
-    if let Some(domain) = direct {
-        let cells = Cells::of(inputs, block_rows, false);
-        if cells.bytes(domain, 1) <= CELL_BYTES {
-            let copies = cells.most_copies(domain, CELL_BYTES);
-            return Sink::Cells { cells, copies };
-        }
-        // Every block writes its cells out; of keys alone, those are bits.
-        let worthwhile = if inputs.is_empty() { 8 } else { 64 };
-        if cells.bytes(domain, 1) <= all && rows >= domain.saturating_mul(worthwhile) {
-            return Sink::Cells { cells, copies: 1 };
-        }
-    } else if let Some(groups) = expected.groups.filter(|_| !text) {
-        let cells = Cells::of(inputs, block_rows, true);
-        // Of very few groups, so many slots that hardly a key is far from its place: one of ten keys that was made 100M rows of five aggregates
-        // take 0.80 ms instead of 0.51.
-        let tried = [(all, 4 * ROOM, 8), (CELL_BYTES, ROOM, 1), (all, 2 * ROOM, 1), (all, ROOM, 1), (all, ROOM / 2, 1)];
-        // Of few rows a block has a multiprocessor to itself, and room for more groups than guessed, and copies if there are fewer.
-        for (bytes, room, copies) in tried.into_iter().skip(2 * usize::from(expected.guessed)) {
-            let slots = (groups * room).next_power_of_two().max(32);
-            if cells.bytes(slots, copies) <= bytes && rows >= slots.saturating_mul(16) {
-                let copies = cells.most_copies(slots, bytes);
-                return Sink::HashCells { cells, slots, copies };
-            }
-        }
-    }
-    let domain = direct.map(Domain::Dense).or(expected.groups.map(Domain::Any));
-    match domain
-        .filter(|_| !text && !expected.frugal)
-        .and_then(|domain| GroupPartitioning::of(device, inputs, domain, rows, flow.estimate))
-    {
-        Some(plan) => Sink::Partitioned(plan),
-        None => Sink::Atomics,
-    }
-}
-
 fn attempt(
     device: &Device,
     flow: &Flow,
@@ -352,7 +189,8 @@ fn attempt(
     let layout = KeyLayout::of(&keys, NullKeys::Equal, true, secret);
     let shape = shape(&mut generator, calls, layout, floats, groups.is_empty(), rows, &mut out)?;
 
-    // Floats in registers are summed in a fixed order anyway; where one accumulator needs an order of rows, so do they.
+    // Floats in registers are summed in a fixed order anyway; where one accumulator needs an order
+    // of rows, so do they.
     let picks = shape.inputs.iter().any(|f| f.accumulator == Accumulator::Row);
     let sums = picks || !groups.is_empty();
     let ordered: Vec<_> = (shape.inputs.iter().enumerate())
@@ -386,7 +224,7 @@ fn attempt(
         // An ordered accumulator needs slots of rows, so the general way serves it.
         (true, false) => Sink::Registers,
         (_, true) => Sink::Atomics,
-        (false, false) => sink(device, flow, &shape.inputs, direct, expected, generator.makes_text()),
+        (false, false) => Sink::of(device, flow, &shape.inputs, direct, expected, generator.makes_text()),
     };
     if expected.guessed && !matches!(sink, Sink::HashCells { .. }) {
         return Ok(Tried::GuessIsNoUse);
@@ -461,7 +299,7 @@ fn attempt(
     let words: usize = shape.inputs.iter().map(|input| input.accumulator.words()).sum();
     let partials = match sink {
         Sink::Registers => {
-            let buffer = Arc::new(device.alloc(OPERATOR, words.max(1) * most_blocks(device) as usize * 8)?);
+            let buffer = Arc::new(device.alloc(OPERATOR, words.max(1) * registers::most_blocks(device) as usize * 8)?);
             Some((generator.params.pointer("u64", &buffer, 0), buffer))
         }
         _ => None,
@@ -475,25 +313,8 @@ fn attempt(
     prepared.set_arena(device, OPERATOR, expected.arena)?;
     let prologue = std::mem::take(&mut prepared.prologue);
     let statements = out.take();
-    // Cells make long dependent chains of few registers: many threads hide them better than many rows of each. Many
-    // accumulators take more registers than so many threads have.
-    let cell_threads = if shape.inputs.len() <= MOST_INPUTS { LARGE_BLOCK } else { LARGE_BLOCK / 2 };
-    let effort = Effort::of(&statements);
-    let wide = |text: &str| text.contains("i128") || text.contains("view");
-    let late = prepared.late && words <= LATE_WORDS && !wide(&statements) && !wide(&prologue);
-    let items = match sink {
-        Sink::Registers if late => items_in_time(LATE_ITEMS, effort),
-        // Where slots have to be found, more rows, as far as registers allow (1000 groups: 0.60 ms with 4, 0.56 with 6, 0.58 with 8).
-        Sink::HashCells { .. } if shape.inputs.len() <= HASHED_INPUTS && prepared.eager_bytes <= HASHED_BYTES => {
-            items_for(prepared.eager_bytes, effort).min(6)
-        }
-        Sink::Cells { .. } | Sink::HashCells { .. } => items_for(prepared.eager_bytes, effort).min(4),
-        // Next to nothing is done for a row: what counts is how much is on its way.
-        Sink::Registers if prepared.eager_bytes <= 8 => items_in_time(MOST_ITEMS, effort),
-        // A slot is found and added to for one row after another, however many there are.
-        Sink::Atomics => items_for(prepared.eager_bytes, effort + Effort::characters(300 * shape.inputs.len())).min(4),
-        _ => items_for(prepared.eager_bytes, effort),
-    };
+    let late = sink::is_late(&prepared, words, [&statements, &prologue]);
+    let items = sink.items(shape.inputs.len(), &prepared, Effort::of(&statements), late);
     let kernel = AggregateKernel {
         inputs: &shape.inputs,
         accumulators: &pointers,
@@ -526,13 +347,13 @@ fn attempt(
             match &sink {
                 Sink::Registers => {
                     let (name, partials) = partials.as_ref().expect("made for this sink");
-                    let text = registers::body(&kernel, name, rows_per_thread(rows, device));
+                    let text = registers::body(&kernel, name, registers::rows_per_thread(rows, device));
                     let tiles = rows.div_ceil(u64::from(items * THREADS));
-                    let bounds = LaunchBounds { threads: THREADS, blocks: if late { LATE_BLOCKS } else { 1 } };
+                    let bounds = LaunchBounds { threads: THREADS, blocks: if late { sink::LATE_BLOCKS } else { 1 } };
                     let made = Made {
                         kernel: Generated::with_bounds(device, "reduce", &prepared, &text, bounds)?,
                         tiles,
-                        blocks: ordered.then(|| tiles.clamp(1, most_blocks(device)) as u32),
+                        blocks: ordered.then(|| tiles.clamp(1, registers::most_blocks(device)) as u32),
                         partial_bytes: partials.len(),
                         slots,
                         accumulators: shape.inputs.iter().map(|input| input.accumulator.clone()).collect(),
@@ -555,13 +376,13 @@ fn attempt(
                 }
                 Sink::Cells { cells, copies } => {
                     let text = cells::direct_body(&kernel, cells, &slot_count, *copies, &key, &found);
-                    launch("group_cells", text, cell_threads, cells.bytes(slots, *copies))?
+                    launch("group_cells", text, cell_threads(shape.inputs.len()), cells.bytes(slots, *copies))?
                 }
                 Sink::HashCells { cells, slots, copies } => {
                     let table = cells::KeyTable { keys: &found, first: "0", mask: &mask };
                     let probes = if expected.guessed { Probes::Few } else { Probes::Many };
                     let text = cells::hash_body(&kernel, cells, *slots, *copies, &key, &table, probes);
-                    launch("group_hash_cells", text, cell_threads, cells.bytes(*slots, *copies))?
+                    launch("group_hash_cells", text, cell_threads(shape.inputs.len()), cells.bytes(*slots, *copies))?
                 }
                 _ => {
                     let slot = match &occupancy {
@@ -594,13 +415,13 @@ fn attempt(
     let hashed = (!exact).then(|| shape.layout.clone());
     let mixed = matches!(sink, Sink::HashCells { .. } | Sink::Partitioned(_));
     let keys = match (first_rows, &occupancy, &flow.source) {
-        (Some(first), _, Source::Relation(relation)) => {
+        (Some(first), _, FlowSource::Relation(relation)) => {
             let columns = groups.iter().map(|g| plain_column(flow, g).unwrap_or_default()).collect();
-            GroupKeys::Row(relation.clone(), columns, first)
+            GroupKeyStorage::Row(relation.clone(), columns, first)
         }
-        (_, Occupancy::Hashed(table), _) if mixed => GroupKeys::Mixed(shape.layout, table.clone()),
-        (_, Occupancy::Hashed(table), _) => GroupKeys::Table(shape.layout, table.clone()),
-        _ => GroupKeys::Slot(shape.layout),
+        (_, Occupancy::Hashed(table), _) if mixed => GroupKeyStorage::Mixed(shape.layout, table.clone()),
+        (_, Occupancy::Hashed(table), _) => GroupKeyStorage::Table(shape.layout, table.clone()),
+        _ => GroupKeyStorage::Slot(shape.layout),
     };
     let slots = GroupSlots { slots, occupancy, keys, accumulators, outputs: shape.outputs, rows };
     Ok(Tried::Attempt(Attempt::Done(Box::new(Partial { slots, ordered, row_slots, hashed, replay })), retry))
@@ -617,17 +438,5 @@ pub(crate) fn plain_column(flow: &Flow, expr: &Expr) -> Option<usize> {
 
 /// Whether the flow is nothing but a relation in place.
 fn is_in_place(flow: &Flow) -> bool {
-    flow.steps.is_empty() && matches!(&flow.source, Source::Relation(relation) if Relation::is_dense(relation))
-}
-
-/// Most blocks of [`THREADS`] that sum up in registers. Of floats, whose order counts, there are so many whatever number runs at once,
-/// which follows from how a kernel was compiled.
-fn most_blocks(device: &Device) -> u64 {
-    u64::from(device.properties().multiprocessors) * BLOCKS
-}
-
-/// Most rows that a thread of a block of [`THREADS`] sees. There is a block for each multiprocessor at least, and they take
-/// the tiles, of up to `MOST_ITEMS` rows a thread, in turn.
-fn rows_per_thread(rows: u64, device: &Device) -> u64 {
-    rows / (u64::from(device.properties().multiprocessors) * u64::from(THREADS)) + 2 * u64::from(MOST_ITEMS)
+    flow.steps.is_empty() && matches!(&flow.source, FlowSource::Relation(relation) if Relation::is_dense(relation))
 }

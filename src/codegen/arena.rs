@@ -1,8 +1,10 @@
-//! Memory for the characters of strings and the elements of lists that a kernel makes (`kernels/text.cuh`).
+//! Memory for the characters of strings and the elements of lists that a kernel makes
+//! (`kernels/text.cuh`).
 //!
-//! The host guesses how many bytes the kernel needs. A kernel that needs more reports how many. Its output is then not
-//! used: the sink compares [`super::control::Control::characters`] with what it gave, and runs the kernel again with a
-//! larger arena. Before that, buffers that the kernel changed are zeroed again ([`super::prepared::PreparedKernel::undo`]).
+//! The host guesses how many bytes the kernel needs. A kernel that needs more reports how many. Its
+//! output is then not used: the sink compares [`super::control::Control::characters`] with what it
+//! gave, and runs the kernel again with a larger arena. Before that, buffers that the kernel
+//! changed are zeroed again ([`super::prepared::PreparedKernel::undo`]).
 
 use std::sync::Arc;
 
@@ -17,8 +19,8 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Declares an arena, and the statements that make it known to expressions, with a secret for the hash tables that those
-    /// put there. `control` names the kernel's control words.
+    /// Declares an arena, and the statements that make it known to expressions, with a secret for
+    /// the hash tables that those put there. `control` names the kernel's control words.
     pub(super) fn declare(params: &mut Params, control: &str, secret: u64) -> (Self, String) {
         let ((bytes, bytes_later), (capacity, capacity_later)) = (params.later("u8*"), params.later("u64"));
         let secret = params.word("u64", secret);

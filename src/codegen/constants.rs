@@ -48,7 +48,8 @@ impl Constants {
         name
     }
 
-    /// Uploads all constants and fills their parameters; yields the buffers, which views may point into.
+    /// Uploads all constants and fills their parameters; yields the buffers, which views may point
+    /// into.
     pub(super) fn upload(self, device: &Device, params: &mut Params) -> Result<Vec<Arc<Buffer>>> {
         let (lists, flat): (Vec<_>, Vec<_>) =
             self.0.into_iter().partition(|(_, constant)| matches!(constant, Constant::List(_)));

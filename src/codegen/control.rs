@@ -9,11 +9,16 @@ use crate::error::Result;
 /// Byte at which the report of a failed row begins, behind the control words.
 const REPORT: usize = 40;
 
-/// The control words of one kernel, zero before it runs. The host reads them once, after the kernel.
+/// The control words of one kernel, zero before it runs. The host reads them once, after the
+/// kernel.
 ///
 /// ```text
-///   byte 0 status (u32, bits of `Failure`)   8 retry (u32, bits of `Retry`)   16 ticket   24 rows out
-///   byte 32 bytes of characters taken from the arena   40 what the first row that failed reports (`sites.rs`)
+///   byte 0   status (u32, bits of `Failure`)
+///        8   retry (u32, bits of `Retry`)
+///       16   ticket
+///       24   rows out
+///       32   bytes of characters taken from the arena
+///       40   what the first row that failed reports (`sites.rs`)
 /// ```
 #[derive(Debug)]
 pub(crate) struct Control(pub(crate) Arc<Buffer>);
@@ -49,13 +54,14 @@ impl Control {
         self.0.fill(0)
     }
 
-    /// How many bytes of characters the kernel asked for. If the arena has fewer, no other word and no output of the
-    /// kernel may be used. Waits for the kernel.
+    /// How many bytes of characters the kernel asked for. If the arena has fewer, no other word and
+    /// no output of the kernel may be used. Waits for the kernel.
     pub(crate) fn characters(&self) -> Result<u64> {
         Ok(self.0.read_words(32, 1)?[0])
     }
 
-    /// What to retry, and how many rows came out. An error if a row failed, at one of `sites`. Waits for the kernel.
+    /// What to retry, and how many rows came out. An error if a row failed, at one of `sites`.
+    /// Waits for the kernel.
     pub(crate) fn read(&self, sites: &Sites) -> Result<(Retry, u64)> {
         let words = self.0.read_words(0, 4)?;
         let status = words[0] as u32;
@@ -69,8 +75,8 @@ impl Control {
         Ok((Retry(words[1] as u32), words[3]))
     }
 
-    /// The statements that declare `status`, `report` and `rows` in a kernel. `pointer` is the C++ name of the first
-    /// control word, `rows` an expression for the number of rows.
+    /// The statements that declare `status`, `report` and `rows` in a kernel. `pointer` is the C++
+    /// name of the first control word, `rows` an expression for the number of rows.
     pub(crate) fn head(pointer: &str, rows: &str) -> String {
         format!(
             "u32* const status = (u32*){pointer};\nu8* const report = (u8*){pointer} + {REPORT};\nconst u64 rows = {rows};\n"

@@ -1,19 +1,22 @@
-//! How many rows of a thread a generated kernel unrolls: as many as registers hold and the compiler has time for.
+//! How many rows of a thread a generated kernel unrolls: as many as registers hold and the compiler
+//! has time for.
 //!
-//! Each unrolled row has the statements for itself. More rows keep more loads on their way; but rows of long statements wait
-//! for each other less than for memory, and take twice as long to compile for twice as many.
+//! Each unrolled row has the statements for itself. More rows keep more loads on their way; but
+//! rows of long statements wait for each other less than for memory, and take twice as long to
+//! compile for twice as many.
 
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-/// How long a row's statements take to compile, as characters of plain arithmetic: some eight microseconds each on a server's
-/// core.
+/// How long a row's statements take to compile, as characters of plain arithmetic: some eight
+/// microseconds each on a server's core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Effort(usize);
 
-/// What is inlined wherever it stands, and of how many characters a call of it takes the time: differences between kernels of
-/// one row and of four (NVRTC 13.0, sm_90, `scripts/compile-times.py`).
+/// What is inlined wherever it stands, and of how many characters a call of it takes the time:
+/// differences between kernels of one row and of four (NVRTC 13.0, sm_90,
+/// `scripts/compile-times.py`).
 const INLINED: [(&str, usize); 19] = [
     ("break;", 100),
     (" / ", 350),
@@ -36,7 +39,8 @@ const INLINED: [(&str, usize); 19] = [
     ("pair_find(", 1000),
 ];
 
-/// Finds all names of [`INLINED`] in one pass, for texts are judged whenever a kernel is asked for, compiled or not.
+/// Finds all names of [`INLINED`] in one pass, for texts are judged whenever a kernel is asked for,
+/// compiled or not.
 static CALLS: LazyLock<AhoCorasick> =
     LazyLock::new(|| AhoCorasick::new(INLINED.map(|(name, _)| name)).expect("a few short names"));
 
@@ -61,7 +65,8 @@ impl std::ops::Add for Effort {
     }
 }
 
-/// Rows of a thread per tile, so that the eager loads of one row × rows stay in registers, and that they compile in time.
+/// Rows of a thread per tile, so that the eager loads of one row × rows stay in registers, and that
+/// they compile in time.
 pub(crate) fn items_for(eager_bytes: usize, effort: Effort) -> u32 {
     let items = match eager_bytes {
         0..=24 => 8,
@@ -72,7 +77,8 @@ pub(crate) fn items_for(eager_bytes: usize, effort: Effort) -> u32 {
     items_in_time(items, effort)
 }
 
-/// At most so many rows of a thread per tile, fewer where they do not compile in time; two are always worth it.
+/// At most so many rows of a thread per tile, fewer where they do not compile in time; two are
+/// always worth it.
 pub(crate) fn items_in_time(most: u32, effort: Effort) -> u32 {
     const ENOUGH: usize = 5120;
     let mut items = most;

@@ -15,15 +15,16 @@ pub(crate) fn element_at(list: &Value, place: &str, out: &mut Emitter) -> Result
     slot(&view, list.longest, item.data_type(), &mut 0, (place, Some(&inside)), out)
 }
 
-/// The element at `place`, which must be inside of the list. `view` is the C++ name of the list's view. `None` if the value
-/// is no list.
+/// The element at `place`, which must be inside of the list. `view` is the C++ name of the list's
+/// view. `None` if the value is no list.
 pub(crate) fn element_of(list: &Value, view: &str, place: &str, out: &mut Emitter) -> Option<Value> {
     let item = item_of(&list.dtype)?;
     slot(view, list.longest, item.data_type(), &mut 0, (place, None), out).ok()
 }
 
-/// The element in slot `next` of the list's child, and in the slots behind it that belong to the same value. Advances `next`
-/// past them. Where `inside` does not hold the element does not exist, and the value is null.
+/// The element in slot `next` of the list's child, and in the slots behind it that belong to the
+/// same value. Advances `next` past them. Where `inside` does not hold the element does not exist,
+/// and the value is null.
 pub(super) fn slot(
     view: &str,
     longest: Option<u32>,

@@ -1,10 +1,10 @@
 //! Expressions to CUDA C++ statements inside a per-row body.
 //!
-//! The statements are straight-line: what DataFusion would evaluate for some rows only (branches of CASE, the right
-//! side of AND) is computed for all, and *guards* keep its failures from being reported for the other rows. Integer and
-//! decimal arithmetic is interval arithmetic first: where operands and result provably fit 32 or 64 bits they are
-//! computed in that width, whatever the logical type. Everything a row's null hides is garbage that must only be
-//! safe to compute with.
+//! The statements are straight-line: what DataFusion would evaluate for some rows only (branches of
+//! CASE, the right side of AND) is computed for all, and *guards* keep its failures from being
+//! reported for the other rows. Integer and decimal arithmetic is interval arithmetic first: where
+//! operands and result provably fit 32 or 64 bits they are computed in that width, whatever the
+//! logical type. Everything a row's null hides is garbage that must only be safe to compute with.
 
 mod arithmetic;
 mod automaton;
@@ -63,14 +63,15 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Errors
 /// `Unsupported`, exactly where [`unsupported`] gives a reason; those of `inputs`.
 pub(crate) fn compile(expr: &Expr, schema: &DFSchema, inputs: &mut dyn Inputs, out: &mut Emitter) -> Result<Value> {
-    Compiler { schema, inputs, out, chains: Chains::default(), operands: vec![], frame: Frame::default() }.value(expr)
+    Compiler { schema, inputs, out, chains: Chains::default(), operands: vec![], context: ErrorContext::default() }
+        .value(expr)
 }
 
 /// Why the device does not compute `expr`; `None` where [`compile`] will succeed.
 pub(crate) fn unsupported(expr: &Expr, schema: &DFSchema) -> Option<String> {
     // Compiling is cheap and is the one account of what can be compiled.
     let mut out = Emitter::default();
-    match compile(expr, schema, &mut Unknown { schema }, &mut out) {
+    match compile(expr, schema, &mut TypedInputs { schema }, &mut out) {
         Ok(_) => None,
         Err(error) => Some(match error.kind() {
             ErrorKind::Unsupported { what, why } => format!("{what} {why}"),
@@ -80,11 +81,11 @@ pub(crate) fn unsupported(expr: &Expr, schema: &DFSchema) -> Option<String> {
 }
 
 /// Inputs of which only the types are known.
-struct Unknown<'a> {
+struct TypedInputs<'a> {
     schema: &'a DFSchema,
 }
 
-impl Inputs for Unknown<'_> {
+impl Inputs for TypedInputs<'_> {
     fn column(&mut self, column: &Column, _out: &mut Emitter) -> Result<Value> {
         let field = self.schema.field_from_column(column)?;
         unknown(field.data_type(), field.is_nullable())
@@ -152,12 +153,12 @@ struct Compiler<'a> {
     chains: Chains,
     /// Operands of the expressions under way, those of the innermost last.
     operands: Vec<Operand>,
-    frame: Frame,
+    context: ErrorContext,
 }
 
 /// The expression that is being computed, for what it may have to say of a row that fails.
 #[derive(Debug, Default)]
-struct Frame {
+struct ErrorContext {
     /// Where its operands begin.
     first: usize,
     /// Whether it can fail at all, so that they are kept.
@@ -191,7 +192,7 @@ fn is_fallible(expr: &Expr) -> bool {
 impl Compiler<'_> {
     fn value(&mut self, expr: &Expr) -> Result<Value> {
         let value = self.any_value(expr)?;
-        if self.frame.keeps && as_literal(expr).is_none() {
+        if self.context.keeps && as_literal(expr).is_none() {
             self.operands.extend(value.operand(Some(expr)));
         }
         Ok(value)
@@ -212,11 +213,11 @@ impl Compiler<'_> {
 
     /// The value, but not by a table of what it is for each entry of a dictionary.
     fn value_of_row(&mut self, expr: &Expr) -> Result<Value> {
-        let frame = Frame { first: self.operands.len(), keeps: is_fallible(expr), target: None };
-        let (outer, first_site) = (std::mem::replace(&mut self.frame, frame), self.out.sites());
+        let context = ErrorContext { first: self.operands.len(), keeps: is_fallible(expr), target: None };
+        let (outer, first_site) = (std::mem::replace(&mut self.context, context), self.out.sites());
         let value = self.value_of_kind(expr);
-        self.operands.truncate(self.frame.first);
-        self.frame = outer;
+        self.operands.truncate(self.context.first);
+        self.context = outer;
         self.out.describe_sites(first_site, expr);
         value
     }
@@ -297,7 +298,7 @@ impl Compiler<'_> {
 
     /// Reports a failure of a row in which all operands are valid.
     fn fail_if(&mut self, valid: &Option<String>, condition: &str, failure: Failure) {
-        let (operands, target) = (&self.operands[self.frame.first..], self.frame.target.as_ref());
+        let (operands, target) = (&self.operands[self.context.first..], self.context.target.as_ref());
         let target = target.filter(|_| failure == Failure::Cast);
         match valid {
             Some(valid) => self.out.fail_if(format_args!("{valid} && {condition}"), failure, operands, target),

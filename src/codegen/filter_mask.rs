@@ -1,14 +1,16 @@
-//! Filters in two kernels: one writes the mask, a bit for each row, set where the row stays, and counts
-//! the rows that stay; the other writes those rows.
+//! Filters in two kernels: one writes the mask, a bit for each row, set where the row stays, and
+//! counts the rows that stay; the other writes those rows.
 //!
 //! ```text
-//!   rows     a b c d | e f g h        mask  1 0 1 1 | 0 1 0 0      counts  3 | 1      begins  0 3 | 4
+//!   rows     a b c d | e f g h
+//!   mask     1 0 1 1 | 0 1 0 0      counts  3 | 1      begins  0 3 | 4
 //!   output   a c d f
 //! ```
 //!
-//! Between them an exclusive scan of the counts says where each tile's rows begin. The second kernel loads nothing of the
-//! rows that are gone, and the memory written is exactly what is needed. One pass with decoupled look-back would move fewer
-//! bytes, but it holds loaded rows in registers while it waits for the tiles before.
+//! Between them an exclusive scan of the counts says where each tile's rows begin. The second
+//! kernel loads nothing of the rows that are gone, and the memory written is exactly what is
+//! needed. One pass with decoupled look-back would move fewer bytes, but it holds loaded rows in
+//! registers while it waits for the tiles before.
 
 use std::sync::Arc;
 
@@ -21,10 +23,11 @@ use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::ops::scan::exclusive_scan_u32;
 
-/// Rows that are counted together: those of a block of the second kernel. `MASK_TILE` of `kernels/pipeline.cuh`.
+/// Rows that are counted together: those of a block of the second kernel. `MASK_TILE` of
+/// `kernels/pipeline.cuh`.
 const TILE: u64 = 4096;
-/// If at most one row in this many stays, each warp of the second kernel lists its share of a tile by itself
-/// (`mask_places_of_warp`), and no warp waits for another.
+/// If at most one row in this many stays, each warp of the second kernel lists its share of a tile
+/// by itself (`mask_places_of_warp`), and no warp waits for another.
 const ROWS_A_FEW: u64 = 16;
 
 /// Names of the parameters through which the kernels see mask, counts and begins.
@@ -59,7 +62,8 @@ impl FilterMask {
         }
     }
 
-    /// Runs `decide` on every row; it breaks for rows that go, and may store what it finds for the others.
+    /// Runs `decide` on every row; it breaks for rows that go, and may store what it finds for the
+    /// others.
     pub(super) fn run(
         &self,
         device: &Device,
@@ -97,7 +101,8 @@ impl FilterMask {
         Ok(KeptRows { mask, begins, tiles })
     }
 
-    /// Runs `write` on every row that stays, `kept` of `rows`, with `at` its place in each of the output's columns.
+    /// Runs `write` on every row that stays, `kept` of `rows`, with `at` its place in each of the
+    /// output's columns.
     pub(super) fn write(
         &self,
         device: &Device,

@@ -1,4 +1,5 @@
-//! A pipeline before it becomes code: where rows come from, and what happens to each on the way to the sink.
+//! A pipeline before it becomes code: where rows come from, and what happens to each on the way to
+//! the sink.
 
 mod origin;
 
@@ -17,34 +18,34 @@ pub(crate) use origin::SideColumn;
 
 /// Where a pipeline's rows come from.
 #[derive(Debug, Clone)]
-pub(crate) enum Source {
+pub(crate) enum FlowSource {
     /// Columns in device memory, perhaps seen through row numbers.
     Relation(Relation),
     /// The occupied slots of an aggregation; its columns are group keys, then aggregates.
     Groups(Arc<GroupSlots>),
 }
 
-impl Source {
+impl FlowSource {
     /// Rows of the source: an upper bound of the rows that come out.
     pub(crate) fn rows(&self) -> u64 {
         match self {
-            Source::Relation(relation) => relation.rows,
-            Source::Groups(groups) => groups.slots,
+            FlowSource::Relation(relation) => relation.rows,
+            FlowSource::Groups(groups) => groups.slots,
         }
     }
 
     /// Whether some of these rows hold nothing: slots without a group.
     fn is_sparse(&self) -> bool {
         match self {
-            Source::Relation(_) => false,
-            Source::Groups(groups) => groups.is_sparse(),
+            FlowSource::Relation(_) => false,
+            FlowSource::Groups(groups) => groups.is_sparse(),
         }
     }
 }
 
 /// One fused stage.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
+pub(crate) enum FlowStage {
     /// Keeps the rows for which the predicate (over the schema so far) is true.
     Filter(Expr),
     /// Replaces the columns by expressions over the schema so far.
@@ -53,13 +54,13 @@ pub(crate) enum Step {
     Probe(Arc<Probe>),
 }
 
-impl Step {
+impl FlowStage {
     /// Whether the step may drop rows.
     fn drops_rows(&self) -> bool {
         match self {
-            Step::Filter(_) => true,
-            Step::Project(_) => false,
-            Step::Probe(probe) => !probe.keeps_all(),
+            FlowStage::Filter(_) => true,
+            FlowStage::Project(_) => false,
+            FlowStage::Probe(probe) => !probe.keeps_all(),
         }
     }
 }
@@ -187,21 +188,21 @@ pub(crate) enum BuildSide {
 /// A pipeline without its sink.
 #[derive(Debug, Clone)]
 pub(crate) struct Flow {
-    pub(crate) source: Source,
+    pub(crate) source: FlowSource,
     /// The schema of the source's columns.
     pub(crate) source_schema: DFSchemaRef,
     /// Stages in order, each with the schema after it.
-    pub(crate) steps: Vec<(Step, DFSchemaRef)>,
+    pub(crate) steps: Vec<(FlowStage, DFSchemaRef)>,
     /// Estimate of the rows that come out.
     pub(crate) estimate: f64,
 }
 
 impl Flow {
-    pub(crate) fn new(source: Source, schema: DFSchemaRef) -> Self {
+    pub(crate) fn new(source: FlowSource, schema: DFSchemaRef) -> Self {
         let estimate = match &source {
-            Source::Relation(relation) => relation.rows,
+            FlowSource::Relation(relation) => relation.rows,
             // A hash table has more slots than groups.
-            Source::Groups(groups) => groups.slots.min(groups.rows),
+            FlowSource::Groups(groups) => groups.slots.min(groups.rows),
         } as f64;
         Flow { source, source_schema: schema, steps: vec![], estimate }
     }
@@ -220,22 +221,22 @@ impl Flow {
     /// source's columns alone. Then a second kernel can compute the kept rows without repeating a
     /// lookup.
     pub(crate) fn only_filters(&self) -> bool {
-        matches!(self.source, Source::Relation(_))
+        matches!(self.source, FlowSource::Relation(_))
             && self.steps.iter().all(|(step, _)| match step {
-                Step::Filter(_) | Step::Project(_) => true,
-                Step::Probe(probe) => matches!(probe.keep, Keep::Semi | Keep::Anti | Keep::NotIn { .. }),
+                FlowStage::Filter(_) | FlowStage::Project(_) => true,
+                FlowStage::Probe(probe) => matches!(probe.keep, Keep::Semi | Keep::Anti | Keep::NotIn { .. }),
             })
     }
 
     /// Whether the flow has a relation as its source and drops rows only where an inner join finds
     /// no match. Then it may well drop none.
     pub(crate) fn only_inner_joins(&self) -> bool {
-        matches!(self.source, Source::Relation(_))
+        matches!(self.source, FlowSource::Relation(_))
             && self.drops_rows()
             && self.steps.iter().all(|(step, _)| match step {
-                Step::Filter(_) => false,
-                Step::Project(_) => true,
-                Step::Probe(probe) => matches!(probe.keep, Keep::Matched | Keep::All | Keep::Mark),
+                FlowStage::Filter(_) => false,
+                FlowStage::Project(_) => true,
+                FlowStage::Probe(probe) => matches!(probe.keep, Keep::Matched | Keep::All | Keep::Mark),
             })
     }
 
@@ -254,20 +255,20 @@ impl Flow {
             Some(Facts::of(&column))
         };
         self.estimate *= selectivity(&predicate, &facts);
-        self.steps.push((Step::Filter(predicate), schema));
+        self.steps.push((FlowStage::Filter(predicate), schema));
         self
     }
 
     /// Appends a projection.
     pub(crate) fn project(mut self, exprs: Vec<Expr>, schema: DFSchemaRef) -> Self {
-        self.steps.push((Step::Project(exprs), schema));
+        self.steps.push((FlowStage::Project(exprs), schema));
         self
     }
 
     /// Appends a comparison with the build side of a join.
     pub(crate) fn probe(mut self, probe: Probe, schema: DFSchemaRef) -> Self {
         self.estimate *= probe.selectivity();
-        self.steps.push((Step::Probe(Arc::new(probe)), schema));
+        self.steps.push((FlowStage::Probe(Arc::new(probe)), schema));
         self
     }
 

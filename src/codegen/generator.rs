@@ -14,12 +14,12 @@
 //! guards.
 
 mod groups;
+mod inputs;
 mod probe;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column as Name, DFSchemaRef};
 use datafusion::logical_expr::Expr;
@@ -29,16 +29,17 @@ use super::arena::Arena;
 use super::constants::Constants;
 use super::emit::{Emitter, push_number};
 use super::expr::compile;
-use super::flow::{Flow, Probe, SideColumn, Source, Step};
+use super::flow::{Flow, FlowSource, FlowStage, Probe, SideColumn};
 use super::keys::dictionary_value;
 use super::params::Params;
 use super::prepared::PreparedKernel;
-use super::selectivity::Share;
+use super::selectivity::Selectivity;
 use super::sites::Sites;
-use super::value::{Inputs, Value, both};
+use super::value::{Value, both};
 use crate::column::{Column, Encoding, Facts, NO_ROW, Relation, Repr};
 use crate::device::{Buffer, Device};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
+use inputs::At;
 pub(crate) use probe::{join_layout, keys_inside};
 
 /// What the statements of the stages do with a row.
@@ -48,7 +49,8 @@ pub(crate) enum Pass {
     Decide,
     /// Like `Decide`. The rows that probes found are kept in arrays for the later pass.
     DecideAndCarry,
-    /// For rows that a former pass kept: filters are known to hold, lookups are read from the arrays.
+    /// For rows that a former pass kept: filters are known to hold, lookups are read from the
+    /// arrays.
     Carried,
 }
 
@@ -84,7 +86,8 @@ struct Level {
 enum LevelKind {
     Source,
     Project(Arc<Vec<Expr>>),
-    /// Columns of both sides; `present` says whether there is a build row, where there need not be one.
+    /// Columns of both sides; `present` says whether there is a build row, where there need not be
+    /// one.
     Probe {
         probe: Arc<Probe>,
         row: String,
@@ -145,13 +148,13 @@ impl<'a> Generator<'a> {
             vec![Level { schema: self.flow.source_schema.clone(), kind: LevelKind::Source, known: HashMap::new() }];
         self.probes = 0;
         self.eager_open = pass != Pass::Carried;
-        if let (Source::Groups(groups), true) = (&self.flow.source, pass != Pass::Carried) {
+        if let (FlowSource::Groups(groups), true) = (&self.flow.source, pass != Pass::Carried) {
             self.occupied(groups, out);
         }
-        let mut share = Share::default();
+        let mut share = Selectivity::default();
         for (step, schema) in &self.flow.steps {
             match step {
-                Step::Filter(predicate) => {
+                FlowStage::Filter(predicate) => {
                     if pass != Pass::Carried {
                         for conjunct in split_conjunction(predicate) {
                             let keep = self.expr(conjunct, out)?;
@@ -167,20 +170,22 @@ impl<'a> Generator<'a> {
                         level.schema = schema.clone();
                     }
                 }
-                Step::Project(exprs) => self.levels.push(Level {
+                FlowStage::Project(exprs) => self.levels.push(Level {
                     schema: schema.clone(),
                     kind: LevelKind::Project(Arc::new(exprs.clone())),
                     known: HashMap::new(),
                 }),
-                Step::Probe(probe) => self.probe(probe, schema, pass, out)?,
+                FlowStage::Probe(probe) => self.probe(probe, schema, pass, out)?,
             }
         }
         Ok(())
     }
 
-    /// Adds a filter's condition on the source's own columns to those before it, as long as columns are loaded ahead.
-    fn weigh(&self, conjunct: &Expr, share: &mut Share) {
-        let (Source::Relation(relation), [source], true) = (&self.flow.source, self.levels.as_slice(), self.eager_open)
+    /// Adds a filter's condition on the source's own columns to those before it, as long as columns
+    /// are loaded ahead.
+    fn weigh(&self, conjunct: &Expr, share: &mut Selectivity) {
+        let (FlowSource::Relation(relation), [source], true) =
+            (&self.flow.source, self.levels.as_slice(), self.eager_open)
         else {
             return;
         };
@@ -230,8 +235,8 @@ impl<'a> Generator<'a> {
     fn value_anew(&mut self, level: usize, at: usize, out: &mut Emitter) -> Result<Value> {
         Ok(match self.levels[level].kind.clone() {
             LevelKind::Source => match &self.flow.source {
-                Source::Relation(relation) => self.load(relation, at, "row", true, out),
-                Source::Groups(groups) => {
+                FlowSource::Relation(relation) => self.load(relation, at, "row", true, out),
+                FlowSource::Groups(groups) => {
                     let first = out.sites();
                     let value = self.group_column(groups, at, out)?;
                     out.name_sites(first, || self.levels[level].schema.field(at).name().clone());
@@ -466,50 +471,5 @@ fn guarded(present: &Option<String>, array: &str, row: &str, otherwise: &str) ->
     match present {
         None => [array, "[", row, "]"].concat(),
         Some(present) => format!("({present} ? {array}[{row}] : {otherwise})"),
-    }
-}
-
-/// The columns of one level, as expressions over it see them.
-struct At<'g, 'a> {
-    generator: &'g mut Generator<'a>,
-    level: usize,
-}
-
-impl Inputs for At<'_, '_> {
-    fn column(&mut self, column: &Name, out: &mut Emitter) -> Result<Value> {
-        let at = self.generator.levels[self.level].schema.index_of_column(column).map_err(|_| {
-            let schema = &self.generator.levels[self.level].schema;
-            ErrorKind::ColumnNotFound { name: column.flat_name(), known: schema.field_names() }
-        })?;
-        self.generator.value(self.level, at, out)
-    }
-
-    fn parameter(&mut self, bits: u64) -> String {
-        self.generator.word(bits)
-    }
-
-    fn string(&mut self, text: &str) -> String {
-        format!("(*{})", self.strings(&[text]))
-    }
-
-    fn octets(&mut self, bytes: &[u8]) -> String {
-        format!("(*{})", self.generator.constants.strings(&[bytes], &mut self.generator.params))
-    }
-
-    fn constant(&mut self, bytes: &[u8]) -> String {
-        self.generator.constants.bytes(bytes, &mut self.generator.params)
-    }
-
-    fn strings(&mut self, texts: &[&str]) -> String {
-        let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
-        self.generator.constants.strings(&texts, &mut self.generator.params)
-    }
-
-    fn list(&mut self, list: &ArrayRef) -> String {
-        format!("(*{})", self.generator.constants.list(list, &mut self.generator.params))
-    }
-
-    fn arena(&mut self) {
-        self.generator.makes_text = true;
     }
 }

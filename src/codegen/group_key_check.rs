@@ -8,26 +8,27 @@ use super::aggregate::Partial;
 use super::control::{Control, Retry};
 use super::effort::{Effort, items_for};
 use super::emit::Emitter;
-use super::flow::{Flow, Source};
+use super::flow::{Flow, FlowSource};
 use super::generator::{Generator, Pass};
-use super::groups::{GroupKeys, Occupancy};
+use super::groups::{GroupKeyStorage, Occupancy};
 use super::kernel::{Generated, THREADS};
 use super::keys::emit_same;
 use super::materialize::striding_body;
 use crate::device::Device;
 use crate::error::Result;
 
-/// Whether two different keys share a group; then the aggregation has to be repeated with another seed.
+/// Whether two different keys share a group; then the aggregation has to be repeated with another
+/// seed.
 ///
 /// Always false where keys are packed exactly. Waits for the device where they are not.
 pub(crate) fn group_keys_collide(device: &Device, flow: &Flow, partial: &Partial) -> Result<bool> {
     let (Some(layout), rows) = (&partial.hashed, flow.source.rows()) else { return Ok(false) };
-    let (GroupKeys::Row(relation, columns, first), Occupancy::Hashed(table)) =
+    let (GroupKeyStorage::Row(relation, columns, first), Occupancy::Hashed(table)) =
         (&partial.slots.keys, &partial.slots.occupancy)
     else {
         return Ok(false);
     };
-    let Source::Relation(_) = &flow.source else { return Ok(false) };
+    let FlowSource::Relation(_) = &flow.source else { return Ok(false) };
     if rows == 0 {
         return Ok(false);
     }

@@ -1,7 +1,8 @@
-//! The result of an aggregation: one slot for each group, with its key and its accumulators as words.
+//! The result of an aggregation: one slot for each group, with its key and its accumulators as
+//! words.
 //!
-//! No column is made of them. The pipeline that reads the groups visits all slots, drops those without a row, and computes
-//! from the words the values that it needs (`generator/groups.rs`).
+//! No column is made of them. The pipeline that reads the groups visits all slots, drops those
+//! without a row, and computes from the words the values that it needs (`generator/groups.rs`).
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::device::Buffer;
 pub(crate) struct GroupSlots {
     pub(crate) slots: u64,
     pub(crate) occupancy: Occupancy,
-    pub(crate) keys: GroupKeys,
+    pub(crate) keys: GroupKeyStorage,
     /// Per accumulator, `u64` words: `Accumulator::words` for each slot.
     pub(crate) accumulators: Vec<(Accumulator, Arc<Buffer>)>,
     pub(crate) outputs: Vec<GroupOutput>,
@@ -41,7 +42,7 @@ pub(crate) enum Occupancy {
 
 /// Where the group keys of a slot are.
 #[derive(Debug, Clone)]
-pub(crate) enum GroupKeys {
+pub(crate) enum GroupKeyStorage {
     /// In the slot number itself.
     Slot(KeyLayout),
     /// In the hash table, as they are.
@@ -130,7 +131,7 @@ impl GroupSlots {
 
     /// The outputs as columns, if each is an accumulator as it lies in memory.
     pub(crate) fn in_place(&self) -> Option<Vec<Column>> {
-        let keyless = matches!(&self.keys, GroupKeys::Slot(layout) if layout.fields.is_empty());
+        let keyless = matches!(&self.keys, GroupKeyStorage::Slot(layout) if layout.fields.is_empty());
         if self.is_sparse() || !keyless {
             return None;
         }

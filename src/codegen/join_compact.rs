@@ -1,12 +1,13 @@
-//! Pipelines of inner joins, whose rows probably all come out: one kernel writes columns as long as the
-//! source and the mask of the rows that come out; where some do not, a second kernel compacts the columns.
+//! Pipelines of inner joins, whose rows probably all come out: one kernel writes columns as long as
+//! the source and the mask of the rows that come out; where some do not, a second kernel compacts
+//! the columns.
 //!
 //! ```text
 //!   probe     a b c d        build column of its match   7 . 9 9        mask  1 0 1 1
 //! ```
 //!
-//! Where the mask has every row, the columns are the result, and columns that are only passed on stay
-//! where they are.
+//! Where the mask has every row, the columns are the result, and columns that are only passed on
+//! stay where they are.
 
 use super::arena::Arena;
 use super::control::Control;

@@ -1,21 +1,23 @@
-//! The partitioned hash join, for inner joins of two large sides. Rows of both sides are partitioned by
-//! key, with every column that the result wants. A block then joins one partition by a hash table in
-//! shared memory, so that no row costs a random access to global memory.
+//! The partitioned hash join, for inner joins of two large sides. Rows of both sides are
+//! partitioned by key, with every column that the result wants. A block then joins one partition by
+//! a hash table in shared memory, so that no row costs a random access to global memory.
 //!
 //! ```text
 //!   build   partitioned by key (radix_partition.rs)    7 | 3 9 | …
 //!   probe   partitioned by key                         7 7 | 9 | …
-//!   join    a hash table of a partition's build records in shared memory; its probe records look up
-//!           theirs, and a tile writes its result rows together (kernels/join_partitioned.cuh)
+//!   join    a hash table of a partition's build records in shared memory; its probe records look
+//!           up theirs; a tile writes its result rows together (kernels/join_partitioned.cuh)
 //! ```
 //!
-//! The first attempt assumes that no key has two build rows. If a key has, the partitions are joined
-//! again, and every probe record counts its matches before it writes them. The order of the result is
-//! not determined.
+//! The first attempt assumes that no key has two build rows. If a key has, the partitions are
+//! joined again, and every probe record counts its matches before it writes them. The order of the
+//! result is not determined.
 //!
 //! It pays where the table of a join would not fit the second-level cache. Only the columns that
 //! are read above the join travel in the records. Strings that are not codes do not travel. Joins
 //! that need them, and joins whose keys ascend or repeat too often, use a table (`ops/join.rs`).
+
+mod sides;
 
 use std::sync::Arc;
 
@@ -23,33 +25,21 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::control::{Control, Retry};
-use super::effort::{Effort, items_for};
 use super::emit::Emitter;
 use super::flow::Flow;
-use super::generator::{Generator, Pass};
-use super::kernel::{Generated, most_shared};
+use super::kernel::Generated;
 use super::keys::KeyLayout;
 use super::outputs::{Codes, OutputPlace, allocate, finish, place, store};
 use super::params::Params;
 use super::prepared::PreparedKernel;
-use super::radix_partition::{
-    MOST_PARTS, PartitionedRecords, RadixPartition, RadixPartitionNames, RowCode, SHARED_ON_SIMULATOR,
-};
+use super::radix_partition::PartitionedRecords;
 use super::sites::Sites;
-use super::value::Value;
 use crate::column::Column;
 use crate::device::{Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
+use sides::{PartitionLayout, SidePipeline};
 
 const OPERATOR: &str = "join";
-/// Build rows of a partition that are aimed at: 100M probes of 10M rows took 2.95 ms in 1024 partitions, 3.2 in 2048 and 3.6 in 512.
-const PART_ROWS: u64 = 12_000;
-/// Slots for each build row.
-const ROOM: f64 = 2.0;
-/// Share of the slots that may be taken.
-const MOST_LOAD: f64 = 0.85;
-/// `JOIN_PARTITIONED_MOST` of `kernels/join_partitioned.cuh`.
-const MOST_ROWS: u64 = 65_535;
 const THREADS: u32 = 1024;
 const THREADS_ON_SIMULATOR: u32 = 128;
 /// A partition of so many times the mean of probe records is shared by several blocks.
@@ -57,7 +47,7 @@ const SKEWED: u64 = 2;
 
 /// Where a column of the result comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ColumnOrigin {
     Build(usize),
     Probe(usize),
     /// The key's field of this number.
@@ -73,143 +63,11 @@ pub(crate) struct PartitionedJoin<'a> {
     pub(crate) layout: &'a KeyLayout,
     /// The number of keys where they number slots themselves.
     pub(crate) domain: Option<u64>,
-    pub(crate) columns: &'a [(Origin, DataType)],
+    pub(crate) columns: &'a [(ColumnOrigin, DataType)],
 }
 
-/// How many partitions there are, and the hash table of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PartitionLayout {
-    dense: bool,
-    parts: u64,
-    /// Slots of a partition's table; of dense keys a power of two.
-    slots: u64,
-}
-
-impl PartitionLayout {
-    /// `None` where a partition's table would not fit.
-    fn of(device: &Device, rows: u64, domain: Option<u64>) -> Option<PartitionLayout> {
-        let shared = match device.kind() {
-            DeviceKind::Sim => SHARED_ON_SIMULATOR,
-            _ => most_shared(device),
-        };
-        let most = shared / 4;
-        if let Some(domain) = domain {
-            let slots = 1 << most.min(MOST_ROWS).ilog2();
-            let parts = domain.div_ceil(slots).max(2);
-            if parts <= MOST_PARTS {
-                return Some(PartitionLayout { dense: true, parts, slots });
-            }
-        }
-        let each = PART_ROWS.min((most as f64 / ROOM) as u64);
-        let parts = rows.div_ceil(each).next_power_of_two().clamp(2, MOST_PARTS);
-        let mean = rows.div_ceil(parts) as f64;
-        let slots = ((mean * ROOM) as u64 + 64).min(most);
-        let fits = mean * 1.05 <= slots as f64 * MOST_LOAD && mean * 1.05 < MOST_ROWS as f64;
-        fits.then_some(PartitionLayout { dense: false, parts, slots })
-    }
-
-    fn part(self) -> (usize, u32) {
-        if self.dense { (0, self.slots.ilog2()) } else { (1, 32 - self.parts.ilog2()) }
-    }
-
-    /// Records of a partition that its table holds.
-    fn most(self) -> u64 {
-        if self.dense { MOST_ROWS } else { ((self.slots as f64 * MOST_LOAD) as u64).min(MOST_ROWS) }
-    }
-}
-
-/// The kernels that partition a side, before they ran.
-struct SidePipeline {
-    partition: RadixPartition,
-    names: RadixPartitionNames,
-    prepared: PreparedKernel,
-    pointer: String,
-    head: String,
-    statements: String,
-    key: String,
-    secret: String,
-    /// The columns that travel, by their place in the result.
-    values: Vec<(usize, Value)>,
-    expected: u64,
-}
-
-impl SidePipeline {
-    /// `None`: something of a row has no fixed width, or all together is too wide. `sites`: those
-    /// of the other side.
-    #[expect(clippy::too_many_arguments, reason = "what both sides share, and what each has")]
-    fn of(
-        device: &Device,
-        stem: &'static str,
-        (flow, keys): (&Flow, &[Expr]),
-        layout: &KeyLayout,
-        cut: PartitionLayout,
-        wanted: &[(usize, usize)],
-        control: &Control,
-        sites: usize,
-    ) -> Result<Option<SidePipeline>> {
-        let rows = flow.source.rows();
-        let mut generator = Generator::new(flow);
-        let mut out = Emitter::behind_sites("v", sites);
-        generator.stages(Pass::Decide, &mut out)?;
-        let keys = keys.iter().map(|key| generator.expr(key, &mut out)).collect::<Result<Vec<_>>>()?;
-        let key = generator.key(layout, &keys, &mut out);
-        let mut record = super::record::Record::keyed(cut.dense);
-        let mut values = vec![];
-        for (column, at) in wanted {
-            let value = generator.column(*column, &mut out)?;
-            if !record.takes(&value) {
-                return Ok(None);
-            }
-            if let Some(valid) = &value.valid {
-                record.takes_flag(valid);
-            }
-            values.push((*at, value));
-        }
-        if !record.fits() || generator.makes_text() {
-            return Ok(None);
-        }
-        let secret = generator.params.word("u64", layout.secret);
-        let pointer = generator.params.pointer("u64", &control.0, 0);
-        let row_count = generator.params.word("u64", rows);
-        let head = Control::head(&pointer, &row_count);
-        let partition = RadixPartition { stem, record, parts: cut.parts, part: cut.part(), rows };
-        let names = partition.declare(&mut generator.params);
-        let prepared = generator.finish(device, &pointer, &[&out])?;
-        let statements = out.take();
-        Ok(Some(SidePipeline {
-            partition,
-            names,
-            prepared,
-            pointer,
-            head,
-            statements,
-            key,
-            secret,
-            values,
-            expected: flow.expected_rows(),
-        }))
-    }
-
-    fn partition(&mut self, device: &Device, sampled: bool) -> Result<PartitionedRecords> {
-        let prologue = std::mem::take(&mut self.prepared.prologue);
-        let rows = RowCode {
-            control: &self.pointer,
-            head: &self.head,
-            prologue: &prologue,
-            statements: &self.statements,
-            key: &self.key,
-            secret: &self.secret,
-            items: items_for(self.prepared.eager_bytes, Effort::of(&self.statements)),
-        };
-        let step = if sampled { self.partition.first_step() } else { 1 };
-        let records = self.partition.run(device, OPERATOR, &mut self.prepared, &self.names, &rows, step);
-        self.prepared.prologue = prologue;
-        records
-    }
-}
-
-/// Joins. `None`: another strategy has to be taken, because rows are too wide, keys repeat too often, or
-/// memory does not suffice.
+/// Joins. `None`: another strategy has to be taken, because rows are too wide, keys repeat too
+/// often, or memory does not suffice.
 pub(crate) fn join_partitioned(
     device: &Device,
     join: &PartitionedJoin<'_>,
@@ -226,12 +84,12 @@ fn attempts(device: &Device, join: &PartitionedJoin<'_>) -> Result<Option<(u64, 
     loop {
         let control = Control::new(device)?;
         let Some(cut) = PartitionLayout::of(device, join.build.0.expected_rows(), domain) else { return Ok(None) };
-        let wanted = |of: fn(Origin) -> Option<usize>| -> Vec<(usize, usize)> {
+        let wanted = |of: fn(ColumnOrigin) -> Option<usize>| -> Vec<(usize, usize)> {
             let columns = join.columns.iter().enumerate();
             columns.filter_map(|(at, (from, _))| of(*from).map(|column| (column, at))).collect()
         };
-        let of_build = wanted(|from| if let Origin::Build(column) = from { Some(column) } else { None });
-        let of_probe = wanted(|from| if let Origin::Probe(column) = from { Some(column) } else { None });
+        let of_build = wanted(|from| if let ColumnOrigin::Build(column) = from { Some(column) } else { None });
+        let of_probe = wanted(|from| if let ColumnOrigin::Probe(column) = from { Some(column) } else { None });
         let layout = join.layout;
         let build =
             SidePipeline::of(device, "join_partitioned_build", join.build, layout, cut, &of_build, &control, 0)?;
@@ -337,10 +195,10 @@ impl PartitionedSides<'_> {
                 loaded
             };
             let value = match from {
-                Origin::Build(_) => of_side(self.build, "b"),
-                Origin::Probe(_) => of_side(self.probe, "c"),
-                Origin::Key(field) => self.join.layout.emit_decode("key", *field, &mut params, &mut out),
-                Origin::Nowhere => {
+                ColumnOrigin::Build(_) => of_side(self.build, "b"),
+                ColumnOrigin::Probe(_) => of_side(self.probe, "c"),
+                ColumnOrigin::Key(field) => self.join.layout.emit_decode("key", *field, &mut params, &mut out),
+                ColumnOrigin::Nowhere => {
                     places.push(None);
                     continue;
                 }
@@ -480,8 +338,8 @@ impl PartitionedSides<'_> {
     }
 }
 
-/// Probe records that a thread looks up together, as far as registers hold them. (Of 16 bytes 4: with 2 it took 1.68 instead of 1.40
-/// ms, with 8 it took 2.22.)
+/// Probe records that a thread looks up together, as far as registers hold them. (Of 16 bytes 4:
+/// with 2 it took 1.68 instead of 1.40 ms, with 8 it took 2.22.)
 fn ahead(words: usize) -> u32 {
     match words {
         ..=4 => 4,

@@ -162,12 +162,14 @@ impl Generated {
             let words: Vec<u8> = self.arguments.iter().flat_map(|argument| argument.to_bytes()).collect();
             let place = device.upload("kernel parameters", &words)?;
             // What is freed after the launch is given out again only to what runs behind it.
-            // SAFETY: as below; the structure's one field is the address of the words, as many as `Params` declared.
+            // SAFETY: as below; the structure's one field is the address of the words, as many as
+            // `Params` declared.
             return unsafe { device.launch(&self.kernel, grid, &[Argument::of_all(&place, &self.arguments)]) };
         }
-        // SAFETY: `Params` declared the structure and collected the arguments in one list, so they match; every
-        // pointer came from a live buffer that the caller's `PreparedKernel` keeps, whose length the generator derived
-        // from the same row counts that bound the kernel's loops.
+        // SAFETY: `Params` declared the structure and collected the arguments in one list, so they
+        // match; every pointer came from a live buffer that the caller's `PreparedKernel` keeps,
+        // whose length the generator derived from the same row counts that bound the kernel's
+        // loops.
         unsafe { device.launch(&self.kernel, grid, &self.arguments) }
     }
 }

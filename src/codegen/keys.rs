@@ -1,7 +1,7 @@
 //! Keys normalised to bits: for groups and joins (equality) and for sorting (order).
 //!
-//! Equality keys of several columns become one `u64`. Where the columns' ranges allow, it is the mixed-radix number of the
-//! columns' codes, and so exact and invertible:
+//! Equality keys of several columns become one `u64`. Where the columns' ranges allow, it is the
+//! mixed-radix number of the columns' codes, and so exact and invertible:
 //!
 //! ```text
 //!   returnflag ∈ dictionary of 3, linestatus ∈ dictionary of 2, status ∈ -1..=1 or null
@@ -30,7 +30,8 @@ pub(crate) struct KeyLayout {
     pub(crate) fields: Vec<KeyField>,
     /// Number of different keys, where all columns are packed and it fits; else the key is a hash.
     pub(crate) domain: Option<u128>,
-    /// Keys the hash of the columns, and those of tables that find the keys (`kernels/hash.cuh`); of the device.
+    /// Keys the hash of the columns, and those of tables that find the keys (`kernels/hash.cuh`);
+    /// of the device.
     pub(crate) secret: u64,
 }
 
@@ -74,8 +75,8 @@ pub(crate) enum NullKeys {
 const WHOLE: u128 = 1 << 64;
 
 impl KeyLayout {
-    /// Lays out keys that look like these values. `dictionaries` tells whether codes may be used (not where keys are
-    /// compared with those of another column).
+    /// Lays out keys that look like these values. `dictionaries` tells whether codes may be used
+    /// (not where keys are compared with those of another column).
     pub(crate) fn of(values: &[Value], nulls: NullKeys, dictionaries: bool, secret: u64) -> Self {
         let fields: Vec<_> = values.iter().map(|value| KeyField::of(value, nulls, dictionaries)).collect();
         let packed = fields.iter().try_fold(1u128, |domain, field| match field.code {
@@ -95,8 +96,8 @@ impl KeyLayout {
         self.domain.filter(|d| *d <= u128::from(at_most)).map(|d| d as u64)
     }
 
-    /// Emits the key of `values`. Also returns a C++ condition under which the key is not that of any laid-out value
-    /// (out of the layout's range), if that can be.
+    /// Emits the key of `values`. Also returns a C++ condition under which the key is not that of
+    /// any laid-out value (out of the layout's range), if that can be.
     pub(crate) fn emit(&self, values: &[Value], params: &mut Params, out: &mut Emitter) -> (String, Option<String>) {
         let mut key: Option<String> = None;
         let mut outside = vec![];
@@ -212,8 +213,9 @@ impl KeyField {
         self.least + (self.values().max(1) - 1) as i128
     }
 
-    /// C++ condition that a valid integer, some of whose values lie outside of the field's, does. Its code is a difference
-    /// modulo 2⁶⁴, and tells only where no value outside is congruent to one inside:
+    /// C++ condition that a valid integer, some of whose values lie outside of the field's, does.
+    /// Its code is a difference modulo 2⁶⁴, and tells only where no value outside is congruent to
+    /// one inside:
     ///
     /// ```text
     ///   field −5..=10, values −100..=100    code > 15
@@ -314,7 +316,8 @@ pub(super) fn emit_hash(value: &Value, hash: &str, out: &mut Emitter) -> String 
         // Narrow and wide representations of one value must agree.
         Repr::F64 => format!("hash_combine({hash}, order_f64({}))", value.code),
         Repr::F32 => format!("hash_combine({hash}, order_f32({}))", value.code),
-        // A null struct is as many words as a null field: what tells them apart must not depend on what follows.
+        // A null struct is as many words as a null field: what tells them apart must not depend on
+        // what follows.
         Repr::Struct => {
             let there = out.let_("u64", format_args!("hash_combine({hash}, 1)"));
             value.fields.iter().fold(there, |hash, field| emit_hash(field, &hash, out))

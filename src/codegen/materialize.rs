@@ -3,11 +3,12 @@
 //! | rows are dropped by | kernels |
 //! |---|---|
 //! | nothing | one: row `i` goes to place `i` |
-//! | filters and semi joins alone | two: one writes the mask of the rows that stay, one writes those rows (`filter_mask.rs`) |
-//! | inner joins alone | one, as probably all rows stay, and another if some do not (`join_compact.rs`) |
-//! | anything else, as lookups behind filters | one: each tile decides, learns by decoupled look-back where its rows go, and writes them |
+//! | filters and semi joins alone | two: a mask of rows that stay; those rows (`filter_mask.rs`) |
+//! | inner joins alone | one for all rows; another if some do not stay (`join_compact.rs`) |
+//! | anything else, as lookups behind filters | one, by decoupled look-back |
 //!
-//! The last is one kernel because a second would have to repeat the lookups.
+//! The last is one kernel because a second would have to repeat the lookups: each tile decides
+//! which of its rows stay, learns where they go, and writes them.
 
 use std::sync::Arc;
 
@@ -195,7 +196,8 @@ pub(crate) fn for_each(
     Ok(())
 }
 
-/// The loop of a kernel whose blocks stride over the tiles of a row range; `body` handles one `row`.
+/// The loop of a kernel whose blocks stride over the tiles of a row range; `body` handles one
+/// `row`.
 pub(crate) fn striding_body(head: &str, items: u32, prologue: &str, body: &str) -> String {
     let mut text = String::with_capacity(512 + head.len() + prologue.len() + body.len());
     text.push_str("constexpr int ITEMS = ");

@@ -1,7 +1,9 @@
-//! Code generation: DataFusion expressions become statements of a per-row body, pipelines become kernels.
+//! Code generation: DataFusion expressions become statements of a per-row body, pipelines become
+//! kernels.
 //!
-//! A [`Flow`] says where rows come from and what happens to each; a [`Generator`] emits that as statements; the sinks
-//! ([`materialize()`], [`aggregate()`]) put loops and outputs around them and launch the kernel.
+//! A [`Flow`] says where rows come from and what happens to each; a [`Generator`] emits that as
+//! statements; the sinks ([`materialize()`], [`aggregate()`]) put loops and outputs around them and
+//! launch the kernel.
 //!
 //! Files do not use one another in a circle (`scripts/check-modules.py`). From what uses nothing to
 //! what uses all: failures, sites, statements ([`Emitter`]) and values; expressions, keys and
@@ -47,12 +49,12 @@ pub(crate) use aggregate::{
 pub(crate) use element::element_at;
 pub(crate) use emit::Emitter;
 pub(crate) use expr::{of_like, unsupported};
-pub(crate) use flow::{BuildSide, Candidates, Flow, Keep, Probe, Records, Residual, Source};
+pub(crate) use flow::{BuildSide, Candidates, Flow, FlowSource, Keep, Probe, Records, Residual};
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use group_key_check::group_keys_collide;
 pub(crate) use groups::{Accumulator, DecimalSum, GroupOutput, GroupSlots, OutputKind};
 pub(crate) use join_compact::{compact, materialize_uncompacted};
-pub(crate) use join_partitioned::{Origin, PartitionedJoin, join_partitioned};
+pub(crate) use join_partitioned::{ColumnOrigin, PartitionedJoin, join_partitioned};
 pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value};
 pub(crate) use materialize::{for_each, materialize};
 pub(crate) use order::{Direction, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, emit_words, emit_words_of};

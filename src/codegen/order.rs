@@ -1,4 +1,5 @@
-//! Sort keys: columns, directions and places of nulls become words of bits that sort as unsigned numbers.
+//! Sort keys: columns, directions and places of nulls become words of bits that sort as unsigned
+//! numbers.
 //!
 //! ```text
 //!   ORDER BY status (−1..=1, nulls last) DESC, price (f64, never null)
@@ -78,7 +79,8 @@ pub(crate) fn emit_words_of(
                 word.name = out.let_("u64", format_args!("{} << {} | {}", word.name, piece.bits, piece.code));
                 word.bits += piece.bits;
             }
-            // The first word is filled: a sort looks at its high bits first, and often needs no more.
+            // The first word is filled: a sort looks at its high bits first, and often needs no
+            // more.
             Some(word) if word.bits < 64 => {
                 let room = 64 - word.bits;
                 let rest = piece.bits - room;

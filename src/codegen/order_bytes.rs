@@ -1,7 +1,8 @@
-//! Sort keys of any number of parts: lists, and what holds lists, become bytes that order as they do (`kernels/order_bytes.cuh`).
+//! Sort keys of any number of parts: lists, and what holds lists, become bytes that order as they
+//! do (`kernels/order_bytes.cuh`).
 //!
-//! What comes of it is a string, whose length the host has to measure before the words of a sort can be made of it. Lists
-//! order element by element, and then the shorter comes first.
+//! What comes of it is a string, whose length the host has to measure before the words of a sort
+//! can be made of it. Lists order element by element, and then the shorter comes first.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, ExprSchemable};
@@ -49,8 +50,8 @@ fn is_unmeasured(value: &Value) -> bool {
     }
 }
 
-/// The bytes of a value, null where it is, for a sort in this direction: all bits flipped where that descends, so that nulls
-/// within the value come where `nulls` says.
+/// The bytes of a value, null where it is, for a sort in this direction: all bits flipped where
+/// that descends, so that nulls within the value come where `nulls` says.
 pub(crate) fn emit_order_bytes(
     value: &Value,
     direction: Direction,

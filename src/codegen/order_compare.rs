@@ -1,4 +1,5 @@
-//! Which of two values comes first, lists and structs among them: element by element, and then the shorter.
+//! Which of two values comes first, lists and structs among them: element by element, and then the
+//! shorter.
 
 use super::element::element_of;
 use super::emit::Emitter;
@@ -15,7 +16,8 @@ pub(crate) struct Comparing {
     pub(crate) one_zero: bool,
 }
 
-/// C++ name of an `i32`, negative where `left` comes first, and 0 where neither does. Of values of one type.
+/// C++ name of an `i32`, negative where `left` comes first, and 0 where neither does. Of values of
+/// one type.
 pub(crate) fn emit_compare(left: &Value, right: &Value, by: Comparing, out: &mut Emitter) -> String {
     let order = out.fresh();
     out.line(format_args!("i32 {order} = 0;"));

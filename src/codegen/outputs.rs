@@ -1,5 +1,5 @@
-//! Columns that a kernel writes: their places in the kernel, their memory, and what is known of them afterwards. A struct has the
-//! places of its fields, and one for its validity.
+//! Columns that a kernel writes: their places in the kernel, their memory, and what is known of
+//! them afterwards. A struct has the places of its fields, and one for its validity.
 
 use std::sync::Arc;
 

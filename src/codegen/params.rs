@@ -124,8 +124,8 @@ impl Params {
         named.into()
     }
 
-    /// The words, all of them set, for a kernel that names these parameters and looks at so many rows. It moves what the
-    /// pointers that it names lead to, an element a row at most.
+    /// The words, all of them set, for a kernel that names these parameters and looks at so many
+    /// rows. It moves what the pointers that it names lead to, an element a row at most.
     pub(crate) fn arguments(&self, named: &[bool], rows: u64) -> Vec<Argument> {
         let moved = |at: usize| if named[at] { rows.saturating_mul(self.strides[at]) } else { 0 };
         let word = |(at, word): (usize, &Option<Argument>)| {

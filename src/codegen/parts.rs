@@ -1,8 +1,8 @@
 //! Long bodies of kernels, cut into parts that are compiled one by one.
 //!
-//! Compilers take more than twice the time for a function of twice the length: 3,000 conditions of a CASE in one take NVRTC 36
-//! seconds, and 3 in thirty functions (13.0, sm_90, quickly). A part is a lambda that is not inlined. What it computes and a later part
-//! asks for is declared before it:
+//! Compilers take more than twice the time for a function of twice the length: 3,000 conditions of
+//! a CASE in one take NVRTC 36 seconds, and 3 in thirty functions (13.0, sm_90, quickly). A part is
+//! a lambda that is not inlined. What it computes and a later part asks for is declared before it:
 //!
 //! ```text
 //!   do {                                    do {
@@ -16,7 +16,8 @@
 //!   } while (0);                            …
 //! ```
 //!
-//! Constants of former parts are captured by value: a reference would have to be read again after every store.
+//! Constants of former parts are captured by value: a reference would have to be read again after
+//! every store.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -36,7 +37,8 @@ pub(super) fn is_long(body: &str) -> bool {
     body.len() >= LONG
 }
 
-/// The body with the statements for a row, which stand between `do {` and `} while (0);`, in parts where they are long.
+/// The body with the statements for a row, which stand between `do {` and `} while (0);`, in parts
+/// where they are long.
 pub(super) fn in_parts(body: &str) -> String {
     let mut text = String::with_capacity(body.len() + body.len() / 4);
     scopes(body, &mut text);
@@ -231,8 +233,9 @@ fn names<'a>(units: &[Unit<'a>]) -> HashMap<&'a str, KnownName<'a>> {
     names
 }
 
-/// Stores of results, which stand behind all that is computed, behind what each of them asks for: hundreds of columns are not handed on
-/// from part to part then. None goes before something that leaves the row.
+/// Stores of results, which stand behind all that is computed, behind what each of them asks for:
+/// hundreds of columns are not handed on from part to part then. None goes before something that
+/// leaves the row.
 fn stores_moved_up(mut units: Vec<Unit<'_>>) -> Vec<Unit<'_>> {
     if let Some(at) = units.iter().position(|unit| unit.lines == [PLACE_OF_ROW]) {
         let place = units.remove(at);

@@ -1,6 +1,8 @@
-//! Powers of ten in 128 bits, for floats as text (`kernels/format.cuh`) and back (`kernels/parse.cuh`).
+//! Powers of ten in 128 bits, for floats as text (`kernels/format.cuh`) and back
+//! (`kernels/parse.cuh`).
 //!
-//! An entry is the significand of 10^k, which is that of 5^k: two words, high first, the highest bit set.
+//! An entry is the significand of 10^k, which is that of 5^k: two words, high first, the highest
+//! bit set.
 
 use std::sync::OnceLock;
 
@@ -10,7 +12,8 @@ pub(super) fn for_format() -> &'static [u8] {
     TABLE.get_or_init(|| table(-292, 324, |_| true))
 }
 
-/// Exponents of texts from −342 to 308, cut off; but rounded up from −27 to −1, where that is proven to do.
+/// Exponents of texts from −342 to 308, cut off; but rounded up from −27 to −1, where that is
+/// proven to do.
 pub(super) fn for_parse() -> &'static [u8] {
     static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
     TABLE.get_or_init(|| table(-342, 308, |k| (-27..0).contains(&k)))

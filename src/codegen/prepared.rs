@@ -1,4 +1,5 @@
-//! What a generator hands to a sink: the parameters of a kernel, and what the sink must know of its statements.
+//! What a generator hands to a sink: the parameters of a kernel, and what the sink must know of its
+//! statements.
 
 use std::sync::Arc;
 
@@ -9,22 +10,24 @@ use super::sites::Sites;
 use crate::device::{Buffer, Device};
 use crate::error::Result;
 
-/// A generated kernel's parameters, and what a sink needs beside them to complete and launch the kernel.
+/// A generated kernel's parameters, and what a sink needs beside them to complete and launch the
+/// kernel.
 pub(crate) struct PreparedKernel {
     pub(crate) params: Params,
-    /// Statements before those of a row: what is declared once a thread, and the loads ahead of all of its rows.
+    /// Statements before those of a row: what is declared once a thread, and the loads ahead of all
+    /// of its rows.
     pub(crate) prologue: String,
     /// Rows that the kernel reads. The profile computes the bytes that it moves from them.
     pub(crate) rows: u64,
     /// Bytes of registers that one row's eager loads take.
     pub(crate) eager_bytes: usize,
-    /// Columns of the source are loaded where they are first needed, for few rows. Other warps then hide the latency of
-    /// the loads, so blocks should be many rather than rows per thread.
+    /// Columns of the source are loaded where they are first needed, for few rows. Other warps then
+    /// hide the latency of the loads, so blocks should be many rather than rows per thread.
     pub(crate) late: bool,
     /// Buffers that string views in outputs may point into.
     pub(crate) characters: Vec<Arc<Buffer>>,
-    /// Rows may fail: the kernel's status has to be read before its output is used. Noted by the emitters; nothing is
-    /// searched for in the text.
+    /// Rows may fail: the kernel's status has to be read before its output is used. Noted by the
+    /// emitters; nothing is searched for in the text.
     pub(crate) may_fail: bool,
     /// Where rows may fail.
     pub(crate) sites: Sites,
@@ -37,7 +40,8 @@ pub(crate) struct PreparedKernel {
 }
 
 impl PreparedKernel {
-    /// Gives the kernel an arena of `capacity` bytes in place of any former one, if it makes strings.
+    /// Gives the kernel an arena of `capacity` bytes in place of any former one, if it makes
+    /// strings.
     pub(super) fn set_arena(&mut self, device: &Device, operator: &'static str, capacity: u64) -> Result<()> {
         let Some(arena) = self.arena else { return Ok(()) };
         let size = usize::try_from(capacity).unwrap_or(usize::MAX);

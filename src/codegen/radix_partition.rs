@@ -1,10 +1,10 @@
-//! The radix partition of a pipeline's rows: each row becomes a record, and bits of its key choose the
-//! record's partition, so that a partition's state fits shared memory.
+//! The radix partition of a pipeline's rows: each row becomes a record, and bits of its key choose
+//! the record's partition, so that a partition's state fits shared memory.
 //!
 //! ```text
-//!   sample     counts some rows by partition: the histogram from which each partition gets its room
-//!   scatter    writes each row's record to its partition; computes keys first, and the other values
-//!              once all are counted, because registers do not hold the records of a tile
+//!   sample    counts some rows by partition: the histogram by which each partition gets memory
+//!   scatter   writes each row's record to its partition; computes keys first, and the other values
+//!             once all are counted, because registers do not hold the records of a tile
 //! ```
 //!
 //! A dense key's high bits are its partition; other keys are mixed, and the high bits of that are.
@@ -62,7 +62,8 @@ pub(super) struct RadixPartitionNames {
 pub(super) struct RowCode<'a> {
     /// Name of the control words.
     pub(super) control: &'a str,
-    /// Declarations, loads ahead of a thread's rows, and what is done for a row; it breaks where the row goes.
+    /// Declarations, loads ahead of a thread's rows, and what is done for a row; it breaks where
+    /// the row goes.
     pub(super) head: &'a str,
     pub(super) prologue: &'a str,
     pub(super) statements: &'a str,
@@ -99,8 +100,8 @@ impl RadixPartition {
         }
     }
 
-    /// Of how many rows one is counted at first. A sample may mislead: [`Retry::PARTITION_FULL`] says so, and a step of 1 counts
-    /// all.
+    /// Of how many rows one is counted at first. A sample may mislead: [`Retry::PARTITION_FULL`]
+    /// says so, and a step of 1 counts all.
     pub(super) fn first_step(&self) -> u64 {
         STEPS.into_iter().find(|step| self.rows / (step * self.parts) >= SEEN).unwrap_or(1)
     }
@@ -249,8 +250,8 @@ impl RadixPartition {
     }
 }
 
-/// Rows of which a block that scatters loads everything at once: registers hold no more, `held` bytes being those of a row's
-/// columns and key.
+/// Rows of which a block that scatters loads everything at once: registers hold no more, `held`
+/// bytes being those of a row's columns and key.
 fn turn_of(held: usize) -> u32 {
     match held {
         ..=20 => 8,

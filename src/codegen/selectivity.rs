@@ -1,5 +1,6 @@
-//! Estimates of the share of rows for which a condition holds, from ranges and numbers of different values. Values are taken
-//! to be spread evenly, and conditions to be independent, but for several bounds of one column.
+//! Estimates of the share of rows for which a condition holds, from ranges and numbers of different
+//! values. Values are taken to be spread evenly, and conditions to be independent, but for several
+//! bounds of one column.
 
 use std::collections::BTreeMap;
 
@@ -22,29 +23,30 @@ pub(crate) type FactsOf<'a> = &'a dyn Fn(&Name) -> Option<Facts>;
 
 /// Share of the rows for which a predicate holds, more than 0 and at most 1.
 pub(crate) fn selectivity(predicate: &Expr, facts: FactsOf<'_>) -> f64 {
-    let mut share = Share::default();
+    let mut share = Selectivity::default();
     split_conjunction(predicate).into_iter().for_each(|conjunct| share.add(conjunct, facts));
     share.rows()
 }
 
 /// Conditions that all are to hold, one added after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Share {
-    /// Shares below an upper and above a lower bound, by column: together they leave what both leave.
+pub(crate) struct Selectivity {
+    /// Shares below an upper and above a lower bound, by column: together they leave what both
+    /// leave.
     bounds: BTreeMap<String, (f64, f64)>,
     /// Those of the other conditions.
     others: Vec<f64>,
 }
 
-impl Share {
+impl Selectivity {
     /// Adds a condition that is no conjunction.
     pub(crate) fn add(&mut self, conjunct: &Expr, facts: FactsOf<'_>) {
         match bound(conjunct, facts) {
-            Some((name, Side::Below, part)) => {
+            Some((name, BoundSide::Below, part)) => {
                 let both = self.bounds.entry(name).or_insert((1.0, 1.0));
                 both.0 = part.min(both.0);
             }
-            Some((name, Side::Above, part)) => {
+            Some((name, BoundSide::Above, part)) => {
                 let both = self.bounds.entry(name).or_insert((1.0, 1.0));
                 both.1 = part.min(both.1);
             }
@@ -60,13 +62,13 @@ impl Share {
 }
 
 /// Which part of a range a comparison leaves.
-enum Side {
+enum BoundSide {
     Below,
     Above,
 }
 
 /// The column of a comparison with a number, and the share of its range that the comparison leaves.
-fn bound(expr: &Expr, facts: FactsOf<'_>) -> Option<(String, Side, f64)> {
+fn bound(expr: &Expr, facts: FactsOf<'_>) -> Option<(String, BoundSide, f64)> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return None };
     let (name, op, number) = match (column(left), column(right)) {
         (Some(name), None) => (name, *op, number(right)?),
@@ -76,8 +78,8 @@ fn bound(expr: &Expr, facts: FactsOf<'_>) -> Option<(String, Side, f64)> {
     let (low, high) = facts(name)?.range?;
     let below = ((number - low) / (high - low).max(1.0)).clamp(0.0, 1.0);
     match op {
-        Operator::Lt | Operator::LtEq => Some((name.flat_name(), Side::Below, below)),
-        Operator::Gt | Operator::GtEq => Some((name.flat_name(), Side::Above, 1.0 - below)),
+        Operator::Lt | Operator::LtEq => Some((name.flat_name(), BoundSide::Below, below)),
+        Operator::Gt | Operator::GtEq => Some((name.flat_name(), BoundSide::Above, 1.0 - below)),
         _ => None,
     }
 }
@@ -208,7 +210,7 @@ mod tests {
 
     #[test]
     fn conditions_added_later_count_with_those_before() {
-        let mut share = Share::default();
+        let mut share = Selectivity::default();
         assert_eq!(share.rows(), 1.0);
         share.add(&col("i").gt_eq(lit(500i64)), &facts);
         assert!((share.rows() - 0.5).abs() < 0.002);

@@ -50,8 +50,8 @@ struct ReportedValue {
 }
 
 impl Operand {
-    /// The value of `expr`, if one is known, that the C++ expression `code` yields. `None` of lists, structs and null,
-    /// which reports cannot hold.
+    /// The value of `expr`, if one is known, that the C++ expression `code` yields. `None` of
+    /// lists, structs and null, which reports cannot hold.
     pub(super) fn new(expr: Option<&Expr>, dtype: &DataType, repr: Repr, code: &str) -> Option<Operand> {
         if matches!(repr, Repr::List | Repr::Struct) || dtype.is_null() {
             return None;

@@ -16,17 +16,19 @@ use crate::error::{Error, Result};
 pub(crate) struct Value {
     /// Logical type.
     pub(crate) dtype: DataType,
-    /// Type of `code`. May be narrower or wider than `Repr::of(dtype)`; [`widen`] converts at a sink.
+    /// Type of `code`. May be narrower or wider than `Repr::of(dtype)`; [`widen`] converts at a
+    /// sink.
     pub(crate) repr: Repr,
-    /// A C++ identifier or literal of type `repr.device_type()`, cheap to mention repeatedly. Undefined (but safe to
-    /// compute with) where the value is null. Where `dictionary` is set it may be any expression without side
-    /// effects, see [`DictionaryInput`].
+    /// A C++ identifier or literal of type `repr.device_type()`, cheap to mention repeatedly.
+    /// Undefined (but safe to compute with) where the value is null. Where `dictionary` is set it
+    /// may be any expression without side effects, see [`DictionaryInput`].
     pub(crate) code: String,
     /// C++ `bool` identifier or literal; `None` = never null.
     pub(crate) valid: Option<String>,
     /// Bounds of the valid integer values where known, else those of type and representation hold.
     pub(crate) range: Option<(i128, i128)>,
-    /// Bound on the magnitude of valid floats where known; `None` = unknown, or NaN or an infinity may occur.
+    /// Bound on the magnitude of valid floats where known; `None` = unknown, or NaN or an infinity
+    /// may occur.
     pub(crate) magnitude: Option<f64>,
     /// Valid floats are multiples of 2 to this power; `None` = unknown.
     pub(crate) unit: Option<i32>,
@@ -34,13 +36,14 @@ pub(crate) struct Value {
     pub(crate) dictionary: Option<DictionaryInput>,
     /// Most bytes in a string, where known; of a list, in its strings.
     pub(crate) longest: Option<u32>,
-    /// The fields of a struct, whose `code` is empty. Where the struct is null they are undefined, as any value.
+    /// The fields of a struct, whose `code` is empty. Where the struct is null they are undefined,
+    /// as any value.
     pub(crate) fields: Vec<Value>,
 }
 
-/// The code beneath a dictionary-encoded string column. The column's `Value::code` is then an expression that looks the
-/// view up (and must be safe where the row is null, whose code may be garbage); expressions that can work on
-/// codes do not mention it.
+/// The code beneath a dictionary-encoded string column. The column's `Value::code` is then an
+/// expression that looks the view up (and must be safe where the row is null, whose code may be
+/// garbage); expressions that can work on codes do not mention it.
 #[derive(Debug, Clone)]
 pub(crate) struct DictionaryInput {
     /// C++ identifier of the `u32` code; undefined where null.
@@ -52,8 +55,8 @@ pub(crate) struct DictionaryInput {
 pub(crate) trait Inputs {
     /// The value of a column in this row: emits its load at first use, and remembers it.
     fn column(&mut self, column: &datafusion::common::Column, out: &mut Emitter) -> Result<Value>;
-    /// A C++ expression of type `u64` that holds `bits` at run time. Constants pass through here so that pipelines
-    /// that differ in constants only share one kernel.
+    /// A C++ expression of type `u64` that holds `bits` at run time. Constants pass through here so
+    /// that pipelines that differ in constants only share one kernel.
     fn parameter(&mut self, bits: u64) -> String;
     /// A C++ expression of type `view` of a constant string.
     fn string(&mut self, text: &str) -> String;
@@ -85,8 +88,9 @@ pub(crate) fn repr_bounds(repr: Repr) -> (i128, i128) {
     }
 }
 
-/// Least and greatest value of a type, in its representation. Decimals of up to 37 digits keep their precision under
-/// arithmetic (result types grow with the values); with 38 digits Arrow only watches for overflow of 128 bits.
+/// Least and greatest value of a type, in its representation. Decimals of up to 37 digits keep
+/// their precision under arithmetic (result types grow with the values); with 38 digits Arrow only
+/// watches for overflow of 128 bits.
 pub(super) fn type_bounds(dtype: &DataType) -> (i128, i128) {
     match dtype {
         DataType::Decimal128(_, _) => decimal_bound(dtype).map_or((i128::MIN, i128::MAX), |bound| (-bound, bound)),
@@ -132,7 +136,8 @@ impl Value {
         Value { fields, ..Value::new(dtype, Repr::Struct, "", valid) }
     }
 
-    /// A null of a type; an untyped one poses as a boolean. `None` where the device has no such type.
+    /// A null of a type; an untyped one poses as a boolean. `None` where the device has no such
+    /// type.
     pub(crate) fn null(dtype: &DataType) -> Option<Self> {
         let repr = if dtype.is_null() { Repr::Bool } else { Repr::of(dtype)? };
         let mut value = Value::new(dtype.clone(), repr, "", Some("false".into()));
@@ -202,8 +207,9 @@ impl Value {
     }
 }
 
-/// The C++ expression of type `repr.device_type()` that stands for an integer, float or boolean value whose bounds fit
-/// `repr` (checked by construction for `Repr::of(value.dtype)`); views pass unchanged.
+/// The C++ expression of type `repr.device_type()` that stands for an integer, float or boolean
+/// value whose bounds fit `repr` (checked by construction for `Repr::of(value.dtype)`); views pass
+/// unchanged.
 pub(crate) fn widen(value: &Value, repr: Repr) -> String {
     if value.repr == repr { value.code.clone() } else { format!("(({}){})", repr.device_type(), value.code) }
 }

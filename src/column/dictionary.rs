@@ -11,7 +11,8 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 
 impl Dictionary {
-    /// Uploads a dictionary of strings that are in byte order and distinct. Where there are none, it has the empty string.
+    /// Uploads a dictionary of strings that are in byte order and distinct. Where there are none,
+    /// it has the empty string.
     pub(crate) fn from_sorted(device: &Device, strings: &[&str]) -> Result<Self> {
         let strings = if strings.is_empty() { &[""] } else { strings };
         debug_assert!(

@@ -13,12 +13,12 @@ use super::{Column, Encoding, Repr, interval, value_type};
 use crate::error::Result;
 
 impl Column {
-    /// Downloads the column as arrays of `rows` rows, the last of which may be shorter; none where there are no
-    /// rows. Values under nulls are zero or empty.
+    /// Downloads the column as arrays of `rows` rows, the last of which may be shorter; none where
+    /// there are no rows. Values under nulls are zero or empty.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Unsupported`] where codes do not fit the key type of an Arrow dictionary, or strings the
-    /// 32-bit offsets of `Utf8`.
+    /// [`crate::ErrorKind::Unsupported`] where codes do not fit the key type of an Arrow
+    /// dictionary, or strings the 32-bit offsets of `Utf8`.
     pub(crate) fn to_arrays(&self, rows: usize) -> Result<Vec<ArrayRef>> {
         if self.len == 0 {
             return Ok(Vec::new());
@@ -106,8 +106,8 @@ impl Column {
     }
 }
 
-/// Gives NaN the one form that it has outside of the device, where all are equal whatever their bits: a GPU, the host and files
-/// each have their own.
+/// Gives NaN the one form that it has outside of the device, where all are equal whatever their
+/// bits: a GPU, the host and files each have their own.
 fn one_nan<T: Copy>(bits: &mut [T], is_nan: impl Fn(T) -> bool, nan: T) {
     for bits in bits {
         *bits = if is_nan(*bits) { nan } else { *bits };

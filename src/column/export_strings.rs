@@ -21,12 +21,12 @@ use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::characters::pack;
 
-/// What one more download costs, as bytes that could have been downloaded instead: its latency is some 10 µs, in
-/// which pageable memory receives about 64 KiB.
+/// What one more download costs, as bytes that could have been downloaded instead: its latency is
+/// some 10 µs, in which pageable memory receives about 64 KiB.
 const DOWNLOAD_COST: u64 = 64 * 1024;
 
-/// What it costs in the same measure to have the strings put one after the other, besides them and their places: memory, a
-/// launch, an upload and a download.
+/// What it costs in the same measure to have the strings put one after the other, besides them and
+/// their places: memory, a launch, an upload and a download.
 const PACK_COST: u64 = 4 * DOWNLOAD_COST;
 
 /// Most bytes of a host buffer that gathers several strings: offsets in Arrow's views have 31 bits.
@@ -171,7 +171,7 @@ impl LongString {
 enum HostCharacters {
     /// Parts of character buffers, by device address.
     Spans(Vec<CharacterSpan>),
-    /// The strings one after the other, in the order of the views: see [`Places`].
+    /// The strings one after the other, in the order of the views: see [`BufferCursor`].
     Packed(Vec<ArrowBuffer>),
 }
 
@@ -181,8 +181,9 @@ struct CharacterSpan {
 }
 
 impl HostCharacters {
-    /// Downloads the characters of all long strings among a column's views, whichever way costs least: of each buffer all from the
-    /// first to the last, or the parts of it that are pointed to, or from a copy of the strings alone that the device makes.
+    /// Downloads the characters of all long strings among a column's views, whichever way costs
+    /// least: of each buffer all from the first to the last, or the parts of it that are pointed
+    /// to, or from a copy of the strings alone that the device makes.
     fn fetch(column: &Column, views: &[u128]) -> Result<Self> {
         let buffers: BTreeMap<u64, &Buffer> =
             column.characters.iter().map(|buffer| (buffer.address(), &**buffer)).collect();
@@ -215,7 +216,8 @@ impl HostCharacters {
         Ok(HostCharacters::Spans(spans))
     }
 
-    /// Downloads a copy of the strings alone, of `total` bytes; `None` where the device has no room for it.
+    /// Downloads a copy of the strings alone, of `total` bytes; `None` where the device has no room
+    /// for it.
     fn pack(column: &Column, views: &[u128], total: u64) -> Result<Option<Self>> {
         let ends = views.iter().scan(0, |end, &view| {
             *end += LongString::of(view).map_or(0, |long| long.len);
@@ -229,7 +231,7 @@ impl HostCharacters {
         let mut bytes = MutableBuffer::from_len_zeroed(total as usize);
         packed.read(0, bytes.as_slice_mut())?;
         let bytes = ArrowBuffer::from(bytes);
-        let mut places = Places::default();
+        let mut places = BufferCursor::default();
         let mut buffers = Vec::new();
         let mut start = 0;
         for (&view, &offset) in views.iter().zip(&offsets) {
@@ -244,9 +246,10 @@ impl HostCharacters {
         Ok(Some(HostCharacters::Packed(buffers)))
     }
 
-    /// Lets the views of long strings, all that there are, point to their host copies instead of device memory.
+    /// Lets the views of long strings, all that there are, point to their host copies instead of
+    /// device memory.
     fn point(&self, views: &mut [u128]) {
-        let mut places = Places::default();
+        let mut places = BufferCursor::default();
         for view in views {
             let Some(long) = LongString::of(*view) else { continue };
             let (index, offset) = match self {
@@ -272,15 +275,15 @@ impl HostCharacters {
     }
 }
 
-/// Where strings that follow each other lie: in which buffer, and at which byte of it. A buffer has no more than [`SPAN_LIMIT`]
-/// bytes, or one string.
+/// Where strings that follow each other lie: in which buffer, and at which byte of it. A buffer has
+/// no more than [`SPAN_LIMIT`] bytes, or one string.
 #[derive(Debug, Default)]
-struct Places {
+struct BufferCursor {
     buffer: usize,
     end: u64,
 }
 
-impl Places {
+impl BufferCursor {
     fn next(&mut self, long: LongString) -> (usize, u64) {
         if self.end > 0 && self.end + long.len > SPAN_LIMIT {
             (self.buffer, self.end) = (self.buffer + 1, 0);
@@ -294,7 +297,8 @@ impl Places {
 /// What is wanted of one character buffer.
 struct WantedCharacters<'a> {
     buffer: &'a Buffer,
-    /// The strings; no more are noted once they are so many that all between the first and the last is downloaded.
+    /// The strings; no more are noted once they are so many that all between the first and the last
+    /// is downloaded.
     strings: Vec<LongString>,
     bytes: u64,
     whole: bool,
@@ -322,7 +326,8 @@ impl<'a> WantedCharacters<'a> {
         self.strings.push(long);
         self.bytes += long.len;
         let len = self.buffer.len() as u64;
-        // A buffer beyond the reach of a view's offset is downloaded in spans, however many strings are wanted.
+        // A buffer beyond the reach of a view's offset is downloaded in spans, however many strings
+        // are wanted.
         self.whole = len <= i32::MAX as u64 && self.strings.len() as u64 * DOWNLOAD_COST + self.bytes >= len;
     }
 
@@ -342,11 +347,11 @@ impl<'a> WantedCharacters<'a> {
     }
 }
 
-/// Spans of memory, from start to end, that have all the strings, which come in order; strings no more than `gap` bytes
-/// apart share a span while it has at most `limit` bytes.
+/// Spans of memory, from start to end, that have all the strings, which come in order; strings no
+/// more than `gap` bytes apart share a span while it has at most `limit` bytes.
 ///
-/// Spans come in the order of their starts, and each string lies whole in the last span that starts at or before it: a
-/// full span ends with a string, and the next starts where the next string does.
+/// Spans come in the order of their starts, and each string lies whole in the last span that starts
+/// at or before it: a full span ends with a string, and the next starts where the next string does.
 fn gather(strings: &[LongString], gap: u64, limit: u64) -> Vec<(u64, u64)> {
     let mut spans: Vec<(u64, u64)> = Vec::new();
     for string in strings {
@@ -390,7 +395,7 @@ mod tests {
 
     #[test]
     fn packed_strings_fill_buffers_up_to_the_limit() {
-        let mut places = Places::default();
+        let mut places = BufferCursor::default();
         let mut next = |len| places.next(LongString { address: 0, len });
         assert_eq!([next(100), next(SPAN_LIMIT - 100), next(13)], [(0, 0), (0, 100), (1, 0)]);
         assert_eq!([next(SPAN_LIMIT + 5), next(20), next(30)], [(2, 0), (3, 0), (3, 20)]);

@@ -4,7 +4,8 @@ use datafusion::arrow::array::Array;
 
 use super::{Column, Repr};
 
-/// Facts for estimates, of a column as it lies in its table. Unlike [`super::Stats`] nothing relies on them.
+/// Facts for estimates, of a column as it lies in its table. Unlike [`super::Stats`] nothing relies
+/// on them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Facts {
     /// Rows of the table.

@@ -19,12 +19,13 @@ pub(super) const IMPORT: &str = "import";
 impl Column {
     /// Uploads the rows of `arrays`, one array after the other.
     ///
-    /// Strings of few distinct values, and every Arrow dictionary, become [`super::Encoding::Dictionary`].
+    /// Strings of few distinct values, and every Arrow dictionary, become
+    /// [`super::Encoding::Dictionary`].
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the device has no representation of the type, [`ErrorKind::TypeMismatch`]
-    /// where an array is of another type, [`ErrorKind::Arithmetic`] where a decimal does not fit its representation,
-    /// [`ErrorKind::OutOfDeviceMemory`].
+    /// [`ErrorKind::Unsupported`] where the device has no representation of the type,
+    /// [`ErrorKind::TypeMismatch`] where an array is of another type, [`ErrorKind::Arithmetic`]
+    /// where a decimal does not fit its representation, [`ErrorKind::OutOfDeviceMemory`].
     pub(crate) fn from_arrays(device: &Device, dtype: &DataType, arrays: &[ArrayRef]) -> Result<Column> {
         Column::import(device, dtype, arrays, StringImport::Encoded)
     }
@@ -186,8 +187,8 @@ impl ImportedRows<'_> {
         nulls.then(|| self.device.alloc(IMPORT, self.len)).transpose()
     }
 
-    /// Imports values of `width` bytes a row: `upload` brings the values of a piece into the column's memory, having
-    /// its validity in the scratch memory, and tells what it saw.
+    /// Imports values of `width` bytes a row: `upload` brings the values of a piece into the
+    /// column's memory, having its validity in the scratch memory, and tells what it saw.
     pub(super) fn import(
         &self,
         width: usize,
@@ -210,7 +211,8 @@ impl ImportedRows<'_> {
         Ok((Column::plain(self.dtype.clone(), self.len, data, validity), seen))
     }
 
-    /// The column with what is known of its values: what was seen of few, what a kernel finds of many.
+    /// The column with what is known of its values: what was seen of few, what a kernel finds of
+    /// many.
     fn known(&self, mut column: Column, seen: &[Seen], of: fn(&[Seen]) -> Stats) -> Result<Column> {
         match self.is_seen() {
             true => column.stats = of(seen),
@@ -297,7 +299,8 @@ impl ImportedRows<'_> {
         Ok(column)
     }
 
-    /// Imports decimals of so few digits that 8 bytes hold them. Arrow does not check digits: a value may still not fit.
+    /// Imports decimals of so few digits that 8 bytes hold them. Arrow does not check digits: a
+    /// value may still not fit.
     fn import_narrow_decimals(&self) -> Result<Column> {
         let (column, seen) = self.import(8, |scratch, piece, data| {
             let values = piece.array.as_primitive::<Decimal128Type>().values();

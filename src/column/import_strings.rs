@@ -1,4 +1,5 @@
-//! Arrow strings to device memory: as codes into a dictionary where they are few, else as views over their characters.
+//! Arrow strings to device memory: as codes into a dictionary where they are few, else as views
+//! over their characters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +24,11 @@ pub(super) const VIEW_WIDTH: usize = 16;
 
 /// Most distinct strings that a column of `rows` rows may have to be encoded by itself.
 ///
-/// At most 65,536: the device's views of the dictionary are then 1 MiB, a fraction of any GPU's second-level cache, so
-/// decoding is as cheap as reading a plain view; sorting them on the host takes milliseconds; and a column of distinct
-/// strings is given up after so many rows. At most a quarter of the rows: otherwise predicates, which run once per
-/// entry, gain little over running once per row. At least 256, so that small tables' names and flags are always codes.
+/// At most 65,536: the device's views of the dictionary are then 1 MiB, a fraction of any GPU's
+/// second-level cache, so decoding is as cheap as reading a plain view; sorting them on the host
+/// takes milliseconds; and a column of distinct strings is given up after so many rows. At most a
+/// quarter of the rows: otherwise predicates, which run once per entry, gain little over running
+/// once per row. At least 256, so that small tables' names and flags are always codes.
 pub(crate) fn distinct_limit(rows: usize) -> usize {
     (rows / 4).clamp(256, 65_536)
 }
@@ -140,8 +142,9 @@ impl ImportedRows<'_> {
 
     /// Imports strings, or bytes, as views.
     ///
-    /// Only the characters of valid strings longer than [`INLINE`] are uploaded, packed. Views hold absolute
-    /// addresses, so a first pass counts those characters and a second writes views and characters together.
+    /// Only the characters of valid strings longer than [`INLINE`] are uploaded, packed. Views hold
+    /// absolute addresses, so a first pass counts those characters and a second writes views and
+    /// characters together.
     pub(super) fn import_plain_strings(&self) -> Result<Column> {
         let counted = pieces::for_each(
             &self.pieces,
@@ -179,7 +182,8 @@ impl ImportedRows<'_> {
         })
     }
 
-    /// Imports an Arrow dictionary of strings, whose values may be in any order, repeat, and be null.
+    /// Imports an Arrow dictionary of strings, whose values may be in any order, repeat, and be
+    /// null.
     pub(super) fn import_dictionary(&self) -> Result<Column> {
         let sources = Sources::of(&self.pieces);
         let distinct: HashSet<&str> =
@@ -239,7 +243,8 @@ struct LocalCodes<'a> {
 }
 
 impl<'a> LocalCodes<'a> {
-    /// The code of each row, `u32::MAX` for nulls; stops short once anybody met more than `limit` strings.
+    /// The code of each row, `u32::MAX` for nulls; stops short once anybody met more than `limit`
+    /// strings.
     fn encode(
         &mut self,
         strings: impl ArrayAccessor<Item = &'a str>,
@@ -280,7 +285,8 @@ struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// Pieces of one chunk, and often chunks of one file, share their values: look at each array of values once.
+    /// Pieces of one chunk, and often chunks of one file, share their values: look at each array of
+    /// values once.
     fn of(pieces: &'a [pieces::Piece]) -> Self {
         let mut places = BTreeMap::new();
         let mut values = Vec::new();
@@ -313,8 +319,8 @@ fn long_bytes<'a, T: AsRef<[u8]> + ?Sized + 'a>(strings: impl ArrayAccessor<Item
     (0..strings.len()).map(len).filter(|&len| len > INLINE).sum()
 }
 
-/// Leaves the views of the strings and the characters of the long ones in the scratch memory; the characters will lie
-/// at `address`. Nulls become empty strings: their characters may be anything.
+/// Leaves the views of the strings and the characters of the long ones in the scratch memory; the
+/// characters will lie at `address`. Nulls become empty strings: their characters may be anything.
 fn write_views<'a, T: AsRef<[u8]> + ?Sized + 'a>(
     strings: impl ArrayAccessor<Item = &'a T>,
     address: u64,

@@ -51,14 +51,15 @@ pub(crate) struct Column {
     pub(crate) len: usize,
     /// Index in `data` and `validity` of the first row (slices share buffers).
     pub(crate) offset: usize,
-    /// Values: `Repr::of(dtype).width()` bytes a row, or `u32` codes where `encoding` is `Dictionary`.
+    /// Values: `Repr::of(dtype).width()` bytes a row, or `u32` codes where `encoding` is
+    /// `Dictionary`.
     pub(crate) data: Arc<Buffer>,
     /// One byte a row, 1 = valid, or `None` where every row is valid.
     pub(crate) validity: Option<Arc<Buffer>>,
     /// How `data` is to be read.
     pub(crate) encoding: Encoding,
-    /// Buffers that the views in `data` point into: characters of strings, and of lists the buffers of their elements with all
-    /// that those point into. Empty for other types.
+    /// Buffers that the views in `data` point into: characters of strings, and of lists the buffers
+    /// of their elements with all that those point into. Empty for other types.
     pub(crate) characters: Arc<[Arc<Buffer>]>,
     /// A struct's fields, of its rows; empty for other types.
     pub(crate) children: Arc<[Column]>,
@@ -71,12 +72,13 @@ pub(crate) struct Column {
 pub(crate) enum Encoding {
     /// Values of the type's representation.
     Plain,
-    /// `u32` codes into a dictionary of strings sorted bytewise without duplicates: order of codes is order of values.
+    /// `u32` codes into a dictionary of strings sorted bytewise without duplicates: order of codes
+    /// is order of values.
     Dictionary(Arc<Dictionary>),
 }
 
-/// Distinct strings in byte order, on both sides. There is always at least one, so that code 0 can be read even where a
-/// column has no valid row; not every string need occur in the column.
+/// Distinct strings in byte order, on both sides. There is always at least one, so that code 0 can
+/// be read even where a column has no valid row; not every string need occur in the column.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     /// The strings, on the host: a `Utf8View` array without nulls.
@@ -90,8 +92,8 @@ pub(crate) struct Dictionary {
 /// What is known of a column's valid values; bounds need not be tight, but always hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Stats {
-    /// Least and greatest integer value in the column's representation (decimals unscaled, dates in days, codes for
-    /// dictionaries); `None` where unknown or not an integer representation.
+    /// Least and greatest integer value in the column's representation (decimals unscaled, dates in
+    /// days, codes for dictionaries); `None` where unknown or not an integer representation.
     pub(crate) range: Option<(i128, i128)>,
     /// Greatest magnitude of the floats; `None` where unknown, or where NaN or an infinity occurs.
     pub(crate) magnitude: Option<f64>,
@@ -130,7 +132,8 @@ impl Column {
         Column { dtype, len, offset: 0, data, validity, encoding, characters, children, stats: Stats::default() }
     }
 
-    /// The representation of the logical type; where `encoding` is `Dictionary`, that of the decoded values.
+    /// The representation of the logical type; where `encoding` is `Dictionary`, that of the
+    /// decoded values.
     pub(crate) fn repr(&self) -> Repr {
         Repr::of(&self.dtype).expect("columns are made of types that have a representation")
     }

@@ -1,13 +1,13 @@
 //! Lists and structs: in from Arrow and out again, and what a list's elements look like in memory.
 //!
 //! ```text
-//!   list column    views: length, first, address of the slots        slots    values, validity of the child column
-//!                  2 0 ─┐  0 0 0  1 2 ─┐                              child    7 8 9
-//!                       └──────────────┴─> slots of the child
+//!   list column   views: length, first, address of the slots     2 0 ─┐  0 0 0  1 2 ─┐
+//!   slots         values, validity of the child column                └──────────────┴─▶ 7 8 9
 //! ```
 //!
-//! A list column keeps the child's buffers, as a column of strings keeps characters. Its lists may well come to point into
-//! several children, so that nothing refers to "the" child column: all elements of a column are found through its views.
+//! A list column keeps the child's buffers, as a column of strings keeps characters. Its lists may
+//! well come to point into several children, so that nothing refers to "the" child column: all
+//! elements of a column are found through its views.
 
 use std::sync::Arc;
 
@@ -102,8 +102,8 @@ impl ImportedRows<'_> {
 }
 
 impl Column {
-    /// What lists of this column's rows point to: for each of its buffers of values where the first row's value and its byte
-    /// of validity are (0: all are valid). The column's strings are views.
+    /// What lists of this column's rows point to: for each of its buffers of values where the first
+    /// row's value and its byte of validity are (0: all are valid). The column's strings are views.
     pub(crate) fn slots(&self, device: &Device) -> Result<Arc<Buffer>> {
         let mut words = vec![];
         self.push_slots(&mut words);
@@ -119,7 +119,8 @@ impl Column {
         self.children.iter().for_each(|child| child.push_slots(words));
     }
 
-    /// The buffers that lists of this column's rows need: the slots, values, validity, and what those point into.
+    /// The buffers that lists of this column's rows need: the slots, values, validity, and what
+    /// those point into.
     pub(crate) fn behind_lists(&self, slots: Arc<Buffer>) -> Arc<[Arc<Buffer>]> {
         fn push(column: &Column, buffers: &mut Vec<Arc<Buffer>>) {
             buffers.push(column.data.clone());
@@ -181,7 +182,8 @@ impl Column {
         cut(self.len, rows).map(piece).collect()
     }
 
-    /// The elements of the column's lists one after the other, those of row `r` at `offsets[r]..offsets[r + 1]`.
+    /// The elements of the column's lists one after the other, those of row `r` at
+    /// `offsets[r]..offsets[r + 1]`.
     fn elements(&self, item: &Field, offsets: &[u64]) -> Result<Column> {
         let device = self.data.device();
         let total = offsets[self.len];

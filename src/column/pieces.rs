@@ -6,8 +6,8 @@ use datafusion::arrow::array::ArrayRef;
 
 use crate::error::Result;
 
-/// Most rows of a piece. Enough work to hide handing it out (a millisecond or so), little enough that a worker's
-/// scratch memory stays in its cache and that the first upload starts early.
+/// Most rows of a piece. Enough work to hide handing it out (a millisecond or so), little enough
+/// that a worker's scratch memory stays in its cache and that the first upload starts early.
 const PIECE_ROWS: usize = 128 * 1024;
 
 /// A run of rows of one chunk.
@@ -44,8 +44,8 @@ pub(super) struct PiecesDone<S, T> {
     pub(super) results: Vec<(usize, T)>,
 }
 
-/// Calls `work` once for each piece, on as many threads as there are cores and work for; each thread has a state of its
-/// own. Stops at the first error.
+/// Calls `work` once for each piece, on as many threads as there are cores and work for; each
+/// thread has a state of its own. Stops at the first error.
 pub(super) fn for_each<'p, S: Send, T: Send>(
     pieces: &'p [Piece],
     state: impl Fn() -> S + Sync,

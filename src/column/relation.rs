@@ -1,4 +1,5 @@
-//! Rows that are not materialised yet: columns of several tables, each seen through a vector of row numbers.
+//! Rows that are not materialised yet: columns of several tables, each seen through a vector of row
+//! numbers.
 //!
 //! ```text
 //!   row   index 0   orders.o_date     index 1   customer.c_name
@@ -21,7 +22,8 @@ use crate::error::{ErrorKind, Result};
 pub(crate) struct Index {
     pub(crate) rows: Arc<Buffer>,
     pub(crate) offset: u64,
-    /// Whether [`NO_ROW`] may occur among them: all columns are null there. An outer join leaves such rows.
+    /// Whether [`NO_ROW`] may occur among them: all columns are null there. An outer join leaves
+    /// such rows.
     pub(crate) gaps: bool,
 }
 
@@ -32,7 +34,8 @@ pub(crate) const NO_ROW: &str = "0xFFFFFFFFu";
 #[derive(Debug, Clone)]
 pub(crate) struct Relation {
     pub(crate) rows: u64,
-    /// Where to find row `i` of the columns that name this entry: row `i` itself, or the number that the index holds.
+    /// Where to find row `i` of the columns that name this entry: row `i` itself, or the number
+    /// that the index holds.
     pub(crate) indices: Vec<Option<Index>>,
     /// Entry of `indices`, and the column it leads into.
     pub(crate) columns: Vec<(usize, Column)>,

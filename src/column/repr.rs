@@ -33,23 +33,25 @@ pub(crate) enum Repr {
     F32,
     F64,
     I128,
-    /// A 16-byte view of characters or bytes, see `kernels/string.cuh`: u32 length, then either up to 12 bytes inline (zero padded), or
-    /// the first 4 bytes and a u64 device address of all bytes.
+    /// A 16-byte view of characters or bytes, see `kernels/string.cuh`: u32 length, then either up
+    /// to 12 bytes inline (zero padded), or the first 4 bytes and a u64 device address of all
+    /// bytes.
     View,
-    /// A list: 16 bytes as a view has them, u32 length, u32 first element, and the u64 address of the descriptors of the child
-    /// column's buffers, see `kernels/list.cuh`.
+    /// A list: 16 bytes as a view has them, u32 length, u32 first element, and the u64 address of
+    /// the descriptors of the child column's buffers, see `kernels/list.cuh`.
     List,
     /// Nothing: the values are those of the fields, which are columns themselves.
     Struct,
 }
 
-/// Whether values of a type are made of others: such columns pass through operators, but are no keys.
+/// Whether values of a type are made of others: such columns pass through operators, but are no
+/// keys.
 pub(crate) fn is_nested(dtype: &DataType) -> bool {
     matches!(Repr::of(dtype), Some(Repr::List | Repr::Struct))
 }
 
-/// The type of the values where an Arrow dictionary codes numbers, which the device does not: it has the values themselves. Only
-/// columns can be so, no elements or fields.
+/// The type of the values where an Arrow dictionary codes numbers, which the device does not: it
+/// has the values themselves. Only columns can be so, no elements or fields.
 pub(crate) fn coded_numbers(dtype: &DataType) -> Option<&DataType> {
     match dtype {
         DataType::Dictionary(_, values) if values.is_numeric() || values.is_temporal() => Some(values),
@@ -71,7 +73,8 @@ pub(crate) fn value_type(dtype: &DataType) -> &DataType {
 }
 
 impl Repr {
-    /// The representation of a logical type, or `None` where the device has none. Dictionary types answer for their values.
+    /// The representation of a logical type, or `None` where the device has none. Dictionary types
+    /// answer for their values.
     pub(crate) fn of(dtype: &DataType) -> Option<Repr> {
         Some(match dtype {
             DataType::Boolean => Repr::Bool,
@@ -172,7 +175,8 @@ impl Repr {
         }
     }
 
-    /// Whether arithmetic on it is integer arithmetic (decimals, dates, timestamps and intervals included).
+    /// Whether arithmetic on it is integer arithmetic (decimals, dates, timestamps and intervals
+    /// included).
     pub(crate) fn is_integer(self) -> bool {
         !matches!(self, Repr::Bool | Repr::F32 | Repr::F64 | Repr::View | Repr::List | Repr::Struct)
     }

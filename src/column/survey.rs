@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::ops::survey::{Measured, Scalar, Surveyed, survey};
 
 impl Column {
-    /// Fills in the statistics of columns that lie plainly: waits for the device, once for all of them.
+    /// Fills in the statistics of columns that lie plainly: waits for the device, once for all of
+    /// them.
     pub(crate) fn survey<'a>(device: &Device, columns: impl Iterator<Item = &'a mut Column>) -> Result<()> {
         let mut columns: Vec<(Scalar, &mut Column)> =
             columns.filter_map(|column| Some((scalar(column)?, column))).collect();
@@ -43,8 +44,8 @@ impl Column {
     }
 }
 
-/// What a column's values are to the kernels; nothing where there is nothing to be known, or where it
-/// is known already.
+/// What a column's values are to the kernels; nothing where there is nothing to be known, or where
+/// it is known already.
 fn scalar(column: &Column) -> Option<Scalar> {
     if column.dictionary().is_some() {
         return None;

@@ -15,7 +15,8 @@ impl Table {
     /// A table of `rows` rows, which are stated because there may be no column to tell them.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeMismatch`] where the columns' number, types or lengths are not the schema's and the table's.
+    /// [`ErrorKind::TypeMismatch`] where the columns' number, types or lengths are not the schema's
+    /// and the table's.
     pub(crate) fn with_rows(device: &Device, schema: SchemaRef, columns: Vec<Column>, rows: usize) -> Result<Self> {
         if columns.len() != schema.fields().len() {
             return Err(mismatch("table", schema.fields().len(), columns.len(), "columns"));
@@ -52,8 +53,8 @@ impl Table {
     /// Uploads record batches, one after the other.
     ///
     /// # Errors
-    /// [`ErrorKind::TypeMismatch`] where a batch's columns are not the schema's (names and nullability may differ), and
-    /// those of [`Column::from_arrays`].
+    /// [`ErrorKind::TypeMismatch`] where a batch's columns are not the schema's (names and
+    /// nullability may differ), and those of [`Column::from_arrays`].
     pub(crate) fn from_batches(device: &Device, schema: SchemaRef, batches: &[RecordBatch]) -> Result<Self> {
         for batch in batches {
             if batch.num_columns() != schema.fields().len() {
@@ -75,8 +76,8 @@ impl Table {
         Table::with_rows(device, schema, columns, rows)
     }
 
-    /// Downloads the table as record batches of `batch_rows` rows (the last may be shorter); none where there are no
-    /// rows.
+    /// Downloads the table as record batches of `batch_rows` rows (the last may be shorter); none
+    /// where there are no rows.
     pub(crate) fn to_batches(&self, batch_rows: usize) -> Result<Vec<RecordBatch>> {
         let _span = span(Part::Download, || format!("{} rows", self.rows));
         let batch_rows = batch_rows.max(1);

@@ -1,13 +1,14 @@
 //! Compiles kernels before they are needed, on other threads.
 //!
 //! ```text
-//!   query      load ── pipeline ── pipeline ── pipeline ──▶         asks the cache; waits where one is being compiled
-//!   rehearsal       ─▶ the same on a stand-in: asks for kernels, in the order in which the query will
-//!   compilers            ── kernel ── kernel ──▶                    as many as there are cores
+//!   query       load ── pipeline ── pipeline ── pipeline ──▶    asks the cache for kernels, waits
+//!   rehearsal        ─▶ the same on a stand-in                  asks for them earlier
+//!   compilers             ── kernel ── kernel ──▶               as many as there are cores
 //! ```
 //!
-//! A rehearsal assumes what only the data can tell (how many rows a filter keeps, whether a build side's keys repeat).
-//! Where it is wrong a kernel is compiled that nobody wants, or one is not there and the query compiles it itself.
+//! A rehearsal assumes what only the data can tell (how many rows a filter keeps, whether a build
+//! side's keys repeat). Where it is wrong a kernel is compiled that nobody wants, or one is not
+//! there and the query compiles it itself.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,13 +25,15 @@ const MOST_COMPILERS: usize = 32;
 /// Bytes of a rehearsal's stack: plans recurse as deep as they are.
 const STACK: usize = 64 << 20;
 
-/// Compilation for one query. Dropping it drops what is still queued, and waits for what is under way, so that nothing of
-/// a query goes on behind it.
+/// Compilation for one query. Dropping it drops what is still queued, and waits for what is under
+/// way, so that nothing of a query goes on behind it.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     device: Device,
     queue: Arc<CompileQueue>,
     rehearsal: Option<JoinHandle<()>>,
+    /// Compilations before it.
+    compiled: u64,
 }
 
 /// Compilers of what the cache does not know.
@@ -53,7 +56,8 @@ impl Device {
             let _ = cache.prepare(&*driver, &counters, source);
         });
         let queue = Arc::new(CompileQueue { cache: self.0.cache.clone(), compilers });
-        Ahead { device: self.clone(), queue, rehearsal: None }
+        let compiled = self.counters().compilations;
+        Ahead { device: self.clone(), queue, rehearsal: None, compiled }
     }
 }
 
@@ -65,7 +69,8 @@ impl Ahead {
         }
     }
 
-    /// Runs `query` on a stand-in for the device, on a thread of its own. What comes of it is of no interest.
+    /// Runs `query` on a stand-in for the device, on a thread of its own. What comes of it is of no
+    /// interest.
     pub(crate) fn rehearse(&mut self, query: impl FnOnce(Device) -> Result<()> + Send + 'static) {
         let stand_in = self.device.stand_in(self.queue.clone());
         let thread = std::thread::Builder::new().name("warpframe-rehearsal".into()).stack_size(STACK);
@@ -83,6 +88,7 @@ impl Drop for Ahead {
         let _span = span(Part::WaitForEnd, || "a query".into());
         self.queue.compilers.close();
         self.rehearsal.take().into_iter().for_each(join);
+        self.queue.cache.note_query(self.device.counters().compilations > self.compiled);
     }
 }
 

@@ -5,10 +5,10 @@
 //!   branch                       wait for a │ work │ record b
 //! ```
 //!
-//! A branch is a [`Device`] that shares memory, kernels and counters with the device. Before it uses
-//! memory of the device it waits for a point of the device's stream; before the device uses results
-//! of the branch it waits for a point of the branch's stream ([`Device::wait_for`]). Memory taken from
-//! a branch goes back to that branch.
+//! A branch is a [`Device`] that shares memory, kernels and counters with the device. Before it
+//! uses memory of the device it waits for a point of the device's stream; before the device uses
+//! results of the branch it waits for a point of the branch's stream ([`Device::wait_for`]). Memory
+//! taken from a branch goes back to that branch.
 
 use std::sync::{Arc, OnceLock};
 
@@ -41,6 +41,7 @@ impl Device {
                 fixed_secret: Default::default(),
                 rehearsal: shared.rehearsal.clone(),
                 improver: shared.improver.clone(),
+                preparer: OnceLock::new(),
             })));
         }
         // Somebody else may have been faster: then these go.

@@ -38,7 +38,8 @@ impl Slice<'_> {
 }
 
 impl Buffer {
-    /// Allocates `len` bytes (one byte is allocated where `len` is 0, so that every buffer has an address).
+    /// Allocates `len` bytes (one byte is allocated where `len` is 0, so that every buffer has an
+    /// address).
     pub(super) fn new(device: &Device, operator: &'static str, len: usize) -> Result<Self> {
         Self::allocated(device, operator, len, |driver, bytes| driver.alloc(bytes))
     }
@@ -121,8 +122,8 @@ impl Buffer {
         Ok(bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().expect("8 bytes"))).collect())
     }
 
-    /// Reads the word at `offset`, a host synchronisation; where nothing was computed, because this is a rehearsal, it is
-    /// taken to be `assumed`.
+    /// Reads the word at `offset`, a host synchronisation; where nothing was computed, because this
+    /// is a rehearsal, it is taken to be `assumed`.
     pub(crate) fn read_word_or(&self, offset: usize, assumed: u64) -> Result<u64> {
         match self.device.rehearses() {
             true => Ok(assumed),

@@ -10,12 +10,12 @@ use std::time::Instant;
 
 use super::KernelSource;
 use super::counters::Counting;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
 use crate::error::Result;
 use crate::interrupt;
 
-/// A driver whose calls that submit work, move bytes or wait are timed. Compiling and loading have counters of their own; looking at
-/// the clock would take as long as finding memory that is kept.
+/// A driver whose calls that submit work, move bytes or wait are timed. Compiling and loading have
+/// counters of their own; looking at the clock would take as long as finding memory that is kept.
 #[derive(Debug)]
 pub(super) struct Clocked {
     pub(super) driver: Arc<dyn Driver>,
@@ -121,20 +121,40 @@ impl Driver for Clocked {
         self.timed(|driver| unsafe { driver.fill(to, byte, bytes) })
     }
 
-    fn compiler_id(&self) -> String {
-        self.driver.compiler_id()
+    fn image_id(&self) -> String {
+        self.driver.image_id()
     }
 
-    fn first_tier(&self) -> Tier {
+    fn compiler(&self) -> Result<String> {
+        self.driver.compiler()
+    }
+
+    fn takes_quick(&self) -> bool {
+        self.driver.takes_quick()
+    }
+
+    fn first_tier(&self) -> Result<Tier> {
         self.driver.first_tier()
+    }
+
+    fn has_compiler(&self) -> bool {
+        self.driver.has_compiler()
+    }
+
+    fn load_compiler(&self) -> Result<()> {
+        self.driver.load_compiler()
     }
 
     fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()> {
         self.driver.compile(source, tier, out)
     }
 
-    fn load(&self, image: &Path) -> Result<ModuleHandle> {
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
         self.driver.load(image)
+    }
+
+    fn unload(&self, modules: &[ModuleHandle]) -> Result<()> {
+        self.timed(|driver| driver.unload(modules))
     }
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {

@@ -59,7 +59,8 @@ impl Compilers {
         })
     }
 
-    /// Queues a source for whichever thread is free, which may be a new one; nothing where it waits or is under way, or after the end.
+    /// Queues a source for whichever thread is free, which may be a new one; nothing where it waits
+    /// or is under way, or after the end.
     pub(super) fn ask(self: &Arc<Self>, source: &KernelSource) {
         let mut state = self.lock();
         if state.closed || state.waiting.iter().chain(&state.under_way).any(|known| known.text == source.text) {
@@ -88,8 +89,8 @@ impl Compilers {
         }
     }
 
-    /// Drops what is queued, and cancels what is under way: it waits for the threads, not for their work
-    /// where that can be cancelled.
+    /// Drops what is queued, and cancels what is under way: it waits for the threads, not for their
+    /// work where that can be cancelled.
     pub(super) fn close(&self) {
         let threads = {
             let mut state = self.lock();
@@ -105,8 +106,9 @@ impl Compilers {
         }
     }
 
-    /// Has them [closed](Self::close) when the process ends, if they still are there then: a device in a static variable is never
-    /// dropped, and libraries take themselves apart at the end, compilers too, whoever is in them.
+    /// Has them [closed](Self::close) when the process ends, if they still are there then: a device
+    /// in a static variable is never dropped, and libraries take themselves apart at the end,
+    /// compilers too, whoever is in them.
     pub(super) fn close_at_exit(self: &Arc<Self>) {
         static REGISTERED: Once = Once::new();
         let mut open = open_at_exit();
@@ -150,8 +152,9 @@ impl fmt::Debug for Compilers {
     }
 }
 
-/// What `work` yields, done on a thread of its own where a statement waits for it, which may have to stop before. Then `stop` is set for
-/// the work, which goes on for nobody until it looks; the process's end waits for it.
+/// What `work` yields, done on a thread of its own where a statement waits for it, which may have
+/// to stop before. Then `stop` is set for the work, which goes on for nobody until it looks; the
+/// process's end waits for it.
 ///
 /// # Errors
 /// `Interrupted`.
@@ -182,11 +185,12 @@ pub(super) fn beside<T: Send + 'static>(stop: &AtomicBool, work: impl FnOnce() -
     }
 }
 
-/// Has all compilers closed and their threads joined at the process's end, before the libraries are taken
-/// apart that were loaded and used until now.
+/// Has all compilers closed and their threads joined at the process's end, before the libraries are
+/// taken apart that were loaded and used until now.
 pub(super) fn close_before_libraries() {
-    // SAFETY: takes functions that may be called at the end, which only wait for threads, and have nothing to do the second time.
-    // Where there is no room for one more, the process ends as it would have.
+    // SAFETY: takes functions that may be called at the end, which only wait for threads, and have
+    // nothing to do the second time. Where there is no room for one more, the process ends as it
+    // would have.
     unsafe {
         libc::atexit(join_left_behind);
         libc::atexit(close_all);
@@ -238,7 +242,8 @@ pub(super) fn join(thread: JoinHandle<()>) {
     }
 }
 
-/// A panic in a helper is a bug that must not reach a user's query, and must not stay hidden in a test.
+/// A panic in a helper is a bug that must not reach a user's query, and must not stay hidden in a
+/// test.
 fn raise(panic: Box<dyn Any + Send>) {
     if cfg!(debug_assertions) && !std::thread::panicking() {
         resume_unwind(panic);

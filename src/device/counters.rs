@@ -38,36 +38,41 @@ pub struct Counters {
     pub file_bytes_read: u64,
     /// Bytes copied from the device.
     pub bytes_downloaded: u64,
-    /// Estimate of the bytes that kernels read and wrote in device memory. Of each buffer that a kernel is given it counts
-    /// every byte once: of generated kernels, of those buffers that their text names, and no more than the rows they look at
-    /// times the bytes of an element; of the others, all from where their argument points. So a column read by row numbers
-    /// counts once for each row, a hash table as if each row met one slot, and what a filter spares is counted; the characters
-    /// of strings, repeated accesses, fills and copies of buffers are not.
+    /// Estimate of the bytes that kernels read and wrote in device memory. Of each buffer that a
+    /// kernel is given it counts every byte once: of generated kernels, of those buffers that their
+    /// text names, and no more than the rows they look at times the bytes of an element; of the
+    /// others, all from where their argument points. So a column read by row numbers counts once
+    /// for each row, a hash table as if each row met one slot, and what a filter spares is counted;
+    /// the characters of strings, repeated accesses, fills and copies of buffers are not.
     pub bytes_moved: u64,
     /// Modules compiled.
     pub compilations: u64,
-    /// Modules that were compiled again, or found on disk so, by all that the compiler can do ([`super::Device::settle`]).
+    /// Modules that were compiled again, or found on disk so, by all that the compiler can do
+    /// ([`super::Device::settle`]).
     pub improved: u64,
     /// Modules found compiled, on disk.
     pub disk_hits: u64,
     /// Modules that operators found loaded, in memory.
     pub memory_hits: u64,
-    /// Modules, of those compiled and found on disk, that were made ready before an operator asked for them.
+    /// Modules, of those compiled and found on disk, that were made ready before an operator asked
+    /// for them.
     pub prepared_ahead: u64,
     /// Time in the compiler, the sum over threads.
     pub compile_time: Duration,
     /// Time that operators waited for modules to be compiled, found and loaded.
     pub module_wait: Duration,
-    /// Plans that began here and went to the CPU, because the data showed that the device cannot run them, or has not memory enough.
+    /// Plans that began here and went to the CPU, because the data showed that the device cannot
+    /// run them, or has not memory enough.
     pub fallbacks: u64,
     /// Queries and verbs that were planned: analysed, optimized, and cut into what runs where.
     pub plans_made: u64,
     /// Queries and verbs whose plan was found, made for an earlier one of the same form.
     pub plans_found: u64,
-    /// Aggregates without groups that were launched as before, over the very same columns, without generating a kernel.
+    /// Aggregates without groups that were launched as before, over the very same columns, without
+    /// generating a kernel.
     pub replays: u64,
-    /// Time that the host was in the driver: allocating what is not kept, submitting work, moving bytes, waiting. Of the simulator
-    /// that is all that kernels take.
+    /// Time that the host was in the driver: allocating what is not kept, submitting work, moving
+    /// bytes, waiting. Of the simulator that is all that kernels take.
     pub driver_time: Duration,
 }
 

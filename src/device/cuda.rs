@@ -9,7 +9,7 @@ mod memory;
 mod staging;
 mod zeros;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CString, c_int};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,9 +21,10 @@ use self::lanes::Lanes;
 use self::memory::StreamMemory;
 use self::staging::Staging;
 use super::KernelSource;
+use super::cache;
 use super::compilers::{beside, cancelled};
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
-use super::nvrtc::{Nvrtc, Urgency};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
+use super::nvrtc::{Nvrtc, Urgency, wake_all};
 use crate::error::{Error, ErrorKind, Result};
 use crate::timeline::{Part, span};
 
@@ -32,8 +33,8 @@ const OLDEST_CAPABILITY: (i32, i32) = (8, 0);
 
 #[derive(Debug)]
 pub(super) struct CudaDriver {
+    ordinal: usize,
     properties: DeviceProperties,
-    nvrtc: &'static Nvrtc,
     // Dropped in this order, after `drop` has waited: what the stream uses goes before it.
     lanes: Lanes,
     staging: Staging,
@@ -45,8 +46,10 @@ pub(super) struct CudaDriver {
 /// What was loaded, which all streams of a device use.
 #[derive(Debug)]
 struct LoadedCode {
-    modules: Mutex<Vec<Module>>,
-    functions: Mutex<Vec<CudaFunction>>,
+    /// `None` of those that were unloaded.
+    modules: Mutex<Vec<Option<Module>>>,
+    /// `None` of those whose modules were unloaded.
+    functions: Mutex<Vec<Option<CudaFunction>>>,
     /// Blocks that run at once on a multiprocessor, by function (a driver's handle), threads and bytes of shared memory.
     resident: Mutex<HashMap<(usize, u32, u32), u32>>,
     context: PrimaryContext,
@@ -58,7 +61,7 @@ impl Drop for LoadedCode {
         // then gave this up; handles to modules live no longer than their driver. Errors cannot be reported here.
         unsafe {
             let _ = call!(cuCtxSetCurrent(self.context.0));
-            for module in lock(&self.modules).drain(..) {
+            for module in lock(&self.modules).drain(..).flatten() {
                 let _ = call!(cuModuleUnload(module.0));
             }
         }
@@ -69,10 +72,20 @@ impl CudaDriver {
     /// Opens a device by ordinal.
     ///
     /// # Errors
-    /// [`ErrorKind::DeviceUnavailable`] where driver, GPU or NVRTC are missing or too old.
+    /// [`ErrorKind::DeviceUnavailable`] where driver or GPU are missing or too old, or NVRTC is and
+    /// no image is kept.
     pub(super) fn open(ordinal: usize) -> Result<Self> {
+        // The compiler is loaded beside the driver and its context, which take as long, where this
+        // process is expected to compile; otherwise when a kernel is not found.
+        let compiles = calls::is_present() && cache::expects_to_compile(&cache::Folders::of_environment());
+        std::thread::scope(|scope| {
+            compiles.then(|| scope.spawn(wake_all));
+            Self::open_here(ordinal)
+        })
+    }
+
+    fn open_here(ordinal: usize) -> Result<Self> {
         calls::probe(ordinal)?;
-        let nvrtc = Nvrtc::get()?;
         let device = find(ordinal)?;
         let capability = capability(device)?;
         if capability < OLDEST_CAPABILITY {
@@ -81,19 +94,18 @@ impl CudaDriver {
             return Err(unavailable(ordinal, why));
         }
         let properties = properties(device, capability)?;
-        nvrtc.supports(&properties.architecture)?;
-        check_versions(ordinal, nvrtc)?;
-        // Both take a while, and need nothing of each other.
-        let context = std::thread::scope(|scope| {
-            scope.spawn(|| nvrtc.wake(&properties.architecture));
-            primary(device)
-        })?;
+        let architecture = &properties.architecture;
+        // A machine that cannot compile is told so now where its first query will have to.
+        if cache::matches_compiler() || !cache::holds_images(&cache::Folders::of_environment(), architecture) {
+            compiler_for(ordinal, architecture)?;
+        }
+        let context = primary(device)?;
         // SAFETY: the context was just bound, and outlives the process's drivers.
         let queue = unsafe { CallQueue::new(context) }?;
         let memory = StreamMemory::new(device, properties.memory)?;
         let (modules, functions, resident) = Default::default();
         let loaded = Arc::new(LoadedCode { modules, functions, resident, context: PrimaryContext(context) });
-        Ok(CudaDriver { properties, nvrtc, lanes: Lanes::default(), staging: Staging::new(), memory, loaded, queue })
+        Ok(CudaDriver { ordinal, properties, lanes: Lanes::default(), staging: Staging::new(), memory, loaded, queue })
     }
 
     fn alloc_by(&self, ask: impl Fn(sys::CUstream) -> Result<Option<u64>, Failed>) -> Result<Option<u64>> {
@@ -108,8 +120,8 @@ impl CudaDriver {
         self.queue.check(ask(stream))
     }
 
-    fn find_function(&self, handle: FunctionHandle) -> CudaFunction {
-        lock(&self.loaded.functions)[handle.0 as usize].clone()
+    fn find_function(&self, handle: FunctionHandle) -> Result<CudaFunction> {
+        lock(&self.loaded.functions)[handle.0 as usize].clone().ok_or_else(unloaded)
     }
 }
 
@@ -122,6 +134,10 @@ impl Drop for CudaDriver {
         let _ = self.memory.release(self.queue.stream());
         self.staging.clear();
     }
+}
+
+fn unloaded() -> Error {
+    Error::internal("a module is used that was unloaded")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -172,6 +188,15 @@ fn properties(device: sys::CUdevice, (major, minor): (i32, i32)) -> Result<Devic
         shared_per_block: attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as u32,
         memory: memory as u64,
     })
+}
+
+/// The compiler, loaded where it is not: it must know the architecture, and be no newer than the
+/// driver.
+fn compiler_for(ordinal: usize, architecture: &str) -> Result<&'static Nvrtc> {
+    let nvrtc = Nvrtc::get()?;
+    nvrtc.supports(architecture)?;
+    check_versions(ordinal, nvrtc)?;
+    Ok(nvrtc)
 }
 
 /// An image made by a newer major version of NVRTC than the driver's may not load.
@@ -258,6 +283,7 @@ unsafe impl Send for Module {}
 #[derive(Debug, Clone)]
 struct CudaFunction {
     function: sys::CUfunction,
+    module: ModuleHandle,
     name: Arc<str>,
     /// Size of its parameter structure, where the driver tells.
     parameters: Option<usize>,
@@ -273,8 +299,8 @@ impl Driver for CudaDriver {
 
     fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
         Ok(Some(Arc::new(CudaDriver {
+            ordinal: self.ordinal,
             properties: self.properties.clone(),
-            nvrtc: self.nvrtc,
             lanes: Lanes::default(),
             staging: Staging::new(),
             memory: self.memory.beside(),
@@ -378,33 +404,75 @@ impl Driver for CudaDriver {
         self.queue.check(unsafe { call!(cuMemsetD8Async(to, byte, bytes, self.queue.stream())) })
     }
 
-    fn compiler_id(&self) -> String {
-        self.nvrtc.id(&self.properties.architecture)
+    fn image_id(&self) -> String {
+        Nvrtc::image_id(&self.properties.architecture)
     }
 
-    fn first_tier(&self) -> Tier {
-        self.nvrtc.first_tier()
+    fn compiler(&self) -> Result<String> {
+        Ok(compiler_for(self.ordinal, &self.properties.architecture)?.name())
+    }
+
+    fn takes_quick(&self) -> bool {
+        Nvrtc::takes_quick()
+    }
+
+    fn first_tier(&self) -> Result<Tier> {
+        Ok(compiler_for(self.ordinal, &self.properties.architecture)?.first_tier())
+    }
+
+    fn has_compiler(&self) -> bool {
+        Nvrtc::is_awake()
+    }
+
+    fn load_compiler(&self) -> Result<()> {
+        let architecture = &self.properties.architecture;
+        compiler_for(self.ordinal, architecture)?.wake();
+        Ok(())
     }
 
     fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()> {
-        let (nvrtc, architecture, of) = (self.nvrtc, self.properties.architecture.clone(), source.clone());
+        let (architecture, of) = (self.properties.architecture.clone(), source.clone());
+        let nvrtc = compiler_for(self.ordinal, &architecture)?;
+        // Here, where nobody goes on without it.
+        nvrtc.wake();
         // What is compiled quickly a query waits for.
-        let urgency = if tier == self.first_tier() { Urgency::Query } else { Urgency::Later };
+        let urgency = if tier == nvrtc.first_tier() { Urgency::Query } else { Urgency::Later };
         let cancelled = cancelled().unwrap_or_default();
         let stop = cancelled.clone();
         let image = beside(&stop, move || nvrtc.compile(&of, &architecture, tier, urgency, &cancelled))??;
         std::fs::write(out, image.bytes).map_err(|e| Error::io(out, e))
     }
 
-    fn load(&self, image: &Path) -> Result<ModuleHandle> {
-        let bytes = std::fs::read(image).map_err(|e| Error::io(image, e))?;
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
         self.queue.bind()?;
         let mut module = std::ptr::null_mut();
         // SAFETY: a whole image, which says its own length; the driver copies it.
-        self.queue.check(unsafe { call!(cuModuleLoadData(&mut module, bytes.as_ptr().cast())) })?;
+        self.queue.check(unsafe { call!(cuModuleLoadData(&mut module, image.bytes.as_ptr().cast())) })?;
         let mut modules = lock(&self.loaded.modules);
-        modules.push(Module(module));
+        modules.push(Some(Module(module)));
         Ok(ModuleHandle(modules.len() as u64 - 1))
+    }
+
+    fn unload(&self, modules: &[ModuleHandle]) -> Result<()> {
+        self.queue.bind()?;
+        // SAFETY: takes nothing; waits for all streams of the bound context.
+        self.queue.check(unsafe { call!(cuCtxSynchronize()) })?;
+        let gone = |function: &CudaFunction| modules.contains(&function.module);
+        // A later function may get the address of one that is gone, and have other numbers.
+        let mut addresses = HashSet::new();
+        for function in lock(&self.loaded.functions).iter_mut() {
+            if let Some(taken) = function.take_if(|known| gone(known)) {
+                addresses.insert(taken.function as usize);
+            }
+        }
+        lock(&self.loaded.resident).retain(|(function, ..), _| !addresses.contains(function));
+        for handle in modules {
+            let Some(module) = lock(&self.loaded.modules)[handle.0 as usize].take() else { continue };
+            // SAFETY: a live module, taken by this call alone. By the caller's word nobody launches
+            // its functions; what was launched has ended.
+            self.queue.check(unsafe { call!(cuModuleUnload(module.0)) })?;
+        }
+        Ok(())
     }
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
@@ -412,7 +480,8 @@ impl Driver for CudaDriver {
         let missing = |log: String| Error::from(ErrorKind::Compile { kernel: name.to_string(), log });
         let symbol = CString::new(name).map_err(|_| missing("its name holds a zero byte".into()))?;
         self.queue.bind()?;
-        let module = lock(&self.loaded.modules)[module.0 as usize].0;
+        let handle = module;
+        let module = lock(&self.loaded.modules)[handle.0 as usize].as_ref().ok_or_else(unloaded)?.0;
         let mut function = std::ptr::null_mut();
         // SAFETY: a live module and a terminated name; writes the handle only.
         match unsafe { call!(cuModuleGetFunction(&mut function, module, symbol.as_ptr())) } {
@@ -434,7 +503,7 @@ impl Driver for CudaDriver {
         let told = unsafe { call!(cuFuncGetParamInfo(function, 0, &mut offset, &mut size)) };
         let parameters = told.is_ok().then_some(size);
         let mut functions = lock(&self.loaded.functions);
-        functions.push(CudaFunction { function, name: name.into(), parameters });
+        functions.push(Some(CudaFunction { function, module: handle, name: name.into(), parameters }));
         Ok(FunctionHandle(functions.len() as u64 - 1))
     }
 
@@ -444,7 +513,7 @@ impl Driver for CudaDriver {
     }
 
     unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()> {
-        let CudaFunction { function, name, parameters } = self.find_function(function);
+        let CudaFunction { function, name, parameters, .. } = self.find_function(function)?;
         let given = size_of_val(arguments);
         if let Some(size) = parameters.filter(|&size| size != given) {
             let log = format!("takes {size} bytes of parameters, was given {given}");
@@ -471,7 +540,7 @@ impl Driver for CudaDriver {
     }
 
     fn resident_blocks(&self, function: FunctionHandle, threads: u32, shared: u32) -> Result<u32> {
-        let function = self.find_function(function).function;
+        let function = self.find_function(function)?.function;
         let key = (function as usize, threads, shared);
         if let Some(&blocks) = lock(&self.loaded.resident).get(&key) {
             return Ok(blocks);

@@ -1,23 +1,31 @@
 //! The interface between the engine and what executes kernels: `cuda` or `sim`.
 //!
-//! A driver has one in-order stream: everything submitted runs after what was submitted before, but for
-//! [`Driver::feed`], whose copies go beside it. Addresses are device addresses as `u64`; only drivers and
-//! kernels dereference them.
+//! A driver has one in-order stream: everything submitted runs after what was submitted before, but
+//! for [`Driver::feed`], whose copies go beside it. Addresses are device addresses as `u64`; only
+//! drivers and kernels dereference them.
 
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::KernelSource;
 use crate::error::Result;
 
-/// A loaded module, as the driver numbers them. Modules live as long as their driver.
+/// A loaded module, as the driver numbers them. Modules live until they are unloaded, or as long as
+/// their driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ModuleHandle(pub(crate) u64);
 
-/// An entry point of a loaded module; lives as long as its driver.
+/// An entry point of a loaded module; lives as long as its module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FunctionHandle(pub(crate) u64);
+
+/// A compiled image that was found whole: its file, and the bytes that were checked.
+#[derive(Debug)]
+pub(crate) struct StoredImage {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+}
 
 /// How much a compiler does for a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +40,8 @@ pub(crate) enum Tier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct EventHandle(pub(crate) u64);
 
-/// Grid of a launch: blocks and threads per block (one-dimensional), dynamic shared memory in bytes.
+/// Grid of a launch: blocks and threads per block (one-dimensional), dynamic shared memory in
+/// bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
     /// Number of blocks, at least 1.
@@ -63,7 +72,8 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// Facts about the device; constant.
     fn properties(&self) -> &DeviceProperties;
 
-    /// The same device through another stream; `None` where there is only one. Modules and functions are shared.
+    /// The same device through another stream; `None` where there is only one. Modules and
+    /// functions are shared.
     fn beside(&self) -> Result<Option<Arc<dyn Driver>>> {
         Ok(None)
     }
@@ -76,8 +86,8 @@ pub(crate) trait Driver: Send + Sync + Debug {
         None
     }
 
-    /// Allocates `bytes > 0`, aligned to 256. `Ok(None)` when memory is exhausted: the pool words the error.
-    /// The content is undefined (`sim` poisons it).
+    /// Allocates `bytes > 0`, aligned to 256. `Ok(None)` when memory is exhausted: the pool words
+    /// the error. The content is undefined (`sim` poisons it).
     fn alloc(&self, bytes: usize) -> Result<Option<u64>>;
 
     /// The same, of zeros.
@@ -92,7 +102,8 @@ pub(crate) trait Driver: Send + Sync + Debug {
         Ok(Some(address))
     }
 
-    /// The same from what was freed and is kept here, without a call of the system; `None` where nothing of that fits.
+    /// The same from what was freed and is kept here, without a call of the system; `None` where
+    /// nothing of that fits.
     fn alloc_kept(&self, _bytes: usize, _zeroed: bool) -> Option<u64> {
         None
     }
@@ -100,10 +111,12 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// Returns an allocation, after all work submitted so far.
     ///
     /// # Safety
-    /// `address` came from an allocation of this driver with the same `bytes` and is not used by work submitted later.
+    /// `address` came from an allocation of this driver with the same `bytes` and is not used by
+    /// work submitted later.
     unsafe fn free(&self, address: u64, bytes: usize);
 
-    /// The same where the block is kept here for the next to ask, without a call of the system. Nothing where that is not so.
+    /// The same where the block is kept here for the next to ask, without a call of the system.
+    /// Nothing where that is not so.
     ///
     /// # Safety
     /// As of `free`; if it was kept, it must not be freed.
@@ -120,12 +133,13 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// `to .. to + from.len()` lies in one live allocation.
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()>;
 
-    /// Has `fill` write `len` bytes into pinned memory, from where they are copied beside the stream,
-    /// once it has passed `after`. The event is that of the copy's end.
+    /// Has `fill` write `len` bytes into pinned memory, from where they are copied beside the
+    /// stream, once it has passed `after`. The event is that of the copy's end.
     ///
     /// # Safety
-    /// `to .. to + len` lies in one live allocation, which lives until the event has passed, and which
-    /// no work uses that is submitted after `after` and before [`Driver::wait_for`] the event.
+    /// `to .. to + len` lies in one live allocation, which lives until the event has passed, and
+    /// which no work uses that is submitted after `after` and before [`Driver::wait_for`] the
+    /// event.
     unsafe fn feed(
         &self,
         to: u64,
@@ -158,31 +172,60 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// The range lies in one live allocation.
     unsafe fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()>;
 
-    /// Everything but the tier that makes two compilations of one source differ: compiler and version, options, architecture.
-    fn compiler_id(&self) -> String;
+    /// Everything but source and tier by which images are told apart: options, architecture. It
+    /// does not load a compiler.
+    fn image_id(&self) -> String;
 
-    /// How kernels are compiled at first. Where that is [`Tier::Quick`] there is something better for those used often.
-    fn first_tier(&self) -> Tier {
-        Tier::Full
+    /// Name and version of the compiler. Loads it where it is a library.
+    fn compiler(&self) -> Result<String>;
+
+    /// Whether kernels may be compiled quickly at first, so that images of [`Tier::Quick`] are
+    /// used. It does not load a compiler.
+    fn takes_quick(&self) -> bool {
+        false
+    }
+
+    /// How kernels are compiled at first: [`Tier::Quick`] where that is allowed and the compiler
+    /// can. Loads it where it is a library.
+    fn first_tier(&self) -> Result<Tier> {
+        Ok(Tier::Full)
+    }
+
+    /// Whether the compiler was used before, so that any thread may compile.
+    fn has_compiler(&self) -> bool {
+        true
+    }
+
+    /// Loads the compiler where it is a library, and uses it for the first time. Only then does such
+    /// a library register what takes it apart at the process's end, which must not happen while a
+    /// thread is inside: only a thread for which a query waits may be the first.
+    fn load_compiler(&self) -> Result<()> {
+        Ok(())
     }
 
     /// Compiles a source to an image this driver can load, written to `out` (created or truncated).
     fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()>;
 
     /// Loads an image made by `compile`.
-    fn load(&self, image: &Path) -> Result<ModuleHandle>;
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle>;
+
+    /// Unloads modules, with all that was found in them. Waits for what was launched on any stream
+    /// of the device. Nobody launches their entry points any more, nor those that they took the
+    /// places of.
+    fn unload(&self, modules: &[ModuleHandle]) -> Result<()>;
 
     /// Finds an entry point.
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle>;
 
-    /// Lets later launches of `function` be ones of `by`, the same entry point of a module that was compiled another way.
+    /// Lets later launches of `function` be ones of `by`, the same entry point of a module that was
+    /// compiled another way.
     fn replace(&self, function: FunctionHandle, by: FunctionHandle);
 
     /// Submits a kernel whose parameters are `arguments`, each one 8-byte word, in order.
     ///
     /// # Safety
-    /// The arguments match the kernel's parameter structure, and every address among them lies in a live
-    /// allocation as large as the kernel demands.
+    /// The arguments match the kernel's parameter structure, and every address among them lies in a
+    /// live allocation as large as the kernel demands.
     unsafe fn launch(&self, function: FunctionHandle, kernel: &str, grid: Grid, arguments: &[u64]) -> Result<()>;
 
     /// How many blocks of this shape run at once on one multiprocessor.
@@ -194,7 +237,8 @@ pub(crate) trait Driver: Send + Sync + Debug {
     /// Records a point in the stream.
     fn record(&self) -> Result<EventHandle>;
 
-    /// Milliseconds of device time between two recorded points (waits for the later); frees neither.
+    /// Milliseconds of device time between two recorded points (waits for the later); frees
+    /// neither.
     fn elapsed_ms(&self, from: EventHandle, to: EventHandle) -> Result<f32>;
 
     /// Frees a recorded point.

@@ -1,23 +1,34 @@
-//! A driver for tests of what stands in front of drivers: it compiles by copying the text, and allocates numbers.
+//! A driver for tests of what stands in front of drivers: it compiles by copying the text, and
+//! allocates numbers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::KernelSource;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
 use crate::error::{Error, ErrorKind, Result};
 
 #[derive(Debug)]
 pub(super) struct Fake {
     properties: DeviceProperties,
-    /// What `compiler_id` says.
+    /// What `image_id` says.
     pub(super) id: String,
+    /// What `compiler` says; `None` where there is none.
+    pub(super) compiler: Option<&'static str>,
+    /// Times that something was asked that loads a compiler.
+    pub(super) asked_compiler: AtomicU64,
+    /// Whether a query would have to load the compiler first.
+    pub(super) asleep: AtomicBool,
     pub(super) compiled: AtomicU64,
     pub(super) first: Tier,
     /// Which functions took the places of which.
     pub(super) replaced: Mutex<Vec<(FunctionHandle, FunctionHandle)>>,
+    /// Modules that were unloaded.
+    pub(super) unloaded: Mutex<Vec<ModuleHandle>>,
+    /// A folder that takes no image.
+    pub(super) full: Option<PathBuf>,
     /// Images that `load` still refuses.
     pub(super) refuse: AtomicU64,
     /// Texts of the modules.
@@ -37,8 +48,29 @@ impl Fake {
             shared_per_block: 0,
             memory: MEMORY,
         };
-        let (compiled, replaced, refuse, loaded, used) = Default::default();
-        Fake { properties, id: "fake 1".into(), compiled, first: Tier::Full, replaced, refuse, loaded, used }
+        let (asked_compiler, compiled, replaced, unloaded, full, refuse, loaded, used) = Default::default();
+        let (id, compiler, first) = ("fake".into(), Some("fake 1.0"), Tier::Full);
+        Fake {
+            asleep: Default::default(),
+            properties,
+            id,
+            compiler,
+            asked_compiler,
+            compiled,
+            first,
+            replaced,
+            unloaded,
+            full,
+            refuse,
+            loaded,
+            used,
+        }
+    }
+
+    fn ask_compiler(&self) -> Result<&'static str> {
+        self.asked_compiler.fetch_add(1, SeqCst);
+        let missing = || ErrorKind::DeviceUnavailable { device: "fake".into(), why: "no compiler".into() }.into();
+        self.compiler.ok_or_else(missing)
     }
 }
 
@@ -64,33 +96,61 @@ impl Driver for Fake {
         self.used.fetch_sub(bytes as u64, SeqCst);
     }
 
-    fn compiler_id(&self) -> String {
+    fn image_id(&self) -> String {
         self.id.clone()
     }
 
-    fn first_tier(&self) -> Tier {
-        self.first
+    fn compiler(&self) -> Result<String> {
+        self.ask_compiler().map(String::from)
+    }
+
+    fn has_compiler(&self) -> bool {
+        !self.asleep.load(SeqCst)
+    }
+
+    fn load_compiler(&self) -> Result<()> {
+        self.asleep.store(false, SeqCst);
+        Ok(())
+    }
+
+    fn takes_quick(&self) -> bool {
+        self.first == Tier::Quick
+    }
+
+    fn first_tier(&self) -> Result<Tier> {
+        self.ask_compiler().map(|_| self.first)
     }
 
     fn compile(&self, source: &KernelSource, tier: Tier, out: &Path) -> Result<()> {
+        self.ask_compiler()?;
         self.compiled.fetch_add(1, SeqCst);
         // Long enough for the threads of a test to meet.
         std::thread::sleep(std::time::Duration::from_millis(20));
         if source.text.contains("#error") {
             return Err(ErrorKind::Compile { kernel: source.name.clone(), log: "#error".into() }.into());
         }
+        if self.full.as_ref().is_some_and(|folder| out.starts_with(folder)) {
+            return Err(Error::io(out, std::io::Error::from_raw_os_error(libc::ENOSPC)));
+        }
         let begin = if tier == Tier::Quick { "quick " } else { "" };
         std::fs::write(out, format!("{begin}{}", source.text)).map_err(|e| Error::io(out, e))
     }
 
-    fn load(&self, image: &Path) -> Result<ModuleHandle> {
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
         if self.refuse.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
             return Err(ErrorKind::Cuda { call: "cuModuleLoadData", code: "refused".into() }.into());
         }
-        let text = std::fs::read_to_string(image).map_err(|e| Error::io(image, e))?;
+        let text = String::from_utf8_lossy(&image.bytes).into_owned();
         let mut loaded = self.loaded.lock().unwrap();
         loaded.push(text);
         Ok(ModuleHandle(loaded.len() as u64 - 1))
+    }
+
+    fn unload(&self, modules: &[ModuleHandle]) -> Result<()> {
+        let mut unloaded = self.unloaded.lock().unwrap();
+        assert!(modules.iter().all(|module| !unloaded.contains(module)), "unloaded twice");
+        unloaded.extend(modules);
+        Ok(())
     }
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {

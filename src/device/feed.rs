@@ -3,8 +3,8 @@
 //! Computing is done by one stream; bytes arrive by lanes of their own:
 //!
 //! ```text
-//!   stream   … use of the memory │ record `after` │ …           │ wait for the copy │ kernels that read it
-//!   lane                            wait for `after`, copy bytes │ event
+//!   stream   … use of the memory │ record `after` │ …          │ wait for the copy │ kernels
+//!   lane                           wait for `after`, copy bytes │ event
 //! ```
 //!
 //! Memory that is fed belongs to the lane from `after` on until the stream waits for the copy: a
@@ -21,7 +21,8 @@ use crate::error::Result;
 
 /// Most bytes of one [`Device::feed`]: so many lie pinned for each lane.
 pub(crate) const MOST_FED: usize = 4 << 20;
-/// Lanes that bring the bus to its limit: a core fills some 5 GB/s from host memory, the bus takes 55.
+/// Lanes that bring the bus to its limit: a core fills some 5 GB/s from host memory, the bus takes
+/// 55.
 pub(crate) const LANES: usize = 12;
 
 /// Bytes on their way to the device.
@@ -59,8 +60,8 @@ impl Device {
 }
 
 impl Fed {
-    /// Lets work that is submitted to a device later wait for the bytes; to the buffer's own or to one
-    /// of its branches.
+    /// Lets work that is submitted to a device later wait for the bytes; to the buffer's own or to
+    /// one of its branches.
     pub(crate) fn arrive(mut self, device: &Device) -> Result<()> {
         let waits = device.0.driver.wait_for(self.event);
         self.under_way = waits.is_err();
@@ -146,7 +147,8 @@ pub(super) mod tests {
         }
     }
 
-    /// GB/s by threads, and by what fills the chunks: `cargo test --release -- --ignored feed_rates --nocapture`.
+    /// GB/s by threads, and by what fills the chunks:
+    /// `cargo test --release -- --ignored feed_rates --nocapture`.
     #[test]
     #[ignore = "a measurement"]
     fn feed_rates() {

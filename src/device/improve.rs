@@ -1,18 +1,22 @@
-//! Kernels that are used again are compiled again, by all that the compiler can do, behind the queries.
+//! Kernels that are used again are compiled again, by all that the compiler can do, behind the
+//! queries.
 //!
 //! ```text
-//!   first query    compiled quickly ─▶ runs                        half the compiler's time, up to twice the kernel's
+//!   first query    compiled quickly ─▶ runs
 //!   later ones                          runs ── runs ── runs better ──▶
 //!   improver                            compiles fully ─▶ takes its place
 //! ```
 //!
-//! HyPer and Umbra do so with queries (Kohn, Leis, Neumann: Adaptive Execution of Compiled Queries, ICDE 2018). What runs once, as in
-//! batches, never pays for the second compilation; what it found lies on disk for the next process. A kernel's answers do not depend
-//! on how it was compiled: contraction of floats is off by construction (`kernels/arith.cuh`), and kernels whose order of additions
-//! follows from their number of blocks have one that does not follow from how they were compiled (`codegen/aggregate.rs`).
+//! HyPer and Umbra do so with queries (Kohn, Leis, Neumann: Adaptive Execution of Compiled Queries,
+//! ICDE 2018). What runs once, as in batches, never pays for the second compilation; what it found
+//! lies on disk for the next process. A kernel's answers do not depend on how it was compiled:
+//! contraction of floats is off by construction (`kernels/arith.cuh`), and kernels whose order of
+//! additions follows from their number of blocks have one that does not follow from how they were
+//! compiled (`codegen/aggregate.rs`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use super::cache::KernelCache;
 use super::compilers::Compilers;
@@ -22,6 +26,8 @@ use super::{Device, KernelSource};
 
 /// Launches that make a kernel worth it.
 const OFTEN: u32 = 2;
+/// How long a session has to last to load a compiler only to improve kernels.
+const LONG: Duration = Duration::from_secs(1);
 /// Most threads at it: queries need compilers, too.
 const MOST: usize = 4;
 
@@ -29,17 +35,19 @@ const MOST: usize = 4;
 #[derive(Debug)]
 pub(super) struct Uses {
     launches: AtomicU32,
+    /// Whether it is to be compiled again.
+    asked: AtomicBool,
     source: KernelSource,
 }
 
 impl Uses {
     pub(super) fn new(source: &KernelSource) -> Self {
-        Uses { launches: AtomicU32::new(0), source: source.clone() }
+        Uses { launches: AtomicU32::new(0), asked: AtomicBool::new(false), source: source.clone() }
     }
 
     /// Of what an earlier process compiled quickly: the first launch is one too many.
     pub(super) fn again(source: &KernelSource) -> Self {
-        Uses { launches: AtomicU32::new(OFTEN - 1), source: source.clone() }
+        Uses { launches: AtomicU32::new(OFTEN - 1), ..Self::new(source) }
     }
 
     pub(super) fn launched(&self) -> bool {
@@ -50,6 +58,8 @@ impl Uses {
 /// What compiles again. Dropping it waits for what is under way.
 #[derive(Debug)]
 pub(super) struct Improver {
+    driver: Arc<dyn Driver>,
+    since: Instant,
     cache: Arc<KernelCache>,
     compilers: Arc<Compilers>,
 }
@@ -57,18 +67,31 @@ pub(super) struct Improver {
 impl Improver {
     pub(super) fn new(driver: Arc<dyn Driver>, cache: Arc<KernelCache>, counters: Arc<Counting>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let known = cache.clone();
+        let (known, used) = (cache.clone(), driver.clone());
         let compilers = Compilers::new((cores / 4).clamp(1, MOST), move |source| {
             // Where it fails the kernel stays as it is: it works.
-            let _ = known.improve(&*driver, &counters, source);
+            let _ = known.improve(&*used, &counters, source);
         });
         compilers.close_at_exit();
-        Improver { cache, compilers }
+        Improver { driver, since: Instant::now(), cache, compilers }
     }
 
-    /// Notes a launch.
+    /// Notes a launch, on a thread for which a query waits.
     pub(super) fn launched(&self, uses: &Uses) {
-        if uses.launches.fetch_add(1, Relaxed) + 1 == OFTEN {
+        let launches = uses.launches.fetch_add(1, Relaxed).saturating_add(1);
+        if launches < OFTEN || uses.asked.load(Relaxed) {
+            return;
+        }
+        if !self.driver.has_compiler() && self.since.elapsed() < LONG {
+            return;
+        }
+        self.ask(uses);
+    }
+
+    /// Has a kernel compiled again, unless it is under way. Loads the compiler.
+    fn ask(&self, uses: &Uses) {
+        // Without a compiler the kernel stays as it is.
+        if !uses.asked.swap(true, Relaxed) && self.driver.load_compiler().is_ok() {
             self.compilers.ask(&uses.source);
         }
     }
@@ -83,9 +106,9 @@ impl Drop for Improver {
 impl Device {
     /// Waits until every kernel that has been launched is compiled as well as it will be.
     ///
-    /// A kernel is at first compiled quickly, and again with all optimisations once it is used again, behind the queries: so the
-    /// first queries answer sooner, later ones are faster. Whoever measures the latter calls this after a first run. The simulator
-    /// compiles once.
+    /// A kernel is at first compiled quickly, and again with all optimisations once it is used
+    /// again, behind the queries: so the first queries answer sooner, later ones are faster.
+    /// Whoever measures the latter calls this after a first run. The simulator compiles once.
     ///
     /// ```
     /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
@@ -98,7 +121,7 @@ impl Device {
         if let Some(improver) = &self.0.improver {
             for uses in improver.cache.quick() {
                 if uses.launched() {
-                    improver.compilers.ask(&uses.source);
+                    improver.ask(&uses);
                 }
             }
             improver.compilers.settle();
@@ -111,6 +134,7 @@ mod tests {
     use std::sync::atomic::Ordering::SeqCst;
 
     use super::*;
+    use crate::device::cache::Folders;
     use crate::device::driver::Tier;
     use crate::device::fake::Fake;
 
@@ -118,7 +142,7 @@ mod tests {
         let mut fake = Fake::new();
         fake.first = Tier::Quick;
         let (driver, counters) = (Arc::new(fake), Arc::<Counting>::default());
-        let cache = Arc::new(KernelCache::at(dir.into(), None));
+        let cache = Arc::new(KernelCache::at(Folders::one(dir), None));
         let improver = Improver::new(driver.clone(), cache, counters.clone());
         (driver, counters, improver)
     }
@@ -140,6 +164,25 @@ mod tests {
         assert_eq!(counters.snapshot().improved, 1);
         let [(function, _)] = driver.replaced.lock().unwrap()[..] else { panic!("one took the place of another") };
         assert_eq!(function, found.function);
+    }
+
+    #[test]
+    fn a_short_process_loads_no_compiler_to_improve_kernels() {
+        let dir = tempfile::tempdir().unwrap();
+        let (driver, counters, mut improver) = improver(dir.path());
+        let source = KernelSource::new("one", "alpha");
+        let found = improver.cache.function(&*driver, &counters, &source, "alpha").unwrap();
+        let uses = found.uses.expect("compiled quickly");
+        driver.asleep.store(true, SeqCst);
+        for _ in 0..5 {
+            improver.launched(&uses);
+        }
+        improver.compilers.settle();
+        assert!(driver.asleep.load(SeqCst) && counters.snapshot().improved == 0);
+        improver.since -= LONG;
+        improver.launched(&uses);
+        improver.compilers.settle();
+        assert!(!driver.asleep.load(SeqCst) && counters.snapshot().improved == 1);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The device: memory, kernels, time. The only module that speaks to a driver.
 //!
-//! Two drivers stand behind one small interface: `cuda` (through cudarc, loaded at run time) and `sim`, which
-//! compiles the same kernel sources as host code and runs blocks as groups of fibers. Every operation goes to the
-//! device's single stream, in order, but for copies that go beside it (`feed.rs`); only downloads and
-//! [`Device::synchronize`] wait.
+//! Two drivers stand behind one small interface: `cuda` (through cudarc, loaded at run time) and
+//! `sim`, which compiles the same kernel sources as host code and runs blocks as groups of fibers.
+//! Every operation goes to the device's single stream, in order, but for copies that go beside it
+//! (`feed.rs`); only downloads and [`Device::synchronize`] wait.
 
 mod ahead;
+mod argument;
 mod branch;
 mod buffer;
 mod cache;
@@ -21,6 +22,7 @@ mod improve;
 mod nvrtc;
 mod parts;
 mod pool;
+mod prepare;
 mod profile;
 mod rehearsal;
 mod secret;
@@ -31,6 +33,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 pub(crate) use ahead::Ahead;
+pub(crate) use argument::Argument;
 pub(crate) use buffer::{Buffer, Slice};
 pub use counters::Counters;
 pub use driver::DeviceProperties;
@@ -40,7 +43,8 @@ pub(crate) use feed::{Fed, MOST_FED};
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{LaunchBounds, Parts};
 pub use pool::{MemoryLimit, MemoryUse};
-pub use profile::KernelTime;
+pub(crate) use prepare::prepare;
+pub use profile::{KernelTime, OperatorNote};
 pub use sim::SimOptions;
 #[cfg(test)]
 pub(crate) use source::HEADERS;
@@ -48,7 +52,8 @@ pub(crate) use source::KernelSource;
 
 use crate::error::{ErrorKind, Result};
 
-/// A device that runs kernels; clones share it. Sessions open one; [`crate::Session::device`] hands it out.
+/// A device that runs kernels; clones share it. Sessions open one; [`crate::Session::device`] hands
+/// it out.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -71,12 +76,14 @@ struct Shared {
     cache: Arc<cache::KernelCache>,
     by_parts: parts::ByParts,
     counters: Arc<counters::Counting>,
-    profile: Arc<Mutex<Option<Vec<profile::LaunchSpan>>>>,
+    profile: Arc<Mutex<profile::Profile>>,
     fixed_secret: secret::Fixed,
     /// Of a stand-in: where the kernels that are asked for go.
     rehearsal: Option<Arc<ahead::CompileQueue>>,
     /// Where kernels can be compiled better than at first.
     improver: Option<Arc<improve::Improver>>,
+    /// Of a GPU that a session has.
+    preparer: OnceLock<prepare::Preparer>,
 }
 
 /// What executes kernels on a [`Device`].
@@ -95,66 +102,8 @@ pub(crate) struct Kernel {
     name: Arc<str>,
     launches: Arc<AtomicU64>,
     uses: Option<Arc<improve::Uses>>,
-}
-
-/// One 8-byte kernel argument.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Argument {
-    word: u64,
-    /// Bytes that the kernel is taken to read or write through it: of a buffer all from here on, of a number none.
-    bytes: u64,
-}
-
-impl Argument {
-    fn number(word: u64) -> Self {
-        Argument { word, bytes: 0 }
-    }
-
-    /// The same of which a kernel moves no more than so many bytes.
-    pub(crate) fn moving_at_most(self, bytes: u64) -> Self {
-        Argument { bytes: self.bytes.min(bytes), ..self }
-    }
-
-    /// The address of a buffer that holds `all`, whose bytes count for it.
-    pub(crate) fn of_all(buffer: &Buffer, all: &[Argument]) -> Self {
-        Argument { word: buffer.address(), bytes: all.iter().map(|argument| argument.bytes).sum() }
-    }
-
-    /// The word as it lies in memory.
-    pub(crate) fn to_bytes(self) -> [u8; 8] {
-        self.word.to_ne_bytes()
-    }
-
-    /// The same with another buffer instead, from its beginning.
-    pub(crate) fn moved_to(self, buffer: &Buffer) -> Self {
-        Argument { word: buffer.address(), ..self }
-    }
-}
-
-impl From<u64> for Argument {
-    fn from(value: u64) -> Self {
-        Argument::number(value)
-    }
-}
-impl From<i64> for Argument {
-    fn from(value: i64) -> Self {
-        Argument::number(value as u64)
-    }
-}
-impl From<f64> for Argument {
-    fn from(value: f64) -> Self {
-        Argument::number(value.to_bits())
-    }
-}
-impl From<&Buffer> for Argument {
-    fn from(buffer: &Buffer) -> Self {
-        buffer.slice(0).into()
-    }
-}
-impl From<Slice<'_>> for Argument {
-    fn from(slice: Slice<'_>) -> Self {
-        Argument { word: slice.address(), bytes: slice.len() as u64 }
-    }
+    /// Keeps the module loaded.
+    _hold: cache::ModuleHold,
 }
 
 /// A recorded point of a device's stream; see [`Device::record`].
@@ -189,7 +138,8 @@ impl Device {
     /// Opens CUDA device `ordinal` with a memory limit.
     ///
     /// # Errors
-    /// [`ErrorKind::DeviceUnavailable`] when driver, GPU or NVRTC are missing; never a panic.
+    /// [`ErrorKind::DeviceUnavailable`] when driver or GPU are missing, or NVRTC is and no compiled
+    /// kernels are kept on disk; never a panic.
     ///
     /// ```
     /// use warpframe::ErrorKind;
@@ -224,7 +174,8 @@ impl Device {
         let cache = Arc::new(cache::KernelCache::new());
         let (counters, profile): (Arc<counters::Counting>, _) = Default::default();
         let by_parts = Default::default();
-        let improver = (driver.first_tier() == driver::Tier::Quick)
+        let improver = driver
+            .takes_quick()
             .then(|| Arc::new(improve::Improver::new(driver.clone(), cache.clone(), counters.clone())));
         let driver = Arc::new(clock::Clocked { driver, counters: counters.clone() });
         Ok(Device(Arc::new(Shared {
@@ -239,6 +190,7 @@ impl Device {
             fixed_secret: Default::default(),
             rehearsal: None,
             improver,
+            preparer: OnceLock::new(),
         })))
     }
 
@@ -349,6 +301,24 @@ impl Device {
         self.0.counters.snapshot()
     }
 
+    /// What somebody should know of the folders that compiled kernels are kept in, a sentence each,
+    /// since this was asked last: that one cannot be written, or that what lies there is damaged,
+    /// or somebody else's. Queries answer all the same, after they have compiled what they need.
+    /// Each sentence is told once.
+    ///
+    /// ```
+    /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
+    /// let device = Device::sim(SimOptions::default(), MemoryLimit::default())?;
+    /// for note in device.take_cache_notes() {
+    ///     println!("{note}"); // compiled kernels are not kept for later processes: /cache: Read-only file system
+    /// }
+    /// assert!(device.take_cache_notes().is_empty());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn take_cache_notes(&self) -> Vec<String> {
+        self.0.cache.take_notes()
+    }
+
     /// Notes bytes of files that are to be read.
     pub(crate) fn count_wanted_of_files(&self, bytes: u64) {
         self.0.counters.wanted_of_files(bytes);
@@ -448,7 +418,8 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Copies a range of one buffer to one of another, of this device or of one whose branch this is.
+    /// Copies a range of one buffer to one of another, of this device or of one whose branch this
+    /// is.
     pub(crate) fn copy(
         &self,
         to: &Buffer,
@@ -469,14 +440,14 @@ impl Device {
     /// Compiles (or finds compiled) `source` and returns its entry point `name`.
     pub(crate) fn kernel(&self, source: &KernelSource, name: &str) -> Result<Kernel> {
         let shared = &self.0;
-        let cache::EntryPoint { function, uses } = match &shared.rehearsal {
+        let cache::EntryPoint { function, uses, hold } = match &shared.rehearsal {
             Some(queue) => {
                 queue.rehearsed(source)?;
-                cache::EntryPoint { function: driver::FunctionHandle(0), uses: None }
+                cache::EntryPoint { function: driver::FunctionHandle(0), uses: None, hold: Default::default() }
             }
             None => shared.cache.function(&*shared.driver, &shared.counters, source, name)?,
         };
-        Ok(Kernel { function, name: name.into(), launches: self.0.counters.of_kernel(name), uses })
+        Ok(Kernel { function, name: name.into(), launches: self.0.counters.of_kernel(name), uses, _hold: hold })
     }
 
     /// Blocks that fill the device once at this shape: multiprocessors × resident blocks.
@@ -488,8 +459,8 @@ impl Device {
     /// Submits a kernel. A grid of zero blocks is nothing to do.
     ///
     /// # Safety
-    /// `arguments` match the kernel's parameter structure field by field, and every address among them belongs to a
-    /// live buffer as large as the kernel's documentation demands.
+    /// `arguments` match the kernel's parameter structure field by field, and every address among
+    /// them belongs to a live buffer as large as the kernel's documentation demands.
     pub(crate) unsafe fn launch(&self, kernel: &Kernel, grid: Grid, arguments: &[Argument]) -> Result<()> {
         if grid.blocks == 0 {
             return Ok(());

@@ -14,10 +14,12 @@ use std::sync::{Arc, LazyLock, Once, OnceLock};
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 
 use super::KernelSource;
+use super::compilers::close_before_libraries;
 use super::driver::Tier;
 use crate::error::{Error, ErrorKind, Result};
 use crate::timeline::{Part, span};
 pub(crate) use libraries::Urgency;
+pub(super) use libraries::wake_all;
 
 /// What to do about a missing library.
 const INSTALL: &str = "install the CUDA toolkit's NVRTC, or `pip install nvidia-cuda-nvrtc`, and let LD_LIBRARY_PATH \
@@ -50,6 +52,9 @@ pub(super) struct Nvrtc {
     log: unsafe extern "C" fn(NvrtcProgram, *mut c_char) -> Code,
     error_string: unsafe extern "C" fn(Code) -> *const c_char,
 }
+
+/// The library's first compilation in this process.
+static WOKEN: Once = Once::new();
 
 /// A compiled source.
 #[derive(Debug)]
@@ -128,6 +133,12 @@ impl Nvrtc {
         self.version
     }
 
+    /// What is noted beside the images that it makes.
+    pub(super) fn name(&self) -> String {
+        let (major, minor) = self.version;
+        format!("nvrtc {major}.{minor}")
+    }
+
     /// Checks that this library can compile for `sm_90` and its like.
     pub(super) fn supports(&self, architecture: &str) -> Result<()> {
         let number = architecture.strip_prefix("sm_").map(|rest| rest.trim_end_matches(|c: char| c.is_alphabetic()));
@@ -142,31 +153,44 @@ impl Nvrtc {
         }
     }
 
-    /// Has it compile next to nothing, once in a process. Only when it compiles for the first time does it register what takes it
-    /// apart at the process's end, and what is registered later is called sooner: so whoever registers after this is called before.
-    pub(super) fn wake(&self, architecture: &str) {
-        static WOKEN: Once = Once::new();
+    /// Whether it has compiled in this process.
+    pub(super) fn is_awake() -> bool {
+        WOKEN.is_completed()
+    }
+
+    /// Has it compile for the first time, once in a process, before its first kernel: on a thread
+    /// that somebody waits for.
+    pub(super) fn wake(&self) {
         WOKEN.call_once(|| {
             let _span = span(Part::Compiler, || "first use".into());
-            self.first_use(architecture);
+            self.first_use();
         });
     }
 
-    fn first_use(&self, architecture: &str) {
+    /// Has it compile next to nothing. Only when it compiles for the first time does it register
+    /// what takes it apart at the process's end, and what is registered later is called sooner:
+    /// compilers that are inside of it are closed before.
+    fn first_use(&self) {
+        let architecture = self.architectures.first().map_or("sm_80".into(), |number| format!("sm_{number}"));
         // Where it fails, the first kernel says why.
-        let _ = self.compile_here(&KernelSource::new("nothing", ""), architecture, self.first_tier(), None);
+        let _ = self.compile_here(&KernelSource::new("nothing", ""), &architecture, self.first_tier(), None);
+        close_before_libraries();
     }
 
-    /// Everything but the source that decides what an image holds.
-    pub(super) fn id(&self, architecture: &str) -> String {
-        let (major, minor) = self.version;
-        format!("nvrtc {major}.{minor} {}, or {}", options(self.version, architecture).join(" "), QUICK)
+    /// What decides what an image holds, but for its source and the version of the library. Options
+    /// that only some versions know are named for all: kernels do not mean something else by them.
+    pub(super) fn image_id(architecture: &str) -> String {
+        format!("nvrtc {}, or {QUICK}", options(NEWEST, architecture).join(" "))
     }
 
-    /// How kernels are compiled at first: quickly, where this version can and nobody asked for something else.
+    /// Whether kernels may be compiled quickly at first: nobody asked for something else.
+    pub(super) fn takes_quick() -> bool {
+        std::env::var("WARPFRAME_QUICK_KERNELS").map_or(true, |text| text != "0") && FURTHER.is_empty()
+    }
+
+    /// How kernels are compiled at first: quickly where they may be and this version can.
     pub(super) fn first_tier(&self) -> Tier {
-        let wanted = std::env::var("WARPFRAME_QUICK_KERNELS").map_or(true, |text| text != "0");
-        if wanted && self.version >= QUICK_SINCE && FURTHER.is_empty() { Tier::Quick } else { Tier::Full }
+        if Self::takes_quick() && self.version >= QUICK_SINCE { Tier::Quick } else { Tier::Full }
     }
 
     /// Compiles a source, by this library or a copy of it: several threads may do so at once. Ends soon
@@ -182,7 +206,7 @@ impl Nvrtc {
         urgency: Urgency,
         cancelled: &Arc<AtomicBool>,
     ) -> Result<Image> {
-        match libraries::lease(architecture, urgency, cancelled) {
+        match libraries::lease(urgency, cancelled) {
             Some(lease) => lease.0.compile_here(source, architecture, tier, Some(cancelled)),
             None => {
                 let (kernel, log) = (source.name.clone(), "nobody wants it any more".into());
@@ -297,6 +321,8 @@ static FURTHER: LazyLock<Vec<String>> = LazyLock::new(|| {
 const QUICK: &str = "--Ofast-compile=mid";
 /// The version that has it.
 const QUICK_SINCE: (i32, i32) = (12, 9);
+/// A version that has everything.
+const NEWEST: (i32, i32) = (i32::MAX, 0);
 
 fn options(version: (i32, i32), architecture: &str) -> Vec<String> {
     let mut options = vec![

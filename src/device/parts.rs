@@ -1,5 +1,5 @@
-//! Kernels that were generated before, found by the parts of their text, so that the text need be neither put together nor
-//! hashed by cryptographic means, nor searched for what it calls.
+//! Kernels that were generated before, found by the parts of their text, so that the text need be
+//! neither put together nor hashed by cryptographic means, nor searched for what it calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::{Device, Kernel, KernelSource};
 use crate::error::Result;
 
-/// Most kernels that are found this way; of more all are forgotten, and found by their whole text again.
-const MOST: usize = 1 << 12;
+/// Most kernels that are found this way; of more all are forgotten, and found by their whole text
+/// again. Each keeps its module loaded, so that they must be fewer than the modules that may be
+/// (`cache.rs`).
+const MOST: usize = 1 << 10;
 
 /// What a generated kernel's text is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +84,8 @@ impl ByParts {
 }
 
 impl Device {
-    /// The kernel of these parts; where it is not known, `make` says its source, its name and what its body names.
+    /// The kernel of these parts; where it is not known, `make` says its source, its name and what
+    /// its body names.
     pub(crate) fn kernel_of(
         &self,
         parts: Parts<'_>,

@@ -82,7 +82,8 @@ impl std::str::FromStr for MemoryLimit {
 pub struct MemoryUse {
     /// In live allocations.
     pub used: u64,
-    /// Taken from the device: in live allocations, or kept for the next ones until [`Device::trim`].
+    /// Taken from the device: in live allocations, or kept for the next ones until
+    /// [`Device::trim`].
     ///
     /// [`Device::trim`]: super::Device::trim
     pub reserved: u64,
@@ -174,7 +175,8 @@ impl Pool {
     }
 
     /// # Safety
-    /// `address` came from `alloc` of this pool with the same `bytes` and is not used by work submitted later.
+    /// `address` came from `alloc` of this pool with the same `bytes` and is not used by work
+    /// submitted later.
     pub(super) unsafe fn free(&self, driver: &dyn Driver, address: u64, bytes: usize) {
         let mut state = self.lock();
         state.usage.used -= bytes as u64;

@@ -1,4 +1,4 @@
-//! Device time of single kernels, while somebody asks for it.
+//! Device time of single kernels, and what operators decided, while somebody asks for it.
 
 use std::sync::MutexGuard;
 
@@ -13,7 +13,8 @@ pub struct KernelTime {
     pub name: String,
     /// Milliseconds from its start to its end.
     pub ms: f32,
-    /// Bytes that it was taken to move, as [`Counters::bytes_moved`](super::Counters::bytes_moved) counts them.
+    /// Bytes that it was taken to move, as [`Counters::bytes_moved`](super::Counters::bytes_moved)
+    /// counts them.
     pub bytes: u64,
 }
 
@@ -26,8 +27,43 @@ pub(super) struct LaunchSpan {
     end: super::driver::EventHandle,
 }
 
+/// What an operator decided while it ran; see [`Device::take_operator_notes`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OperatorNote {
+    /// The operator: its pipeline, and its line of
+    /// [`LazyFrame::explain`](crate::LazyFrame::explain).
+    pub operator: String,
+    /// The decision, and why.
+    pub note: String,
+}
+
+/// What is recorded.
+#[derive(Debug, Default)]
+pub(super) struct Profile {
+    /// While somebody asks.
+    launches: Option<Vec<LaunchSpan>>,
+    /// What runs now.
+    operator: String,
+    notes: Vec<OperatorNote>,
+}
+
+/// An operator that runs until this is dropped.
+#[derive(Debug)]
+#[must_use = "the operator ends when it is dropped"]
+pub(crate) struct OperatorScope(Option<(Device, String)>);
+
+impl Drop for OperatorScope {
+    fn drop(&mut self) {
+        if let Some((device, outer)) = self.0.take() {
+            device.profile().operator = outer;
+        }
+    }
+}
+
 impl Device {
-    /// From now on records the time of every launch, until [`Device::take_profile`].
+    /// From now on records the time of every launch, and what operators decide, until
+    /// [`Device::take_profile`].
     ///
     /// ```
     /// use warpframe::prelude::*;
@@ -43,10 +79,11 @@ impl Device {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn start_profile(&self) {
-        *self.spans() = Some(vec![]);
+        *self.profile() = Profile { launches: Some(vec![]), ..Profile::default() };
     }
 
-    /// Waits, and yields the launches since [`Device::start_profile`], in order; nothing where it was not called.
+    /// Waits, and yields the launches since [`Device::start_profile`], in order; nothing where it
+    /// was not called.
     ///
     /// ```
     /// # use warpframe::device::{Device, MemoryLimit, SimOptions};
@@ -55,29 +92,66 @@ impl Device {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn take_profile(&self) -> Result<Vec<KernelTime>> {
-        let spans = self.spans().take().unwrap_or_default();
+        let spans = self.profile().launches.take().unwrap_or_default();
         let event = |handle| Event { device: self.clone(), handle };
         let spans: Vec<_> = spans.into_iter().map(|s| (s.kernel, s.bytes, event(s.start), event(s.end))).collect();
         let time = |(name, bytes, start, end): (_, _, _, Event)| Ok(KernelTime { name, bytes, ms: end.since(&start)? });
         spans.into_iter().map(time).collect()
     }
 
+    /// What operators decided since [`Device::start_profile`] until [`Device::take_profile`], in
+    /// order.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// session.register_csv("jets", "data/jets.csv")?;
+    /// device.start_profile();
+    /// session.sql("SELECT * FROM jets ORDER BY px")?.collect()?;
+    /// device.take_profile()?;
+    /// let notes = device.take_operator_notes();
+    /// assert!(notes[0].operator.starts_with("pipeline 0: Sort: jets.px"));
+    /// assert!(notes[0].note.starts_with("sort: by "));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn take_operator_notes(&self) -> Vec<OperatorNote> {
+        std::mem::take(&mut self.profile().notes)
+    }
+
+    /// Until the scope is dropped, notes are of the operator that `name` yields. It is asked only
+    /// while somebody records.
+    pub(crate) fn operator(&self, name: impl FnOnce() -> String) -> OperatorScope {
+        let mut profile = self.profile();
+        let outer = profile.launches.is_some().then(|| std::mem::replace(&mut profile.operator, name()));
+        OperatorScope(outer.map(|outer| (self.clone(), outer)))
+    }
+
+    /// Records what the operator that runs decided, while somebody records.
+    pub(crate) fn note(&self, note: impl FnOnce() -> String) {
+        let mut profile = self.profile();
+        if profile.launches.is_some() {
+            let operator = profile.operator.clone();
+            profile.notes.push(OperatorNote { operator, note: note() });
+        }
+    }
+
     /// Runs a launch, between two recorded points where a profile is wanted.
     pub(super) fn profiled(&self, kernel: &str, bytes: u64, launch: impl FnOnce() -> Result<()>) -> Result<()> {
-        if self.spans().is_none() {
+        if self.profile().launches.is_none() {
             return launch();
         }
         let start = self.0.driver.record()?;
         launch()?;
         let end = self.0.driver.record()?;
-        match &mut *self.spans() {
+        match &mut self.profile().launches {
             Some(spans) => spans.push(LaunchSpan { kernel: kernel.into(), bytes, start, end }),
             None => [start, end].into_iter().for_each(|event| self.0.driver.release(event)),
         }
         Ok(())
     }
 
-    fn spans(&self) -> MutexGuard<'_, Option<Vec<LaunchSpan>>> {
+    fn profile(&self) -> MutexGuard<'_, Profile> {
         self.0.profile.lock().unwrap_or_else(|e| e.into_inner())
     }
 }

@@ -1,7 +1,9 @@
-//! A device on which nothing happens: a query that runs there says which kernels it is going to ask for.
+//! A device on which nothing happens: a query that runs there says which kernels it is going to ask
+//! for.
 //!
-//! Its buffers are numbers, its launches nothing, and what is read from it are zeros, or what the reader assumes
-//! ([`super::Buffer::read_word_or`]). Kernels asked for are queued to be compiled for the device it stands in for.
+//! Its buffers are numbers, its launches nothing, and what is read from it are zeros, or what the
+//! reader assumes ([`super::Buffer::read_word_or`]). Kernels asked for are queued to be compiled
+//! for the device it stands in for.
 //!
 //! What is assumed decides which kernels are compiled ahead, never what a query answers.
 
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::ahead::CompileQueue;
-use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, Tier};
+use super::driver::{DeviceProperties, Driver, EventHandle, FunctionHandle, Grid, ModuleHandle, StoredImage, Tier};
 use super::{Device, KernelSource, MemoryLimit, Shared, pool};
 use crate::error::{Error, Result};
 
@@ -33,6 +35,7 @@ impl Device {
             fixed_secret: Default::default(),
             rehearsal: Some(queue),
             improver: None,
+            preparer: Default::default(),
         }))
     }
 
@@ -46,7 +49,8 @@ impl Device {
 #[derive(Debug)]
 struct StandIn {
     properties: DeviceProperties,
-    /// The next address. Live buffers have different ones, as on a device: kernels take equal addresses for one buffer.
+    /// The next address. Live buffers have different ones, as on a device: kernels take equal
+    /// addresses for one buffer.
     next: AtomicU64,
 }
 
@@ -109,16 +113,24 @@ impl Driver for StandIn {
         Ok(())
     }
 
-    fn compiler_id(&self) -> String {
+    fn image_id(&self) -> String {
         String::new()
+    }
+
+    fn compiler(&self) -> Result<String> {
+        Err(not_here("a compiler"))
     }
 
     fn compile(&self, source: &KernelSource, _: Tier, _: &Path) -> Result<()> {
         Err(not_here(&source.name))
     }
 
-    fn load(&self, image: &Path) -> Result<ModuleHandle> {
-        Err(not_here(&image.display().to_string()))
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
+        Err(not_here(&image.path.display().to_string()))
+    }
+
+    fn unload(&self, _: &[ModuleHandle]) -> Result<()> {
+        Ok(())
     }
 
     fn replace(&self, _: FunctionHandle, _: FunctionHandle) {}

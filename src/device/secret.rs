@@ -1,5 +1,6 @@
-//! What keys the hashes of tables: numbers that nobody outside of the process can know, so that nobody can choose values
-//! whose hashes collide. Kernels take them as parameters; in their text they would make every process compile its own.
+//! What keys the hashes of tables: numbers that nobody outside of the process can know, so that
+//! nobody can choose values whose hashes collide. Kernels take them as parameters; in their text
+//! they would make every process compile its own.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
@@ -14,15 +15,16 @@ const ODD_HALVES: u64 = 1 << 32 | 1;
 #[derive(Debug, Default)]
 pub(super) struct Fixed(AtomicU64);
 
-/// The process's secret of this number. SipHash with random keys of the operating system: one tells nothing of another.
+/// The process's secret of this number. SipHash with random keys of the operating system: one tells
+/// nothing of another.
 fn of_process(number: u64) -> u64 {
     static KEYS: OnceLock<RandomState> = OnceLock::new();
     KEYS.get_or_init(RandomState::new).hash_one(number)
 }
 
 impl Device {
-    /// A secret for a hash table. Where keys collide too often, or equal hashes are not equal keys, a table is made again
-    /// with that of the next number.
+    /// A secret for a hash table. Where keys collide too often, or equal hashes are not equal keys,
+    /// a table is made again with that of the next number.
     pub(crate) fn secret(&self, number: u64) -> u64 {
         let secret = match self.0.fixed_secret.0.load(Relaxed) {
             0 => of_process(number),
@@ -31,7 +33,8 @@ impl Device {
         secret | ODD_HALVES
     }
 
-    /// Makes this the secret of all hash tables to come, whatever number is asked for: for tests of keys that collide.
+    /// Makes this the secret of all hash tables to come, whatever number is asked for: for tests of
+    /// keys that collide.
     #[doc(hidden)]
     pub fn fix_secret(&self, secret: u64) {
         self.0.fixed_secret.0.store(secret, Relaxed);

@@ -1,16 +1,19 @@
-//! The simulator driver: CUDA's execution model on the CPU, for tests and for machines without a GPU.
+//! The simulator driver: CUDA's execution model on the CPU, for tests and for machines without a
+//! GPU.
 //!
-//! Kernel sources are compiled by the system's C++ compiler against `kernels/sim.h`; `sim/runtime/`, compiled the
-//! same way once and kept beside the kernels, runs a grid as fibers of the calling thread. Work is done when a call
-//! returns; different devices run in parallel.
+//! Kernel sources are compiled by the system's C++ compiler against `kernels/sim.h`;
+//! `sim/runtime/`, compiled the same way once and kept beside the kernels, runs a grid as fibers of
+//! the calling thread. Work is done when a call returns; different devices run in parallel.
 //!
-//! What it finds, always: deadlocks, divergent barriers, collectives with missing lanes, endless spinning, writes
-//! outside an allocation or a shared object (by guard bytes), reads of memory nobody wrote (by poison, visible as wrong
-//! results), and under other seeds missing barriers. With `WARPFRAME_SIM_ASAN=1` kernels are compiled with
-//! AddressSanitizer, which finds every access outside an allocation; the process must then run with libasan preloaded.
+//! What it finds, always: deadlocks, divergent barriers, collectives with missing lanes, endless
+//! spinning, writes outside an allocation or a shared object (by guard bytes), reads of memory
+//! nobody wrote (by poison, visible as wrong results), and under other seeds missing barriers. With
+//! `WARPFRAME_SIM_ASAN=1` kernels are compiled with AddressSanitizer, which finds every access
+//! outside an allocation; the process must then run with libasan preloaded.
 //!
-//! What it does not: a kernel that faults (integer division by zero, a wild address, more than 64 KiB of stack) kills
-//! the process, and an endless loop without `wf::spin()` never returns. Memory ordering is the host's.
+//! What it does not: a kernel that faults (integer division by zero, a wild address, more than 64
+//! KiB of stack) kills the process, and an endless loop without `wf::spin()` never returns. Memory
+//! ordering is the host's.
 
 mod children;
 mod compiler;
@@ -32,14 +35,14 @@ use crate::error::{ErrorKind, Result};
 use crate::interrupt;
 use compiler::CxxCompiler;
 use memory::SimMemory;
-use runtime::{HostEntry, KernelFacts, Launch, Runtime};
+use runtime::{HostEntry, KernelFacts, Launch, SimRuntime};
 
 /// How the simulator schedules.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SimOptions {
-    /// Seed of the order in which lanes, warps and blocks run: 0 runs them forward, 1 backward, others in an order of
-    /// their own that also changes threads at atomic operations.
+    /// Seed of the order in which lanes, warps and blocks run: 0 runs them forward, 1 backward,
+    /// others in an order of their own that also changes threads at atomic operations.
     pub seed: u64,
 }
 
@@ -68,8 +71,8 @@ const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
 const MOST_PARAMETERS: usize = 4095;
 /// Most device memory; a machine with less than twice as much offers half of what it has.
 const MEMORY: u64 = 4 << 30;
-/// Blocks that are live at once, so that look-back between them is exercised; fewer where they are large, because
-/// each waiting thread holds a stack.
+/// Blocks that are live at once, so that look-back between them is exercised; fewer where they are
+/// large, because each waiting thread holds a stack.
 const INTERLEAVED: u32 = 8;
 
 #[derive(Debug)]
@@ -77,7 +80,7 @@ pub(super) struct SimDriver {
     properties: DeviceProperties,
     seed: u64,
     compiler: &'static CxxCompiler,
-    runtime: &'static Runtime,
+    runtime: &'static SimRuntime,
     /// One lock for all: the device does one thing at a time.
     state: Mutex<SimState>,
 }
@@ -85,12 +88,13 @@ pub(super) struct SimDriver {
 #[derive(Debug)]
 struct SimState {
     memory: SimMemory,
-    modules: Vec<Library>,
+    /// `None` of those that were unloaded.
+    modules: Vec<Option<Library>>,
     functions: Vec<SimFunction>,
     events: HashMap<u64, Instant>,
     next_event: u64,
-    /// Copies that nobody waited for yet, by event: address and bytes. Delayed, so that who reads too
-    /// early reads poison.
+    /// Copies that nobody waited for yet, by event: address and bytes. Delayed, so that who reads
+    /// too early reads poison.
     under_way: HashMap<u64, (u64, Vec<u8>)>,
 }
 
@@ -235,21 +239,35 @@ impl Driver for SimDriver {
         Ok(())
     }
 
-    fn compiler_id(&self) -> String {
+    /// With the compiler's version, which is known: the compiler was started to be found.
+    fn image_id(&self) -> String {
         self.compiler.id()
+    }
+
+    fn compiler(&self) -> Result<String> {
+        Ok(self.compiler.version().to_string())
     }
 
     fn compile(&self, source: &KernelSource, _: Tier, out: &Path) -> Result<()> {
         self.compiler.compile_kernel(source, out)
     }
 
-    fn load(&self, image: &Path) -> Result<ModuleHandle> {
+    fn load(&self, image: &StoredImage) -> Result<ModuleHandle> {
         // SAFETY: the image was made by `compile` from kernel sources, which have no initialisers.
-        let library = unsafe { Library::open(Some(image), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|e| fault(&image.display().to_string(), format!("does not load: {e}")))?;
+        let library = unsafe { Library::open(Some(&image.path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|e| fault(&image.path.display().to_string(), format!("does not load: {e}")))?;
         let modules = &mut self.lock().modules;
-        modules.push(library);
+        modules.push(Some(library));
         Ok(ModuleHandle(modules.len() as u64 - 1))
+    }
+
+    /// Nothing is under way: launches end before they return.
+    fn unload(&self, modules: &[ModuleHandle]) -> Result<()> {
+        let state = &mut *self.lock();
+        for module in modules {
+            state.modules[module.0 as usize] = None;
+        }
+        Ok(())
     }
 
     /// Nothing is compiled twice.
@@ -257,11 +275,13 @@ impl Driver for SimDriver {
 
     fn function(&self, module: ModuleHandle, name: &str) -> Result<FunctionHandle> {
         let state = &mut *self.lock();
-        let library = &state.modules[module.0 as usize];
+        let unloaded = || crate::Error::internal("a module is asked that was unloaded");
+        let library = state.modules[module.0 as usize].as_ref().ok_or_else(unloaded)?;
         let missing = || -> crate::Error {
             ErrorKind::Compile { kernel: name.into(), log: "the module has no such entry point".into() }.into()
         };
-        // SAFETY: WF_KERNEL gives the entry this type and its facts this one; the library lives as long as the driver.
+        // SAFETY: WF_KERNEL gives the entry this type and its facts this one; the library lives
+        // until it is unloaded.
         let (entry, facts) = unsafe {
             let entry = library.get::<HostEntry>(name.as_bytes()).map_err(|_| missing())?;
             let facts =
@@ -297,8 +317,8 @@ impl Driver for SimDriver {
             seed: self.seed,
             stops: runtime::stops,
         };
-        // SAFETY: the number of arguments matches; the caller promises the rest. The lock keeps others from this
-        // device's memory.
+        // SAFETY: the number of arguments matches; the caller promises the rest. The lock keeps
+        // others from this device's memory.
         if let Err(report) = unsafe { self.runtime.run(&launch) } {
             interrupt::check()?;
             return Err(fault(kernel, report));

@@ -1,6 +1,9 @@
 //! Kernel sources: a translation unit and the embedded headers it may include.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use sha2::{Digest, Sha256};
 
 /// Every file of `kernels/`, by the name it is included under.
 pub(crate) static HEADERS: &[(&str, &str)] = &[
@@ -59,6 +62,15 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
 pub(crate) struct KernelSource {
     pub(crate) name: String,
     pub(crate) text: String,
+}
+
+/// The sha256 of a header, in hex; empty for a name that is none. Computed once in a process: a header
+/// is a part of most sources.
+pub(crate) fn header_digest(name: &str) -> &'static str {
+    static DIGESTS: LazyLock<HashMap<&str, String>> = LazyLock::new(|| {
+        HEADERS.iter().map(|&(name, text)| (name, super::cache::hex(&Sha256::digest(text)))).collect()
+    });
+    DIGESTS.get(name).map_or("", String::as_str)
 }
 
 impl KernelSource {

@@ -1,5 +1,5 @@
-//! Errors that several partitions of a plan report at once: DataFusion hands each of them the same error, which then
-//! cannot be taken apart, only looked at.
+//! Errors that several partitions of a plan report at once: DataFusion hands each of them the same
+//! error, which then cannot be taken apart, only looked at.
 
 use std::io;
 use std::path::PathBuf;

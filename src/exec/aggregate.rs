@@ -1,4 +1,5 @@
-//! GROUP BY: runs the aggregating sinks, and finishes what no atomic can do by sorting rows by group.
+//! GROUP BY: runs the aggregating sinks, and finishes what no atomic can do by sorting rows by
+//! group.
 
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use datafusion::prelude::col;
 use super::regroup::filtered;
 use super::run::Runner;
 use crate::codegen::{
-    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, GroupSlots, Manner, NullsPlace,
-    OrderedInput, Partial, Source, Value, aggregate, emit_words, group_keys_collide, materialize, plain_column,
+    Accumulator, AggregateCall, Attempt, Codes, Direction, FloatSums, Flow, FlowSource, GroupSlots, Manner, NullsPlace,
+    OrderedInput, Partial, Value, aggregate, emit_words, group_keys_collide, materialize, plain_column,
 };
 use crate::column::Relation;
 use crate::device::Buffer;
@@ -70,12 +71,13 @@ impl Runner {
         schema: DFSchemaRef,
     ) -> Result<Flow> {
         if let Some(relation) = self.grouped_by_runs(&flow, groups, calls)? {
-            return Ok(Flow::new(Source::Relation(relation), schema));
+            return Ok(Flow::new(FlowSource::Relation(relation), schema));
         }
         of_slots(self.slots(flow, groups, calls, false)?.slots, schema)
     }
 
-    /// The groups of the flow's rows, and the slot of each row where that is wanted (of a flow in place).
+    /// The groups of the flow's rows, and the slot of each row where that is wanted (of a flow in
+    /// place).
     pub(super) fn slots(
         &self,
         flow: Flow,
@@ -107,7 +109,8 @@ impl Runner {
         }
     }
 
-    /// Runs the flow into one column for each key and argument; filters become nulls of the argument.
+    /// Runs the flow into one column for each key and argument; filters become nulls of the
+    /// argument.
     fn in_columns(
         &self,
         flow: &Flow,
@@ -137,7 +140,7 @@ impl Runner {
         let relation = self.relation("aggregate", &flow)?;
         let (rows, columns) = self.dense("aggregate", relation, &named)?;
         let groups = (0..groups.len()).map(|at| col(format!("c{at}"))).collect();
-        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)?), named), groups, plain))
+        Ok((Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), named), groups, plain))
     }
 
     /// Fills the accumulators that want the rows of each group in an order.
@@ -211,7 +214,8 @@ impl Runner {
         })
     }
 
-    /// For each slot the row with the least (or greatest) valid value: the first when rows are sorted by slot and value.
+    /// For each slot the row with the least (or greatest) valid value: the first when rows are
+    /// sorted by slot and value.
     fn pick(
         &self,
         flow: &Flow,
@@ -237,7 +241,7 @@ impl Runner {
             words.iter().zip(&bits).map(|(column, bits)| SortWord { keys: &column.data, bits: *bits }).collect();
         let order = argsort(&self.device, &words, rows)?;
         let segments = segments(&self.device, &words[..1], &order, rows)?;
-        let Source::Relation(relation) = &flow.source else { return Ok(()) };
+        let FlowSource::Relation(relation) = &flow.source else { return Ok(()) };
         self.for_segments(segments.count, |generator, out| {
             let offsets = generator.params.borrowed("const u32", &segments.offsets);
             let order = generator.params.borrowed("const u32", &order);
@@ -261,7 +265,7 @@ impl Runner {
         count: u64,
         body: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter),
     ) -> Result<()> {
-        let flow = Flow::new(Source::Relation(Relation::dense(count, vec![])?), super::run::anonymous(&[])?);
+        let flow = Flow::new(FlowSource::Relation(Relation::dense(count, vec![])?), super::run::anonymous(&[])?);
         materialize(&self.device, "aggregate", &flow, Codes::Keep, |generator, out| {
             body(generator, out);
             Ok(vec![])
@@ -282,13 +286,14 @@ fn all_fused(calls: &[DeviceAggregate]) -> Option<Vec<AggregateCall>> {
 /// The flow of an aggregation's groups.
 fn of_slots(slots: GroupSlots, schema: DFSchemaRef) -> Result<Flow> {
     let source = match slots.in_place() {
-        Some(columns) => Source::Relation(Relation::dense(slots.slots, columns)?),
-        None => Source::Groups(Arc::new(slots)),
+        Some(columns) => FlowSource::Relation(Relation::dense(slots.slots, columns)?),
+        None => FlowSource::Groups(Arc::new(slots)),
     };
     Ok(Flow::new(source, schema))
 }
 
-/// Secrets of hashed keys that are tried: two in a row with which some collide by chance are as good as never seen.
+/// Secrets of hashed keys that are tried: two in a row with which some collide by chance are as
+/// good as never seen.
 const MOST_COLLISIONS: u64 = 16;
 
 /// Bits of a slot's number.

@@ -1,8 +1,8 @@
-//! Tables of providers that are not the session's: whoever registered them through its context knows
-//! when their rows change, so each query reads them anew, and nothing of them stays.
+//! Tables of providers that are not the session's: whoever registered them through its context
+//! knows when their rows change, so each query reads them anew, and nothing of them stays.
 //!
-//! The provider gets what DataFusion's planner gives it: the columns, filters and limit of the scan.
-//! Its partitions are read side by side, and put one after the other in their order.
+//! The provider gets what DataFusion's planner gives it: the columns, filters and limit of the
+//! scan. Its partitions are read side by side, and put one after the other in their order.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Chunk, Read, Source, To, Wanted, of_panic, of_their_types, upload};
+use crate::io::{Chunk, ColumnRequest, Read, Source, To, of_panic, of_their_types, upload};
 use crate::plan::for_cpu;
 
 /// What one scan asks of somebody else's provider, as a source of the scan's columns.
@@ -55,9 +55,9 @@ impl Source for Foreign {
     }
 
     /// # Errors
-    /// Those of the provider; [`ErrorKind::Plan`] where its rows are not those of its schema, and where
-    /// it panics; [`ErrorKind::Unsupported`] where its rows never end; of the device.
-    async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
+    /// Those of the provider; [`ErrorKind::Plan`] where its rows are not those of its schema, and
+    /// where it panics; [`ErrorKind::Unsupported`] where its rows never end; of the device.
+    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
         let schema = Arc::new(Source::schema(self).project(wanted.columns)?);
         let table = self.scan.table_name.to_string();
         let reading = async {

@@ -7,13 +7,14 @@ use datafusion::common::{DFSchemaRef, ScalarValue};
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet};
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{Codes, Flow, Source, materialize};
+use crate::codegen::{Codes, Flow, FlowSource, materialize};
 use crate::column::{Column, Relation};
 use crate::error::{Error, Result};
 use crate::plan::DeviceAggregate;
 
 impl Runner {
-    /// The result's columns are all keys, null where a set lacks them, then which set it was, then the aggregates.
+    /// The result's columns are all keys, null where a set lacks them, then which set it was, then
+    /// the aggregates.
     pub(super) fn grouping_sets(
         &self,
         flow: Flow,
@@ -74,7 +75,7 @@ impl Runner {
         if u32::try_from(rows).is_err() {
             return Err(Error::unsupported("grouping sets", "more than 2^32 groups"));
         }
-        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema))
+        Ok(Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), schema))
     }
 }
 

@@ -1,18 +1,20 @@
-//! Joins: one side becomes a table of keys (or a list of candidates, where there is no key), the other side's pipeline
-//! compares each row with it.
+//! Joins: one side becomes a table of keys (or a list of candidates, where there is no key), the
+//! other side's pipeline compares each row with it.
 //!
 //! ```text
-//!                                  at most one candidate a row      several
-//!   inner                          a stage of the probe             pairs
-//!   left, right                    a stage; no match, null columns  pairs, then rows without a match
-//!   full; preserved build side     pairs, then rows without a match of either side
-//!   semi, anti, mark               a stage; where a residual condition decides, a loop over the candidates in it
+//!                                at most one candidate a row   several
+//!   inner                        a stage of the probe          pairs
+//!   left, right                  a stage; no match: nulls      pairs, then rows without a match
+//!   full; preserved build side   pairs, then rows without a match of either side
+//!   semi, anti, mark             a stage                       a stage; a residual condition has
+//!                                                              it loop over the candidates
 //! ```
 //!
-//! Where a semi, anti or mark join keeps the rows of the far smaller side, that side is built, and the other side's
-//! pipeline marks the rows that it matches.
+//! Where a semi, anti or mark join keeps the rows of the far smaller side, that side is built, and
+//! the other side's pipeline marks the rows that it matches.
 //!
-//! Inner joins of two large sides are made by partitions (`join_partitioned.rs`). Pairs of row numbers are `join_pairs.rs`'s.
+//! Inner joins of two large sides are made by partitions (`join_partitioned.rs`). Pairs of row
+//! numbers are `join_pairs.rs`'s.
 
 use std::sync::Arc;
 
@@ -24,19 +26,20 @@ use datafusion::logical_expr::{Expr, Join, JoinType, Operator, binary_expr, buil
 use super::join_pairs::Preserved;
 use super::run::{Runner, anonymous};
 use crate::codegen::{
-    BuildSide, Candidates, Codes, Emitter, Flow, Generator, Keep, KeyLayout, NullKeys, Probe, Residual, Source, Value,
-    for_each, join_layout, keys_inside, materialize,
+    BuildSide, Candidates, Codes, Emitter, Flow, FlowSource, Generator, Keep, KeyLayout, NullKeys, Probe, Residual,
+    Value, for_each, join_layout, keys_inside, materialize,
 };
 use crate::column::{Column, Relation, Table};
 use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::join::{Assumed, BuildKeys, JoinTable, Payload, Slots, Wanted};
+use crate::ops::join::{Assumed, BuildKeys, JoinTable, LookupKind, Payload, Slots};
 use crate::plan::{PipelineJoin, join_cost};
 
-/// A preserved side is the build side only where it has this many times fewer rows: its rows have to be looked at once
-/// more afterwards.
+/// A preserved side is the build side only where it has this many times fewer rows: its rows have
+/// to be looked at once more afterwards.
 const PRESERVED_BUILD: f64 = 4.0;
-/// The same where a semi join has further conditions, for which the other side's rows would have to be sorted by key.
+/// The same where a semi join has further conditions, for which the other side's rows would have to
+/// be sorted by key.
 const PRESERVED_BUILD_LISTS: f64 = 2.0;
 
 /// Bytes that tell which keys there are may be this many (they stay in the second-level cache), or…
@@ -64,7 +67,8 @@ impl Sides {
         };
         let far_smaller = |a: &Flow, b: &Flow| keyed && a.estimate * factor < b.estimate;
         let build_left = match join.join_type {
-            // Between equals the right: by habit the table whose key is unique is joined to the other.
+            // Between equals the right: by habit the table whose key is unique is joined to the
+            // other.
             Full => left.estimate < right.estimate,
             Inner => {
                 let unique = |flow: &Flow, key: fn(&(Expr, Expr)) -> &Expr| {
@@ -113,7 +117,7 @@ impl Sides {
 
 /// Whether a probe has to learn the numbers of build rows, or only their columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Numbers {
+enum BuildRowNumbers {
     Wanted,
     Free,
 }
@@ -146,8 +150,9 @@ impl Runner {
         let PipelineJoin { join, right, readers, .. } = step;
         let of_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark | RightSemi);
         let of_right = matches!(join.join_type, Inner | Right | RightSemi | RightAnti | RightMark | LeftSemi);
-        // DataFusion does not look at one side where the other has no rows, and so the join none. Of a side, all that has run
-        // is looked at here: to run it again would run it twice as often with every join above.
+        // DataFusion does not look at one side where the other has no rows, and so the join none.
+        // Of a side, all that has run is looked at here: to run it again would run it twice as
+        // often with every join above.
         let is_empty = |side: &Flow| self.relation("join", side).is_ok_and(|side| side.rows == 0);
         let nothing_unless = |error: Error, is_empty: bool| match is_empty {
             true => self.no_rows(join),
@@ -174,7 +179,7 @@ impl Runner {
 
     fn no_rows(&self, join: &Join) -> Result<Flow> {
         let columns = Table::empty(&self.device, Arc::new(join.schema.as_arrow().clone()))?.columns;
-        Ok(Flow::new(Source::Relation(Relation::dense(0, columns)?), join.schema.clone()))
+        Ok(Flow::new(FlowSource::Relation(Relation::dense(0, columns)?), join.schema.clone()))
     }
 
     fn join_sides(&self, join: &Join, left: Flow, right: Flow, readers: Option<&[Expr]>) -> Result<Flow> {
@@ -222,7 +227,7 @@ impl Runner {
         let lookup = match self.seen(join, &sides, &keep)? {
             Some(lookup) => lookup,
             None => {
-                let numbers = if preserved.build { Numbers::Wanted } else { Numbers::Free };
+                let numbers = if preserved.build { BuildRowNumbers::Wanted } else { BuildRowNumbers::Free };
                 self.lookup(join, &sides, keep, numbers)?
             }
         };
@@ -233,7 +238,8 @@ impl Runner {
     fn probed(&self, join: &Join, probe: Flow, lookup: Probe, preserved: Preserved) -> Result<Flow> {
         let mut lookup = lookup;
         let schema = join.schema.clone();
-        // How many rows there are a rehearsal does not know, nor where only the keys were looked at.
+        // How many rows there are a rehearsal does not know, nor where only the keys were looked
+        // at.
         let counted = !matches!(lookup.candidates, Candidates::Seen { .. }) && !self.device.rehearses();
         let no_rows = lookup.build.rows == 0 && counted;
         match lookup.keep {
@@ -254,8 +260,8 @@ impl Runner {
         }
     }
 
-    /// Where only the existence of a key counts, and there are few possible keys: a byte for each, set by the build
-    /// side's pipeline. `None` where that is not so.
+    /// Where only the existence of a key counts, and there are few possible keys: a byte for each,
+    /// set by the build side's pipeline. `None` where that is not so.
     fn seen(&self, join: &Join, sides: &Sides, keep: &Keep) -> Result<Option<Probe>> {
         if !matches!(keep, Keep::Semi | Keep::Anti | Keep::Mark) || join.filter.is_some() || join.on.is_empty() {
             return Ok(None);
@@ -281,9 +287,10 @@ impl Runner {
         Ok(Some(Probe { candidates, build, place, keep, residual: None, total: false, keys_of: vec![] }))
     }
 
-    /// A semi, anti or mark join that keeps rows of the build side: the probe's pipeline marks those that it matches.
+    /// A semi, anti or mark join that keeps rows of the build side: the probe's pipeline marks
+    /// those that it matches.
     fn marked(&self, join: &Join, sides: &Sides, keep: &Keep) -> Result<Flow> {
-        let lookup = Arc::new(self.lookup(join, sides, Keep::Matched, Numbers::Wanted)?);
+        let lookup = Arc::new(self.lookup(join, sides, Keep::Matched, BuildRowNumbers::Wanted)?);
         let mut kept = lookup.build.clone();
         let matched = Arc::new(self.device.alloc_zeroed("join", kept.rows as usize)?);
         for_each(&self.device, &sides.probe, &[&matched], |generator, out| {
@@ -293,13 +300,13 @@ impl Runner {
         let column = Column::plain(DataType::Boolean, kept.rows as usize, matched, None);
         kept.columns.push((kept.indices.len() - 1, column));
         if matches!(keep, Keep::Mark) {
-            return Ok(Flow::new(Source::Relation(kept), join.schema.clone()));
+            return Ok(Flow::new(FlowSource::Relation(kept), join.schema.clone()));
         }
         let schema = &join.schema;
         let mut fields: Vec<_> = schema.iter().map(|(table, field)| (table.cloned(), field.clone())).collect();
         fields.push((None, Arc::new(Field::new(MATCHED, DataType::Boolean, false))));
         let flow = Flow::new(
-            Source::Relation(kept),
+            FlowSource::Relation(kept),
             Arc::new(DFSchema::new_with_metadata(fields, schema.metadata().clone())?),
         );
         let matched = Expr::Column(Name::new_unqualified(MATCHED));
@@ -308,7 +315,7 @@ impl Runner {
     }
 
     /// Runs the build side.
-    fn lookup(&self, join: &Join, sides: &Sides, keep: Keep, numbers: Numbers) -> Result<Probe> {
+    fn lookup(&self, join: &Join, sides: &Sides, keep: Keep, numbers: BuildRowNumbers) -> Result<Probe> {
         let nulls = null_keys(join);
         let (flow, keys, place) = (&sides.build, &sides.build_keys, sides.place);
         if keys.is_empty() {
@@ -340,14 +347,14 @@ impl Runner {
             false => self.relation_with("join build", flow, &mut key_value)?,
         };
         let domain = layout.dense_domain(u64::MAX);
-        let wanted = if existence { Wanted::Existence } else { Wanted::Rows };
+        let wanted = if existence { LookupKind::Existence } else { LookupKind::Rows };
         let (data, valid, rows) = (&key[0].data, key[0].validity.as_deref(), build.rows);
-        let numbers = if matches!(keep, Keep::Matched | Keep::All) { numbers } else { Numbers::Wanted };
+        let numbers = if matches!(keep, Keep::Matched | Keep::All) { numbers } else { BuildRowNumbers::Wanted };
         let keys_of = match numbers {
-            Numbers::Free => keys_of(sides, &layout)?,
-            Numbers::Wanted => vec![],
+            BuildRowNumbers::Free => keys_of(sides, &layout)?,
+            BuildRowNumbers::Wanted => vec![],
         };
-        let only = (numbers == Numbers::Free).then(|| only_payload(&build, &keys_of)).flatten();
+        let only = (numbers == BuildRowNumbers::Free).then(|| only_payload(&build, &keys_of)).flatten();
         let payload = only.map(|at| {
             let column = &build.columns[at].1;
             Payload { values: column.data.slice(column.offset * column.width()), width: column.width() }
@@ -365,7 +372,7 @@ impl Runner {
         }
         let much_smaller = rows.saturating_mul(ORDERED_BUILD) <= sides.probe.source.rows();
         let mut records = None;
-        if numbers == Numbers::Free && much_smaller {
+        if numbers == BuildRowNumbers::Free && much_smaller {
             match &table.slots {
                 Slots::Direct(order) if full => {
                     build = self.in_key_order(build, &keys_of, order)?;
@@ -383,8 +390,8 @@ impl Runner {
         Ok(Probe { candidates, build, place, keep, residual, total: inside, keys_of })
     }
 
-    /// The build side's columns by key, so that probes need no row numbers. Columns that are keys stay as they were:
-    /// nobody reads them.
+    /// The build side's columns by key, so that probes need no row numbers. Columns that are keys
+    /// stay as they were: nobody reads them.
     fn in_key_order(&self, build: Relation, keys_of: &[Option<usize>], order: &Arc<Buffer>) -> Result<Relation> {
         let kept: Vec<usize> = (0..build.columns.len()).filter(|at| keys_of[*at].is_none()).collect();
         let columns = kept.iter().map(|at| build.columns[*at].clone()).collect();
@@ -402,9 +409,10 @@ impl Runner {
     }
 }
 
-/// What a rehearsal takes to hold of a build side's keys: several together are unique, and so are groups.
+/// What a rehearsal takes to hold of a build side's keys: several together are unique, and so are
+/// groups.
 fn assumed(flow: &Flow, keys: &[Expr]) -> Result<Assumed> {
-    let (Source::Relation(relation), [key]) = (&flow.source, keys) else {
+    let (FlowSource::Relation(relation), [key]) = (&flow.source, keys) else {
         return Ok(Assumed { unique: true, ordered: false });
     };
     let Expr::Column(name) = key else { return Ok(Assumed::default()) };
@@ -417,7 +425,8 @@ fn assumed(flow: &Flow, keys: &[Expr]) -> Result<Assumed> {
     })
 }
 
-/// For each of the build side's columns the key that it is, if the probe side's is a column of the same type.
+/// For each of the build side's columns the key that it is, if the probe side's is a column of the
+/// same type.
 pub(super) fn keys_of(sides: &Sides, layout: &KeyLayout) -> Result<Vec<Option<usize>>> {
     let (build, probe) = (sides.build.schema(), sides.probe.schema());
     let mut keys_of = vec![None; build.fields().len()];
@@ -437,7 +446,8 @@ pub(super) fn keys_of(sides: &Sides, layout: &KeyLayout) -> Result<Vec<Option<us
     Ok(keys_of)
 }
 
-/// The one column besides the keys, where it fits a slot: values of 4 or 8 bytes in place, none null.
+/// The one column besides the keys, where it fits a slot: values of 4 or 8 bytes in place, none
+/// null.
 fn only_payload(build: &Relation, keys_of: &[Option<usize>]) -> Option<usize> {
     let mut others = (0..build.columns.len()).filter(|at| keys_of[*at].is_none());
     let (Some(at), None) = (others.next(), others.next()) else { return None };
@@ -467,7 +477,8 @@ fn emit_key(
     Ok((key, valid))
 }
 
-/// What has to hold of a pair besides equal keys; a hashed key only says that the keys may be equal.
+/// What has to hold of a pair besides equal keys; a hashed key only says that the keys may be
+/// equal.
 pub(super) fn residual(join: &Join, nulls: NullKeys, exact: bool) -> Result<Option<Residual>> {
     let same = match nulls {
         NullKeys::Skipped => Operator::Eq,

@@ -1,13 +1,14 @@
-//! Joins whose rows may match several others: pairs of row numbers are written, balanced over threads by output, and
-//! become a relation that looks through them into both sides.
+//! Joins whose rows may match several others: pairs of row numbers are written, balanced over
+//! threads by output, and become a relation that looks through them into both sides.
 //!
 //! ```text
 //!   matches of each probe row     2 0 1        pairs   probe  0 0 2
 //!   scan of counts                0 2 2 3              build  4 7 4
 //! ```
 //!
-//! An outer join appends rows without a match, whose number on the other side says that there is no row. Where nothing
-//! but the key decides, probe rows without a match get such a pair at once; else bytes remember which rows matched.
+//! An outer join appends rows without a match, whose number on the other side says that there is no
+//! row. Where nothing but the key decides, probe rows without a match get such a pair at once; else
+//! bytes remember which rows matched.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use datafusion::common::DFSchemaRef;
 use datafusion::prelude::{col, not};
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{BuildSide, Codes, Flow, Probe, Residual, Source, Value, for_each, materialize};
+use crate::codegen::{BuildSide, Codes, Flow, FlowSource, Probe, Residual, Value, for_each, materialize};
 use crate::column::{Column, Index, NO_ROW, Relation, Repr};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -67,7 +68,8 @@ impl Runner {
             Some(residual) => {
                 let joined = self.joined(&probe, &lookup, &pairs, Preserved { probe: false, build: false })?;
                 pairs = self.confirmed(joined, &pairs, residual)?;
-                // Not while the condition is looked at, which is done again where its strings and lists need more room.
+                // Not while the condition is looked at, which is done again where its strings and
+                // lists need more room.
                 self.mark(&pairs, &matched)?;
             }
             None => self.mark(&pairs, &matched)?,
@@ -83,11 +85,11 @@ impl Runner {
             pairs = Pairs { rows, probe, build };
         }
         let joined = self.joined(&probe, &lookup, &pairs, preserved)?;
-        Ok(Flow::new(Source::Relation(joined), schema.clone()))
+        Ok(Flow::new(FlowSource::Relation(joined), schema.clone()))
     }
 
-    /// Runs the probe's pipeline and finds for each of its rows where its candidates begin, and how many they are.
-    /// `padded`: a row without any has one that is no row.
+    /// Runs the probe's pipeline and finds for each of its rows where its candidates begin, and how
+    /// many they are. `padded`: a row without any has one that is no row.
     fn candidates(&self, probe: &Flow, lookup: &Probe, padded: bool) -> Result<(Relation, Column, Column)> {
         let (relation, mut found) = self.relation_with("join probe", probe, |generator, out| {
             let range = generator.candidates(lookup, out)?;
@@ -114,7 +116,7 @@ impl Runner {
 
     /// The pairs for which the condition holds; `joined` is what they look at.
     fn confirmed(&self, joined: Relation, pairs: &Pairs, residual: &Residual) -> Result<Pairs> {
-        let mut flow = Flow::new(Source::Relation(joined), residual.schema.clone());
+        let mut flow = Flow::new(FlowSource::Relation(joined), residual.schema.clone());
         for conjunct in &residual.conjuncts {
             flow = flow.filter(conjunct.clone());
         }
@@ -135,7 +137,7 @@ impl Runner {
         if sides.is_empty() {
             return Ok(());
         }
-        let flow = Flow::new(Source::Relation(Relation::dense(pairs.rows, vec![])?), anonymous(&[])?);
+        let flow = Flow::new(FlowSource::Relation(Relation::dense(pairs.rows, vec![])?), anonymous(&[])?);
         let marks: Vec<_> = sides.iter().map(|(_, marks)| *marks).collect();
         for_each(&self.device, &flow, &marks, |generator, out| {
             for (rows, marks) in &sides {
@@ -152,7 +154,8 @@ impl Runner {
     fn unmatched(&self, matched: Option<Arc<Buffer>>, rows: u64) -> Result<Option<Column>> {
         let Some(matched) = matched else { return Ok(None) };
         let column = Column::plain(DataType::Boolean, rows as usize, matched, None);
-        let flow = Flow::new(Source::Relation(Relation::dense(rows, vec![column])?), anonymous(&[DataType::Boolean])?);
+        let flow =
+            Flow::new(FlowSource::Relation(Relation::dense(rows, vec![column])?), anonymous(&[DataType::Boolean])?);
         let (_, mut lone) = materialize(&self.device, "join", &flow.filter(not(col("c0"))), Codes::Keep, |_, out| {
             Ok(vec![number(out.let_("u32", "(u32)row"))])
         })?;

@@ -6,23 +6,25 @@ use datafusion::logical_expr::{Expr, Join, JoinType};
 use super::join::{Sides, keys_of, null_keys, residual};
 use super::run::Runner;
 use crate::codegen::{
-    BuildSide, Flow, KeyLayout, Origin, PartitionedJoin, Source, join_layout, join_partitioned, pays_from,
+    BuildSide, ColumnOrigin, Flow, FlowSource, KeyLayout, PartitionedJoin, join_layout, join_partitioned, pays_from,
 };
 use crate::column::{Column, Relation};
 use crate::device::DeviceKind;
 use crate::error::Result;
 use crate::ops::join::is_direct;
 
-/// A table that keys number is read at random as fast as partitions are, up to so many times the rows from which partitions
-/// pay elsewhere: one access, of which many find their line in the second-level cache.
+/// A table that keys number is read at random as fast as partitions are, up to so many times the
+/// rows from which partitions pay elsewhere: one access, of which many find their line in the
+/// second-level cache.
 const DIRECT_DOMAIN: u64 = 16;
-/// Rows of build and probe, as shares of those: where keys number slots, and where they are hashed. (1M build rows and 100M probes of
-/// scattered keys take 1.8 ms by a table in global memory.)
+/// Rows of build and probe, as shares of those: where keys number slots, and where they are hashed.
+/// (1M build rows and 100M probes of scattered keys take 1.8 ms by a table in global memory.)
 const DIRECT: (f64, f64) = (8.0, 8.0);
 const LARGE: (f64, f64) = (0.75, 1.0);
 
 impl Runner {
-    /// The join as a partitioned hash join, where that pays. `readers` are all expressions that read the result.
+    /// The join as a partitioned hash join, where that pays. `readers` are all expressions that
+    /// read the result.
     pub(super) fn partitioned(&self, join: &Join, sides: &Sides, readers: Option<&[Expr]>) -> Result<Option<Flow>> {
         let inner = join.join_type == JoinType::Inner && !join.on.is_empty() && !join.null_aware;
         if !inner || !self.are_large(sides, LARGE) {
@@ -49,7 +51,7 @@ impl Runner {
         // Those that nobody reads are not there.
         let found = found.into_iter().zip(&columns).map(|(column, (_, dtype))| column.unwrap_or_else(|| absent(dtype)));
         let relation = Relation { columns: found.map(|column| (0, column)).collect(), ..dense };
-        let mut flow = Flow::new(Source::Relation(relation), join.schema.clone());
+        let mut flow = Flow::new(FlowSource::Relation(relation), join.schema.clone());
         for predicate in conjuncts {
             flow = flow.filter(predicate);
         }
@@ -84,7 +86,7 @@ impl Runner {
 
 /// Whether the flow's rows are known to come in the order of their one key.
 fn ascends(flow: &Flow, keys: &[Expr]) -> Result<bool> {
-    let (Source::Relation(relation), [Expr::Column(name)]) = (&flow.source, keys) else { return Ok(false) };
+    let (FlowSource::Relation(relation), [Expr::Column(name)]) = (&flow.source, keys) else { return Ok(false) };
     let origin = flow.origin(flow.schema().index_of_column(name)?);
     Ok(origin.is_some_and(|(index, column)| relation.indices[index].is_none() && column.stats.ascending))
 }
@@ -100,7 +102,7 @@ fn wanted(join: &Join, readers: Option<&[Expr]>, conjuncts: &[Expr]) -> Result<V
 }
 
 /// Where the join's columns come from.
-fn columns(join: &Join, sides: &Sides, layout: &KeyLayout, wanted: &[bool]) -> Result<Vec<(Origin, DataType)>> {
+fn columns(join: &Join, sides: &Sides, layout: &KeyLayout, wanted: &[bool]) -> Result<Vec<(ColumnOrigin, DataType)>> {
     let keys = keys_of(sides, layout)?;
     let of_build = sides.build.schema().fields().len();
     let of_probe = sides.probe.schema().fields().len();
@@ -110,12 +112,12 @@ fn columns(join: &Join, sides: &Sides, layout: &KeyLayout, wanted: &[bool]) -> R
             BuildSide::Right => (of_probe, false),
         };
         if !wanted[at] {
-            Origin::Nowhere
+            ColumnOrigin::Nowhere
         } else if (at < before) == build_first {
             let column = if build_first { at } else { at - before };
-            keys[column].map_or(Origin::Build(column), Origin::Key)
+            keys[column].map_or(ColumnOrigin::Build(column), ColumnOrigin::Key)
         } else {
-            Origin::Probe(if build_first { at - before } else { at })
+            ColumnOrigin::Probe(if build_first { at - before } else { at })
         }
     };
     let fields = join.schema.fields().iter().enumerate();

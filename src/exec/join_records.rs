@@ -1,19 +1,23 @@
-//! Build sides whose columns lie side by side, so that a match costs a probe one access to memory, not one for each column.
+//! Build sides whose columns lie side by side, so that a match costs a probe one access to memory,
+//! not one for each column.
 //!
 //! ```text
-//!   a  1 2 3    b  5 6 7      records  1 5 2 6 3 7      row 2 of a is element 2 · 2, of b 2 · 2 + 1
+//!   a  1 2 3    b  5 6 7      records  1 5 2 6 3 7
 //! ```
 //!
-//! A record's columns are views of the same memory, each from its own element on; what is null in places, or wider than a
-//! word, stays where it is. 30M probes of a million rows of 8 columns of 8 bytes, more than the second-level cache holds: 3.9 ms
-//! column by column, 1.2 from records on an H200.
+//! Row 2 of a is element 2 · 2, of b element 2 · 2 + 1.
+//!
+//! A record's columns are views of the same memory, each from its own element on; what is null in
+//! places, or wider than a word, stays where it is. 30M probes of a million rows of 8 columns of 8
+//! bytes, more than the second-level cache holds: 3.9 ms column by column, 1.2 from records on an
+//! H200.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{Flow, Records, Source, for_each};
+use crate::codegen::{Flow, FlowSource, Records, for_each};
 use crate::column::{Column, Relation, Stats, is_nested};
 use crate::device::DeviceKind;
 use crate::error::{ErrorKind, Result};
@@ -24,7 +28,8 @@ const LEAST_BYTES: usize = 1 << 19;
 const WORD: usize = 8;
 
 impl Runner {
-    /// Puts columns of the build side, keys aside, into records. `None`: all had better stay as they are.
+    /// Puts columns of the build side, keys aside, into records. `None`: all had better stay as
+    /// they are.
     pub(super) fn in_records(&self, build: &mut Relation, keys_of: &[Option<usize>]) -> Result<Option<Records>> {
         let of_width = |width: usize| -> Vec<usize> {
             let suits = |at: &usize| {
@@ -56,7 +61,7 @@ impl Runner {
         let columns: Vec<_> = held.iter().map(|(at, _)| build.columns[*at].clone()).collect();
         let types: Vec<DataType> = columns.iter().map(|(_, column)| column.dtype.clone()).collect();
         let read = Relation { rows: build.rows, indices: build.indices.clone(), columns };
-        let flow = Flow::new(Source::Relation(read), anonymous(&types)?);
+        let flow = Flow::new(FlowSource::Relation(read), anonymous(&types)?);
         for_each(&self.device, &flow, &[&memory], |generator, out| {
             for (at, (column, begin)) in held.iter().enumerate() {
                 let width = build.columns[*column].1.width();

@@ -66,6 +66,7 @@ pub(crate) enum Outcome {
 
 impl Engine {
     pub(crate) fn new(device: Device, strict: bool, join_order: bool) -> Self {
+        device.prepare_behind(crate::ops::sources);
         Engine {
             device,
             strict,
@@ -84,10 +85,13 @@ impl Engine {
         self.join_order.store(on, Relaxed);
     }
 
-    /// Whether the CPU may do what failed here so: what the data showed that the device does not do, or has no memory for.
+    /// Whether the CPU may do what failed here so: what the data showed that the device does not
+    /// do, or has no memory for, or what needs a kernel that is not kept where there is no
+    /// compiler.
     pub(crate) fn gives_way(&self, error: &Error) -> bool {
-        let for_the_cpu = matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::OutOfDeviceMemory { .. });
-        for_the_cpu && !self.strict
+        use ErrorKind::{DeviceUnavailable, OutOfDeviceMemory, Unsupported};
+        let kind = error.kind();
+        !self.strict && matches!(kind, Unsupported { .. } | OutOfDeviceMemory { .. } | DeviceUnavailable { .. })
     }
 
     /// Notes that the CPU does what failed here so.
@@ -128,8 +132,8 @@ impl Sentences {
     }
 }
 
-/// Runs a plan over tables that its placeholders stand for: on the device what it supports, on the CPU
-/// the rest.
+/// Runs a plan over tables that its placeholders stand for: on the device what it supports, on the
+/// CPU the rest.
 pub(crate) async fn execute(
     state: &SessionState,
     engine: &Engine,
@@ -158,8 +162,8 @@ fn refuse(left: &[CpuOperator]) -> Result<()> {
     }
 }
 
-/// The numbers of the rows of a sort's input in its order, as a table of one column, of a plan that ends
-/// in a sort. `None` where the CPU has to sort.
+/// The numbers of the rows of a sort's input in its order, as a table of one column, of a plan that
+/// ends in a sort. `None` where the CPU has to sort.
 pub(crate) async fn order(
     state: &SessionState,
     engine: &Engine,
@@ -189,8 +193,9 @@ pub(crate) fn order_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable
     rows::order(&Runner::of(engine, plan, tables, scans)?).map(Some)
 }
 
-/// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too long to sort, say, or more than
-/// its memory holds), the CPU does, unless the engine is strict; `Counters::fallbacks` tells, and [`Engine::take_reasons`] why.
+/// Runs a supported plan. Where the data shows that the device cannot do it after all (strings too
+/// long to sort, say, or more than its memory holds), the CPU does, unless the engine is strict;
+/// `Counters::fallbacks` tells, and [`Engine::take_reasons`] why.
 pub(crate) async fn run_subtree(
     state: &SessionState,
     engine: &Engine,
@@ -274,5 +279,21 @@ impl Rehearsed {
         let mut hash = DefaultHasher::new();
         plan.hash(&mut hash);
         hash.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{MemoryLimit, SimOptions};
+
+    #[test]
+    fn a_kernel_that_nobody_can_compile_gives_way_to_the_cpu_unless_the_engine_is_strict() {
+        let device = Device::sim(SimOptions::default(), MemoryLimit::default()).unwrap();
+        let missing: Error =
+            ErrorKind::DeviceUnavailable { device: "cuda".into(), why: "NVRTC not found".into() }.into();
+        let engine = Engine::new(device.clone(), false, true);
+        assert!(engine.gives_way(&missing) && !engine.gives_way(&Error::internal("a bug")));
+        assert!(!Engine::new(device, true, true).gives_way(&missing));
     }
 }

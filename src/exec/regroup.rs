@@ -1,5 +1,6 @@
-//! Aggregates that need the rows of their group more than once, or in an order. The rows are grouped first, so that each
-//! knows its slot; what such an aggregate does then is a small query over slots and arguments:
+//! Aggregates that need the rows of their group more than once, or in an order. The rows are
+//! grouped first, so that each knows its slot; what such an aggregate does then is a small query
+//! over slots and arguments:
 //!
 //! ```text
 //!   count(DISTINCT x)          group by (slot, x), then count(x) by slot
@@ -33,7 +34,7 @@ use self::points::share;
 use super::aggregate::slot_bits;
 use super::run::{Runner, u32_column};
 use crate::codegen::{
-    Accumulator, AggregateCall, AggregateKind, Codes, Direction, Flow, GroupOutput, NullsPlace, OutputKind, Source,
+    Accumulator, AggregateCall, AggregateKind, Codes, Direction, Flow, FlowSource, GroupOutput, NullsPlace, OutputKind,
     Value, emit_words, materialize,
 };
 use crate::column::{Column, Index, Relation, Repr};
@@ -61,7 +62,8 @@ impl Grouped {
     }
 }
 
-/// Rows sorted by slot: their order, the slot of each row as it lies (`u64`), and where the rows of a slot are in the order.
+/// Rows sorted by slot: their order, the slot of each row as it lies (`u64`), and where the rows of
+/// a slot are in the order.
 struct Runs {
     order: Arc<Buffer>,
     slots: Arc<Buffer>,
@@ -114,11 +116,11 @@ impl Runner {
             };
             partial.slots.outputs.push(output);
         }
-        Ok(Flow::new(Source::Groups(Arc::new(partial.slots)), schema))
+        Ok(Flow::new(FlowSource::Groups(Arc::new(partial.slots)), schema))
     }
 
-    /// Runs the flow into columns `c0`, `c1`, … of what keys, arguments, filters and orders say, in whose terms they are
-    /// then stated.
+    /// Runs the flow into columns `c0`, `c1`, … of what keys, arguments, filters and orders say, in
+    /// whose terms they are then stated.
     pub(super) fn in_place(
         &self,
         flow: &Flow,
@@ -160,7 +162,7 @@ impl Runner {
         let flow = flow.clone().project(exprs, named.clone());
         let relation = self.relation(OPERATOR, &flow)?;
         let (rows, columns) = self.dense(OPERATOR, relation, &named)?;
-        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)?), named), groups, calls))
+        Ok((Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), named), groups, calls))
     }
 
     /// The aggregate's value for each slot.
@@ -202,7 +204,7 @@ impl Runner {
         let relation = self.relation(OPERATOR, &pairs)?;
         let schema = pairs.schema().clone();
         let once =
-            Grouped { flow: Flow::new(Source::Relation(relation), schema), slots: rows.slots, keyed: rows.keyed };
+            Grouped { flow: Flow::new(FlowSource::Relation(relation), schema), slots: rows.slots, keyed: rows.keyed };
         let order = call.order.iter().map(|key| SortExpr { expr: col("x"), ..key.clone() }).collect();
         let call = RegroupedCall { args: vec![col("x")], distinct: false, filter: None, order, ..call.clone() };
         Ok((once, call))
@@ -220,7 +222,8 @@ impl Runner {
         self.grouped(pairs, &rows.keys(), &[outer], rows.schema_of(&[("value", call.dtype.clone())])?)
     }
 
-    /// Sums the products of deviations from the means, as `xx`, `xy` and `yy` over `n` rows, and finishes with `value`.
+    /// Sums the products of deviations from the means, as `xx`, `xy` and `yy` over `n` rows, and
+    /// finishes with `value`.
     fn of_deviations(&self, rows: &Grouped, call: &RegroupedCall, value: Expr) -> Result<BySlot> {
         const F64: DataType = DataType::Float64;
         let (x, y) = match call.args.as_slice() {
@@ -283,7 +286,8 @@ impl Runner {
         Ok(products.project(exprs, rows.schema_of(&[("value", F64)])?))
     }
 
-    /// The rows that the call's filter and `keep` let pass, as columns `slot` (where there are keys), `x0`, `x1`, ….
+    /// The rows that the call's filter and `keep` let pass, as columns `slot` (where there are
+    /// keys), `x0`, `x1`, ….
     fn slots_and(
         &self,
         rows: &Grouped,
@@ -307,8 +311,8 @@ impl Runner {
         Ok((Relation::dense(count, columns)?, schema))
     }
 
-    /// Sorts rows by slot and `keys`, and computes a value for each run of rows of one slot. `value` gets the names of the
-    /// order of rows, and of begin and end of the run in it.
+    /// Sorts rows by slot and `keys`, and computes a value for each run of rows of one slot.
+    /// `value` gets the names of the order of rows, and of begin and end of the run in it.
     fn runs(
         &self,
         rows: &Grouped,
@@ -329,7 +333,7 @@ impl Runner {
         schema: &DFSchemaRef,
         keys: &[(Expr, Direction, NullsPlace)],
     ) -> Result<Runs> {
-        let flow = Flow::new(Source::Relation(relation.clone()), schema.clone());
+        let flow = Flow::new(FlowSource::Relation(relation.clone()), schema.clone());
         let (flow, keys) = self.sortable(OPERATOR, &flow, keys.to_vec())?;
         let mut bits = vec![slot_bits(rows.slots)];
         let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
@@ -359,7 +363,7 @@ impl Runner {
         value: impl FnOnce(&mut crate::codegen::Generator<'_>, &mut crate::codegen::Emitter, &str, [&str; 2]) -> Value,
     ) -> Result<BySlot> {
         let each = Relation::dense(runs.segments.count, vec![])?;
-        let each = Flow::new(Source::Relation(each), super::run::anonymous(&[])?);
+        let each = Flow::new(FlowSource::Relation(each), super::run::anonymous(&[])?);
         let mut dtype = DataType::Null;
         let (count, columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
             let offsets = generator.params.borrowed("const u32", &runs.segments.offsets);
@@ -378,14 +382,15 @@ impl Runner {
             Ok(values)
         })?;
         let schema = rows.schema_of(&[("value", dtype)])?;
-        Ok(Flow::new(Source::Relation(Relation::dense(count, columns)?), schema))
+        Ok(Flow::new(FlowSource::Relation(Relation::dense(count, columns)?), schema))
     }
 
-    /// Runs a result by slot, and numbers its rows by slot: `u64` for each, all ones where it has no row.
+    /// Runs a result by slot, and numbers its rows by slot: `u64` for each, all ones where it has
+    /// no row.
     fn numbered(&self, rows: &Grouped, by_slot: &BySlot) -> Result<(Relation, Arc<Buffer>)> {
         let relation = self.relation(OPERATOR, by_slot)?;
         let numbers = Arc::new(self.device.alloc_filled(OPERATOR, rows.slots as usize * 8, 0xFF)?);
-        let flow = Flow::new(Source::Relation(relation.clone()), by_slot.schema().clone());
+        let flow = Flow::new(FlowSource::Relation(relation.clone()), by_slot.schema().clone());
         materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
             let numbers = generator.params.pointer("u64", &numbers, 0);
@@ -411,7 +416,7 @@ impl Runner {
         })?;
         let (result_rows, result) = self.dense(OPERATOR, result, &rows.schema_of(names)?)?;
         debug_assert!(result_rows > 0 || rows.flow.source.rows() == 0, "every row has a group");
-        let Source::Relation(relation) = &rows.flow.source else {
+        let FlowSource::Relation(relation) = &rows.flow.source else {
             return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
         };
         let mut relation = relation.clone();
@@ -421,7 +426,7 @@ impl Runner {
         let own = rows.flow.schema().fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
         let theirs = names.iter().map(|(name, dtype)| (name.to_string(), dtype.clone()));
         let schema = named(own.chain(theirs).collect())?;
-        Ok(Flow::new(Source::Relation(relation), schema))
+        Ok(Flow::new(FlowSource::Relation(relation), schema))
     }
 }
 
@@ -435,7 +440,7 @@ impl Grouped {
 
 /// The flow in place with one more column, `slot`.
 fn with_slots(flow: &Flow, slots: &Arc<Buffer>, count: u64) -> Result<Flow> {
-    let Source::Relation(relation) = &flow.source else {
+    let FlowSource::Relation(relation) = &flow.source else {
         return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
     };
     let mut column = u32_column(slots.clone(), 0, relation.rows);
@@ -444,7 +449,7 @@ fn with_slots(flow: &Flow, slots: &Arc<Buffer>, count: u64) -> Result<Flow> {
     columns.push(column);
     let own = flow.schema().fields().iter().map(|field| (field.name().clone(), field.data_type().clone()));
     let schema = named(own.chain([("slot".to_string(), DataType::UInt32)]).collect())?;
-    Ok(Flow::new(Source::Relation(Relation::dense(relation.rows, columns)?), schema))
+    Ok(Flow::new(FlowSource::Relation(Relation::dense(relation.rows, columns)?), schema))
 }
 
 /// A schema of nullable columns.
@@ -453,7 +458,8 @@ pub(super) fn named(columns: Vec<(String, DataType)>) -> Result<DFSchemaRef> {
     Ok(Arc::new(DFSchema::from_unqualified_fields(fields.into(), HashMap::new())?))
 }
 
-/// What a call with this filter looks at, computed for the rows that pass alone: others must not fail.
+/// What a call with this filter looks at, computed for the rows that pass alone: others must not
+/// fail.
 fn where_counted(expr: &Expr, filter: &Option<Expr>) -> Expr {
     match expr {
         Expr::Column(_) | Expr::Literal(..) => expr.clone(),
@@ -470,7 +476,7 @@ pub(super) fn filtered(arg: &Expr, filter: &Option<Expr>) -> Expr {
 
 /// A bound on the magnitude of all arguments, which are columns.
 fn magnitude(rows: &Grouped, args: &[Expr]) -> Option<f64> {
-    let Source::Relation(relation) = &rows.flow.source else { return None };
+    let FlowSource::Relation(relation) = &rows.flow.source else { return None };
     let bounds = args.iter().map(|arg| {
         let at = crate::codegen::plain_column(&rows.flow, arg)?;
         relation.columns[at].1.stats.magnitude
@@ -478,13 +484,14 @@ fn magnitude(rows: &Grouped, args: &[Expr]) -> Option<f64> {
     bounds.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max)
 }
 
-/// States that the last `count` columns but the first, means, are bounded by what they are means of.
-fn bounded(source: Source, count: usize, bound: Option<f64>) -> Source {
-    let Source::Relation(mut relation) = source else { return source };
+/// States that the last `count` columns but the first, means, are bounded by what they are means
+/// of.
+fn bounded(source: FlowSource, count: usize, bound: Option<f64>) -> FlowSource {
+    let FlowSource::Relation(mut relation) = source else { return source };
     let first = relation.columns.len() + 1 - count;
     for (_, column) in &mut relation.columns[first..] {
         // Rounding may lift a mean above.
         column.stats.magnitude = bound.map(|bound| bound * (1.0 + 1e-6)).filter(|bound| bound.is_finite());
     }
-    Source::Relation(relation)
+    FlowSource::Relation(relation)
 }

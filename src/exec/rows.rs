@@ -1,11 +1,12 @@
-//! What no plan expresses, because it is about the places of rows: rows by number, the order of a sort, running sums.
+//! What no plan expresses, because it is about the places of rows: rows by number, the order of a
+//! sort, running sums.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::run::{Runner, anonymous, u32_column};
-use crate::codegen::{Codes, Flow, Source, Value, materialize};
+use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Index, NO_ROW, Relation, Repr, Stats, Table};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,8 +16,8 @@ use crate::ops::survey::{Measured, Scalar, Surveyed, survey};
 /// Name of the column of row numbers that [`order`] makes.
 pub(crate) const ROW: &str = "row";
 
-/// The table's rows that `numbers` names, in that order; a null names a row of nulls. Waits for the device where the
-/// numbers' range is not known to lie within the table.
+/// The table's rows that `numbers` names, in that order; a null names a row of nulls. Waits for the
+/// device where the numbers' range is not known to lie within the table.
 ///
 /// # Errors
 /// [`ErrorKind::RowNotFound`].
@@ -34,8 +35,8 @@ pub(crate) fn take(table: &Table, numbers: &Column) -> Result<Table> {
     Table::with_rows(device, schema, columns, rows as usize)
 }
 
-/// The numbers of the rows of the input of the sort that the plan ends in, in its order: a table of one
-/// column.
+/// The numbers of the rows of the input of the sort that the plan ends in, in its order: a table of
+/// one column.
 pub(super) fn order(runner: &Runner) -> Result<Table> {
     let (numbers, rows) = runner.order()?;
     let range = rows.checked_sub(1).map(|last| (0, i128::from(last)));
@@ -45,8 +46,8 @@ pub(super) fn order(runner: &Runner) -> Result<Table> {
     Table::with_rows(&runner.device, Arc::new(schema), vec![column], rows as usize)
 }
 
-/// Running sums of `values`, which are `Int64`, `UInt64` or `Float64` and 0 where `origin` is null; null where it is. Integers
-/// wrap; floats are added in an order that positions alone decide.
+/// Running sums of `values`, which are `Int64`, `UInt64` or `Float64` and 0 where `origin` is null;
+/// null where it is. Integers wrap; floats are added in an order that positions alone decide.
 pub(crate) fn running_sums(device: &Device, values: &Column, origin: &Column) -> Result<Column> {
     let (slice, rows) = (values.data.slice(values.offset * values.width()), values.len as u64);
     let sums = match values.repr() {
@@ -116,7 +117,7 @@ fn index_of(device: &Device, numbers: &Column) -> Result<Index> {
         return Ok(Index { rows: numbers.data.clone(), offset: numbers.offset as u64, gaps });
     }
     let relation = Relation::dense(numbers.len as u64, vec![numbers.clone()])?;
-    let flow = Flow::new(Source::Relation(relation), anonymous(std::slice::from_ref(&numbers.dtype))?);
+    let flow = Flow::new(FlowSource::Relation(relation), anonymous(std::slice::from_ref(&numbers.dtype))?);
     let (_, columns) = materialize(device, "take", &flow, Codes::Keep, |generator, out| {
         let number = generator.column(0, out)?;
         let code = match &number.valid {

@@ -1,4 +1,5 @@
-//! Runs the pipelines of a physical plan: stages extend a flow, a sink runs it and yields a new one.
+//! Runs the pipelines of a physical plan: stages extend a flow, a sink runs it and yields a new
+//! one.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,14 +11,19 @@ use datafusion::logical_expr::Expr;
 
 use super::Engine;
 use super::scan::Scans;
-use crate::codegen::{Codes, Emitter, Flow, Generator, Source, Value, compact, materialize, materialize_uncompacted};
+use crate::codegen::{
+    Codes, Emitter, Flow, FlowSource, Generator, Value, compact, materialize, materialize_uncompacted,
+};
 use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Stats, Table};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
-use crate::plan::{DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable};
+use crate::plan::{
+    DevicePlan, PhysicalPlan, Pipeline, PipelineInput, PipelineSink, PipelineStage, PlanTable, join_name, sink_name,
+};
 
-/// Rows from which on columns are brought two by two, and bytes of a column that the second-level cache does not hold.
+/// Rows from which on columns are brought two by two, and bytes of a column that the second-level
+/// cache does not hold.
 const PAIRED_ROWS: u64 = 1 << 22;
 const CACHED_BYTES: usize = 64 << 20;
 
@@ -58,8 +64,8 @@ impl Runner {
         Ok(Table { device: self.device.clone(), schema, columns, rows: rows as usize })
     }
 
-    /// What the sink of a pipeline yields; all before it has run. A pipeline with several readers runs
-    /// for the first of them.
+    /// What the sink of a pipeline yields; all before it has run. A pipeline with several readers
+    /// runs for the first of them.
     pub(super) fn rows_of(&self, number: usize) -> Result<Flow> {
         let readers = self.plan.pipeline(number).readers;
         if readers < 2 {
@@ -80,14 +86,16 @@ impl Runner {
 
     fn sink(&self, number: usize) -> Result<Flow> {
         let flow = self.before_sink(number)?;
-        match &self.plan.pipeline(number).sink {
+        let sink = &self.plan.pipeline(number).sink;
+        let _operator = self.device.operator(|| sink_name(number, sink));
+        match sink {
             PipelineSink::Rows => Ok(flow),
             PipelineSink::Aggregate(aggregation) => self.aggregate(flow, aggregation),
             PipelineSink::Distinct => self.distinct(flow),
             PipelineSink::Sort { keys, fetch } => self.sort(flow, keys, *fetch),
             PipelineSink::Limit { skip, fetch } => {
                 let relation = self.relation("limit", &flow)?.slice(*skip, *fetch);
-                Ok(Flow::new(Source::Relation(relation), flow.schema().clone()))
+                Ok(Flow::new(FlowSource::Relation(relation), flow.schema().clone()))
             }
             PipelineSink::Windows(windows) => self.windows_over(flow, windows),
             PipelineSink::Unnest(unnest) => self.unnest(flow, unnest),
@@ -104,7 +112,10 @@ impl Runner {
                 PipelineStage::Filter(predicate) => flow.map(|flow| flow.filter(predicate.clone())),
                 PipelineStage::Project(exprs, schema) => flow.map(|flow| flow.project(exprs.clone(), schema.clone())),
                 PipelineStage::Rename(schema) => flow.map(|flow| flow.renamed(schema.clone())),
-                PipelineStage::Join(join) => self.join(flow, join),
+                PipelineStage::Join(join) => {
+                    let _operator = self.device.operator(|| join_name(number, join));
+                    self.join(flow, join)
+                }
             };
         }
         flow
@@ -116,21 +127,22 @@ impl Runner {
                 let relation = self.scans.get(scan).ok_or_else(|| {
                     Error::internal(format!("table {} was not loaded on the device", scan.table_name))
                 })?;
-                Ok(Flow::new(Source::Relation(relation.clone()), scan.projected_schema.clone()))
+                Ok(Flow::new(FlowSource::Relation(relation.clone()), scan.projected_schema.clone()))
             }
             PipelineInput::Pipeline(number) => self.rows_of(*number),
             PipelineInput::Union(parts, schema) => self.union(parts, schema),
             PipelineInput::Values(values) => self.values(values),
             PipelineInput::Empty { one_row, schema } => {
                 let columns = Table::empty(&self.device, Arc::new(schema.as_arrow().clone()))?.columns;
-                Ok(Flow::new(Source::Relation(Relation::dense(u64::from(*one_row), columns)?), schema.clone()))
+                Ok(Flow::new(FlowSource::Relation(Relation::dense(u64::from(*one_row), columns)?), schema.clone()))
             }
         }
     }
 
-    /// Runs a pipeline to a relation of its columns. Columns that the pipeline only passes on are not copied.
+    /// Runs a pipeline to a relation of its columns. Columns that the pipeline only passes on are
+    /// not copied.
     pub(super) fn relation(&self, operator: &'static str, flow: &Flow) -> Result<Relation> {
-        if let (Source::Relation(relation), false) = (&flow.source, flow.drops_rows()) {
+        if let (FlowSource::Relation(relation), false) = (&flow.source, flow.drops_rows()) {
             let origins = (0..flow.schema().fields().len()).map(|at| flow.origin(at));
             if let Some(columns) = origins.collect() {
                 return Ok(Relation { rows: relation.rows, indices: relation.indices.clone(), columns });
@@ -149,7 +161,7 @@ impl Runner {
         let width = flow.schema().fields().len();
         let matches = flow.only_inner_joins();
         let (mut indices, origins): (_, Vec<_>) = match &flow.source {
-            Source::Relation(relation) if matches || !flow.drops_rows() => {
+            FlowSource::Relation(relation) if matches || !flow.drops_rows() => {
                 (relation.indices.clone(), (0..width).map(|at| flow.origin(at)).collect())
             }
             _ => (vec![], vec![None; width]),
@@ -186,7 +198,7 @@ impl Runner {
         };
         columns.extend(extras.into_iter().map(|column| (fresh, column)));
         let types: Vec<DataType> = columns.iter().map(|(_, column)| column.dtype.clone()).collect();
-        let all = Flow::new(Source::Relation(Relation { rows, indices, columns }), anonymous(&types)?);
+        let all = Flow::new(FlowSource::Relation(Relation { rows, indices, columns }), anonymous(&types)?);
         let mut columns = compact(&self.device, operator, &all, &kept_rows, kept)?;
         let extras = columns.split_off(width);
         Ok((Relation::dense(kept, columns)?, extras))
@@ -219,14 +231,14 @@ impl Runner {
             return Ok((rows, columns.collect()));
         }
         let width = relation.columns.len();
-        let flow = Flow::new(Source::Relation(relation), schema.clone());
+        let flow = Flow::new(FlowSource::Relation(relation), schema.clone());
         materialize(&self.device, operator, &flow, Codes::Keep, |generator, out| {
             (0..width).map(|at| generator.column(at, out)).collect()
         })
     }
 
-    /// Columns of 8 bytes that one index leads to from all over the place, brought two by two: where they are in the
-    /// relation, and what they are in place.
+    /// Columns of 8 bytes that one index leads to from all over the place, brought two by two:
+    /// where they are in the relation, and what they are in place.
     fn gathered_in_pairs(&self, relation: &Relation) -> Result<HashMap<usize, Column>> {
         let (least_rows, least_bytes) = match self.device.kind() {
             DeviceKind::Sim => (1 << 12, 0),
@@ -284,7 +296,7 @@ impl Runner {
             };
             let through = u32_column(old.rows.clone(), old.offset, relation.rows);
             let nested = Relation { rows, indices: vec![Some(direct.clone())], columns: vec![(0, through)] };
-            let flow = Flow::new(Source::Relation(nested), anonymous(&[DataType::UInt32])?);
+            let flow = Flow::new(FlowSource::Relation(nested), anonymous(&[DataType::UInt32])?);
             let (_, columns) = materialize(&self.device, "row numbers", &flow, Codes::Keep, |generator, out| {
                 let mut number = generator.column(0, out)?;
                 if let Some(valid) = number.valid.take() {
@@ -313,7 +325,7 @@ impl Runner {
                 Column::concatenated(&self.device, field.data_type(), &pieces, rows as usize)
             })
             .collect::<Result<Vec<_>>>()?;
-        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema.clone()))
+        Ok(Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), schema.clone()))
     }
 
     fn distinct(&self, flow: Flow) -> Result<Flow> {

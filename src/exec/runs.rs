@@ -8,17 +8,18 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, Source, Value, materialize};
+use crate::codegen::{AggregateCall, AggregateKind, Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::Result;
 use crate::ops::segment::{Reduction, Segments, runs, segmented_reduce};
 
-/// Values that the keys may take, up to which groups are sums in shared memory, or slots that the caches hold: those read
-/// every value once, runs read the keys apart from the values.
+/// Values that the keys may take, up to which groups are sums in shared memory, or slots that the
+/// caches hold: those read every value once, runs read the keys apart from the values.
 const SMALL_DOMAIN: i128 = 1 << 16;
 
-/// An aggregate of one run: a reduction by its place among the wanted, the run's length, or a sum over it.
+/// An aggregate of one run: a reduction by its place among the wanted, the run's length, or a sum
+/// over it.
 #[derive(Clone, Copy)]
 enum RunAggregate {
     Reduced(usize),
@@ -27,7 +28,8 @@ enum RunAggregate {
 }
 
 impl Runner {
-    /// Groups the flow's rows by runs, where the key allows and every aggregate is of floats without nulls.
+    /// Groups the flow's rows by runs, where the key allows and every aggregate is of floats
+    /// without nulls.
     pub(super) fn grouped_by_runs(
         &self,
         flow: &Flow,
@@ -71,7 +73,7 @@ impl Runner {
         if aggregates.iter().all(|aggregate| matches!(aggregate, RunAggregate::Reduced(_))) {
             return Ok(vec![]);
         }
-        let of_runs = Flow::new(Source::Relation(Relation::dense(segments.count, vec![])?), anonymous(&[])?);
+        let of_runs = Flow::new(FlowSource::Relation(Relation::dense(segments.count, vec![])?), anonymous(&[])?);
         let (_, columns) = materialize(&self.device, "aggregate", &of_runs, Codes::Keep, |generator, out| {
             let offsets = generator.params.borrowed("const u32", &segments.offsets);
             let length = format!("({offsets}[row + 1] - {offsets}[row])");
@@ -94,14 +96,15 @@ impl Runner {
     }
 }
 
-/// The column that an expression is, if it lies in place, plainly and without nulls, with a value for each of the flow's rows.
+/// The column that an expression is, if it lies in place, plainly and without nulls, with a value
+/// for each of the flow's rows.
 fn column_in_place(flow: &Flow, expr: &Expr) -> Option<Column> {
     let name = match expr {
         Expr::Alias(alias) => return column_in_place(flow, &alias.expr),
         Expr::Column(name) => name,
         _ => return None,
     };
-    let Source::Relation(relation) = &flow.source else { return None };
+    let FlowSource::Relation(relation) = &flow.source else { return None };
     let (index, column) = flow.origin(flow.schema().index_of_column(name).ok()?)?;
     let plain = matches!(column.encoding, Encoding::Plain) && column.validity.is_none();
     (plain && relation.indices[index].is_none() && !flow.drops_rows()).then_some(column)
@@ -112,7 +115,8 @@ fn has_runs(key: &Column) -> bool {
     key.stats.ascending && wide && matches!(key.repr(), Repr::I32 | Repr::U32 | Repr::I64 | Repr::U64)
 }
 
-/// The aggregate, and in `reduced` the reduction that it needs; `None` for one that runs do not have.
+/// The aggregate, and in `reduced` the reduction that it needs; `None` for one that runs do not
+/// have.
 fn aggregate(flow: &Flow, call: &AggregateCall, reduced: &mut Vec<(Reduction, Column)>) -> Option<RunAggregate> {
     if call.filter.is_some() {
         return None;

@@ -12,7 +12,7 @@ use super::foreign::Foreign;
 use crate::column::Relation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
-use crate::io::{self, Extent, OfSession, Source, SourceTable, To, Wanted};
+use crate::io::{self, ColumnRequest, Extent, OfSession, Source, SourceTable, To};
 use crate::plan::{DevicePlan, PlanTable, identity, is_foreign, projection, table_source};
 use crate::timeline::{Part, span};
 
@@ -32,8 +32,8 @@ struct ScannedTable {
     relation: Relation,
 }
 
-/// What rows a scan wants, beside its columns: the filters that a provider which is not the session's
-/// applies, and how many rows are enough.
+/// What rows a scan wants, beside its columns: the filters that a provider which is not the
+/// session's applies, and how many rows are enough.
 #[derive(Clone, PartialEq)]
 struct Asked {
     filters: Vec<Expr>,
@@ -107,8 +107,8 @@ pub(crate) async fn load(
     Err(restless(scans.first().copied()))
 }
 
-/// Scans that read different things. One table's columns are read once where several scans want them:
-/// their scans come one after the other.
+/// Scans that read different things. One table's columns are read once where several scans want
+/// them: their scans come one after the other.
 fn distinct<'a>(scans: &[&'a TableScan]) -> Vec<Vec<&'a TableScan>> {
     let mut tables: Vec<Vec<&TableScan>> = vec![];
     for &scan in scans {
@@ -130,11 +130,12 @@ type ReadScan<'a> = (&'a TableScan, (Versioned, Extent));
 
 /// Most tables that are read at once. One large table keeps the bus busy.
 const MOST_TABLES: usize = 4;
-/// Bytes of a reading thread's stack: filters that a provider takes are as deep as the query has them.
+/// Bytes of a reading thread's stack: filters that a provider takes are as deep as the query has
+/// them.
 const STACK: usize = 64 << 20;
 
-/// Reads tables side by side, on threads: while one waits for its last pages, others use the bus and
-/// the cores.
+/// Reads tables side by side, on threads: while one waits for its last pages, others use the bus
+/// and the cores.
 async fn read_together<'a>(
     state: &SessionState,
     engine: &Engine,
@@ -234,7 +235,7 @@ async fn load_table(
         None => {
             // Its columns, filters and limit are the scan's.
             let all: Vec<usize> = (0..columns.len()).collect();
-            let wanted = Wanted { chunks: 0..1, columns: &all, fetch: None };
+            let wanted = ColumnRequest { chunks: 0..1, columns: &all, fetch: None };
             return Ok(((0, relation(Foreign::new(scan).read(&to, &wanted).await?)?), Extent::All));
         }
     };

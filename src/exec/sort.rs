@@ -1,7 +1,8 @@
 //! ORDER BY: a column as it is or words of sort bits, radix sort, and the columns in the new order.
 //!
-//! A table of the key alone, or of the key and one other column of 4 or 8 bytes, is sorted whole. Otherwise row numbers are,
-//! and the columns behind them are fetched by the pipeline that reads them.
+//! A table of the key alone, or of the key and one other column of 4 or 8 bytes, is sorted whole.
+//! Otherwise row numbers are, and the columns behind them are fetched by the pipeline that reads
+//! them.
 
 use std::sync::Arc;
 
@@ -9,15 +10,16 @@ use datafusion::logical_expr::{Expr, SortExpr};
 
 use super::run::Runner;
 use super::sort_bytes::OrderKey;
-use crate::codegen::{Direction, Flow, NullsPlace, Source, Value, emit_words};
+use crate::codegen::{Direction, Flow, FlowSource, NullsPlace, Value, emit_words};
 use crate::column::{Column, Encoding, Relation, Repr, Stats};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::sort::{KeyKind, SortKey, SortWord, argsort, argsort_key, sort_pairs, sort_values};
 use crate::ops::top::{top_k, top_values};
-use crate::plan::PipelineSink;
+use crate::plan::{PipelineSink, sink_name};
 
-/// Sort keys as words, most significant first: a column of words, and how many bits of each are significant.
+/// Sort keys as words, most significant first: a column of words, and how many bits of each are
+/// significant.
 struct Words {
     columns: Vec<Column>,
     bits: Vec<u32>,
@@ -35,31 +37,32 @@ impl Runner {
         if let Some((at, descending)) = bare_key(&flow, keys) {
             let relation = self.relation("sort", &flow)?;
             let relation = self.sorted_by_column(relation, at, descending, fetch)?;
-            return Ok(Flow::new(Source::Relation(relation), flow.schema().clone()));
+            return Ok(Flow::new(FlowSource::Relation(relation), flow.schema().clone()));
         }
         let (relation, words) = self.sort_words(&flow, keys)?;
         let (rows, schema) = (relation.rows, flow.schema().clone());
         let words = words.words();
         let fetch = fetch.filter(|fetch| *fetch < rows);
         let Some((first, more)) = words.split_first().filter(|_| rows > 0) else {
-            return Ok(Flow::new(Source::Relation(relation.slice(0, fetch)), schema));
+            return Ok(Flow::new(FlowSource::Relation(relation.slice(0, fetch)), schema));
         };
         let (numbers, rows) = match fetch {
             Some(fetch) => (top_k(&self.device, &(*first).into(), more, rows, fetch)?, fetch),
             None => (argsort(&self.device, &words, rows)?, rows),
         };
         let relation = self.reindexed(relation, rows, Arc::new(numbers))?;
-        Ok(Flow::new(Source::Relation(relation), schema))
+        Ok(Flow::new(FlowSource::Relation(relation), schema))
     }
 
-    /// The numbers of the rows of the input of the sort that the plan ends in, in its order, and how
-    /// many they are.
+    /// The numbers of the rows of the input of the sort that the plan ends in, in its order, and
+    /// how many they are.
     pub(super) fn order(&self) -> Result<(Buffer, u64)> {
         let last = self.plan.last();
-        let PipelineSink::Sort { keys, .. } = &self.plan.pipeline(last).sink else {
+        let sink @ PipelineSink::Sort { keys, .. } = &self.plan.pipeline(last).sink else {
             return Err(Error::internal("a plan without a sort has no order"));
         };
         let flow = self.before_sink(last)?;
+        let _operator = self.device.operator(|| sink_name(last, sink));
         if let Some((at, descending)) = bare_key(&flow, keys) {
             let Relation { rows, columns, .. } = self.relation("sort", &flow)?;
             let key = sort_key(&columns[at].1, descending).ok_or_else(not_in_place)?;
@@ -142,10 +145,11 @@ pub(super) fn order_key(key: &SortExpr) -> OrderKey {
     (key.expr.clone(), direction, nulls)
 }
 
-/// The column of the flow's result that is the only key, where it lies in memory as a sort can read it; whether it descends.
+/// The column of the flow's result that is the only key, where it lies in memory as a sort can read
+/// it; whether it descends.
 fn bare_key(flow: &Flow, keys: &[SortExpr]) -> Option<(usize, bool)> {
     let [SortExpr { expr: Expr::Column(name), asc, .. }] = keys else { return None };
-    let Source::Relation(relation) = &flow.source else { return None };
+    let FlowSource::Relation(relation) = &flow.source else { return None };
     if flow.drops_rows() {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Keys of sorts that have lists in them, and strings of unknown length: made into bytes and measured beforehand, for the words of
-//! a sort are of a number known before.
+//! Keys of sorts that have lists in them, and strings of unknown length: made into bytes and
+//! measured beforehand, for the words of a sort are of a number known before.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use datafusion::logical_expr::Expr;
 
 use super::run::Runner;
 use crate::codegen::{
-    Direction, Flow, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, Preparation, Source, Value, emit_order_bytes,
+    Direction, Flow, FlowSource, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, Preparation, Value, emit_order_bytes,
     preparation,
 };
 use crate::column::Repr;
@@ -24,11 +24,12 @@ pub(super) type OrderKey = (Expr, Direction, NullsPlace);
 const ASSUMED_BYTES: u64 = 64;
 
 impl Runner {
-    /// The flow with keys that words can be made of: where keys hold lists, or strings of unknown length, it has further columns, at
-    /// the end, and keys by those. Waits for the device then.
+    /// The flow with keys that words can be made of: where keys hold lists, or strings of unknown
+    /// length, it has further columns, at the end, and keys by those. Waits for the device then.
     ///
     /// # Errors
-    /// `Unsupported` where a key is longer than [`LONGEST_BYTES`] or, of strings, [`LONGEST_SORTED`].
+    /// `Unsupported` where a key is longer than [`LONGEST_BYTES`] or, of strings,
+    /// [`LONGEST_SORTED`].
     pub(super) fn sortable(
         &self,
         operator: &'static str,
@@ -88,6 +89,6 @@ impl Runner {
             keys[*at].0 = Expr::Column(Name::new_unqualified(name));
         }
         let schema = Arc::new(DFSchema::new_with_metadata(fields, HashMap::new())?);
-        Ok((Flow::new(Source::Relation(relation), schema), keys))
+        Ok((Flow::new(FlowSource::Relation(relation), schema), keys))
     }
 }

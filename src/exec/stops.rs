@@ -1,8 +1,8 @@
 //! Plans of the CPU engine that stop with their statement.
 //!
-//! DataFusion's operators give way where their sources do. A join makes any number of rows of one batch of its source, and operators
-//! above take all of them without giving way: so what goes into a join and what comes out of it is looked through here, and ends where the
-//! statement is to stop.
+//! DataFusion's operators give way where their sources do. A join makes any number of rows of one
+//! batch of its source, and operators above take all of them without giving way: so what goes into
+//! a join and what comes out of it is looked through here, and ends where the statement is to stop.
 
 use std::fmt;
 use std::sync::Arc;

@@ -5,9 +5,9 @@
 //!                                    offsets 0 3 3 4    place in its list     0 1 2 0
 //! ```
 //!
-//! Rows are numbered, as in joins, and what is not taken apart is seen through these numbers. Lists that are taken apart together
-//! count as many rows as the longest has elements. Lists of lists are taken apart level by level, from the deepest that the query
-//! asks for on.
+//! Rows are numbered, as in joins, and what is not taken apart is seen through these numbers. Lists
+//! that are taken apart together count as many rows as the longest has elements. Lists of lists are
+//! taken apart level by level, from the deepest that the query asks for on.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::{Expr, Unnest};
 
 use super::run::{Runner, anonymous};
-use crate::codegen::{Codes, Flow, Source, Value, element_at, materialize};
+use crate::codegen::{Codes, Flow, FlowSource, Value, element_at, materialize};
 use crate::column::{Column, Index, Relation, Repr};
 use crate::error::{Error, Result};
 use crate::ops::join::expand;
@@ -29,14 +29,14 @@ impl Runner {
         let mut relation = self.relation(OPERATOR, &flow)?;
         let lists = &unnest.list_type_columns;
         let options = &unnest.options;
-        let room = Room { null: options.preserve_nulls(), empty: options.expand_empty_as_null() };
+        let preserved = PreservedLists { null: options.preserve_nulls(), empty: options.expand_empty_as_null() };
         let deepest = lists.iter().map(|(_, list)| list.depth).max().unwrap_or(0);
         // The columns that the lists have become, behind those of the input.
         let mut made: Vec<Option<usize>> = vec![None; lists.len()];
         for level in (1..=deepest).rev() {
             let asked: Vec<usize> = (0..lists.len()).filter(|at| lists[*at].1.depth >= level).collect();
             let columns: Vec<usize> = asked.iter().map(|at| made[*at].unwrap_or(lists[*at].0)).collect();
-            let (expanded, elements) = self.elements(relation, &columns, room)?;
+            let (expanded, elements) = self.elements(relation, &columns, preserved)?;
             relation = expanded;
             relation.indices.push(None);
             let dense = relation.indices.len() - 1;
@@ -67,20 +67,26 @@ impl Runner {
                 _ => exprs.extend(variants),
             }
         }
-        Ok(Flow::new(Source::Relation(relation), schema).project(exprs, unnest.schema.clone()))
+        Ok(Flow::new(FlowSource::Relation(relation), schema).project(exprs, unnest.schema.clone()))
     }
 
-    /// The relation with a row for each place in the longest of its lists in `columns`, and these lists' elements.
-    fn elements(&self, relation: Relation, columns: &[usize], room: Room) -> Result<(Relation, Vec<Column>)> {
+    /// The relation with a row for each place in the longest of its lists in `columns`, and these
+    /// lists' elements.
+    fn elements(
+        &self,
+        relation: Relation,
+        columns: &[usize],
+        preserved: PreservedLists,
+    ) -> Result<(Relation, Vec<Column>)> {
         let rows = relation.rows;
-        let flow = Flow::new(Source::Relation(relation.clone()), anonymous(&types(&relation))?);
+        let flow = Flow::new(FlowSource::Relation(relation.clone()), anonymous(&types(&relation))?);
         let (_, counts) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let mut most = "0u".to_string();
             for at in columns {
                 let list = generator.column(*at, out)?;
-                let null = u32::from(room.null);
+                let null = u32::from(preserved.null);
                 let mut length = format!("({} ? {}.length : {null}u)", list.validity(), list.code);
-                if room.empty {
+                if preserved.empty {
                     length = format!("maximum<u32>({length}, 1u)");
                 }
                 most = out.let_("u32", format_args!("maximum<u32>({most}, {length})"));
@@ -95,7 +101,7 @@ impl Runner {
         let row_of = Arc::new(expand(&self.device, &offsets, rows, total)?);
         let index = Index { rows: row_of.clone(), offset: 0, gaps: false };
         let expanded = self.through(relation, total, index)?;
-        let flow = Flow::new(Source::Relation(expanded.clone()), anonymous(&types(&expanded))?);
+        let flow = Flow::new(FlowSource::Relation(expanded.clone()), anonymous(&types(&expanded))?);
         let (_, elements) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let row_of = generator.params.pointer("const u32", &row_of, 0);
             let offsets = generator.params.pointer("const u64", &offsets, 0);
@@ -108,7 +114,7 @@ impl Runner {
 
 /// Which lists have a row though they have no elements.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct PreservedLists {
     null: bool,
     empty: bool,
 }

@@ -1,4 +1,5 @@
-//! VALUES: rows that the query states. They are constants, which the host evaluates, and are uploaded.
+//! VALUES: rows that the query states. They are constants, which the host evaluates, and are
+//! uploaded.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use datafusion::logical_expr::{Expr, Values};
 use datafusion::physical_expr::create_physical_expr;
 
 use super::run::Runner;
-use crate::codegen::{Flow, Source};
+use crate::codegen::{Flow, FlowSource};
 use crate::column::{Column, Relation};
 use crate::error::Result;
 use crate::host::host_expr;
@@ -31,7 +32,7 @@ impl Runner {
             columns.push(Column::from_arrays(&self.device, field.data_type(), &[whole])?);
         }
         let rows = values.values.len() as u64;
-        Ok(Flow::new(Source::Relation(Relation::dense(rows, columns)?), values.schema.clone()))
+        Ok(Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), values.schema.clone()))
     }
 }
 

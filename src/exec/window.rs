@@ -1,17 +1,22 @@
-//! Window functions: rows are sorted by partition and order, and each function of one sort is a column computed there.
+//! Window functions: rows are sorted by partition and order, and each function of one sort is a
+//! column computed there.
 //!
 //! ```text
 //!   sort        by partition keys, then order keys, as ORDER BY does
 //!   bounds      each row's partition and peers (`ops/window.rs`)
-//!   frames      for each row the places from `low` up to `high`, by arithmetic; RANGE distances by binary search
-//!   reductions  sums and counts are differences of running ones; extrema and sums of floats are running where a frame
-//!               begins or ends with the partition, else from a tree
+//!   frames      for each row the places from `low` up to `high`, by arithmetic; RANGE distances by
+//!               binary search
+//!   reductions  sums and counts are differences of running ones; extrema and sums of floats are
+//!               running where a frame begins or ends with the partition, else from a tree
 //!   results     one kernel for all functions
-//!   the rest    what needs a frame's rows more than once, or in an order (`frames.rs`): lists are views of the sorted rows; medians
-//!               and numbers of distinct values descend through the bits of ranks; else from pairs of a frame and its rows
 //! ```
 //!
-//! The rows stay in the order of the last sort; their other columns are fetched by the pipeline that reads them.
+//! `frames.rs` has functions that need a frame's rows more than once, or in an order. Lists are
+//! views of the sorted rows. Medians and numbers of distinct values descend through the bits of
+//! ranks. The others are aggregates of pairs of a frame and one of its rows.
+//!
+//! The rows stay in the order of the last sort; their other columns are fetched by the pipeline
+//! that reads them.
 
 mod arguments;
 mod frames;
@@ -30,10 +35,12 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use self::functions::Results;
-use self::places::Places;
+use self::places::RowPositions;
 use super::run::{Runner, anonymous};
 use super::sort::order_key;
-use crate::codegen::{AggregateKind, Codes, Direction, Flow, NullsPlace, Source, Value, emit_words_of, materialize};
+use crate::codegen::{
+    AggregateKind, Codes, Direction, Flow, FlowSource, NullsPlace, Value, emit_words_of, materialize,
+};
 use crate::column::{Column, Relation, Table};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -44,7 +51,7 @@ use crate::plan::{Bound, WindowCall, WindowCalls, WindowKeys, WindowKind};
 const OPERATOR: &str = "window";
 
 /// Rows in a window's order.
-struct Sorted {
+struct WindowRows {
     relation: Relation,
     schema: DFSchemaRef,
     bounds: Bounds,
@@ -52,10 +59,10 @@ struct Sorted {
     ranges: Vec<(Bound, bool, Buffer)>,
 }
 
-impl Sorted {
+impl WindowRows {
     /// The rows as a pipeline.
     fn flow(&self) -> Flow {
-        Flow::new(Source::Relation(self.relation.clone()), self.schema.clone())
+        Flow::new(FlowSource::Relation(self.relation.clone()), self.schema.clone())
     }
 
     fn rows(&self) -> u64 {
@@ -87,14 +94,14 @@ impl Runner {
             }
             made.extend(now);
             pending = later;
-            flow = Flow::new(Source::Relation(relation), schema_with(schema, width, &made)?);
+            flow = Flow::new(FlowSource::Relation(relation), schema_with(schema, width, &made)?);
         }
-        let Source::Relation(mut relation) = flow.source else { return Ok(flow) };
+        let FlowSource::Relation(mut relation) = flow.source else { return Ok(flow) };
         let computed = relation.columns.split_off(width);
         let mut computed: Vec<_> = made.into_iter().zip(computed).collect();
         computed.sort_by_key(|(at, _)| *at);
         relation.columns.extend(computed.into_iter().map(|(_, column)| column));
-        Ok(Flow::new(Source::Relation(relation), schema.clone()))
+        Ok(Flow::new(FlowSource::Relation(relation), schema.clone()))
     }
 
     /// The flow's rows sorted by the keys, and a further column for each call.
@@ -171,25 +178,26 @@ impl Runner {
             Some(order) => self.reindexed(relation, rows, order)?,
             None => relation,
         };
-        Ok(Sorting::Rows(Sorted { relation, schema, bounds, ranges: vec![] }))
+        Ok(Sorting::Rows(WindowRows { relation, schema, bounds, ranges: vec![] }))
     }
 
     /// The calls' columns, in the order of the sorted rows.
-    fn results(&self, sorted: &Sorted, calls: &[&WindowCall]) -> Result<Vec<Column>> {
+    fn results(&self, sorted: &WindowRows, calls: &[&WindowCall]) -> Result<Vec<Column>> {
         let arguments = self.arguments_in_place(sorted, calls)?;
         let feeds = self.feeds(sorted, calls)?;
         let parts = self.parts(sorted, calls, &feeds)?;
         let (_, columns) =
             materialize(&self.device, OPERATOR, &positions(sorted.rows())?, Codes::Keep, |generator, out| {
-                let places = Places::new(sorted, generator, out);
+                let places = RowPositions::new(sorted, generator, out);
                 let mut results = Results { sorted, arguments: &arguments, feeds: &feeds, parts: &parts, places };
                 calls.iter().map(|call| results.value(call, generator, out)).collect()
             })?;
         Ok(columns)
     }
 
-    /// The arguments whose values are looked up at other rows: columns that the rows have are not copied.
-    fn arguments_in_place(&self, sorted: &Sorted, calls: &[&WindowCall]) -> Result<Arguments> {
+    /// The arguments whose values are looked up at other rows: columns that the rows have are not
+    /// copied.
+    fn arguments_in_place(&self, sorted: &WindowRows, calls: &[&WindowCall]) -> Result<Arguments> {
         let mut exprs: Vec<Expr> = vec![];
         for call in calls {
             if let Some(arg) = looked_up(call)
@@ -210,7 +218,7 @@ impl Runner {
 /// Rows to look at, or none.
 enum Sorting {
     Empty(Relation),
-    Rows(Sorted),
+    Rows(WindowRows),
 }
 
 /// Expressions as columns in the order of the sorted rows.
@@ -232,7 +240,7 @@ fn looked_up(call: &WindowCall) -> Option<&Expr> {
 
 /// So many rows without columns.
 fn positions(rows: u64) -> Result<Flow> {
-    Ok(Flow::new(Source::Relation(Relation::dense(rows, vec![])?), anonymous(&[])?))
+    Ok(Flow::new(FlowSource::Relation(Relation::dense(rows, vec![])?), anonymous(&[])?))
 }
 
 /// The input's schema, and the results `made` so far.

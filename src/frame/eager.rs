@@ -17,9 +17,10 @@ use crate::query::{Answer, Core, Data, Recipe, Verb, scan};
 
 /// Rows that were computed, in device memory where the session has a device. Clones share them.
 ///
-/// A verb is planned when it comes for the first time, with these expressions and over columns of these names and types; the
-/// session keeps the plan, and the next time takes tens of microseconds of the host, whatever the rows are. Other expressions,
-/// be it other literals, are planned anew, and so is what calls functions of time or chance.
+/// A verb is planned when it comes for the first time, with these expressions and over columns of
+/// these names and types; the session keeps the plan, and the next time takes tens of microseconds
+/// of the host, whatever the rows are. Other expressions, be it other literals, are planned anew,
+/// and so is what calls functions of time or chance.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -244,7 +245,8 @@ impl DataFrame {
         self.verb(Verb::Union, Some(other))
     }
 
-    /// The rows as Arrow batches, copied from the device if they lie there. No rows may be no batches.
+    /// The rows as Arrow batches, copied from the device if they lie there. No rows may be no
+    /// batches.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -260,8 +262,8 @@ impl DataFrame {
         }
     }
 
-    /// The rows as Arrow batches of at most `rows` rows, each copied from the device only when it is asked for: for
-    /// results that need not be in host memory as a whole.
+    /// The rows as Arrow batches of at most `rows` rows, each copied from the device only when it
+    /// is asked for: for results that need not be in host memory as a whole.
     ///
     /// # Errors
     /// Those of [`DataFrame::to_arrow`], one batch at a time.

@@ -58,7 +58,8 @@ pub fn asc(expr: Expr) -> SortExpr {
     expr.sort(true, false)
 }
 
-/// Sorts from greatest to least, nulls first; `expr.sort(ascending, nulls_first)` says anything else.
+/// Sorts from greatest to least, nulls first; `expr.sort(ascending, nulls_first)` says anything
+/// else.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -68,8 +69,9 @@ pub fn desc(expr: Expr) -> SortExpr {
     expr.sort(false, true)
 }
 
-/// A window function, or an aggregate over a window: SQL's `function OVER (PARTITION BY … ORDER BY …)`. The frame is the
-/// partition up to the row and its peers, or all of it where there is no order; [`over_frame`] says another one.
+/// A window function, or an aggregate over a window: SQL's
+/// `function OVER (PARTITION BY … ORDER BY …)`. The frame is the partition up to the row and its
+/// peers, or all of it where there is no order; [`over_frame`] says another one.
 ///
 /// Anything else but a function is returned as it is.
 ///

@@ -41,7 +41,8 @@ pub struct LazyFrame {
 /// How a frame came about.
 #[derive(Clone)]
 enum Growth {
-    /// By what a session recognizes. Where it has noted such a frame, the plan is built when it is asked for.
+    /// By what a session recognizes. Where it has noted such a frame, the plan is built when it is
+    /// asked for.
     Recipe(Arc<Recipe>, OnceLock<LogicalPlan>),
     /// From a plan that no session keeps.
     Plan(LogicalPlan),
@@ -160,7 +161,8 @@ impl LazyFrame {
     /// Exactly these expressions, evaluated for each row.
     ///
     /// # Errors
-    /// Unknown columns ([`crate::ErrorKind::ColumnNotFound`]), types that do not fit, two results of one name.
+    /// Unknown columns ([`crate::ErrorKind::ColumnNotFound`]), types that do not fit, two results
+    /// of one name.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -173,8 +175,8 @@ impl LazyFrame {
         self.grow(Verb::Select(exprs.into_iter().collect()), None)
     }
 
-    /// All columns, and these expressions: each in place of the column of its name, or after all others. All see the
-    /// columns as they were before.
+    /// All columns, and these expressions: each in place of the column of its name, or after all
+    /// others. All see the columns as they were before.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -202,8 +204,8 @@ impl LazyFrame {
         self.grow(Verb::Filter(predicate), None)
     }
 
-    /// Groups of rows in which these expressions are equal (null equals null); [`GroupBy::agg`] makes a row of each.
-    /// No expressions make one group of all rows.
+    /// Groups of rows in which these expressions are equal (null equals null); [`GroupBy::agg`]
+    /// makes a row of each. No expressions make one group of all rows.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -228,7 +230,8 @@ impl LazyFrame {
         self.grow(Verb::Sort(keys.into_iter().collect()), None)
     }
 
-    /// The first `k` rows in the order of these keys, as [`LazyFrame::sort`] puts them; the others are not sorted.
+    /// The first `k` rows in the order of these keys, as [`LazyFrame::sort`] puts them; the others
+    /// are not sorted.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -241,12 +244,12 @@ impl LazyFrame {
         self.grow(Verb::TopK { k, by: by.into_iter().collect() }, None)
     }
 
-    /// Pairs of rows, one of each frame, whose columns `left_on` and `right_on` are equal, in order of the lists; null
-    /// equals nothing. What becomes of rows without a partner, `kind` says.
+    /// Pairs of rows, one of each frame, whose columns `left_on` and `right_on` are equal, in order
+    /// of the lists; null equals nothing. What becomes of rows without a partner, `kind` says.
     ///
-    /// The columns are those of both frames. A key that has the same name on both sides appears once; any other column
-    /// of the right frame whose name the left one has too gets the suffix `_right`. Semi and anti joins have one
-    /// side's columns.
+    /// The columns are those of both frames. A key that has the same name on both sides appears
+    /// once; any other column of the right frame whose name the left one has too gets the suffix
+    /// `_right`. Semi and anti joins have one side's columns.
     ///
     /// # Errors
     /// Unknown columns; lists of different length, or empty.
@@ -272,7 +275,8 @@ impl LazyFrame {
         self.grow(Verb::Join { kind, left_on, right_on }, Some(right))
     }
 
-    /// At most `n` rows after the first `skip`. Which ones those are is certain only after [`LazyFrame::sort`].
+    /// At most `n` rows after the first `skip`. Which ones those are is certain only after
+    /// [`LazyFrame::sort`].
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -313,8 +317,8 @@ impl LazyFrame {
     /// Runs the query.
     ///
     /// # Errors
-    /// What only running shows: files' bad content, overflow, division by zero, too little device memory; in strict
-    /// mode a part that the device cannot run.
+    /// What only running shows: files' bad content, overflow, division by zero, too little device
+    /// memory; in strict mode a part that the device cannot run.
     ///
     /// ```
     /// # use warpframe::prelude::*;

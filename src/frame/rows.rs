@@ -1,4 +1,5 @@
-//! Verbs of [`DataFrame`] about the places of rows: by number, in a sort's order, summed up to each.
+//! Verbs of [`DataFrame`] about the places of rows: by number, in a sort's order, summed up to
+//! each.
 
 use std::sync::Arc;
 
@@ -23,12 +24,14 @@ use crate::exec;
 use crate::query::{Answer, Data};
 
 impl DataFrame {
-    /// The rows of these numbers (from 0 on), in their order and as often as they are named; null names a row of nulls.
+    /// The rows of these numbers (from 0 on), in their order and as often as they are named; null
+    /// names a row of nulls.
     ///
     /// `rows` has one column of integers, as [`DataFrame::arg_sort`] makes it.
     ///
     /// # Errors
-    /// [`ErrorKind::RowNotFound`]; [`ErrorKind::TypeMismatch`] where `rows` is not one column of integers.
+    /// [`ErrorKind::RowNotFound`]; [`ErrorKind::TypeMismatch`] where `rows` is not one column of
+    /// integers.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -68,11 +71,13 @@ impl DataFrame {
         Ok(DataFrame::new(self.core.clone(), Answer { schema, data }))
     }
 
-    /// The numbers of the rows in the order of these keys, as one column `row` of type `UInt32`: what
-    /// [`DataFrame::take`] needs to sort these or other rows. Rows equal in all keys keep their order.
+    /// The numbers of the rows in the order of these keys, as one column `row` of type `UInt32`:
+    /// what [`DataFrame::take`] needs to sort these or other rows. Rows equal in all keys keep
+    /// their order.
     ///
     /// # Errors
-    /// Unknown columns ([`ErrorKind::ColumnNotFound`]), types that do not fit; more than 2³² − 1 rows.
+    /// Unknown columns ([`ErrorKind::ColumnNotFound`]), types that do not fit; more than 2³² − 1
+    /// rows.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -97,8 +102,9 @@ impl DataFrame {
         numbered.lazy()?.sort(keys)?.select([col(&name).alias(exec::ROW)])?.collect()
     }
 
-    /// All columns, this one replaced by its running sums: each row holds the sum of the values up to and with it. A null
-    /// stays null and adds nothing. Sums of integers are `Int64` or `UInt64` and wrap, those of floats are `Float64`.
+    /// All columns, this one replaced by its running sums: each row holds the sum of the values up
+    /// to and with it. A null stays null and adds nothing. Sums of integers are `Int64` or `UInt64`
+    /// and wrap, those of floats are `Float64`.
     ///
     /// # Errors
     /// [`ErrorKind::ColumnNotFound`]; [`ErrorKind::TypeMismatch`] for a column of other types.
@@ -146,7 +152,8 @@ impl DataFrame {
         Ok(DataFrame::new(self.core.clone(), Answer { schema, data: Data::Host([batch].into()) }))
     }
 
-    /// A column of the table as a type of sums, with 0 for null. `None` where it came to lie on the host.
+    /// A column of the table as a type of sums, with 0 for null. `None` where it came to lie on the
+    /// host.
     fn summands(&self, table: &Table, at: usize, dtype: &DataType) -> Result<Option<Column>> {
         let column = &table.columns[at];
         if column.dtype == *dtype && column.validity.is_none() {

@@ -1,9 +1,11 @@
 //! Casts that Arrow does otherwise than the device: of decimals to the nearest floats, of floats to
 //! the decimals that their digits say, and of milliseconds to the day that they lie in.
 //!
-//! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and so rounds up to three times
-//! (arrow-cast 59.3, <https://github.com/apache/arrow-rs/issues/10508>); the other way it rounds a product, which has digits of its own
-//! from 2^53 on: 1e15 as decimal(38, 10) ended in .0905969664. Here a float is what its text says.
+//! Arrow divides a decimal's digits, rounded to a float, by a power of ten, rounded to a float, and
+//! so rounds up to three times (arrow-cast 59.3,
+//! <https://github.com/apache/arrow-rs/issues/10508>); the other way it rounds a product, which has
+//! digits of its own from 2^53 on: 1e15 as decimal(38, 10) ended in .0905969664. Here a float is
+//! what its text says.
 //!
 //! A `Date64` before 1970 that is no midnight Arrow makes the next day (`Date64` to `Date32` in
 //! `cast/mod.rs`), while of a timestamp at the same time it makes the day itself.
@@ -66,10 +68,10 @@ pub(super) fn cast_exactly(array: &ArrayRef, to: &DataType, or_null: bool) -> Re
         }
         (Decimal32(_, scale), _) => to_floats::<Decimal32Type>(array, *scale, to, |v| v.into()),
         (Decimal64(_, scale), _) => to_floats::<Decimal64Type>(array, *scale, to, |v| v.into()),
-        (Decimal128(_, scale), _) => to_floats::<Decimal128Type>(array, *scale, to, Digits::Few),
-        (Decimal256(_, scale), _) => {
-            to_floats::<Decimal256Type>(array, *scale, to, |v| v.to_i128().map_or(Digits::Many(v), Digits::Few))
-        }
+        (Decimal128(_, scale), _) => to_floats::<Decimal128Type>(array, *scale, to, DecimalDigits::Few),
+        (Decimal256(_, scale), _) => to_floats::<Decimal256Type>(array, *scale, to, |v| {
+            v.to_i128().map_or(DecimalDigits::Many(v), DecimalDigits::Few)
+        }),
         (Date64, Date32) => to_days(array, or_null)?,
         _ => to_decimals(array, to, or_null)?,
     })
@@ -99,20 +101,20 @@ fn cast_lists<O: OffsetSizeTrait>(array: &ArrayRef, item: &FieldRef, or_null: bo
 
 /// The digits of a decimal.
 #[derive(Debug, Clone, Copy)]
-enum Digits {
+enum DecimalDigits {
     Few(i128),
     Many(i256),
 }
 
-impl From<i32> for Digits {
+impl From<i32> for DecimalDigits {
     fn from(value: i32) -> Self {
-        Digits::Few(value.into())
+        DecimalDigits::Few(value.into())
     }
 }
 
-impl From<i64> for Digits {
+impl From<i64> for DecimalDigits {
     fn from(value: i64) -> Self {
-        Digits::Few(value.into())
+        DecimalDigits::Few(value.into())
     }
 }
 
@@ -120,12 +122,13 @@ fn to_floats<D: ArrowPrimitiveType>(
     array: &ArrayRef,
     scale: i8,
     to: &DataType,
-    digits: impl Fn(D::Native) -> Digits,
+    digits: impl Fn(D::Native) -> DecimalDigits,
 ) -> ArrayRef {
     let decimals = array.as_primitive::<D>();
     match to {
         DataType::Float16 => {
-            // A float has bits to spare for a second rounding, if the first one does not hide that it was one.
+            // A float has bits to spare for a second rounding, if the first one does not hide that
+            // it was one.
             let half = |value| f16::from_f32(odd_f32_of(digits(value), scale));
             Arc::new(decimals.unary::<_, Float16Type>(half))
         }
@@ -135,9 +138,9 @@ fn to_floats<D: ArrowPrimitiveType>(
 }
 
 /// The double nearest to `digits` over ten to the `scale`.
-fn f64_of(digits: Digits, scale: i8) -> f64 {
+fn f64_of(digits: DecimalDigits, scale: i8) -> f64 {
     // Both are exact, so that the one division rounds.
-    if let (Digits::Few(value), 0..=22) = (digits, scale)
+    if let (DecimalDigits::Few(value), 0..=22) = (digits, scale)
         && value.unsigned_abs() < 1 << 53
     {
         return value as f64 / POWERS[scale as usize];
@@ -145,8 +148,8 @@ fn f64_of(digits: Digits, scale: i8) -> f64 {
     text_of(digits, scale).parse().unwrap_or(f64::NAN)
 }
 
-fn f32_of(digits: Digits, scale: i8) -> f32 {
-    if let (Digits::Few(value), 0..=10) = (digits, scale)
+fn f32_of(digits: DecimalDigits, scale: i8) -> f32 {
+    if let (DecimalDigits::Few(value), 0..=10) = (digits, scale)
         && value.unsigned_abs() < 1 << 24
     {
         return value as f32 / POWERS[scale as usize] as f32;
@@ -154,8 +157,9 @@ fn f32_of(digits: Digits, scale: i8) -> f32 {
     text_of(digits, scale).parse().unwrap_or(f32::NAN)
 }
 
-/// A float that is exact, or next to the value and odd: to round it to half the bits is to round the value.
-fn odd_f32_of(digits: Digits, scale: i8) -> f32 {
+/// A float that is exact, or next to the value and odd: to round it to half the bits is to round
+/// the value.
+fn odd_f32_of(digits: DecimalDigits, scale: i8) -> f32 {
     let near = f32_of(digits, scale);
     let exact = f64_of(digits, scale);
     match (f64::from(near) == exact, near.to_bits() & 1) {
@@ -168,11 +172,11 @@ fn odd_f32_of(digits: Digits, scale: i8) -> f32 {
     }
 }
 
-fn text_of(digits: Digits, scale: i8) -> String {
+fn text_of(digits: DecimalDigits, scale: i8) -> String {
     let exponent = -i32::from(scale);
     match digits {
-        Digits::Few(value) => format!("{value}e{exponent}"),
-        Digits::Many(value) => format!("{value}e{exponent}"),
+        DecimalDigits::Few(value) => format!("{value}e{exponent}"),
+        DecimalDigits::Many(value) => format!("{value}e{exponent}"),
     }
 }
 
@@ -237,16 +241,16 @@ fn decimals<D: DecimalType>(
     Ok(Arc::new(PrimitiveArray::<D>::from_iter(values).with_precision_and_scale(precision, scale)?))
 }
 
-/// The digits of a small product of the value and ten to the `scale`. It is off by less than 2^−11, so that it rounds as the value's
-/// digits do if it is not that near to a half.
+/// The digits of a small product of the value and ten to the `scale`. It is off by less than 2^−11,
+/// so that it rounds as the value's digits do if it is not that near to a half.
 fn near(value: f64, scale: i8) -> Option<i64> {
     let product = value * POWERS.get(usize::try_from(scale).ok()?)?;
     let plain = product.abs() < (1u64 << 40) as f64 && (product.fract().abs() - 0.5).abs() > 1.0 / 2048.0;
     plain.then(|| product.round() as i64)
 }
 
-/// The number that a float's text is, times ten to the `scale`, halves away from zero; `None` of what is no number, or too great. So
-/// 2.675 to two places is 2.68, whose double is a little less.
+/// The number that a float's text is, times ten to the `scale`, halves away from zero; `None` of
+/// what is no number, or too great. So 2.675 to two places is 2.68, whose double is a little less.
 fn digits_of(text: &str, scale: i8) -> Option<i256> {
     let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
@@ -299,11 +303,11 @@ mod tests {
             let digits = (number % 10u128.pow(38)) as i128 * if at % 2 == 0 { 1 } else { -1 };
             let scale = (at % 45) as i8 - 5;
             let text = format!("{digits}e{}", -i32::from(scale));
-            assert_eq!(f64_of(Digits::Few(digits), scale), text.parse::<f64>().expect("a number"), "{text}");
-            assert_eq!(f32_of(Digits::Few(digits), scale), text.parse::<f32>().expect("a number"), "{text}");
+            assert_eq!(f64_of(DecimalDigits::Few(digits), scale), text.parse::<f64>().expect("a number"), "{text}");
+            assert_eq!(f32_of(DecimalDigits::Few(digits), scale), text.parse::<f32>().expect("a number"), "{text}");
         }
         // A unit in the last place off where digits are rounded first.
-        assert_eq!(f64_of(Digits::Few(9_007_199_254_740_993), 1), 900719925474099.3);
+        assert_eq!(f64_of(DecimalDigits::Few(9_007_199_254_740_993), 1), 900719925474099.3);
     }
 
     #[test]

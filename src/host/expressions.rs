@@ -8,8 +8,8 @@ use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFu
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, TryCast, when};
 
 use super::casts::rounds;
-use super::floats::{Form, formed_scalar, holds_floats};
-use super::functions::Work;
+use super::floats::{FloatForm, formed_scalar, holds_floats};
+use super::functions::HostOperation;
 use crate::plan::joined;
 
 /// The expression as the CPU engine shall compute it, over rows in which NaN has one form.
@@ -17,7 +17,8 @@ pub(crate) fn host_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Host { schema, folding: false }.visit(expr, Takes::OneNan)
 }
 
-/// The same while constants are folded: what [`plain_expr`] cannot take back is done to constants alone.
+/// The same while constants are folded: what [`plain_expr`] cannot take back is done to constants
+/// alone.
 pub(super) fn folding_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Host { schema, folding: true }.visit(expr, Takes::OneNan)
 }
@@ -153,16 +154,17 @@ const CHOOSING: [&str; 13] = [
     "array_min",
 ];
 
-/// Whether the extrema are of floats, for which DataFusion's accumulators of groups and frames have no order: a NaN that comes first
-/// is kept or lost, and of nothing but −inf the greatest is the least finite number
-/// (55.2, <https://github.com/apache/datafusion/issues/24432>).
+/// Whether the extrema are of floats, for which DataFusion's accumulators of groups and frames have
+/// no order: a NaN that comes first is kept or lost, and of nothing but −inf the greatest is the
+/// least finite number (55.2, <https://github.com/apache/datafusion/issues/24432>).
 pub(super) fn is_extreme_of_floats(name: &str, args: &[Expr], schema: &DFSchema) -> bool {
     ["min", "max"].contains(&name)
         && args.first().is_some_and(|arg| arg.get_type(schema).is_ok_and(|dtype| dtype.is_floating()))
 }
 
-/// What has to be done with the result of an aggregate or window function, to which `expr` is an alias or itself.
-pub(super) fn after(expr: &Expr, schema: &DFSchema) -> Result<Option<Work>> {
+/// What has to be done with the result of an aggregate or window function, to which `expr` is an
+/// alias or itself.
+pub(super) fn after(expr: &Expr, schema: &DFSchema) -> Result<Option<HostOperation>> {
     let (name, args) = match expr {
         Expr::Alias(alias) => return after(&alias.expr, schema),
         Expr::AggregateFunction(call) => (call.func.name(), &call.params.args),
@@ -170,17 +172,17 @@ pub(super) fn after(expr: &Expr, schema: &DFSchema) -> Result<Option<Work>> {
         _ => return Ok(None),
     };
     if is_extreme_of_floats(name, args, schema) {
-        return Ok(Some(Work::OfOrder));
+        return Ok(Some(HostOperation::OfOrder));
     }
     let makes = !CHOOSING.contains(&name) && holds_floats(&expr.get_type(schema)?);
-    Ok(makes.then_some(Work::Formed(Form::OneNan)))
+    Ok(makes.then_some(HostOperation::Formed(FloatForm::OneNan)))
 }
 
 /// Whether an expression may have anything that is to be changed: most have not.
 pub(super) fn concerns(expr: &Expr) -> bool {
     expr.exists(|expr| {
         Ok(match expr {
-            Expr::Literal(value, _) => formed_scalar(value, Form::Equal).is_some(),
+            Expr::Literal(value, _) => formed_scalar(value, FloatForm::Equal).is_some(),
             Expr::BinaryExpr(BinaryExpr { op, .. }) => !matches!(
                 op,
                 Operator::And
@@ -224,17 +226,18 @@ pub(super) fn is_of_concern(dtype: &DataType) -> bool {
     holds_floats(dtype) || dtype.is_nested() || *dtype == DataType::Date64
 }
 
-/// The expression without the functions that [`host_expr`] put around constants and what folds to constants.
+/// The expression without the functions that [`host_expr`] put around constants and what folds to
+/// constants.
 pub(super) fn plain_expr(expr: Expr) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| {
         Ok(match expr {
-            Expr::ScalarFunction(mut call) if Work::from(&call.func).is_some() => {
+            Expr::ScalarFunction(mut call) if HostOperation::from(&call.func).is_some() => {
                 let argument = call.args.swap_remove(0);
-                Transformed::yes(match Work::from(&call.func) {
-                    Some(Work::Cast { to, or_null: false }) => {
+                Transformed::yes(match HostOperation::from(&call.func) {
+                    Some(HostOperation::Cast { to, or_null: false }) => {
                         Expr::Cast(Cast::new_from_field(argument.into(), to.clone()))
                     }
-                    Some(Work::Cast { to, or_null: true }) => {
+                    Some(HostOperation::Cast { to, or_null: true }) => {
                         Expr::TryCast(TryCast::new_from_field(argument.into(), to.clone()))
                     }
                     _ => argument,
@@ -276,7 +279,11 @@ impl Host<'_> {
         let inner = self.inner(&expr, takes);
         let expr = expr.map_children(|child| Ok(Transformed::yes(self.visit(child, inner)?)))?.data;
         let expr = self.changed(expr)?;
-        Ok(if takes == Takes::OneNan && self.makes_nan(&expr) { Work::Formed(Form::OneNan).of(expr) } else { expr })
+        Ok(if takes == Takes::OneNan && self.makes_nan(&expr) {
+            HostOperation::Formed(FloatForm::OneNan).of(expr)
+        } else {
+            expr
+        })
     }
 
     /// What an expression takes, of which `takes` tells what is taken.
@@ -298,7 +305,7 @@ impl Host<'_> {
     fn changed(&self, expr: Expr) -> Result<Expr> {
         Ok(match expr {
             Expr::Literal(value, metadata) => {
-                Expr::Literal(formed_scalar(&value, Form::OneNan).unwrap_or(value), metadata)
+                Expr::Literal(formed_scalar(&value, FloatForm::OneNan).unwrap_or(value), metadata)
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right })
                 if is_comparison(op) && self.is_nested(&left) && self.is_nested(&right) =>
@@ -324,10 +331,10 @@ impl Host<'_> {
                 Expr::Case(case)
             }
             Expr::Cast(cast) if self.rounds(&cast.expr, cast.field.data_type()) => {
-                Work::Cast { to: cast.field, or_null: false }.of(*cast.expr)
+                HostOperation::Cast { to: cast.field, or_null: false }.of(*cast.expr)
             }
             Expr::TryCast(cast) if self.rounds(&cast.expr, cast.field.data_type()) => {
-                Work::Cast { to: cast.field, or_null: true }.of(*cast.expr)
+                HostOperation::Cast { to: cast.field, or_null: true }.of(*cast.expr)
             }
             Expr::ScalarFunction(call) => self.function(call)?,
             Expr::AggregateFunction(call) => Expr::AggregateFunction(self.aggregate(call)?),
@@ -345,9 +352,10 @@ impl Host<'_> {
             let null = Expr::Literal(ScalarValue::try_from(&dtype)?, None);
             return when(self.equal_bits(left.clone())?.eq(right), null).otherwise(left);
         }
-        // A computed length is made room for as it is: a negative one panics (55.2, `lpad.rs` and `rpad.rs`).
+        // A computed length is made room for as it is: a negative one panics (55.2, `lpad.rs` and
+        // `rpad.rs`).
         if ["lpad", "rpad"].contains(&call.name()) && !self.folding && call.args.len() > 1 {
-            call.args[1] = Work::Length.of(std::mem::take(&mut call.args[1]));
+            call.args[1] = HostOperation::Length.of(std::mem::take(&mut call.args[1]));
         }
         // They look at elements of lists that are null (55.2, `concat.rs`, `flatten.rs`).
         let list = match (call.name(), call.args.len()) {
@@ -356,7 +364,7 @@ impl Host<'_> {
             _ => None,
         };
         if let Some(list) = list.filter(|_| !self.folding) {
-            call.args[list] = Work::EmptyNulls.of(std::mem::take(&mut call.args[list]));
+            call.args[list] = HostOperation::EmptyNulls.of(std::mem::take(&mut call.args[list]));
         }
         let of_bits = match call.name() {
             name if FINDING.contains(&name) => call.args.len(),
@@ -384,13 +392,15 @@ impl Host<'_> {
     fn equal_bits(&self, expr: Expr) -> Result<Expr> {
         Ok(match expr {
             Expr::Literal(value, metadata) => {
-                Expr::Literal(formed_scalar(&value, Form::Equal).unwrap_or(value), metadata)
+                Expr::Literal(formed_scalar(&value, FloatForm::Equal).unwrap_or(value), metadata)
             }
             // Already made to have one NaN.
-            Expr::ScalarFunction(mut call) if Work::from(&call.func) == Some(&Work::Formed(Form::OneNan)) => {
-                Work::Formed(Form::Equal).of(call.args.swap_remove(0))
+            Expr::ScalarFunction(mut call)
+                if HostOperation::from(&call.func) == Some(&HostOperation::Formed(FloatForm::OneNan)) =>
+            {
+                HostOperation::Formed(FloatForm::Equal).of(call.args.swap_remove(0))
             }
-            expr if self.holds_floats(&expr) => Work::Formed(Form::Equal).of(expr),
+            expr if self.holds_floats(&expr) => HostOperation::Formed(FloatForm::Equal).of(expr),
             expr => expr,
         })
     }
@@ -403,7 +413,7 @@ impl Host<'_> {
             Expr::Cast(cast) => self.reads_nan(&cast.expr, cast.field.data_type()),
             Expr::TryCast(cast) => self.reads_nan(&cast.expr, cast.field.data_type()),
             Expr::ScalarFunction(call) => {
-                Work::from(&call.func).is_none() && !PASSING.contains(&call.name()) && self.holds_floats(expr)
+                HostOperation::from(&call.func).is_none() && !PASSING.contains(&call.name()) && self.holds_floats(expr)
             }
             _ => false,
         }

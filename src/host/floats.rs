@@ -1,4 +1,5 @@
-//! Floats in arrays and constants: NaN in its one form, zeros in theirs, and floats as integers in their order.
+//! Floats in arrays and constants: NaN in its one form, zeros in theirs, and floats as integers in
+//! their order.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use half::f16;
 
 /// What becomes of the floats in a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Form {
+pub(super) enum FloatForm {
     /// Every NaN is the positive quiet one without a payload.
     OneNan,
     /// And −0.0 is 0.0: equal values have equal bits.
@@ -41,21 +42,21 @@ pub(super) fn holds_floats(dtype: &DataType) -> bool {
 }
 
 /// A float by its bits.
-trait Bits: Copy {
+trait FloatBits: Copy {
     /// The same float in a form, or `None` where it is in it.
-    fn formed(self, form: Form) -> Option<Self>;
+    fn formed(self, form: FloatForm) -> Option<Self>;
 }
 
 macro_rules! bits {
     ($($float:ty, $bits:ty, $nan:expr);+) => {
-        $(impl Bits for $float {
-            fn formed(self, form: Form) -> Option<Self> {
+        $(impl FloatBits for $float {
+            fn formed(self, form: FloatForm) -> Option<Self> {
                 const NAN: $bits = $nan;
                 let bits = self.to_bits();
                 if self.is_nan() {
                     return (bits != NAN).then(|| <$float>::from_bits(NAN));
                 }
-                (form == Form::Equal && bits != 0 && bits << 1 == 0).then(|| <$float>::from_bits(0))
+                (form == FloatForm::Equal && bits != 0 && bits << 1 == 0).then(|| <$float>::from_bits(0))
             }
         })+
     };
@@ -64,7 +65,7 @@ macro_rules! bits {
 bits!(f16, u16, 0x7e00; f32, u32, 0x7fc0_0000; f64, u64, 0x7ff8_0000_0000_0000);
 
 /// The array with its floats in a form; `None` where they are in it, as most are.
-pub(super) fn formed(array: &dyn Array, form: Form) -> Option<ArrayRef> {
+pub(super) fn formed(array: &dyn Array, form: FloatForm) -> Option<ArrayRef> {
     match array.data_type() {
         DataType::Float16 => formed_floats::<Float16Type>(array, form),
         DataType::Float32 => formed_floats::<Float32Type>(array, form),
@@ -74,9 +75,9 @@ pub(super) fn formed(array: &dyn Array, form: Form) -> Option<ArrayRef> {
     }
 }
 
-fn formed_floats<T: ArrowPrimitiveType>(array: &dyn Array, form: Form) -> Option<ArrayRef>
+fn formed_floats<T: ArrowPrimitiveType>(array: &dyn Array, form: FloatForm) -> Option<ArrayRef>
 where
-    T::Native: Bits,
+    T::Native: FloatBits,
 {
     let floats = array.as_primitive::<T>();
     if !floats.values().iter().any(|value| value.formed(form).is_some()) {
@@ -86,7 +87,7 @@ where
 }
 
 /// Lists, structs and the like: what lies in their children.
-fn formed_children(data: &ArrayData, form: Form) -> Option<ArrayData> {
+fn formed_children(data: &ArrayData, form: FloatForm) -> Option<ArrayData> {
     let mut changed = false;
     let children = data.child_data().iter().map(|child| {
         let formed = formed(&make_array(child.clone()), form);
@@ -99,7 +100,7 @@ fn formed_children(data: &ArrayData, form: Form) -> Option<ArrayData> {
 }
 
 /// A constant with its floats in a form; `None` where they are in it.
-pub(super) fn formed_scalar(value: &ScalarValue, form: Form) -> Option<ScalarValue> {
+pub(super) fn formed_scalar(value: &ScalarValue, form: FloatForm) -> Option<ScalarValue> {
     match value {
         ScalarValue::Float16(Some(float)) => Some(ScalarValue::Float16(Some(float.formed(form)?))),
         ScalarValue::Float32(Some(float)) => Some(ScalarValue::Float32(Some(float.formed(form)?))),
@@ -133,7 +134,8 @@ pub(super) fn float_type(dtype: &DataType) -> Option<DataType> {
     })
 }
 
-/// The bits of a float as an integer of its order, and back: of negative ones all bits but the sign are flipped.
+/// The bits of a float as an integer of its order, and back: of negative ones all bits but the sign
+/// are flipped.
 macro_rules! turned {
     ($bits:expr, $unsigned:ty, $signed:ty) => {{
         let bits = $bits as $signed;
@@ -143,7 +145,7 @@ macro_rules! turned {
 
 /// Integers in the order of the floats, which are in the form of equal bits.
 pub(super) fn ordered(array: &ArrayRef) -> Result<ArrayRef> {
-    let array = formed(array, Form::Equal).unwrap_or_else(|| array.clone());
+    let array = formed(array, FloatForm::Equal).unwrap_or_else(|| array.clone());
     Ok(match array.data_type() {
         DataType::Float16 => {
             let floats = array.as_primitive::<Float16Type>();
@@ -214,14 +216,14 @@ mod tests {
             let list = lists.as_list::<i32>().value(1);
             list.as_primitive::<Float64Type>().values().iter().map(|float| float.to_bits()).collect::<Vec<_>>()
         };
-        let once = formed(&nested, Form::OneNan).expect("NaN of other forms");
+        let once = formed(&nested, FloatForm::OneNan).expect("NaN of other forms");
         assert_eq!(inner(&once), [NAN, NAN, 1 << 63, 0]);
-        let equal = formed(&once, Form::Equal).expect("a negative zero");
+        let equal = formed(&once, FloatForm::Equal).expect("a negative zero");
         assert_eq!(inner(&equal), [NAN, NAN, 0, 0]);
-        assert!(formed(&once, Form::OneNan).is_none() && formed(&equal, Form::Equal).is_none());
+        assert!(formed(&once, FloatForm::OneNan).is_none() && formed(&equal, FloatForm::Equal).is_none());
         let scalar = ScalarValue::try_from_array(&lists, 0).expect("a list");
-        let scalar = formed_scalar(&scalar, Form::OneNan).expect("NaN of another form");
-        assert!(formed_scalar(&scalar, Form::OneNan).is_none());
+        let scalar = formed_scalar(&scalar, FloatForm::OneNan).expect("NaN of another form");
+        assert!(formed_scalar(&scalar, FloatForm::OneNan).is_none());
     }
 
     #[test]

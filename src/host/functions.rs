@@ -13,18 +13,19 @@ use datafusion::logical_expr::{
 };
 
 use super::casts::cast_exactly;
-use super::floats::{Form, float_type, formed, formed_scalar, order_type, ordered, unordered};
+use super::floats::{FloatForm, float_type, formed, formed_scalar, order_type, ordered, unordered};
 
 /// What a function does with its one argument.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Work {
+pub(super) enum HostOperation {
     /// Floats within it in a form.
-    Formed(Form),
+    Formed(FloatForm),
     /// A float as an integer of its order.
     Order,
     /// And back.
     OfOrder,
-    /// A number of characters: none where it is negative, an error where it is more than a string has.
+    /// A number of characters: none where it is negative, an error where it is more than a string
+    /// has.
     Length,
     /// Lists, and those within, of which the null ones have no elements.
     EmptyNulls,
@@ -32,38 +33,43 @@ pub(super) enum Work {
     Cast { to: FieldRef, or_null: bool },
 }
 
-impl Work {
+impl HostOperation {
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Work::Formed(Form::OneNan) => "one_nan",
-            Work::Formed(Form::Equal) => "one_float",
-            Work::Order => "float_order",
-            Work::OfOrder => "float_of_order",
-            Work::Length => "text_length",
-            Work::EmptyNulls => "empty_nulls",
-            Work::Cast { .. } => "nearest",
+            HostOperation::Formed(FloatForm::OneNan) => "one_nan",
+            HostOperation::Formed(FloatForm::Equal) => "one_float",
+            HostOperation::Order => "float_order",
+            HostOperation::OfOrder => "float_of_order",
+            HostOperation::Length => "text_length",
+            HostOperation::EmptyNulls => "empty_nulls",
+            HostOperation::Cast { .. } => "nearest",
         }
     }
 
     /// The function of an expression.
     pub(super) fn of(self, argument: Expr) -> Expr {
         static SHARED: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
-            [Work::Formed(Form::OneNan), Work::Formed(Form::Equal), Work::Order, Work::OfOrder]
-                .map(HostFunction::shared)
+            [
+                HostOperation::Formed(FloatForm::OneNan),
+                HostOperation::Formed(FloatForm::Equal),
+                HostOperation::Order,
+                HostOperation::OfOrder,
+            ]
+            .map(HostFunction::shared)
         });
         let shared = match &self {
-            Work::Formed(Form::OneNan) => Some(0),
-            Work::Formed(Form::Equal) => Some(1),
-            Work::Order => Some(2),
-            Work::OfOrder => Some(3),
-            Work::Length | Work::EmptyNulls | Work::Cast { .. } => None,
+            HostOperation::Formed(FloatForm::OneNan) => Some(0),
+            HostOperation::Formed(FloatForm::Equal) => Some(1),
+            HostOperation::Order => Some(2),
+            HostOperation::OfOrder => Some(3),
+            HostOperation::Length | HostOperation::EmptyNulls | HostOperation::Cast { .. } => None,
         };
         let function = shared.map_or_else(|| HostFunction::shared(self), |at| SHARED[at].clone());
         function.call(vec![argument])
     }
 
     /// What a function does, if it is one of these.
-    pub(super) fn from(function: &ScalarUDF) -> Option<&Work> {
+    pub(super) fn from(function: &ScalarUDF) -> Option<&HostOperation> {
         function.inner().downcast_ref::<HostFunction>().map(|function| &function.work)
     }
 }
@@ -71,12 +77,12 @@ impl Work {
 /// One of the functions. It bears the name of its argument, so that columns keep theirs.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct HostFunction {
-    work: Work,
+    work: HostOperation,
     signature: Signature,
 }
 
 impl HostFunction {
-    fn shared(work: Work) -> Arc<ScalarUDF> {
+    fn shared(work: HostOperation) -> Arc<ScalarUDF> {
         Arc::new(ScalarUDF::from(HostFunction { work, signature: Signature::any(1, Volatility::Immutable) }))
     }
 }
@@ -97,10 +103,12 @@ impl ScalarUDFImpl for HostFunction {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let [argument] = types else { return internal_err!("{} of {} arguments", self.name(), types.len()) };
         let (result, wanted) = match &self.work {
-            Work::Formed(_) | Work::Length | Work::EmptyNulls => (Some(argument.clone()), "a value"),
-            Work::Order => (order_type(argument), "a float"),
-            Work::OfOrder => (float_type(argument), "an integer"),
-            Work::Cast { to, .. } => (Some(to.data_type().clone()), "a value"),
+            HostOperation::Formed(_) | HostOperation::Length | HostOperation::EmptyNulls => {
+                (Some(argument.clone()), "a value")
+            }
+            HostOperation::Order => (order_type(argument), "a float"),
+            HostOperation::OfOrder => (float_type(argument), "an integer"),
+            HostOperation::Cast { to, .. } => (Some(to.data_type().clone()), "a value"),
         };
         match result {
             Some(result) => Ok(result),
@@ -114,7 +122,7 @@ impl ScalarUDFImpl for HostFunction {
         let field = argument.as_ref().clone().with_data_type(dtype);
         Ok(Arc::new(match &self.work {
             // As casts do.
-            Work::Cast { to, or_null } => {
+            HostOperation::Cast { to, or_null } => {
                 let nullable = argument.is_nullable() || *or_null;
                 field.with_nullable(nullable).with_metadata(to.metadata().clone())
             }
@@ -124,7 +132,7 @@ impl ScalarUDFImpl for HostFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [argument] = args.args.as_slice() else { return exec_err!("{} needs one argument", self.name()) };
-        if let (Work::Formed(form), ColumnarValue::Scalar(value)) = (&self.work, argument) {
+        if let (HostOperation::Formed(form), ColumnarValue::Scalar(value)) = (&self.work, argument) {
             return Ok(ColumnarValue::Scalar(formed_scalar(value, *form).unwrap_or_else(|| value.clone())));
         }
         let array = match argument {
@@ -144,12 +152,12 @@ impl ScalarUDFImpl for HostFunction {
 impl HostFunction {
     fn of(&self, array: &ArrayRef) -> Result<ArrayRef> {
         match &self.work {
-            Work::Formed(form) => Ok(formed(array, *form).unwrap_or_else(|| array.clone())),
-            Work::Order => ordered(array),
-            Work::OfOrder => unordered(array),
-            Work::Length => lengths(array),
-            Work::EmptyNulls => without_hidden(array),
-            Work::Cast { to, or_null } => cast_exactly(array, to.data_type(), *or_null),
+            HostOperation::Formed(form) => Ok(formed(array, *form).unwrap_or_else(|| array.clone())),
+            HostOperation::Order => ordered(array),
+            HostOperation::OfOrder => unordered(array),
+            HostOperation::Length => lengths(array),
+            HostOperation::EmptyNulls => without_hidden(array),
+            HostOperation::Cast { to, or_null } => cast_exactly(array, to.data_type(), *or_null),
         }
     }
 }

@@ -15,8 +15,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use super::expressions::{after, concerns, host_expr, is_extreme_of_floats};
-use super::floats::{Form, holds_floats};
-use super::functions::Work;
+use super::floats::{FloatForm, holds_floats};
+use super::functions::HostOperation;
 use crate::plan::{evaluated_in_order, for_cpu};
 
 /// Plans queries for the CPU engine.
@@ -34,7 +34,8 @@ impl QueryPlanner for HostPlanner {
     }
 }
 
-/// The optimized plan as the CPU engine shall run it. Its columns are those of the plan that is given.
+/// The optimized plan as the CPU engine shall run it. Its columns are those of the plan that is
+/// given.
 pub(crate) fn plan(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let plan = evaluated_in_order(for_cpu(plan.clone())?)?;
     Ok(plan.transform_up_with_subqueries(|node| Ok(Transformed::yes(changed(node)?)))?.data)
@@ -44,7 +45,9 @@ fn changed(node: LogicalPlan) -> Result<LogicalPlan> {
     match node {
         LogicalPlan::TableScan(_) => {
             let schema = node.schema().clone();
-            let formed = |at: usize| holds_floats(schema.field(at).data_type()).then_some(Work::Formed(Form::OneNan));
+            let formed = |at: usize| {
+                holds_floats(schema.field(at).data_type()).then_some(HostOperation::Formed(FloatForm::OneNan))
+            };
             above(node, &schema, formed)
         }
         LogicalPlan::Aggregate(aggregate) => changed_aggregate(aggregate),
@@ -54,8 +57,13 @@ fn changed(node: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// A projection of all columns of a plan, some of them through functions, if any is; `schema` is what it yields.
-fn above(plan: LogicalPlan, schema: &DFSchemaRef, work: impl Fn(usize) -> Option<Work>) -> Result<LogicalPlan> {
+/// A projection of all columns of a plan, some of them through functions, if any is; `schema` is
+/// what it yields.
+fn above(
+    plan: LogicalPlan,
+    schema: &DFSchemaRef,
+    work: impl Fn(usize) -> Option<HostOperation>,
+) -> Result<LogicalPlan> {
     let works: Vec<_> = (0..schema.fields().len()).map(work).collect();
     if works.iter().all(Option::is_none) {
         return Ok(plan);
@@ -103,15 +111,15 @@ pub(super) fn schema_beneath(node: &LogicalPlan) -> Result<DFSchemaRef> {
     Ok(Arc::new(schema))
 }
 
-/// Equal keys get equal bits. Lists and structs match by those; and what a join learns of its build side's keys, and has scans
-/// test, tells −0.0 from 0.0 (55.2, `HashJoinExec`).
+/// Equal keys get equal bits. Lists and structs match by those; and what a join learns of its build
+/// side's keys, and has scans test, tells −0.0 from 0.0 (55.2, `HashJoinExec`).
 fn changed_keys(mut join: Join) -> Result<Join> {
     for (left, right) in &mut join.on {
         if holds_floats(&left.get_type(join.left.schema())?) {
             // Under names of their own, beside the columns that they are made of.
             for key in [left, right] {
                 let name = format!("equal {key}");
-                *key = Work::Formed(Form::Equal).of(std::mem::take(key)).alias(name);
+                *key = HostOperation::Formed(FloatForm::Equal).of(std::mem::take(key)).alias(name);
             }
         }
     }
@@ -138,7 +146,7 @@ fn group_key(key: Expr, schema: &DFSchema) -> Result<Expr> {
     let dtype = key.get_type(schema)?;
     let key = host_expr(key, schema)?;
     let equal = dtype.is_nested() && holds_floats(&dtype);
-    Ok(name.restore(if equal { Work::Formed(Form::Equal).of(key) } else { key }))
+    Ok(name.restore(if equal { HostOperation::Formed(FloatForm::Equal).of(key) } else { key }))
 }
 
 fn changed_window(window: Window) -> Result<LogicalPlan> {
@@ -153,7 +161,7 @@ fn changed_window(window: Window) -> Result<LogicalPlan> {
 /// An argument of a function that sees to the form of floats itself.
 fn without_form(arg: Expr) -> Expr {
     match arg {
-        Expr::ScalarFunction(mut call) if matches!(Work::from(&call.func), Some(Work::Formed(_))) => {
+        Expr::ScalarFunction(mut call) if matches!(HostOperation::from(&call.func), Some(HostOperation::Formed(_))) => {
             call.args.swap_remove(0)
         }
         arg => arg,
@@ -164,7 +172,7 @@ fn without_form(arg: Expr) -> Expr {
 fn changed_calls(calls: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
     let ordered = |args: &mut Vec<Expr>| {
         if let Some(first) = args.first_mut() {
-            *first = Work::Order.of(without_form(std::mem::take(first)));
+            *first = HostOperation::Order.of(without_form(std::mem::take(first)));
         }
     };
     let changed = |call: Expr| {

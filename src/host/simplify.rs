@@ -1,4 +1,5 @@
-//! DataFusion's folding of constants, which computes as its CPU engine does: `0.0 / 0.0 = 'NaN'` was false.
+//! DataFusion's folding of constants, which computes as its CPU engine does: `0.0 / 0.0 = 'NaN'`
+//! was false.
 
 use std::sync::Arc;
 
@@ -12,11 +13,14 @@ use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRul
 use super::expressions::{concerns, folding_expr, is_of_concern, makes_floats, plain_expr};
 use super::plans::schema_beneath;
 
-type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+/// A rule of DataFusion's optimizer.
+pub(crate) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// DataFusion's rules in their order, of which the one that folds constants computes as plans for the CPU engine do.
-pub(crate) fn folding() -> Vec<Rule> {
-    let guarded = |rule: Rule| if rule.name() == FOLDING { Arc::new(Folding(rule)) as Rule } else { rule };
+/// DataFusion's rules in their order, of which the one that folds constants computes as plans for
+/// the CPU engine do.
+pub(crate) fn folding() -> Vec<LogicalRule> {
+    let guarded =
+        |rule: LogicalRule| if rule.name() == FOLDING { Arc::new(Folding(rule)) as LogicalRule } else { rule };
     Optimizer::new().rules.into_iter().map(guarded).collect()
 }
 
@@ -25,9 +29,10 @@ const FOLDING: &str = "simplify_expressions";
 /// Conditions up to which a chain may lean to a side.
 const SHORT: usize = 64;
 
-/// The rule, around which expressions are what the CPU engine is given. What it does not fold is as before.
+/// The rule, around which expressions are what the CPU engine is given. What it does not fold is as
+/// before.
 #[derive(Debug)]
-struct Folding(Rule);
+struct Folding(LogicalRule);
 
 impl OptimizerRule for Folding {
     fn name(&self) -> &str {
@@ -90,8 +95,8 @@ fn is_plain(expr: &Expr) -> bool {
     }
 }
 
-/// Whether many conditions lean to the left, as rules put them together. What is given to the rule is
-/// a tree, of which it takes less stack.
+/// Whether many conditions lean to the left, as rules put them together. What is given to the rule
+/// is a tree, of which it takes less stack.
 fn is_long_chain(mut expr: &Expr) -> bool {
     for _ in 0..SHORT {
         match expr {

@@ -1,9 +1,11 @@
-//! Record batches to and from polars-arrow, through the Arrow C data interface: buffers are shared, not copied, but for
-//! those that are aligned worse than the receiver needs (views and 16-byte integers).
+//! Record batches to and from polars-arrow, through the Arrow C data interface: buffers are shared,
+//! not copied, but for those that are aligned worse than the receiver needs (views and 16-byte
+//! integers).
 //!
-//! A Polars `Series` is a list of chunks, each of them a `Box<dyn polars_arrow::array::Array>`: convert chunk by chunk.
-//! The types are those that the engine's columns have: integers, floats, booleans, dates, timestamps, decimals, strings,
-//! dictionaries of strings, lists and structs. What Polars alone has, such as 128-bit integers, is an error.
+//! A Polars `Series` is a list of chunks, each of them a `Box<dyn polars_arrow::array::Array>`:
+//! convert chunk by chunk. The types are those that the engine's columns have: integers, floats,
+//! booleans, dates, timestamps, decimals, strings, dictionaries of strings, lists and structs. What
+//! Polars alone has, such as 128-bit integers, is an error.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,8 +24,8 @@ use crate::error::{Error, Result};
 /// The columns of a record batch, as polars-arrow has them.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where a column's type is none of the engine's, or
-/// polars-arrow refuses it (decimals of negative scale).
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where a column's type is none of the
+/// engine's, or polars-arrow refuses it (decimals of negative scale).
 ///
 /// ```
 /// use warpframe::arrow::array::{Int64Array, RecordBatch, StringViewArray};
@@ -49,9 +51,9 @@ pub fn to_polars_arrow(batch: &RecordBatch) -> Result<Vec<(Field, Box<dyn Array>
 /// A record batch of polars-arrow columns, all of one length.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where a column's type is none of the engine's,
-/// [`ErrorKind::Plan`](crate::ErrorKind::Plan) where columns differ in length, or a column that is said to have no nulls
-/// has one.
+/// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where a column's type is none of the
+/// engine's, [`ErrorKind::Plan`](crate::ErrorKind::Plan) where columns differ in length, or a
+/// column that is said to have no nulls has one.
 ///
 /// ```
 /// use polars_arrow::array::{Array, Float64Array};
@@ -87,16 +89,17 @@ fn to_polars_column(field: &ArrowField, array: &dyn ArrowArray) -> Result<(Field
         )
     };
     let (array, schema) = to_ffi(&array.to_data())?;
-    // SAFETY: both structures are the C data interface's `ArrowSchema`, declared `repr(C)` with the same fields in the
-    // same order by either crate. Ownership moves with the value: its release callback is called once, by the receiver.
+    // SAFETY: both structures are the C data interface's `ArrowSchema`, declared `repr(C)` with the
+    // same fields in the same order by either crate. Ownership moves with the value: its release
+    // callback is called once, by the receiver.
     let schema = unsafe { std::mem::transmute::<FFI_ArrowSchema, ffi::ArrowSchema>(schema) };
     // SAFETY: arrow-rs made the schema, so it is valid.
     let imported = unsafe { ffi::import_field_from_c(&schema) }.map_err(|error| refused(&error))?;
     // SAFETY: as for the schema, with the interface's `ArrowArray`.
     let array = unsafe { std::mem::transmute::<FFI_ArrowArray, ffi::ArrowArray>(array) };
-    // SAFETY: arrow-rs made the array, so it is valid, and of the type that it exported along with it; it keeps the
-    // buffers alive until polars-arrow releases them. arrow-rs counts the nulls, so that the count is never -1, which
-    // polars-arrow would take for a very large number.
+    // SAFETY: arrow-rs made the array, so it is valid, and of the type that it exported along with
+    // it; it keeps the buffers alive until polars-arrow releases them. arrow-rs counts the nulls,
+    // so that the count is never -1, which polars-arrow would take for a very large number.
     let array = unsafe { ffi::import_array_from_c(array, imported.dtype.clone()) }.map_err(|error| refused(&error))?;
     // Names are not passed through the interface, where they could not have zero bytes.
     let metadata = field.metadata().iter().map(|(key, value)| (key.as_str().into(), value.as_str().into()));
@@ -117,9 +120,9 @@ fn from_polars_column(field: Field, array: Box<dyn Array>) -> Result<(ArrowField
         .into());
     }
     let mut schema = ffi::export_field_to_c(&Field::new("".into(), array.dtype().clone(), true));
-    // SAFETY: the pointer is to a live value; both structures are the C data interface's `ArrowSchema`, declared
-    // `repr(C)` with the same fields in the same order by either crate. `from_raw` moves it out and leaves a released
-    // structure behind, whose drop does nothing.
+    // SAFETY: the pointer is to a live value; both structures are the C data interface's
+    // `ArrowSchema`, declared `repr(C)` with the same fields in the same order by either crate.
+    // `from_raw` moves it out and leaves a released structure behind, whose drop does nothing.
     let schema = unsafe { FFI_ArrowSchema::from_raw((&raw mut schema).cast()) };
     let mut array = ffi::export_array_to_c(with_own_offsets(array)?);
     // SAFETY: as for the schema, with the interface's `ArrowArray`.
@@ -131,15 +134,17 @@ fn from_polars_column(field: Field, array: Box<dyn Array>) -> Result<(ArrowField
         let metadata = metadata.iter().map(|(key, value)| (key.to_string(), value.to_string()));
         to.set_metadata(metadata.collect::<HashMap<_, _>>());
     }
-    // Offsets of an imported array without rows may point beyond its characters, of which there are none.
+    // Offsets of an imported array without rows may point beyond its characters, of which there are
+    // none.
     let array = if data.is_empty() { new_empty_array(data.data_type()) } else { make_array(data) };
     Ok((to, array))
 }
 
 /// The array, with offsets of its own where it is a slice of strings.
 ///
-/// polars-arrow 0.55 exports the address of a slice's first offset together with the slice's start, so that whoever
-/// imports it skips the start twice and reads beyond the end. Other arrays are exported as they should be.
+/// polars-arrow 0.55 exports the address of a slice's first offset together with the slice's start,
+/// so that whoever imports it skips the start twice and reads beyond the end. Other arrays are
+/// exported as they should be.
 fn with_own_offsets(array: Box<dyn Array>) -> Result<Box<dyn Array>> {
     fn refused(error: impl std::fmt::Display) -> Error {
         Error::unsupported("a slice of Polars strings", error.to_string())
@@ -196,8 +201,8 @@ fn with_own_offsets(array: Box<dyn Array>) -> Result<Box<dyn Array>> {
     Ok(own(&*array)?.unwrap_or(array))
 }
 
-/// Whether a type has a counterpart among the engine's. Others are refused before polars-arrow sees them: its export
-/// panics on some of them.
+/// Whether a type has a counterpart among the engine's. Others are refused before polars-arrow sees
+/// them: its export panics on some of them.
 fn is_supported(dtype: &ArrowDataType) -> bool {
     use ArrowDataType::*;
     match dtype {

@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::lines;
 use super::options::CsvOptions;
-use super::source::{Chunk, Read, Source, To, Wanted};
+use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use super::stream::{self, ProviderRows};
 use crate::error::{Error, Result};
 
@@ -39,8 +39,8 @@ impl CsvFiles {
         self.files.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// The provider that reads fastest what is wanted. The first rows of a table are at the begin of
-    /// its files, whose ends need not be looked at.
+    /// The provider that reads fastest what is wanted. The first rows of a table are at the begin
+    /// of its files, whose ends need not be looked at.
     fn provider(&self, limit: Option<u64>) -> Result<&Arc<dyn TableProvider>> {
         if limit.is_some() || self.bytes() < LEAST_CUT {
             return Ok(&self.whole);
@@ -70,7 +70,7 @@ impl Source for CsvFiles {
         vec![Chunk { rows: None, bytes: Some(self.bytes()) }]
     }
 
-    async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
+    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
         let rows =
             ProviderRows { provider: self.provider(wanted.fetch)?, columns: wanted.columns, limit: wanted.fetch };
         let (rows, columns) = stream::read(to, &rows).await?;

@@ -10,12 +10,12 @@ use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::source::{Chunk, Read, Source, To, Wanted};
+use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use crate::column::{Facts, Table};
 use crate::error::Result;
 
-/// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's operators
-/// split cheaply.
+/// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's
+/// operators split cheaply.
 pub(crate) const DOWNLOAD_ROWS: usize = 1 << 16;
 
 /// A table whose rows already lie in device memory: a result that was kept.
@@ -45,7 +45,7 @@ impl Source for DeviceTable {
         Some(Facts::of(&self.table.columns[column]))
     }
 
-    async fn read(&self, _to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
+    async fn read(&self, _to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
         Ok(DeviceTable::read(self, wanted.columns))
     }
 

@@ -235,7 +235,8 @@ impl Files {
         options: &ListingOptions,
         path: &Path,
     ) -> Result<(SchemaRef, u64)> {
-        // The system's own account of an unreadable file is better than what comes out of the reader.
+        // The system's own account of an unreadable file is better than what comes out of the
+        // reader.
         let size = std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
         if size == 0 {
             return Err(ErrorKind::File { path: path.into(), message: "is empty".into() }.into());
@@ -284,7 +285,8 @@ impl Files {
         listing(self.format.listing(state), paths, schema)
     }
 
-    /// A CSV column of which the first rows say nothing, or whose values are text, is strings; strings are views.
+    /// A CSV column of which the first rows say nothing, or whose values are text, is strings;
+    /// strings are views.
     fn readable(&self, schema: &Schema) -> SchemaRef {
         let fields = schema.fields().iter().map(|field| match (&self.format, field.data_type()) {
             (Format::Csv(_), DataType::Null | DataType::Utf8 | DataType::LargeUtf8) => {
@@ -295,7 +297,8 @@ impl Files {
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
-    /// Puts the file's name into an error about its content, and a CSV column's name into the message.
+    /// Puts the file's name into an error about its content, and a CSV column's name into the
+    /// message.
     pub(crate) fn name(&self, error: Error, file: &Path, schema: &Schema) -> Error {
         match error.kind() {
             ErrorKind::Parse { path: Some(path), line, column, message } if path.as_os_str().is_empty() => {
@@ -350,7 +353,8 @@ fn same_columns(first: &Schema, other: &Schema, first_path: &Path, path: &Path) 
     Err(ErrorKind::File { path: path.into(), message }.into())
 }
 
-/// The schema of a table whose columns have nulls where those of another of its files may have some.
+/// The schema of a table whose columns have nulls where those of another of its files may have
+/// some.
 fn with_nulls_of(table: SchemaRef, file: &Schema) -> SchemaRef {
     let nulls = |(table, file): (&Arc<Field>, &Arc<Field>)| file.is_nullable() && !table.is_nullable();
     if !table.fields().iter().zip(file.fields()).any(nulls) {

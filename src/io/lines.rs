@@ -1,9 +1,10 @@
-//! Whether every line of a CSV file is a row, so that it can be cut at any line's end and its parts be
-//! read on different cores.
+//! Whether every line of a CSV file is a row, so that it can be cut at any line's end and its parts
+//! be read on different cores.
 //!
-//! A line's end inside a quoted value belongs to the value. A quote opens a value only at the value's
-//! begin, so one line says whether it ends inside a value, given that it begins outside of one. Where
-//! every line that has a quote ends outside, all lines begin outside, by induction from the first.
+//! A line's end inside a quoted value belongs to the value. A quote opens a value only at the
+//! value's begin, so one line says whether it ends inside a value, given that it begins outside of
+//! one. Where every line that has a quote ends outside, all lines begin outside, by induction from
+//! the first.
 
 use std::fs::File;
 use std::io;
@@ -36,7 +37,8 @@ pub(super) fn are_rows(path: &Path, delimiter: u8, quote: u8) -> io::Result<bool
             if block >= blocks || !rows.load(Relaxed) {
                 return Ok(());
             }
-            // With the line before the block and the one behind it: each line is seen whole by some block.
+            // With the line before the block and the one behind it: each line is seen whole by some
+            // block.
             let begin = (block * BLOCK).saturating_sub(LONGEST_LINE);
             let end = size.min((block + 1) * BLOCK + LONGEST_LINE);
             bytes.resize((end - begin) as usize, 0);
@@ -54,8 +56,8 @@ pub(super) fn are_rows(path: &Path, delimiter: u8, quote: u8) -> io::Result<bool
     Ok(rows.into_inner())
 }
 
-/// Whether every line that has a quote among the bytes `own` ends outside of a value. `edges`: whether
-/// the bytes begin and end with the file.
+/// Whether every line that has a quote among the bytes `own` ends outside of a value. `edges`:
+/// whether the bytes begin and end with the file.
 fn of_block(bytes: &[u8], own: std::ops::Range<usize>, edges: (bool, bool), delimiter: u8, quote: u8) -> bool {
     let mut at = own.start;
     while let Some(found) = memchr2(quote, b'\r', &bytes[at..own.end]) {
@@ -125,7 +127,8 @@ mod tests {
         for text in ["", "a", "a,b\n1,2\n", "a\r\n\"x\"\r\n", "\"a\",b\n\"x\"\"y\",2", "5\" pipe,3\n6\" pipe,4\n"] {
             assert!(verdict(text), "{text:?}");
         }
-        // A quote within a value does not open it: two of them in a line do not close what the second opens.
+        // A quote within a value does not open it: two of them in a line do not close what the
+        // second opens.
         for text in [
             "\"a\nb\",1\n",
             "a,\"x\n",

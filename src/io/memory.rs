@@ -12,7 +12,7 @@ use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::source::{Chunk, Read, Source, To, Wanted};
+use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use crate::column::Table;
 use crate::error::Result;
 
@@ -52,7 +52,7 @@ impl Source for Memory {
     }
 
     /// Batches are brought as they are: a scan would cut them into small ones.
-    async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
+    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
         let batches = self.batches[wanted.chunks.clone()].iter().map(|batch| batch.project(wanted.columns));
         let batches = batches.collect::<std::result::Result<Vec<_>, _>>()?;
         let schema = Arc::new(self.table.schema().project(wanted.columns)?);

@@ -25,7 +25,7 @@ pub(crate) use guard::{guard_rule, of_panic, of_their_types};
 pub(crate) use memory::Memory;
 pub use options::{CsvOptions, ParquetOptions};
 pub(crate) use reading::{Reading, diagnose};
-pub(crate) use source::{Chunk, Read, Source, To, Wanted};
+pub(crate) use source::{Chunk, ColumnRequest, Read, Source, To};
 pub(crate) use stream::upload;
 pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};
 pub(crate) use write::{write_csv, write_parquet};

@@ -17,7 +17,8 @@ use datafusion::arrow::datatypes::TimeUnit;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// Whether the first line names the columns; otherwise they are `column_1`, `column_2`, and so on.
+    /// Whether the first line names the columns; otherwise they are `column_1`, `column_2`, and so
+    /// on.
     pub has_header: bool,
     /// Between values.
     pub delimiter: u8,

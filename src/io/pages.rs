@@ -177,7 +177,8 @@ fn check_page(header: &Header, page: Bytes, column: &ColumnChunkMetaData) -> Res
     Ok(())
 }
 
-/// Most bytes that so many compressed ones can become: no memory is asked for on a header's word alone.
+/// Most bytes that so many compressed ones can become: no memory is asked for on a header's word
+/// alone.
 pub(super) fn most_unpacked(codec: Compression, is_compressed: bool, packed: u32) -> u64 {
     let packed = u64::from(packed);
     match codec {

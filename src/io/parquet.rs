@@ -184,8 +184,8 @@ impl FileFormat for Parquet {
 #[derive(Debug)]
 struct Footer {
     metadata: Arc<ParquetMetaData>,
-    /// First byte and one past the last, row group, column; in the order of the bytes. Only the host's
-    /// reader wants it.
+    /// First byte and one past the last, row group, column; in the order of the bytes. Only the
+    /// host's reader wants it.
     chunks: OnceLock<Vec<(Range<u64>, usize, usize)>>,
     /// Columns whose types only an Arrow schema told that cannot be read.
     unknown: Vec<String>,

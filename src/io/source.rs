@@ -8,8 +8,8 @@
 //! | [`DeviceTable`](super::DeviceTable) | in device memory already | one |
 //! | a table of somebody else's provider (`exec/foreign.rs`) | read through the provider | one |
 //!
-//! A source is one version of its rows. What of it stays on the device, and until when, is the business
-//! of [`SourceTable`](super::SourceTable).
+//! A source is one version of its rows. What of it stays on the device, and until when, is the
+//! business of [`SourceTable`](super::SourceTable).
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -41,11 +41,12 @@ pub(crate) trait Source: Debug + Send + Sync {
         None
     }
 
-    /// Reads columns of chunks into device memory. No columns read is still the right number of rows.
+    /// Reads columns of chunks into device memory. No columns read is still the right number of
+    /// rows.
     ///
     /// # Errors
     /// Of the rows' content, with the file's name where it is known; of the device.
-    async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read>;
+    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read>;
 
     /// The rows as record batches, for DataFusion's operators on the host.
     ///
@@ -91,7 +92,7 @@ pub(crate) struct To<'a> {
 
 /// What is to be read of a source.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ColumnRequest<'a> {
     pub(crate) chunks: Range<usize>,
     /// By index in the source's schema.
     pub(crate) columns: &'a [usize],

@@ -6,9 +6,10 @@
 //!   …                                                                             ┘
 //! ```
 //!
-//! Partitions run side by side, on all cores. Columns of values of one width are uploaded by pieces of
-//! some million rows, whose batches are dropped, and put one behind the other on the device. Strings,
-//! lists and structs are kept until all are there: how they lie on the device depends on all of them.
+//! Partitions run side by side, on all cores. Columns of values of one width are uploaded by pieces
+//! of some million rows, whose batches are dropped, and put one behind the other on the device.
+//! Strings, lists and structs are kept until all are there: how they lie on the device depends on
+//! all of them.
 
 use std::sync::Arc;
 

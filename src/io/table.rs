@@ -24,14 +24,15 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::device_table::DeviceTable;
 use super::files::Files;
-use super::source::{Chunk, Read, Source, To, Wanted, rows};
+use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use super::stream;
 use super::version::Version;
 use crate::column::{Column, Facts, Relation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::timeline::{Part, span};
 
-/// A table that is read from files or host memory, with those of its columns that were read to the device already.
+/// A table that is read from files or host memory, with those of its columns that were read to the
+/// device already.
 #[derive(Debug)]
 pub(crate) struct SourceTable {
     schema: SchemaRef,
@@ -39,8 +40,8 @@ pub(crate) struct SourceTable {
     /// The version that was read last.
     last: Mutex<Arc<Snapshot>>,
     resident: Resident,
-    /// Most filters that a scan takes, which its reader joins by AND, one within another: none where a
-    /// device reads whole columns and filters itself.
+    /// Most filters that a scan takes, which its reader joins by AND, one within another: none
+    /// where a device reads whole columns and filters itself.
     most_filters: usize,
 }
 
@@ -102,7 +103,8 @@ pub(crate) enum Extent {
 /// Chunks at the begin of a source that have the first rows, where reading only these is worth it.
 /// A source whose chunks do not know their rows is asked for first rows itself.
 fn first_chunks(all: &[Chunk], fetch: u64) -> Option<usize> {
-    /// Of what is read of a table in part nothing stays for later queries: it has to be a small part.
+    /// Of what is read of a table in part nothing stays for later queries: it has to be a small
+    /// part.
     const SMALL: u64 = 8;
     let Some(known) = rows(all) else { return Some(all.len()) };
     let mut before = 0;
@@ -237,8 +239,8 @@ impl SourceTable {
         Ok(())
     }
 
-    /// Rows, as far as they are known, and what is known of columns, on the device or before they are
-    /// read: for estimates.
+    /// Rows, as far as they are known, and what is known of columns, on the device or before they
+    /// are read: for estimates.
     fn facts(&self, columns: &[usize]) -> (Option<u64>, Vec<Option<Facts>>) {
         let source = self.last().source.clone();
         let held = self.resident.0.lock().unwrap_or_else(|e| e.into_inner());
@@ -261,8 +263,8 @@ impl SourceTable {
         let all = snapshot.source.chunks();
         let first = fetch.and_then(|fetch| Some((fetch, first_chunks(&all, fetch)?)));
         let wanted = match first {
-            Some((fetch, chunks)) => Wanted { chunks: 0..chunks, columns, fetch: Some(fetch) },
-            None => Wanted { chunks: 0..all.len(), columns, fetch: None },
+            Some((fetch, chunks)) => ColumnRequest { chunks: 0..chunks, columns, fetch: Some(fetch) },
+            None => ColumnRequest { chunks: 0..all.len(), columns, fetch: None },
         };
         let extent = if wanted.fetch.is_some() { Extent::First } else { Extent::All };
         match snapshot.source.read(to, &wanted).await {

@@ -14,8 +14,8 @@ pub(super) fn source() -> KernelSource {
     KernelSource::new("characters", "#include \"characters.cuh\"\nWF_CHARACTERS_ENTRIES\n")
 }
 
-/// The characters of the strings that do not fit into their views: those of row `r` at `offsets[r]..offsets[r + 1]`, which is as
-/// many as the view says, or none.
+/// The characters of the strings that do not fit into their views: those of row `r` at
+/// `offsets[r]..offsets[r + 1]`, which is as many as the view says, or none.
 pub(crate) fn pack(device: &Device, views: Slice<'_>, offsets: &[u64]) -> Result<Buffer> {
     let rows = offsets.len() as u64 - 1;
     assert!(views.len() as u64 >= rows * VIEW_WIDTH && offsets.is_sorted(), "{rows} strings");
@@ -25,8 +25,9 @@ pub(crate) fn pack(device: &Device, views: Slice<'_>, offsets: &[u64]) -> Result
     let offsets = device.upload(OPERATOR, &bytes)?;
     let kernel = device.kernel(&source(), "characters_pack")?;
     let arguments: [Argument; 4] = [views.into(), (&offsets).into(), rows.into(), (&out).into()];
-    // SAFETY: CharactersPack { views: rows of 16 bytes, checked; offsets: rows + 1 u64, ascending, checked; rows; out: as many
-    // bytes as the last offset says }. The characters are as many as the offsets say, and their column keeps them: the caller's promise.
+    // SAFETY: CharactersPack { views: rows of 16 bytes, checked; offsets: rows + 1 u64, ascending,
+    // checked; rows; out: as many bytes as the last offset says }. The characters are as many as
+    // the offsets say, and their column keeps them: the caller's promise.
     unsafe { device.launch(&kernel, grid(tiles(rows, u64::from(THREADS)), THREADS), &arguments)? };
     Ok(out)
 }
@@ -44,7 +45,8 @@ mod tests {
             for rows in [0u64, 1, 31, 257, 3000] {
                 let (mut views, mut offsets, mut expected) = (vec![], vec![0u64], vec![]);
                 for row in 0..rows {
-                    // Some long ones between those of a few words, and views that nobody may look behind.
+                    // Some long ones between those of a few words, and views that nobody may look
+                    // behind.
                     let length = if row % 97 == 5 { 1000 + row % 50 } else { row % 70 };
                     let at = row * 41 % 18_000;
                     let wanted = length > 12 && row % 11 != 3;

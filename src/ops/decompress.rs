@@ -10,8 +10,8 @@ mod tests;
 const OPERATOR: &str = "decompress";
 /// `SNAPPY_PART` of the kernel: bytes of content that a warp makes where a page has more.
 const PART: u32 = 65536;
-/// `SPLIT_THREADS` and `LZ4_THREADS` of the kernels: they split a page of more than a part, or make a
-/// page.
+/// `SPLIT_THREADS` and `LZ4_THREADS` of the kernels: they split a page of more than a part, or make
+/// a page.
 const SPLIT_THREADS: u32 = 256;
 const LZ4_THREADS: u32 = 256;
 /// `DECODE_THREADS` of the kernel: of each 32 make a part or a page.
@@ -21,7 +21,6 @@ const PART_WIDTH: usize = 16;
 /// Texts and contents have fewer bytes: places in them and a little more fit 31 bits.
 const MOST: u32 = 0x7FFE_0000;
 
-#[cfg(test)]
 pub(super) fn sources() -> [KernelSource; 2] {
     [source(Codec::Snappy), source(Codec::Lz4Raw)]
 }

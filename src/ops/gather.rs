@@ -30,8 +30,8 @@ pub(crate) fn gather(device: &Device, width: usize, values: Slice<'_>, index: &B
     let out = device.alloc(OPERATOR, rows as usize * width)?;
     let kernel = device.kernel(&source(), name)?;
     let arguments: [Argument; 4] = [values.into(), index.into(), rows.into(), (&out).into()];
-    // SAFETY: Gather { values of `width` from the offset on, as many as the index names (its maker's promise); index:
-    // rows u32, checked; rows; out: rows of `width` }.
+    // SAFETY: Gather { values of `width` from the offset on, as many as the index names (its
+    // maker's promise); index: rows u32, checked; rows; out: rows of `width` }.
     unsafe { device.launch(&kernel, grid(tiles(rows, TILE), THREADS), &arguments)? };
     Ok(out)
 }
@@ -40,8 +40,8 @@ pub(crate) fn gather(device: &Device, width: usize, values: Slice<'_>, index: &B
 const SAMPLES: u64 = 1024;
 const WARP: u64 = 32;
 
-/// Whether rows that follow each other in an index (`u32 × rows`) mostly lie far apart, so that each costs an access to
-/// memory of its own. Looks at a sample; waits for the device.
+/// Whether rows that follow each other in an index (`u32 × rows`) mostly lie far apart, so that
+/// each costs an access to memory of its own. Looks at a sample; waits for the device.
 pub(crate) fn is_scattered(device: &Device, index: Slice<'_>, rows: u64) -> Result<bool> {
     assert!(index.len() as u64 >= rows * 4, "index of {rows} rows");
     let samples = SAMPLES.min(rows.div_ceil(WARP));
@@ -72,8 +72,8 @@ pub(crate) fn gather_pairs(device: &Device, pairs: &Buffer, index: Slice<'_>, ro
     let (one, two) = (device.alloc(OPERATOR, rows as usize * 8)?, device.alloc(OPERATOR, rows as usize * 8)?);
     let kernel = device.kernel(&source(), "gather_pairs")?;
     let arguments: [Argument; 5] = [pairs.into(), index.into(), rows.into(), (&one).into(), (&two).into()];
-    // SAFETY: GatherPairs { pairs: as many as the index names (its maker's promise); index: rows u32, checked; rows; one and
-    // two: rows u64 }.
+    // SAFETY: GatherPairs { pairs: as many as the index names (its maker's promise); index: rows
+    // u32, checked; rows; one and two: rows u64 }.
     unsafe { device.launch(&kernel, grid(tiles(rows, TILE), THREADS), &arguments)? };
     Ok([one, two])
 }

@@ -1,12 +1,13 @@
-//! Tables for equality joins on one 64-bit key, and the expansion of matches. Kernels in `kernels/join.cuh`.
+//! Tables for equality joins on one 64-bit key, and the expansion of matches. Kernels in
+//! `kernels/join.cuh`.
 //!
 //! A key's value says where its build rows are:
 //!
 //! | table | slot of a key | value |
 //! |---|---|---|
-//! | hash | key and value, side by side: one access brings both | a row number; a payload; or begin and end of the key's rows |
-//! | direct, for dense keys | a word of an array | a row number, or begin and end of the key's rows |
-//! | none, where every key of the domain has one row | | rows are put in the order of their keys: the key is the row number |
+//! | hash | key and value, side by side | a row number, a payload, or the bounds of its rows |
+//! | direct, for dense keys | a word of an array | a row number, or the bounds of its rows |
+//! | none, if every key has one row | | the key is the row number, as rows are put in its order |
 //!
 //! A payload is the one column that the probe wants of a unique build side, if it takes 4 or 8
 //! bytes.
@@ -25,7 +26,8 @@ const EXPAND_THREADS: u32 = 256;
 /// A hash table of so many bytes may have this many slots a row.
 const SMALL_TABLE: u64 = 1 << 20;
 const SMALL_TABLE_ROOM: u64 = 8;
-/// `HASH_PROBES` of the kernels: how far from its place a key may lie in a table that is made in a hurry.
+/// `HASH_PROBES` of the kernels: how far from its place a key may lie in a table that is made in a
+/// hurry.
 const PROBES: u64 = 1024;
 /// Secrets that are tried for tables of keys that collide.
 const SECRETS: u64 = 4;
@@ -33,7 +35,8 @@ const SECRETS: u64 = 4;
 const REPEATED: u64 = 1;
 const FULL: u64 = 2;
 const UNORDERED: u64 = 4;
-/// A direct table of this many slots (4 MiB) stays in the second-level cache however few rows it holds.
+/// A direct table of this many slots (4 MiB) stays in the second-level cache however few rows it
+/// holds.
 const DIRECT_ALWAYS: u64 = 1 << 20;
 /// Beyond, a direct table may have this many slots a row: no more memory than a hash table takes.
 const DIRECT_SLOTS_PER_ROW: u64 = 8;
@@ -42,13 +45,15 @@ pub(super) fn source() -> KernelSource {
     KernelSource::new("join", "#include \"join.cuh\"\nWF_JOIN_ENTRIES\n")
 }
 
-/// The build side of a join: which rows have a key. Generated code probes it with what `kernels/join.cuh` says.
+/// The build side of a join: which rows have a key. Generated code probes it with what
+/// `kernels/join.cuh` says.
 #[derive(Debug)]
 pub(crate) struct JoinTable {
     pub(crate) slots: Slots,
     /// Capacity − 1, or the domain of a direct table.
     pub(crate) mask_or_domain: u64,
-    /// Build rows by slot, ascending within a slot; `None` where keys are unique, or only their existence counts.
+    /// Build rows by slot, ascending within a slot; `None` where keys are unique, or only their
+    /// existence counts.
     pub(crate) rows: Option<Buffer>,
     /// Whether no key has two rows.
     pub(crate) unique: bool,
@@ -61,19 +66,20 @@ pub(crate) struct JoinTable {
 /// What there is for each key.
 #[derive(Debug)]
 pub(crate) enum Slots {
-    /// Key and value, `u64 × 2 × (capacity + 1)`, by hash. The value is a row number, a payload, or begin and end of the
-    /// key's rows in `rows`.
+    /// Key and value, `u64 × 2 × (capacity + 1)`, by hash. The value is a row number, a payload, or
+    /// begin and end of the key's rows in `rows`.
     Hash(Arc<Buffer>),
-    /// By key. Without `rows`: a row, `u32 × domain`, all ones where there is none. Else begin and end of the key's rows,
-    /// `u32 × 2 × domain`.
+    /// By key. Without `rows`: a row, `u32 × domain`, all ones where there is none. Else begin and
+    /// end of the key's rows, `u32 × 2 × domain`.
     Direct(Arc<Buffer>),
-    /// The build's rows are in the order of their keys, which are all of the domain: a row's number is its key.
+    /// The build's rows are in the order of their keys, which are all of the domain: a row's number
+    /// is its key.
     Ordered,
 }
 
 /// What a join wants to know of the build rows of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum LookupKind {
     /// All of them.
     Rows,
     /// Whether there is one: of a repeated key, the table knows any one row.
@@ -86,7 +92,8 @@ pub(crate) struct BuildKeys<'a> {
     pub(crate) keys: &'a Buffer,
     pub(crate) valid: Option<&'a Buffer>,
     pub(crate) rows: u64,
-    /// Keys of rows that take part are promised to lie in `0..domain`; where that is small enough the table is direct.
+    /// Keys of rows that take part are promised to lie in `0..domain`; where that is small enough
+    /// the table is direct.
     pub(crate) domain: Option<u64>,
     pub(crate) assumed: Assumed,
 }
@@ -108,7 +115,8 @@ impl Assumed {
     }
 }
 
-/// A value of 4 or 8 bytes a build row, which a hash table of unique keys may hold instead of row numbers.
+/// A value of 4 or 8 bytes a build row, which a hash table of unique keys may hold instead of row
+/// numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Payload<'a> {
     pub(crate) values: Slice<'a>,
@@ -121,11 +129,12 @@ pub(crate) fn is_direct(domain: u64, rows: u64) -> bool {
 }
 
 impl JoinTable {
-    /// Builds a table. Waits for the device once, and once more where keys repeat and their rows are wanted.
+    /// Builds a table. Waits for the device once, and once more where keys repeat and their rows
+    /// are wanted.
     pub(crate) fn build(
         device: &Device,
         keys: BuildKeys<'_>,
-        wanted: Wanted,
+        wanted: LookupKind,
         payload: Option<Payload<'_>>,
     ) -> Result<JoinTable> {
         let rows = keys.rows;
@@ -147,7 +156,8 @@ impl JoinTable {
                 return Ok(table);
             }
         }
-        // Slow where most keys collide, but every key finds its place: there are more slots than keys.
+        // Slow where most keys collide, but every key finds its place: there are more slots than
+        // keys.
         let table = build.hash(capacity, device.secret(SECRETS), capacity)?;
         table.ok_or_else(|| Error::unsupported(OPERATOR, "a table of more slots than rows has no room"))
     }
@@ -157,7 +167,8 @@ impl JoinTable {
         !matches!(self.slots, Slots::Hash(_))
     }
 
-    /// Whether every key of a direct table's domain has its one row, were there that many rows with a key.
+    /// Whether every key of a direct table's domain has its one row, were there that many rows with
+    /// a key.
     pub(crate) fn is_full(&self, rows: u64) -> bool {
         self.is_direct() && self.unique && self.mask_or_domain == rows
     }
@@ -175,7 +186,7 @@ struct SeenKeys {
 struct Build<'a> {
     device: &'a Device,
     keys: BuildKeys<'a>,
-    wanted: Wanted,
+    wanted: LookupKind,
     payload: Option<Payload<'a>>,
 }
 
@@ -190,7 +201,7 @@ impl Build<'_> {
         if unique && found.ordered && self.keys.rows == domain && self.keys.valid.is_none() {
             return Ok(Some(table(Slots::Ordered, None)));
         }
-        if unique || self.wanted == Wanted::Existence {
+        if unique || self.wanted == LookupKind::Existence {
             return Ok(Some(table(Slots::Direct(Arc::new(starts)), None)));
         }
         drop(starts);
@@ -207,7 +218,7 @@ impl Build<'_> {
         let payload = self.payload.filter(|payload| (capacity + 1) * 16 / (payload.width as u64) < 1 << 32);
         let inserted = self.insert(Some(&slots), mask, None, payload, (secret, probes))?;
         let Some(SeenKeys { unique, .. }) = inserted else { return Ok(None) };
-        let rows = match unique || self.wanted == Wanted::Existence {
+        let rows = match unique || self.wanted == LookupKind::Existence {
             true => None,
             false => Some(self.lists((Some(&slots), secret), mask, capacity + 1, slots.slice(8), 4)?),
         };
@@ -250,9 +261,9 @@ impl Build<'_> {
             secret.into(),
             probes.into(),
         ];
-        // SAFETY: JoinBuild: keys rows u64, valid rows u8 or null (both checked by `build`); rows; slots capacity + 1
-        // pairs of u64 or, direct, null; mask or domain; starts domain u32 or, hashed, null; rows payloads of their
-        // width, or null; flags u32; secret; probes.
+        // SAFETY: JoinBuild: keys rows u64, valid rows u8 or null (both checked by `build`); rows;
+        // slots capacity + 1 pairs of u64 or, direct, null; mask or domain; starts domain u32 or,
+        // hashed, null; rows payloads of their width, or null; flags u32; secret; probes.
         unsafe { self.device.launch(&kernel, grid(tiles(self.keys.rows, 1024), THREADS), &arguments)? };
         let flags = flags.read_word_or(0, self.keys.assumed.flags())?;
         let found = SeenKeys { unique: flags & REPEATED == 0, ordered: flags & UNORDERED == 0 };
@@ -283,7 +294,8 @@ impl Build<'_> {
             secret.into(),
         ];
         let every_row = grid(tiles(rows, 1024), THREADS);
-        // SAFETY: JoinSlots: as JoinBuild, after it inserted every key; count; slot_of rows u64; secret.
+        // SAFETY: JoinSlots: as JoinBuild, after it inserted every key; count; slot_of rows u64;
+        // secret.
         unsafe { device.launch(&kernel, every_row, &arguments)? };
 
         let bits = 64 - count.leading_zeros();
@@ -291,8 +303,8 @@ impl Build<'_> {
         let kernel = device.kernel(&source(), "join_lists")?;
         let arguments: [Argument; 6] =
             [(&slot_of).into(), (&order).into(), rows.into(), count.into(), bounds.into(), stride.into()];
-        // SAFETY: JoinLists: slot_of rows u64 of at most `count`; order a permutation of the rows; count; two u32 for each
-        // slot, `stride` u32 apart.
+        // SAFETY: JoinLists: slot_of rows u64 of at most `count`; order a permutation of the rows;
+        // count; two u32 for each slot, `stride` u32 apart.
         unsafe { device.launch(&kernel, every_row, &arguments)? };
         Ok(order)
     }
@@ -345,8 +357,9 @@ fn launch_expand(
     assert!(offsets.len() as u64 >= (n + 1) * 8, "{n} rows");
     let kernel = device.kernel(&source(), kernel)?;
     let arguments: [Argument; 7] = [offsets.into(), n.into(), total.into(), rows.into(), begins, by_place, candidates];
-    // SAFETY: JoinExpand { offsets: n + 1 u64, checked; n; total; row_of: total u32; of pairs, begins: n u32; rows: as many as
-    // begins and counts speak of, by the caller's promise, or null; candidate_of: total u32 }.
+    // SAFETY: JoinExpand { offsets: n + 1 u64, checked; n; total; row_of: total u32; of pairs,
+    // begins: n u32; rows: as many as begins and counts speak of, by the caller's promise, or null;
+    // candidate_of: total u32 }.
     unsafe { device.launch(&kernel, grid(tiles(total, EXPAND_TILE), EXPAND_THREADS), &arguments) }
 }
 

@@ -1,10 +1,10 @@
-//! Operators at sizes that only a GPU takes: many tiles in flight at once, and races that need them. Each is run several
-//! times, since a wrong hash table can pass once. Prints device times (`--nocapture`); `WARPFRAME_TEST_ROWS` sets the
-//! rows (10 million where unset).
+//! Operators at sizes that only a GPU takes: many tiles in flight at once, and races that need
+//! them. Each is run several times, since a wrong hash table can pass once. Prints device times
+//! (`--nocapture`); `WARPFRAME_TEST_ROWS` sets the rows (10 million where unset).
 
 use super::gather::gather;
 use super::join::tests::probe_values;
-use super::join::{Assumed, BuildKeys, JoinTable, Slots, Wanted, expand};
+use super::join::{Assumed, BuildKeys, JoinTable, LookupKind, Slots, expand};
 use super::reduce::{Reduction, reduce};
 use super::scan::{exclusive_scan_u32, inclusive_sum_f64};
 use super::segment::{segmented_reduce, segments};
@@ -99,7 +99,7 @@ fn joins_of_many_rows() {
     let build = |what: &str, keys: &[u64], domain: Option<u64>| -> Vec<JoinTable> {
         let buffer = upload(&device, keys);
         let keys = BuildKeys { keys: &buffer, valid: None, rows: n as u64, domain, assumed: Assumed::default() };
-        timed(&device, what, || JoinTable::build(&device, keys, Wanted::Rows, None).unwrap())
+        timed(&device, what, || JoinTable::build(&device, keys, LookupKind::Rows, None).unwrap())
     };
     let unique: Vec<u64> = (0..n as u64).map(scattered).collect();
     for table in build("join build, scattered unique keys", &unique, None) {

@@ -25,9 +25,9 @@ pub(crate) struct Flat {
     pub(crate) valid: Buffer,
 }
 
-/// For each slot of the elements (of `widths` bytes: 0, 1, 2, 4, 8 or 16) the elements of `rows` lists one after the other:
-/// those of list `r` at `offsets[r]..offsets[r + 1]` of `total`. Where a list has fewer elements than that, zeros follow.
-/// `offsets` is `u64 × (rows + 1)`.
+/// For each slot of the elements (of `widths` bytes: 0, 1, 2, 4, 8 or 16) the elements of `rows`
+/// lists one after the other: those of list `r` at `offsets[r]..offsets[r + 1]` of `total`. Where a
+/// list has fewer elements than that, zeros follow. `offsets` is `u64 × (rows + 1)`.
 pub(crate) fn flatten(
     device: &Device,
     lists: Slice<'_>,
@@ -61,9 +61,9 @@ pub(crate) fn flatten(
                 (&values).into(),
                 (&valid).into(),
             ];
-            // SAFETY: ListFlatten { lists: rows views, checked, whose slots their maker keeps; offsets: rows + 1 u64, which
-            // `expand` checked; row_of: total u32; total; slot: one that elements of these widths have; values: total of
-            // `width`; valid: total }.
+            // SAFETY: ListFlatten { lists: rows views, checked, whose slots their maker keeps;
+            // offsets: rows + 1 u64, which `expand` checked; row_of: total u32; total; slot: one
+            // that elements of these widths have; values: total of `width`; valid: total }.
             unsafe { device.launch(&kernel, grid(tiles(total, TILE), THREADS), &arguments)? };
         }
         Ok(Flat { values, valid })

@@ -1,7 +1,8 @@
 //! Host side of the hand-written kernels, one file per family, with the kernel file's stem.
 //!
-//! Operators take buffers and row counts and know nothing of columns or plans. They only submit work; those that must
-//! wait for the device say so. Row numbers are `u32` in buffers, row counts `u64`.
+//! Operators take buffers and row counts and know nothing of columns or plans. They only submit
+//! work; those that must wait for the device say so. Row numbers are `u32` in buffers, row counts
+//! `u64`.
 
 pub(crate) mod characters;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod large;
 pub(crate) mod list;
 pub(crate) mod parquet;
 pub(crate) mod partition;
+pub(crate) mod prepare;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod segment;
@@ -27,9 +29,8 @@ pub(crate) mod window;
 use crate::device::{Grid, KernelSource};
 use crate::error::{Error, Result};
 
-/// Every translation unit of this module, for the test that compiles them all for GPUs.
-#[cfg(test)]
-fn sources() -> Vec<KernelSource> {
+/// Every translation unit of this module: what can be compiled before any query is known.
+pub(crate) fn sources() -> Vec<KernelSource> {
     let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
     sources.extend([partition::source(), survey::source()]);
     sources.extend(parquet::sources());

@@ -32,7 +32,6 @@ fn delta_source() -> KernelSource {
     KernelSource::new("parquet_delta", "#include \"parquet_delta.cuh\"\nWF_PARQUET_DELTA_ENTRIES\n")
 }
 
-#[cfg(test)]
 pub(super) fn sources() -> [KernelSource; 4] {
     [hybrid_source(), fixed_source(), string_source(), delta_source()]
 }
@@ -76,8 +75,8 @@ pub(crate) struct ColumnChunk {
     pub(crate) scratch: u64,
     /// What codes stand for.
     pub(crate) dictionary: Option<DictionaryPage>,
-    /// Room for the characters of [`PageEncoding::DeltaByteArray`], whose strings do not lie in their
-    /// pages. Views point into it, so it has to stay with them.
+    /// Room for the characters of [`PageEncoding::DeltaByteArray`], whose strings do not lie in
+    /// their pages. Views point into it, so it has to stay with them.
     pub(crate) characters: Option<Characters>,
 }
 
@@ -235,8 +234,8 @@ pub(crate) fn unreadable(physical: Physical, encoding: PageEncoding, output: Pag
 ///
 /// `places` has the address of each page's content, `u64`, by its number. Contents may be read up
 /// to 64 bytes beyond their ends, and back to a multiple of 16. `nulls` has a word a chunk, to
-/// which its nulls are added. `faults` has a word of 32 bits a page, by its number: all ones, or the
-/// least code of what is wrong with it. The output of a page at fault is garbage, and so are
+/// which its nulls are added. `faults` has a word of 32 bits a page, by its number: all ones, or
+/// the least code of what is wrong with it. The output of a page at fault is garbage, and so are
 /// addresses in it; that of a damaged dictionary makes garbage of all pages of its chunk.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! Where partitions of records begin, and how their readers share them. Kernels in `kernels/partition.cuh`; the kernels that
-//! write and read records are generated.
+//! Where partitions of records begin, and how their readers share them. Kernels in
+//! `kernels/partition.cuh`; the kernels that write and read records are generated.
 
 use super::grid;
 use crate::device::{Argument, Buffer, Device, KernelSource};
@@ -26,7 +26,8 @@ pub(crate) struct Partitions {
 }
 
 impl Partitions {
-    /// Places for `rows` rows, of which every `step`th was counted by partition in `histogram` (`u32 × parts`).
+    /// Places for `rows` rows, of which every `step`th was counted by partition in `histogram`
+    /// (`u32 × parts`).
     pub(crate) fn new(device: &Device, histogram: &Buffer, parts: u32, rows: u64, step: u64) -> Result<Self> {
         assert!(histogram.len() >= parts as usize * 4, "{parts} counts");
         let begins = device.alloc(OPERATOR, (parts as usize + 1) * 8)?;
@@ -34,12 +35,14 @@ impl Partitions {
         let kernel = device.kernel(&source(), "partition_places")?;
         let arguments: [Argument; 5] =
             [histogram.into(), u64::from(parts).into(), step.into(), (&begins).into(), (&cursors).into()];
-        // SAFETY: PartitionPlaces { histogram: parts u32, checked; parts; step; begins: parts + 1 u64; cursors: parts u64 }.
+        // SAFETY: PartitionPlaces { histogram: parts u32, checked; parts; step; begins: parts + 1
+        // u64; cursors: parts u64 }.
         unsafe { device.launch(&kernel, grid(1, THREADS), &arguments)? };
         Ok(Partitions { parts, begins, cursors, capacity: capacity(u64::from(parts), rows, step) })
     }
 
-    /// The first item of each partition, `u32 × (parts + 1)`, where no item holds more than `most` records.
+    /// The first item of each partition, `u32 × (parts + 1)`, where no item holds more than `most`
+    /// records.
     pub(crate) fn items(&self, device: &Device, most: u64) -> Result<Buffer> {
         let items = device.alloc(OPERATOR, (self.parts as usize + 1) * 4)?;
         let kernel = device.kernel(&source(), "partition_items")?;
@@ -50,7 +53,8 @@ impl Partitions {
             most.max(1).into(),
             (&items).into(),
         ];
-        // SAFETY: PartitionItems { begins: parts + 1 u64; cursors: parts u64; parts; most > 0; items: parts + 1 u32 }.
+        // SAFETY: PartitionItems { begins: parts + 1 u64; cursors: parts u64; parts; most > 0;
+        // items: parts + 1 u32 }.
         unsafe { device.launch(&kernel, grid(1, THREADS), &arguments)? };
         Ok(items)
     }
@@ -61,7 +65,8 @@ impl Partitions {
     }
 }
 
-/// What all partitions take at most. The roots of a sample's counts add up to no more than if all were equal.
+/// What all partitions take at most. The roots of a sample's counts add up to no more than if all
+/// were equal.
 fn capacity(parts: u64, rows: u64, step: u64) -> u64 {
     if step == 1 {
         return rows + 32 * parts;

@@ -12,7 +12,8 @@ const MOST_BLOCKS: u64 = 2048;
 
 /// How values become one: of a segment, or of all rows.
 ///
-/// Invalid rows are left out. Over no valid row a sum and a count are 0 and an extremum is undefined: count to know.
+/// Invalid rows are left out. Over no valid row a sum and a count are 0 and an extremum is
+/// undefined: count to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reduction {
     /// `f64` → `f64`, added in an order that the rows' positions decide.
@@ -23,7 +24,8 @@ pub(crate) enum Reduction {
     SumI64Wide,
     /// `i128` → `i128`, wraps.
     SumI128,
-    /// `f64` → `f64`; NaN is greatest, so it is the minimum only of nothing but NaN; −0.0 becomes 0.0.
+    /// `f64` → `f64`; NaN is greatest, so it is the minimum only of nothing but NaN; −0.0 becomes
+    /// 0.0.
     MinF64,
     /// `f64` → `f64`; NaN is greatest; −0.0 becomes 0.0.
     MaxF64,
@@ -50,7 +52,6 @@ pub(crate) enum Reduction {
 }
 
 impl Reduction {
-    #[cfg(test)]
     pub(super) const ALL: [Reduction; 16] = [
         Reduction::SumF64,
         Reduction::SumI64,
@@ -112,15 +113,14 @@ fn source(kind: Reduction) -> KernelSource {
     KernelSource::new(format!("reduce_{suffix}"), format!("#include \"reduce.cuh\"\nWF_REDUCE({suffix}, {op})\n"))
 }
 
-#[cfg(test)]
 pub(super) fn sources() -> Vec<KernelSource> {
     Reduction::ALL.into_iter().map(source).collect()
 }
 
 /// One result of all rows, `kind.result_width()` bytes on the device.
 ///
-/// Rows take part unless `valid` holds 0. What is combined with what depends on `rows` alone: same input, same bits, on
-/// any device. [`Reduction::Count`] reads no values; any buffer will do.
+/// Rows take part unless `valid` holds 0. What is combined with what depends on `rows` alone: same
+/// input, same bits, on any device. [`Reduction::Count`] reads no values; any buffer will do.
 pub(crate) fn reduce(
     device: &Device,
     kind: Reduction,
@@ -141,12 +141,13 @@ pub(crate) fn reduce(
         rows.into(),
         (&parts).into(),
     ];
-    // SAFETY: ReduceParts { values: rows of the kind's width (or null for counts) and valid rows u8 or null, checked;
-    // rows; parts: one of the kind's width for each block }.
+    // SAFETY: ReduceParts { values: rows of the kind's width (or null for counts) and valid rows u8
+    // or null, checked; rows; parts: one of the kind's width for each block }.
     unsafe { device.launch(&kernel, grid(blocks, THREADS), &arguments)? };
     let kernel = device.kernel(&source(kind), &format!("reduce_whole_{}", kind.entry().0))?;
     let arguments: [Argument; 3] = [(&parts).into(), blocks.into(), (&result).into()];
-    // SAFETY: ReduceWhole { parts: `blocks` of them; their number; result: one of the kind's width }.
+    // SAFETY: ReduceWhole { parts: `blocks` of them; their number; result: one of the kind's width
+    // }.
     unsafe { device.launch(&kernel, grid(1, THREADS), &arguments)? };
     Ok(result)
 }

@@ -29,12 +29,12 @@ fn inclusive_source(name: &str, added: &str) -> KernelSource {
     KernelSource::new(format!("scan_inclusive_{name}"), text)
 }
 
-#[cfg(test)]
 pub(super) fn sources() -> [KernelSource; 3] {
     [source(), inclusive_source("i64", "u64"), inclusive_source("f64", "f64")]
 }
 
-/// Where each row's part begins: `u64 × (n + 1)`, the last being the total. `counts` holds `u32 × n`.
+/// Where each row's part begins: `u64 × (n + 1)`, the last being the total. `counts` holds
+/// `u32 × n`.
 pub(crate) fn exclusive_scan_u32(device: &Device, counts: &Buffer, n: u64) -> Result<Buffer> {
     let offsets = device.alloc(OPERATOR, (n as usize + 1) * 8)?;
     exclusive(device, "scan_exclusive_u64", counts, &offsets, n)?;
@@ -53,7 +53,8 @@ pub(crate) fn inclusive_sum_i64(device: &Device, values: Slice<'_>, rows: u64) -
     inclusive(device, &inclusive_source("i64", "u64"), values, rows)
 }
 
-/// Inclusive running sum of `f64 × rows`. The additions are associated by position alone: same input, same bits.
+/// Inclusive running sum of `f64 × rows`. The additions are associated by position alone: same
+/// input, same bits.
 pub(crate) fn inclusive_sum_f64(device: &Device, values: Slice<'_>, rows: u64) -> Result<Buffer> {
     inclusive(device, &inclusive_source("f64", "f64"), values, rows)
 }
@@ -65,8 +66,8 @@ fn exclusive(device: &Device, kernel: &str, counts: &Buffer, offsets: &Buffer, n
     let state = device.alloc_zeroed(OPERATOR, (tiles as usize + 1) * 8)?;
     let kernel = device.kernel(&source(), kernel)?;
     let arguments: [Argument; 4] = [counts.into(), offsets.into(), n.into(), (&state).into()];
-    // SAFETY: ScanExclusive { counts: n u32, offsets: n + 1 of the entry's width, rows, state: 1 + tiles zeroed u64 };
-    // the first was checked above, the callers made the second.
+    // SAFETY: ScanExclusive { counts: n u32, offsets: n + 1 of the entry's width, rows, state: 1 +
+    // tiles zeroed u64 }; the first was checked above, the callers made the second.
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments) }
 }
 
@@ -82,8 +83,8 @@ fn inclusive(device: &Device, source: &KernelSource, values: Slice<'_>, rows: u6
     let arguments: [Argument; 6] =
         [values.into(), (&sums).into(), rows.into(), (&state).into(), state.slice(16).into(), tiles.into()];
     let grid = Grid { shared: SUMS_SHARED, ..grid(tiles, SUMS_THREADS) };
-    // SAFETY: ScanInclusive { values: rows × 8 bytes, checked; sums: the same; rows; ticket: zero; parts: tiles + groups
-    // zeroed words of 16 bytes; tiles }.
+    // SAFETY: ScanInclusive { values: rows × 8 bytes, checked; sums: the same; rows; ticket: zero;
+    // parts: tiles + groups zeroed words of 16 bytes; tiles }.
     unsafe { device.launch(&kernel, grid, &arguments)? };
     Ok(sums)
 }

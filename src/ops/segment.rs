@@ -1,4 +1,5 @@
-//! Runs of equal keys in sorted order, and their reduction in a fixed order. Kernels in `kernels/segment.cuh`.
+//! Runs of equal keys in sorted order, and their reduction in a fixed order. Kernels in
+//! `kernels/segment.cuh`.
 //!
 //! Rows whose key never descends need no sort: their runs are found as the rows lie. A bit for each
 //! row says whether it begins a run; the runs' keys and places are written, and then values are
@@ -55,13 +56,12 @@ fn has_runs(kind: Reduction) -> bool {
     matches!(kind, Reduction::SumF64 | Reduction::MinF64 | Reduction::MaxF64)
 }
 
-#[cfg(test)]
 pub(super) fn sources() -> Vec<KernelSource> {
     std::iter::once(source()).chain(Reduction::ALL.into_iter().map(reduce_source)).collect()
 }
 
-/// The runs of equal keys, of rows taken in `order` (`u32 × rows`, as [`super::sort::argsort`] gave it for these words).
-/// Waits for the device: the number of runs.
+/// The runs of equal keys, of rows taken in `order` (`u32 × rows`, as [`super::sort::argsort`] gave
+/// it for these words). Waits for the device: the number of runs.
 pub(crate) fn segments(device: &Device, words: &[SortWord<'_>], order: &Buffer, rows: u64) -> Result<Segments> {
     numbered(OPERATOR, rows)?;
     assert!(order.len() as u64 >= rows * 4, "order of {rows} rows");
@@ -80,14 +80,15 @@ pub(crate) fn segments(device: &Device, words: &[SortWord<'_>], order: &Buffer, 
     let kernel = device.kernel(&source(), "segment_bounds")?;
     let arguments: [Argument; 6] =
         [(&addresses).into(), (words.len() as u64).into(), order.into(), rows.into(), (&most).into(), (&state).into()];
-    // SAFETY: SegmentBounds { words: the address of rows u64 for each word, checked above and alive through `words`;
-    // their number; order: rows u32 that number rows; rows > 0; offsets: rows + 1 u32; state: 1 + tiles zeroed u64 }.
+    // SAFETY: SegmentBounds { words: the address of rows u64 for each word, checked above and alive
+    // through `words`; their number; order: rows u32 that number rows; rows > 0; offsets: rows + 1
+    // u32; state: 1 + tiles zeroed u64 }.
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
     found(device, most, &state, rows)
 }
 
-/// The runs of equal keys of a column, and their keys: `rows` integers of `width` 4 or 8 bytes, in the order in which they lie. Waits for the
-/// device: the number of runs.
+/// The runs of equal keys of a column, and their keys: `rows` integers of `width` 4 or 8 bytes, in
+/// the order in which they lie. Waits for the device: the number of runs.
 pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) -> Result<(Segments, Buffer)> {
     numbered(OPERATOR, rows)?;
     assert!(keys.len() as u64 >= rows * width as u64, "{rows} keys");
@@ -105,8 +106,8 @@ pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) ->
     let gathered = device.alloc(OPERATOR, (tiles * RUNS_ROOM) as usize * width)?;
     let kernel = device.kernel(&source(), heads_name)?;
     let arguments: [Argument; 5] = [keys.into(), rows.into(), (&marks).into(), (&counts).into(), (&gathered).into()];
-    // SAFETY: SegmentHeads { keys: rows of `width`, checked; rows > 0; marks: a bit for each row of the tiles; counts: tiles ×
-    // RUNS_PARTS u32; gathered: tiles × RUNS_ROOM of `width` }.
+    // SAFETY: SegmentHeads { keys: rows of `width`, checked; rows > 0; marks: a bit for each row of
+    // the tiles; counts: tiles × RUNS_PARTS u32; gathered: tiles × RUNS_ROOM of `width` }.
     unsafe { device.launch(&kernel, grid(tiles, RUNS_THREADS), &arguments)? };
     let begins = exclusive_scan_u32(device, &counts, tiles * RUNS_PARTS)?;
     let count = begins.read_word_or((tiles * RUNS_PARTS) as usize * 8, rows.div_ceil(4))?;
@@ -122,8 +123,8 @@ pub(crate) fn runs(device: &Device, keys: Slice<'_>, width: usize, rows: u64) ->
         (&offsets).into(),
         (&of_runs).into(),
     ];
-    // SAFETY: SegmentList { keys, gathered, marks as above; begins: tiles × RUNS_PARTS + 1 u64; rows; offsets: count + 1 u32, and `begins` ends
-    // with that count; of_runs: count of `width` }.
+    // SAFETY: SegmentList { keys, gathered, marks as above; begins: tiles × RUNS_PARTS + 1 u64;
+    // rows; offsets: count + 1 u32, and `begins` ends with that count; of_runs: count of `width` }.
     unsafe { device.launch(&kernel, grid(tiles, RUNS_THREADS), &arguments)? };
     Ok((Segments { offsets, count, rows, begins, marks: Some(marks) }, of_runs))
 }
@@ -134,7 +135,8 @@ fn none(device: &Device) -> Result<Segments> {
     Ok(Segments { offsets, count: 0, rows: 0, begins, marks: None })
 }
 
-/// The segments whose offsets a kernel wrote into room for as many as there are rows; the state's last word counts them.
+/// The segments whose offsets a kernel wrote into room for as many as there are rows; the state's
+/// last word counts them.
 fn found(device: &Device, most: Buffer, state: &Buffer, rows: u64) -> Result<Segments> {
     let count = state.read_word_or(tiles(rows, TILE) as usize * 8, rows.div_ceil(4))? & COUNT;
     // There may be far fewer segments than rows.
@@ -153,7 +155,8 @@ impl Segments {
         let kernel = device.kernel(&source(), "segment_tiles")?;
         let arguments: [Argument; 4] = [(&offsets).into(), count.into(), tiles.into(), (&begins).into()];
         let blocks = super::tiles(tiles + 1, u64::from(THREADS));
-        // SAFETY: SegmentTiles { offsets: count + 1 u32, checked; count; tiles; begins: tiles + 1 u64 }.
+        // SAFETY: SegmentTiles { offsets: count + 1 u32, checked; count; tiles; begins: tiles + 1
+        // u64 }.
         unsafe { device.launch(&kernel, grid(blocks, THREADS), &arguments)? };
         Ok(Segments { offsets, count, rows, begins, marks: None })
     }
@@ -161,9 +164,9 @@ impl Segments {
 
 /// One result for each segment, of `kind.result_width()` bytes.
 ///
-/// The value at position `i` of the segments is `values[order[i]]` (`values[i]` without an order), and takes part unless
-/// `valid` holds 0 there. What is combined with what depends on positions alone: same input, same bits.
-/// [`Reduction::Count`] reads no values; any buffer will do.
+/// The value at position `i` of the segments is `values[order[i]]` (`values[i]` without an order),
+/// and takes part unless `valid` holds 0 there. What is combined with what depends on positions
+/// alone: same input, same bits. [`Reduction::Count`] reads no values; any buffer will do.
 pub(crate) fn segmented_reduce<'a>(
     device: &Device,
     kind: Reduction,
@@ -198,9 +201,10 @@ pub(crate) fn segmented_reduce<'a>(
         (&heads).into(),
         (&tails).into(),
     ];
-    // SAFETY: SegmentReduce: values of the kind's width for every row that `order` names (its maker's promise; without
-    // one checked above), validity likewise; order rows u32 or null; offsets, marks and begins made by `Segments` and `runs`, and
-    // marks for the kernel that wants them; results one for each segment, heads and tails one for each tile, of the kind's width.
+    // SAFETY: SegmentReduce: values of the kind's width for every row that `order` names (its
+    // maker's promise; without one checked above), validity likewise; order rows u32 or null;
+    // offsets, marks and begins made by `Segments` and `runs`, and marks for the kernel that wants
+    // them; results one for each segment, heads and tails one for each tile, of the kind's width.
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
 
     let kernel = device.kernel(&reduce_source(kind), &format!("segment_finish_{}", kind.entry().0))?;

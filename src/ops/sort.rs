@@ -10,6 +10,7 @@
 //! Host synchronisations: of more than [`GUESSED_ROWS`] rows one for the sample and one for each
 //! histogram; after a prefix one for the runs.
 
+mod explain;
 mod histogram;
 mod key;
 mod pass;
@@ -17,9 +18,10 @@ mod runs;
 mod sample;
 mod strategy;
 
-use self::histogram::{Counts, Digits};
+use self::explain::FailedAttempt;
+use self::histogram::{CountsOnHost, DigitHistograms};
 use self::pass::{Leaves, Packing, Pair, PassShape, Passes};
-use self::runs::{Sorted, put_in_order};
+use self::runs::{PrefixSorted, put_in_order};
 use self::sample::sample;
 use self::strategy::{SortOutput, Strategy, Summary, choose};
 use super::{grid, numbered, tiles};
@@ -37,7 +39,6 @@ fn source() -> KernelSource {
     KernelSource::new("sort", "#include \"sort.cuh\"\nWF_SORT_ENTRIES\n")
 }
 
-#[cfg(test)]
 pub(super) fn sources() -> Vec<KernelSource> {
     let mut sources = vec![source(), sample::source()];
     sources.extend(pass::sources());
@@ -191,13 +192,13 @@ fn by_strategy<'a, T>(
     output: SortOutput,
     rows: u64,
     tuning: Tuning,
-    attempt: impl Fn(&SortKey<'a>, Strategy, Counts) -> Result<SortAttempt<T>>,
+    attempt: impl Fn(&SortKey<'a>, Strategy, CountsOnHost) -> Result<SortAttempt<T>>,
 ) -> Result<T> {
     let floats = matches!(key.kind, KeyKind::F32 | KeyKind::F64);
     let mut summary = Summary { rows, bits: key.bits, floats, output, sample: None };
-    let (mut range, mut strategy, mut counts) = (*key, Strategy::AllBits, Counts::Read);
+    let (mut range, mut strategy, mut counts) = (*key, Strategy::AllBits, CountsOnHost::Read);
     match tuning.look {
-        Look::Guess => (strategy, counts) = (choose(&summary), Counts::Unread),
+        Look::Guess => (strategy, counts) = (choose(&summary), CountsOnHost::Unread),
         Look::Sample => {
             let (sampled, sample) = sample(device, key, rows)?;
             summary = Summary { bits: sampled.bits, sample: Some(sample), ..summary };
@@ -205,16 +206,26 @@ fn by_strategy<'a, T>(
         }
         Look::Range => {}
     }
+    let mut failed = None;
     loop {
         match attempt(&range, strategy, counts)? {
-            SortAttempt::Sorted(sorted) => return Ok(sorted),
+            SortAttempt::Sorted(sorted) => {
+                device.note(|| explain::line(&summary, tuning.look, strategy, range.bits, failed));
+                return Ok(sorted);
+            }
             SortAttempt::OutOfRange if (range.base, range.bits) == (key.base, key.bits) => {
                 return Err(Error::internal("sort: keys outside of their column's range"));
             }
-            SortAttempt::OutOfRange => (range, strategy) = (*key, Strategy::AllBits),
-            SortAttempt::LongRuns(runs) => strategy = strategy.with_more_bits(&summary, runs),
+            SortAttempt::OutOfRange => {
+                (range, strategy, failed) = (*key, Strategy::AllBits, Some(FailedAttempt::OutOfRange));
+            }
+            SortAttempt::LongRuns(runs) => {
+                let sorted = strategy.sorted().unwrap_or(range.bits);
+                failed = Some(FailedAttempt::LongRuns { sorted, runs });
+                strategy = strategy.with_more_bits(&summary, runs);
+            }
         }
-        counts = Counts::Read;
+        counts = CountsOnHost::Read;
     }
 }
 
@@ -224,7 +235,7 @@ struct Sort<'a> {
     /// With the range that its values are taken to have.
     key: &'a SortKey<'a>,
     rows: u64,
-    counts: Counts,
+    counts: CountsOnHost,
     wide: bool,
 }
 
@@ -239,7 +250,7 @@ impl Sort<'_> {
     ) -> Result<SortAttempt<(Buffer, Option<Buffer>)>> {
         let Sort { device, key, rows, counts, wide } = *self;
         let low = key.bits - sorted;
-        let digits = Digits::count(device, key, rows, low, sorted, counts)?;
+        let digits = DigitHistograms::count(device, key, rows, low, sorted, counts)?;
         if !digits.fit(key.bits) {
             return Ok(SortAttempt::OutOfRange);
         }
@@ -253,7 +264,7 @@ impl Sort<'_> {
         };
         if low > 0 {
             let values = values.as_ref().map(|values| (values, value_width));
-            let long_runs = put_in_order(device, key, low, rows, Sorted::Rows { keys: &keys, values })?;
+            let long_runs = put_in_order(device, key, low, rows, PrefixSorted::Rows { keys: &keys, values })?;
             if long_runs > 0 {
                 return Ok(SortAttempt::LongRuns(long_runs));
             }
@@ -268,7 +279,7 @@ impl Sort<'_> {
         let index_bits = index_bits(rows);
         let travels = key.bits.min(64 - index_bits);
         let low = key.bits - sorted;
-        let digits = Digits::count(device, key, rows, low, sorted, counts)?;
+        let digits = DigitHistograms::count(device, key, rows, low, sorted, counts)?;
         if !digits.fit(key.bits) {
             return Ok(SortAttempt::OutOfRange);
         }
@@ -280,7 +291,7 @@ impl Sort<'_> {
         };
         let numbers = device.alloc(OPERATOR, rows as usize * 4)?;
         let whole = travels == key.bits && more.is_empty();
-        let packed = Sorted::Packed { words: &words, index_bits, whole, more, numbers: &numbers };
+        let packed = PrefixSorted::Packed { words: &words, index_bits, whole, more, numbers: &numbers };
         match put_in_order(device, key, index_bits + travels - sorted, rows, packed)? {
             0 => Ok(SortAttempt::Sorted(numbers)),
             long_runs => Ok(SortAttempt::LongRuns(long_runs)),
@@ -292,10 +303,10 @@ impl Sort<'_> {
     fn words(&self, more: &[SortWord<'_>]) -> Result<SortAttempt<Option<Buffer>>> {
         let Sort { device, key, rows, counts, wide } = *self;
         // Of several words, to know which digits differ saves more than waiting takes.
-        let counts = if more.is_empty() { counts } else { Counts::Read };
+        let counts = if more.is_empty() { counts } else { CountsOnHost::Read };
         let mut order = None;
         for word in more.iter().rev().map(|word| SortKey::from(*word)).chain([*key]) {
-            let digits = Digits::count(device, &word, rows, 0, word.bits, counts)?;
+            let digits = DigitHistograms::count(device, &word, rows, 0, word.bits, counts)?;
             if !digits.fit(word.bits) {
                 return Ok(SortAttempt::OutOfRange);
             }

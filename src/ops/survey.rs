@@ -77,10 +77,11 @@ pub(crate) struct ColumnSurvey {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Measured {
-    /// Whether no valid value is less than the one in the row before, and whether each is greater. Of
-    /// columns with nulls both say nothing.
+    /// Whether no valid value is less than the one in the row before, and whether each is greater.
+    /// Of columns with nulls both say nothing.
     Integers { least: i128, greatest: i128, ascending: bool, strictly: bool },
-    /// Greatest magnitude, and the exponent of the greatest power of two of which all are multiples.
+    /// Greatest magnitude, and the exponent of the greatest power of two of which all are
+    /// multiples.
     Floats { magnitude: f64, unit: i32 },
     /// NaN or an infinity occurs.
     NotFinite,
@@ -114,8 +115,8 @@ pub(crate) fn survey(device: &Device, columns: &[Surveyed<'_>]) -> Result<Vec<Co
             column.rows.into(),
             words.slice(first * WORDS * 8).into(),
         ];
-        // SAFETY: Survey { values and valid (or null): rows of them, checked; rows; WORDS a block, of
-        // which as many are allocated }.
+        // SAFETY: Survey { values and valid (or null): rows of them, checked; rows; WORDS a block,
+        // of which as many are allocated }.
         unsafe { device.launch(kernel, grid(*own as u64, THREADS), &arguments)? };
     }
     let words = words.read_words(0, blocks * WORDS)?;

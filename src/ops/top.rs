@@ -49,7 +49,6 @@ fn few_source(items: u64) -> KernelSource {
     KernelSource::new(format!("top_few_{items}"), format!("#include \"top.cuh\"\nWF_TOP_FEW_ENTRY({items})\n"))
 }
 
-#[cfg(test)]
 pub(super) fn sources() -> [KernelSource; 4] {
     [source(), sample_source(), few_source(FEW_ITEMS[0]), few_source(FEW_ITEMS[1])]
 }

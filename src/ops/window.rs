@@ -1,7 +1,8 @@
-//! Partitions and peers of sorted rows, running reductions within partitions, reductions over frames, and frames bounded
-//! by values. Kernels in `kernels/window.cuh`.
+//! Partitions and peers of sorted rows, running reductions within partitions, reductions over
+//! frames, and frames bounded by values. Kernels in `kernels/window.cuh`.
 //!
-//! Everything here speaks of positions in the sorted order. A frame is the positions from `low` up to `high`.
+//! Everything here speaks of positions in the sorted order. A frame is the positions from `low` up
+//! to `high`.
 //!
 //! A reduction over any frames uses a tree, not differences of running ones: an extremum has no
 //! difference, and a float outside of a frame would leave a trace in it.
@@ -39,16 +40,17 @@ pub(crate) struct Bounds {
     pub(crate) rows: u64,
 }
 
-/// A reduction over some positions. Invalid ones are left out; over no valid one a sum and a count are 0, and an extremum is
-/// undefined.
+/// A reduction over some positions. Invalid ones are left out; over no valid one a sum and a count
+/// are 0, and an extremum is undefined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fold {
     Reduce(Reduction),
     /// `f64` → `f64`: the sum of squared deviations from the mean.
     Deviations,
-    /// Points of two `f64` → six: how many, the means of the first and of the second, and the sums of products of deviations from
-    /// them, first with first, first with second, second with second. Over frames only: partial ones of a tile, in the width of
-    /// six, do not fit the shared memory of a running reduction.
+    /// Points of two `f64` → six: how many, the means of the first and of the second, and the sums
+    /// of products of deviations from them, first with first, first with second, second with
+    /// second. Over frames only: partial ones of a tile, in the width of six, do not fit the shared
+    /// memory of a running reduction.
     Products,
 }
 
@@ -150,7 +152,6 @@ fn tree_source(fold: Fold) -> KernelSource {
     )
 }
 
-#[cfg(test)]
 pub(super) fn sources() -> Vec<KernelSource> {
     let folds = Reduction::ALL.into_iter().map(Fold::Reduce).chain([Fold::Deviations]);
     let of_folds = folds.flat_map(|fold| [run_source(fold), tree_source(fold)]);
@@ -186,15 +187,16 @@ pub(crate) fn bounds(device: &Device, words: &[WindowWord<'_>], order: Option<&B
         (&bounds.peers).into(),
         (&state).into(),
     ];
-    // SAFETY: WindowBounds { words: for each word the address of rows u64, checked above and alive through `words`, and its
-    // bits; their number; order: rows u32 that number rows, or null; rows > 0; numbers of rows u32 and offsets of
-    // rows + 1 u32, made above; state: 1 + 2 × tiles zeroed u64 }.
+    // SAFETY: WindowBounds { words: for each word the address of rows u64, checked above and alive
+    // through `words`, and its bits; their number; order: rows u32 that number rows, or null; rows
+    // > 0; numbers of rows u32 and offsets of rows + 1 u32, made above; state: 1 + 2 × tiles zeroed
+    // u64 }.
     unsafe { device.launch(&kernel, grid(tiles, THREADS), &arguments)? };
     Ok(bounds)
 }
 
-/// For each position the reduction of its partition up to and with it, of `fold`'s results: `values` are of its values (any
-/// buffer for counts), `valid` a byte each.
+/// For each position the reduction of its partition up to and with it, of `fold`'s results:
+/// `values` are of its values (any buffer for counts), `valid` a byte each.
 pub(crate) fn running(
     device: &Device,
     fold: Fold,
@@ -223,15 +225,16 @@ pub(crate) fn running(
     ];
     for (pass, blocks) in [("tiles", tiles), ("carries", 1), ("write", tiles)] {
         let kernel = device.kernel(&run_source(fold), &format!("window_run_{pass}_{}", fold.entry().0))?;
-        // SAFETY: WindowRun { values of the fold's width (null for counts) and valid bytes or null, rows each, checked;
-        // partition_of: rows u32, made by `bounds`; rows; tiles; direction; carries and begun: one for each tile;
-        // results: rows of the fold's width }.
+        // SAFETY: WindowRun { values of the fold's width (null for counts) and valid bytes or null,
+        // rows each, checked; partition_of: rows u32, made by `bounds`; rows; tiles; direction;
+        // carries and begun: one for each tile; results: rows of the fold's width }.
         unsafe { device.launch(&kernel, grid(blocks, THREADS), &arguments)? };
     }
     Ok(results)
 }
 
-/// For each position the reduction over its frame `low..high` (`u32 × rows` each), which may be any positions.
+/// For each position the reduction over its frame `low..high` (`u32 × rows` each), which may be any
+/// positions.
 pub(crate) fn over_frames(
     device: &Device,
     fold: Fold,
@@ -267,10 +270,11 @@ pub(crate) fn over_frames(
             high.into(),
             (&results).into(),
         ];
-        // SAFETY: WindowTree { values of the fold's width (null for counts) and valid bytes or null, rows each, checked;
-        // rows; nodes: of the partial width, as many as all levels have, where the levels lie one after the other; low and
-        // high: rows u32, checked, whose frames lie within the rows (their maker's promise); results: rows of the fold's
-        // width }. A frame never looks beyond the last level: it would have to hold 16 nodes of that.
+        // SAFETY: WindowTree { values of the fold's width (null for counts) and valid bytes or
+        // null, rows each, checked; rows; nodes: of the partial width, as many as all levels have,
+        // where the levels lie one after the other; low and high: rows u32, checked, whose frames
+        // lie within the rows (their maker's promise); results: rows of the fold's width }. A frame
+        // never looks beyond the last level: it would have to hold 16 nodes of that.
         unsafe { device.launch(&kernel, grid(tiles(threads, u64::from(THREADS)), THREADS), &arguments) }
     };
     for (at, pair) in levels.windows(2).enumerate() {
@@ -280,7 +284,8 @@ pub(crate) fn over_frames(
     Ok(results)
 }
 
-/// For each position the bound of its frame (`u32 × rows`), found among the partition's keys, which are in the order.
+/// For each position the bound of its frame (`u32 × rows`), found among the partition's keys, which
+/// are in the order.
 pub(crate) fn range_bound(
     device: &Device,
     bound: &RangeBound<'_>,
@@ -329,9 +334,9 @@ pub(crate) fn range_bound(
         greatest_high,
         (&out).into(),
     ];
-    // SAFETY: WindowRange { keys of the entry's width and valid bytes or null, rows each, checked; numbers and offsets made
-    // by `bounds`; rows; flags; targets: rows of the entry's width, checked, or null; step and limits as words; out: rows
-    // u32 }.
+    // SAFETY: WindowRange { keys of the entry's width and valid bytes or null, rows each, checked;
+    // numbers and offsets made by `bounds`; rows; flags; targets: rows of the entry's width,
+    // checked, or null; step and limits as words; out: rows u32 }.
     unsafe { device.launch(&kernel, grid(tiles(rows, u64::from(THREADS)), THREADS), &arguments)? };
     Ok(out)
 }

@@ -1,4 +1,5 @@
-//! Aggregate functions: which the device runs, in which form, and the reasons for those it does not.
+//! Aggregate functions: which the device runs, in which form, and the reasons for those it does
+//! not.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -54,7 +55,7 @@ pub(crate) enum RegroupedKind {
     Distinct(AggregateKind),
     /// Variance; its root is the standard deviation.
     Variance {
-        of: Share,
+        of: VarianceDivisor,
         root: bool,
     },
     /// Of the points that two arguments are.
@@ -67,7 +68,7 @@ pub(crate) enum RegroupedKind {
         place: i64,
         skip_nulls: bool,
     },
-    Bits(Bits),
+    Bits(BitwiseOperation),
     /// The values as a list.
     Collect {
         skip_nulls: bool,
@@ -81,11 +82,11 @@ pub(crate) enum RegroupedKind {
     },
 }
 
-/// What is asked of points, and of the line through them: of the second argument, which explains, and the first, which is
-/// explained.
+/// What is asked of points, and of the line through them: of the second argument, which explains,
+/// and the first, which is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Points {
-    Covariance(Share),
+    Covariance(VarianceDivisor),
     Correlation,
     Slope,
     Intercept,
@@ -100,7 +101,7 @@ pub(crate) enum Points {
 
 /// Which bits of integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bits {
+pub(crate) enum BitwiseOperation {
     And,
     Or,
     Xor,
@@ -108,7 +109,7 @@ pub(crate) enum Bits {
 
 /// What squared deviations are divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Share {
+pub(crate) enum VarianceDivisor {
     /// The number of rows.
     Population,
     /// One less.
@@ -210,7 +211,8 @@ pub(crate) fn device_aggregate(expr: &Expr, schema: &DFSchema) -> Result<DeviceA
     Ok(DeviceAggregate::Fused(AggregateCall { kind, arg, filter, dtype }))
 }
 
-/// The least or greatest list or struct: the first in an order in which a null within is the greatest.
+/// The least or greatest list or struct: the first in an order in which a null within is the
+/// greatest.
 fn nested_extremum(kind: AggregateKind, arg: &Expr, call: &AggregateFunction, dtype: DataType) -> RegroupedCall {
     let asc = kind == AggregateKind::Min;
     RegroupedCall {
@@ -229,12 +231,12 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
     let skip_nulls = call.params.null_treatment == Some(NullTreatment::IgnoreNulls);
     let kind = match name {
         "approx_distinct" => RegroupedKind::Distinct(AggregateKind::Count),
-        "var" => RegroupedKind::Variance { of: Share::Sample, root: false },
-        "var_pop" => RegroupedKind::Variance { of: Share::Population, root: false },
-        "stddev" => RegroupedKind::Variance { of: Share::Sample, root: true },
-        "stddev_pop" => RegroupedKind::Variance { of: Share::Population, root: true },
-        "covar_samp" => RegroupedKind::Points(Points::Covariance(Share::Sample)),
-        "covar_pop" => RegroupedKind::Points(Points::Covariance(Share::Population)),
+        "var" => RegroupedKind::Variance { of: VarianceDivisor::Sample, root: false },
+        "var_pop" => RegroupedKind::Variance { of: VarianceDivisor::Population, root: false },
+        "stddev" => RegroupedKind::Variance { of: VarianceDivisor::Sample, root: true },
+        "stddev_pop" => RegroupedKind::Variance { of: VarianceDivisor::Population, root: true },
+        "covar_samp" => RegroupedKind::Points(Points::Covariance(VarianceDivisor::Sample)),
+        "covar_pop" => RegroupedKind::Points(Points::Covariance(VarianceDivisor::Population)),
         "corr" => RegroupedKind::Points(Points::Correlation),
         "regr_slope" => RegroupedKind::Points(Points::Slope),
         "regr_intercept" => RegroupedKind::Points(Points::Intercept),
@@ -248,9 +250,9 @@ fn regrouped(call: &AggregateFunction, expr: &Expr, schema: &DFSchema) -> Result
         "approx_median" => RegroupedKind::Percentile(0.5f64.to_bits()),
         "percentile_cont" | "approx_percentile_cont" => RegroupedKind::Percentile(share(call)?.to_bits()),
         "nth_value" => RegroupedKind::Nth { place: place(call)?, skip_nulls },
-        "bit_and" => RegroupedKind::Bits(Bits::And),
-        "bit_or" => RegroupedKind::Bits(Bits::Or),
-        "bit_xor" => RegroupedKind::Bits(Bits::Xor),
+        "bit_and" => RegroupedKind::Bits(BitwiseOperation::And),
+        "bit_or" => RegroupedKind::Bits(BitwiseOperation::Or),
+        "bit_xor" => RegroupedKind::Bits(BitwiseOperation::Xor),
         "array_agg" => RegroupedKind::Collect { skip_nulls },
         "string_agg" => RegroupedKind::Join,
         "first_value" => RegroupedKind::Place { last: false, skip_nulls },
@@ -324,8 +326,8 @@ fn place(call: &AggregateFunction) -> Result<i64, String> {
     }
 }
 
-/// The type of an aggregate whose arguments are coerced already. (What `get_type` finds out takes ten times as long: it would
-/// coerce them, and put names together.)
+/// The type of an aggregate whose arguments are coerced already. (What `get_type` finds out takes
+/// ten times as long: it would coerce them, and put names together.)
 fn result_type(call: &AggregateFunction, schema: &DFSchema) -> Result<DataType, String> {
     let arguments = call.params.args.iter().map(|arg| Ok(arg.to_field(schema)?.1));
     let result = arguments.collect::<PlanResult<Vec<_>>>().and_then(|fields| call.func.return_field(&fields));

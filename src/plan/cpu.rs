@@ -2,16 +2,22 @@
 //!
 //! | asked | DataFusion 55.2 | planned instead |
 //! |---|---|---|
-//! | `sum(decimal(38, s))` | wraps at 2¹²⁷ | the sum as `decimal(76, s)`, cast back, which fails beyond 38 digits |
-//! | `avg(decimal(38, s))` | of such a sum, and scaled up in 128 bits | the average as `decimal(76, …)`, cast back |
-//! | `RANGE` by a distance | a bound that overflows takes in null keys, one below 0 of unsigned keys is 0 | the same over a wider key, which holds every bound |
+//! | `sum(decimal(38, s))` | wraps at 2¹²⁷ | the sum as `decimal(76, s)`, cast back |
+//! | `avg(decimal(38, s))` | wraps, or scales beyond | the average as `decimal(76, …)`, cast back |
+//! | `RANGE` by a distance | bounds overflow | the same over a wider key, which holds every bound |
 //!
-//! DataFusion's issues 16406 (decimals that overflow), 22713 (averages) and 22137 (bounds that overflow, which since go to the
-//! partition's end). The tests below say when it answers rightly itself.
+//! The cast back fails beyond 38 digits. A `RANGE` bound that overflows takes in null keys, and one
+//! below 0 of unsigned keys is 0.
 //!
-//! A regular expression that is too large to compile is an error that names it; DataFusion's does not.
+//! DataFusion's issues 16406 (decimals that overflow), 22713 (averages) and 22137 (bounds that
+//! overflow, which since go to the partition's end). The tests below say when it answers rightly
+//! itself.
 //!
-//! Every node that is stated otherwise has a projection above it, which gives its columns their names and types again.
+//! A regular expression that is too large to compile is an error that names it; DataFusion's does
+//! not.
+//!
+//! Every node that is stated otherwise has a projection above it, which gives its columns their
+//! names and types again.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -140,8 +146,9 @@ fn of_window(window: &Window) -> Result<Option<LogicalPlan>> {
     Ok(Some(under(made, &window.schema, columns, &changed)?))
 }
 
-/// The window with nulls in partitions of their own for frames whose bounds would reach them. Where a frame has an end that is
-/// open, those of nulls hold values, too: they are taken from the frame as it stands.
+/// The window with nulls in partitions of their own for frames whose bounds would reach them. Where
+/// a frame has an end that is open, those of nulls hold values, too: they are taken from the frame
+/// as it stands.
 fn with_nulls_apart(window: &Window, exprs: &[Expr], changed: &[bool]) -> Result<LogicalPlan> {
     let width = window.input.schema().fields().len();
     let frames: Vec<Option<Reach>> = exprs.iter().map(reach).collect();
@@ -243,7 +250,8 @@ fn wide_argument(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
 /// How bounds at a distance are kept from the nulls.
 enum Key {
     Wide(WideKey),
-    /// Nulls are in partitions of their own, so that the end of a partition is the end of its values.
+    /// Nulls are in partitions of their own, so that the end of a partition is the end of its
+    /// values.
     NullsApart,
 }
 
@@ -269,7 +277,8 @@ enum Units {
 const BILLION: i128 = 1_000_000_000;
 const NANOSECONDS_A_DAY: i128 = 86_400 * BILLION;
 
-/// What is to be done of the key that window expressions share; `None` where bounds are right as they are.
+/// What is to be done of the key that window expressions share; `None` where bounds are right as
+/// they are.
 fn wide_key(exprs: &[Expr], schema: &DFSchema) -> Result<Option<Key>> {
     let calls: Vec<&WindowFunction> = exprs.iter().filter_map(window_function).collect();
     let distances: Vec<&WindowFunction> = calls.iter().copied().filter(|call| has_distance(call)).collect();
@@ -315,7 +324,8 @@ fn wide_key(exprs: &[Expr], schema: &DFSchema) -> Result<Option<Key>> {
 enum Reach {
     /// Both ends are at a distance, or with the row's peers.
     Values,
-    /// It has an open end, on the side where the nulls are: to which bounds that overflow go as well.
+    /// It has an open end, on the side where the nulls are: to which bounds that overflow go as
+    /// well.
     OpenBehindNulls,
     /// It has an open end on the other side.
     OpenBehindValues,

@@ -46,8 +46,8 @@ pub(crate) fn cut(plan: LogicalPlan) -> Result<Cut> {
     Ok(Cut { root: Root::Cpu(root), left })
 }
 
-/// Why operators do not run on the device, in reversed order of a walk from the root down: `None` for
-/// the root of a subtree that does, whose operators are not listed.
+/// Why operators do not run on the device, in reversed order of a walk from the root down: `None`
+/// for the root of a subtree that does, whose operators are not listed.
 struct Reasons(Vec<Option<String>>);
 
 impl Reasons {

@@ -46,7 +46,8 @@ impl Estimate {
     }
 }
 
-/// `tables` are those that placeholders stand for. `None` where the size of a table is not known, or where the operator is not known to the device.
+/// `tables` are those that placeholders stand for. `None` where the size of a table is not known,
+/// or where the operator is not known to the device.
 pub(crate) fn estimate(plan: &LogicalPlan, tables: &[PlanTable]) -> Option<Estimate> {
     Some(match plan {
         LogicalPlan::TableScan(scan) => table(scan, tables)?,
@@ -167,9 +168,10 @@ fn joined(join: &Join, tables: &[PlanTable]) -> Option<Estimate> {
     Some(of)
 }
 
-/// Share of all pairs of rows of two tables whose keys are equal. Where one side's key is unique the other side's is taken to
-/// refer to it, so that filters of the former leave their share of the latter. Several columns that together are more than a
-/// side has rows are taken to be a key of the smaller table.
+/// Share of all pairs of rows of two tables whose keys are equal. Where one side's key is unique
+/// the other side's is taken to refer to it, so that filters of the former leave their share of the
+/// latter. Several columns that together are more than a side has rows are taken to be a key of the
+/// smaller table.
 pub(super) fn key_selectivity(keys: &[(Facts, Facts)]) -> f64 {
     let domain = |(a, b): &(Facts, Facts)| match (a.unique, b.unique) {
         (true, false) => a.rows,

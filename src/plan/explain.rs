@@ -1,5 +1,5 @@
-//! EXPLAIN: what runs where, in which pipelines, and why not on the device. One line an operator, from
-//! the result down.
+//! EXPLAIN: what runs where, in which pipelines, and why not on the device. One line an operator,
+//! from the result down.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, TableScan};
 
 use super::cut::{Cut, Root};
 use super::node::DeviceNode;
-use super::physical::{GroupKeys, PhysicalPlan, PipelineInput, PipelineSink, PipelineStage};
+use super::physical::{GroupKeys, PhysicalPlan, PipelineInput, PipelineJoin, PipelineSink, PipelineStage};
 use super::pipelines::Planning;
 use super::prepared::DevicePlan;
 use super::tables::PlanTable;
@@ -15,7 +15,7 @@ use crate::error::Result;
 
 /// The lines of a plan. `tables` are those that its placeholders stand for.
 pub(crate) fn explain(cut: &Cut, tables: &[PlanTable], order_joins: bool) -> Result<String> {
-    let mut text = Text { lines: vec![], reordered: 0, how: Planning { tables, order_joins, estimates: true } };
+    let mut text = PlanText { lines: vec![], reordered: 0, how: Planning { tables, order_joins, estimates: true } };
     match &cut.root {
         Root::Device(plan) => text.device(plan, 0)?,
         Root::Cpu(plan) => text.cpu(plan, &mut cut.left.iter().map(|of| of.why.as_str()), 0)?,
@@ -27,14 +27,14 @@ pub(crate) fn explain(cut: &Cut, tables: &[PlanTable], order_joins: bool) -> Res
     Ok(text.lines.join("\n"))
 }
 
-struct Text<'a> {
+struct PlanText<'a> {
     lines: Vec<String>,
     /// Trees of joins that have another order than the query's.
     reordered: usize,
     how: Planning<'a>,
 }
 
-impl Text<'_> {
+impl PlanText<'_> {
     fn line(&mut self, place: &str, depth: usize, text: impl Display) {
         self.lines.push(format!("{place:8}{}{text}", "  ".repeat(depth)));
     }
@@ -116,11 +116,22 @@ fn of_stage(stage: &PipelineStage) -> Option<String> {
         PipelineStage::Filter(predicate) => format!("Filter: {predicate}"),
         PipelineStage::Project(exprs, _) => format!("Projection: {}", list(exprs)),
         PipelineStage::Rename(_) => return None,
-        PipelineStage::Join(step) => {
-            let join = LogicalPlan::Join(step.join.clone());
-            format!("{} with pipeline {}{}", join.display(), step.right, rows(step.rows))
-        }
+        PipelineStage::Join(step) => format!("{}{}", of_join(step), rows(step.rows)),
     })
+}
+
+fn of_join(step: &PipelineJoin) -> String {
+    format!("{} with pipeline {}", LogicalPlan::Join(step.join.clone()).display(), step.right)
+}
+
+/// What a pipeline's sink is called in notes on a run: the pipeline, and the sink's line.
+pub(crate) fn sink_name(number: usize, sink: &PipelineSink) -> String {
+    format!("pipeline {number}: {}", of_sink(sink).unwrap_or_default())
+}
+
+/// The same of a join in the pipeline.
+pub(crate) fn join_name(number: usize, join: &PipelineJoin) -> String {
+    format!("pipeline {number}: {}", of_join(join))
 }
 
 fn of_input(input: &PipelineInput) -> String {

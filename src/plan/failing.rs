@@ -7,8 +7,8 @@
 //! ```
 //!
 //! This is the one account of it. Rules over plans (`session/rules/guards.rs`), the order of joins
-//! (`join_order.rs`) and what is made for the CPU engine (`in_order.rs`) ask it. An expression that is not known here is
-//! taken to fail: then it keeps its place, which is never wrong.
+//! (`join_order.rs`) and what is made for the CPU engine (`in_order.rs`) ask it. An expression that
+//! is not known here is taken to fail: then it keeps its place, which is never wrong.
 //!
 //! Subqueries do not count: what they do is done once, wherever the expression that has their value
 //! stands.

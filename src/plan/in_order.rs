@@ -9,9 +9,9 @@
 //! ```
 //!
 //! CASE computes a branch for the rows that take it, AND does not
-//! (<https://github.com/apache/datafusion/issues/8927>). Only expressions with operands that can fail
-//! are changed. Conditions that can fail are made volatile, too, so that the rules over physical
-//! plans leave them where they are.
+//! (<https://github.com/apache/datafusion/issues/8927>). Only expressions with operands that can
+//! fail are changed. Conditions that can fail are made volatile, too, so that the rules over
+//! physical plans leave them where they are.
 //!
 //! Null is where it gets long: for AND to be false it is enough that one operand is, whatever comes
 //! before. So an expression of which not only the truth counts is asked twice, whether it is true
@@ -29,6 +29,7 @@ use datafusion::logical_expr::{
 
 use super::failing::{can_fail, has_failing};
 use super::sealed::{in_place, into_operands};
+use super::truth::UnknownAs;
 
 /// The plan with conditions that the CPU engine evaluates in their order, and no further than it
 /// has to.
@@ -43,7 +44,7 @@ fn node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             if !has_failing(&filter.predicate, orders.schema) {
                 return Ok(Transformed::no(LogicalPlan::Filter(filter)));
             }
-            let predicate = orders.ordered(filter.predicate.clone(), Counts::Truth)?;
+            let predicate = orders.ordered(filter.predicate.clone(), UnknownAs::False)?;
             let predicate = if can_fail(&filter.predicate, orders.schema) { in_place(predicate) } else { predicate };
             Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
         }
@@ -60,7 +61,7 @@ fn node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
                 }
                 let name = names.save(&expr);
                 let expr = if rows { expr } else { filtered_arguments(expr, &schema)? };
-                Ok(Transformed::yes(name.restore(orders.ordered(expr, Counts::Value)?)))
+                Ok(Transformed::yes(name.restore(orders.ordered(expr, UnknownAs::Itself)?)))
             })?;
             match changed.transformed {
                 true => changed.map_data(LogicalPlan::recompute_schema),
@@ -79,12 +80,12 @@ fn join_node(join: Join) -> Result<Transformed<LogicalPlan>> {
     if !join.filter.iter().any(concerns) && !join.on.iter().any(|(left, right)| concerns(left) || concerns(right)) {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     }
-    let key = |key: Expr| orders.ordered(key, Counts::Value);
+    let key = |key: Expr| orders.ordered(key, UnknownAs::Itself);
     let on = join.on.iter().map(|(left, right)| Ok((key(left.clone())?, key(right.clone())?)));
     let on = on.collect::<Result<Vec<_>>>()?;
     let filter = match join.filter.clone() {
         Some(filter) if concerns(&filter) => {
-            let filter = orders.ordered(filter, Counts::Truth)?;
+            let filter = orders.ordered(filter, UnknownAs::False)?;
             let placed = filter.transform_up(|expr| match expr {
                 column @ Expr::Column(_) => Ok(Transformed::yes(in_place(column))),
                 other => Ok(Transformed::no(other)),
@@ -127,77 +128,59 @@ fn filtered_arguments(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(changed.data)
 }
 
-/// What of a condition's three values counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Counts {
-    /// Whether it is true; null may be false.
-    Truth,
-    /// Whether it is false; null may be true.
-    Falsity,
-    /// All.
-    Value,
-}
-
 struct Orders<'s> {
     schema: &'s DFSchema,
 }
 
 impl Orders<'_> {
-    fn ordered(&self, expr: Expr, counts: Counts) -> Result<Expr> {
+    fn ordered(&self, expr: Expr, unknown: UnknownAs) -> Result<Expr> {
         if !has_failing(&expr, self.schema) {
             return Ok(expr);
         }
         Ok(match expr {
             Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => {
-                self.chain(expr, op, counts)?
+                self.chain(expr, op, unknown)?
             }
-            Expr::Not(inner) => {
-                let inner_counts = match counts {
-                    Counts::Truth => Counts::Falsity,
-                    Counts::Falsity => Counts::Truth,
-                    Counts::Value => Counts::Value,
-                };
-                not(self.ordered(*inner, inner_counts)?)
-            }
-            Expr::IsTrue(inner) => Expr::IsTrue(Box::new(self.ordered(*inner, Counts::Truth)?)),
-            Expr::IsNotTrue(inner) => Expr::IsNotTrue(Box::new(self.ordered(*inner, Counts::Truth)?)),
-            Expr::IsFalse(inner) => Expr::IsFalse(Box::new(self.ordered(*inner, Counts::Falsity)?)),
-            Expr::IsNotFalse(inner) => Expr::IsNotFalse(Box::new(self.ordered(*inner, Counts::Falsity)?)),
+            Expr::Not(inner) => not(self.ordered(*inner, unknown.negated())?),
+            Expr::IsTrue(inner) => Expr::IsTrue(Box::new(self.ordered(*inner, UnknownAs::False)?)),
+            Expr::IsNotTrue(inner) => Expr::IsNotTrue(Box::new(self.ordered(*inner, UnknownAs::False)?)),
+            Expr::IsFalse(inner) => Expr::IsFalse(Box::new(self.ordered(*inner, UnknownAs::True)?)),
+            Expr::IsNotFalse(inner) => Expr::IsNotFalse(Box::new(self.ordered(*inner, UnknownAs::True)?)),
             Expr::Case(case) if case.expr.is_none() => {
                 let value = |expr: Box<Expr>| {
-                    Ok::<_, datafusion::error::DataFusionError>(Box::new(self.ordered(*expr, counts)?))
+                    Ok::<_, datafusion::error::DataFusionError>(Box::new(self.ordered(*expr, unknown)?))
                 };
                 let mut when_then_expr = vec![];
                 for (when, then) in case.when_then_expr {
-                    when_then_expr.push((Box::new(self.ordered(*when, Counts::Truth)?), value(then)?));
+                    when_then_expr.push((Box::new(self.ordered(*when, UnknownAs::False)?), value(then)?));
                 }
                 Expr::Case(Case { expr: None, when_then_expr, else_expr: case.else_expr.map(value).transpose()? })
             }
-            other => other.map_children(|child| Ok(Transformed::yes(self.ordered(child, Counts::Value)?)))?.data,
+            other => other.map_children(|child| Ok(Transformed::yes(self.ordered(child, UnknownAs::Itself)?)))?.data,
         })
     }
 
-    fn chain(&self, expr: Expr, op: Operator, counts: Counts) -> Result<Expr> {
+    fn chain(&self, expr: Expr, op: Operator, unknown: UnknownAs) -> Result<Expr> {
         let operands = into_operands(expr, op);
         if !operands.iter().skip(1).any(|operand| has_failing(operand, self.schema)) {
-            let operands = operands.into_iter().map(|operand| self.ordered(operand, counts));
+            let operands = operands.into_iter().map(|operand| self.ordered(operand, unknown));
             return joined(operands.collect::<Result<Vec<_>>>()?, op);
         }
-        if counts == Counts::Value {
-            let is_true = self.grouped(operands.clone(), op, Counts::Truth)?;
-            let is_false = not(self.grouped(operands, op, Counts::Falsity)?);
+        if unknown == UnknownAs::Itself {
+            let is_true = self.grouped(operands.clone(), op, UnknownAs::False)?;
+            let is_false = not(self.grouped(operands, op, UnknownAs::True)?);
             return when(is_true, lit(true)).when(is_false, lit(false)).end();
         }
-        self.grouped(operands, op, counts)
+        self.grouped(operands, op, unknown)
     }
 
     /// What can fail begins a group, which is looked at where none before decides; those that
     /// cannot fail go with it.
-    fn grouped(&self, operands: Vec<Expr>, op: Operator, counts: Counts) -> Result<Expr> {
+    fn grouped(&self, operands: Vec<Expr>, op: Operator, unknown: UnknownAs) -> Result<Expr> {
         let mut groups: Vec<Vec<Expr>> = vec![];
         for operand in operands {
             let fails = has_failing(&operand, self.schema);
-            let operand = self.ordered(operand, counts)?;
+            let operand = self.ordered(operand, unknown)?;
             match groups.last_mut() {
                 Some(group) if !fails => group.push(operand),
                 _ => groups.push(vec![operand]),
@@ -207,10 +190,10 @@ impl Orders<'_> {
         let mut when_then_expr = vec![];
         for group in groups {
             let group = Box::new(joined(group, op)?);
-            let decides = match (op, counts) {
-                (Operator::And, Counts::Truth) => Expr::IsNotTrue(group),
+            let decides = match (op, unknown) {
+                (Operator::And, UnknownAs::False) => Expr::IsNotTrue(group),
                 (Operator::And, _) => Expr::IsFalse(group),
-                (_, Counts::Truth) => Expr::IsTrue(group),
+                (_, UnknownAs::False) => Expr::IsTrue(group),
                 _ => Expr::IsNotFalse(group),
             };
             when_then_expr.push((Box::new(decides), Box::new(lit(op != Operator::And))));
@@ -249,7 +232,7 @@ mod tests {
     fn computed(expr: &Expr) -> Result<Vec<Option<bool>>> {
         let batch = batch();
         let schema = DFSchema::try_from(batch.schema())?;
-        let expr = Orders { schema: &schema }.ordered(expr.clone(), Counts::Value)?;
+        let expr = Orders { schema: &schema }.ordered(expr.clone(), UnknownAs::Itself)?;
         let context = PhysicalPlanningContext::default();
         let physical = create_physical_expr(&expr, &schema, &ExecutionProps::new(), &context)?;
         let values = physical.evaluate(&batch)?.into_array(batch.num_rows())?;

@@ -1,14 +1,15 @@
 //! The order of inner joins, by estimated rows.
 //!
 //! ```text
-//!   a ⋈ b ⋈ c ⋈ d as the query says      a tree of joins on equalities, conditions between them: its leaves and predicates
-//!   best tree of every set of leaves     of two, three, …, all: the cheapest pair of smaller sets that an equality connects
+//!   a ⋈ b ⋈ c ⋈ d as the query says    joins on equalities and conditions: leaves, predicates
+//!   best tree of two, three, … leaves  the cheapest pair of smaller sets that an equality connects
 //! ```
 //!
-//! The number of rows of a set of leaves does not depend on the order within it: the product of the leaves' rows and of the
-//! shares that the predicates leave. Up to [`MOST_EXACT`] leaves every tree is looked at, bushy ones too; of more, the
-//! cheapest join is made again and again. A tree is replaced where another is expected to cost clearly less. No order joins
-//! what no equality connects.
+//! The number of rows of a set of leaves does not depend on the order within it: the product of the
+//! leaves' rows and of the shares that the predicates leave. Up to [`MOST_EXACT`] leaves every tree
+//! is looked at, bushy ones too; of more, the cheapest join is made again and again. A tree is
+//! replaced where another is expected to cost clearly less. No order joins what no equality
+//! connects.
 //!
 //! Predicates that can fail (a division, say) would meet other rows in another order: a join or a
 //! filter that has one is no part of a tree, but may be a leaf of one, or have one below it.
@@ -36,17 +37,18 @@ const MOST: usize = 64;
 /// Another tree has to cost this part of the query's own.
 const WORTHWHILE: f64 = 0.85;
 /// A plan with its joins in another order.
-pub(crate) struct Ordered {
+pub(crate) struct ReorderedPlan {
     pub(crate) plan: LogicalPlan,
     /// Trees of joins that were put into another order.
     pub(crate) changed: usize,
 }
 
-/// Orders the inner joins of a plan; `tables` are those that placeholders stand for. The schema stays as it is, and so do the rows but for their order.
-pub(crate) fn order_joins(plan: LogicalPlan, tables: &[PlanTable]) -> PlanResult<Ordered> {
+/// Orders the inner joins of a plan; `tables` are those that placeholders stand for. The schema
+/// stays as it is, and so do the rows but for their order.
+pub(crate) fn order_joins(plan: LogicalPlan, tables: &[PlanTable]) -> PlanResult<ReorderedPlan> {
     let mut changed = 0;
     let plan = visit(plan, tables, &mut changed)?;
-    Ok(Ordered { plan, changed })
+    Ok(ReorderedPlan { plan, changed })
 }
 
 fn visit(plan: LogicalPlan, tables: &[PlanTable], changed: &mut usize) -> PlanResult<LogicalPlan> {
@@ -72,7 +74,7 @@ fn put_back(plan: LogicalPlan, leaves: &mut impl Iterator<Item = LogicalPlan>) -
 }
 
 /// A set of leaves.
-type Set = u64;
+type LeafSet = u64;
 
 /// Inner joins with everything between them that any order can have.
 struct Tree {
@@ -88,9 +90,9 @@ struct Tree {
 struct Predicate {
     expr: Expr,
     /// Leaves whose columns it looks at.
-    of: Set,
+    of: LeafSet,
     /// Of an equality: its sides, and the leaves that each looks at.
-    sides: Option<[(Expr, Set); 2]>,
+    sides: Option<[(Expr, LeafSet); 2]>,
 }
 
 /// An order of joins.
@@ -102,7 +104,7 @@ enum JoinTree {
 }
 
 impl JoinTree {
-    fn set(&self) -> Set {
+    fn set(&self) -> LeafSet {
         match self {
             JoinTree::Leaf(at) => 1 << at,
             JoinTree::Join(a, b) => a.set() | b.set(),
@@ -254,7 +256,7 @@ impl Tree {
     }
 
     /// The columns of a part that are looked at outside of it.
-    fn pruned(&self, plan: LogicalPlan, set: Set) -> PlanResult<LogicalPlan> {
+    fn pruned(&self, plan: LogicalPlan, set: LeafSet) -> PlanResult<LogicalPlan> {
         let outside: Vec<_> =
             self.predicates.iter().filter(|p| !within(p.of, set)).flat_map(|p| p.expr.column_refs()).collect();
         let columns = plan.schema().columns();
@@ -270,13 +272,13 @@ impl Tree {
     }
 }
 
-fn within(part: Set, whole: Set) -> bool {
+fn within(part: LeafSet, whole: LeafSet) -> bool {
     part & !whole == 0
 }
 
 impl Predicate {
     /// An equality as a pair of keys, the first over `left` and the second over `right`.
-    fn across(&self, left: Set, right: Set) -> Option<(Expr, Expr)> {
+    fn across(&self, left: LeafSet, right: LeafSet) -> Option<(Expr, Expr)> {
         let [(a, of_a), (b, of_b)] = self.sides.as_ref()?;
         if within(*of_a, left) && within(*of_b, right) {
             Some((a.clone(), b.clone()))
@@ -316,7 +318,7 @@ fn flatten(
 }
 
 /// The leaves that have an expression's columns; `None` where a column is no leaf's.
-fn leaves_of(expr: &Expr, leaves: &[LogicalPlan]) -> Option<Set> {
+fn leaves_of(expr: &Expr, leaves: &[LogicalPlan]) -> Option<LeafSet> {
     expr.column_refs().into_iter().try_fold(0, |set, column| {
         let leaf = leaves.iter().position(|leaf| leaf.schema().has_column(column))?;
         Some(set | 1 << leaf)

@@ -1,14 +1,14 @@
 //! What of a query runs on the device, and in which pipelines.
 //!
 //! ```text
-//!   optimized logical plan ── cut ──▶ subtrees for the device, the rest for the CPU     support.rs says why
+//!   optimized logical plan ── cut ──▶ subtrees for the device, the rest for the CPU   support.rs
 //!   a subtree ── order of joins ──▶ pipelines ──▶ exec                                physical.rs
 //! ```
 //!
 //! The optimized logical plan is cut once into the largest subtrees that the executor supports
-//! ([`Prepared`]). A subtree becomes a [`PhysicalPlan`] of pipelines, which is kept with it. Where the
-//! device does not run the whole plan each subtree becomes one leaf of DataFusion's physical plan
-//! ([`DeviceNode`]), and everything above runs on DataFusion's operators.
+//! ([`Prepared`]). A subtree becomes a [`PhysicalPlan`] of pipelines, which is kept with it. Where
+//! the device does not run the whole plan each subtree becomes one leaf of DataFusion's physical
+//! plan ([`DeviceNode`]), and everything above runs on DataFusion's operators.
 
 mod aggregates;
 mod cpu;
@@ -27,12 +27,13 @@ mod sealed;
 mod subquery;
 mod support;
 mod tables;
+mod truth;
 mod window;
 
-pub(crate) use aggregates::{Bits, DeviceAggregate, Points, RegroupedCall, RegroupedKind, Share};
+pub(crate) use aggregates::{BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor};
 pub(crate) use cpu::for_cpu;
 pub(crate) use cut::{CpuOperator, Root};
-pub(crate) use explain::explain;
+pub(crate) use explain::{explain, join_name, sink_name};
 pub(crate) use failing::{
     can_fail, cast_fails, fails_itself, has_failing, is_comparison, is_total, operands, sum_fails,
 };
@@ -53,4 +54,5 @@ pub(crate) use tables::{
     PlanTable, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift, reads_placeholders, same_table,
     table_source,
 };
-pub(crate) use window::{Bound, Frame, Step, WindowCall, WindowKeys, WindowKind};
+pub(crate) use truth::UnknownAs;
+pub(crate) use window::{Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind};

@@ -3,9 +3,9 @@
 //! ```text
 //!   SELECT d, sum(x) FROM t JOIN u ON t.k = u.k WHERE u.y > 1 GROUP BY d ORDER BY d
 //!
-//!   pipeline 0   scan u, filter u.y > 1                              hands its rows to the join
-//!   pipeline 1   scan t, join with pipeline 0, project d, x          ends in an aggregation
-//!   pipeline 2   the groups of pipeline 1                            ends in a sort; its rows are the result
+//!   pipeline 0   scan u, filter u.y > 1                       hands its rows to the join
+//!   pipeline 1   scan t, join with pipeline 0, project d, x   ends in an aggregation
+//!   pipeline 2   the groups of pipeline 1                     ends in a sort; it yields the result
 //! ```
 //!
 //! A pipeline brings rows from its input through its stages to its sink. Its stages run in one

@@ -17,8 +17,8 @@ use crate::column::Facts;
 use crate::error::Result;
 use crate::io::OfSession;
 
-/// Operators and expressions above one another, up to which a plan runs on its caller's stack, and up to which it is kept:
-/// looking for it recurses as deep as it is, too, but needs less.
+/// Operators and expressions above one another, up to which a plan runs on its caller's stack, and
+/// up to which it is kept: looking for it recurses as deep as it is, too, but needs less.
 const SHALLOW: usize = 48;
 const MOST: usize = 160;
 
@@ -32,7 +32,8 @@ pub(crate) fn is_small_expr(expr: &Expr) -> bool {
     expr_depth(expr, MOST + 1) <= MOST
 }
 
-/// Whether the plan means the same whenever it runs: no function of the time or of chance, nothing that is filled in later.
+/// Whether the plan means the same whenever it runs: no function of the time or of chance, nothing
+/// that is filled in later.
 pub(crate) fn is_repeatable(plan: &LogicalPlan) -> bool {
     let mut repeatable = true;
     let walked = plan.apply_with_subqueries(|node| {
@@ -96,7 +97,8 @@ impl Prepared {
         &self.schema
     }
 
-    /// What the device runs, if that is the whole plan, it did so far, and any thread's stack holds it.
+    /// What the device runs, if that is the whole plan, it did so far, and any thread's stack holds
+    /// it.
     pub(crate) fn direct(&self) -> Option<&Arc<DevicePlan>> {
         match &self.cut.root {
             Root::Device(plan) if self.shallow && !self.gave_up.load(Relaxed) => Some(plan),
@@ -159,9 +161,9 @@ impl DevicePlan {
         scans
     }
 
-    /// Its pipelines. They are those of the last time unless their joins might have another order now:
-    /// `order_joins` has joins run in the order of estimated rows, which come of what is known of the
-    /// tables.
+    /// Its pipelines. They are those of the last time unless their joins might have another order
+    /// now: `order_joins` has joins run in the order of estimated rows, which come of what is known
+    /// of the tables.
     ///
     /// # Errors
     /// As [`PhysicalPlan::of`].
@@ -204,7 +206,8 @@ fn count_joins(plan: &LogicalPlan) -> usize {
     own + plan.inputs().into_iter().map(count_joins).sum::<usize>()
 }
 
-/// Operators above one another, and the expressions above one another in each; looked at no further than `most`.
+/// Operators above one another, and the expressions above one another in each; looked at no further
+/// than `most`.
 fn depth(plan: &LogicalPlan, most: usize) -> usize {
     let Some(rest) = most.checked_sub(1) else { return 0 };
     let mut own = 0;

@@ -1,11 +1,12 @@
 //! Scalar subqueries that might have several rows, which is an error when they run.
 //!
-//! The optimizer makes joins of scalar subqueries, and a join with several rows would only yield more. So such a subquery is
-//! made to have one row, and to fail where it had more:
+//! The optimizer makes joins of scalar subqueries, and a join with several rows would only yield
+//! more. So such a subquery is made to have one row, and to fail where it had more:
 //!
 //! ```text
 //!   (SELECT p FROM t WHERE i = 1)
-//!   (SELECT one_row_value(first_value(p), count(*)) AS p FROM (SELECT p FROM t WHERE i = 1 LIMIT 2))
+//!   (SELECT one_row_value(first_value(p), count(*)) AS p
+//!      FROM (SELECT p FROM t WHERE i = 1 LIMIT 2))
 //! ```
 //!
 //! Of correlated ones, DataFusion's planner only admits those that have one row by their form.

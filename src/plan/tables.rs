@@ -1,13 +1,15 @@
 //! The tables of plans: placeholders in plans that are kept, and the tables that stand for them.
 //!
 //! ```text
-//!   Filter: x < 3           lift       Filter: x < 3        optimize, cut      Prepared        run       the placeholders' numbers
-//!     TableScan: a table  ────────▶      TableScan: table 0 ────────────▶   of placeholders  ───────▶   choose among other tables
+//!   Filter: x < 3          lift      Filter: x < 3          optimize, cut     Prepared
+//!     TableScan: a table  ──────▶      TableScan: table 0  ──────────────▶   of placeholders
 //! ```
 //!
-//! A [`TablePlaceholder`] stands for a table by its number. It has a schema and no rows, so that a plan
-//! that is kept keeps no memory of a device, and nothing of the data can find its way into the plan: the
-//! session's tables tell DataFusion nothing but their schemas.
+//! When it runs, the placeholders' numbers choose among the tables of that query.
+//!
+//! A [`TablePlaceholder`] stands for a table by its number. It has a schema and no rows, so that a
+//! plan that is kept keeps no memory of a device, and nothing of the data can find its way into the
+//! plan: the session's tables tell DataFusion nothing but their schemas.
 
 use std::sync::Arc;
 
@@ -124,8 +126,8 @@ fn tables_of(plan: &LogicalPlan) -> Option<Vec<PlanTable>> {
     matches!(walked, Ok(TreeNodeRecursion::Continue)).then_some(tables)
 }
 
-/// The plan over placeholders instead of tables, with the tables. `None` where the plan cannot be kept: it reads what is not the
-/// session's, or what it yields depends on more than its tables.
+/// The plan over placeholders instead of tables, with the tables. `None` where the plan cannot be
+/// kept: it reads what is not the session's, or what it yields depends on more than its tables.
 pub(crate) fn lift(plan: &LogicalPlan) -> Option<(LogicalPlan, Vec<PlanTable>)> {
     if !is_repeatable(plan) {
         return None;

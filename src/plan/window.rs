@@ -1,4 +1,5 @@
-//! Window functions: the device's form of a window expression, and the reasons for those it has none of.
+//! Window functions: the device's form of a window expression, and the reasons for those it has
+//! none of.
 
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -8,7 +9,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_planner::is_window_frame_bound_valid;
 
-use super::aggregates::{Bits, DeviceAggregate, RegroupedCall, RegroupedKind, Share, device_aggregate};
+use super::aggregates::{
+    BitwiseOperation, DeviceAggregate, RegroupedCall, RegroupedKind, VarianceDivisor, device_aggregate,
+};
 use crate::codegen::{AggregateCall, unsupported};
 
 /// A window expression as the device computes it.
@@ -57,14 +60,14 @@ pub(crate) enum WindowKind {
     Variance {
         arg: Expr,
         filter: Option<Expr>,
-        of: Share,
+        of: VarianceDivisor,
         root: bool,
     },
     /// The bits of integers.
     Bits {
         arg: Expr,
         filter: Option<Expr>,
-        bits: Bits,
+        bits: BitwiseOperation,
     },
     /// What needs the rows of its frame more than once, or in an order.
     Regrouped(RegroupedCall),
@@ -87,12 +90,12 @@ pub(crate) enum Bound {
     /// So many groups of peers after the row's.
     Groups(i64),
     /// At a distance from the row's value.
-    Value { preceding: bool, step: Step },
+    Value { preceding: bool, step: RangeOffset },
 }
 
 /// A distance of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum RangeOffset {
     /// As the key's type counts.
     Integer(i128),
     Float(f64),
@@ -101,7 +104,8 @@ pub(crate) enum Step {
 }
 
 impl WindowKeys {
-    /// Whether rows sorted by these keys are sorted by the others: partitions stand together, each in its order.
+    /// Whether rows sorted by these keys are sorted by the others: partitions stand together, each
+    /// in its order.
     pub(crate) fn imply(&self, others: &WindowKeys) -> bool {
         let partition = |expr: &Expr| SortExpr { expr: expr.clone(), asc: true, nulls_first: true };
         let sorted: Vec<SortExpr> = self.partition.iter().map(partition).chain(self.order.iter().cloned()).collect();
@@ -115,7 +119,7 @@ impl WindowKeys {
 impl Bound {
     /// The value at the bound, where its distance is not the same everywhere.
     pub(crate) fn target(&self, keys: &WindowKeys) -> Option<Expr> {
-        let (Bound::Value { preceding, step: Step::Interval(by) }, [key]) = (self, keys.order.as_slice()) else {
+        let (Bound::Value { preceding, step: RangeOffset::Interval(by) }, [key]) = (self, keys.order.as_slice()) else {
             return None;
         };
         let by = Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(*by)), None);
@@ -300,22 +304,22 @@ fn frame(frame: &WindowFrame, order: &[SortExpr], schema: &DFSchema) -> Result<F
 }
 
 /// The distance of a RANGE frame, as the only sort key counts.
-fn step(distance: &ScalarValue, order: &[SortExpr], schema: &DFSchema) -> Result<Step, String> {
+fn step(distance: &ScalarValue, order: &[SortExpr], schema: &DFSchema) -> Result<RangeOffset, String> {
     let [key] = order else { return Err("RANGE with a distance over several keys is not on the device".into()) };
     let key = key.expr.get_type(schema).map_err(|error| error.strip_backtrace())?;
     let why = || format!("RANGE with a distance of {distance} over {key} is not on the device");
     let step = match (distance, &key) {
-        (ScalarValue::Float32(Some(step)), DataType::Float32) => Step::Float(f64::from(*step)),
-        (ScalarValue::Float64(Some(step)), DataType::Float64) => Step::Float(*step),
-        (ScalarValue::Decimal128(Some(step), _, _), _) if distance.data_type() == key => Step::Integer(*step),
+        (ScalarValue::Float32(Some(step)), DataType::Float32) => RangeOffset::Float(f64::from(*step)),
+        (ScalarValue::Float64(Some(step)), DataType::Float64) => RangeOffset::Float(*step),
+        (ScalarValue::Decimal128(Some(step), _, _), _) if distance.data_type() == key => RangeOffset::Integer(*step),
         (ScalarValue::IntervalMonthDayNano(Some(interval)), _) => interval_step(*interval, &key),
-        _ if distance.data_type() == key => Step::Integer(integer_of(distance).ok_or_else(why)?),
+        _ if distance.data_type() == key => RangeOffset::Integer(integer_of(distance).ok_or_else(why)?),
         _ => return Err(why()),
     };
     let is_negative = match step {
-        Step::Integer(step) => step < 0,
-        Step::Float(step) => step < 0.0,
-        Step::Interval(by) => by.months < 0 || by.days < 0 || by.nanoseconds < 0,
+        RangeOffset::Integer(step) => step < 0,
+        RangeOffset::Float(step) => step < 0.0,
+        RangeOffset::Interval(by) => by.months < 0 || by.days < 0 || by.nanoseconds < 0,
     };
     if is_negative {
         return Err(why());
@@ -324,16 +328,16 @@ fn step(distance: &ScalarValue, order: &[SortExpr], schema: &DFSchema) -> Result
 }
 
 /// An interval as the key counts, if it always is as long.
-fn interval_step(interval: IntervalMonthDayNano, key: &DataType) -> Step {
+fn interval_step(interval: IntervalMonthDayNano, key: &DataType) -> RangeOffset {
     let nanoseconds = i128::from(interval.days) * NANOSECONDS_A_DAY + i128::from(interval.nanoseconds);
     let unit = match key {
         DataType::Date32 if interval.nanoseconds == 0 => NANOSECONDS_A_DAY,
         DataType::Timestamp(unit, None) => nanoseconds_of(unit),
-        _ => return Step::Interval(interval),
+        _ => return RangeOffset::Interval(interval),
     };
     match interval.months == 0 && nanoseconds % unit == 0 {
-        true => Step::Integer(nanoseconds / unit),
-        false => Step::Interval(interval),
+        true => RangeOffset::Integer(nanoseconds / unit),
+        false => RangeOffset::Interval(interval),
     }
 }
 

@@ -67,6 +67,13 @@ struct KeptRecipe {
 pub(crate) type FoundPlan = (Arc<Prepared>, Vec<PlanTable>);
 
 impl Plans {
+    /// Drops what is kept.
+    pub(crate) fn forget(&self) {
+        let mut kept = lock(&self.kept);
+        let (environment, generation) = (std::mem::take(&mut kept.environment), kept.generation + 1);
+        *kept = KeptPlans { environment, generation, ..KeptPlans::default() };
+    }
+
     /// From now on functions may be other ones.
     pub(crate) fn expose(&self) {
         self.exposed.store(true, Relaxed);

@@ -97,8 +97,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Whether a part of a query that the device cannot run is an error instead of running on the CPU; otherwise
-    /// `WARPFRAME_STRICT=1` decides.
+    /// Whether a part of a query that the device cannot run is an error instead of running on the
+    /// CPU; otherwise `WARPFRAME_STRICT=1` decides.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, Session};
@@ -110,8 +110,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Most device memory in use at once; otherwise `WARPFRAME_MEMORY_LIMIT`, otherwise 90% of the device's. Nothing
-    /// limits queries that run on the CPU.
+    /// Most device memory in use at once; otherwise `WARPFRAME_MEMORY_LIMIT`, otherwise 90% of the
+    /// device's. Nothing limits queries that run on the CPU.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, Session};
@@ -147,7 +147,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Whether inner joins on the device run in the order of estimated rows, which they do otherwise, or in the query's.
+    /// Whether inner joins on the device run in the order of estimated rows, which they do
+    /// otherwise, or in the query's.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, Session};
@@ -177,8 +178,9 @@ impl SessionBuilder {
     /// Opens the device and makes the session.
     ///
     /// # Errors
-    /// [`ErrorKind::DeviceUnavailable`] where the device asked for, or in strict mode any device, is not there;
-    /// [`ErrorKind::Parse`] for an environment variable with a value that means nothing.
+    /// [`ErrorKind::DeviceUnavailable`] where the device asked for, or in strict mode any device,
+    /// is not there; [`ErrorKind::Parse`] for an environment variable with a value that means
+    /// nothing.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, Session};
@@ -255,17 +257,20 @@ fn config(device: bool, partitions: Option<usize>) -> Result<SessionConfig> {
     // Strings are views here and on the device.
     options.sql_parser.map_string_types_to_utf8view = true;
     options.execution.parquet.schema_force_view_types = true;
-    // Files are read whole and in order, so that the same input gives the same rows in the same order.
+    // Files are read whole and in order, so that the same input gives the same rows in the same
+    // order.
     options.execution.enable_file_stream_work_stealing = false;
     if device {
-        // Uncorrelated scalar subqueries become joins, which the device runs, not plans hidden inside expressions.
+        // Uncorrelated scalar subqueries become joins, which the device runs, not plans hidden
+        // inside expressions.
         options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
         options.optimizer.max_passes = rules::PASSES;
     }
     Ok(config)
 }
 
-/// The reason alone: the notice already says that there is no GPU. One line, whatever a driver has to say.
+/// The reason alone: the notice already says that there is no GPU. One line, whatever a driver has
+/// to say.
 fn reason(error: &Error) -> String {
     let text = match error.kind() {
         ErrorKind::DeviceUnavailable { why, .. } => why.clone(),

@@ -1,5 +1,5 @@
-//! Rules over statements, and DataFusion's over plans with what keeps them from wrong answers: logical ones forget nulls,
-//! counts, names and the order of conditions, physical ones lose rows.
+//! Rules over statements, and DataFusion's over plans with what keeps them from wrong answers:
+//! logical ones forget nulls, counts, names and the order of conditions, physical ones lose rows.
 
 mod bags;
 mod balance;
@@ -27,7 +27,6 @@ use std::sync::Arc;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -38,19 +37,20 @@ pub(super) use passes::PASSES;
 pub(super) use statement::{parsed, prepared};
 pub(super) use subqueries::refuse_what_is_left;
 
-use crate::host;
+use crate::host::{self, LogicalRule};
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// DataFusion's rules over physical plans in their order, those that move filters and projections guarded; then ours.
-pub(super) fn rules() -> Vec<Rule> {
+/// DataFusion's rules over physical plans in their order, those that move filters and projections
+/// guarded; then ours.
+pub(super) fn rules() -> Vec<PhysicalRule> {
     let rules = PhysicalOptimizer::new().rules.into_iter().map(pushdown::guarded).map(fences::fenced);
     rules.chain([top_k::rule(), file_order::rule(), crate::io::guard_rule()]).collect()
 }
 
 /// DataFusion's rules over logical plans in their order, between ours. For a device, two passes of
 /// them are one.
-pub(super) fn logical(device: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+pub(super) fn logical(device: bool) -> Vec<LogicalRule> {
     match device {
         true => passes::unrolled(host::folding()),
         false => guards::rules(host::folding()),
@@ -87,8 +87,8 @@ pub(super) fn mended(mut plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan)
 }
 
-/// Whether an operator of the plan, or of a subquery, is such a one. To walk a plan takes a fraction
-/// of the time that it takes to rebuild it.
+/// Whether an operator of the plan, or of a subquery, is such a one. To walk a plan takes a
+/// fraction of the time that it takes to rebuild it.
 fn any_node(plan: &LogicalPlan, is_such: impl Fn(&LogicalPlan) -> Result<bool>) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

@@ -19,7 +19,8 @@ impl Session {
     /// Makes batches of one schema a table; a table of this name is replaced.
     ///
     /// # Errors
-    /// No batch at all (an empty batch gives an empty table its schema), and batches of different schemas.
+    /// No batch at all (an empty batch gives an empty table its schema), and batches of different
+    /// schemas.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -36,13 +37,14 @@ impl Session {
         self.register(name, self.core.memory_table(batches.into_iter().collect(), None)?)
     }
 
-    /// Makes a Parquet file (or a directory of them, or those matching a pattern) a table; a table of
-    /// this name is replaced. The files are read when a query needs them, and again once they have
-    /// changed: each query sees them as they are. Files that no longer have the columns that they had
-    /// are an error of the query ([`crate::ErrorKind::File`]).
+    /// Makes a Parquet file (or a directory of them, or those matching a pattern) a table; a table
+    /// of this name is replaced. The files are read when a query needs them, and again once they
+    /// have changed: each query sees them as they are. Files that no longer have the columns that
+    /// they had are an error of the query ([`crate::ErrorKind::File`]).
     ///
     /// # Errors
-    /// A file that is missing ([`crate::ErrorKind::Io`]) or is not Parquet ([`crate::ErrorKind::File`]).
+    /// A file that is missing ([`crate::ErrorKind::Io`]) or is not Parquet
+    /// ([`crate::ErrorKind::File`]).
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -69,13 +71,14 @@ impl Session {
         self.register(name, self.file_table(path.as_ref(), Format::Parquet(options))?)
     }
 
-    /// Makes a CSV file (or a directory of them, or those matching a pattern) a table, with types inferred from its
-    /// first rows; a table of this name is replaced. The files are read when a query needs them, and
-    /// again once they have changed, as [`Session::register_parquet`] says.
+    /// Makes a CSV file (or a directory of them, or those matching a pattern) a table, with types
+    /// inferred from its first rows; a table of this name is replaced. The files are read when a
+    /// query needs them, and again once they have changed, as [`Session::register_parquet`] says.
     ///
     /// # Errors
-    /// A file that is missing ([`crate::ErrorKind::Io`]) or malformed ([`crate::ErrorKind::Parse`] with line and field); a value that
-    /// does not fit its column's type is reported by the query that reads it.
+    /// A file that is missing ([`crate::ErrorKind::Io`]) or malformed ([`crate::ErrorKind::Parse`]
+    /// with line and field); a value that does not fit its column's type is reported by the query
+    /// that reads it.
     ///
     /// ```
     /// # use warpframe::{DeviceChoice, Session};
@@ -101,7 +104,8 @@ impl Session {
         self.register(name, self.file_table(path.as_ref(), Format::Csv(options))?)
     }
 
-    /// Makes a frame a table; a table of this name is replaced. Rows that lie on the device stay there.
+    /// Makes a frame a table; a table of this name is replaced. Rows that lie on the device stay
+    /// there.
     ///
     /// ```
     /// use warpframe::prelude::*;
@@ -190,7 +194,8 @@ impl Session {
         self.scan_provider(TableReference::bare(name), self.provider(name)?)
     }
 
-    /// A lazy frame of a Parquet file's rows, or of several files', as [`Session::register_parquet`] takes them.
+    /// A lazy frame of a Parquet file's rows, or of several files', as
+    /// [`Session::register_parquet`] takes them.
     ///
     /// ```
     /// use warpframe::prelude::*;
@@ -218,7 +223,8 @@ impl Session {
         self.scan_provider(TableReference::bare(UNNAMED_TABLE), table)
     }
 
-    /// A lazy frame of a CSV file's rows, or of several files', as [`Session::register_csv`] takes them.
+    /// A lazy frame of a CSV file's rows, or of several files', as [`Session::register_csv`] takes
+    /// them.
     ///
     /// ```
     /// use warpframe::prelude::*;
@@ -269,7 +275,8 @@ impl Session {
     /// A frame of batches of one schema.
     ///
     /// # Errors
-    /// No batch at all (an empty batch gives an empty frame its schema), and batches of different schemas.
+    /// No batch at all (an empty batch gives an empty frame its schema), and batches of different
+    /// schemas.
     ///
     /// ```
     /// use std::sync::Arc;

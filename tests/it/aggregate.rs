@@ -211,8 +211,8 @@ fn a_key_of_one_value_before_a_key_of_64_bits() {
     ]);
 }
 
-/// What FILTER leaves out is not computed, with or without groups; what a subquery computes is, whoever asks for it, and so is
-/// what the optimizer computes once for several.
+/// What FILTER leaves out is not computed, with or without groups; what a subquery computes is,
+/// whoever asks for it, and so is what the optimizer computes once for several.
 #[test]
 fn rows_that_filter_leaves_out_do_not_fail() {
     let table: Vec<(&str, ArrayRef)> = vec![
@@ -327,7 +327,8 @@ fn groups_of_many_rows_by_every_way() {
             };
             of(&after) > of(&before)
         };
-        // Who decides by rows decides for partitions here only on the simulator, or where tests ask for it.
+        // Who decides by rows decides for partitions here only on the simulator, or where tests ask
+        // for it.
         let partitions = pair.gpu().kind() == DeviceKind::Sim || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some();
         match groups {
             10 => assert!(ran("group_cells_") && (!partitions || ran("group_hash_cells_")), "{after:?}"),

@@ -1,4 +1,5 @@
-//! Keys that were chosen so that their hashes collide, by somebody who knows the secret and by somebody who does not.
+//! Keys that were chosen so that their hashes collide, by somebody who knows the secret and by
+//! somebody who does not.
 
 use std::sync::Arc;
 
@@ -37,8 +38,8 @@ fn inverse(odd: u32) -> u32 {
     (0..5).fold(odd, |found, _| found.wrapping_mul(2u32.wrapping_sub(odd.wrapping_mul(found))))
 }
 
-/// Keys of one slot in hash tables of any size and one partition of any number, of a table in shared memory, and keys that
-/// nobody chose.
+/// Keys of one slot in hash tables of any size and one partition of any number, of a table in
+/// shared memory, and keys that nobody chose.
 fn tables() -> [(&'static str, Vec<u64>); 3] {
     let slots = (1..=KEYS).map(|i| unmix(i << 32, SECRET)).collect();
     let (low, high) = (SECRET as u32, (SECRET >> 32) as u32);
@@ -49,7 +50,8 @@ fn tables() -> [(&'static str, Vec<u64>); 3] {
     [("slots", slots), ("cells", cells), ("free", free)]
 }
 
-/// Every key four times, with a number, and both ends of the type, so that all tables are treated alike.
+/// Every key four times, with a number, and both ends of the type, so that all tables are treated
+/// alike.
 fn rows(keys: &[u64]) -> Vec<RecordBatch> {
     let ends = [i64::MIN, i64::MAX];
     let all: Vec<i64> = (0..4).flat_map(|_| keys.iter().map(|key| *key as i64)).chain(ends).collect();
@@ -80,7 +82,8 @@ fn hashes_are_those_of_the_kernels() {
     assert!(cells.iter().all(|key| product(key) == 0));
 }
 
-/// The secret of every attempt is the one that the keys were chosen for: the last attempt finds every key a place.
+/// The secret of every attempt is the one that the keys were chosen for: the last attempt finds
+/// every key a place.
 #[test]
 fn keys_that_collide_with_every_secret_are_grouped_and_joined() {
     for (name, keys) in tables() {
@@ -96,7 +99,8 @@ fn keys_that_collide_with_every_secret_are_grouped_and_joined() {
     }
 }
 
-/// Who does not know the secret has chosen nothing: queries take as many launches as those of other keys.
+/// Who does not know the secret has chosen nothing: queries take as many launches as those of other
+/// keys.
 #[test]
 fn keys_chosen_for_another_secret_are_keys_like_others() {
     let launches = tables().map(|(name, keys)| {

@@ -1,4 +1,5 @@
-//! Making a session: which device, how strict, how much memory; from the builder and from the environment.
+//! Making a session: which device, how strict, how much memory; from the builder and from the
+//! environment.
 
 use std::process::Command;
 
@@ -24,7 +25,8 @@ fn session_of_the_environment() {
     }
 }
 
-/// What [`session_of_the_environment`] prints where these variables, and no others of ours, are set.
+/// What [`session_of_the_environment`] prints where these variables, and no others of ours, are
+/// set.
 fn in_environment(variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(std::env::current_exe().expect("a test has a program"));
     for name in ["WARPFRAME_DEVICE", "WARPFRAME_STRICT", "WARPFRAME_MEMORY_LIMIT"] {

@@ -78,7 +78,8 @@ fn replacements_refer_to_groups() {
     }
 }
 
-/// Patterns whose repetitions, written out, would take all memory, are errors that name them, and soon.
+/// Patterns whose repetitions, written out, would take all memory, are errors that name them, and
+/// soon.
 #[test]
 fn patterns_that_are_too_large_are_refused_by_name() {
     let table = || columns(vec![("s", Arc::new(StringArray::from(vec!["aaab", "b"])) as ArrayRef)]);

@@ -115,7 +115,8 @@ fn both(pair: &Pair, sql: &str) -> [(&'static str, Vec<Vec<Cell>>); 2] {
     })
 }
 
-/// Digits of decimals of a precision: of every length, those around powers of two and ten among them.
+/// Digits of decimals of a precision: of every length, those around powers of two and ten among
+/// them.
 fn digits(precision: u32, count: usize) -> Vec<i128> {
     let most = 10i128.pow(precision) - 1;
     let mut digits: Vec<i128> = (bits().zip(bits().skip(1)).zip(bits().skip(2)))

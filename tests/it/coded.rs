@@ -1,5 +1,5 @@
-//! Arrow dictionaries of numbers: tables that have them, and what functions of dictionaries of strings yield. The device has the
-//! numbers themselves; types are those that the CPU engine gives.
+//! Arrow dictionaries of numbers: tables that have them, and what functions of dictionaries of
+//! strings yield. The device has the numbers themselves; types are those that the CPU engine gives.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ fn coded(key: DataType, values: DataType) -> DataType {
     DataType::Dictionary(key.into(), values.into())
 }
 
-/// Rows 0 to `rows` with columns of coded integers, floats, decimals and dates; every seventh is null.
+/// Rows 0 to `rows` with columns of coded integers, floats, decimals and dates; every seventh is
+/// null.
 fn batch(rows: i64) -> RecordBatch {
     let numbers = || (0..rows).map(|row| (row % 7 != 3).then_some(row * 37 % 11 - 4));
     let plain: ArrayRef = Arc::new(Int64Array::from_iter(numbers()));

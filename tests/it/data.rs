@@ -1,4 +1,5 @@
-//! Files as tables: what is read, and what is said of files that are missing or broken; the session goes on.
+//! Files as tables: what is read, and what is said of files that are missing or broken; the session
+//! goes on.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! Two sessions over the same tables, one on the CPU and one strictly on the device: what one answers, so must the other.
+//! Two sessions over the same tables, one on the CPU and one strictly on the device: what one
+//! answers, so must the other.
 
 use std::path::{Path, PathBuf};
 
@@ -217,8 +218,8 @@ const UNDECIDED: [&str; 3] = [
     "Invalid comparison operation: Decimal128",
 ];
 
-/// Whether a value of some row failed, which may be one that the answer does not depend on. DataFusion computes arguments of
-/// aggregates by groups for rows that FILTER leaves out, too.
+/// Whether a value of some row failed, which may be one that the answer does not depend on.
+/// DataFusion computes arguments of aggregates by groups for rows that FILTER leaves out, too.
 fn is_of_a_row(error: &warpframe::Error) -> bool {
     ["overflow", "Divide by zero"].iter().any(|what| error.to_string().contains(what))
 }
@@ -360,8 +361,8 @@ impl Pair {
         self.compare(&expected, &found, name);
     }
 
-    /// What the CPU says when it looks at one row at a time. Of several it computes what stands behind AND, OR and their like for all
-    /// unless none needs it, and fails in rows that do not.
+    /// What the CPU says when it looks at one row at a time. Of several it computes what stands
+    /// behind AND, OR and their like for all unless none needs it, and fails in rows that do not.
     fn row_by_row(&self, sql: &str) -> warpframe::Result<DataFrame> {
         let resize = |rows| {
             let state = self.cpu.context().state_ref();
@@ -373,13 +374,15 @@ impl Pair {
         found
     }
 
-    /// Whether the CPU computes parts of a join's condition before it joins, and so of rows that meet none of the other side.
+    /// Whether the CPU computes parts of a join's condition before it joins, and so of rows that
+    /// meet none of the other side.
     fn computes_below_a_join(&self, sql: &str) -> bool {
         let plan = self.cpu.sql(sql).and_then(|frame| frame.explain());
         plan.is_ok_and(|plan| plan.contains("join_proj_push_down"))
     }
 
-    /// Whether a join of the query has a side without rows. Then its other side may be computed in vain, or not at all.
+    /// Whether a join of the query has a side without rows. Then its other side may be computed in
+    /// vain, or not at all.
     fn joins_nothing(&self, sql: &str) -> bool {
         let context = self.cpu.context();
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -417,8 +420,9 @@ pub fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}: a number")))
 }
 
-/// Random queries to run: seeds, and whether the device runs each, too. `WARPFRAME_<NAME>_QUERIES` says how many
-/// there are, `WARPFRAME_<NAME>_DEVICE` how many of them run on the device, `WARPFRAME_<NAME>_SEED` the first seed.
+/// Random queries to run: seeds, and whether the device runs each, too. `WARPFRAME_<NAME>_QUERIES`
+/// says how many there are, `WARPFRAME_<NAME>_DEVICE` how many of them run on the device,
+/// `WARPFRAME_<NAME>_SEED` the first seed.
 pub fn seeds(name: &str, queries: u64, device: u64) -> Vec<(u64, bool)> {
     let of = |what: &str, otherwise| number(&format!("WARPFRAME_{name}_{what}"), otherwise);
     let (first, queries) = (of("SEED", 1), of("QUERIES", queries));

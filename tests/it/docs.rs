@@ -1,5 +1,5 @@
-//! The tables of `docs/sql.md` say what the engine does: every example in them is planned, and those on the device are
-//! run there and on the CPU.
+//! The tables of `docs/sql.md` say what the engine does: every example in them is planned, and
+//! those on the device are run there and on the CPU.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::tables::columns;
 
 const PAGE: &str = include_str!("../../docs/sql.md");
 
-/// The second and third cells of each row with an example: whether it is on the device, and the example.
+/// The second and third cells of each row with an example: whether it is on the device, and the
+/// example.
 fn examples() -> Vec<(bool, String)> {
     let rows = PAGE.lines().filter(|line| line.starts_with("| "));
     let mut examples = vec![];

@@ -1,4 +1,5 @@
-//! Values and arrays at the edges: extremes of types, long strings, unusual encodings, columns that begin in the middle.
+//! Values and arrays at the edges: extremes of types, long strings, unusual encodings, columns that
+//! begin in the middle.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Functions that fail, wherever they stand: the query fails, and nothing that was made of the failed row is shown.
+//! Functions that fail, wherever they stand: the query fails, and nothing that was made of the
+//! failed row is shown.
 
 use std::sync::Arc;
 
@@ -82,7 +83,8 @@ fn query(failing: &Failing, place: &str) -> String {
     place.replace("{x}", failing.other).replace("{f}", failing.expr)
 }
 
-/// Every function in a few places and every place with a few functions; all pairs with `WARPFRAME_FAIL_CASES=all`.
+/// Every function in a few places and every place with a few functions; all pairs with
+/// `WARPFRAME_FAIL_CASES=all`.
 #[test]
 fn what_fails_is_an_error_wherever_it_stands() {
     let pair = tables();

@@ -85,8 +85,8 @@ fn filters_that_keep_all_or_nothing() {
     ]);
 }
 
-/// Where few rows stay, each warp lists its share of a tile, 512 of 4096 rows, by itself: single rows and whole shares, at the ends of
-/// both, and in a last tile that is not full.
+/// Where few rows stay, each warp lists its share of a tile, 512 of 4096 rows, by itself: single
+/// rows and whole shares, at the ends of both, and in a last tile that is not full.
 #[test]
 fn filters_that_keep_few_rows() {
     let rows = 40_000i64;

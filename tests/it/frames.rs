@@ -98,8 +98,8 @@ fn lists_of_frames() {
     check_joined(&["string_agg(#s, ', ' @)", "string_agg(#sl, '' @) FILTER (WHERE #b)"]);
 }
 
-/// What the CPU engine does not take rows away from: against a join of each row with those of its frame. `#` stands before
-/// columns, `@` where the order of rows is to be stated.
+/// What the CPU engine does not take rows away from: against a join of each row with those of its
+/// frame. `#` stands before columns, `@` where the order of rows is to be stated.
 fn check_joined(calls: &[&str]) {
     for shape in shapes() {
         let pair = Pair::of(shape.batches()).from(format!("{shape:?}"));

@@ -127,7 +127,8 @@ fn compilers_are_not_waited_for() {
     let taken = start.elapsed();
     session.set_statement_timeout(None);
     match error {
-        // On a fast machine; the session keeps what an aggregate of all rows is launched again with.
+        // On a fast machine; the session keeps what an aggregate of all rows is launched again
+        // with.
         Ok(_) => assert!(session.device().expect("a device").counters().compilations > compiled),
         Err(error) => {
             assert!(matches!(error.kind(), ErrorKind::Interrupted { .. }), "{error:?}");

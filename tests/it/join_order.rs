@@ -1,4 +1,5 @@
-//! Joins in the order of estimated rows: what `EXPLAIN` says of it, and that answers do not depend on it.
+//! Joins in the order of estimated rows: what `EXPLAIN` says of it, and that answers do not depend
+//! on it.
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -15,8 +16,8 @@ fn explained(pair: &Pair, sql: &str) -> String {
     pair.device.sql(sql).and_then(|frame| frame.explain()).expect("it is planned")
 }
 
-/// The tables in the order in which EXPLAIN has them: of each join the left side comes first, and the
-/// right side of an upper join before that of a lower one.
+/// The tables in the order in which EXPLAIN has them: of each join the left side comes first, and
+/// the right side of an upper join before that of a lower one.
 fn tables(explained: &str) -> Vec<&str> {
     let scans = explained.lines().filter_map(|line| line.split("TableScan: ").nth(1));
     scans.map(|scan| scan.split(' ').next().expect("a name")).collect()
@@ -48,7 +49,8 @@ fn the_order_of_joins_changes_no_answer() {
     let pairs = [true, false].map(|on| Pair::with(builder().strict(true).join_order(on)).samples());
     for sql in [
         BACKWARDS,
-        // Columns in the query's order, conditions between tables that are not joined to each other.
+        // Columns in the query's order, conditions between tables that are not joined to each
+        // other.
         "SELECT p_name, l.*, s_name FROM lineitem l JOIN part ON p_partkey = l_partkey JOIN supplier ON s_suppkey = l_suppkey
          WHERE p_size = 15 AND s_nationkey < p_size AND l_quantity > 40",
         // A table several times.

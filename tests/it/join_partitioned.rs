@@ -43,7 +43,8 @@ fn launches(pair: &Pair, stem: &str) -> u64 {
     all.iter().filter(|(name, _)| name.starts_with(stem)).map(|(_, count)| count).sum()
 }
 
-/// Who decides by rows decides for partitions here only on the simulator, or where tests ask for it.
+/// Who decides by rows decides for partitions here only on the simulator, or where tests ask for
+/// it.
 fn partitions(pair: &Pair) -> bool {
     pair.gpu().kind() == DeviceKind::Sim || std::env::var_os("WARPFRAME_PARTITION_ROWS").is_some()
 }
@@ -103,7 +104,8 @@ fn keys_that_repeat() {
     let pair = Pair::of(side(PROBE, ints(PROBE, |row| scatter(row % BUILD)))).and("u", side(BUILD, ints(BUILD, twice)));
     check_partitioned(&pair, &QUERIES);
     assert!(!partitions(&pair) || launches(&pair, "join_partitioned_all") > 0, "{:?}", pair.gpu().launches());
-    // More rows than the probe has; so many copies that they are listed instead; and one key with more rows than a table has slots.
+    // More rows than the probe has; so many copies that they are listed instead; and one key with
+    // more rows than a table has slots.
     for keys in [100, 40] {
         let many = |row: i64| scatter(row % keys);
         let pair =
@@ -186,7 +188,8 @@ fn joins_of_many_rows_where_memory_is_short() {
     let roomy = tables("1GB");
     check_partitioned(&roomy, &[sql]);
     assert_eq!(joins(&roomy) > 0, partitions(&roomy));
-    // Columns take 0.99 MB, records 1.2, the result by partitions 0.96; a table of keys takes 0.26, and what is new of the result 0.48.
+    // Columns take 0.99 MB, records 1.2, the result by partitions 0.96; a table of keys takes 0.26,
+    // and what is new of the result 0.48.
     let short = tables("2400kB");
     short.check(sql);
     assert_eq!(joins(&short), 0, "there was room: {:?}", short.gpu().memory());

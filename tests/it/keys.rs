@@ -1,5 +1,5 @@
-//! Keys of every type and of mixed types, in whatever compares keys, against brute force: values at the edges of types, and
-//! values that differ by 2⁶⁴.
+//! Keys of every type and of mixed types, in whatever compares keys, against brute force: values at
+//! the edges of types, and values that differ by 2⁶⁴.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -136,7 +136,8 @@ impl Kind {
         }
     }
 
-    /// Values of this kind where codes, ranges and types have their ends, some of them as they are seen from `other`.
+    /// Values of this kind where codes, ranges and types have their ends, some of them as they are
+    /// seen from `other`.
     fn edges(&self, other: &Kind) -> Vec<i128> {
         let scale = |kind: &Kind| match kind.dtype {
             DataType::Decimal128(_, scale) => scale as u32,
@@ -256,7 +257,8 @@ impl Sides {
         }
     }
 
-    /// Rows of both sides that match; `keyed`: their further keys are equal, too; `nulls`: nulls match nulls.
+    /// Rows of both sides that match; `keyed`: their further keys are equal, too; `nulls`: nulls
+    /// match nulls.
     fn matches(&self, keyed: bool, nulls: bool) -> Vec<(usize, usize)> {
         let mut by_key: HashMap<_, Vec<usize>> = HashMap::new();
         let key = |row: usize, meaning: &Option<Meaning>| {

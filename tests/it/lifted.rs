@@ -1,4 +1,5 @@
-//! Subqueries in every clause: what DuckDB yields of the same rows, asked of the CPU engine and of the device.
+//! Subqueries in every clause: what DuckDB yields of the same rows, asked of the CPU engine and of
+//! the device.
 
 use std::sync::Arc;
 

@@ -74,7 +74,8 @@ fn functions_of_many_arguments() {
     }
 }
 
-/// Long enough for the kernel to be compiled in parts, which hand on what later ones ask for, and leave a row that a filter drops.
+/// Long enough for the kernel to be compiled in parts, which hand on what later ones ask for, and
+/// leave a row that a filter drops.
 #[test]
 fn kernels_in_parts_answer_as_whole_ones_do() {
     let pair = numbers(700);

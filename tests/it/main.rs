@@ -1,5 +1,5 @@
-//! Every operator against DataFusion's CPU engine, on the device that `WARPFRAME_DEVICE` names (the simulator, where it
-//! names none).
+//! Every operator against DataFusion's CPU engine, on the device that `WARPFRAME_DEVICE` names (the
+//! simulator, where it names none).
 
 mod aggregate;
 mod attacks;

@@ -49,7 +49,8 @@ fn rehearsals_leave_no_trace_in_counters_and_memory() {
     assert_eq!((gpu.memory().used, gpu.counters().compilations), (tables, first.compilations));
 }
 
-/// Kernels are compiled quickly first, and again once they are used again: no bit of an answer may tell.
+/// Kernels are compiled quickly first, and again once they are used again: no bit of an answer may
+/// tell.
 #[test]
 fn answers_do_not_depend_on_how_kernels_were_compiled() {
     let gpu = Pair::new();

@@ -1,4 +1,5 @@
-//! The account of bytes that kernels move, where it can be worked out by hand. `jets` has 100,000 rows.
+//! The account of bytes that kernels move, where it can be worked out by hand. `jets` has 100,000
+//! rows.
 
 use crate::differential::{Cell, Pair, Rows, run};
 

@@ -1,7 +1,8 @@
-//! NaN is one value, whatever its sign and its other bits: equal to itself, and greater than every other number. On the CPU engine as on
-//! the device.
+//! NaN is one value, whatever its sign and its other bits: equal to itself, and greater than every
+//! other number. On the CPU engine as on the device.
 //!
-//! `WARPFRAME_NAN_ROUNDS` says how many rounds of random queries run (5), `WARPFRAME_NAN_SEED` the first one's seed (1).
+//! `WARPFRAME_NAN_ROUNDS` says how many rounds of random queries run (5), `WARPFRAME_NAN_SEED` the
+//! first one's seed (1).
 
 mod brute;
 
@@ -137,7 +138,8 @@ fn filters(pair: &Pair, rows: &[Row], rng: &mut StdRng) {
     }
 }
 
-/// A sum whose value does not depend on the order of its parts: of these numbers, NaN, an infinity, or not asked for.
+/// A sum whose value does not depend on the order of its parts: of these numbers, NaN, an infinity,
+/// or not asked for.
 fn sum(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
     (!sum.is_finite()).then_some(sum)
@@ -364,7 +366,8 @@ fn what_makes_a_nan_makes_the_one() {
     }
 }
 
-/// What DataFusion's CPU engine says by itself: where that becomes right, `src/host` has less to do.
+/// What DataFusion's CPU engine says by itself: where that becomes right, `src/host` has less to
+/// do.
 #[test]
 fn datafusion_still_needs_to_be_told() {
     use datafusion::prelude::SessionContext;

@@ -38,7 +38,8 @@ fn structure(fields: &[(&str, DataType)]) -> DataType {
     DataType::Struct(fields.iter().map(field).collect::<Fields>())
 }
 
-/// An array of any type: nulls at each level, with something beneath them, empty lists, few distinct values.
+/// An array of any type: nulls at each level, with something beneath them, empty lists, few
+/// distinct values.
 fn array(dtype: &DataType, rows: usize, numbers: &mut Numbers) -> ArrayRef {
     let nulls = NullBuffer::from_iter((0..rows).map(|_| numbers.below(6) > 0));
     let values: ArrayRef = match dtype {

@@ -27,7 +27,8 @@ fn rows_are_sorted_by_lists_and_structs() {
     }
 }
 
-/// DataFusion's top k lost rows here: a null within a struct was less than the values that it follows.
+/// DataFusion's top k lost rows here: a null within a struct was less than the values that it
+/// follows.
 #[test]
 fn the_first_rows_in_an_order_of_structs_are_found() {
     let t = Shape { rows: 700, values: Values::Distinct, batches: Batches::Sliced, nulls: 0.0, seed: 1 };
@@ -51,7 +52,8 @@ fn partitions_and_windows_are_of_lists_and_structs() {
         let pair = pair(rows, seed);
         for (name, _) in types().iter().filter(|(name, _)| !["lf", "ss"].contains(name)) {
             let check = |sql: &str| pair.check(&sql.replace("NAME", name));
-            // Frames of RANGE, which are those that are not named, DataFusion does not plan for structs.
+            // Frames of RANGE, which are those that are not named, DataFusion does not plan for
+            // structs.
             check(
                 "SELECT id, count(*) OVER (PARTITION BY NAME) AS n, rank() OVER (ORDER BY NAME ROWS 1 PRECEDING) AS r,
                 row_number() OVER (PARTITION BY s ORDER BY NAME DESC, id ROWS 1 PRECEDING) AS b, NAME FROM t",
@@ -73,7 +75,8 @@ fn the_least_and_the_greatest_are_found() {
             check("SELECT s, min(NAME) AS a, max(NAME) AS b, count(*) FROM t GROUP BY s");
             check("SELECT min(NAME) AS a, max(NAME) FILTER (WHERE i > 0) AS b FROM t");
         }
-        // Nulls within structs do not compare on the CPU, so that what it finds depends on the order of rows.
+        // Nulls within structs do not compare on the CPU, so that what it finds depends on the
+        // order of rows.
         let whole =
             "(SELECT id, s, CASE WHEN i IS NOT NULL AND x IS NOT NULL THEN {'a': i, 'b': {'c': x}} END AS m FROM t)";
         pair.check(&format!("SELECT s, min(m) AS a, max(m) AS b FROM {whole} GROUP BY s"));

@@ -113,7 +113,8 @@ fn outer_joins_of_empty_and_all_null_sides() {
 
 #[test]
 fn outer_joins_of_a_small_preserved_side() {
-    // Few preserved rows: they become the build side, and those without a match are found afterwards.
+    // Few preserved rows: they become the build side, and those without a match are found
+    // afterwards.
     let pair = Pair::of(Shape { rows: 40, ..Shape::random(40, 180) }.batches())
         .and("u", Shape { rows: 3000, ..Shape::random(3000, 181) }.batches());
     pair.check_all(&[
@@ -155,7 +156,8 @@ fn cross_joins_and_joins_without_an_equality() {
 
 #[test]
 fn outer_joins_whose_conditions_make_lists_note_no_match_twice() {
-    // The lists of all pairs outgrow what was set aside for them, so that conditions are looked at again.
+    // The lists of all pairs outgrow what was set aside for them, so that conditions are looked at
+    // again.
     let shape = Shape { nulls: 0.6, ..Shape::random(70, 193) };
     let pair = Pair::of(shape.batches()).and("u", Shape { seed: 194, rows: 150, ..shape }.batches());
     for kind in KINDS {
@@ -206,7 +208,8 @@ fn scalar_subqueries_of_several_rows_are_errors() {
     }
 }
 
-/// The CPU took `t.s` for `u.s` where a filter was moved below a join, and kept all rows that begin with themselves.
+/// The CPU took `t.s` for `u.s` where a filter was moved below a join, and kept all rows that begin
+/// with themselves.
 #[test]
 fn filters_tell_columns_of_one_name_apart() {
     let empty = Shape { values: Values::AllNull, nulls: 0.0, ..Shape::random(70, 181) };

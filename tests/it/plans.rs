@@ -1,4 +1,5 @@
-//! Plans that are found again: when they are, when they must not be, and that answers are those of plans made anew.
+//! Plans that are found again: when they are, when they must not be, and that answers are those of
+//! plans made anew.
 
 use std::sync::Arc;
 
@@ -59,7 +60,8 @@ const VERBS: [(&str, EagerVerb); 14] = [
     ("union", |t, u| t.union(u)),
 ];
 
-/// The same columns with what statistics and encodings make of them: ranges, nulls, repeated or unique values, few or many strings.
+/// The same columns with what statistics and encodings make of them: ranges, nulls, repeated or
+/// unique values, few or many strings.
 pub fn variants() -> Vec<RecordBatch> {
     let of = |rows: usize, shape: u64| {
         let number = |row: usize| match shape {

@@ -1,5 +1,5 @@
-//! Tables of DataFusion's and of anybody's providers, registered through the session's context: read
-//! anew by each query, with what the provider does of filters and limits, on the device.
+//! Tables of DataFusion's and of anybody's providers, registered through the session's context:
+//! read anew by each query, with what the provider does of filters and limits, on the device.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

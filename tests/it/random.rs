@@ -1,11 +1,13 @@
 //! Random queries: typed, so that they mean something; seeded, so that they come again.
 //!
-//! `WARPFRAME_RANDOM_QUERIES` says how many run (25), `WARPFRAME_RANDOM_SEED` the first one's seed (1), and
-//! `WARPFRAME_RANDOM_THREADS` on how many threads (1), each with sessions of its own on the one device. A report names the
-//! seeds that failed: that seed and one query show the failure again, and `WARPFRAME_RANDOM_SHRINK` makes it smaller, in so many
-//! tries. `WARPFRAME_RANDOM_SQL` is asked of the seed's tables instead. No query may leave memory behind.
+//! `WARPFRAME_RANDOM_QUERIES` says how many run (25), `WARPFRAME_RANDOM_SEED` the first one's seed
+//! (1), and `WARPFRAME_RANDOM_THREADS` on how many threads (1), each with sessions of its own on
+//! the one device. A report names the seeds that failed: that seed and one query show the failure
+//! again, and `WARPFRAME_RANDOM_SHRINK` makes it smaller, in so many tries. `WARPFRAME_RANDOM_SQL`
+//! is asked of the seed's tables instead. No query may leave memory behind.
 //!
-//! Left out is what two correct engines answer differently: functions whose last bit is free, sums that cancel.
+//! Left out is what two correct engines answer differently: functions whose last bit is free, sums
+//! that cancel.
 
 mod choices;
 mod maker;
@@ -75,8 +77,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Runs queries over one pair of tables, in sessions of their own. When a query has ended and its rows are gone, the
-    /// device holds as much as before.
+    /// Runs queries over one pair of tables, in sessions of their own. When a query has ended and
+    /// its rows are gone, the device holds as much as before.
     fn queries(&mut self, group: u64, seeds: Range<u64>) {
         let pair = pair(group);
         for table in ["t", "u"] {

@@ -1,4 +1,5 @@
-//! Frames by distances of values, of keys of every type at the ends of their range, with nulls, against brute force.
+//! Frames by distances of values, of keys of every type at the ends of their range, with nulls,
+//! against brute force.
 
 use std::sync::Arc;
 
@@ -74,7 +75,8 @@ fn array(dtype: &DataType, values: &[Option<i128>]) -> ArrayRef {
 /// An end of a frame: a signed distance along the order, or none.
 type End = Option<i128>;
 
-/// Which rows are in the frame of row `at`: nulls are peers of nulls, and lie before or behind all others.
+/// Which rows are in the frame of row `at`: nulls are peers of nulls, and lie before or behind all
+/// others.
 fn frame(
     keys: &[Option<i128>],
     at: usize,

@@ -1,4 +1,5 @@
-//! Aggregates of all rows that are launched again over the columns that they were made of before, and over no others.
+//! Aggregates of all rows that are launched again over the columns that they were made of before,
+//! and over no others.
 
 use warpframe::Result;
 use warpframe::arrow::array::AsArray;

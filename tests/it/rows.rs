@@ -86,8 +86,8 @@ fn columns_from_all_over_the_place_are_brought_two_by_two() -> Result<()> {
         found.extend((0..batch.num_rows()).map(row));
     }
     assert_eq!(found, expected);
-    // Of three columns of 8 bytes without nulls, two; an expression is no column. Where the columns fit the second-level cache, as
-    // so few rows do elsewhere than on the simulator, none.
+    // Of three columns of 8 bytes without nulls, two; an expression is no column. Where the columns
+    // fit the second-level cache, as so few rows do elsewhere than on the simulator, none.
     let expected = |times: u64| if pair.gpu().kind() == DeviceKind::Sim { times } else { 0 };
     assert_eq!(brought(), expected(1));
     agree(&pair, "order", |t| t.sort([asc(col("order"))]))?;

@@ -1,4 +1,5 @@
-//! Columns that ascend: GROUP BY reads their runs, ORDER BY leaves them alone. Strictly on the device, against the CPU.
+//! Columns that ascend: GROUP BY reads their runs, ORDER BY leaves them alone. Strictly on the
+//! device, against the CPU.
 
 use std::sync::Arc;
 

@@ -202,7 +202,8 @@ fn not_in_among_the_rows_that_satisfy_a_condition() {
     }
 }
 
-/// DataFusion does not look at the right side of a join whose left one has no rows. The device may, but what fails there is nobody's.
+/// DataFusion does not look at the right side of a join whose left one has no rows. The device may,
+/// but what fails there is nobody's.
 #[test]
 fn a_right_side_that_fails_beside_an_empty_left_one_makes_no_difference() {
     let pair = Pair::of(Shape::random(700, 5).batches()).and("u", Shape::random(40, 6).batches());
@@ -247,7 +248,8 @@ fn conditions_of_a_join_do_not_fail_where_there_is_no_pair() {
     assert!(matches!(pair.check_error(some).kind(), ErrorKind::Arithmetic { .. }));
 }
 
-/// Lists are first made with too little room: rows that seem to be kept then, and are not, leave no trace.
+/// Lists are first made with too little room: rows that seem to be kept then, and are not, leave no
+/// trace.
 #[test]
 fn a_condition_that_is_looked_at_twice_sees_no_null_of_the_first_time() {
     use std::sync::Arc;

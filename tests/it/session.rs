@@ -1,4 +1,5 @@
-//! What holds for every query: the same bits each time, errors that leave the session whole, and the CPU as a fallback.
+//! What holds for every query: the same bits each time, errors that leave the session whole, and
+//! the CPU as a fallback.
 
 use warpframe::arrow::array::RecordBatch;
 use warpframe::device::SimOptions;
@@ -221,8 +222,9 @@ fn queries_may_run_from_several_threads_at_once() {
     });
 }
 
-/// Outside of strict mode the CPU does what the device has no memory for: whichever allocation it is that fails, in the first run of a
-/// query, of a kept plan, and of a verb of frames that lie on the device.
+/// Outside of strict mode the CPU does what the device has no memory for: whichever allocation it
+/// is that fails, in the first run of a query, of a kept plan, and of a verb of frames that lie on
+/// the device.
 #[test]
 fn the_cpu_takes_over_where_device_memory_is_short() -> Result<()> {
     let pair = Pair::with(builder().strict(false)).and("t", Shape::random(900, 96).batches());

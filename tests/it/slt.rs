@@ -1,8 +1,9 @@
-//! Files of `tests/slt/` in the format of sqllogictest: statements, and queries with the rows that they have to yield.
+//! Files of `tests/slt/` in the format of sqllogictest: statements, and queries with the rows that
+//! they have to yield.
 //!
-//! `CREATE TABLE … AS` is evaluated by the CPU engine and its rows are registered, so that files need no other data; queries run
-//! on the device, strictly, and have to launch kernels. A value is printed as Arrow prints it, null as `NULL`, an empty
-//! string as `(empty)`.
+//! `CREATE TABLE … AS` is evaluated by the CPU engine and its rows are registered, so that files
+//! need no other data; queries run on the device, strictly, and have to launch kernels. A value is
+//! printed as Arrow prints it, null as `NULL`, an empty string as `(empty)`.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! Tables that every operator must survive: all types, nulls with garbage beneath, and the shapes that break things.
+//! Tables that every operator must survive: all types, nulls with garbage beneath, and the shapes
+//! that break things.
 
 use std::sync::Arc;
 
@@ -166,7 +167,8 @@ impl Shape {
     }
 }
 
-/// Beside short ones: of 12 and 13 bytes, longer ones that agree in their beginnings, and ones with zero bytes at the end.
+/// Beside short ones: of 12 and 13 bytes, longer ones that agree in their beginnings, and ones with
+/// zero bytes at the end.
 pub const WORDS: [&str; 16] = [
     "",
     "é",

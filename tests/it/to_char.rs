@@ -8,7 +8,8 @@ use warpframe::arrow::array::*;
 use crate::differential::{Pair, run};
 use crate::tables::columns;
 
-/// Moments of every type: at the turn of years, before 1970, in years of five digits and before the first.
+/// Moments of every type: at the turn of years, before 1970, in years of five digits and before the
+/// first.
 fn pair(rows: usize) -> Pair {
     let days = [0, -1, 19_723, 11_016, 18_321, 2_932_897, -719_163, -719_529, -1_000_000, 20_088, 20_089, 4_000_000];
     let row = |row: usize| days[row % days.len()] + (row / days.len()) as i32;

@@ -313,7 +313,8 @@ fn infinities_and_nan_stay_in_their_frames() {
     pair.check("SELECT id, sum(x) OVER (ORDER BY id) AS s, avg(x) OVER (ORDER BY id) AS a FROM t");
 }
 
-/// DataFusion may count the nulls of the first piece of rows only, where a window lies over another.
+/// DataFusion may count the nulls of the first piece of rows only, where a window lies over
+/// another.
 #[test]
 fn frames_of_values_before_a_null_hold_all_nulls() {
     let pair = Pair::new();

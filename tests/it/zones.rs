@@ -1,4 +1,5 @@
-//! Timestamps of time zones: what clocks show there, in every unit, over a century of changes and close to them.
+//! Timestamps of time zones: what clocks show there, in every unit, over a century of changes and
+//! close to them.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ const ZONES: [&str; 8] = [
     "UTC",
 ];
 
-/// Seconds of 1850 to 2100, and every ten minutes about changes of clocks in 2024 and before; every ninth is null.
+/// Seconds of 1850 to 2100, and every ten minutes about changes of clocks in 2024 and before; every
+/// ninth is null.
 fn instants(seed: u64) -> Vec<Option<i64>> {
     let mut rng = StdRng::seed_from_u64(seed);
     let anytime = (0..700).map(|_| rng.random_range(-3_786_825_600..4_102_444_800i64));

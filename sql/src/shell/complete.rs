@@ -161,7 +161,8 @@ fn choices(word: &str, all: &[&str]) -> Vec<String> {
     all.iter().filter(|choice| choice.starts_with(word)).map(|choice| choice.to_string()).collect()
 }
 
-/// The names, as SQL writes them, that go on from what is typed, whether or not with the quotes they need.
+/// The names, as SQL writes them, that go on from what is typed, whether or not with the quotes
+/// they need.
 fn starting_with<'a>(word: &str, names: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let bare = word.trim_start_matches('"');
     let fits = |name: &str| match bare.len() < word.len() {

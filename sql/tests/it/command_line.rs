@@ -5,7 +5,9 @@ use crate::{DEVICES, Files, command, finish, run_with_input, warpframe};
 #[test]
 fn help_and_version_are_results() {
     let help = warpframe(&["--help"]).results();
-    for flag in ["-c ", "-f ", "--device ", "--strict", "--format ", "--memory-limit ", "[FILES]..."] {
+    for flag in
+        ["-c ", "-f ", "--device ", "--strict", "--format ", "--memory-limit ", "--prepare", "--arch ", "[FILES]..."]
+    {
         assert!(help.contains(flag), "{flag} in {help}");
     }
     assert_eq!(warpframe(&["--version"]).results(), format!("warpframe {}\n", env!("CARGO_PKG_VERSION")));
@@ -20,10 +22,19 @@ fn wrong_flags_and_values_exit_with_2() {
         &["--memory-limit", "much"],
         &["--device", "cpu", "--strict", "-c", "SELECT 1"],
         &["-c"],
+        &["--arch", "sm_90", "-c", "SELECT 1"],
+        &["--prepare", "-c", "SELECT 1"],
     ] {
         let messages = warpframe(arguments).failure(2);
         assert!(messages.starts_with("error: "), "{arguments:?}: {messages}");
     }
+}
+
+/// Where NVRTC is the architecture is unknown; elsewhere it is said how to get NVRTC.
+#[test]
+fn kernels_are_prepared_for_gpus_that_there_are() {
+    let messages = warpframe(&["--prepare", "--arch", "sm_1"]).failure(1);
+    assert!(messages.contains("not for sm_1") || messages.contains("install"), "{messages}");
 }
 
 #[test]
@@ -165,4 +176,21 @@ fn the_shipped_query_runs_strictly_on_the_device_as_on_the_cpu() {
         assert!(device.lines().count() > 1, "{device}");
         assert_eq!(device, run(&["--device", "cpu"]), "{query}");
     }
+}
+
+#[test]
+fn a_folder_for_kernels_that_cannot_be_written_costs_a_note_and_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let temporary = dir.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    // A file in the way: unlike permissions, it stops the superuser too.
+    let blocked = dir.path().join("file");
+    std::fs::write(&blocked, b"").unwrap();
+    let mut command = command(&["--device", "sim", "data/jets.csv", "-c", "SELECT count(*) FROM jets WHERE px > 1"]);
+    command.env("WARPFRAME_CACHE_DIR", blocked.join("cache")).env("TMPDIR", &temporary);
+    let output = command.output().unwrap();
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{messages}");
+    assert_eq!(messages.matches("note: compiled kernels are not kept").count(), 1, "{messages}");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
 }

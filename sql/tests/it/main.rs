@@ -1,4 +1,5 @@
-//! The command's contract, tested through the binary: what goes in, what comes out on which stream, with which exit code.
+//! The command's contract, tested through the binary: what goes in, what comes out on which stream,
+//! with which exit code.
 
 mod command_line;
 mod errors;

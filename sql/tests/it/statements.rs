@@ -91,6 +91,26 @@ fn explain_analyze_runs_and_accounts_for_kernels() {
 }
 
 #[test]
+fn explain_analyze_tells_below_a_sort_how_it_was_done() {
+    let explain = |sql: &str| warpframe(&["data/jets.csv", "--device", "sim", "--strict", "-c", sql]).results();
+    let text = explain("EXPLAIN ANALYZE SELECT * FROM jets ORDER BY px");
+    let (plan, account) = text.split_once("\n\n").expect("a plan and an account");
+    let at = plan.lines().position(|line| line.contains("Sort: jets.px")).expect("a sort");
+    let line = plan.lines().nth(at + 1).expect("a line below it");
+    assert!(line.starts_with("device      sort: by a prefix of 32 of 64 bits, with row numbers ("), "{text}");
+    assert!(!account.contains("sort: by"), "{text}");
+    // Of two operators that sort each has its own line.
+    let text = explain("EXPLAIN ANALYZE SELECT *, row_number() OVER (ORDER BY px) AS n FROM jets ORDER BY py DESC");
+    let lines: Vec<&str> = text.lines().collect();
+    for operator in ["Sort: jets.py", "Window: "] {
+        let at = lines.iter().position(|line| line.contains(operator)).expect("an operator");
+        assert!(lines[at + 1].contains("sort: by "), "{operator} in {text}");
+    }
+    assert_eq!(text.matches("sort: by ").count(), 2, "{text}");
+    assert!(!explain("EXPLAIN SELECT * FROM jets ORDER BY px").contains("sort: by"));
+}
+
+#[test]
 fn explain_analyze_tells_what_the_host_read_of_files() {
     let files = Files::new();
     let path = files.path("lists.parquet");

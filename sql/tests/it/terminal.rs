@@ -12,8 +12,8 @@ const PROMPT: &str = "warpframe> ";
 /// No answer for so long is none: a debug build on a busy machine takes seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the terminal shows when these entries are typed, each after a prompt; `None` where there is no `script` to make
-/// a terminal.
+/// What the terminal shows when these entries are typed, each after a prompt; `None` where there is
+/// no `script` to make a terminal.
 fn typed(files: &Files, arguments: &str, entries: &[&str]) -> Option<String> {
     let mut command = Command::new("script");
     command
@@ -55,8 +55,8 @@ fn typed(files: &Files, arguments: &str, entries: &[&str]) -> Option<String> {
                 panic!("no answer: {}", String::from_utf8_lossy(&screen));
             }
         }
-        // The editor draws the prompt again with each key: only one that is drawn after the answer counts, and the
-        // editor asks for bracketed paste once each time it begins to read.
+        // The editor draws the prompt again with each key: only one that is drawn after the answer
+        // counts, and the editor asks for bracketed paste once each time it begins to read.
         let text = String::from_utf8_lossy(&screen);
         let begun = text.matches("\x1b[?2004h").count();
         if begun > seen && text.rsplit("\x1b[?2004h").next().is_some_and(|rest| rest.contains(PROMPT)) {

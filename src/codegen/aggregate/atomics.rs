@@ -1,6 +1,7 @@
-//! The sink for any number of groups: atomics on slots in global memory, which the key itself or a hash table numbers.
+//! The sink for any number of groups: atomics on slots in global memory, which the key itself or a
+//! hash table numbers.
 
-use super::{AggregateKernel, Hoisted};
+use super::kernel::{AggregateKernel, Hoisted};
 use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
 
@@ -13,8 +14,9 @@ pub(super) struct Extra<'a> {
     pub(super) first_rows: Option<&'a str>,
 }
 
-/// The kernel; the statements `slot` store a row's slot to a variable of that name. Values are computed first, then the
-/// warp meets again, then all atomics follow: lanes leave a probe loop at different times.
+/// The kernel; the statements `slot` store a row's slot to a variable of that name. Values are
+/// computed first, then the warp meets again, then all atomics follow: lanes leave a probe loop at
+/// different times.
 pub(super) fn body(kernel: &AggregateKernel<'_>, extra: &Extra<'_>, slot: &str) -> String {
     let hoisted = Hoisted::of(kernel);
     let Hoisted { declare, assign, .. } = &hoisted;

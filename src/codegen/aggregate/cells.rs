@@ -1,15 +1,20 @@
-//! Accumulators in shared memory: cells of 32-bit limbs (only 32-bit integer atomics are native there) and of 64-bit
-//! extrema. A block fills its cells and then adds them to the slots in global memory.
+//! Accumulators in shared memory: cells of 32-bit limbs (only 32-bit integer atomics are native
+//! there) and of 64-bit extrema. A block fills its cells and then adds them to the slots in global
+//! memory.
 //!
 //! ```text
-//!   keys of a hash table u64 × (slots + 1) | extrema u64 × stride, each | limbs u32 × stride, each | occupied, 1 bit a cell
+//!   keys of a hash table   u64 × (slots + 1)
+//!   extrema, each          u64 × stride
+//!   limbs, each            u32 × stride
+//!   occupied               1 bit a cell
+//!
 //!   stride = slots × copies             the cell of a slot: slot × copies + lane % copies
 //! ```
 //!
 //! Copies keep lanes that hold the same group from waiting for each other.
 
 use super::inputs::{AggregateInput, magnitude_bits};
-use super::{AggregateKernel, Hoisted};
+use super::kernel::{AggregateKernel, Hoisted};
 use crate::codegen::control::Retry;
 use crate::codegen::groups::Accumulator;
 use crate::codegen::materialize::striding_body;
@@ -52,7 +57,8 @@ pub(super) enum Flush {
 }
 
 impl Cells {
-    /// Cells for sums of at most `rows` rows. `hashed`: keys are found by a hash table in front of the cells.
+    /// Cells for sums of at most `rows` rows. `hashed`: keys are found by a hash table in front of
+    /// the cells.
     pub(super) fn of(inputs: &[AggregateInput], rows: u64, hashed: bool) -> Self {
         let cells: Vec<Cell> = inputs.iter().map(|input| cell_of(input, rows)).collect();
         let mut limbs = 0;
@@ -134,7 +140,8 @@ impl Cells {
         text
     }
 
-    /// Adds a row to `cell`; `value` and `guarded` say how its arguments are called, and where they count.
+    /// Adds a row to `cell`; `value` and `guarded` say how its arguments are called, and where they
+    /// count.
     pub(super) fn update(
         &self,
         kernel: &AggregateKernel<'_>,
@@ -292,10 +299,12 @@ pub(super) fn direct_body(
     )
 }
 
-/// The kernel for few groups of any keys: each block finds them by a hash table of its own, and in the end adds them to the
-/// one in global memory. `key` is a C++ expression. A thread finds the slots of all its rows at once, and then computes its
-/// rows' arguments: before, registers would have to hold them. Where the number of groups is a guess, the block looks at a row of each
-/// thread before (1M rows of 100,000 groups: that it is wrong took 0.046 ms to see by the table's getting full).
+/// The kernel for few groups of any keys: each block finds them by a hash table of its own, and in
+/// the end adds them to the one in global memory. `key` is a C++ expression. A thread finds the
+/// slots of all its rows at once, and then computes its rows' arguments: before, registers would
+/// have to hold them. Where the number of groups is a guess, the block looks at a row of each
+/// thread before (1M rows of 100,000 groups: that it is wrong took 0.046 ms to see by the table's
+/// getting full).
 pub(super) fn hash_body(
     kernel: &AggregateKernel<'_>,
     cells: &Cells,
@@ -333,7 +342,7 @@ pub(super) fn hash_body(
         prologue = kernel.rows.prologue,
         give_up = kernel.give_up_in_turn("turn++"),
         statements = kernel.rows.statements,
-        slots = hash_slots(kernel, "ITEMS", "own_keys", Keys::Plain, probes),
+        slots = hash_slots(kernel, "ITEMS", "own_keys", KeyForm::Plain, probes),
         declare = hoisted.declare,
         assign = hoisted.assign,
         update = hashed_update(kernel, cells, &hoisted),
@@ -348,7 +357,7 @@ pub(super) fn hash_body(
         cells.declare(kernel, &slots.to_string(), copies),
         kernel.leave(),
         cells.present(),
-        table.insert(kernel, Keys::Plain),
+        table.insert(kernel, KeyForm::Plain),
         cells.flush(kernel, Flush::Add),
     )
 }
@@ -364,7 +373,7 @@ pub(super) enum Probes {
 
 /// What the keys of a table in shared memory are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keys {
+pub(super) enum KeyForm {
     /// As they are.
     Plain,
     /// Mixed, so that every bit depends on all.
@@ -372,8 +381,14 @@ pub(super) enum Keys {
 }
 
 /// Finds the slots `slot_of` of the `count` keys in `keys` whose bits are set in `wanted`.
-pub(super) fn hash_slots(kernel: &AggregateKernel<'_>, count: &str, keys: &str, are: Keys, probes: Probes) -> String {
-    let are = if are == Keys::Plain { "CELL_PLAIN" } else { "CELL_MIXED" };
+pub(super) fn hash_slots(
+    kernel: &AggregateKernel<'_>,
+    count: &str,
+    keys: &str,
+    are: KeyForm,
+    probes: Probes,
+) -> String {
+    let are = if are == KeyForm::Plain { "CELL_PLAIN" } else { "CELL_MIXED" };
     let probes = match probes {
         Probes::Many => "",
         Probes::Few => ", CELL_PROBES_GUESSED",
@@ -404,12 +419,12 @@ pub(super) struct KeyTable<'a> {
 
 impl KeyTable<'_> {
     /// Finds the table's slot `to` for the key in `slot`, or continues with the next.
-    pub(super) fn insert(&self, kernel: &AggregateKernel<'_>, are: Keys) -> String {
+    pub(super) fn insert(&self, kernel: &AggregateKernel<'_>, are: KeyForm) -> String {
         let KeyTable { keys, first, mask } = self;
         let key = "slot < slots ? shared_keys[slot] : HASH_EMPTY";
         let mixed = match are {
-            Keys::Plain => format!("hash_mix({key}, {})", kernel.rows.secret),
-            Keys::Mixed => key.to_string(),
+            KeyForm::Plain => format!("hash_mix({key}, {})", kernel.rows.secret),
+            KeyForm::Mixed => key.to_string(),
         };
         format!(
             "const u64 mixed = {mixed};\n\

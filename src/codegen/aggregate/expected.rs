@@ -5,37 +5,38 @@ use datafusion::logical_expr::Expr;
 use super::{Attempt, FloatSums, Manner, Tried, attempt};
 use crate::codegen::arena::Arena;
 use crate::codegen::control::Retry;
-use crate::codegen::flow::{Flow, Source};
+use crate::codegen::flow::{Flow, FlowSource};
 use crate::codegen::materialize::materialize;
 use crate::codegen::outputs::Codes;
 use crate::codegen::radix_partition::pays_from;
 use crate::device::{Device, DeviceKind};
 use crate::error::Result;
 
-/// Rows from which on it pays to know something of the groups before hashing them; a quarter of that, or what pays to partition, is in
-/// a sample.
+/// Rows from which on it pays to know something of the groups before hashing them; a quarter of
+/// that, or what pays to partition, is in a sample.
 const SAMPLED_FROM: u64 = 1 << 18;
-/// Up to so many times as many rows a guess takes the place of a sample: to wait for it would take longer than to see that the guess
-/// is wrong.
+/// Up to so many times as many rows a guess takes the place of a sample: to wait for it would take
+/// longer than to see that the guess is wrong.
 const GUESSED_UP_TO: u64 = 6;
-/// The guess: so many groups fit cells in shared memory whatever is aggregated; and what a hash table has room for that takes those of all
-/// blocks, which need not have the same.
+/// The guess: so many groups fit cells in shared memory whatever is aggregated; and what a hash
+/// table has room for that takes those of all blocks, which need not have the same.
 const GUESSED_GROUPS: u64 = 512;
 /// The guess is less where a group would have fewer rows.
 const GUESSED_ROWS: u64 = 256;
 const GUESSED_CAPACITY: u64 = 1 << 18;
 /// Groups of a sample from which on half of it is looked at, too.
 const HALVED_FROM: u64 = 256;
-/// An estimate for groups of which few have most rows counts from so many times the one for equally frequent groups.
+/// An estimate for groups of which few have most rows counts from so many times the one for equally
+/// frequent groups.
 const BEYOND: f64 = 1.5;
-/// Where few groups have most rows, a sample so many times larger tells how many others there are; of at most such a part of all
-/// rows.
+/// Where few groups have most rows, a sample so many times larger tells how many others there are;
+/// of at most such a part of all rows.
 const SKEWED_SAMPLE: u64 = 16;
 /// Capacity of the first hash table tried.
 const FIRST_CAPACITY: u64 = 1 << 20;
-/// Tables that are tried, the last with room for all and as many probes as slots, so that every key finds its place. One that
-/// was too small is made again a few times as large, and all with secrets of their own: so only those who know the secrets
-/// have keys that come as far as that.
+/// Tables that are tried, the last with room for all and as many probes as slots, so that every key
+/// finds its place. One that was too small is made again a few times as large, and all with secrets
+/// of their own: so only those who know the secrets have keys that come as far as that.
 pub(super) const MOST_TRIES: u64 = 8;
 const LARGER_TRIES: u64 = 5;
 
@@ -113,7 +114,7 @@ pub(super) fn learn(device: &Device, flow: &Flow, groups: &[Expr], collisions: u
 
 /// Whether a sample says something. Of rows that are mostly dropped it says little.
 pub(super) fn samplable(device: &Device, flow: &Flow) -> bool {
-    matches!(flow.source, Source::Relation(_)) && flow.source.rows() >= sampled_from(device) && !flow.drops_rows()
+    matches!(flow.source, FlowSource::Relation(_)) && flow.source.rows() >= sampled_from(device) && !flow.drops_rows()
 }
 
 fn sampled_from(device: &Device) -> u64 {
@@ -123,8 +124,8 @@ fn sampled_from(device: &Device) -> u64 {
 /// Counts the groups of the first rows, and concludes how many there are.
 fn sample(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Result<Expected> {
     let mut expected = Expected { sampled: true, ..Expected::nothing(flow) };
-    let (Source::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
-    let first = |rows: u64| Flow { source: Source::Relation(relation.slice(0, Some(rows))), ..flow.clone() };
+    let (FlowSource::Relation(relation), rows) = (&flow.source, flow.source.rows()) else { return Ok(expected) };
+    let first = |rows: u64| Flow { source: FlowSource::Relation(relation.slice(0, Some(rows))), ..flow.clone() };
     let mut sample = sampled_from(device) / 4;
     loop {
         let Some(found) = count(device, &first(sample), groups, collisions)? else { return Ok(expected) };
@@ -158,27 +159,29 @@ fn count(device: &Device, flow: &Flow, groups: &[Expr], collisions: u64) -> Resu
         return Ok(None);
     }
     let none = std::sync::Arc::new(datafusion::common::DFSchema::empty());
-    let slots = Flow::new(Source::Groups(std::sync::Arc::new(partial.slots)), none);
+    let slots = Flow::new(FlowSource::Groups(std::sync::Arc::new(partial.slots)), none);
     Ok(Some(materialize(device, "aggregate", &slots, Codes::Keep, |_, _| Ok(vec![]))?.0))
 }
 
-/// Whether half of a sample, and all of it, show numbers of groups that do not come of equally frequent ones: those would all
-/// have been seen, and yet there are more and more.
+/// Whether half of a sample, and all of it, show numbers of groups that do not come of equally
+/// frequent ones: those would all have been seen, and yet there are more and more.
 fn is_skewed(half: u64, seen: u64, sample: u64) -> bool {
     seen < sample / 4 && seen as f64 > 1.05 * half as f64 && groups_behind(half, sample / 2) < seen
 }
 
-/// How many groups there are where a few of them have most rows and the others are equally frequent, if half of a sample
-/// shows `half` of them and all of it `seen`: each half meets half/groups of the other's (Petersen's estimate of a population from
-/// what is caught twice), and somewhat more: twice the standard deviation. 0 where next to none is met twice, which says nothing.
+/// How many groups there are where a few of them have most rows and the others are equally
+/// frequent, if half of a sample shows `half` of them and all of it `seen`: each half meets
+/// half/groups of the other's (Petersen's estimate of a population from what is caught twice), and
+/// somewhat more: twice the standard deviation. 0 where next to none is met twice, which says
+/// nothing.
 fn groups_beyond(half: u64, seen: u64) -> u64 {
     let twice = (2 * half).saturating_sub(seen) as f64;
     let least = twice - 2.0 * twice.sqrt();
     if least < 1.0 { 0 } else { (1.1 * half as f64 * half as f64 / least) as u64 }
 }
 
-/// How many equally frequent groups show `seen` of them in `sample` rows: the solution of seen = g·(1 − e^(−sample/g)),
-/// and somewhat more.
+/// How many equally frequent groups show `seen` of them in `sample` rows: the solution of seen =
+/// g·(1 − e^(−sample/g)), and somewhat more.
 fn groups_behind(seen: u64, sample: u64) -> u64 {
     let (seen, sample) = (seen as f64, sample as f64);
     let shows = |groups: f64| groups * (1.0 - (-sample / groups).exp());
@@ -195,7 +198,8 @@ fn groups_behind(seen: u64, sample: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Different groups that `rows` rows show on average, of which `hot` are of one group and the others of `groups`.
+    /// Different groups that `rows` rows show on average, of which `hot` are of one group and the
+    /// others of `groups`.
     fn shown(groups: f64, hot: f64, rows: f64) -> u64 {
         (groups * (1.0 - (-rows * (1.0 - hot) / groups).exp()) + if hot > 0.0 { 1.0 } else { 0.0 }) as u64
     }

@@ -1,4 +1,5 @@
-//! The inputs of aggregates: which accumulators a query's aggregates need, and what each accumulates.
+//! The inputs of aggregates: which accumulators a query's aggregates need, and what each
+//! accumulates.
 
 use std::collections::HashMap;
 
@@ -7,7 +8,7 @@ use datafusion::arrow::datatypes::DataType;
 use super::{AggregateCall, AggregateKind, FloatSums};
 use crate::codegen::aggregate::plain_column;
 use crate::codegen::emit::Emitter;
-use crate::codegen::flow::Source;
+use crate::codegen::flow::FlowSource;
 use crate::codegen::generator::Generator;
 use crate::codegen::groups::{Accumulator, DecimalSum, GroupOutput, OutputKind};
 use crate::codegen::keys::KeyLayout;
@@ -23,7 +24,8 @@ pub(super) struct AggregateInput {
     pub(super) value: Option<Value>,
     /// C++ condition that the row counts.
     pub(super) valid: Option<String>,
-    /// C++ expression of what is accumulated: the argument, or its dictionary's code; empty for a count of rows.
+    /// C++ expression of what is accumulated: the argument, or its dictionary's code; empty for a
+    /// count of rows.
     pub(super) code: String,
     /// Position of the call's argument among the calls, for the executor.
     pub(super) call: usize,
@@ -51,7 +53,7 @@ pub(super) fn shape(
     let mut words: HashMap<String, [Value; 2]> = HashMap::new();
     // Of all rows of a table there is one at least, or it is known that there is none.
     let flow = generator.flow();
-    let maybe_none = rows == 0 || flow.drops_rows() || !matches!(flow.source, Source::Relation(_));
+    let maybe_none = rows == 0 || flow.drops_rows() || !matches!(flow.source, FlowSource::Relation(_));
     for (position, call) in calls.iter().enumerate() {
         let filter = call.filter.as_ref().map(|f| generator.expr(f, out)).transpose()?;
         let filter = filter.map(|f| out.let_("bool", f.truth()));
@@ -145,8 +147,8 @@ pub(super) fn shape(
                     (None, Repr::I128 | Repr::View) => {
                         let column = call.arg.as_ref().and_then(|arg| plain_column(generator.flow(), arg));
                         let relation = match &generator.flow().source {
-                            Source::Relation(relation) => relation.clone(),
-                            Source::Groups(_) => crate::column::Relation::dense(0, vec![])?,
+                            FlowSource::Relation(relation) => relation.clone(),
+                            FlowSource::Groups(_) => crate::column::Relation::dense(0, vec![])?,
                         };
                         let at = input(Accumulator::Row, Some(value), greatest);
                         (OutputKind::Pick(at, relation, column.unwrap_or_default()), None)
@@ -189,7 +191,8 @@ fn sum_accumulator(value: &Value, result: &DataType, floats: FloatSums, ungroupe
         let unit = if value.repr.is_integer() { Some(0) } else { value.unit };
         return match (floats, magnitude) {
             (FloatSums::Fixed, Some(bound)) if bound.is_finite() => {
-                // Below 2^(exponent of the bound + 1), times fewer than 2^(bits of rows) rows, below 2^126 units.
+                // Below 2^(exponent of the bound + 1), times fewer than 2^(bits of rows) rows,
+                // below 2^126 units.
                 let bits = 64 - rows.max(1).leading_zeros() as i32;
                 let least = (magnitude_bits(bound) + bits - 126).clamp(-1074, 900);
                 match unit {

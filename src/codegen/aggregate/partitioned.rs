@@ -1,16 +1,18 @@
-//! The sink for many groups: rows are partitioned by key first, so that the accumulators of a partition fit
-//! shared memory, where adding costs no trip to memory.
+//! The sink for many groups: rows are partitioned by key first, so that the accumulators of a
+//! partition fit shared memory, where adding costs no trip to memory.
 //!
-//! `radix_partition.rs` writes each row's record (key, arguments) to its partition; what is here collects records partition by partition
-//! into cells, and those into the slots. A dense key's high bits are its partition, its low bits the cell; other keys are
-//! mixed, their high bits choose the partition, and a hash table in shared memory finds the cell. A partition with far more records than others, as skewed
-//! keys make it, is collected by several blocks, which then add to the same slots.
+//! `radix_partition.rs` writes each row's record (key, arguments) to its partition; what is here
+//! collects records partition by partition into cells, and those into the slots. A dense key's high
+//! bits are its partition, its low bits the cell; other keys are mixed, their high bits choose the
+//! partition, and a hash table in shared memory finds the cell. A partition with far more records
+//! than others, as skewed keys make it, is collected by several blocks, which then add to the same
+//! slots.
 
 use std::sync::Arc;
 
-use super::cells::{Cells, Flush, KeyTable, Keys, Probes, hash_slots, hashed_update};
+use super::cells::{Cells, Flush, KeyForm, KeyTable, Probes, hash_slots, hashed_update};
 use super::inputs::AggregateInput;
-use super::{AggregateKernel, Hoisted};
+use super::kernel::{AggregateKernel, Hoisted};
 use crate::codegen::control::{Control, Retry};
 use crate::codegen::kernel::{Generated, most_shared};
 use crate::codegen::params::{Later, Params};
@@ -23,11 +25,13 @@ use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::Result;
 
 const OPERATOR: &str = "aggregate";
-/// Cells of a hash table in use: few, while that costs no more partitions than there are multiprocessors; else most.
+/// Cells of a hash table in use: few, while that costs no more partitions than there are
+/// multiprocessors; else most.
 const LOW_LOAD: f64 = 0.2;
 const HIGH_LOAD: f64 = 0.75;
-/// A partition of so many times the mean is collected by several blocks, unless all are small. With four, one key of nine rows of ten
-/// took a sum of 1M scattered groups 1.5 times as long as equally frequent keys.
+/// A partition of so many times the mean is collected by several blocks, unless all are small. With
+/// four, one key of nine rows of ten took a sum of 1M scattered groups 1.5 times as long as equally
+/// frequent keys.
 const SKEWED: u64 = 2;
 /// Items of records for each multiprocessor.
 const ITEMS_PER_PROCESSOR: u64 = 4;
@@ -59,8 +63,8 @@ pub(super) struct PartitionedNames {
     partition: RadixPartitionNames,
     items: (String, Later),
     most: String,
-    /// Of keys that are not dense: slots that blocks take for partitions that are theirs alone, and the capacity, less one,
-    /// of the hash table behind them, for the others.
+    /// Of keys that are not dense: slots that blocks take for partitions that are theirs alone, and
+    /// the capacity, less one, of the hash table behind them, for the others.
     listed: String,
     mask: String,
     /// Slots taken.
@@ -99,7 +103,8 @@ impl GroupPartitioning {
                 let cells = Cells::of(inputs, rows, false);
                 let slots = cells.most_slots(shared);
                 let parts = domain.div_ceil(slots.max(1)).max(2);
-                // Where partitions are few, as many items as keep all multiprocessors busy to the end.
+                // Where partitions are few, as many items as keep all multiprocessors busy to the
+                // end.
                 let each = (ITEMS_PER_PROCESSOR * processors / parts).max(1);
                 let slack = if each > 1 { 1.02 } else { 2.0 };
                 plan(cells, slots, parts, (rows as f64 / (parts * each) as f64 * slack) as u64 + 1)
@@ -214,7 +219,7 @@ impl GroupPartitioning {
             Domain::Any(_) => format!(
                 "u64 mixed[AHEAD];\n#pragma unroll\n\
                  for (int j = 0; j < AHEAD; ++j) mixed[j] = (u64)record[j][0] | (u64)record[j][1] << 32;\n{}",
-                hash_slots(kernel, "AHEAD", "mixed", Keys::Mixed, Probes::Many)
+                hash_slots(kernel, "AHEAD", "mixed", KeyForm::Mixed, Probes::Many)
             ),
         };
         let (store, add) = (self.cells.flush(kernel, Flush::Store), self.cells.flush(kernel, Flush::Add));
@@ -228,7 +233,7 @@ impl GroupPartitioning {
             ),
             Domain::Any(_) => {
                 let (listed, used) = (&names.listed, &names.used.0);
-                let insert = KeyTable { keys: found, first: listed, mask: &names.mask }.insert(kernel, Keys::Mixed);
+                let insert = KeyTable { keys: found, first: listed, mask: &names.mask }.insert(kernel, KeyForm::Mixed);
                 format!(
                     "u32 own = 0;\n\
                      if (alone) for (u32 slot = threadIdx.x; slot < slots; slot += THREADS) own += {present} ? 1 : 0;\n\

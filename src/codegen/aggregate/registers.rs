@@ -1,13 +1,20 @@
-//! The sink without keys: every thread accumulates in registers, blocks combine in a fixed order, and the last block
-//! combines the blocks.
+//! The sink without keys: every thread accumulates in registers, blocks combine in a fixed order,
+//! and the last block combines the blocks.
 
-use super::AggregateKernel;
 use super::inputs::argument;
+use super::kernel::AggregateKernel;
+use super::sink::MOST_ITEMS;
 use crate::codegen::emit::push_number;
 use crate::codegen::groups::Accumulator;
+use crate::codegen::kernel::THREADS;
 use crate::codegen::materialize::striding_body;
+use crate::device::Device;
 
-/// The kernel. `partials` has room for every block's accumulators; a thread sees at most `per_thread` rows.
+/// Most blocks of a multiprocessor that sum up in registers.
+const BLOCKS: u64 = 8;
+
+/// The kernel. `partials` has room for every block's accumulators; a thread sees at most
+/// `per_thread` rows.
 pub(super) fn body(kernel: &AggregateKernel<'_>, partials: &str, per_thread: u64) -> String {
     let mut declare = String::with_capacity(256);
     let mut update = String::with_capacity(1024);
@@ -77,4 +84,16 @@ fn numbered(text: &str, number: usize) -> String {
 
 fn push(text: &mut String, pieces: &[&str]) {
     pieces.iter().for_each(|piece| text.push_str(piece));
+}
+
+/// Most blocks of [`THREADS`] that sum up in registers. Of floats, whose order counts, there are so
+/// many whatever number runs at once, which follows from how a kernel was compiled.
+pub(super) fn most_blocks(device: &Device) -> u64 {
+    u64::from(device.properties().multiprocessors) * BLOCKS
+}
+
+/// Most rows that a thread of a block of [`THREADS`] sees. There is a block for each multiprocessor
+/// at least, and they take the tiles, of up to `MOST_ITEMS` rows a thread, in turn.
+pub(super) fn rows_per_thread(rows: u64, device: &Device) -> u64 {
+    rows / (u64::from(device.properties().multiprocessors) * u64::from(THREADS)) + 2 * u64::from(MOST_ITEMS)
 }

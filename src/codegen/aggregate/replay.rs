@@ -1,21 +1,25 @@
-//! Aggregates of all rows of a table, made again: over the very same columns the launch is the same but for the memory that it
-//! fills, so that no text is generated to find the kernel by. That takes the host as long as a million rows take the device.
+//! Aggregates of all rows of a table, made again: over the very same columns the launch is the same
+//! but for the memory that it fills, so that no text is generated to find the kernel by. That takes
+//! the host as long as a million rows take the device.
 //!
 //! ```text
 //!   first run     flow, aggregates ──generate──▶ text ──find──▶ kernel ──┬──▶ launch
-//!                                                                  Replay     kernel, arguments, which columns, what is new each time
+//!                                                                  Replay
 //!   next runs     flow ──the same columns?─────────────────────────────┴──▶ launch
 //! ```
 //!
-//! A replay keeps no memory of the device: columns are known by their buffers, which it refers to weakly.
+//! A replay is the kernel, its arguments, the columns, and which arguments are new each time.
+//!
+//! A replay keeps no memory of the device: columns are known by their buffers, which it refers to
+//! weakly.
 
 use std::sync::{Arc, Weak};
 
 use datafusion::arrow::datatypes::DataType;
 
 use crate::codegen::control::Control;
-use crate::codegen::flow::{Flow, Source};
-use crate::codegen::groups::{Accumulator, GroupKeys, GroupOutput, GroupSlots, Occupancy};
+use crate::codegen::flow::{Flow, FlowSource};
+use crate::codegen::groups::{Accumulator, GroupKeyStorage, GroupOutput, GroupSlots, Occupancy};
 use crate::codegen::kernel::Generated;
 use crate::codegen::keys::KeyLayout;
 use crate::codegen::params::{ParameterPlace, Params};
@@ -29,7 +33,8 @@ pub(crate) struct Replay {
     columns: Vec<ReplayedColumn>,
     rows: u64,
     made: Made,
-    /// Where the addresses of the buffers stand that each run has anew: control words, partial sums, accumulators.
+    /// Where the addresses of the buffers stand that each run has anew: control words, partial
+    /// sums, accumulators.
     places: Vec<ParameterPlace>,
 }
 
@@ -65,7 +70,8 @@ impl Made {
 }
 
 impl Replay {
-    /// Of a launch over a relation in place. `None`: of such columns, or with such parameters, it is not made again.
+    /// Of a launch over a relation in place. `None`: of such columns, or with such parameters, it
+    /// is not made again.
     pub(super) fn of(flow: &Flow, params: &Params, made: Made, fresh: &Fresh<'_>) -> Option<Replay> {
         let relation = in_place(flow)?;
         let columns =
@@ -104,7 +110,7 @@ impl Replay {
         Ok(Some(GroupSlots {
             slots: made.slots,
             occupancy: Occupancy::All,
-            keys: GroupKeys::Slot(made.layout.clone()),
+            keys: GroupKeyStorage::Slot(made.layout.clone()),
             accumulators,
             outputs: made.outputs.clone(),
             rows: self.rows,
@@ -122,7 +128,7 @@ impl Replay {
 
 fn in_place(flow: &Flow) -> Option<&Relation> {
     match &flow.source {
-        Source::Relation(relation) if flow.steps.is_empty() && relation.is_dense() => Some(relation),
+        FlowSource::Relation(relation) if flow.steps.is_empty() && relation.is_dense() => Some(relation),
         _ => None,
     }
 }

@@ -1,8 +1,9 @@
 //! Integer, decimal and float arithmetic.
 //!
-//! Integers wrap as DataFusion's do; decimals fail where 128 bits overflow (results otherwise keep to the precision of
-//! their type); division by zero fails. Each step first computes the interval its result lies in: where that fits
-//! the type nothing can wrap or fail, and the narrowest of 32, 64 and 128 bits is used.
+//! Integers wrap as DataFusion's do; decimals fail where 128 bits overflow (results otherwise keep
+//! to the precision of their type); division by zero fails. Each step first computes the interval
+//! its result lies in: where that fits the type nothing can wrap or fail, and the narrowest of 32,
+//! 64 and 128 bits is used.
 
 use super::*;
 
@@ -46,7 +47,8 @@ fn interval(step: ArithmeticStep, (al, ah): (i128, i128), (bl, bh): (i128, i128)
             (*corners.iter().min()?, *corners.iter().max()?)
         }
         ArithmeticStep::Div => {
-            // Quotients are no greater than the dividend; −1 turns the least into one beyond the greatest.
+            // Quotients are no greater than the dividend; −1 turns the least into one beyond the
+            // greatest.
             let negated = al.checked_neg()?.max(ah.checked_neg()?);
             let negatable = bl <= -1;
             let positive = bh >= 1;
@@ -110,7 +112,8 @@ impl Compiler<'_> {
             return Err(not_yet(format!("{left_type} {op} {right_type}")));
         }
         let a = self.value(left)?;
-        // A divisor known at compile time is baked in: the compiler turns the division into a multiplication.
+        // A divisor known at compile time is baked in: the compiler turns the division into a
+        // multiplication.
         let b = match (op, as_literal(right).and_then(literal::integer)) {
             (Operator::Divide | Operator::Modulo, Some(value)) => literal::baked(value, right_type.clone()),
             _ => self.value(right)?,
@@ -126,8 +129,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// One exact step. The result has type `dtype`; `overflow` says what happens outside of its bounds (for division:
-    /// of the least value by −1, which always fails as in Arrow).
+    /// One exact step. The result has type `dtype`; `overflow` says what happens outside of its
+    /// bounds (for division: of the least value by −1, which always fails as in Arrow).
     pub(super) fn integer(
         &mut self,
         step: ArithmeticStep,
@@ -239,13 +242,15 @@ impl Compiler<'_> {
             Operator::Multiply => Some(x * y),
             _ => None,
         });
-        // Rounding may lift a result above the bound by a unit in the last place; and narrow floats may overflow.
+        // Rounding may lift a result above the bound by a unit in the last place; and narrow floats
+        // may overflow.
         let limit = if *dtype == DataType::Float32 { f64::from(f32::MAX) } else { f64::MAX };
         let magnitude = magnitude.map(|m| m * (1.0 + 1e-6)).filter(|m| *m < limit);
         let repr = repr_of(dtype)?;
         let mut value = self.result(dtype.clone(), repr, format!("{name}({}, {})", a.code, b.code), valid);
         value.magnitude = magnitude;
-        // What is rounded away lies above the bits of an exact result, or below the least float there is.
+        // What is rounded away lies above the bits of an exact result, or below the least float
+        // there is.
         let least = if *dtype == DataType::Float32 { -149 } else { -1074 };
         value.unit = a.unit.zip(b.unit).and_then(|(x, y)| match op {
             Operator::Plus | Operator::Minus => Some(x.min(y)),

@@ -1,4 +1,5 @@
-//! Regular expressions: conditions, counts and replacements by automata that the host builds (`kernels/automaton.cuh`).
+//! Regular expressions: conditions, counts and replacements by automata that the host builds
+//! (`kernels/automaton.cuh`).
 
 use std::collections::HashMap;
 
@@ -11,8 +12,8 @@ use regex_automata::{Anchored, MatchKind};
 
 use super::*;
 
-/// Most bytes of an automaton, and of the one that it is made from, whose repetitions are written out: what beyond it blows up
-/// stays with the CPU.
+/// Most bytes of an automaton, and of the one that it is made from, whose repetitions are written
+/// out: what beyond it blows up stays with the CPU.
 const MOST_BYTES: usize = 1 << 20;
 
 const MATCH: u32 = 1 << 31;
@@ -21,7 +22,7 @@ const QUIT: u32 = 1 << 29;
 
 /// Which way the automaton reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ScanDirection {
     /// From any place on, to the first match's end.
     Ahead,
     /// From a match's end back to its beginning.
@@ -29,8 +30,8 @@ pub(super) enum Way {
 }
 
 /// The table of a pattern, in the layout of `kernels/automaton.cuh`.
-fn table(pattern: &str, way: Way) -> Result<Vec<u8>> {
-    let back = way == Way::Back;
+fn table(pattern: &str, direction: ScanDirection) -> Result<Vec<u8>> {
+    let back = direction == ScanDirection::Back;
     let config = dense::Config::new()
         .start_kind(if back { StartKind::Anchored } else { StartKind::Unanchored })
         .match_kind(if back { MatchKind::All } else { MatchKind::LeftmostFirst })
@@ -161,7 +162,7 @@ impl Compiler<'_> {
     /// Whether a regular expression matches somewhere in a string.
     pub(super) fn regex_test(&mut self, value: Value, pattern: &str) -> Result<Value> {
         let view = self.text(&value)?;
-        let ahead = self.automaton(pattern, Way::Ahead)?;
+        let ahead = self.automaton(pattern, ScanDirection::Ahead)?;
         let (test, _) =
             self.unless_lost("bool", &value.valid, |lost| format!("automaton_matches({view}, {ahead}, {lost})"));
         Ok(Value::new(DataType::Boolean, Repr::Bool, test, value.valid))
@@ -191,7 +192,8 @@ impl Compiler<'_> {
         let view =
             if start == 1 { view } else { self.out.let_("view", format_args!("substring({view}, {start}, I64_MAX)")) };
         let pattern = with_flags(pattern, &flags);
-        let (ahead, back) = (self.automaton(&pattern, Way::Ahead)?, self.automaton(&pattern, Way::Back)?);
+        let (ahead, back) =
+            (self.automaton(&pattern, ScanDirection::Ahead)?, self.automaton(&pattern, ScanDirection::Back)?);
         let (count, _) = self
             .unless_lost("i64", &value.valid, |lost| format!("automaton_count({view}, 0u, {ahead}, {back}, {lost})"));
         Ok(Value::new(dtype.clone(), Repr::I64, count, value.valid).with_range(Some((0, i32::MAX.into()))))
@@ -203,7 +205,8 @@ impl Compiler<'_> {
         let Some(pattern) = pattern else { return Err(not_yet("regexp_instr of such a pattern")) };
         let value = self.value(text)?;
         let view = self.text(&value)?;
-        let (ahead, back) = (self.automaton(pattern, Way::Ahead)?, self.automaton(pattern, Way::Back)?);
+        let (ahead, back) =
+            (self.automaton(pattern, ScanDirection::Ahead)?, self.automaton(pattern, ScanDirection::Back)?);
         let call = |lost: &str| format!("automaton_position({view}, {ahead}, {back}, {lost})");
         let (place, _) = self.unless_lost("i64", &value.valid, call);
         Ok(Value::new(dtype.clone(), Repr::I64, place, value.valid).with_range(Some((0, i32::MAX.into()))))
@@ -222,7 +225,8 @@ impl Compiler<'_> {
             return self.regex_expanded(value, &pattern, to, all, dtype);
         }
         let view = self.text(&value)?;
-        let (ahead, back) = (self.automaton(&pattern, Way::Ahead)?, self.automaton(&pattern, Way::Back)?);
+        let (ahead, back) =
+            (self.automaton(&pattern, ScanDirection::Ahead)?, self.automaton(&pattern, ScanDirection::Back)?);
         let replacement = self.inputs.string(to);
         self.inputs.arena();
         let call =
@@ -232,7 +236,8 @@ impl Compiler<'_> {
         self.made(dtype, made, value.valid, longest)
     }
 
-    /// Flags of an expression, which the pattern begins with; those that only `regexp_replace` knows are an error elsewhere.
+    /// Flags of an expression, which the pattern begins with; those that only `regexp_replace`
+    /// knows are an error elsewhere.
     pub(super) fn regex_flags(&mut self, flags: Option<&Expr>) -> Result<String> {
         let Some(flags) = flags else { return Ok(String::new()) };
         let text = as_literal(flags).and_then(literal::text).filter(|flags| !flags.contains('g'));
@@ -240,8 +245,8 @@ impl Compiler<'_> {
     }
 
     /// C++ `const u32*`: the table of a pattern.
-    pub(super) fn automaton(&mut self, pattern: &str, way: Way) -> Result<String> {
-        let table = table(pattern, way)?;
+    pub(super) fn automaton(&mut self, pattern: &str, direction: ScanDirection) -> Result<String> {
+        let table = table(pattern, direction)?;
         Ok(format!("(const u32*)({})", self.inputs.constant(&table)))
     }
 
@@ -270,12 +275,12 @@ mod tests {
 
     #[test]
     fn automata_that_would_blow_up_are_refused() {
-        assert!(table("(?i)straße", Way::Ahead).is_ok());
-        assert!(table("[01]*1[01]{20}", Way::Ahead).is_err());
-        assert!(table("(", Way::Ahead).is_err());
+        assert!(table("(?i)straße", ScanDirection::Ahead).is_ok());
+        assert!(table("[01]*1[01]{20}", ScanDirection::Ahead).is_err());
+        assert!(table("(", ScanDirection::Ahead).is_err());
         for pattern in ["((a{1000}){1000}){1000}", "(((a|b){900}){900}c){900}", "(\\w{500}){500}"] {
             let start = std::time::Instant::now();
-            let error = table(pattern, Way::Back).expect_err("it is too large");
+            let error = table(pattern, ScanDirection::Back).expect_err("it is too large");
             assert!(error.to_string().contains(pattern), "{error}");
             assert!(start.elapsed().as_secs() < 5, "{pattern} took {:?}", start.elapsed());
         }

@@ -1,4 +1,5 @@
-//! Groups of regular expressions: `regexp_match`, and replacements that refer to groups (`kernels/captures.cuh`).
+//! Groups of regular expressions: `regexp_match`, and replacements that refer to groups
+//! (`kernels/captures.cuh`).
 //!
 //! A machine finds what the groups matched: it follows all ways through the pattern at once, the
 //! preferred first. A row that needs more ways than there is room for goes to the host.
@@ -8,12 +9,12 @@ use regex_automata::util::interpolate;
 use regex_automata::util::look::Look;
 use regex_automata::util::primitives::{PatternID, StateID};
 
-use super::automaton::{Way, of_bounded_size, with_flags};
+use super::automaton::{ScanDirection, of_bounded_size, with_flags};
 use super::*;
 use crate::column::item_of;
 
-/// States and slots that a thread has room for, and words for ways with their slots: every thread that a GPU can hold has that much
-/// local memory, some two kilobytes.
+/// States and slots that a thread has room for, and words for ways with their slots: every thread
+/// that a GPU can hold has that much local memory, some two kilobytes.
 const MOST_STATES: usize = 2048;
 const MOST_SLOTS: usize = 20;
 const WAY_WORDS: usize = 192;
@@ -70,7 +71,8 @@ impl Program {
                 }
                 State::Dense(dense) => {
                     words.extend([op(RANGES), 256]);
-                    // No transition is one to state 0, which fails or begins: a range that holds no byte is none.
+                    // No transition is one to state 0, which fails or begins: a range that holds no
+                    // byte is none.
                     let range = |(byte, next): (usize, &StateID)| match *next == StateID::ZERO {
                         true => [1, 0],
                         false => [byte as u32 | (byte as u32) << 8, at(*next)],
@@ -149,7 +151,8 @@ enum ReplacementPiece {
     Group(usize),
 }
 
-/// The pieces of a replacement as DataFusion reads it: `\1` is `${1}`, and groups that there are not are nothing.
+/// The pieces of a replacement as DataFusion reads it: `\1` is `${1}`, and groups that there are
+/// not are nothing.
 fn pieces(replacement: &str, nfa: &NFA) -> Vec<ReplacementPiece> {
     let replacement = with_braces(replacement);
     let groups = nfa.group_info().group_len(PatternID::ZERO);
@@ -232,7 +235,8 @@ impl Compiler<'_> {
             }
         }
         let view = self.text(&value)?;
-        let (ahead, back) = (self.automaton(pattern, Way::Ahead)?, self.automaton(pattern, Way::Back)?);
+        let (ahead, back) =
+            (self.automaton(pattern, ScanDirection::Ahead)?, self.automaton(pattern, ScanDirection::Back)?);
         let count = codes.len();
         codes.push(0);
         let codes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
@@ -252,7 +256,8 @@ impl Compiler<'_> {
         self.made(dtype, made, value.valid, None)
     }
 
-    /// `regexp_match(text, pattern[, flags])`: what the groups of the first match matched, or, where there are none, the match.
+    /// `regexp_match(text, pattern[, flags])`: what the groups of the first match matched, or,
+    /// where there are none, the match.
     pub(super) fn regexp_match(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
         let flags = self.regex_flags(arguments.get(2))?;
         let pattern = as_literal(&arguments[1]).and_then(literal::text);
@@ -265,7 +270,8 @@ impl Compiler<'_> {
         let groups = nfa.group_info().group_len(PatternID::ZERO);
         let groups: Vec<usize> = if groups > 1 { (1..groups).collect() } else { vec![0] };
         let program = self.captures(&nfa, &pattern, groups)?;
-        let (ahead, back) = (self.automaton(&pattern, Way::Ahead)?, self.automaton(&pattern, Way::Back)?);
+        let (ahead, back) =
+            (self.automaton(&pattern, ScanDirection::Ahead)?, self.automaton(&pattern, ScanDirection::Back)?);
         let words = self.inputs.constant(&program.bytes());
         let (slots, count) = (self.out.fresh(), self.out.fresh());
         self.out.line(format_args!("u32 {slots}[{}];", 2 * program.groups.len()));

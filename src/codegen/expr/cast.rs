@@ -1,7 +1,7 @@
 //! CAST and TRY_CAST, as Arrow's cast kernel converts.
 //!
-//! A cast between integer-like types changes no bits: it asks whether the bounds fit, and only where they may not is a
-//! test emitted. `widen` at the sink picks the final width.
+//! A cast between integer-like types changes no bits: it asks whether the bounds fit, and only
+//! where they may not is a test emitted. `widen` at the sink picks the final width.
 
 use datafusion::arrow::datatypes::{IntervalUnit, TimeUnit};
 
@@ -27,17 +27,17 @@ impl Compiler<'_> {
             Repr::Struct => return self.cast_fields(value, target, on_error),
             _ => {}
         }
-        if self.frame.target.is_some() {
+        if self.context.target.is_some() {
             // A step of a cast, of which the row tells what that began with.
             return self.cast_plain(value, target, on_error);
         }
         let first = self.operands.len();
         self.operands.extend(value.operand(None));
-        let frame = Frame { first, keeps: false, target: Some(target.clone()) };
-        let outer = std::mem::replace(&mut self.frame, frame);
+        let context = ErrorContext { first, keeps: false, target: Some(target.clone()) };
+        let outer = std::mem::replace(&mut self.context, context);
         let result = self.cast_plain(value, target, on_error);
         self.operands.truncate(first);
-        self.frame = outer;
+        self.context = outer;
         result
     }
 
@@ -183,7 +183,8 @@ impl Compiler<'_> {
             }
             (Timestamp(unit, _), Date32) => {
                 let (days, valid) = (self.floor_days(&value, *unit), value.valid.clone());
-                // The calendar ends before 32 bits of days do; such a value fails even under TRY_CAST.
+                // The calendar ends before 32 bits of days do; such a value fails even under
+                // TRY_CAST.
                 self.within_calendar(&days, &valid);
                 Ok(Value { dtype: Date32, ..days })
             }
@@ -241,7 +242,8 @@ impl Compiler<'_> {
             return Err(not_yet(format!("a cast to {to}")));
         }
         let limits = precision_bounds(precision);
-        // Tested before it is scaled: TRY_CAST turns what does not fit into null, overflow of 128 bits included.
+        // Tested before it is scaled: TRY_CAST turns what does not fit into null, overflow of 128
+        // bits included.
         let Some(factor) = 10i128.checked_pow(u32::from(scale.unsigned_abs())) else {
             return Err(Error::unsupported(format!("a cast to {to}"), "exceeds 128 bits"));
         };
@@ -252,7 +254,8 @@ impl Compiler<'_> {
         Ok(Value { dtype: to, ..value })
     }
 
-    /// The nearest float. Where digits and power of ten are exact floats, their quotient is, by one instruction.
+    /// The nearest float. Where digits and power of ten are exact floats, their quotient is, by one
+    /// instruction.
     fn decimal_to_float(&mut self, value: Value, scale: i8, to: &DataType) -> Result<Value> {
         let (low, high) = value.bounds();
         let most = low.unsigned_abs().max(high.unsigned_abs());
@@ -338,7 +341,8 @@ impl Compiler<'_> {
     }
 }
 
-/// Most places behind the point of a decimal of 128 bits, and those of which the power of ten is an exact double.
+/// Most places behind the point of a decimal of 128 bits, and those of which the power of ten is an
+/// exact double.
 const MOST_PLACES: u32 = 38;
 const EXACT_POWERS: u8 = 22;
 

@@ -1,7 +1,8 @@
 //! Chains of binary operators that lean to the left, as `a + b + c …` is parsed, of any length.
 //!
-//! An operator asks for its operands' values and types, and they ask theirs. Where that would go deep the operators are taken from
-//! the innermost outwards, and each finds what is on its left computed.
+//! An operator asks for its operands' values and types, and they ask theirs. Where that would go
+//! deep the operators are taken from the innermost outwards, and each finds what is on its left
+//! computed.
 
 use std::collections::HashMap;
 
@@ -12,10 +13,12 @@ use super::*;
 
 /// Operators up to which a chain is compiled from the outermost inwards.
 const DEEP: usize = 24;
-/// Operators of a chain, from the outermost inwards, of which it is tried whether they are conditions on a dictionary.
+/// Operators of a chain, from the outermost inwards, of which it is tried whether they are
+/// conditions on a dictionary.
 const TRIED: usize = 8;
 
-/// What is known of the operators of a chain. They are found by their addresses, at which they stay as long as this is there.
+/// What is known of the operators of a chain. They are found by their addresses, at which they stay
+/// as long as this is there.
 #[derive(Debug, Default)]
 pub(super) struct Chains {
     /// Computed, and asked for by the next operator.

@@ -1,7 +1,7 @@
 //! Comparisons: =, <, IS DISTINCT FROM, BETWEEN, IN.
 //!
-//! NaN is one value, whatever its bits: equal to itself, and greater than every other number. −0.0 is 0.0, but comes before it
-//! where values are put in an order (greatest, least, sorted lists).
+//! NaN is one value, whatever its bits: equal to itself, and greater than every other number. −0.0
+//! is 0.0, but comes before it where values are put in an order (greatest, least, sorted lists).
 
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, expr_fn};
@@ -223,7 +223,8 @@ fn is_number(value: &Value) -> bool {
     value.magnitude.is_some()
 }
 
-/// The literals but for nulls, where they are many strings for a string to be compared with, which has no codes.
+/// The literals but for nulls, where they are many strings for a string to be compared with, which
+/// has no codes.
 fn strings<'a>(value: &Value, literals: &[&'a ScalarValue]) -> Option<Vec<&'a str>> {
     let texts: Vec<Option<&str>> =
         literals.iter().filter(|literal| !literal.is_null()).map(|literal| literal.try_as_str().flatten()).collect();

@@ -1,8 +1,10 @@
-//! Conditions on, measures of and strings made of one dictionary-encoded string column, evaluated on the host once for each entry.
+//! Conditions on, measures of and strings made of one dictionary-encoded string column, evaluated
+//! on the host once for each entry.
 //!
-//! The dictionary is sorted, so that =, <, BETWEEN, IN and LIKE 'prefix%' select a run of codes: the kernel compares the
-//! code with its ends. Of up to 64 entries the answers are one word, of which the code picks a bit. Else they are a
-//! table. Integers of entries (lengths, positions) are a table, too, and so are strings made of them. All of it are parameters: other constants run
+//! The dictionary is sorted, so that =, <, BETWEEN, IN and LIKE 'prefix%' select a run of codes:
+//! the kernel compares the code with its ends. Of up to 64 entries the answers are one word, of
+//! which the code picks a bit. Else they are a table. Integers of entries (lengths, positions) are
+//! a table, too, and so are strings made of them. All of it are parameters: other constants run
 //! through the same kernel.
 
 use std::sync::Arc;
@@ -20,7 +22,8 @@ use crate::codegen::value::DictionaryInput;
 use crate::host::host_expr;
 
 impl Compiler<'_> {
-    /// The value of a condition or an integer that looks at nothing but one dictionary-encoded column, or `None`.
+    /// The value of a condition or an integer that looks at nothing but one dictionary-encoded
+    /// column, or `None`.
     pub(super) fn by_dictionary(&mut self, expr: &Expr) -> Result<Option<Value>> {
         let Some(column) = self.sole_column(expr)? else { return Ok(None) };
         let value = self.inputs.column(&column, self.out)?;
@@ -86,7 +89,8 @@ impl Compiler<'_> {
         Some(self.result(dtype, repr, rvalue, value.valid.clone()).with_range(Some(range)))
     }
 
-    /// A string made of each entry, from a table. `None` where some entry has none, or null has one.
+    /// A string made of each entry, from a table. `None` where some entry has none, or null has
+    /// one.
     fn rewritten(
         &mut self,
         answers: &ArrayRef,
@@ -113,8 +117,8 @@ impl Compiler<'_> {
         Some(result)
     }
 
-    /// The only column of a condition on strings (or of an integer made of one), where evaluating it on the dictionary
-    /// makes sense.
+    /// The only column of a condition on strings (or of an integer made of one), where evaluating
+    /// it on the dictionary makes sense.
     fn sole_column(&self, expr: &Expr) -> Result<Option<Column>> {
         match expr {
             Expr::Column(_) | Expr::Literal(_, _) | Expr::Alias(_) | Expr::IsNull(_) | Expr::IsNotNull(_) => {
@@ -190,7 +194,8 @@ fn is_boundless(expr: &Expr) -> bool {
 const MAKERS: [&str; 9] =
     ["concat", "concat_ws", "upper", "lower", "initcap", "replace", "regexp_replace", "reverse", "translate"];
 
-/// Whether the expression is a function that makes new strings: others are as cheap for a row as a table is.
+/// Whether the expression is a function that makes new strings: others are as cheap for a row as a
+/// table is.
 fn makes_text(expr: &Expr) -> bool {
     match expr {
         Expr::ScalarFunction(call) => MAKERS.contains(&call.name()),
@@ -206,8 +211,8 @@ fn run(selected: &[bool]) -> Option<(usize, usize)> {
     selected[low + len..].iter().all(|s| !s).then_some((low, len))
 }
 
-/// What the expression says of each entry, and of null. `None` where the host cannot tell, or fails on an entry that the
-/// column perhaps does not hold.
+/// What the expression says of each entry, and of null. `None` where the host cannot tell, or fails
+/// on an entry that the column perhaps does not hold.
 fn answers(expr: &Expr, column: &Column, dtype: &DataType, input: &DictionaryInput) -> Option<ArrayRef> {
     let entries = cast(&input.dictionary.values, dtype).ok()?;
     let null = new_null_array(dtype, 1);

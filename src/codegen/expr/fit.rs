@@ -1,4 +1,5 @@
-//! Integers put into a type that may not hold them. A test is emitted only if the value's bounds may exceed the limits.
+//! Integers put into a type that may not hold them. A test is emitted only if the value's bounds
+//! may exceed the limits.
 
 use super::*;
 
@@ -12,7 +13,8 @@ pub(super) enum OnError {
 }
 
 impl Compiler<'_> {
-    /// The same integer as a value of type `to`. `limits` are the least and greatest value that the result may have.
+    /// The same integer as a value of type `to`. `limits` are the least and greatest value that the
+    /// result may have.
     pub(super) fn fit(
         &mut self,
         value: Value,

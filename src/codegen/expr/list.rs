@@ -1,7 +1,8 @@
-//! Lists in expressions: their elements, loops over these, and lists that are made (`kernels/list.cuh`).
+//! Lists in expressions: their elements, loops over these, and lists that are made
+//! (`kernels/list.cuh`).
 //!
-//! A loop stands in the kernel as it would in C++: what is asked of columns and parameters has to be asked before it, for names
-//! that are declared in it end with it.
+//! A loop stands in the kernel as it would in C++: what is asked of columns and parameters has to
+//! be asked before it, for names that are declared in it end with it.
 
 use datafusion::logical_expr::expr::Cast;
 
@@ -35,13 +36,13 @@ impl List {
 }
 
 /// A list under construction.
-pub(super) struct Builder {
+pub(super) struct ListBuilder {
     /// C++ name of the `list_builder`.
     pub(super) name: String,
     item: DataType,
 }
 
-impl Builder {
+impl ListBuilder {
     /// What was put so far, to be read.
     pub(super) fn as_list(&self, longest: Option<u32>) -> List {
         List { view: format!("{}.out", self.name), valid: None, item: self.item.clone(), casts: vec![], longest }
@@ -81,7 +82,8 @@ impl Compiler<'_> {
         Ok(List { view, valid: value.valid.clone(), item, casts: vec![], longest: value.longest })
     }
 
-    /// The element in a place, a C++ `u32`. Where `inside` does not hold there is none, and the value is null.
+    /// The element in a place, a C++ `u32`. Where `inside` does not hold there is none, and the
+    /// value is null.
     pub(super) fn element(&mut self, list: &List, place: &str, inside: Option<&str>) -> Result<Value> {
         let mut value = slot(&list.view, list.longest, &list.item, &mut 0, (place, inside), self.out)?;
         for target in &list.casts {
@@ -101,7 +103,7 @@ impl Compiler<'_> {
     }
 
     /// Begins a list of at most `room` elements, a C++ `u64`.
-    pub(super) fn build(&mut self, item: &DataType, room: &str) -> Result<Builder> {
+    pub(super) fn build(&mut self, item: &DataType, room: &str) -> Result<ListBuilder> {
         let mut widths = vec![];
         repr_of(item)?;
         widths_of(item, &mut widths)?;
@@ -109,11 +111,11 @@ impl Compiler<'_> {
         self.inputs.arena();
         let name = self.out.fresh();
         self.out.line(format_args!("list_builder<{}> {name}(arena, {room});", widths.join(", ")));
-        Ok(Builder { name, item: item.clone() })
+        Ok(ListBuilder { name, item: item.clone() })
     }
 
     /// Puts an element into a place that is there.
-    pub(super) fn put(&mut self, builder: &Builder, place: &str, value: Value) -> Result<()> {
+    pub(super) fn put(&mut self, builder: &ListBuilder, place: &str, value: Value) -> Result<()> {
         let value = self.cast(value, &builder.item, OnError::Fail)?;
         self.put_slot(&builder.name, &mut 0, place, &value);
         Ok(())
@@ -134,7 +136,7 @@ impl Compiler<'_> {
     /// The list that was built.
     pub(super) fn built(
         &mut self,
-        builder: &Builder,
+        builder: &ListBuilder,
         dtype: &DataType,
         valid: Option<String>,
         longest: Option<u32>,

@@ -1,4 +1,5 @@
-//! Lists with some elements removed, replaced, added or left out. Where elements are looked for, −0.0 is 0.0, and comes out as that.
+//! Lists with some elements removed, replaced, added or left out. Where elements are looked for,
+//! −0.0 is 0.0, and comes out as that.
 
 use super::list::longest_of;
 use super::*;
@@ -14,8 +15,9 @@ pub(super) enum Most<'a> {
 }
 
 impl Compiler<'_> {
-    /// `array_remove(list, needle)`, `array_remove_n(list, needle, most)` and `array_remove_all(list, needle)`: without the
-    /// elements that are the same as `needle`. Null where `needle` is.
+    /// `array_remove(list, needle)`, `array_remove_n(list, needle, most)` and
+    /// `array_remove_all(list, needle)`: without the elements that are the same as `needle`. Null
+    /// where `needle` is.
     pub(super) fn array_remove(
         &mut self,
         list: &Expr,
@@ -33,8 +35,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// `array_replace(list, from, to)`, `array_replace_n(list, from, to, most)` and `array_replace_all(list, from, to)`. Null is
-    /// a value like another.
+    /// `array_replace(list, from, to)`, `array_replace_n(list, from, to, most)` and
+    /// `array_replace_all(list, from, to)`. Null is a value like another.
     pub(super) fn array_replace(&mut self, arguments: [&Expr; 3], most: Most<'_>, dtype: &DataType) -> Result<Value> {
         let [list, from, to] = arguments;
         let (list, from, to) = (self.list(list)?, self.value(from)?, self.value(to)?);
@@ -60,7 +62,8 @@ impl Compiler<'_> {
         Ok(self.built(&builder, dtype, valid, longest))
     }
 
-    /// C++ name of a variable that holds how many elements may still be changed, and where that is known.
+    /// C++ name of a variable that holds how many elements may still be changed, and where that is
+    /// known.
     fn most(&mut self, most: Most<'_>) -> Result<(String, Option<String>)> {
         let (code, valid) = match most {
             Most::All => ("I64_MAX".into(), None),
@@ -113,7 +116,8 @@ impl Compiler<'_> {
         Ok(self.built(&builder, dtype, valid, longest))
     }
 
-    /// `array_slice(list, from, to, step)`: every `step`th element; backwards, where that is negative.
+    /// `array_slice(list, from, to, step)`: every `step`th element; backwards, where that is
+    /// negative.
     pub(super) fn array_stride(&mut self, list: &Expr, places: [&Expr; 3], dtype: &DataType) -> Result<Value> {
         let list = self.list(list)?;
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };

@@ -12,7 +12,8 @@ enum ListPart<'a> {
 }
 
 impl Compiler<'_> {
-    /// `array_concat(list, …)`: null only where all are, `array_append(list, value)` and `array_prepend(value, list)`.
+    /// `array_concat(list, …)`: null only where all are, `array_append(list, value)` and
+    /// `array_prepend(value, list)`.
     pub(super) fn array_concat(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
         let mut lists = vec![];
         for argument in arguments {
@@ -127,8 +128,8 @@ impl Compiler<'_> {
         Ok(self.built(&builder, dtype, list.valid, None))
     }
 
-    /// `array_has_any(list, other)` and `array_has_all(list, other)`: whether some of the other's elements, or all, are in
-    /// the list, null being a value like another.
+    /// `array_has_any(list, other)` and `array_has_all(list, other)`: whether some of the other's
+    /// elements, or all, are in the list, null being a value like another.
     pub(super) fn array_has_several(&mut self, list: &Expr, other: &Expr, all: bool) -> Result<Value> {
         let (list, other) = (self.list(list)?, self.list(other)?);
         let answer = self.out.fresh();
@@ -148,7 +149,8 @@ impl Compiler<'_> {
         Ok(Value::new(DataType::Boolean, Repr::Bool, answer, valid))
     }
 
-    /// `flatten(list)`: the elements of the lists in a list. A list of anything else is left as it is.
+    /// `flatten(list)`: the elements of the lists in a list. A list of anything else is left as it
+    /// is.
     pub(super) fn flatten(&mut self, expr: &Expr, dtype: &DataType) -> Result<Value> {
         let list = self.list(expr)?;
         if item_of(list.item()).is_none() {
@@ -177,8 +179,8 @@ impl Compiler<'_> {
         Ok(self.built(&builder, dtype, list.valid, longest))
     }
 
-    /// `string_to_array(text, between[, null])`: parts of a text, those equal to `null` as nulls. An empty text has no parts;
-    /// between nulls lies nothing, so that the parts are characters.
+    /// `string_to_array(text, between[, null])`: parts of a text, those equal to `null` as nulls.
+    /// An empty text has no parts; between nulls lies nothing, so that the parts are characters.
     pub(super) fn split_text(&mut self, arguments: &[Expr], dtype: &DataType) -> Result<Value> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let text = self.text_of(&arguments[0])?;

@@ -1,6 +1,6 @@
 //! Lists in order, lists of one value, and lists of numbers.
 
-use super::list::{Builder, List, longest_of};
+use super::list::{List, ListBuilder, longest_of};
 use super::*;
 use crate::codegen::NullsPlace;
 use crate::codegen::order_compare::{Comparing, emit_compare};
@@ -32,7 +32,8 @@ impl Order {
 }
 
 impl Compiler<'_> {
-    /// `array_sort(list[, direction[, nulls]])`: a heap sort, which needs no memory besides and takes no list long.
+    /// `array_sort(list[, direction[, nulls]])`: a heap sort, which needs no memory besides and
+    /// takes no list long.
     pub(super) fn array_sort(&mut self, list: &Expr, order: &[Expr], dtype: &DataType) -> Result<Value> {
         let order = Order::of(order)?;
         let list = self.list(list)?;
@@ -59,7 +60,7 @@ impl Compiler<'_> {
         Ok(self.built(&builder, dtype, list.valid, longest))
     }
 
-    fn swapped(&mut self, builder: &Builder, list: &List, one: &str, two: &str) -> Result<()> {
+    fn swapped(&mut self, builder: &ListBuilder, list: &List, one: &str, two: &str) -> Result<()> {
         let (a, b) = (self.element(list, one, None)?, self.element(list, two, None)?);
         self.put(builder, one, b)?;
         self.put(builder, two, a)
@@ -100,7 +101,8 @@ impl Compiler<'_> {
         Ok(self.built(&builder, dtype, count.valid, longest))
     }
 
-    /// `range([start, ]stop[, step])`, without the stop, and `generate_series`, with it, of integers.
+    /// `range([start, ]stop[, step])`, without the stop, and `generate_series`, with it, of
+    /// integers.
     pub(super) fn series(&mut self, arguments: &[Expr], inclusive: bool, dtype: &DataType) -> Result<Value> {
         let values = arguments.iter().map(|argument| self.integer_of(argument)).collect::<Result<Vec<_>>>()?;
         if item_of(dtype).is_none_or(|item| *item.data_type() != DataType::Int64) {

@@ -1,13 +1,14 @@
 //! Lists as sets: distinct elements, and what two lists have together, in common, or apart.
 //!
-//! Elements are found by a hash table of places beside the list that is made (`list_table`). Null is a value like another, and
-//! −0.0 is 0.0, and comes out as that. What only has to be known lies in the list, too, before the elements of the result:
+//! Elements are found by a hash table of places beside the list that is made (`list_table`). Null
+//! is a value like another, and −0.0 is 0.0, and comes out as that. What only has to be known lies
+//! in the list, too, before the elements of the result:
 //!
 //! ```text
 //!   array_except([7, 8, 7, 9], [8])     made  8 | 7 9     result  7 9
 //! ```
 
-use super::list::{Builder, List, longest_of};
+use super::list::{List, ListBuilder, longest_of};
 use super::*;
 use crate::codegen::keys::{emit_hash, emit_same};
 use crate::column::item_of;
@@ -21,8 +22,8 @@ pub(super) enum SetOperation {
 }
 
 /// A list of distinct elements under construction.
-struct Set {
-    builder: Builder,
+struct DistinctListBuilder {
+    builder: ListBuilder,
     /// C++ names of the place behind the elements so far, and of the table of their places.
     next: String,
     table: String,
@@ -39,7 +40,8 @@ impl Compiler<'_> {
         Ok(self.built(&set.builder, dtype, list.valid, set.longest))
     }
 
-    /// `array_union(one, two)`, `array_except(one, two)` and `array_intersect(one, two)`: null where one of them is.
+    /// `array_union(one, two)`, `array_except(one, two)` and `array_intersect(one, two)`: null
+    /// where one of them is.
     pub(super) fn array_set(
         &mut self,
         operation: SetOperation,
@@ -83,18 +85,18 @@ impl Compiler<'_> {
     }
 
     /// Begins a list of at most `room` distinct elements, a C++ `u64`.
-    fn set(&mut self, dtype: &DataType, room: &str) -> Result<Set> {
+    fn set(&mut self, dtype: &DataType, room: &str) -> Result<DistinctListBuilder> {
         let Some(item) = item_of(dtype) else { return Err(not_yet(format!("a list as {dtype}"))) };
         let builder = self.build(item.data_type(), room)?;
         let (next, table) = (self.out.fresh(), self.out.fresh());
         self.out.line(format_args!("u32 {next} = 0;\nlist_table {table}(arena, {}.out.length);", builder.name));
-        Ok(Set { builder, next, table, longest: Some(0) })
+        Ok(DistinctListBuilder { builder, next, table, longest: Some(0) })
     }
 
     /// Puts the elements that are not in the set.
-    fn insert_all(&mut self, set: &mut Set, list: &List) -> Result<()> {
+    fn insert_all(&mut self, set: &mut DistinctListBuilder, list: &List) -> Result<()> {
         let (known, at, other) = (self.out.fresh(), self.out.fresh(), self.out.fresh());
-        let Set { next, table, .. } = set;
+        let DistinctListBuilder { next, table, .. } = set;
         self.each(list, |this, element, _| {
             set.longest = set.longest.zip(longest_of(element)).map(|(a, b)| a.max(b));
             let element = this.with_one_zero(element);
@@ -114,10 +116,11 @@ impl Compiler<'_> {
         })
     }
 
-    /// Puts the elements that are in the set behind those, each once: the high bit of a place says that it was taken.
-    fn take_known(&mut self, set: &Set, list: &List) -> Result<()> {
+    /// Puts the elements that are in the set behind those, each once: the high bit of a place says
+    /// that it was taken.
+    fn take_known(&mut self, set: &DistinctListBuilder, list: &List) -> Result<()> {
         let (found, at, other) = (self.out.fresh(), self.out.fresh(), self.out.fresh());
-        let Set { next, table, .. } = set;
+        let DistinctListBuilder { next, table, .. } = set;
         self.each(list, |this, element, _| {
             let element = this.with_one_zero(element);
             let hash = emit_hash(&element, "secret", this.out);

@@ -3,7 +3,8 @@
 use super::*;
 use crate::column::{decimal_bound, interval};
 
-/// The value of an integer-like literal in its representation: integers, decimals, dates, times, intervals.
+/// The value of an integer-like literal in its representation: integers, decimals, dates, times,
+/// intervals.
 pub(super) fn integer(literal: &ScalarValue) -> Option<i128> {
     use ScalarValue::*;
     Some(match literal {

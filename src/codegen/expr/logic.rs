@@ -75,8 +75,8 @@ impl Compiler<'_> {
             }
         };
         let valid = valid.map(|v| self.out.let_("bool", v));
-        // Where the result is valid and one side is null, the other decides: garbage beneath the null must not. For
-        // AND, decided = false: `false && garbage`; for OR, `true || garbage`.
+        // Where the result is valid and one side is null, the other decides: garbage beneath the
+        // null must not. For AND, decided = false: `false && garbage`; for OR, `true || garbage`.
         self.result(DataType::Boolean, Repr::Bool, format!("{l} {sign} {r}"), valid)
     }
 
@@ -112,10 +112,12 @@ impl Compiler<'_> {
     /// The first THEN whose WHEN holds, as one statement for each:
     ///
     /// ```text
-    ///   i32 chosen; bool valid;                     `taken` holds for one of them, `open` for the row none of them took
+    ///   i32 chosen; bool valid;
     ///   … const bool taken = open && when; …        when, and then the value, under guards
     ///   if (taken) { chosen = value; valid = …; }
     /// ```
+    ///
+    /// `taken` holds for at most one of them; `open` says that none before took the row.
     pub(super) fn case(&mut self, case: &Case, dtype: &DataType) -> Result<Value> {
         let begin = self.out.place();
         // `open`: no WHEN before held.
@@ -171,7 +173,8 @@ impl Compiler<'_> {
         let value = match (&value.dtype, dtype) {
             // An untyped null is a null of the result's type.
             (own, _) if own.is_null() => self.null(dtype)?,
-            // The optimizer may fold what a decimal's scale depends on after the types were made one.
+            // The optimizer may fold what a decimal's scale depends on after the types were made
+            // one.
             (DataType::Decimal128(_, own), DataType::Decimal128(_, scale)) if own != scale => {
                 self.cast(value, dtype, fit::OnError::Null)?
             }
@@ -180,7 +183,8 @@ impl Compiler<'_> {
         Ok(Choice { taken: taken.map(str::to_string), value, place: self.out.place() })
     }
 
-    /// The value that was taken: of several that hold the last. All are computed behind the place `begin`.
+    /// The value that was taken: of several that hold the last. All are computed behind the place
+    /// `begin`.
     pub(super) fn choose(&mut self, begin: InsertionPoint, choices: &[Choice], dtype: &DataType) -> Result<Value> {
         if let DataType::Struct(fields) = dtype {
             return self.choose_fields(begin, choices, dtype, fields);

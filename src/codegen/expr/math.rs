@@ -1,4 +1,5 @@
-//! Mathematical functions. Those of floats that are not exactly rounded may differ from the host in the last places.
+//! Mathematical functions. Those of floats that are not exactly rounded may differ from the host in
+//! the last places.
 
 use super::arithmetic::{ArithmeticStep, Overflow, wide};
 use super::fit::OnError;
@@ -171,7 +172,8 @@ impl Compiler<'_> {
             return Err(Error::unsupported(format!("{function} of {value_type}"), "exceeds 128 bits"));
         };
         let value = Value { range: Some(value.bounds()), dtype: wide(), ..value };
-        // The part to take away: floor(x) = x − (x mod f), ceil(x) = x + (−x mod f), with remainders of at least 0.
+        // The part to take away: floor(x) = x − (x mod f), ceil(x) = x + (−x mod f), with
+        // remainders of at least 0.
         let constant = literal::baked(factor, wide());
         let repr = common_repr(&[&value, &constant]);
         let ctype = repr.device_type();

@@ -1,4 +1,5 @@
-//! Functions that make dates and timestamps: `date_bin`, `make_date`, `to_timestamp` and its like (`kernels/interval.cuh`).
+//! Functions that make dates and timestamps: `date_bin`, `make_date`, `to_timestamp` and its like
+//! (`kernels/interval.cuh`).
 
 use datafusion::arrow::datatypes::TimeUnit;
 
@@ -78,7 +79,8 @@ impl Compiler<'_> {
         Ok(Value::new(DataType::Date32, Repr::I32, name, valid))
     }
 
-    /// `to_timestamp(value)` and `to_timestamp_seconds(value)` and so on: numbers are seconds, or ticks of `unit`.
+    /// `to_timestamp(value)` and `to_timestamp_seconds(value)` and so on: numbers are seconds, or
+    /// ticks of `unit`.
     pub(super) fn timestamp_from(&mut self, name: &str, value: &Expr, dtype: &DataType) -> Result<Value> {
         let DataType::Timestamp(unit, None) = dtype else { return Err(not_yet(format!("{name} as {dtype}"))) };
         let value = self.value(value)?;

@@ -173,7 +173,8 @@ impl Compiler<'_> {
         Ok(Value::new(DataType::Boolean, Repr::Bool, found, valid))
     }
 
-    /// `array_position(list, value)`: from 1 on, null where it does not occur. Null is a value like another here.
+    /// `array_position(list, value)`: from 1 on, null where it does not occur. Null is a value like
+    /// another here.
     pub(super) fn array_position(&mut self, list: &Expr, needle: &Expr, dtype: &DataType) -> Result<Value> {
         let (list, needle) = (self.list(list)?, self.value(needle)?);
         let found = self.out.fresh();

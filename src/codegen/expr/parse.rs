@@ -5,7 +5,8 @@ use super::fit::OnError;
 use super::*;
 use crate::codegen::powers;
 
-/// How a text is read: the function and what it is told besides the text, and the representation that it yields.
+/// How a text is read: the function and what it is told besides the text, and the representation
+/// that it yields.
 struct ParseFunction {
     call: String,
     repr: Repr,

@@ -45,8 +45,8 @@ impl LikePattern {
 }
 
 impl Compiler<'_> {
-    /// C++ expression of a view that may be read through: empty where the value is null, and where guards say that
-    /// nobody asks.
+    /// C++ expression of a view that may be read through: empty where the value is null, and where
+    /// guards say that nobody asks.
     pub(super) fn text(&mut self, value: &Value) -> Result<String> {
         if value.repr != Repr::View {
             return Err(not_yet(format!("{} as a string", value.dtype)));
@@ -120,7 +120,8 @@ impl Compiler<'_> {
         format!("ilike({text}, {pattern})")
     }
 
-    /// The first piece anchored at the start, the last at the end, those between found one after the other.
+    /// The first piece anchored at the start, the last at the end, those between found one after
+    /// the other.
     fn segments(&mut self, text: &str, pieces: &[String], starts: bool, ends: bool) -> String {
         let views: Vec<String> = pieces.iter().map(|p| self.inputs.string(p)).collect();
         match (pieces.len(), starts, ends) {

@@ -1,4 +1,5 @@
-//! Functions that make new strings, whose characters lie in the kernel's arena (`kernels/text.cuh`).
+//! Functions that make new strings, whose characters lie in the kernel's arena
+//! (`kernels/text.cuh`).
 
 use super::*;
 
@@ -6,16 +7,16 @@ use super::*;
 const LONGEST_TEXT: u64 = i32::MAX as u64;
 
 /// A C++ expression of the view to read, and what is known of the value it is of.
-pub(super) struct Text {
+pub(super) struct StringOperand {
     pub(super) view: String,
     pub(super) value: Value,
 }
 
 impl Compiler<'_> {
-    pub(super) fn text_of(&mut self, expr: &Expr) -> Result<Text> {
+    pub(super) fn text_of(&mut self, expr: &Expr) -> Result<StringOperand> {
         let value = self.value(expr)?;
         let view = self.text(&value)?;
-        Ok(Text { view, value })
+        Ok(StringOperand { view, value })
     }
 
     /// A new string: `rvalue` mentions the arena as `arena`.
@@ -70,7 +71,8 @@ impl Compiler<'_> {
         self.made(dtype, whole, None, longest)
     }
 
-    /// `upper(text)`, `lower(text)`, `initcap(text)`. On the device only of ASCII: a row with other characters sends the query to the CPU.
+    /// `upper(text)`, `lower(text)`, `initcap(text)`. On the device only of ASCII: a row with other
+    /// characters sends the query to the CPU.
     pub(super) fn in_case(&mut self, function: &str, text: &Expr, dtype: &DataType) -> Result<Value> {
         let text = self.text_of(text)?;
         let other = format!("!is_ascii({})", text.view);
@@ -124,7 +126,8 @@ impl Compiler<'_> {
         self.made(dtype, rvalue, valid, longest)
     }
 
-    /// A count of characters or repetitions: its name (0 where nobody asks), most, and validity together with `valid`.
+    /// A count of characters or repetitions: its name (0 where nobody asks), most, and validity
+    /// together with `valid`.
     fn count(&mut self, count: &Expr, valid: &Option<String>) -> Result<(String, Option<u64>, Option<String>)> {
         let count = self.value(count)?;
         if !count.dtype.is_integer() {

@@ -1,7 +1,8 @@
 //! Dates and timestamps: parts, truncation, intervals, differences.
 //!
-//! The calendar is computed on days: a timestamp without a zone, or in UTC, is split into its day and the ticks since
-//! midnight. Parts of days outside of Arrow's calendar (`calendar.rs`) are null; sums outside of it are errors.
+//! The calendar is computed on days: a timestamp without a zone, or in UTC, is split into its day
+//! and the ticks since midnight. Parts of days outside of Arrow's calendar (`calendar.rs`) are
+//! null; sums outside of it are errors.
 
 use datafusion::arrow::datatypes::TimeUnit;
 use datafusion::common::ScalarValue::{IntervalDayTime, IntervalMonthDayNano, IntervalYearMonth};
@@ -98,7 +99,8 @@ impl Compiler<'_> {
                 let per_day = i128::from(per_second(unit)) * 86_400;
                 let tick = NANOS_PER_DAY / per_day;
                 let shift = interval.days * per_day + interval.nanos.div_euclid(tick);
-                // What the calendar and the type both hold; nanoseconds end long before the calendar.
+                // What the calendar and the type both hold; nanoseconds end long before the
+                // calendar.
                 let (low, high) = type_bounds(dtype);
                 let limits = (low.max(CALENDAR.0 * per_day), high.min((CALENDAR.1 + 1) * per_day - 1));
                 let point = self.fit(point, dtype, limits, OnError::Fail)?;
@@ -126,7 +128,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// An instant moved by months or days on the calendar of its zone, to the time of day that it has there.
+    /// An instant moved by months or days on the calendar of its zone, to the time of day that it
+    /// has there.
     fn moved_by_clock(
         &mut self,
         point: Value,
@@ -302,7 +305,8 @@ impl Compiler<'_> {
             let rvalue = format!("{function}((i32){})", days.code);
             return Ok(self.result(dtype.clone(), Repr::I32, rvalue, valid).with_range(Some(range)));
         }
-        // Ticks of the day in `divisor` parts, of which `modulus` make the next greater part; `scale` for the finer.
+        // Ticks of the day in `divisor` parts, of which `modulus` make the next greater part;
+        // `scale` for the finer.
         let nanos = unit.map_or(NANOS_PER_DAY, |unit| 1_000_000_000 / i128::from(per_second(&unit)));
         let (divisor, modulus): (i128, i128) = match part.as_str() {
             "hour" | "hours" | "h" | "hr" | "hrs" => (3_600_000_000_000, 24),

@@ -1,6 +1,6 @@
 //! Functions of strings that look at lists, characters and distances (`kernels/words.cuh`).
 
-use super::text::Text;
+use super::text::StringOperand;
 use super::*;
 
 impl Compiler<'_> {
@@ -135,7 +135,7 @@ impl Compiler<'_> {
         Ok(result)
     }
 
-    fn all_valid(&mut self, texts: &[&Text]) -> Option<String> {
+    fn all_valid(&mut self, texts: &[&StringOperand]) -> Option<String> {
         texts.iter().fold(None, |valid, text| both(&valid, &text.value.valid, self.out))
     }
 }

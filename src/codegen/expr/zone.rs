@@ -1,5 +1,5 @@
-//! Time zones: what clocks show at an instant, and when they do (`kernels/zone.cuh`). A zone is the table of its offsets, made of
-//! the database that Arrow reads zones from.
+//! Time zones: what clocks show at an instant, and when they do (`kernels/zone.cuh`). A zone is the
+//! table of its offsets, made of the database that Arrow reads zones from.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -73,7 +73,8 @@ impl Compiler<'_> {
         Ok(Value::new(dtype, Repr::I64, instant, local.valid))
     }
 
-    /// Names of what a function of zones yields, and of whether it does; the call lacks its last argument.
+    /// Names of what a function of zones yields, and of whether it does; the call lacks its last
+    /// argument.
     fn by_zone(&mut self, call: &str) -> (String, String) {
         let name = self.out.fresh();
         self.out.line(format_args!("i64 {name};"));
@@ -109,7 +110,8 @@ fn offsets(zone: &str) -> Option<Arc<[u8]>> {
     Some(table)
 }
 
-/// From which second on local time is how many seconds ahead. Clocks do not change twice within a day.
+/// From which second on local time is how many seconds ahead. Clocks do not change twice within a
+/// day.
 fn table(zone: &Tz) -> Vec<[i64; 2]> {
     const DAY: i64 = 86_400;
     let ahead = |second: i64| {

@@ -2,7 +2,7 @@
 
 use datafusion::logical_expr::Expr;
 
-use super::{BuildSide, Flow, Keep, Probe, Source, Step};
+use super::{BuildSide, Flow, FlowSource, FlowStage, Keep, Probe};
 use crate::column::Column;
 
 /// A column of the rows behind a probe, which have the columns of both sides.
@@ -27,16 +27,16 @@ impl Probe {
 }
 
 impl Flow {
-    /// The source's column that column `at` of what comes out is, unchanged, and the index of the source's row numbers
-    /// through which it is seen. `None` if the column is computed or comes from a build side. Rows may still be lost on the
-    /// way.
+    /// The source's column that column `at` of what comes out is, unchanged, and the index of the
+    /// source's row numbers through which it is seen. `None` if the column is computed or comes
+    /// from a build side. Rows may still be lost on the way.
     pub(crate) fn origin(&self, at: usize) -> Option<(usize, Column)> {
         let mut at = at;
         for (i, (step, _)) in self.steps.iter().enumerate().rev() {
             let schema = if i == 0 { &self.source_schema } else { &self.steps[i - 1].1 };
             match step {
-                Step::Filter(_) => {}
-                Step::Project(exprs) => {
+                FlowStage::Filter(_) => {}
+                FlowStage::Project(exprs) => {
                     let mut expr = &exprs[at];
                     while let Expr::Alias(alias) = expr {
                         expr = &alias.expr;
@@ -44,7 +44,7 @@ impl Flow {
                     let Expr::Column(name) = expr else { return None };
                     at = schema.index_of_column(name).ok()?;
                 }
-                Step::Probe(probe) => match probe.keep {
+                FlowStage::Probe(probe) => match probe.keep {
                     Keep::All | Keep::Matched => match probe.column(at, schema.fields().len()) {
                         SideColumn::Build(_) => return None,
                         SideColumn::Probe(below) => at = below,
@@ -55,8 +55,8 @@ impl Flow {
             }
         }
         match &self.source {
-            Source::Relation(relation) => Some(relation.columns[at].clone()),
-            Source::Groups(_) => None,
+            FlowSource::Relation(relation) => Some(relation.columns[at].clone()),
+            FlowSource::Groups(_) => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The columns of groups: the key and the accumulators of a slot become values.
 //!
-//! A value is computed from the words of its slot where a pipeline asks for it: an average is divided here, not when
-//! rows are aggregated.
+//! A value is computed from the words of its slot where a pipeline asks for it: an average is
+//! divided here, not when rows are aggregated.
 
 use std::sync::Arc;
 
@@ -9,7 +9,9 @@ use datafusion::arrow::datatypes::DataType;
 
 use super::Generator;
 use crate::codegen::emit::Emitter;
-use crate::codegen::groups::{Accumulator, DecimalSum, GroupKeys, GroupOutput, GroupSlots, Occupancy, OutputKind};
+use crate::codegen::groups::{
+    Accumulator, DecimalSum, GroupKeyStorage, GroupOutput, GroupSlots, Occupancy, OutputKind,
+};
 use crate::codegen::keys::dictionary_value;
 use crate::codegen::value::{Value, both};
 use crate::column::Repr;
@@ -44,25 +46,27 @@ impl Generator<'_> {
 
     fn key_or_aggregate(&mut self, groups: &GroupSlots, at: usize, out: &mut Emitter) -> Result<Value> {
         let keys = match &groups.keys {
-            GroupKeys::Slot(layout) | GroupKeys::Table(layout, _) | GroupKeys::Mixed(layout, _) => layout.fields.len(),
-            GroupKeys::Row(_, columns, _) => columns.len(),
+            GroupKeyStorage::Slot(layout) | GroupKeyStorage::Table(layout, _) | GroupKeyStorage::Mixed(layout, _) => {
+                layout.fields.len()
+            }
+            GroupKeyStorage::Row(_, columns, _) => columns.len(),
         };
         if at >= keys {
             return Ok(self.aggregate(groups, &groups.outputs[at - keys], out));
         }
         Ok(match &groups.keys {
-            GroupKeys::Slot(layout) => layout.emit_decode("row", at, &mut self.params, out),
-            GroupKeys::Table(layout, table) => {
+            GroupKeyStorage::Slot(layout) => layout.emit_decode("row", at, &mut self.params, out),
+            GroupKeyStorage::Table(layout, table) => {
                 let key = self.table_key(groups, table, out);
                 layout.emit_decode(&key, at, &mut self.params, out)
             }
-            GroupKeys::Mixed(layout, table) => {
+            GroupKeyStorage::Mixed(layout, table) => {
                 let mixed = self.table_key(groups, table, out);
                 let secret = self.params.word("u64", layout.secret);
                 let key = out.let_("u64", format_args!("hash_unmix({mixed}, {secret})"));
                 layout.emit_decode(&key, at, &mut self.params, out)
             }
-            GroupKeys::Row(relation, columns, rows) => {
+            GroupKeyStorage::Row(relation, columns, rows) => {
                 let rows = self.params.pointer("const u32", rows, 0);
                 let row = out.let_("u32", format_args!("{rows}[row]"));
                 self.load(relation, columns[at], &row, false, out)

@@ -1,4 +1,5 @@
-//! Joins within a pipeline: each row is compared with the build side's candidates, and the first match decides.
+//! Joins within a pipeline: each row is compared with the build side's candidates, and the first
+//! match decides.
 //!
 //! ```text
 //!   u32 found = none;
@@ -8,7 +9,8 @@
 //!   } while (0);
 //! ```
 //!
-//! The loop over candidates is there only where a key may repeat and something beside the key decides.
+//! The loop over candidates is there only where a key may repeat and something beside the key
+//! decides.
 
 use std::sync::Arc;
 
@@ -26,8 +28,8 @@ use crate::error::Result;
 use crate::ops::join::{JoinTable, Slots};
 
 impl Probe {
-    /// C++ expression of the number of the element that row `row` of the build side has in its column `at`: columns of
-    /// records lie side by side.
+    /// C++ expression of the number of the element that row `row` of the build side has in its
+    /// column `at`: columns of records lie side by side.
     pub(super) fn element(&self, at: usize, row: &str) -> String {
         match &self.candidates {
             Candidates::Keyed { records: Some(records), .. } if records.held[at] => {
@@ -65,7 +67,8 @@ impl Probe {
     }
 }
 
-/// How the keys of a join would be laid out, were this flow its build side; `secret` is the device's.
+/// How the keys of a join would be laid out, were this flow its build side; `secret` is the
+/// device's.
 pub(crate) fn join_layout(flow: &Flow, keys: &[Expr], nulls: NullKeys, secret: u64) -> Result<KeyLayout> {
     let (mut generator, mut out) = (Generator::new(flow), Emitter::default());
     generator.stages(Pass::Decide, &mut out)?;

@@ -30,7 +30,8 @@ pub(super) fn types() -> Vec<DataType> {
     types
 }
 
-/// A string for every number: many short ones, the borders of what a view holds, and long ones with a common start.
+/// A string for every number: many short ones, the borders of what a view holds, and long ones with
+/// a common start.
 fn string(raw: u64) -> String {
     match raw % 11 {
         0 => String::new(),
@@ -44,7 +45,8 @@ fn string(raw: u64) -> String {
     }
 }
 
-/// Rows of a type made from numbers, null where the flag is not set; what lies under nulls is made like the rest.
+/// Rows of a type made from numbers, null where the flag is not set; what lies under nulls is made
+/// like the rest.
 pub(super) fn array(dtype: &DataType, rows: &[(u64, bool)]) -> ArrayRef {
     let raws = || rows.iter().map(|&(raw, _)| raw);
     let values: ArrayRef = match dtype {

@@ -1,7 +1,7 @@
 //! Calls of the CUDA driver: finding it, binding its context, and turning its codes into errors.
 //!
-//! cudarc loads the driver at the first call and panics where the library or a function is missing, so [`probe`]
-//! looks for everything that the parent module calls before the first call is made.
+//! cudarc loads the driver at the first call and panics where the library or a function is missing,
+//! so [`probe`] looks for everything that the parent module calls before the first call is made.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use cudarc::driver::sys::{self, CUresult};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::timeline::{Part, span};
 
 /// Oldest driver that has every function called here.
 const OLDEST: &str = "570 (CUDA 12.8)";
@@ -17,6 +18,7 @@ const OLDEST: &str = "570 (CUDA 12.8)";
 /// Every driver function that the module calls.
 const FUNCTIONS: &[&str] = &[
     "cuCtxSetCurrent",
+    "cuCtxSynchronize",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
     "cuDeviceGetCount",
@@ -61,7 +63,8 @@ const FUNCTIONS: &[&str] = &[
     "cuStreamWaitEvent",
 ];
 
-/// `call!(cuFoo(a, b))` calls the driver and gives a `Result` that names the function. Needs `unsafe` around it.
+/// `call!(cuFoo(a, b))` calls the driver and gives a `Result` that names the function. Needs
+/// `unsafe` around it.
 macro_rules! call {
     ($name:ident($($argument:expr),* $(,)?)) => {
         $crate::device::cuda::calls::check(stringify!($name), cudarc::driver::sys::$name($($argument),*))
@@ -102,7 +105,8 @@ impl Failed {
 
     fn describe(self) -> String {
         let (mut name, mut text) = (std::ptr::null(), std::ptr::null());
-        // SAFETY: a call failed, so the driver is loaded; both set the pointer to a static string or to null.
+        // SAFETY: a call failed, so the driver is loaded; both set the pointer to a static string
+        // or to null.
         let (name, text) = unsafe {
             let _ = sys::cuGetErrorName(self.code, &mut name);
             let _ = sys::cuGetErrorString(self.code, &mut text);
@@ -127,13 +131,20 @@ pub(super) fn unavailable(ordinal: usize, why: impl Into<String>) -> Error {
     ErrorKind::DeviceUnavailable { device: format!("cuda:{ordinal}"), why: why.into() }.into()
 }
 
+/// Whether there is a driver.
+pub(super) fn is_present() -> bool {
+    // SAFETY: loads the driver's library, whose initialisers have no preconditions.
+    unsafe { sys::is_culib_present() }
+}
+
 /// Finds the driver and checks that it has every function called here.
 ///
 /// # Errors
-/// [`ErrorKind::DeviceUnavailable`] that says what to install. After `Ok`, no call of this module panics.
+/// [`ErrorKind::DeviceUnavailable`] that says what to install. After `Ok`, no call of this module
+/// panics.
 pub(super) fn probe(ordinal: usize) -> Result<()> {
-    // SAFETY: loads the driver's library, whose initialisers have no preconditions.
-    if !unsafe { sys::is_culib_present() } {
+    let _span = span(Part::Context, || "driver".into());
+    if !is_present() {
         let why = format!("no NVIDIA driver (libcuda.so.1): install driver {OLDEST} or newer");
         return Err(unavailable(ordinal, why));
     }
@@ -156,7 +167,8 @@ pub(super) fn probe(ordinal: usize) -> Result<()> {
     }
 }
 
-/// A context and its one stream. Whatever fails here is reported with the kernels that may have caused it.
+/// A context and its one stream. Whatever fails here is reported with the kernels that may have
+/// caused it.
 #[derive(Debug)]
 pub(super) struct CallQueue {
     context: sys::CUcontext,
@@ -223,7 +235,8 @@ impl CallQueue {
         Ok(())
     }
 
-    /// Words a failure. One that lost the context names the kernels launched since the host last waited.
+    /// Words a failure. One that lost the context names the kernels launched since the host last
+    /// waited.
     pub(super) fn check<T>(&self, result: Result<T, Failed>) -> Result<T> {
         result.map_err(|failed| {
             let mut code = failed.describe();

@@ -1,7 +1,7 @@
 //! Lanes: streams that only copy to the device, each from a pinned chunk of its own.
 //!
-//! Filling a chunk takes ten times as long as copying it: nearly all lanes are being filled, while the
-//! one that was given back first is the first to be taken again, and its copy is done by then.
+//! Filling a chunk takes ten times as long as copying it: nearly all lanes are being filled, while
+//! the one that was given back first is the first to be taken again, and its copy is done by then.
 //! Pinning takes half a second a GiB: lanes are made as threads ask for them, few, and kept.
 
 use std::collections::VecDeque;

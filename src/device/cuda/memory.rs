@@ -1,9 +1,11 @@
-//! Device memory: a pool of the driver's, and before it blocks that were freed and are kept for the next ones to ask.
+//! Device memory: a pool of the driver's, and before it blocks that were freed and are kept for the
+//! next ones to ask.
 //!
-//! The driver takes about as long for an allocation and its release as for a launch, and an operator of a small table has
-//! several of each. So blocks that come back are kept by size, up to a share of the device's memory, and given out again:
-//! all work is of one stream, and what was submitted before the block came back runs before what is submitted after it is
-//! given out. Small blocks that are to be zero come from slabs that were set to zero at once (`zeros.rs`).
+//! The driver takes about as long for an allocation and its release as for a launch, and an
+//! operator of a small table has several of each. So blocks that come back are kept by size, up to
+//! a share of the device's memory, and given out again: all work is of one stream, and what was
+//! submitted before the block came back runs before what is submitted after it is given out. Small
+//! blocks that are to be zero come from slabs that were set to zero at once (`zeros.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,8 +23,9 @@ const SHARE: u64 = 64;
 /// Allocations are multiples of this, as the driver's are.
 pub(super) const ALIGNMENT: usize = 256;
 
-/// A pool of the driver's, of our own: what it keeps for reuse is not taken from others who use the default pool.
-/// Streams may share it: it gives a block to another stream once that follows what used it.
+/// A pool of the driver's, of our own: what it keeps for reuse is not taken from others who use the
+/// default pool. Streams may share it: it gives a block to another stream once that follows what
+/// used it.
 #[derive(Debug)]
 struct DriverPool(sys::CUmemoryPool);
 
@@ -48,11 +51,11 @@ pub(super) struct StreamMemory {
 }
 
 impl StreamMemory {
-    /// For a device of so many bytes. With `WARPFRAME_EXACT_MEMORY=1` nothing is rounded or kept, so that a checker of
-    /// accesses sees every allocation as it was asked for.
+    /// For a device of so many bytes. With `WARPFRAME_EXACT_MEMORY=1` nothing is rounded or kept,
+    /// so that a checker of accesses sees every allocation as it was asked for.
     pub(super) fn new(device: sys::CUdevice, total: u64) -> Result<Self> {
-        // SAFETY: a plain C structure, for which the driver demands that what is not set be zero. Zero is a value
-        // of each of its enumerations, or they are set below.
+        // SAFETY: a plain C structure, for which the driver demands that what is not set be zero.
+        // Zero is a value of each of its enumerations, or they are set below.
         let mut wanted: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
         wanted.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
         wanted.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
@@ -63,7 +66,8 @@ impl StreamMemory {
         let exact = std::env::var_os("WARPFRAME_EXACT_MEMORY").is_some_and(|value| value == "1");
         let kept = FreeBlocks::up_to(if exact { 0 } else { total / SHARE });
         let memory = StreamMemory { pool: Arc::new(DriverPool(pool)), kept: Mutex::new(kept), zeros: Mutex::default() };
-        // Never give memory back unasked: at the default of 0, an allocation of 1 GiB costs 31 ms instead of 1.3 µs.
+        // Never give memory back unasked: at the default of 0, an allocation of 1 GiB costs 31 ms
+        // instead of 1.3 µs.
         let mut threshold = u64::MAX;
         let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         // SAFETY: this attribute is a u64.
@@ -159,8 +163,8 @@ impl StreamMemory {
     }
 
     /// # Safety
-    /// The address came from `alloc` or `alloc_zeroed` for the same stream and bytes, and no work that is submitted later
-    /// uses it.
+    /// The address came from `alloc` or `alloc_zeroed` for the same stream and bytes, and no work
+    /// that is submitted later uses it.
     pub(super) unsafe fn free(&self, stream: sys::CUstream, address: u64, bytes: usize) -> Result<(), Failed> {
         if self.put(address, bytes) {
             return Ok(());
@@ -169,7 +173,8 @@ impl StreamMemory {
         unsafe { call!(cuMemFreeAsync(address, stream)) }
     }
 
-    /// Returns the blocks kept to the pool, as the stream passes this point: all that can be, whichever cannot.
+    /// Returns the blocks kept to the pool, as the stream passes this point: all that can be,
+    /// whichever cannot.
     pub(super) fn release(&self, stream: sys::CUstream) -> Result<(), Failed> {
         let mut blocks = self.zeros().drain();
         blocks.extend(self.kept().drain());
@@ -206,7 +211,8 @@ impl FreeBlocks {
         FreeBlocks { most, ..FreeBlocks::default() }
     }
 
-    /// Bytes to ask for: an eighth more than wanted at most, so that blocks of like sizes stand in for each other.
+    /// Bytes to ask for: an eighth more than wanted at most, so that blocks of like sizes stand in
+    /// for each other.
     fn size(&self, bytes: usize) -> usize {
         if bytes > LARGEST || self.most == 0 {
             return bytes;

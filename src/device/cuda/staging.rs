@@ -1,8 +1,9 @@
 //! Copies between host and device through pinned memory.
 //!
-//! The driver copies pageable memory at 2–7 GB/s and pinned memory at 54, and one core fills pinned memory at some
-//! 10 GB/s. So large copies are cut into chunks that several threads carry at once, each through two pinned buffers
-//! of its own, so that while the device reads one the thread fills the other:
+//! The driver copies pageable memory at 2–7 GB/s and pinned memory at 54, and one core fills pinned
+//! memory at some 10 GB/s. So large copies are cut into chunks that several threads carry at once,
+//! each through two pinned buffers of its own, so that while the device reads one the thread fills
+//! the other:
 //!
 //! ```text
 //! thread 0   fill a │ fill b │ wait a, fill a │ …        chunks are taken from one counter
@@ -10,8 +11,8 @@
 //! stream        copy a │ copy c │ copy b │ …             any order: chunks are disjoint
 //! ```
 //!
-//! Small uploads are packed one behind the other into a ring of segments; a segment is used again once the copies
-//! from it are done.
+//! Small uploads are packed one behind the other into a ring of segments; a segment is used again
+//! once the copies from it are done.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
@@ -23,11 +24,13 @@ use crate::error::Result;
 
 /// A copy of at least this many bytes is large.
 const LARGE: usize = 1 << 20;
-/// Bytes a thread carries at once: long enough to hide a submission (about 5 µs), short enough to share out.
+/// Bytes a thread carries at once: long enough to hide a submission (about 5 µs), short enough to
+/// share out.
 const CHUNK: usize = 2 << 20;
 /// Most threads that carry chunks: 8 × 10 GB/s of copying keeps a 54 GB/s link busy.
 const CARRIERS: usize = 8;
-/// A further thread is started for each so many bytes; starting one costs as long as copying some 300 KB.
+/// A further thread is started for each so many bytes; starting one costs as long as copying some
+/// 300 KB.
 const PER_CARRIER: usize = 4 << 20;
 /// The ring of small uploads: segments of `LARGE` bytes.
 const SEGMENTS: usize = 4;
@@ -59,7 +62,8 @@ impl Staging {
                     let slot = &mut slots[turn % 2];
                     slot.wait(queue)?;
                     slot.bytes()[..len].copy_from_slice(&from[offset..offset + len]);
-                    // SAFETY: the caller's promise; the slot is not touched before `wait` saw this copy done.
+                    // SAFETY: the caller's promise; the slot is not touched before `wait` saw this
+                    // copy done.
                     unsafe { slot.send(queue, 0, to + offset as u64, len) }?;
                     slot.mark(queue)?;
                 }
@@ -117,7 +121,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Frees every pinned buffer. The caller has waited for the stream: the ring's segment being filled is unmarked.
+    /// Frees every pinned buffer. The caller has waited for the stream: the ring's segment being
+    /// filled is unmarked.
     pub(super) fn clear(&self) {
         lock(&self.carriers).clear();
         *lock(&self.ring) = None;
@@ -230,8 +235,8 @@ impl Pinned {
     }
 
     pub(super) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the allocation, initialised, borrowed as long as the owner; no copy is under way where it is
-        // called: callers wait first.
+        // SAFETY: the allocation, initialised, borrowed as long as the owner; no copy is under way
+        // where it is called: callers wait first.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 
@@ -288,8 +293,8 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the owner's end; the wait keeps the memory until the device is done with it. Errors cannot be
-        // reported here, and come back at the next call.
+        // SAFETY: the owner's end; the wait keeps the memory until the device is done with it.
+        // Errors cannot be reported here, and come back at the next call.
         unsafe {
             if !self.done.is_null() {
                 if self.marked {
@@ -326,10 +331,11 @@ impl Ring {
             (self.current, self.used) = (next, 0);
         }
         let segment = &self.segments[self.current];
-        // SAFETY: the range lies in the segment, and no copy under way reads it: those since the segment's turn
-        // began lie before `used`, those of its former turn were waited for.
+        // SAFETY: the range lies in the segment, and no copy under way reads it: those since the
+        // segment's turn began lie before `used`, those of its former turn were waited for.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), segment.start.add(self.used), from.len()) };
-        // SAFETY: the caller's promise; the range is not written again before its copy was waited for.
+        // SAFETY: the caller's promise; the range is not written again before its copy was waited
+        // for.
         unsafe { segment.send(queue, self.used, to, from.len()) }?;
         self.used = (self.used + from.len()).next_multiple_of(ALIGNMENT);
         Ok(())

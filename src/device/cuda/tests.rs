@@ -116,6 +116,32 @@ fn kernels_launch_in_order_and_are_timed() {
 }
 
 #[test]
+fn modules_are_unloaded_behind_what_was_launched() {
+    let Some(device) = gpu() else { return };
+    let driver = &device.0.driver;
+    let n = 50_000_000u64;
+    let buffer = device.alloc_zeroed("test", n as usize * 8).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("image");
+    driver.compile(&kernels(), Tier::Full, &path).unwrap();
+    let image = StoredImage { bytes: std::fs::read(&path).unwrap(), path };
+    for _ in 0..50 {
+        let module = driver.load(&image).unwrap();
+        let function = driver.function(module, "add_i64").unwrap();
+        let grid = Grid { blocks: n.div_ceil(256) as u32, threads: 256, shared: 0 };
+        driver.resident_blocks(function, 256, 0).unwrap();
+        // SAFETY: the buffer holds `n` words.
+        unsafe { driver.launch(function, "add_i64", grid, &[buffer.address(), buffer.address(), 1, n]) }.unwrap();
+        driver.unload(&[module]).unwrap();
+        // SAFETY: it is refused: its module is gone.
+        let refused = unsafe { driver.launch(function, "add_i64", grid, &[buffer.address(), buffer.address(), 1, n]) };
+        assert!(matches!(refused.unwrap_err().kind(), ErrorKind::Internal { .. }));
+    }
+    let words = buffer.read_words(0, n as usize).unwrap();
+    assert!(words.iter().all(|&word| word == 50));
+}
+
+#[test]
 fn arguments_that_do_not_fill_the_structure_are_refused() {
     let Some(device) = gpu() else { return };
     let kernel = device.kernel(&kernels(), "add_i64").unwrap();

@@ -1,11 +1,13 @@
-//! Small blocks of zeros. Most kernels want a few words that are zero, and setting them to zero one by one takes the host and the
-//! device longer than a launch does. So slabs are set to zero whole, and blocks cut from them one after the other.
+//! Small blocks of zeros. Most kernels want a few words that are zero, and setting them to zero one
+//! by one takes the host and the device longer than a launch does. So slabs are set to zero whole,
+//! and blocks cut from them one after the other.
 //!
 //! ```text
-//!   slab   ▒▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓░░░░░░░░░░░░░░     ▒ given out and come back, no longer zero   ▓ given out   ░ zero
+//!   slab   ▒▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓░░░░░░░░░░░░░░     ▒ came back, no longer zero   ▓ given out   ░ zero
 //! ```
 //!
-//! A slab is cut once from its beginning to its end. When all its blocks have come back it can be set to zero again.
+//! A slab is cut once from its beginning to its end. When all its blocks have come back it can be
+//! set to zero again.
 
 use super::memory::ALIGNMENT;
 

@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use super::{Nvrtc, preload_builtins};
-use crate::device::compilers;
 use crate::timeline::{Part, span};
 
 /// Bytes that all copies may take together, and the share of the memory that is free.
@@ -32,6 +31,8 @@ const MOST_BYTES: u64 = 600 << 20;
 const SHARE_OF_FREE: u64 = 8;
 /// Threads that wait before another is worth a copy, which takes as long as some ten kernels.
 const WORTH: usize = 2;
+/// Cores for which one copy is made ahead.
+const CORES: usize = 3;
 /// How long no query may have compiled before something is compiled again.
 const QUIET: Duration = Duration::from_millis(300);
 /// How often who waits for that looks whether it is still wanted.
@@ -79,7 +80,7 @@ impl Drop for Lease {
 }
 
 /// Waits for a library. `None` where it is wanted no more.
-pub(super) fn lease(architecture: &str, urgency: Urgency, cancelled: &AtomicBool) -> Option<Lease> {
+pub(super) fn lease(urgency: Urgency, cancelled: &AtomicBool) -> Option<Lease> {
     let mut libraries = lock();
     if urgency == Urgency::Later {
         while libraries.free.is_empty() || libraries.urgent.is_some_and(|last| last.elapsed() < QUIET) {
@@ -98,7 +99,7 @@ pub(super) fn lease(architecture: &str, urgency: Urgency, cancelled: &AtomicBool
         if libraries.waiting >= WORTH && libraries.more > 0 {
             libraries.more -= 1;
             drop(libraries);
-            if let Some(copy) = copied(architecture) {
+            if let Some(copy) = copied() {
                 return Some(Lease(copy));
             }
             libraries = lock();
@@ -113,6 +114,36 @@ pub(super) fn lease(architecture: &str, urgency: Urgency, cancelled: &AtomicBool
             return None;
         }
     }
+}
+
+/// Loads the library and, where there are cores for it, copies, for a process that is expected to
+/// compile a query's kernels: beside something else that takes as long. Waits for all of it.
+pub(in crate::device) fn wake_all() {
+    let Ok(nvrtc) = Nvrtc::get() else { return };
+    if Nvrtc::is_awake() {
+        return;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let copies = {
+        let mut libraries = lock();
+        let copies = libraries.more.min(cores / CORES);
+        libraries.more -= copies;
+        copies
+    };
+    let copy = || {
+        let copy = copied();
+        let mut libraries = lock();
+        match copy {
+            Some(copy) => libraries.free.push(copy),
+            // Nor will the next one succeed.
+            None => libraries.more = 0,
+        }
+        FREED.notify_all();
+    };
+    std::thread::scope(|scope| {
+        (0..copies).for_each(|_| drop(scope.spawn(copy)));
+        nvrtc.wake();
+    });
 }
 
 /// As many as cores have use for, and memory room.
@@ -153,7 +184,7 @@ fn path() -> Option<PathBuf> {
 
 /// One more library, never closed; `None` where the system does not give it.
 #[cfg(target_os = "linux")]
-fn copied(architecture: &str) -> Option<&'static Nvrtc> {
+fn copied() -> Option<&'static Nvrtc> {
     let _span = span(Part::Compiler, || "copy".into());
     let path = path()?;
     // SAFETY: a terminated name; the descriptor is this function's.
@@ -170,15 +201,12 @@ fn copied(architecture: &str) -> Option<&'static Nvrtc> {
     let library = unsafe { Library::open(Some(&name), RTLD_NOW | RTLD_LOCAL) }.ok()?;
     // SAFETY: it is NVRTC.
     let nvrtc: &'static Nvrtc = Box::leak(Box::new(unsafe { Nvrtc::bind(library) }.ok()?));
-    // Its first compilation registers what takes it apart at the process's end. What is registered after
-    // that is called before: nobody may be inside of it then.
-    nvrtc.first_use(architecture);
-    compilers::close_before_libraries();
+    nvrtc.first_use();
     Some(nvrtc)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn copied(_architecture: &str) -> Option<&'static Nvrtc> {
+fn copied() -> Option<&'static Nvrtc> {
     None
 }
 
@@ -194,7 +222,7 @@ mod tests {
     #[test]
     fn copies_compile_what_the_library_compiles() {
         let Some(nvrtc) = library() else { return };
-        let copy = copied("sm_90").expect("there is room for one");
+        let copy = copied().expect("there is room for one");
         assert_ne!(copy.create as usize, nvrtc.create as usize, "a library of its own");
         let source =
             crate::device::source::KernelSource::new("one", "extern \"C\" __global__ void one(int* to) { *to = 1; }");
@@ -211,6 +239,6 @@ mod tests {
         let cancelled = std::sync::Arc::new(AtomicBool::new(true));
         let compiled = nvrtc.compile_here(&source, "sm_90", crate::device::driver::Tier::Full, Some(&cancelled));
         assert_eq!(compiled.is_err(), nvrtc.on_flow.is_some());
-        assert!(lease("sm_90", Urgency::Later, &cancelled).is_none_or(|lease| !lease.0.architectures.is_empty()));
+        assert!(lease(Urgency::Later, &cancelled).is_none_or(|lease| !lease.0.architectures.is_empty()));
     }
 }

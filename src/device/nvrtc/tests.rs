@@ -44,6 +44,16 @@ fn a_named_library_is_the_only_candidate() {
 }
 
 #[test]
+fn an_images_id_names_architecture_and_options_and_no_version() {
+    let id = Nvrtc::image_id("sm_90");
+    assert_ne!(id, Nvrtc::image_id("sm_80"));
+    for part in options(NEWEST, "sm_90").iter().map(String::as_str).chain([QUICK, "--minimal", "sm_90"]) {
+        assert!(id.contains(part), "{part} in {id}");
+    }
+    assert!(!id.contains(&NEWEST.0.to_string()));
+}
+
+#[test]
 fn the_log_gives_registers_spills_and_shared_memory_by_kernel() {
     let log = "\
 ptxas info    : 8 bytes gmem
@@ -95,7 +105,7 @@ fn a_source_compiles_to_an_image_for_each_architecture() {
             images.push(image.bytes);
         }
     }
-    assert_ne!(nvrtc.id("sm_80"), nvrtc.id("sm_90"));
+    assert_eq!(nvrtc.name(), format!("nvrtc {}.{}", nvrtc.version.0, nvrtc.version.1));
     assert!(matches!(nvrtc.supports("sm_10").unwrap_err().kind(), ErrorKind::DeviceUnavailable { .. }));
 }
 

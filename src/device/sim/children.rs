@@ -1,7 +1,9 @@
-//! Compilers as processes: fed, waited for, and stopped with the statement that waits, or with the process.
+//! Compilers as processes: fed, waited for, and stopped with the statement that waits, or with the
+//! process.
 //!
-//! A compiler starts others (`g++` starts `cc1plus` and `as`), so each is the first of a group of processes, which is stopped as one.
-//! Signals of a terminal go to the terminal's own group: its Ctrl-C does not reach a compiler past us.
+//! A compiler starts others (`g++` starts `cc1plus` and `as`), so each is the first of a group of
+//! processes, which is stopped as one. Signals of a terminal go to the terminal's own group: its
+//! Ctrl-C does not reach a compiler past us.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -17,12 +19,13 @@ fn running() -> MutexGuard<'static, Vec<i32>> {
     RUNNING.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Runs a compiler with this input. Where the statement that this thread is in is to stop, it is stopped; its status tells.
+/// Runs a compiler with this input. Where the statement that this thread is in is to stop, it is
+/// stopped; its status tells.
 pub(super) fn run(mut command: Command, input: &[u8]) -> io::Result<Output> {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: takes a function that may be called at the end, which only sends signals. Where there is no room for one more,
-        // compilers end by themselves.
+        // SAFETY: takes a function that may be called at the end, which only sends signals. Where
+        // there is no room for one more, compilers end by themselves.
         let _ = unsafe { libc::atexit(stop_all) };
     });
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
@@ -45,8 +48,8 @@ impl Group {
     fn finish<'s>(mut self, scope: &'s Scope<'s, '_>, input: &'s [u8]) -> io::Result<Output> {
         let mut to = self.0.stdin.take().expect("stdin is piped");
         let mut from = self.0.stderr.take().expect("stderr is piped");
-        // From threads of their own: the compiler may stop reading while it writes its log. A compiler that ends early is
-        // told by its status, so a failed write needs no report.
+        // From threads of their own: the compiler may stop reading while it writes its log. A
+        // compiler that ends early is told by its status, so a failed write needs no report.
         scope.spawn(move || drop(to.write_all(input)));
         let log = scope.spawn(move || {
             let mut log = vec![];
@@ -77,7 +80,8 @@ impl Drop for Group {
 
 /// Stops a group of processes.
 fn stop(group: i32) {
-    // SAFETY: sends a signal to a group that we started and whose first process was not waited for, so that its number is no other's.
+    // SAFETY: sends a signal to a group that we started and whose first process was not waited for,
+    // so that its number is no other's.
     let _ = unsafe { libc::kill(-group, libc::SIGKILL) };
 }
 

@@ -23,7 +23,8 @@ const RUNTIME: &[(&str, &str)] = &[
     ("launch.cpp", include_str!("runtime/launch.cpp")),
 ];
 
-/// For both: what makes arithmetic the GPU's (wrapping, no contraction), and symbols that stay in their object.
+/// For both: what makes arithmetic the GPU's (wrapping, no contraction), and symbols that stay in
+/// their object.
 const COMMON: &[&str] = &[
     "-x",
     "c++",
@@ -53,7 +54,8 @@ pub(super) struct CxxCompiler {
 /// The compiler of this machine, looked for once: `CXX`, else `c++`, `g++`, `clang++`.
 ///
 /// # Errors
-/// [`ErrorKind::DeviceUnavailable`] where there is none, or where AddressSanitizer is asked for and not preloaded.
+/// [`ErrorKind::DeviceUnavailable`] where there is none, or where AddressSanitizer is asked for and
+/// not preloaded.
 pub(super) fn system() -> Result<&'static CxxCompiler> {
     static FOUND: OnceLock<std::result::Result<CxxCompiler, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
@@ -128,7 +130,8 @@ impl CxxCompiler {
     fn shared_options(&self) -> Vec<&'static str> {
         let mut options = COMMON.to_vec();
         if !self.is_clang() {
-            // GCC would make function-local statics of templates, the sites of shared memory, unique in the process.
+            // GCC would make function-local statics of templates, the sites of shared memory,
+            // unique in the process.
             options.push("-fno-gnu-unique");
         }
         if cfg!(target_env = "gnu") {
@@ -191,7 +194,8 @@ fn runtime_text() -> String {
     flatten(&KernelSource::new("runtime", text))
 }
 
-/// The source with every embedded header put in the place of its first `#include`: the compiler needs no files.
+/// The source with every embedded header put in the place of its first `#include`: the compiler
+/// needs no files.
 fn flatten(source: &KernelSource) -> String {
     let mut text = String::new();
     let mut included = Vec::new();

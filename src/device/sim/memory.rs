@@ -1,11 +1,12 @@
-//! Device memory as host memory: every allocation lies between guard bytes and is poisoned, so that kernels that write
-//! outside or read what nobody wrote show.
+//! Device memory as host memory: every allocation lies between guard bytes and is poisoned, so that
+//! kernels that write outside or read what nobody wrote show.
 //!
 //! ```text
 //!   GUARD bytes of 0xFA │ the allocation, aligned to 256, at first all 0xA5 │ GUARD bytes of 0xFA
 //! ```
 //!
-//! Freed memory is poisoned again and held back for a while; a write to it is found when it is released.
+//! Freed memory is poisoned again and held back for a while; a write to it is found when it is
+//! released.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +24,8 @@ const HELD_BACK: usize = 16 << 20;
 pub(super) struct SimMemory {
     capacity: u64,
     used: u64,
-    /// Bytes of guard on each side: none under AddressSanitizer, which has its own and reports at the access.
+    /// Bytes of guard on each side: none under AddressSanitizer, which has its own and reports at
+    /// the access.
     guard: usize,
     /// Size by address.
     live: BTreeMap<u64, usize>,
@@ -143,7 +145,8 @@ impl SimMemory {
 
     fn check_guard(&mut self, culprit: &str, address: u64, bytes: usize) {
         let guard = self.guard;
-        // SAFETY: guards lie around every live allocation, and only a misbehaving kernel touches them.
+        // SAFETY: guards lie around every live allocation, and only a misbehaving kernel touches
+        // them.
         let (before, after) = unsafe {
             (
                 std::slice::from_raw_parts_mut((address as *mut u8).sub(guard), guard),
@@ -197,7 +200,8 @@ impl Drop for SimMemory {
     }
 }
 
-/// Index of the first byte that is not `byte`. Compares with itself shifted by one, which runs at memory speed.
+/// Index of the first byte that is not `byte`. Compares with itself shifted by one, which runs at
+/// memory speed.
 fn first_other(bytes: &[u8], byte: u8) -> Option<usize> {
     let (&first, rest) = bytes.split_first()?;
     if first == byte && rest == &bytes[..rest.len()] {

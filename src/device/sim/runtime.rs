@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
 use super::compiler::CxxCompiler;
-use crate::device::cache::{Store, directory};
+use crate::device::cache::{Folders, Store};
 use crate::error::{ErrorKind, Result};
 use crate::interrupt;
 
@@ -42,17 +42,17 @@ pub(super) extern "C" fn stops() -> c_int {
 }
 
 #[derive(Debug)]
-pub(super) struct Runtime {
+pub(super) struct SimRuntime {
     launch: unsafe extern "C" fn(*const Launch) -> *mut c_char,
     free_report: unsafe extern "C" fn(*mut c_char),
 }
 
-impl Runtime {
+impl SimRuntime {
     /// Runs a grid on the calling thread; an error is the simulator's report.
     ///
     /// # Safety
-    /// `words` points to as many words as the entry takes, and the entry may use the addresses among them as its
-    /// source does.
+    /// `words` points to as many words as the entry takes, and the entry may use the addresses
+    /// among them as its source does.
     pub(super) unsafe fn run(&self, launch: &Launch) -> std::result::Result<(), String> {
         // SAFETY: the structure is the runtime's, and the caller vouches for the kernel.
         let report = unsafe { (self.launch)(launch) };
@@ -67,28 +67,30 @@ impl Runtime {
     }
 }
 
-/// The process's one runtime, compiled if the kernel cache does not have it. Kernels find its symbols, so that a
-/// second one could not be told from the first.
-pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static Runtime> {
-    static RUNTIME: OnceLock<std::result::Result<Runtime, String>> = OnceLock::new();
+/// The process's one runtime, compiled if the kernel cache does not have it. Kernels find its
+/// symbols, so that a second one could not be told from the first.
+pub(super) fn loaded(compiler: &CxxCompiler) -> Result<&'static SimRuntime> {
+    static RUNTIME: OnceLock<std::result::Result<SimRuntime, String>> = OnceLock::new();
     let result = RUNTIME.get_or_init(|| {
-        let store = Store::open(&directory()).map_err(|e| e.to_string())?;
+        let store = Store::open(&Folders::of_environment());
         let file = compiler.runtime_file();
-        let image = match store.find(&file) {
+        let compile = |out: &Path| compiler.compile_runtime(out).map(|()| compiler.version().to_string());
+        let image = match store.find(&file, None) {
             Some(image) => image,
-            None => store.insert(&file, |out| compiler.compile_runtime(out)).map_err(|e| e.to_string())?,
+            None => store.insert(&file, compile).map_err(|e| e.to_string())?,
         };
-        load(&image).map_err(|e| format!("the simulator's runtime does not load: {e}"))
+        load(&image.path).map_err(|e| format!("the simulator's runtime does not load: {e}"))
     });
     result.as_ref().map_err(|why| ErrorKind::DeviceUnavailable { device: "sim".into(), why: why.clone() }.into())
 }
 
-fn load(image: &Path) -> std::result::Result<Runtime, libloading::Error> {
-    // SAFETY: the image was compiled from `runtime/`; its functions have these types; it is never unloaded.
+fn load(image: &Path) -> std::result::Result<SimRuntime, libloading::Error> {
+    // SAFETY: the image was compiled from `runtime/`; its functions have these types; it is never
+    // unloaded.
     unsafe {
         let library = Library::open(Some(image), RTLD_NOW | RTLD_GLOBAL)?;
         let runtime =
-            Runtime { launch: *library.get(b"wf_sim_launch")?, free_report: *library.get(b"wf_sim_free_report")? };
+            SimRuntime { launch: *library.get(b"wf_sim_launch")?, free_report: *library.get(b"wf_sim_free_report")? };
         std::mem::forget(library);
         Ok(runtime)
     }

@@ -4,21 +4,21 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::prelude::col;
 
 use super::{BySlot, Grouped, OPERATOR};
-use crate::codegen::{Codes, Flow, Source, Value, materialize};
+use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Relation, Repr};
 use crate::error::Result;
 use crate::exec::aggregate::slot_bits;
 use crate::exec::run::{Runner, anonymous};
 use crate::ops::segment::{Reduction, segmented_reduce, segments};
 use crate::ops::sort::{SortWord, argsort};
-use crate::plan::{Bits, RegroupedCall};
+use crate::plan::{BitwiseOperation, RegroupedCall};
 
 impl Runner {
     /// The bits that all values of a slot have, that any has, that an odd number of them have.
-    pub(super) fn bits(&self, rows: &Grouped, call: &RegroupedCall, bits: Bits) -> Result<BySlot> {
+    pub(super) fn bits(&self, rows: &Grouped, call: &RegroupedCall, bits: BitwiseOperation) -> Result<BySlot> {
         let arg = &call.args[0];
         let (relation, schema) = self.slots_and(rows, call, arg.clone().is_not_null(), std::slice::from_ref(arg))?;
-        let flow = Flow::new(Source::Relation(relation.clone()), schema);
+        let flow = Flow::new(FlowSource::Relation(relation.clone()), schema);
         let (_, words) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             let slot = if rows.keyed { generator.column(0, out)?.code } else { "0".into() };
             let slot = out.let_("u64", format_args!("(u64){slot}"));
@@ -31,12 +31,12 @@ impl Runner {
         let order = argsort(&self.device, &[slots], relation.rows)?;
         let runs = segments(&self.device, &[slots], &order, relation.rows)?;
         let kind = match bits {
-            Bits::And => Reduction::AndU64,
-            Bits::Or => Reduction::OrU64,
-            Bits::Xor => Reduction::XorU64,
+            BitwiseOperation::And => Reduction::AndU64,
+            BitwiseOperation::Or => Reduction::OrU64,
+            BitwiseOperation::Xor => Reduction::XorU64,
         };
         let results = segmented_reduce(&self.device, kind, &*words[1].data, None, Some(&order), &runs)?;
-        let each = Flow::new(Source::Relation(Relation::dense(runs.count, vec![])?), anonymous(&[])?);
+        let each = Flow::new(FlowSource::Relation(Relation::dense(runs.count, vec![])?), anonymous(&[])?);
         let (count, columns) = materialize(&self.device, OPERATOR, &each, Codes::Keep, |generator, out| {
             let results = generator.params.borrowed("const u64", &results);
             let mut values = vec![];
@@ -53,6 +53,6 @@ impl Runner {
             Ok(values)
         })?;
         let schema = rows.schema_of(&[("value", call.dtype.clone())])?;
-        Ok(Flow::new(Source::Relation(Relation::dense(count, columns)?), schema))
+        Ok(Flow::new(FlowSource::Relation(Relation::dense(count, columns)?), schema))
     }
 }

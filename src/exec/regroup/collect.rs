@@ -1,17 +1,17 @@
 //! `array_agg`: the rows of each group as a list.
 //!
 //! ```text
-//!   slot   1 0 1 1       order by slot   1 0 2 3       child   b a c d       lists   0: (1 from 0)   1: (3 from 1)
-//!   x      a b c d
+//!   slot   1 0 1 1      order by slot   1 0 2 3
+//!   x      a b c d      child           b a c d      lists   0: (1 from 0)   1: (3 from 1)
 //! ```
 //!
 //! Sorted by slot the values are the child column of all lists, each of which is a run of rows.
 
 use datafusion::logical_expr::lit;
 
-use super::ordered::Ordered;
+use super::ordered::OrderedRows;
 use super::{BySlot, Grouped, OPERATOR};
-use crate::codegen::{Codes, Flow, Source, Value, materialize};
+use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Relation, Repr};
 use crate::error::Result;
 use crate::exec::run::{Runner, anonymous};
@@ -21,13 +21,13 @@ impl Runner {
     /// The values of each slot, in the order asked for.
     pub(super) fn collected(&self, rows: &Grouped, call: &RegroupedCall, skip_nulls: bool) -> Result<BySlot> {
         let keep = if skip_nulls { call.args[0].clone().is_not_null() } else { lit(true) };
-        let Ordered { relation, schema, order } = self.in_order(rows, call, keep)?;
+        let OrderedRows { relation, schema, order } = self.in_order(rows, call, keep)?;
         let runs = self.sorted_runs(rows, &relation, &schema, &order)?;
         let argument = relation.columns[usize::from(rows.keyed)].clone();
         let types = [argument.1.dtype.clone()];
         let (count, argument) = (relation.rows, Relation { columns: vec![argument], ..relation });
         let sorted = self.reindexed(argument, count, runs.order.clone())?;
-        let flow = Flow::new(Source::Relation(sorted), anonymous(&types)?);
+        let flow = Flow::new(FlowSource::Relation(sorted), anonymous(&types)?);
         let (_, child) = materialize(&self.device, OPERATOR, &flow, Codes::Decode, |generator, out| {
             Ok(vec![generator.column(0, out)?])
         })?;

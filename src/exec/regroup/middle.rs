@@ -1,4 +1,5 @@
-//! Medians and percentiles: a value of the sorted ones, or between two that stand next to each other.
+//! Medians and percentiles: a value of the sorted ones, or between two that stand next to each
+//! other.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::prelude::col;
@@ -10,7 +11,8 @@ use crate::error::Result;
 use crate::exec::run::Runner;
 use crate::plan::RegroupedCall;
 
-/// Parts of the distance of two values that a percentile may lie at between them, as DataFusion has it.
+/// Parts of the distance of two values that a percentile may lie at between them, as DataFusion has
+/// it.
 const PARTS: f64 = 1_000_000.0;
 
 /// Which value of sorted ones.
@@ -21,7 +23,8 @@ pub(in crate::exec) enum Middle {
     Percentile(f64),
 }
 
-/// Places among sorted values, as names: those that the value lies between, and for percentiles how near to the upper one.
+/// Places among sorted values, as names: those that the value lies between, and for percentiles how
+/// near to the upper one.
 pub(in crate::exec) struct Between {
     pub(in crate::exec) low: String,
     pub(in crate::exec) high: String,
@@ -55,7 +58,8 @@ impl Between {
                 format!("({weight} == 0 ? {a} : ({ctype}){between})")
             }
             (None, Repr::F32 | Repr::F64) => format!("({ctype})(({a} + {b}) / 2)"),
-            // Two of one sign may have a sum that does not fit, and two of different signs a half that is lost.
+            // Two of one sign may have a sum that does not fit, and two of different signs a half
+            // that is lost.
             (None, Repr::I128) => {
                 format!("(({a} < 0) == ({b} < 0) ? {a} / 2 + {b} / 2 + ({a} % 2 + {b} % 2) / 2 : ({a} + {b}) / 2)")
             }

@@ -1,4 +1,5 @@
-//! Aggregates that read a group's rows in an order: the value in some place, strings one after the other.
+//! Aggregates that read a group's rows in an order: the value in some place, strings one after the
+//! other.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchemaRef;
@@ -15,11 +16,12 @@ use crate::exec::sort_bytes::OrderKey;
 use crate::plan::RegroupedCall;
 
 impl Runner {
-    /// The value of the row `place` from the first (1) or the last (−1) of each slot, in the order asked for.
+    /// The value of the row `place` from the first (1) or the last (−1) of each slot, in the order
+    /// asked for.
     pub(super) fn nth(&self, rows: &Grouped, call: &RegroupedCall, place: i64, skip_nulls: bool) -> Result<BySlot> {
         let arg = &call.args[0];
         let keep = if skip_nulls { arg.clone().is_not_null() } else { lit(true) };
-        let Ordered { relation, schema, order } = self.in_order(rows, call, keep)?;
+        let OrderedRows { relation, schema, order } = self.in_order(rows, call, keep)?;
         let at = usize::from(rows.keyed);
         self.runs(rows, &relation, &schema, &order, |generator, out, order, [begin, end]| {
             let steps = generator.params.word("u64", place.unsigned_abs());
@@ -37,9 +39,10 @@ impl Runner {
         })
     }
 
-    /// The strings of each slot one after the other, in the order asked for, with `between` between them.
+    /// The strings of each slot one after the other, in the order asked for, with `between` between
+    /// them.
     pub(super) fn joined_strings(&self, rows: &Grouped, call: &RegroupedCall, between: &Expr) -> Result<BySlot> {
-        let Ordered { relation, schema, order } = self.in_order(rows, call, call.args[0].clone().is_not_null())?;
+        let OrderedRows { relation, schema, order } = self.in_order(rows, call, call.args[0].clone().is_not_null())?;
         let strings = Strings { relation: &relation, at: usize::from(rows.keyed), between, dtype: &call.dtype };
         let mut failed = None;
         let joined = self.runs(rows, &relation, &schema, &order, |generator, out, order, run| {
@@ -55,17 +58,17 @@ impl Runner {
     }
 
     /// Rows that `keep` lets pass, with the call's argument as `x0`, and what to sort them by.
-    pub(super) fn in_order(&self, rows: &Grouped, call: &RegroupedCall, keep: Expr) -> Result<Ordered> {
+    pub(super) fn in_order(&self, rows: &Grouped, call: &RegroupedCall, keep: Expr) -> Result<OrderedRows> {
         let mut columns = vec![call.args[0].clone()];
         columns.extend(call.order.iter().map(|key| key.expr.clone()));
         let (relation, schema) = self.slots_and(rows, call, keep, &columns)?;
         let order = call.order.iter().enumerate().map(|(at, key)| sort_key(at, key)).collect();
-        Ok(Ordered { relation, schema, order })
+        Ok(OrderedRows { relation, schema, order })
     }
 }
 
 /// Rows, and what to sort them by within their slot.
-pub(super) struct Ordered {
+pub(super) struct OrderedRows {
     pub(super) relation: Relation,
     pub(super) schema: DFSchemaRef,
     pub(super) order: Vec<OrderKey>,
@@ -82,7 +85,8 @@ pub(in crate::exec) struct Strings<'a> {
 }
 
 impl Strings<'_> {
-    /// Those of the places from `begin` up to `end` (names of `u32`), which are rows as `row_at` says. Of no place it is empty.
+    /// Those of the places from `begin` up to `end` (names of `u32`), which are rows as `row_at`
+    /// says. Of no place it is empty.
     pub(in crate::exec) fn joined(
         &self,
         [begin, end]: [&str; 2],

@@ -1,12 +1,13 @@
-//! What is asked of the points of a group and of the line through them, from the sums of products of deviations `xx`, `xy`, `yy` and the
-//! means `mx`, `my` of `n` points. The first argument, what is explained, is `x` there; the second, what explains it, `y`.
+//! What is asked of the points of a group and of the line through them, from the sums of products
+//! of deviations `xx`, `xy`, `yy` and the means `mx`, `my` of `n` points. The first argument, what
+//! is explained, is `x` there; the second, what explains it, `y`.
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::{col, isnan, sqrt};
 
 use crate::error::Result;
-use crate::plan::{Points, Share};
+use crate::plan::{Points, VarianceDivisor};
 
 /// What is asked, null where it is not defined.
 pub(in crate::exec) fn of_points(of: Points) -> Result<Expr> {
@@ -31,10 +32,10 @@ pub(in crate::exec) fn of_points(of: Points) -> Result<Expr> {
 }
 
 /// A sum of products of deviations as a variance or covariance; null where there are too few rows.
-pub(super) fn share(sum: Expr, of: Share) -> Expr {
+pub(super) fn share(sum: Expr, of: VarianceDivisor) -> Expr {
     let (least, divisor) = match of {
-        Share::Population => (1.0, col("n")),
-        Share::Sample => (2.0, col("n") - lit(1.0)),
+        VarianceDivisor::Population => (1.0, col("n")),
+        VarianceDivisor::Sample => (2.0, col("n") - lit(1.0)),
     };
     nothing_unless(col("n").gt_eq(lit(least)), sum / divisor)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Grouped, OPERATOR, with_slots};
-use crate::codegen::{Codes, Flow, Source, materialize};
+use crate::codegen::{Codes, Flow, FlowSource, materialize};
 use crate::column::{Column, Relation};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -36,8 +36,8 @@ impl Runner {
         Ok(columns.remove(0))
     }
 
-    /// The aggregate of each of `count` slots, null where none of the flow's rows has the slot. The rows, of columns that the
-    /// call names and `slot` as the last, lie in place or behind numbers.
+    /// The aggregate of each of `count` slots, null where none of the flow's rows has the slot. The
+    /// rows, of columns that the call names and `slot` as the last, lie in place or behind numbers.
     pub(in crate::exec) fn of_each_slot(
         &self,
         flow: Flow,
@@ -48,7 +48,7 @@ impl Runner {
         let rows = Grouped { flow, slots: count, keyed: true };
         let by_slot = self.by_slots(&rows, call)?;
         let (relation, numbers) = self.numbered(&rows, &by_slot)?;
-        let slots = Flow::new(Source::Relation(Relation::dense(count, vec![])?), anonymous(&[])?);
+        let slots = Flow::new(FlowSource::Relation(Relation::dense(count, vec![])?), anonymous(&[])?);
         let (_, mut columns) = materialize(&self.device, OPERATOR, &slots, codes, |generator, out| {
             let numbers = generator.params.pointer("const u64", &numbers, 0);
             let number = out.let_("u64", format_args!("{numbers}[row]"));

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
 use super::places::holds_row;
-use super::{OPERATOR, Sorted, positions};
+use super::{OPERATOR, WindowRows, positions};
 use crate::codegen::{
     AggregateKind, Codes, DecimalSum, Direction, Emitter, Generator, NullsPlace, Value, emit_words, materialize, widen,
 };
@@ -16,9 +16,10 @@ use crate::error::Result;
 use crate::exec::run::Runner;
 use crate::ops::sort::{SortWord, argsort};
 use crate::ops::window::{Fold, Reduction, Toward, over_frames, running};
-use crate::plan::{Bits, Bound, Frame, WindowCall, WindowKind};
+use crate::plan::{BitwiseOperation, Bound, Frame, WindowCall, WindowKind};
 
-/// An argument in the order of the sorted rows, in a type that a reduction takes; null where the call's filter does not hold.
+/// An argument in the order of the sorted rows, in a type that a reduction takes; null where the
+/// call's filter does not hold.
 pub(super) struct Feed {
     wanted: ArgumentUse,
     values: Arc<Buffer>,
@@ -59,11 +60,11 @@ pub(super) enum FeedKind {
     /// Words of bits.
     Bits,
     /// Reduced thus to the least and the greatest, whose value is then found thus.
-    Extremum(Reduction, Reduction, Origin),
+    Extremum(Reduction, Reduction, ExtremumEncoding),
 }
 
 /// From the extremum of a feed back to a value of the argument.
-pub(super) enum Origin {
+pub(super) enum ExtremumEncoding {
     /// The number itself: its representation, and what is known of it.
     Number { repr: Repr, range: Option<(i128, i128)>, magnitude: Option<f64> },
     /// It is a code.
@@ -76,13 +77,13 @@ pub(super) enum Origin {
 pub(super) struct FeedReduction {
     feed: usize,
     fold: Fold,
-    way: Way,
+    way: FrameStrategy,
     pub(super) results: Buffer,
 }
 
 /// How reductions over frames come about.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Way {
+pub(super) enum FrameStrategy {
     /// The running reduction at the frame's end.
     AtEnd,
     /// The difference of running sums at the frame's ends.
@@ -93,9 +94,10 @@ pub(super) enum Way {
     OfFrame(Frame),
 }
 
-impl Way {
-    fn of(frame: &Frame, fold: Fold) -> Way {
-        // Wrapping sums are exact, and what is added bit by bit is taken away so; of floats a difference would lose what a large value hid, and infinities.
+impl FrameStrategy {
+    fn of(frame: &Frame, fold: Fold) -> FrameStrategy {
+        // Wrapping sums are exact, and what is added bit by bit is taken away so; of floats a
+        // difference would lose what a large value hid, and infinities.
         let exact = matches!(
             fold,
             Fold::Reduce(
@@ -103,23 +105,23 @@ impl Way {
             )
         );
         match (frame.start, frame.end) {
-            (Bound::Unbounded, _) => Way::AtEnd,
-            _ if exact => Way::Difference,
-            (_, Bound::Unbounded) => Way::AtStart,
-            _ => Way::OfFrame(*frame),
+            (Bound::Unbounded, _) => FrameStrategy::AtEnd,
+            _ if exact => FrameStrategy::Difference,
+            (_, Bound::Unbounded) => FrameStrategy::AtStart,
+            _ => FrameStrategy::OfFrame(*frame),
         }
     }
 
     /// The direction of the running reduction that is looked at.
     fn toward(self) -> Option<Toward> {
         match self {
-            Way::AtEnd | Way::Difference => Some(Toward::Last),
-            Way::AtStart => Some(Toward::First),
-            Way::OfFrame(_) => None,
+            FrameStrategy::AtEnd | FrameStrategy::Difference => Some(Toward::Last),
+            FrameStrategy::AtStart => Some(Toward::First),
+            FrameStrategy::OfFrame(_) => None,
         }
     }
 
-    fn same_results(self, other: Way) -> bool {
+    fn same_results(self, other: FrameStrategy) -> bool {
         match (self.toward(), other.toward()) {
             (None, None) => self == other,
             (one, other) => one == other,
@@ -182,9 +184,9 @@ pub(super) fn fold_of(call: &WindowCall, feed: &Feed) -> Option<Fold> {
         (WindowKind::Aggregate(_), FeedKind::LowWords) => Some(Fold::Reduce(Reduction::SumI128)),
         (WindowKind::Variance { .. }, _) => Some(Fold::Deviations),
         (WindowKind::Bits { bits, .. }, _) => Some(Fold::Reduce(match bits {
-            Bits::And => Reduction::AndU64,
-            Bits::Or => Reduction::OrU64,
-            Bits::Xor => Reduction::XorU64,
+            BitwiseOperation::And => Reduction::AndU64,
+            BitwiseOperation::Or => Reduction::OrU64,
+            BitwiseOperation::Xor => Reduction::XorU64,
         })),
         _ => None,
     }
@@ -193,8 +195,13 @@ pub(super) fn fold_of(call: &WindowCall, feed: &Feed) -> Option<Fold> {
 pub(super) const COUNT: Fold = Fold::Reduce(Reduction::Count);
 
 /// How the reduction of a feed over frames comes about, and its results.
-pub(super) fn part_of<'a>(parts: &'a [FeedReduction], feed: usize, fold: Fold, frame: &Frame) -> (Way, &'a Buffer) {
-    let way = Way::of(frame, fold);
+pub(super) fn part_of<'a>(
+    parts: &'a [FeedReduction],
+    feed: usize,
+    fold: Fold,
+    frame: &Frame,
+) -> (FrameStrategy, &'a Buffer) {
+    let way = FrameStrategy::of(frame, fold);
     let found = parts.iter().find(|part| part.feed == feed && part.fold == fold && part.way.same_results(way));
     (way, &found.expect("parts() made all that results look at").results)
 }
@@ -204,7 +211,7 @@ pub(super) const UP_TO_ROW: Frame = Frame { start: Bound::Unbounded, end: Bound:
 
 impl Runner {
     /// The arguments of all calls that reduce, made by one kernel.
-    pub(super) fn feeds(&self, sorted: &Sorted, calls: &[&WindowCall]) -> Result<Vec<Feed>> {
+    pub(super) fn feeds(&self, sorted: &WindowRows, calls: &[&WindowCall]) -> Result<Vec<Feed>> {
         let mut all: Vec<ArgumentUse> = vec![];
         let by_presence = |wanted: &ArgumentUse| wanted.purpose == Purpose::Presence;
         let (counted, others): (Vec<_>, Vec<_>) =
@@ -247,7 +254,7 @@ impl Runner {
                 FeedColumns::Words(bits) => {
                     let words: Vec<Column> = columns.by_ref().take(bits.len()).collect();
                     let (ranks, order) = self.ranks(&words, &bits, sorted.rows())?;
-                    (ranks, FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, Origin::Place(order)))
+                    (ranks, FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, ExtremumEncoding::Place(order)))
                 }
             };
             feeds.push(Feed { wanted, values, valid: first.validity, kind });
@@ -272,7 +279,12 @@ impl Runner {
     }
 
     /// Everything that results look up.
-    pub(super) fn parts(&self, sorted: &Sorted, calls: &[&WindowCall], feeds: &[Feed]) -> Result<Vec<FeedReduction>> {
+    pub(super) fn parts(
+        &self,
+        sorted: &WindowRows,
+        calls: &[&WindowCall],
+        feeds: &[Feed],
+    ) -> Result<Vec<FeedReduction>> {
         let mut parts: Vec<FeedReduction> = vec![];
         let mut frames: Vec<(Frame, [Buffer; 2])> = vec![];
         for call in calls {
@@ -289,13 +301,13 @@ impl Runner {
             let count = count.map(|(fold, frame)| (at, fold, frame));
             for (at, fold, frame) in count.into_iter().chain(reduction(at)).chain(low) {
                 let feed = &feeds[at];
-                let way = Way::of(&frame, fold);
+                let way = FrameStrategy::of(&frame, fold);
                 if parts.iter().any(|part| part.feed == at && part.fold == fold && part.way.same_results(way)) {
                     continue;
                 }
                 let (values, valid) = (&*feed.values, feed.valid.as_deref());
                 let results = match (way, way.toward()) {
-                    (Way::OfFrame(frame), _) => {
+                    (FrameStrategy::OfFrame(frame), _) => {
                         if !frames.iter().any(|(known, _)| *known == frame) {
                             frames.push((frame, self.frame_buffers(sorted, &frame)?));
                         }
@@ -384,10 +396,10 @@ fn shaped(
             }
         }
         Purpose::Presence | Purpose::Extremum => {
-            let origin = |repr| Origin::Number { repr, range: value.range, magnitude: value.magnitude };
+            let origin = |repr| ExtremumEncoding::Number { repr, range: value.range, magnitude: value.magnitude };
             match (&value.dictionary, value.repr) {
                 (Some(input), _) => {
-                    let origin = Origin::Code(input.dictionary.clone());
+                    let origin = ExtremumEncoding::Code(input.dictionary.clone());
                     let code = Value::new(DataType::UInt64, Repr::U64, format!("((u64){})", input.code), valid);
                     (FeedKind::Extremum(Reduction::MinU64, Reduction::MaxU64, origin), code)
                 }

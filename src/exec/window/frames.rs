@@ -1,22 +1,22 @@
 //! Aggregates over frames that need the rows of a frame more than once, or in an order.
 //!
 //! ```text
-//!   value    3 1 ∅ 4 1         frames   low 0 0 1 2 3   high 2 3 4 5 5
-//!   kept     3 1 4 1           frames   low 0 0 1 2 2   high 2 2 3 4 4      of rows that count: before 0 1 2 2 3 4
+//!   value    3 1 ∅ 4 1      frames   low 0 0 1 2 3   high 2 3 4 5 5
+//!   kept     3 1 4 1        frames   low 0 0 1 2 2   high 2 2 3 4 4      kept before: 0 1 2 2 3 4
 //! ```
 //!
-//! Rows that the aggregate would leave out (nulls, those that its filter does not keep) are left out first, and frames are
-//! stated in places among those that remain. Where order and frame are such that neighbours share their frame (peers), it is
-//! one frame.
+//! Rows that the aggregate would leave out (nulls, those that its filter does not keep) are left
+//! out first, and frames are stated in places among those that remain. Where order and frame are
+//! such that neighbours share their frame (peers), it is one frame.
 
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
-use super::{OPERATOR, Sorted, positions};
+use super::{OPERATOR, WindowRows, positions};
 use crate::codegen::{
-    AggregateKind, Codes, Emitter, Flow, Generator, Source, Value, for_each, materialize, plain_column,
+    AggregateKind, Codes, Emitter, Flow, FlowSource, Generator, Value, for_each, materialize, plain_column,
 };
 use crate::column::{Column, Index, Relation, Repr};
 use crate::device::Buffer;
@@ -48,7 +48,7 @@ impl Frames {
 
 impl Runner {
     /// For each row the aggregate of its frame.
-    pub(super) fn of_frames(&self, sorted: &Sorted, frame: &Frame, call: &RegroupedCall) -> Result<Column> {
+    pub(super) fn of_frames(&self, sorted: &WindowRows, frame: &Frame, call: &RegroupedCall) -> Result<Column> {
         if [frame.start, frame.end] == [Bound::Unbounded; 2] {
             return self.of_partition(sorted, call);
         }
@@ -73,7 +73,7 @@ impl Runner {
     }
 
     /// The frames of the sorted rows.
-    fn frames(&self, sorted: &Sorted, frame: &Frame) -> Result<Frames> {
+    fn frames(&self, sorted: &WindowRows, frame: &Frame) -> Result<Frames> {
         let rows = sorted.rows();
         let [low, high] = self.frame_buffers(sorted, frame)?;
         let frames = Frames { count: rows, low, high, of_row: None };
@@ -128,8 +128,9 @@ impl Runner {
         })
     }
 
-    /// The rows that count, of columns in place in whose terms the call is stated, and with it the frames.
-    fn kept(&self, sorted: &Sorted, call: &RegroupedCall, frames: &Frames) -> Result<(Flow, RegroupedCall)> {
+    /// The rows that count, of columns in place in whose terms the call is stated, and with it the
+    /// frames.
+    fn kept(&self, sorted: &WindowRows, call: &RegroupedCall, frames: &Frames) -> Result<(Flow, RegroupedCall)> {
         let (flow, _, calls) = self.in_place(&sorted.flow(), &[], &[DeviceAggregate::Regrouped(call.clone())])?;
         let Some(DeviceAggregate::Regrouped(mut call)) = calls.into_iter().next() else {
             return Err(Error::internal(format!("{OPERATOR}: an aggregate that became another")));
@@ -148,7 +149,7 @@ impl Runner {
         let schema = flow.schema().clone();
         let relation = self.relation(OPERATOR, &flow.filter(keep))?;
         let (rows, columns) = self.dense(OPERATOR, relation, &schema)?;
-        Ok((Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema), call))
+        Ok((Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), schema), call))
     }
 
     /// The values of frames as those of their rows.
@@ -177,7 +178,7 @@ fn skips_nulls(call: &RegroupedCall) -> bool {
 /// Whether there may be nulls among an argument's values.
 fn has_nulls(flow: &Flow, arg: &Expr) -> bool {
     match (&flow.source, plain_column(flow, arg)) {
-        (Source::Relation(relation), Some(at)) => relation.columns[at].1.validity.is_some(),
+        (FlowSource::Relation(relation), Some(at)) => relation.columns[at].1.validity.is_some(),
         _ => true,
     }
 }

@@ -5,11 +5,11 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::arguments::{
-    COUNT, Feed, FeedKind, FeedReduction, Origin, UP_TO_ROW, Way, feed_of, fold_of, is_never_empty, low_feed_of,
-    part_of,
+    COUNT, ExtremumEncoding, Feed, FeedKind, FeedReduction, FrameStrategy, UP_TO_ROW, feed_of, fold_of, is_never_empty,
+    low_feed_of, part_of,
 };
-use super::places::{Places, holds_row};
-use super::{Arguments, OPERATOR, Sorted};
+use super::places::{RowPositions, holds_row};
+use super::{Arguments, OPERATOR, WindowRows};
 use crate::codegen::{
     AggregateCall, AggregateKind, DecimalSum, Emitter, Generator, Value, dictionary_value, short_sql, widen,
 };
@@ -17,15 +17,15 @@ use crate::column::Repr;
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::window::{Fold, Reduction};
-use crate::plan::{Bound, Frame, Share, WindowCall, WindowKind};
+use crate::plan::{Bound, Frame, VarianceDivisor, WindowCall, WindowKind};
 
 /// What results are made from.
 pub(super) struct Results<'a> {
-    pub(super) sorted: &'a Sorted,
+    pub(super) sorted: &'a WindowRows,
     pub(super) arguments: &'a Arguments,
     pub(super) feeds: &'a [Feed],
     pub(super) parts: &'a [FeedReduction],
-    pub(super) places: Places<'a>,
+    pub(super) places: RowPositions<'a>,
 }
 
 /// A position, and the condition that there is such a row.
@@ -155,7 +155,8 @@ impl Results<'_> {
         RowPosition { at: search(&counts, [&low, &high], &number, out), exists }
     }
 
-    /// The array that counts the valid rows of the call's argument up to each row; none where all are valid.
+    /// The array that counts the valid rows of the call's argument up to each row; none where all
+    /// are valid.
     fn running_counts(&self, call: &WindowCall, generator: &mut Generator<'_>) -> Option<String> {
         let feed = feed_of(self.feeds, call)?;
         self.feeds[feed].valid.as_ref()?;
@@ -272,7 +273,7 @@ impl Results<'_> {
     fn extremum(
         &mut self,
         aggregate: &AggregateCall,
-        origin: &Origin,
+        origin: &ExtremumEncoding,
         reduced: &str,
         valid: Option<String>,
         dtype: DataType,
@@ -280,7 +281,7 @@ impl Results<'_> {
         out: &mut Emitter,
     ) -> Value {
         match origin {
-            Origin::Number { repr, range, magnitude } => {
+            ExtremumEncoding::Number { repr, range, magnitude } => {
                 let code = match repr {
                     Repr::Bool => out.let_("bool", format_args!("{reduced} != 0")),
                     repr => out.let_(repr.device_type(), format!("({}){reduced}", repr.device_type())),
@@ -289,13 +290,13 @@ impl Results<'_> {
                 value.magnitude = *magnitude;
                 value
             }
-            Origin::Code(dictionary) => {
+            ExtremumEncoding::Code(dictionary) => {
                 // The code of no value is none.
                 let code =
                     out.let_("u32", format_args!("{} ? (u32){reduced} : 0u", valid.as_deref().unwrap_or("true")));
                 dictionary_value(dtype, dictionary, code, valid, &mut generator.params)
             }
-            Origin::Place(order) => {
+            ExtremumEncoding::Place(order) => {
                 let order = generator.params.borrowed("const u32", order);
                 let some = valid.as_deref().unwrap_or("true");
                 let at = out.let_("u32", format_args!("{some} ? {order}[{reduced}] : (u32)row"));
@@ -311,7 +312,7 @@ impl Results<'_> {
     fn variance(
         &mut self,
         call: &WindowCall,
-        of: Share,
+        of: VarianceDivisor,
         root: bool,
         generator: &mut Generator<'_>,
         out: &mut Emitter,
@@ -320,8 +321,8 @@ impl Results<'_> {
         let at = feed_of(self.feeds, call).expect("feeds() made one for each variance");
         let squares = self.reduced(at, Fold::Deviations, &call.frame, "f64", generator, out);
         let (least, divisor) = match of {
-            Share::Population => (1, format!("(f64){count}")),
-            Share::Sample => (2, format!("(f64)({count} - 1)")),
+            VarianceDivisor::Population => (1, format!("(f64){count}")),
+            VarianceDivisor::Sample => (2, format!("(f64)({count} - 1)")),
         };
         let valid = out.let_("bool", format_args!("{count} >= {least}"));
         let share = format!("fdiv({squares}, {divisor})");
@@ -367,18 +368,18 @@ impl Results<'_> {
         generator: &mut Generator<'_>,
         out: &mut Emitter,
     ) -> String {
-        let (way, results): (Way, &Buffer) = part_of(self.parts, feed, fold, frame);
+        let (way, results): (FrameStrategy, &Buffer) = part_of(self.parts, feed, fold, frame);
         let results = generator.params.borrowed(pointer_to(ctype), results);
         let [low, high] = self.places.frame(frame, generator, out);
         let begin = &self.places.begin;
         let code = match way {
-            Way::AtEnd => format!("{results}[{high} - 1]"),
-            Way::AtStart => format!("{results}[{low}]"),
-            Way::OfFrame(_) => format!("{results}[row]"),
-            Way::Difference if fold == Fold::Reduce(Reduction::XorU64) => {
+            FrameStrategy::AtEnd => format!("{results}[{high} - 1]"),
+            FrameStrategy::AtStart => format!("{results}[{low}]"),
+            FrameStrategy::OfFrame(_) => format!("{results}[row]"),
+            FrameStrategy::Difference if fold == Fold::Reduce(Reduction::XorU64) => {
                 format!("({results}[{high} - 1] ^ ({low} > {begin} ? {results}[{low} - 1] : 0ull))")
             }
-            Way::Difference => {
+            FrameStrategy::Difference => {
                 format!("wrap_sub<{ctype}>({results}[{high} - 1], {low} > {begin} ? {results}[{low} - 1] : ({ctype})0)")
             }
         };
@@ -389,8 +390,8 @@ impl Results<'_> {
     }
 }
 
-/// The position, among those of a frame, of the valid row of a number that the partition's rows up to each position count.
-/// Somewhere in the frame, or at its end, where there is none.
+/// The position, among those of a frame, of the valid row of a number that the partition's rows up
+/// to each position count. Somewhere in the frame, or at its end, where there is none.
 fn search(counts: &str, [low, high]: [&str; 2], number: &str, out: &mut Emitter) -> String {
     let (first, last) = (out.fresh(), out.fresh());
     out.line(format_args!("u32 {first} = {low}, {last} = {high};"));

@@ -1,4 +1,5 @@
-//! `array_agg` and `string_agg` over frames: the rows of a frame stand one after the other, so that a list is a view of them.
+//! `array_agg` and `string_agg` over frames: the rows of a frame stand one after the other, so that
+//! a list is a view of them.
 
 use super::frames::Frames;
 use super::{OPERATOR, positions};
@@ -43,7 +44,8 @@ impl Runner {
         Ok(columns.remove(0))
     }
 
-    /// A value for each frame, made from the names of its first place and of the one after its last; null of no rows.
+    /// A value for each frame, made from the names of its first place and of the one after its
+    /// last; null of no rows.
     pub(super) fn each_frame(
         &self,
         frames: &Frames,

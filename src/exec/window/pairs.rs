@@ -1,12 +1,13 @@
-//! An aggregate of each frame by itself: pairs of a frame and a place in it are written, as by a join that expands, and
-//! aggregated by frame, as groups are.
+//! An aggregate of each frame by itself: pairs of a frame and a place in it are written, as by a
+//! join that expands, and aggregated by frame, as groups are.
 //!
 //! ```text
 //!   frames   low 0 0 1   high 2 2 3      pairs   frame  0 0 1 1 2 2
 //!                                                place  0 1 0 1 1 2
 //! ```
 //!
-//! There may be far more pairs than rows. They are made and aggregated slice by slice, some frames at a time.
+//! There may be far more pairs than rows. They are made and aggregated slice by slice, some frames
+//! at a time.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +16,7 @@ use datafusion::common::DFSchema;
 
 use super::frames::Frames;
 use super::{OPERATOR, positions};
-use crate::codegen::{Codes, Flow, Source, Value, materialize};
+use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Index, Relation, Repr, Stats};
 use crate::device::{Buffer, DeviceKind};
 use crate::error::{Error, Result};
@@ -29,11 +30,12 @@ const MOST_PAIRS: u64 = 1 << 34;
 /// Pairs of a slice, at most, and on the simulator, where slices are to be seen in tests.
 const SLICE_PAIRS: u64 = 1 << 26;
 const SLICE_PAIRS_ON_SIMULATOR: u64 = 1 << 12;
-/// Bytes that a pair takes while it is aggregated, roughly: keys and values, those sorted or in a table, and row numbers.
+/// Bytes that a pair takes while it is aggregated, roughly: keys and values, those sorted or in a
+/// table, and row numbers.
 const PAIR_BYTES: u64 = 96;
 
 /// Frames from `first` up to `end`, of so many pairs.
-struct Slice {
+struct FrameSlice {
     first: u64,
     end: u64,
     pairs: u64,
@@ -72,11 +74,11 @@ impl Runner {
     }
 
     /// Puts the frames into slices.
-    fn slices(&self, frames: &Frames) -> Result<Vec<Slice>> {
+    fn slices(&self, frames: &Frames) -> Result<Vec<FrameSlice>> {
         let (offsets, total) = self.counted(frames)?;
         let most = self.slice_pairs();
         if total <= most || self.device.rehearses() {
-            return Ok(vec![Slice { first: 0, end: frames.count, pairs: total }]);
+            return Ok(vec![FrameSlice { first: 0, end: frames.count, pairs: total }]);
         }
         // Slice `i` begins with the first frame before which there are `i × most` pairs or more.
         let count = total.div_ceil(most);
@@ -100,7 +102,7 @@ impl Runner {
         let mut begins: Vec<_> = first.into_iter().zip(before).collect();
         begins.push((frames.count, total));
         let slices =
-            begins.windows(2).map(|pair| Slice { first: pair[0].0, end: pair[1].0, pairs: pair[1].1 - pair[0].1 });
+            begins.windows(2).map(|pair| FrameSlice { first: pair[0].0, end: pair[1].0, pairs: pair[1].1 - pair[0].1 });
         // A frame of more pairs than a slice leaves the slices behind it without any.
         Ok(slices.filter(|slice| slice.end > slice.first).collect())
     }
@@ -129,9 +131,10 @@ impl Runner {
         Ok(lengths[0].data.clone())
     }
 
-    /// The flow's rows in the frames of a slice, and as column `slot` which frame of the slice it is.
-    fn frame_rows(&self, flow: &Flow, frames: &Frames, slice: &Slice) -> Result<Flow> {
-        let Source::Relation(relation) = &flow.source else {
+    /// The flow's rows in the frames of a slice, and as column `slot` which frame of the slice it
+    /// is.
+    fn frame_rows(&self, flow: &Flow, frames: &Frames, slice: &FrameSlice) -> Result<Flow> {
+        let FlowSource::Relation(relation) = &flow.source else {
             return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));
         };
         if slice.pairs >= u64::from(u32::MAX) {
@@ -159,6 +162,6 @@ impl Runner {
         let fields = fields.chain([Arc::new(Field::new("slot", DataType::UInt32, true))]).collect();
         let schema = Arc::new(DFSchema::from_unqualified_fields(fields, Default::default())?);
         let relation = Relation { rows: slice.pairs, indices: vec![Some(index), None], columns };
-        Ok(Flow::new(Source::Relation(relation), schema))
+        Ok(Flow::new(FlowSource::Relation(relation), schema))
     }
 }

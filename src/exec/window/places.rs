@@ -3,18 +3,18 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
-use super::{OPERATOR, Sorted, positions};
+use super::{OPERATOR, WindowRows, positions};
 use crate::codegen::{Codes, Emitter, Generator, Value, materialize, repr_bounds, widen};
 use crate::column::Repr;
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::exec::run::Runner;
 use crate::ops::window::{Distance, RangeBound, RangeKeys, range_bound};
-use crate::plan::{Bound, Frame, Step, WindowCall, WindowKeys};
+use crate::plan::{Bound, Frame, RangeOffset, WindowCall, WindowKeys};
 
 /// Names of positions (`u32`) of the row that a kernel looks at; its own is `row`.
-pub(super) struct Places<'a> {
-    sorted: &'a Sorted,
+pub(super) struct RowPositions<'a> {
+    sorted: &'a WindowRows,
     /// First of the partition, and the one after its last.
     pub(super) begin: String,
     pub(super) end: String,
@@ -31,14 +31,14 @@ struct Peers {
     number: String,
 }
 
-impl<'a> Places<'a> {
-    pub(super) fn new(sorted: &'a Sorted, generator: &mut Generator<'_>, out: &mut Emitter) -> Places<'a> {
+impl<'a> RowPositions<'a> {
+    pub(super) fn new(sorted: &'a WindowRows, generator: &mut Generator<'_>, out: &mut Emitter) -> RowPositions<'a> {
         let partition_of = generator.params.borrowed("const u32", &sorted.bounds.partition_of);
         let partitions = generator.params.borrowed("const u32", &sorted.bounds.partitions);
         let partition = out.let_("u32", format_args!("{partition_of}[row]"));
         let begin = out.let_("u32", format_args!("{partitions}[{partition}]"));
         let end = out.let_("u32", format_args!("{partitions}[{partition} + 1]"));
-        Places { sorted, begin, end, peers: None, frames: vec![] }
+        RowPositions { sorted, begin, end, peers: None, frames: vec![] }
     }
 
     fn peers(&mut self, generator: &mut Generator<'_>, out: &mut Emitter) -> Peers {
@@ -63,7 +63,8 @@ impl<'a> Places<'a> {
         out.let_("u32", format_args!("{number} - {number_of}[{}]", self.begin))
     }
 
-    /// First position of the row's frame, and the one after its last. An empty frame may end before it begins.
+    /// First position of the row's frame, and the one after its last. An empty frame may end before
+    /// it begins.
     pub(super) fn frame(&mut self, frame: &Frame, generator: &mut Generator<'_>, out: &mut Emitter) -> [String; 2] {
         if let Some((_, names)) = self.frames.iter().find(|(known, _)| known == frame) {
             return names.clone();
@@ -97,7 +98,8 @@ impl<'a> Places<'a> {
                 if groups == 0 {
                     return format!("{offsets}[{number} + {beyond}]");
                 }
-                // The number of the group that begins where the frame does, or after it; there is one more than groups.
+                // The number of the group that begins where the frame does, or after it; there is
+                // one more than groups.
                 let groups = generator.params.word("i64", groups + beyond);
                 let first = out.let_("i64", format_args!("(i64){number_of}[{begin}]"));
                 let last = out.let_("i64", format_args!("(i64){number_of}[{end} - 1] + 1"));
@@ -133,7 +135,7 @@ impl Runner {
     /// The bounds at a distance of values that the calls' frames have.
     pub(super) fn value_bounds(
         &self,
-        sorted: &Sorted,
+        sorted: &WindowRows,
         keys: &WindowKeys,
         calls: &[&WindowCall],
     ) -> Result<Vec<(Bound, bool, Buffer)>> {
@@ -175,10 +177,10 @@ impl Runner {
             let Bound::Value { preceding, step } = bound else { continue };
             let target = target.as_ref().and_then(|_| columns.next());
             let step = match step {
-                Step::Float(step) if repr == Repr::F32 => i128::from((step as f32).to_bits()),
-                Step::Float(step) => i128::from(step.to_bits()),
-                Step::Integer(step) => step,
-                Step::Interval(_) => 0,
+                RangeOffset::Float(step) if repr == Repr::F32 => i128::from((step as f32).to_bits()),
+                RangeOffset::Float(step) => i128::from(step.to_bits()),
+                RangeOffset::Integer(step) => step,
+                RangeOffset::Interval(_) => 0,
             };
             let distance = match &target {
                 Some(target) => Distance::Targets(&target.data),
@@ -199,11 +201,11 @@ impl Runner {
     }
 
     /// Each row's frame, as positions `low` and `high` (`u32`).
-    pub(super) fn frame_buffers(&self, sorted: &Sorted, frame: &Frame) -> Result<[Buffer; 2]> {
+    pub(super) fn frame_buffers(&self, sorted: &WindowRows, frame: &Frame) -> Result<[Buffer; 2]> {
         let low = self.device.alloc(OPERATOR, sorted.rows() as usize * 4)?;
         let high = self.device.alloc(OPERATOR, sorted.rows() as usize * 4)?;
         materialize(&self.device, OPERATOR, &positions(sorted.rows())?, Codes::Keep, |generator, out| {
-            let mut places = Places::new(sorted, generator, out);
+            let mut places = RowPositions::new(sorted, generator, out);
             let names = places.frame(frame, generator, out);
             for (buffer, name) in [(&low, &names[0]), (&high, &names[1])] {
                 let target = generator.params.borrowed("u32", buffer);

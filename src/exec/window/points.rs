@@ -1,11 +1,11 @@
-//! Covariances, correlations and regressions over frames: means and sums of products of deviations come from a tree, as extrema
-//! do, and what is asked is computed from them row by row.
+//! Covariances, correlations and regressions over frames: means and sums of products of deviations
+//! come from a tree, as extrema do, and what is asked is computed from them row by row.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
-use super::{OPERATOR, Sorted, positions};
-use crate::codegen::{Codes, Flow, Source, Value, materialize};
+use super::{OPERATOR, WindowRows, positions};
+use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Relation, Repr};
 use crate::error::{Error, Result};
 use crate::exec::regroup::{named, of_points};
@@ -19,7 +19,7 @@ const NAMES: [&str; 6] = ["n", "mx", "my", "xx", "xy", "yy"];
 impl Runner {
     pub(super) fn points_of_frames(
         &self,
-        sorted: &Sorted,
+        sorted: &WindowRows,
         frame: &Frame,
         call: &RegroupedCall,
         of: Points,
@@ -51,7 +51,7 @@ impl Runner {
                 Ok((0..NAMES.len()).map(&mut value).collect())
             })?;
         let schema = named(NAMES.map(|name| (name.to_string(), DataType::Float64)).into())?;
-        let flow = Flow::new(Source::Relation(Relation::dense(rows, columns)?), schema);
+        let flow = Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), schema);
         let value: Expr = of_points(of)?;
         let (_, mut columns) = materialize(&self.device, OPERATOR, &flow, Codes::Keep, |generator, out| {
             Ok(vec![generator.expr(&value, out)?])

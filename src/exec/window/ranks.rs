@@ -1,21 +1,25 @@
-//! Medians, percentiles and numbers of distinct values of all frames at once: a descent through the bits of numbers of rows.
+//! Medians, percentiles and numbers of distinct values of all frames at once: a descent through the
+//! bits of numbers of rows.
 //!
-//! Which is the value in a place of a frame's sorted values? Every row has the rank of its value. A level looks at one bit of the
-//! ranks, the highest first: where the frame has more zeros than the place is far, it lies among those, else among the ones. Then
-//! rows are parted by the bit, zeros first, and a frame remains rows that stand together:
+//! Which is the value in a place of a frame's sorted values? Every row has the rank of its value. A
+//! level looks at one bit of the ranks, the highest first: where the frame has more zeros than the
+//! place is far, it lies among those, else among the ones. Then rows are parted by the bit, zeros
+//! first, and a frame remains rows that stand together:
 //!
 //! ```text
 //!   ranks   2 0 3 1 4        frame 0..4, place 2 (from 0)
 //!   bit 2   0 0 0 0 1        4 zeros in the frame: zeros, 0..4
-//!   bit 1   1 0 1 0 | 0      2 zeros in it: ones, place 0    parted  0 1 4 2 3    the frame is 3..5
+//!   bit 1   1 0 1 0 | 0      2 zeros in it: ones, place 0   parted  0 1 4 2 3   the frame is 3..5
 //!   bit 0   0 1 0 | 0 1      1 zero in it: zeros             the rank is 010
 //! ```
 //!
-//! Which of a frame's rows are the first of their value in it? Those whose value stood last at a place before the frame. The same
-//! descent counts them: numbers less than a bound. (The structure is a wavelet matrix: Claude, Navarro and Ordóñez, "The wavelet
-//! matrix", 2015; here of one level at a time.)
+//! Which of a frame's rows are the first of their value in it? Those whose value stood last at a
+//! place before the frame. The same descent counts them: numbers less than a bound. (The structure
+//! is a wavelet matrix: Claude, Navarro and Ordóñez, "The wavelet matrix", 2015; here of one level
+//! at a time.)
 //!
-//! Each level reads the rows' numbers twice and each frame's state once, whatever the frames' lengths.
+//! Each level reads the rows' numbers twice and each frame's state once, whatever the frames'
+//! lengths.
 
 use std::sync::Arc;
 
@@ -37,7 +41,7 @@ use crate::ops::sort::{SortWord, argsort};
 use crate::plan::RegroupedCall;
 
 /// Names in a kernel that takes all frames down one level.
-struct Level {
+struct WaveletLevel {
     /// How many zeros there are before each place (`const u32*`), and of all rows.
     zeros: String,
     all: String,
@@ -45,10 +49,10 @@ struct Level {
     bit: String,
 }
 
-impl Level {
+impl WaveletLevel {
     /// Moves the frame `low..high` (names of variables) to its ones or to its zeros.
     fn descend(&self, [low, high]: [&str; 2], ones: &str) -> String {
-        let Level { zeros, all, .. } = self;
+        let WaveletLevel { zeros, all, .. } = self;
         format!(
             "{low} = {ones} ? {all} + {low} - {zeros}[{low}] : {zeros}[{low}];\n\
              {high} = {ones} ? {all} + {high} - {zeros}[{high}] : {zeros}[{high}];"
@@ -57,7 +61,8 @@ impl Level {
 }
 
 impl Runner {
-    /// The value in the middle of each frame's, null of no rows. The flow's rows are in place, and no argument is null.
+    /// The value in the middle of each frame's, null of no rows. The flow's rows are in place, and
+    /// no argument is null.
     pub(super) fn middles_of_frames(
         &self,
         flow: &Flow,
@@ -70,7 +75,8 @@ impl Runner {
             return self.of_pairs(flow, frames, call);
         }
         let (argument, order, ranks) = self.ranked(flow, call)?;
-        // Of each frame twice, for the two places: what is left of it, the place in that, and the rank as far as it is known.
+        // Of each frame twice, for the two places: what is left of it, the place in that, and the
+        // rank as far as it is known.
         let states = self.device.alloc(OPERATOR, frames.count as usize * 8 * 4)?;
         for_each(&self.device, &positions(frames.count)?, &[], |generator, out| {
             let [low, high] = frames.places(generator, out);
@@ -85,7 +91,7 @@ impl Runner {
         self.each_bit(ranks, rows, rows - 1, frames.count, |level, generator, out| {
             for at in [0, 4] {
                 let [low, high, place, rank] = read_state(&states, frames.count, at, generator, out);
-                let Level { zeros, bit, .. } = level;
+                let WaveletLevel { zeros, bit, .. } = level;
                 let few = out.let_("u32", format_args!("{zeros}[{high}] - {zeros}[{low}]"));
                 let ones = out.let_("bool", format_args!("{place} >= {few}"));
                 out.line(level.descend([&low, &high], &ones));
@@ -108,7 +114,8 @@ impl Runner {
         })
     }
 
-    /// How many distinct values each frame has. The flow's rows are in place, and no argument is null.
+    /// How many distinct values each frame has. The flow's rows are in place, and no argument is
+    /// null.
     pub(super) fn distinct_of_frames(&self, flow: &Flow, frames: &Frames, call: &RegroupedCall) -> Result<Column> {
         let rows = flow.source.rows();
         let states = self.device.alloc(OPERATOR, frames.count as usize * 4 * 4)?;
@@ -118,9 +125,9 @@ impl Runner {
             write_state(&states, frames.count, 0, &[&low, &high, &bound, "0"], generator, out);
             Ok(())
         })?;
-        let count_first = |level: &Level, generator: &mut Generator<'_>, out: &mut Emitter| {
+        let count_first = |level: &WaveletLevel, generator: &mut Generator<'_>, out: &mut Emitter| {
             let [low, high, bound, less] = read_state(&states, frames.count, 0, generator, out);
-            let Level { zeros, bit, .. } = level;
+            let WaveletLevel { zeros, bit, .. } = level;
             let ones = out.let_("bool", format_args!("({bound} >> {bit} & 1) != 0"));
             out.line(format_args!("if ({ones}) {less} += {zeros}[{high}] - {zeros}[{low}];"));
             out.line(level.descend([&low, &high], &ones));
@@ -140,7 +147,8 @@ impl Runner {
         Ok(columns.remove(0))
     }
 
-    /// The call's argument in place, its rows in the order of its values, and each row's rank in it (`u32`).
+    /// The call's argument in place, its rows in the order of its values, and each row's rank in it
+    /// (`u32`).
     fn ranked(&self, flow: &Flow, call: &RegroupedCall) -> Result<(Column, Buffer, Buffer)> {
         let mut bits = vec![];
         let (rows, mut columns) = materialize(&self.device, OPERATOR, flow, Codes::Keep, |generator, out| {
@@ -164,7 +172,8 @@ impl Runner {
         Ok((argument, order, ranks))
     }
 
-    /// For each row the place behind the last one before it that has its value, 0 where there is none (`u32`).
+    /// For each row the place behind the last one before it that has its value, 0 where there is
+    /// none (`u32`).
     fn last_places(&self, flow: &Flow, call: &RegroupedCall) -> Result<Buffer> {
         let rows = flow.source.rows();
         let groups = self.slots(flow.clone(), &call.args, &[], true)?;
@@ -191,14 +200,15 @@ impl Runner {
         Ok(last)
     }
 
-    /// Takes `frames` frames down the bits of numbers (`u32 × rows`) of which `most` is the greatest.
+    /// Takes `frames` frames down the bits of numbers (`u32 × rows`) of which `most` is the
+    /// greatest.
     fn each_bit(
         &self,
         mut numbers: Buffer,
         rows: u64,
         most: u64,
         frames: u64,
-        step: impl Fn(&Level, &mut Generator<'_>, &mut Emitter),
+        step: impl Fn(&WaveletLevel, &mut Generator<'_>, &mut Emitter),
     ) -> Result<()> {
         for bit in (0..u64::BITS - most.leading_zeros()).rev() {
             let (_, zeros) = materialize(&self.device, OPERATOR, &positions(rows)?, Codes::Keep, |generator, out| {
@@ -212,7 +222,7 @@ impl Runner {
                 let zeros = generator.params.pointer("const u32", &zeros, 0);
                 let count = generator.params.word("u64", rows);
                 let all = out.let_("u32", format_args!("{zeros}[{count}]"));
-                Level { zeros, all, bit: generator.params.word("u64", u64::from(bit)) }
+                WaveletLevel { zeros, all, bit: generator.params.word("u64", u64::from(bit)) }
             };
             for_each(&self.device, &positions(frames)?, &[], |generator, out| {
                 step(&level(generator, out), generator, out);
@@ -223,7 +233,7 @@ impl Runner {
             }
             let parted = self.device.alloc(OPERATOR, rows as usize * 4)?;
             for_each(&self.device, &positions(rows)?, &[], |generator, out| {
-                let Level { zeros, all, bit } = level(generator, out);
+                let WaveletLevel { zeros, all, bit } = level(generator, out);
                 let numbers = generator.params.borrowed("const u32", &numbers);
                 let parted = generator.params.borrowed("u32", &parted);
                 let number = out.let_("u32", format_args!("{numbers}[row]"));

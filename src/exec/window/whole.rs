@@ -1,9 +1,10 @@
-//! Aggregates over whole partitions that need their rows more than once or in an order: distinct values, medians, correlations.
-//! They are those of a GROUP BY whose groups are the partitions (`exec/regroup.rs`).
+//! Aggregates over whole partitions that need their rows more than once or in an order: distinct
+//! values, medians, correlations. They are those of a GROUP BY whose groups are the partitions
+//! (`exec/regroup.rs`).
 
 use datafusion::arrow::datatypes::DataType;
 
-use super::{OPERATOR, Sorted, positions};
+use super::{OPERATOR, WindowRows, positions};
 use crate::codegen::{Codes, Value, materialize};
 use crate::column::{Column, Repr};
 use crate::error::Result;
@@ -12,7 +13,7 @@ use crate::plan::RegroupedCall;
 
 impl Runner {
     /// For each row the aggregate of its partition.
-    pub(super) fn of_partition(&self, sorted: &Sorted, call: &RegroupedCall) -> Result<Column> {
+    pub(super) fn of_partition(&self, sorted: &WindowRows, call: &RegroupedCall) -> Result<Column> {
         let rows = positions(sorted.rows())?;
         let (_, partitions) = materialize(&self.device, OPERATOR, &rows, Codes::Keep, |generator, out| {
             let partition_of = generator.params.borrowed("const u32", &sorted.bounds.partition_of);

@@ -5,9 +5,9 @@
 //!   batch 0  a c a c                                       until it has enough bytes
 //! ```
 //!
-//! Neighbours in the file are read together; what lies one behind the other in device memory is brought
-//! there together, in pieces of at most as many bytes as are fed at once. Pages that the host unpacks
-//! are pieces of their own.
+//! Neighbours in the file are read together; what lies one behind the other in device memory is
+//! brought there together, in pieces of at most as many bytes as are fed at once. Pages that the
+//! host unpacks are pieces of their own.
 
 use std::fs::File;
 use std::ops::Range;
@@ -60,8 +60,8 @@ impl ChunkAt {
 /// Bytes that go to one place at once, at most as many as are fed.
 #[derive(Debug, Clone)]
 pub(super) enum FedPiece {
-    /// As they lie in files, with gaps between the runs. Chunks that lie in them wholly: their numbers
-    /// among the batch's, and where they begin.
+    /// As they lie in files, with gaps between the runs. Chunks that lie in them wholly: their
+    /// numbers among the batch's, and where they begin.
     Read { runs: Vec<Run>, length: usize, offset: usize, whole: Vec<(usize, usize)> },
     /// Pages of a chunk, unpacked by the host one behind the other.
     Unpack { chunk: usize, pages: Range<usize>, length: usize, offset: usize },
@@ -84,8 +84,8 @@ pub(super) struct Run {
 pub(super) struct Batch {
     /// Of the list of all chunks.
     pub(super) chunks: Range<usize>,
-    /// Chunks whose headers are read before the bytes: all, where the host unpacks some of them, else
-    /// those that are longer than what is fed at once.
+    /// Chunks whose headers are read before the bytes: all, where the host unpacks some of them,
+    /// else those that are longer than what is fed at once.
     pub(super) first: Vec<usize>,
 }
 
@@ -111,13 +111,13 @@ fn is_packed(files: &[Opened], chunk: &ChunkAt) -> bool {
 
 /// Bytes of a file that are read together, and the chunks in them: number, begin, end.
 #[derive(Debug, Default)]
-struct Open {
+struct CoalescedRead {
     file: usize,
     bytes: Range<u64>,
     chunks: Vec<(usize, u64, u64)>,
 }
 
-impl Open {
+impl CoalescedRead {
     fn takes(&self, file: usize, begin: u64, end: u64) -> bool {
         !self.chunks.is_empty()
             && self.file == file
@@ -130,8 +130,8 @@ impl Open {
 /// Where a batch's bytes go.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// For each of its chunks, where the bytes begin: of the chunk as it lies in its file, or of its
-    /// unpacked pages.
+    /// For each of its chunks, where the bytes begin: of the chunk as it lies in its file, or of
+    /// its unpacked pages.
     pub(super) offsets: Vec<usize>,
     /// Bytes of memory.
     pub(super) bytes: usize,
@@ -153,7 +153,8 @@ pub(super) fn batches(files: &[Opened], chunks: &[ChunkAt], bytes: u64) -> Vec<B
 }
 
 impl Layout {
-    /// Of a batch, with the pages of chunks that the host unpacks: of those that are not read, none.
+    /// Of a batch, with the pages of chunks that the host unpacks: of those that are not read,
+    /// none.
     pub(super) fn of(files: &[Opened], chunks: &[ChunkAt], batch: &Batch, pages: &[Option<Arc<Pages>>]) -> Layout {
         let own = &chunks[batch.chunks.clone()];
         let mut layout = Layout { offsets: vec![0; own.len()], bytes: SLACK, pieces: vec![] };
@@ -163,12 +164,12 @@ impl Layout {
         };
         let mut order: Vec<usize> = (0..own.len()).filter(|at| !is_packed(files, &own[*at])).collect();
         order.sort_unstable_by_key(|at| bytes_of(*at));
-        let mut open = Open::default();
+        let mut open = CoalescedRead::default();
         for at in order {
             let (file, begin, end) = bytes_of(at);
             if !open.takes(file, begin, end) {
                 layout.close(std::mem::take(&mut open));
-                open = Open { file, bytes: begin..begin, chunks: vec![] };
+                open = CoalescedRead { file, bytes: begin..begin, chunks: vec![] };
             }
             layout.offsets[at] = layout.bytes + (begin - open.bytes.start) as usize;
             open.bytes.end = open.bytes.end.max(end);
@@ -184,10 +185,10 @@ impl Layout {
         layout
     }
 
-    /// Cuts what is read together into pieces, between chunks where that is possible, and places what
-    /// follows behind it.
-    fn close(&mut self, open: Open) {
-        let Open { file, bytes, chunks } = open;
+    /// Cuts what is read together into pieces, between chunks where that is possible, and places
+    /// what follows behind it.
+    fn close(&mut self, open: CoalescedRead) {
+        let CoalescedRead { file, bytes, chunks } = open;
         let mut begin = bytes.start;
         let mut next = 0;
         while begin < bytes.end {

@@ -4,9 +4,9 @@
 //!   chunk   header │ dictionary │ header │ page │ header │ page │ …
 //! ```
 //!
-//! They are found in the chunk's bytes while these pass through host memory. Where a chunk is too long
-//! for that, and where pages have to be known before, each is read for itself. Every size is checked,
-//! for memory is asked for by them.
+//! They are found in the chunk's bytes while these pass through host memory. Where a chunk is too
+//! long for that, and where pages have to be known before, each is read for itself. Every size is
+//! checked, for memory is asked for by them.
 
 use std::borrow::Cow;
 use std::fs::File;

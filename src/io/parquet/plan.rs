@@ -1,10 +1,11 @@
-//! What the device does with the bytes of a batch: which blocks are decompressed to where, and which
-//! pages become which rows.
+//! What the device does with the bytes of a batch: which blocks are decompressed to where, and
+//! which pages become which rows.
 //!
 //! Memory of a batch is asked for at once, by what it is for:
 //!
 //! ```text
-//!   passing   contents of pages of numbers │ dictionaries of numbers │ values between nulls     until decoded
+//!   passing   contents of pages of numbers, dictionaries of numbers, values between nulls: until
+//!             they are decoded
 //!   kept      contents of pages of strings and bytes, for each column: views point into them
 //!   entries   views of dictionaries whose codes a column has
 //! ```
@@ -41,12 +42,12 @@ struct Planned {
 
 /// Memory that is measured first, then given out in the same order.
 #[derive(Debug, Default)]
-struct Room {
+struct BumpAllocator {
     bytes: usize,
     base: u64,
 }
 
-impl Room {
+impl BumpAllocator {
     fn take(&mut self, bytes: usize) -> u64 {
         self.take_close((bytes + SLACK).next_multiple_of(SLACK))
     }
@@ -61,21 +62,21 @@ impl Room {
     /// As much memory as was taken; the same is taken again, of it.
     fn allocate(&mut self, device: &Device) -> Result<Buffer> {
         let buffer = device.alloc(OPERATOR, SLACK + self.bytes)?;
-        *self = Room { bytes: 0, base: buffer.address() };
+        *self = BumpAllocator { bytes: 0, base: buffer.address() };
         Ok(buffer)
     }
 }
 
 #[derive(Debug, Default)]
 struct Rooms {
-    passing: Room,
+    passing: BumpAllocator,
     /// By column.
-    kept: BTreeMap<usize, Room>,
-    entries: BTreeMap<usize, Room>,
+    kept: BTreeMap<usize, BumpAllocator>,
+    entries: BTreeMap<usize, BumpAllocator>,
 }
 
 impl Rooms {
-    fn of_contents(&mut self, column: usize, stays: bool) -> &mut Room {
+    fn of_contents(&mut self, column: usize, stays: bool) -> &mut BumpAllocator {
         if stays { self.kept.entry(column).or_default() } else { &mut self.passing }
     }
 }
@@ -110,8 +111,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Plans a batch whose bytes lie there, each chunk's from an offset on, and takes the memory that
-    /// it needs besides.
+    /// Plans a batch whose bytes lie there, each chunk's from an offset on, and takes the memory
+    /// that it needs besides.
     pub(super) fn new(
         reader: &DeviceReader,
         batch: &Batch,
@@ -294,8 +295,8 @@ impl Plan {
         }
     }
 
-    /// Submits the work to a branch that waits for the batch's bytes; the device waits for the branch
-    /// before the memory goes.
+    /// Submits the work to a branch that waits for the batch's bytes; the device waits for the
+    /// branch before the memory goes.
     pub(super) fn submit(self, device: &Device, branch: &Device) -> Result<Decoded> {
         self.after.iter().try_for_each(|after| branch.wait_for(after))?;
         let submitted = self.submit_to(branch);

@@ -5,8 +5,8 @@
 //!   bytes of a batch → pages decompressed → values of all its chunks, at their rows of the columns
 //! ```
 //!
-//! What the device does not read, or finds damaged, is a reason, not an error: the host's reader has
-//! the last word.
+//! What the device does not read, or finds damaged, is a reason, not an error: the host's reader
+//! has the last word.
 
 use std::fs::File;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use super::outputs::output;
 use super::plan::Plan;
 use super::strings::StringTarget;
 use super::unpack::{Unpacker, unpacker};
-use super::workers::{BatchMemory, SomeHeaders, Work};
+use super::workers::{BatchMemory, DecodeQueue, SomeHeaders};
 use crate::column::{Column, Repr};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
@@ -43,8 +43,8 @@ const LEAST_BATCH: u64 = 16 << 20;
 const SHARE: u64 = 128;
 /// Most batches that are in device memory, or on their way there, at once.
 const OPEN: usize = 6;
-/// Most threads that read files, where the host unpacks nothing. More are no faster: they take cores
-/// from the thread that submits the decoding.
+/// Most threads that read files, where the host unpacks nothing. More are no faster: they take
+/// cores from the thread that submits the decoding.
 const WORKERS: usize = 8;
 /// Bytes for which another thread is started.
 const PER_WORKER: u64 = 1 << 20;
@@ -215,7 +215,7 @@ impl DeviceReader<'_> {
         let unpacks = |chunk: &ChunkAt| unpacker(chunk.meta(self.files).compression()) == Some(Unpacker::Host);
         let most = if self.chunks.iter().any(unpacks) { cores } else { WORKERS.min(cores) };
         let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, most);
-        let work = Work::new(self.device, self.files, self.chunks, &batches);
+        let work = DecodeQueue::new(self.device, self.files, self.chunks, &batches);
         let statement = interrupt::current();
         std::thread::scope(|scope| {
             for _ in 0..workers {
@@ -230,7 +230,12 @@ impl DeviceReader<'_> {
         })
     }
 
-    fn decode_batches(&self, work: &Work, batches: &[Batch], targets: &mut [ColumnTarget]) -> Result<Vec<Decoded>> {
+    fn decode_batches(
+        &self,
+        work: &DecodeQueue,
+        batches: &[Batch],
+        targets: &mut [ColumnTarget],
+    ) -> Result<Vec<Decoded>> {
         let mut decoded = vec![];
         let mut open = std::collections::VecDeque::new();
         for (number, batch) in batches.iter().enumerate() {
@@ -259,10 +264,11 @@ impl DeviceReader<'_> {
         Ok(decoded)
     }
 
-    /// Batches are decoded side by side: one alone does not fill the device until its longest page is done.
+    /// Batches are decoded side by side: one alone does not fill the device until its longest page
+    /// is done.
     fn decode_open(
         &self,
-        work: &Work,
+        work: &DecodeQueue,
         batches: &[Batch],
         of: Opening,
         targets: &mut [ColumnTarget],

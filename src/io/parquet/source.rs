@@ -1,4 +1,5 @@
-//! Parquet files as a source: decoded on the device; what it does not decode the host's reader brings.
+//! Parquet files as a source: decoded on the device; what it does not decode the host's reader
+//! brings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::read::{DescribedFile, read};
 use crate::column::{Column, Facts};
 use crate::error::{ErrorKind, Result};
-use crate::io::source::{Chunk, Read, Source, To, Wanted, rows};
+use crate::io::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use crate::io::stream::{self, ProviderRows};
 
 /// Parquet files of one schema.
@@ -39,9 +40,9 @@ impl ParquetFiles {
         ParquetFiles { named, files, table, chunks }
     }
 
-    /// Columns that the device left to the host's reader, of the wanted chunks, which have `expected`
-    /// rows.
-    async fn read_on_host(&self, to: &To<'_>, wanted: &Wanted<'_>, columns: &[usize]) -> Result<Vec<Column>> {
+    /// Columns that the device left to the host's reader, of the wanted chunks, which have
+    /// `expected` rows.
+    async fn read_on_host(&self, to: &To<'_>, wanted: &ColumnRequest<'_>, columns: &[usize]) -> Result<Vec<Column>> {
         let of = |chunks: &[Chunk]| rows(chunks).unwrap_or(0);
         let (begin, expected) = (of(&self.chunks[..wanted.chunks.start]), of(&self.chunks[wanted.chunks.clone()]));
         let is_all = wanted.chunks == (0..self.chunks.len());
@@ -110,7 +111,7 @@ impl Source for ParquetFiles {
         Some(Facts { range: Some(range), distinct, ..Facts::unknown(rows) })
     }
 
-    async fn read(&self, to: &To<'_>, wanted: &Wanted<'_>) -> Result<Read> {
+    async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
         let schema = self.table.schema();
         let expected = rows(&self.chunks[wanted.chunks.clone()]).unwrap_or(0);
         if wanted.columns.is_empty() {

@@ -1,7 +1,7 @@
 //! Columns of strings, put together from chunks of codes and chunks of views.
 //!
-//! Each column chunk has a dictionary of its own. Codes are those of all dictionaries of the column,
-//! one behind the other:
+//! Each column chunk has a dictionary of its own. Codes are those of all dictionaries of the
+//! column, one behind the other:
 //!
 //! ```text
 //!   row group 0  AIR MAIL │ row group 1  MAIL SHIP │        codes 0 1 1 0 │ 3 2 2
@@ -123,8 +123,8 @@ impl StringTarget {
     }
 }
 
-/// The strings without duplicates in byte order, and the place of each among them; `None` where there
-/// are more than `limit`.
+/// The strings without duplicates in byte order, and the place of each among them; `None` where
+/// there are more than `limit`.
 fn merged(strings: Option<&StringViewArray>, limit: usize) -> Option<(Vec<&str>, Vec<u32>)> {
     let strings = match strings {
         Some(strings) => strings,

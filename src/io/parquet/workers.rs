@@ -5,9 +5,9 @@
 //!   caller    memory 0, 1, 2 …    │ decode 0            │ decode 1            │ …
 //! ```
 //!
-//! Workers find page headers in the bytes that they feed. Headers of pages that the host unpacks are
-//! read before their bytes: they say how much memory the batch needs. Workers are only a few batches
-//! ahead of the decoding, because what they feed takes device memory until it is decoded.
+//! Workers find page headers in the bytes that they feed. Headers of pages that the host unpacks
+//! are read before their bytes: they say how much memory the batch needs. Workers are only a few
+//! batches ahead of the decoding, because what they feed takes device memory until it is decoded.
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -44,7 +44,7 @@ pub(super) type SomeHeaders = Vec<Option<std::result::Result<Arc<Pages>, Reason>
 
 /// What workers share.
 #[derive(Debug)]
-pub(super) struct Work<'a> {
+pub(super) struct DecodeQueue<'a> {
     device: &'a Device,
     files: &'a [Opened],
     chunks: &'a [ChunkAt],
@@ -93,17 +93,25 @@ enum Task {
     },
 }
 
-impl<'a> Work<'a> {
+impl<'a> DecodeQueue<'a> {
     pub(super) fn new(
         device: &'a Device,
         files: &'a [Opened],
         chunks: &'a [ChunkAt],
         batches: &'a [Batch],
-    ) -> Work<'a> {
+    ) -> DecodeQueue<'a> {
         let progress =
             |batch: &Batch| Progress { headers: batch.chunks.clone().map(|_| None).collect(), ..Progress::default() };
         let state = WorkerState { of: batches.iter().map(progress).collect(), ..WorkerState::default() };
-        Work { device, files, chunks, batches, state: Mutex::new(state), opened: Condvar::new(), done: Condvar::new() }
+        DecodeQueue {
+            device,
+            files,
+            chunks,
+            batches,
+            state: Mutex::new(state),
+            opened: Condvar::new(),
+            done: Condvar::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, WorkerState> {
@@ -323,9 +331,13 @@ impl<'a> Work<'a> {
             let is_done = progress.pieces_done == progress.pieces;
             (is_done && progress.headers_done >= self.batches[batch].first.len()).then(|| {
                 progress.memory = None;
-                (std::mem::take(&mut progress.fed), std::mem::take(&mut progress.headers))
+                let done = (std::mem::take(&mut progress.fed), std::mem::take(&mut progress.headers));
+                // Without its memory no worker could tell that all of it was taken.
+                state.bytes = state.bytes.max(batch + 1);
+                done
             })
         })?;
+        self.opened.notify_all();
         let unseen = || Err("its pages were not looked at".to_string());
         Ok((fed, headers.into_iter().map(|pages| pages.unwrap_or_else(unseen).map(Arc::new)).collect()))
     }
@@ -369,4 +381,51 @@ struct TaskDone {
     fed: Vec<Fed>,
     /// A chunk with a page that is damaged.
     damaged: Option<(usize, Reason)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::device::{MemoryLimit, SimOptions};
+
+    fn memory(device: &Device, pieces: usize) -> BatchMemory {
+        let piece = || FedPiece::Read { runs: vec![], length: 0, offset: 0, whole: vec![] };
+        BatchMemory {
+            bytes: Arc::new(device.alloc("test", 0).unwrap()),
+            after: Arc::new(device.record().unwrap()),
+            pieces: (0..pieces).map(|_| piece()).collect(),
+            first: 0,
+            pages: vec![],
+        }
+    }
+
+    /// The caller may have taken what was fed before a worker looks for more.
+    #[test]
+    fn workers_go_on_behind_a_batch_that_is_done() {
+        let device = Device::sim(SimOptions::default(), MemoryLimit::default()).unwrap();
+        let batches: Vec<_> = (0..4).map(|_| Batch { chunks: 0..0, first: vec![] }).collect();
+        for pieces in [1, 0] {
+            let queue = DecodeQueue::new(&device, &[], &[], &batches);
+            std::thread::scope(|scope| {
+                let (sender, taken) = mpsc::channel();
+                queue.open(0, memory(&device, pieces));
+                if pieces > 0 {
+                    assert!(matches!(queue.take(), Some(Task::Bytes { batch: 0, .. })));
+                    queue.lock().of[0].pieces_done = 1;
+                }
+                queue.fed(0).unwrap();
+                let queue = &queue;
+                let is_next = |task| matches!(task, Task::Bytes { batch: 1, .. });
+                let take = move || sender.send(queue.take().is_some_and(is_next));
+                scope.spawn(take);
+                queue.open(1, memory(&device, 1));
+                let next = taken.recv_timeout(Duration::from_secs(10));
+                queue.close();
+                assert_eq!(next, Ok(true), "{pieces} pieces");
+            });
+        }
+    }
 }

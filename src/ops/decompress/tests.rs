@@ -1,7 +1,11 @@
+mod damage;
 mod lz4_sequences;
+mod pages;
 
 use super::*;
 use crate::ops::testing::*;
+use pages::PagePiece::{Copy, Literal};
+use pages::*;
 
 /// A compressed page of a test.
 #[derive(Clone)]
@@ -121,160 +125,11 @@ fn check(device: &Device, codec: Codec, pages: &[Page], contents: &[Vec<u8>]) {
     }
 }
 
-fn bytes(seed: u64, len: usize) -> Vec<u8> {
-    random(seed, len.div_ceil(8)).flat_map(u64::to_le_bytes).take(len).collect()
-}
-
-/// Contents as pages have them: of one kind each, of `len` bytes.
-fn contents(seed: u64, len: usize) -> Vec<Vec<u8>> {
-    let words = |count: usize| random(seed, count);
-    let cut = |mut all: Vec<u8>| {
-        all.resize(len, 7);
-        all
-    };
-    let text =
-        ["furiously", " the", " quickly", " carefully ", "deposits", ". ", "ironic", " requests", "ly", " sleep"];
-    let mut strings = vec![];
-    for word in words(len / 4 + 2) {
-        strings.extend_from_slice(text[(word % 10) as usize].as_bytes());
-        if word >> 60 == 0 {
-            strings.extend_from_slice(&word.to_le_bytes()[..(word >> 56 & 7) as usize]);
-        }
-    }
-    vec![
-        // Dictionaries of numbers, sorted and not; codes packed to 12 bits, runs of them.
-        cut((0..len as u64 / 8).flat_map(|i| (i * 37 + 100_000).to_le_bytes()).collect()),
-        cut(words(len / 8).flat_map(|x| (x % 10_000_000).to_le_bytes()).collect()),
-        cut(words(len / 3 + 1)
-            .flat_map(|x| ((x & 0xFFF) | (x >> 12 & 0x7F) << 12).to_le_bytes()[..3].to_vec())
-            .collect()),
-        cut(words(len / 40 + 1).flat_map(|x| vec![x as u8; (x >> 32) as usize % 80]).collect()),
-        cut(strings),
-        bytes(seed, len),
-        vec![0; len],
-    ]
-}
-
-fn snap(content: &[u8]) -> Vec<u8> {
-    ::snap::raw::Encoder::new().compress_vec(content).unwrap()
-}
-
-fn lz4(content: &[u8]) -> Vec<u8> {
-    lz4_flex::block::compress(content)
-}
-
-/// What a page is made of, by hand.
-enum PagePiece<'a> {
-    Literal(&'a [u8]),
-    Copy { distance: usize, size: usize },
-}
-use PagePiece::{Copy, Literal};
-
-fn made_of(pieces: &[PagePiece<'_>]) -> Vec<u8> {
-    let mut content = vec![];
-    for piece in pieces {
-        match *piece {
-            Literal(bytes) => content.extend_from_slice(bytes),
-            Copy { distance, size } => (0..size).for_each(|_| content.push(content[content.len() - distance])),
-        }
-    }
-    content
-}
-
-/// A Snappy page. Copies take the shortest form there is, or a longer one.
-fn snappy_of(pieces: &[PagePiece<'_>], longer: usize) -> Vec<u8> {
-    let mut text = varint(made_of(pieces).len());
-    for piece in pieces {
-        match *piece {
-            Literal(bytes) => {
-                let last = bytes.len() - 1;
-                let needed = (0..5).find(|&n| last < if n == 0 { 60 } else { 1 << (8 * n) }).unwrap();
-                let more = (needed + longer).min(4);
-                text.push(if more == 0 { last << 2 } else { (59 + more) << 2 } as u8);
-                text.extend_from_slice(&last.to_le_bytes()[..more]);
-                text.extend_from_slice(bytes);
-            }
-            Copy { distance, size } if longer == 0 && distance < 2048 && (4..12).contains(&size) => {
-                text.extend([(distance >> 8 << 5 | (size - 4) << 2 | 1) as u8, distance as u8]);
-            }
-            Copy { distance, size } if longer < 2 && distance < 65536 => {
-                text.extend([((size - 1) << 2 | 2) as u8, distance as u8, (distance >> 8) as u8]);
-            }
-            Copy { distance, size } => {
-                text.push(((size - 1) << 2 | 3) as u8);
-                text.extend((distance as u32).to_le_bytes());
-            }
-        }
-    }
-    text
-}
-
-fn varint(mut value: usize) -> Vec<u8> {
-    let mut bytes = vec![];
-    while value >= 128 {
-        bytes.push(value as u8 | 128);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-    bytes
-}
-
-/// An LZ4 page of literals and copies in turns; two of a kind get an empty literal or nothing
-/// between them.
-fn lz4_of(pieces: &[PagePiece<'_>]) -> Vec<u8> {
-    let mut text = vec![];
-    let mut literal: Vec<u8> = vec![];
-    let more = |text: &mut Vec<u8>, size: usize| {
-        if let Some(rest) = size.checked_sub(15) {
-            text.extend(vec![255; rest / 255]);
-            text.push((rest % 255) as u8);
-        }
-    };
-    for piece in pieces {
-        match *piece {
-            Literal(bytes) => literal.extend_from_slice(bytes),
-            Copy { distance, size } => {
-                text.push((literal.len().min(15) << 4 | (size - 4).min(15)) as u8);
-                more(&mut text, literal.len());
-                text.append(&mut literal);
-                text.extend((distance as u16).to_le_bytes());
-                more(&mut text, size - 4);
-            }
-        }
-    }
-    text.push((literal.len().min(15) << 4) as u8);
-    more(&mut text, literal.len());
-    text.append(&mut literal);
-    text
-}
-
-/// What the parquet crate reads of an LZ4 block, or nothing where it refuses it.
-fn lz4_content(text: &[u8], len: usize) -> Option<Vec<u8>> {
-    let mut content = vec![0; len];
-    let made = lz4_flex::block::decompress_into(text, &mut content).ok()?;
-    (made == len).then_some(content)
-}
-
-const SIZES: [usize; 17] = [0, 1, 2, 3, 15, 16, 17, 60, 61, 62, 255, 257, 1023, 4099, 65535, 65536, 65537];
-
-/// Contents of many sizes and kinds; the larger ones are of few kinds where `all` is false.
-fn many_contents(all: bool) -> Vec<Vec<u8>> {
-    let mut many = vec![];
-    for (i, &len) in SIZES.iter().enumerate() {
-        let kinds = contents(i as u64, len);
-        let wanted = if all || len < 5000 { kinds.len() } else { 2 };
-        many.extend(kinds.into_iter().cycle().skip(i).take(wanted));
-    }
-    many.extend(contents(99, 200_000).into_iter().skip(if all { 0 } else { 4 }));
-    many.push(contents(98, 131_072).swap_remove(4));
-    many
-}
-
 #[test]
 fn snappy_pages_of_all_kinds_come_back_in_one_call() {
     for (i, device) in devices().iter().enumerate() {
         let contents = many_contents(i == 0);
-        let pages: Vec<_> = contents.iter().map(|content| Page::new(snap(content), content.len())).collect();
+        let pages: Vec<_> = contents.iter().map(|content| Page::new(snappy_page(content), content.len())).collect();
         check(device, Codec::Snappy, &pages, &contents);
         assert_eq!(uncut(device, &pages), 0);
     }
@@ -284,7 +139,7 @@ fn snappy_pages_of_all_kinds_come_back_in_one_call() {
 fn lz4_pages_of_all_kinds_come_back_in_one_call() {
     for (i, device) in devices().iter().enumerate() {
         let contents = many_contents(i == 0);
-        let pages: Vec<_> = contents.iter().map(|content| Page::new(lz4(content), content.len())).collect();
+        let pages: Vec<_> = contents.iter().map(|content| Page::new(lz4_page(content), content.len())).collect();
         check(device, Codec::Lz4Raw, &pages, &contents);
     }
 }
@@ -293,8 +148,13 @@ fn lz4_pages_of_all_kinds_come_back_in_one_call() {
 fn pages_of_three_megabytes_come_back() {
     for device in device_and_gpu(0) {
         let content: Vec<u8> = [1, 4, 5, 3].iter().flat_map(|&kind| contents(5, 800_000).swap_remove(kind)).collect();
-        check(&device, Codec::Snappy, &[Page::new(snap(&content), content.len())], std::slice::from_ref(&content));
-        check(&device, Codec::Lz4Raw, &[Page::new(lz4(&content), content.len())], &[content]);
+        check(
+            &device,
+            Codec::Snappy,
+            &[Page::new(snappy_page(&content), content.len())],
+            std::slice::from_ref(&content),
+        );
+        check(&device, Codec::Lz4Raw, &[Page::new(lz4_page(&content), content.len())], &[content]);
     }
 }
 
@@ -547,175 +407,6 @@ fn pages_of_one_literal_stay_in_place_where_they_may() {
             }
             check(&device, codec, &pages, &contents);
             assert_eq!(run(&device, codec, &pages).stayed, stay);
-        }
-    }
-}
-
-#[test]
-fn damage_is_named() {
-    let large = |tail: &[u8], len: usize| {
-        // 65,536 bytes of zeros, then the tokens given.
-        let mut text = varint(len);
-        text.extend([0, 0]);
-        text.extend([(63 << 2 | 2), 1, 0].repeat(1023));
-        text.extend([(62 << 2 | 2), 1, 0]);
-        text.extend_from_slice(tail);
-        (text, len)
-    };
-    let snappy: Vec<(u32, (Vec<u8>, usize))> = vec![
-        (1, (vec![], 3)),
-        (1, (vec![4, 8, 1, 2, 3], 3)),
-        (1, (vec![0x83, 0x80, 0x80, 0x80, 0x80, 0x80], 3)),
-        (1, (vec![0x83], 3)),
-        (1, (vec![0xFF; 20], 200_000)),
-        (2, (vec![3, 12, 1, 2], 3)),
-        (2, (vec![3, 0xF0], 3)),
-        (2, (vec![3, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF], 3)),
-        (2, (vec![9, 0, 7, 2 << 2 | 2, 1], 9)),
-        (3, (vec![3, 16, 1, 2, 3, 4, 5], 3)),
-        (3, (vec![3, 0, 7, 62 << 2 | 2, 1, 0], 3)),
-        (4, (vec![5, 1, 1], 5)),
-        (4, (vec![6, 4, 1, 2, 1, 3], 6)),
-        (4, (vec![6, 4, 1, 2, 1, 0], 6)),
-        (4, (vec![6, 4, 1, 2, 15, 0xFF, 0xFF, 0xFF, 0xFF], 6)),
-        (5, (vec![3], 3)),
-        (5, (vec![4, 8, 1, 2, 3], 4)),
-        (5, large(&[], 70_000)),
-        (5, large(&[0, 1], 65_538)),
-        (2, large(&[20, 1], 70_000)),
-        (2, large(&[2], 65_540)),
-        (2, large(&[0xFC, 0xFF, 0xFF, 0xFF, 0xFF], 65_540)),
-        (3, large(&[0, 1, 0, 2, 0, 3], 65_538)),
-        (4, large(&[0, 9, 3 << 2 | 3, 2, 0, 1, 0], 65_541)),
-        (4, large(&[0, 9, 3 << 2 | 2, 0, 0], 65_541)),
-    ];
-    let lz4_cases: Vec<(u32, (Vec<u8>, usize))> = vec![
-        (2, (vec![], 3)),
-        (2, (vec![0x30, 1, 2], 3)),
-        (2, (vec![0xF0], 30)),
-        (2, ([vec![0xF0], vec![255; 100]].concat(), 30)),
-        (2, (vec![0x11, 1, 1], 30)),
-        (2, (vec![0x1F, 1, 1, 0], 30)),
-        (3, (vec![0x40, 1, 2, 3, 4], 3)),
-        (3, ([vec![0xF0, 255, 20], vec![7; 290]].concat(), 200)),
-        (3, (vec![0x10, 1, 1, 0], 4)),
-        (3, (vec![0x1F, 1, 1, 0, 255, 255, 0], 400)),
-        (4, (vec![0x10, 1, 2, 0], 5)),
-        (4, (vec![0x10, 1, 0, 0], 5)),
-        (4, (vec![0x1F, 1, 2, 0, 255, 0], 1 + 4 + 15 + 255)),
-        (5, (vec![0x20, 1, 2], 3)),
-        (2, (vec![0x10, 1, 1, 0], 6)),
-        (2, (vec![0x10, 1, 1, 0], 5)),
-        (5, (vec![0x10, 1, 1, 0, 0x10, 1], 7)),
-    ];
-    for device in devices() {
-        for (codec, cases) in [(Codec::Snappy, &snappy), (Codec::Lz4Raw, &lz4_cases)] {
-            for (code, (text, len)) in cases {
-                // A good page before and behind it.
-                let good = [5u8; 40].to_vec();
-                let page = Page::new(if codec == Codec::Snappy { snap(&good) } else { lz4(&good) }, 40);
-                for in_place in [false, true] {
-                    let bad = Page { text: text.clone(), len: *len, in_place };
-                    let outcome = run(&device, codec, &[page.clone(), bad, page.clone()]);
-                    let expected = [None, Some(*code), None];
-                    assert_eq!(outcome.faults, expected, "{codec:?} {:?}", &text[..text.len().min(20)]);
-                    assert!(outcome.contents[0] == good && outcome.contents[2] == good);
-                }
-            }
-        }
-        let both = [Page::new(vec![3], 3), Page::new(vec![9], 3)];
-        assert_eq!(run(&device, Codec::Snappy, &both).faults, [Some(5), Some(1)]);
-    }
-    assert!((1..=5).all(|code| damage(code).is_some()) && damage(0).is_none() && damage(6).is_none());
-}
-
-/// Decompresses damaged pages in one call and asks for the content that the reference gives, or a
-/// fault where that gives none. How many there are of both.
-fn compare(device: &Device, codec: Codec, pages: &[Page]) -> (usize, usize) {
-    let expected = |page: &Page| match codec {
-        Codec::Snappy => ::snap::raw::Decoder::new().decompress_vec(&page.text).ok().filter(|c| c.len() == page.len),
-        Codec::Lz4Raw => lz4_content(&page.text, page.len),
-    };
-    let outcome = run(device, codec, pages);
-    let mut whole = 0;
-    for ((page, content), fault) in pages.iter().zip(&outcome.contents).zip(&outcome.faults) {
-        let text = &page.text[..page.text.len().min(60)];
-        match expected(page) {
-            Some(expected) => {
-                assert_eq!(*fault, None, "{codec:?} {text:?} of {} bytes", page.len);
-                assert!(*content == expected, "{codec:?} {text:?} of {} bytes", page.len);
-                whole += 1;
-            }
-            None => assert!(matches!(fault, Some(1..=5)), "{codec:?} {text:?} of {} bytes", page.len),
-        }
-    }
-    (whole, pages.len() - whole)
-}
-
-/// Pages with bytes changed, taken out and cut off.
-fn damaged(seed: u64, text: &[u8], len: usize, count: usize) -> Vec<Page> {
-    let mut words = random(seed, count * 8);
-    let mut word = move || words.next().unwrap() as usize;
-    let change = |i: usize| {
-        let mut text = text.to_vec();
-        for _ in 0..1 + i % 3 {
-            let at = word() % text.len();
-            match word() % 8 {
-                0 => text.truncate(at.max(1)),
-                1 => drop(text.remove(at)),
-                2 => text[at] ^= 1 << (word() % 8),
-                _ => text[at] = word() as u8,
-            }
-            if text.is_empty() {
-                break;
-            }
-        }
-        Page { text, len, in_place: i.is_multiple_of(4) }
-    };
-    (0..count).map(change).collect()
-}
-
-#[test]
-fn damaged_pages_are_refused_or_read_as_the_reference_reads_them() {
-    // How often: WARPFRAME_DAMAGED_PAGES times 100 for each content.
-    let hundreds = std::env::var("WARPFRAME_DAMAGED_PAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(1usize);
-    for device in device_and_gpu(20261121) {
-        for codec in [Codec::Snappy, Codec::Lz4Raw] {
-            let (mut whole, mut faults) = (0, 0);
-            for (seed, len) in [(1, 40), (2, 300), (3, 1500), (4, 5000)] {
-                for (kind, content) in contents(seed, len).iter().enumerate() {
-                    let text = if codec == Codec::Snappy { snap(content) } else { lz4(content) };
-                    let pages = damaged(seed * 8 + kind as u64, &text, len, 100 * hundreds);
-                    let (good, bad) = compare(&device, codec, &pages);
-                    whole += good;
-                    faults += bad;
-                }
-            }
-            println!("{codec:?}: {faults} damaged pages refused, {whole} read");
-            assert!(whole > 100 && faults > 100);
-        }
-    }
-}
-
-#[test]
-fn damaged_pages_of_several_parts_are_refused_or_read() {
-    for device in device_and_gpu(1) {
-        for kind in [1, 4] {
-            let content = contents(kind, 140_000).swap_remove(kind as usize);
-            let pages = damaged(kind, &snap(&content), content.len(), 12);
-            compare(&device, Codec::Snappy, &pages);
-        }
-    }
-}
-
-#[test]
-fn pages_cut_off_anywhere_are_refused() {
-    let device = device(0);
-    for kind in [0, 4] {
-        let content = contents(kind, 400).swap_remove(kind as usize);
-        for (codec, text) in [(Codec::Snappy, snap(&content)), (Codec::Lz4Raw, lz4(&content))] {
-            let pages: Vec<_> = (0..text.len()).map(|end| Page::new(text[..end].to_vec(), content.len())).collect();
-            assert_eq!(compare(&device, codec, &pages).0, 0);
         }
     }
 }

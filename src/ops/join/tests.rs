@@ -37,7 +37,8 @@ WF_KERNEL(probe, Probe) {
 }
 "#;
 
-/// Probes a table: for each probe the value of its key in a unique table, or the beginning of its list; and the lists' ends.
+/// Probes a table: for each probe the value of its key in a unique table, or the beginning of its
+/// list; and the lists' ends.
 fn probe(device: &Device, table: &JoinTable, probes: &Buffer, n: usize) -> (Buffer, Buffer) {
     let kernel = device.kernel(&KernelSource::new("probe", PROBE), "probe").unwrap();
     let (begin, end) = (device.alloc("test", n * 8).unwrap(), device.alloc("test", n * 8).unwrap());
@@ -85,7 +86,7 @@ fn matches(device: &Device, table: &JoinTable, probes: &[u64]) -> Vec<Vec<u32>> 
     }
 }
 
-fn build(device: &Device, keys: &[u64], valid: Option<&[u8]>, domain: Option<u64>, wanted: Wanted) -> JoinTable {
+fn build(device: &Device, keys: &[u64], valid: Option<&[u8]>, domain: Option<u64>, wanted: LookupKind) -> JoinTable {
     let buffer = upload(device, keys);
     let valid = valid.map(|v| upload(device, v));
     let keys = BuildKeys {
@@ -100,7 +101,7 @@ fn build(device: &Device, keys: &[u64], valid: Option<&[u8]>, domain: Option<u64
 
 fn check(device: &Device, keys: &[u64], valid: Option<&[u8]>, domain: Option<u64>, direct: bool) {
     let rows = keys.len();
-    let table = build(device, keys, valid, domain, Wanted::Rows);
+    let table = build(device, keys, valid, domain, LookupKind::Rows);
     let mut expected: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
     for (row, &key) in keys.iter().enumerate() {
         if valid.is_none_or(|v| v[row] != 0) {
@@ -164,9 +165,9 @@ fn join_needs_no_table_for_keys_that_are_row_numbers() {
     for device in devices() {
         let keys: Vec<u64> = (0..3000).collect();
         check(&device, &keys, None, Some(3000), true);
-        assert!(matches!(build(&device, &keys, None, Some(3000), Wanted::Rows).slots, Slots::Ordered));
+        assert!(matches!(build(&device, &keys, None, Some(3000), LookupKind::Rows).slots, Slots::Ordered));
         // One more key than rows, or a row left out, and they are not.
-        assert!(matches!(build(&device, &keys, None, Some(3001), Wanted::Rows).slots, Slots::Direct(_)));
+        assert!(matches!(build(&device, &keys, None, Some(3001), LookupKind::Rows).slots, Slots::Direct(_)));
         let mut valid = vec![1; 3000];
         valid[17] = 0;
         check(&device, &keys, Some(&valid), Some(3000), true);
@@ -184,14 +185,14 @@ fn join_carries_payloads_in_slots() {
             let values = if width == 8 { wide_buffer.slice(0) } else { narrow_buffer.slice(0) };
             let build = BuildKeys { keys: &buffer, valid: None, rows: 5000, domain: None, assumed: Assumed::default() };
             let payload = Some(Payload { values, width });
-            let table = JoinTable::build(&device, build, Wanted::Rows, payload).unwrap();
+            let table = JoinTable::build(&device, build, LookupKind::Rows, payload).unwrap();
             assert_eq!(table.payload, Some(width));
             let found = read::<u64>(&probe_values(&device, &table, &buffer, 5000), 5000);
             let expected = (0..5000).map(|at| if width == 8 { wide[at] } else { u64::from(narrow[at]) });
             assert!(found.into_iter().eq(expected));
             let repeated = upload(&device, &[5u64, 9, 5]);
             let build = BuildKeys { keys: &repeated, valid: None, rows: 3, domain: None, assumed: Assumed::default() };
-            assert_eq!(JoinTable::build(&device, build, Wanted::Rows, payload).unwrap().payload, None);
+            assert_eq!(JoinTable::build(&device, build, LookupKind::Rows, payload).unwrap().payload, None);
         }
     }
 }
@@ -214,7 +215,7 @@ fn join_knows_some_row_of_a_repeated_key() {
     for device in devices() {
         for domain in [None, Some(300)] {
             let keys: Vec<u64> = random(8, 4000).map(|x| x % 300 / 2 * 2).collect();
-            let table = build(&device, &keys, None, domain, Wanted::Existence);
+            let table = build(&device, &keys, None, domain, LookupKind::Existence);
             assert!(table.rows.is_none() && !table.unique && table.is_direct() == domain.is_some());
             let probes: Vec<u64> = (0..400).collect();
             for (probe, found) in probes.iter().zip(matches(&device, &table, &probes)) {

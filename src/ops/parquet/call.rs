@@ -278,8 +278,9 @@ impl Call {
             ];
             // SAFETY: ParquetCall: what lies in `told` was put there above as the kernels read it;
             // `starts` and `ranks` have a word a tile of the pages, `used` a word a chunk; `nulls`,
-            // `places` and `faults` were checked by `decode`. The addresses in pages and chunks, and
-            // `places`, are the caller's: of live memory, as large as `Page` and `ColumnChunk` say.
+            // `places` and `faults` were checked by `decode`. The addresses in pages and chunks,
+            // and `places`, are the caller's: of live memory, as large as `Page` and `ColumnChunk`
+            // say.
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments) }
         };
         let (hybrid, fixed, string, delta) = (hybrid_source(), fixed_source(), string_source(), delta_source());

@@ -2,7 +2,8 @@ use super::*;
 use crate::ops::sort::argsort;
 use crate::ops::testing::*;
 
-/// Segment lengths that add up to a number of rows, in shapes that meet tile boundaries (2048 rows) everywhere.
+/// Segment lengths that add up to a number of rows, in shapes that meet tile boundaries (2048 rows)
+/// everywhere.
 fn shapes() -> Vec<Vec<u32>> {
     vec![
         vec![1],
@@ -180,8 +181,8 @@ fn scatter(rows: usize) -> Vec<usize> {
     order
 }
 
-/// The keys of runs come along, also of tiles that have more of them than there is room for; and what is reduced by the rows' bits has the same bits
-/// as by offsets.
+/// The keys of runs come along, also of tiles that have more of them than there is room for; and
+/// what is reduced by the rows' bits has the same bits as by offsets.
 #[test]
 fn runs_of_a_column_are_its_segments() {
     let mixed = || (0..3000).map(|run| if (1000..2900).contains(&run) { 1 } else { 1 + run * 7919 % 37 }).collect();

@@ -17,16 +17,19 @@ const COPIED_ROWS: u64 = 1 << 16;
 const COPIED_BYTES: usize = 128 << 10;
 /// Shared memory that the kernel takes besides.
 const RESERVED: usize = 1024;
+/// Bytes of shared memory that a block may have on compute capability 8.6 and 8.9, 8.0 and 8.7, and
+/// 9.0 and newer (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+const SHARED_BYTES: [u32; 3] = [99 << 10, 163 << 10, 227 << 10];
 
 /// Whether the host waits for the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counts {
+pub(super) enum CountsOnHost {
     Read,
     Unread,
 }
 
 /// The counted digits of all keys.
-pub(super) struct Digits {
+pub(super) struct DigitHistograms {
     /// `u32 × 256` for each digit.
     offsets: Buffer,
     /// Digits that are not the same in every key, least significant first; all of them if the
@@ -36,7 +39,7 @@ pub(super) struct Digits {
     greatest: u64,
 }
 
-impl Digits {
+impl DigitHistograms {
     /// Counts the digits of `bits` bits of every key from bit `shift` on.
     pub(super) fn count(
         device: &Device,
@@ -44,13 +47,13 @@ impl Digits {
         rows: u64,
         shift: u32,
         bits: u32,
-        counts_are: Counts,
-    ) -> Result<Digits> {
+        counts_are: CountsOnHost,
+    ) -> Result<DigitHistograms> {
         assert!(shift + bits <= 64, "{bits} of 64 bits from {shift} on");
         let digits = bits.div_ceil(8);
         let cells = digits as usize * DIGITS;
         if digits == 0 {
-            return Ok(Digits { offsets: device.alloc(OPERATOR, 0)?, live: Vec::new(), greatest: 0 });
+            return Ok(DigitHistograms { offsets: device.alloc(OPERATOR, 0)?, live: Vec::new(), greatest: 0 });
         }
         let counts = device.alloc_zeroed(OPERATOR, (cells + 1) * 8)?;
         let copies = copies(digits, rows, device.properties().shared_per_block);
@@ -72,13 +75,13 @@ impl Digits {
         // SAFETY: SortOffsets { counts: digits × 256 u64; offsets: digits × 256 u32 }, one block of
         // 256 for each digit.
         unsafe { device.launch(&kernel, grid(u64::from(digits), DIGITS as u32), &arguments)? };
-        if counts_are == Counts::Unread {
-            return Ok(Digits { offsets, live: (0..digits).collect(), greatest: 0 });
+        if counts_are == CountsOnHost::Unread {
+            return Ok(DigitHistograms { offsets, live: (0..digits).collect(), greatest: 0 });
         }
         let mut counts = counts.read_words(0, cells + 1)?;
         let greatest = counts.pop().unwrap_or(0);
         let live = counts.chunks_exact(DIGITS).zip(0..).filter(|(digit, _)| !digit.contains(&rows)).map(|(_, at)| at);
-        Ok(Digits { offsets, live: live.collect(), greatest })
+        Ok(DigitHistograms { offsets, live: live.collect(), greatest })
     }
 
     /// Whether no key is known to have more than `bits` bits.
@@ -107,9 +110,16 @@ fn histogram_source(key_width: usize, digits: u32, copies: u32) -> KernelSource 
     KernelSource::new(name, text)
 }
 
-/// Histograms of the usual shapes.
-#[cfg(test)]
-pub(super) fn sources() -> impl Iterator<Item = KernelSource> {
-    let shapes = [(4, 3, 32), (4, 4, 1), (4, 4, 32), (8, 1, 32), (8, 4, 32), (8, 8, 1), (8, 8, 16)];
-    shapes.into_iter().map(|(width, digits, copies)| histogram_source(width, digits, copies))
+/// Every histogram that a device with one of these sizes of shared memory asks for.
+pub(super) fn sources() -> Vec<KernelSource> {
+    let widths = [4, 8].into_iter().flat_map(|width| (1..=width as u32).map(move |digits| (width, digits)));
+    let mut sources = vec![];
+    for (width, digits) in widths {
+        let mut counts: Vec<_> = SHARED_BYTES.iter().map(|&shared| copies(digits, COPIED_ROWS, shared)).collect();
+        counts.push(1);
+        counts.sort_unstable();
+        counts.dedup();
+        sources.extend(counts.into_iter().map(|copies| histogram_source(width, digits, copies)));
+    }
+    sources
 }

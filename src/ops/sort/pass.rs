@@ -2,7 +2,7 @@
 //! next. Kernels in `kernels/sort.cuh`.
 
 use super::OPERATOR;
-use super::histogram::{DIGITS, Digits};
+use super::histogram::{DIGITS, DigitHistograms};
 use super::key::SortKey;
 use crate::device::{Argument, Buffer, Device, Grid, KernelSource, Slice};
 use crate::error::Result;
@@ -126,7 +126,6 @@ impl PassShape {
 }
 
 /// Every pass kernel.
-#[cfg(test)]
 pub(super) fn sources() -> Vec<KernelSource> {
     let mut sources = vec![];
     for pass in PassShape::ALL {
@@ -195,7 +194,13 @@ pub(super) struct Passes<'a> {
 impl Passes<'_> {
     /// Runs a pass for each digit that is not the same in all keys. `None`: there is none, so rows
     /// stay where they are.
-    pub(super) fn run(&self, device: &Device, key: &SortKey<'_>, rows: u64, digits: &Digits) -> Result<Option<Pair>> {
+    pub(super) fn run(
+        &self,
+        device: &Device,
+        key: &SortKey<'_>,
+        rows: u64,
+        digits: &DigitHistograms,
+    ) -> Result<Option<Pair>> {
         let Passes { pass, packing, leaves, .. } = *self;
         let Some(last) = digits.live.len().checked_sub(1) else { return Ok(None) };
         let wide = self.wide || rows >= WIDE_ROWS;

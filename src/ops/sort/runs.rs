@@ -24,7 +24,6 @@ enum RunPayload {
 }
 
 impl RunPayload {
-    #[cfg(test)]
     const ALL: [RunPayload; 4] = [RunPayload::Keys, RunPayload::KeysU32, RunPayload::KeysU64, RunPayload::Packed];
 
     fn source(self) -> KernelSource {
@@ -42,14 +41,13 @@ impl RunPayload {
     }
 }
 
-#[cfg(test)]
 pub(super) fn sources() -> impl Iterator<Item = KernelSource> {
     RunPayload::ALL.into_iter().map(RunPayload::source)
 }
 
 /// Rows in the order of the sorted bits.
 #[derive(Clone, Copy)]
-pub(super) enum Sorted<'a> {
+pub(super) enum PrefixSorted<'a> {
     /// Keys as the column has them, and values of 4 or 8 bytes beside them: put in order where they
     /// are.
     Rows { keys: &'a Buffer, values: Option<(&'a Buffer, usize)> },
@@ -72,13 +70,13 @@ pub(super) fn put_in_order(
     key: &SortKey<'_>,
     shift: u32,
     rows: u64,
-    sorted: Sorted<'_>,
+    sorted: PrefixSorted<'_>,
 ) -> Result<u64> {
     let null = Argument::from(0u64);
     let too_long = device.alloc_zeroed(OPERATOR, 8)?;
     let pointers;
     let (shape, launch) = match sorted {
-        Sorted::Rows { keys, values } => {
+        PrefixSorted::Rows { keys, values } => {
             let width = values.map_or(0, |(_, width)| width);
             assert!(keys.len() as u64 >= rows * key.kind.width() as u64, "{rows} keys");
             assert!(values.is_none_or(|(values, width)| values.len() as u64 >= rows * width as u64), "{rows} values");
@@ -103,7 +101,7 @@ pub(super) fn put_in_order(
             };
             (shape, launch)
         }
-        Sorted::Packed { words, index_bits, whole, more, numbers } => {
+        PrefixSorted::Packed { words, index_bits, whole, more, numbers } => {
             assert!(words.len() as u64 >= rows * 8 && numbers.len() as u64 >= rows * 4, "{rows} words and numbers");
             assert!(!whole || more.is_empty(), "whole keys, and words behind them");
             let addresses: Vec<u8> = more.iter().flat_map(|word| word.keys.address().to_le_bytes()).collect();

@@ -30,7 +30,8 @@ const EQUALS_A_MET: f64 = 64.0;
 /// sample shows such keys, so the prefix has at least the bits of a row's number. If further words
 /// order equal keys, the runs themselves are too long, and there is no prefix.
 const MOST_EQUALS: f64 = 16.0;
-/// The same where further words order equal keys: `SORT_RUNS_COMPARED` of the kernels is a multiple.
+/// The same where further words order equal keys: `SORT_RUNS_COMPARED` of the kernels is a
+/// multiple.
 const MOST_EQUALS_BY_MORE: f64 = 8.0;
 /// The rows of two keys that agree in the prefix make a run. It is expected to be too long if they
 /// are more than this share of [`LONGEST_RUN`].
@@ -38,8 +39,8 @@ const FULL_RUN: f64 = 0.8;
 /// Then at most this many pairs of keys may be expected to agree.
 const MOST_AGREEING: f64 = 0.1;
 
-/// With more equals than this, whole keys travel with row numbers: packed words would tie, and their
-/// whole keys would be read at random places.
+/// With more equals than this, whole keys travel with row numbers: packed words would tie, and
+/// their whole keys would be read at random places.
 const MOST_TIED: f64 = 3.0;
 /// But not if one row in this many is equal to a row: then equals lie close to each other.
 const CLOSE: f64 = 64.0;
@@ -113,6 +114,14 @@ pub(super) fn choose(of: &Summary) -> Strategy {
 }
 
 impl Strategy {
+    /// The bits of its prefix.
+    pub(super) fn sorted(self) -> Option<u32> {
+        match self {
+            Strategy::AllBits => None,
+            Strategy::Prefix { sorted } | Strategy::PackedPrefix { sorted } => Some(sorted),
+        }
+    }
+
     /// What to do where so many runs were too long and out of order: a few such runs are frequent
     /// keys that met by chance, and eight more bits tell those apart. Each prefix is longer than
     /// the last, so all bits are sorted at last. Where further words order equal keys, these make

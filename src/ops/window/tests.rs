@@ -17,7 +17,8 @@ fn shapes() -> Vec<Vec<usize>> {
     ]
 }
 
-/// Bounds of partitions of these lengths, in which each third row has no peers before it, and what they should be.
+/// Bounds of partitions of these lengths, in which each third row has no peers before it, and what
+/// they should be.
 struct Sample {
     bounds: Bounds,
     /// First and end of each position's partition, and of its peers.

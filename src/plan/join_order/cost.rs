@@ -5,21 +5,23 @@ use std::collections::HashMap;
 use datafusion::common::Column as Name;
 use datafusion::logical_expr::Expr;
 
-use super::{JoinTree, Predicate, Set, Tree, within};
+use super::{JoinTree, LeafSet, Predicate, Tree, within};
 use crate::codegen::selectivity;
 use crate::column::{Facts, Repr};
 use crate::plan::estimate::{Estimate, key_selectivity};
 
-/// Build rows up to which probes hit the nearest caches, and beyond which they miss the second level.
+/// Build rows up to which probes hit the nearest caches, and beyond which they miss the second
+/// level.
 const NEAR_ROWS: f64 = 1e5;
 const CACHED_ROWS: f64 = 2e6;
-/// What it costs that a build side is a join itself, which otherwise would be a stage of the probe's pipeline: a few launches
-/// and waits, some 30 µs, in rows of a probe; and that its columns are written and read, for each byte.
+/// What it costs that a build side is a join itself, which otherwise would be a stage of the
+/// probe's pipeline: a few launches and waits, some 30 µs, in rows of a probe; and that its columns
+/// are written and read, for each byte.
 const PIPELINE: f64 = 4e6;
 const PIPELINE_BYTE: f64 = 0.25;
 
-/// What it costs to build a table of one side and compare the other with it, in rows read. Rows of a key that repeats are
-/// sorted into lists, and matches become pairs.
+/// What it costs to build a table of one side and compare the other with it, in rows read. Rows of
+/// a key that repeats are sorted into lists, and matches become pairs.
 pub(crate) fn join_cost(build: f64, unique: bool, probe: f64) -> f64 {
     let access = match build {
         ..=NEAR_ROWS => 0.3,
@@ -38,7 +40,7 @@ pub(super) struct Costs<'a> {
     /// Rows of each leaf.
     leaves: Vec<f64>,
     /// Shares of rows that are left: by equalities between two leaves, and by other predicates.
-    shares: Vec<(Set, f64)>,
+    shares: Vec<(LeafSet, f64)>,
     /// Which of an equality's sides is known to be unique.
     unique: Vec<[bool; 2]>,
     columns: Vec<Width>,
@@ -46,30 +48,30 @@ pub(super) struct Costs<'a> {
 
 /// Bytes of a leaf's column, and who looks at it.
 struct Width {
-    leaf: Set,
+    leaf: LeafSet,
     bytes: f64,
     wanted: bool,
     /// Leaves of the predicates that do.
-    predicates: Vec<Set>,
+    predicates: Vec<LeafSet>,
 }
 
 /// The best order of a set of leaves that is known so far.
 #[derive(Debug, Clone, Copy)]
 struct BestOrder {
-    set: Set,
+    set: LeafSet,
     cost: f64,
     rows: f64,
     /// What it costs to make a build side of it, besides its table.
     as_build: f64,
     /// Leaves whose rows occur at most once each.
-    once: Set,
+    once: LeafSet,
     /// The probe's and the build's leaves; of a leaf, nothing.
-    sides: Option<[Set; 2]>,
+    sides: Option<[LeafSet; 2]>,
 }
 
 impl<'a> Costs<'a> {
     pub(super) fn of(tree: &'a Tree, estimates: &[Estimate]) -> Self {
-        let facts = |expr: &Expr, set: Set| {
+        let facts = |expr: &Expr, set: LeafSet| {
             let leaf = set.trailing_zeros() as usize;
             match set.count_ones() {
                 1 => estimates[leaf].key(expr, tree.leaves[leaf].schema()),
@@ -78,8 +80,9 @@ impl<'a> Costs<'a> {
         };
         let columns: Vec<Facts> = estimates.iter().flat_map(|e| e.columns.iter().copied()).collect();
         let of = |name: &Name| tree.columns.maybe_index_of_column(name).and_then(|at| columns.get(at).copied());
-        // Equalities between the same two leaves are looked at together: their keys may be one of several columns.
-        let mut pairs: HashMap<(Set, Set), Vec<(Facts, Facts)>> = HashMap::new();
+        // Equalities between the same two leaves are looked at together: their keys may be one of
+        // several columns.
+        let mut pairs: HashMap<(LeafSet, LeafSet), Vec<(Facts, Facts)>> = HashMap::new();
         let (mut order, mut shares, mut unique) = (vec![], vec![], vec![]);
         let mut leaves: Vec<f64> = estimates.iter().map(|e| e.rows.max(1.0)).collect();
         for predicate in &tree.predicates {
@@ -124,7 +127,7 @@ impl<'a> Costs<'a> {
     }
 
     /// Rows of the join of a set of leaves.
-    pub(super) fn rows(&self, set: Set) -> f64 {
+    pub(super) fn rows(&self, set: LeafSet) -> f64 {
         let leaves = self.leaves.iter().enumerate().filter(|(at, _)| set >> at & 1 != 0);
         let rows: f64 = leaves.map(|(_, rows)| rows).product();
         let shares = self.shares.iter().filter(|(of, _)| within(*of, set));
@@ -132,7 +135,7 @@ impl<'a> Costs<'a> {
     }
 
     /// What it costs to make a build side of a join, besides its table.
-    fn pipeline(&self, set: Set, rows: f64) -> f64 {
+    fn pipeline(&self, set: LeafSet, rows: f64) -> f64 {
         let outside = |c: &&Width| within(c.leaf, set) && (c.wanted || c.predicates.iter().any(|of| !within(*of, set)));
         let bytes: f64 = self.columns.iter().filter(outside).map(|c| c.bytes).sum();
         PIPELINE + PIPELINE_BYTE * rows * bytes
@@ -143,8 +146,8 @@ impl<'a> Costs<'a> {
         BestOrder { set, cost: 0.0, rows: self.leaves[at], as_build: 0.0, once: set, sides: None }
     }
 
-    /// The join of two parts, the way round that costs less, if it costs less than what is known of their set; `None` also
-    /// where no equality connects them.
+    /// The join of two parts, the way round that costs less, if it costs less than what is known of
+    /// their set; `None` also where no equality connects them.
     fn join(&self, a: &BestOrder, b: &BestOrder, known: Option<&BestOrder>) -> Option<BestOrder> {
         let (set_a, set_b) = (a.set, b.set);
         let (mut connected, mut keys) = (false, 0);
@@ -204,7 +207,7 @@ impl<'a> Costs<'a> {
 
     /// The cheapest of all orders.
     pub(super) fn cheapest(&self) -> Option<(JoinTree, f64)> {
-        let all: Set = (1 << self.leaves.len()) - 1;
+        let all: LeafSet = (1 << self.leaves.len()) - 1;
         let mut best: Vec<Option<BestOrder>> = vec![None; all as usize + 1];
         for at in 0..self.leaves.len() {
             best[1 << at] = Some(self.leaf(at));
@@ -229,7 +232,7 @@ impl<'a> Costs<'a> {
     /// Joins what is cheapest to join until everything is.
     pub(super) fn greedy(&self) -> Option<(JoinTree, f64)> {
         let mut parts: Vec<BestOrder> = (0..self.leaves.len()).map(|at| self.leaf(at)).collect();
-        let mut made: HashMap<Set, [Set; 2]> = HashMap::new();
+        let mut made: HashMap<LeafSet, [LeafSet; 2]> = HashMap::new();
         while parts.len() > 1 {
             let mut cheapest: Option<(f64, usize, usize, BestOrder)> = None;
             for b in 1..parts.len() {
@@ -253,7 +256,7 @@ impl<'a> Costs<'a> {
 }
 
 /// The order of a set, from how each set in it is split.
-fn shape_of(set: Set, sides: &dyn Fn(Set) -> Option<[Set; 2]>) -> JoinTree {
+fn shape_of(set: LeafSet, sides: &dyn Fn(LeafSet) -> Option<[LeafSet; 2]>) -> JoinTree {
     match sides(set) {
         Some([probe, build]) => JoinTree::Join(Box::new(shape_of(probe, sides)), Box::new(shape_of(build, sides))),
         None => JoinTree::Leaf(set.trailing_zeros() as usize),

@@ -7,7 +7,8 @@ use super::*;
 use crate::column::Facts;
 use crate::plan::estimate::Estimate;
 
-/// A table of columns `k`, whose values are unique, and `a` to `d`, which have each so many different ones.
+/// A table of columns `k`, whose values are unique, and `a` to `d`, which have each so many
+/// different ones.
 struct Table {
     name: &'static str,
     rows: f64,

@@ -6,8 +6,8 @@
 //! together:
 //!
 //! ```text
-//!   left 1 1 2 3    1: 2 on the left, 1 on the right     INTERSECT ALL   least(2, 1) times
-//!   right 1 2 2     2: 1, 2    3: 1, 0                   EXCEPT ALL      2 − 1 times, if that is more than 0
+//!   left  1 1 2 3   1: 2 on the left, 1 on the right   INTERSECT ALL   least(2, 1) times
+//!   right 1 2 2     2: 1, 2    3: 1, 0                 EXCEPT ALL      2 − 1 times, if above 0
 //! ```
 //!
 //! Rows are equal as groups are: nulls to nulls, NaN to NaN, −0.0 to 0.0.

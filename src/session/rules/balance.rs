@@ -4,9 +4,10 @@
 //!   a OR b OR c OR d     parsed: ((a OR b) OR c) OR d     planned: (a OR b) OR (c OR d)
 //! ```
 //!
-//! DataFusion asks each operator of a tree for its type, and each asks all operators below it, so that the planning of a chain takes time
-//! by the square of its length and stack by its length. Both operators are associative, nulls included, and the terms keep
-//! their order, by which one guards those behind it.
+//! DataFusion asks each operator of a tree for its type, and each asks all operators below it, so
+//! that the planning of a chain takes time by the square of its length and stack by its length.
+//! Both operators are associative, nulls included, and the terms keep their order, by which one
+//! guards those behind it.
 
 use std::ops::ControlFlow;
 
@@ -108,8 +109,8 @@ fn junction(expr: &Expr) -> Option<BinaryOperator> {
     }
 }
 
-/// Whether the operators that follow one another to the left are many. Chains that lean to the right are typed with parentheses, of
-/// which the parser takes few.
+/// Whether the operators that follow one another to the left are many. Chains that lean to the
+/// right are typed with parentheses, of which the parser takes few.
 fn is_long(expr: &Expr, op: &BinaryOperator) -> bool {
     let mut next = expr;
     for _ in 0..SHORT {

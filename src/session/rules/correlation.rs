@@ -5,7 +5,7 @@
 //! out wrong, without an error (<https://github.com/apache/datafusion/issues/24960> and 25519):
 //!
 //! ```text
-//!   EXISTS (SELECT count(*) FROM n WHERE n.o = o.id)       an aggregate without GROUP BY has one row
+//!   EXISTS (SELECT count(*) FROM n WHERE n.o = o.id)       without GROUP BY there is one row
 //!   EXISTS (SELECT 1 FROM n WHERE n.o = o.id OFFSET 1)     the limit was dropped
 //!   x IN (SELECT row_number() OVER () FROM n WHERE …)      windows were those of all rows
 //!   EXISTS (… LEFT JOIN (SELECT … WHERE n.o = o.id) …)     unmatched rows were lost

@@ -10,7 +10,8 @@
 //! tightest:
 //!
 //! ```text
-//!   .    ::  [ ]    unary + −    AT TIME ZONE    * / %    + −    any other operator: || & | # << >> ~ -> @> …
+//!   .    ::  [ ]    unary + −    AT TIME ZONE    * / %    + −
+//!   any other operator: || & | # << >> ~ -> @> …
 //!   BETWEEN IN LIKE ILIKE SIMILAR    < > = <= >= <>    IS    NOT    AND    OR
 //! ```
 //!

@@ -14,9 +14,9 @@
 //! A fence is an operator through which a rule sees nothing; it stands below projections that can
 //! fail while the first kind of rule runs, and above them while the second does.
 //!
-//! Below a projection that computes over a file's columns stands one, too: DataFusion would have the
-//! scan compute, before `io/guard.rs` looked whether the file's values are of their types, and its
-//! functions are undefined over strings that are no UTF-8.
+//! Below a projection that computes over a file's columns stands one, too: DataFusion would have
+//! the scan compute, before `io/guard.rs` looked whether the file's values are of their types, and
+//! its functions are undefined over strings that are no UTF-8.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -45,14 +45,14 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-use super::Rule;
+use super::PhysicalRule;
 use crate::plan::{cast_fails, is_comparison, is_total, sum_fails};
 
 /// The rule with fences, if it moves projections or filters.
-pub(super) fn fenced(rule: Rule) -> Rule {
+pub(super) fn fenced(rule: PhysicalRule) -> PhysicalRule {
     match rule.name() {
-        PROJECTIONS => Arc::new(Fenced(rule, Side::Below)),
-        name if name.starts_with(super::pushdown::PUSHDOWN) => Arc::new(Fenced(rule, Side::Above)),
+        PROJECTIONS => Arc::new(Fenced(rule, FenceSide::Below)),
+        name if name.starts_with(super::pushdown::PUSHDOWN) => Arc::new(Fenced(rule, FenceSide::Above)),
         _ => rule,
     }
 }
@@ -61,13 +61,13 @@ pub(super) fn fenced(rule: Rule) -> Rule {
 const PROJECTIONS: &str = "ProjectionPushdown";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum FenceSide {
     Below,
     Above,
 }
 
 #[derive(Debug)]
-struct Fenced(Rule, Side);
+struct Fenced(PhysicalRule, FenceSide);
 
 impl PhysicalOptimizerRule for Fenced {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
@@ -99,14 +99,17 @@ impl PhysicalOptimizerRule for Fenced {
 
 /// A projection that can fail with a fence on one side, if the rule could move it or something
 /// through it.
-fn with_fence(plan: &Arc<dyn ExecutionPlan>, side: Side) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn with_fence(plan: &Arc<dyn ExecutionPlan>, side: FenceSide) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(project) = plan.downcast_ref::<ProjectionExec>() else { return Ok(None) };
     let (input, schema) = (project.input(), project.input().schema());
     let below = || {
         let fence = Fence { input: input.clone(), open: HashSet::new() };
         replace_children_if_necessary(plan.clone(), vec![Arc::new(fence)]).map(Some)
     };
-    if side == Side::Below && leads_to(input, is_scan_of_files) && !project.expr().iter().all(|of| selects(&of.expr)) {
+    if side == FenceSide::Below
+        && leads_to(input, is_scan_of_files)
+        && !project.expr().iter().all(|of| selects(&of.expr))
+    {
         return below();
     }
     let fails = |of: &ProjectionExpr| can_fail(&of.expr, &schema);
@@ -114,16 +117,16 @@ fn with_fence(plan: &Arc<dyn ExecutionPlan>, side: Side) -> Result<Option<Arc<dy
         return Ok(None);
     }
     match side {
-        Side::Above => {
+        FenceSide::Above => {
             let open = (0..project.expr().len()).filter(|at| !fails(&project.expr()[*at])).collect();
             Ok(Some(Arc::new(Fence { input: plan.clone(), open })))
         }
-        Side::Below
+        FenceSide::Below
             if project.expr().len() < schema.fields().len() && leads_to(input, |plan| plan.is::<FilterExec>()) =>
         {
             below()
         }
-        Side::Below => Ok(None),
+        FenceSide::Below => Ok(None),
     }
 }
 

@@ -28,9 +28,9 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
-use super::Rule;
+use super::PhysicalRule;
 
-pub(super) fn rule() -> Rule {
+pub(super) fn rule() -> PhysicalRule {
     Arc::new(InOrder)
 }
 

@@ -1,10 +1,12 @@
 //! Conditions that can fail stay behind those that guard them.
 //!
-//! `x <> 0 AND 10 / x > 1` asks for the quotient only where `x <> 0`. DataFusion's rules (55.2) take conditions to be free:
-//! they order them by cost, push them below joins, projections and aggregates and into scans, make keys of equalities, and
-//! rewrite CASE as AND and OR in another order (apache/datafusion#13191 is one report of many). So
+//! `x <> 0 AND 10 / x > 1` asks for the quotient only where `x <> 0`. DataFusion's rules (55.2)
+//! take conditions to be free: they order them by cost, push them below joins, projections and
+//! aggregates and into scans, make keys of equalities, and rewrite CASE as AND and OR in another
+//! order (apache/datafusion#13191 is one report of many). So
 //!
-//! 1. the first rule of each pass seals what can fail (`plan/sealed.rs`). In a filter it parts the two kinds:
+//! 1. the first rule of each pass seals what can fail (`plan/sealed.rs`). In a filter it parts the
+//!    two kinds:
 //!
 //!    ```text
 //!      Filter: s ~ '^[0-9]+$' AND CAST(s AS int) > 5 AND k = 1
@@ -17,9 +19,10 @@
 //! 2. the rule that pushes filters down does not touch what is sealed (`pushdown.rs`);
 //! 3. the last rule of each pass opens the seals.
 //!
-//! An equality of two tables may have to be a join's key although a side can fail: `FROM a JOIN b ON CAST(a.s AS int) = b.k`
-//! would be a product of both tables else. It stays a key where the conditions before it look at one table each; those that
-//! do not run below the join guard the side with a CASE (`keys.rs`).
+//! An equality of two tables may have to be a join's key although a side can fail:
+//! `FROM a JOIN b ON CAST(a.s AS int) = b.k` would be a product of both tables else. It stays a key
+//! where the conditions before it look at one table each; those that do not run below the join
+//! guard the side with a CASE (`keys.rs`).
 
 mod keys;
 mod pushdown;
@@ -40,15 +43,14 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use self::pushdown::{GuardedPushDown, SeenByOuterJoins};
 use self::seal::Sealer;
 pub(super) use self::seal::guard_members;
-use super::any_node;
+use super::{LogicalRule, any_node};
 use crate::plan::{can_fail, has_failing, in_place, into_operands, is_sealed, unseal};
 
-type Rule = Arc<dyn OptimizerRule + Send + Sync>;
-
-/// These rules over logical plans between those that seal and unseal, and with a push down that knows seals.
-pub(super) fn rules(rules: Vec<Rule>) -> Vec<Rule> {
+/// These rules over logical plans between those that seal and unseal, and with a push down that
+/// knows seals.
+pub(super) fn rules(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
     let (pushdown, outer) = (PushDownFilter::new(), EliminateOuterJoin::new());
-    let guarded = |rule: Rule| -> Rule {
+    let guarded = |rule: LogicalRule| -> LogicalRule {
         match rule.name() {
             name if name == pushdown.name() => Arc::new(GuardedPushDown::new(rule)),
             name if name == outer.name() => Arc::new(SeenByOuterJoins::new(rule)),
@@ -56,7 +58,7 @@ pub(super) fn rules(rules: Vec<Rule>) -> Vec<Rule> {
         }
     };
     let rules = rules.into_iter().map(guarded);
-    let (first, last): (Rule, Rule) = (Arc::new(SealGuards), Arc::new(UnsealGuards));
+    let (first, last): (LogicalRule, LogicalRule) = (Arc::new(SealGuards), Arc::new(UnsealGuards));
     [first].into_iter().chain(rules).chain([last]).collect()
 }
 
@@ -146,7 +148,8 @@ fn has_seal(node: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Without the alias that kept an expression's name while it was sealed, where it has that name again.
+/// Without the alias that kept an expression's name while it was sealed, where it has that name
+/// again.
 fn bare(expr: Expr) -> Expr {
     match expr {
         Expr::Alias(alias) if alias.metadata.is_none() => {
@@ -197,7 +200,8 @@ fn seal_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     for (at, condition) in into_operands(filter.predicate, Operator::And).into_iter().enumerate() {
         parts.add(condition, &sealer, keys.get(&at))?;
     }
-    // DataFusion makes a join's condition of all that a subquery asks of outer columns only where that stands in one filter.
+    // DataFusion makes a join's condition of all that a subquery asks of outer columns only where
+    // that stands in one filter.
     let outer = parts.free.iter().chain(&parts.placed).chain(&parts.later).any(Expr::contains_outer);
     let filters = match outer {
         true => vec![parts.free.into_iter().chain(parts.placed).chain(parts.later).collect()],
@@ -234,7 +238,8 @@ fn seal_join(join: Join) -> Result<Transformed<LogicalPlan>> {
 struct Conditions {
     free: Vec<Expr>,
     placed: Vec<Expr>,
-    /// Subqueries that can fail and stand behind what can fail, and all that can fail behind those: they become joins above it.
+    /// Subqueries that can fail and stand behind what can fail, and all that can fail behind those:
+    /// they become joins above it.
     later: Vec<Expr>,
     /// All so far, as they were.
     before: Vec<Expr>,

@@ -36,7 +36,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::correlation::{self, is_correlated};
 use super::{any_node, holds_subquery};
 use crate::error::Error;
-use crate::plan::can_fail;
+use crate::plan::{UnknownAs, can_fail};
 
 /// Runs behind the coercion of types.
 #[derive(Debug)]
@@ -78,11 +78,11 @@ fn of_node(node: LogicalPlan, sought: &mut usize) -> Result<Transformed<LogicalP
 fn written_out(node: LogicalPlan) -> Result<LogicalPlan> {
     let schema = merge_schema(&node.inputs());
     if let LogicalPlan::Filter(filter) = node {
-        let predicate = ClausePlace { schema: &schema, joins: true }.of(filter.predicate, Unknown::False)?;
+        let predicate = ClausePlace { schema: &schema, joins: true }.of(filter.predicate, UnknownAs::False)?;
         return Ok(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?));
     }
     let place = ClausePlace { schema: &schema, joins: false };
-    let unknown = if matches!(node, LogicalPlan::Join(_)) { Unknown::False } else { Unknown::Itself };
+    let unknown = if matches!(node, LogicalPlan::Join(_)) { UnknownAs::False } else { UnknownAs::Itself };
     let names = NamePreserver::new(&node);
     let node = node.map_expressions(|expr| {
         if !has_subquery(&expr)? {
@@ -100,24 +100,6 @@ fn has_subquery(expr: &Expr) -> Result<bool> {
     })
 }
 
-/// What an unknown truth value may be taken for without a difference.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Unknown {
-    False,
-    True,
-    Itself,
-}
-
-impl Unknown {
-    fn negated(self) -> Unknown {
-        match self {
-            Unknown::False => Unknown::True,
-            Unknown::True => Unknown::False,
-            Unknown::Itself => Unknown::Itself,
-        }
-    }
-}
-
 /// Where expressions stand.
 struct ClausePlace<'a> {
     /// Of the rows that they are computed for.
@@ -127,7 +109,7 @@ struct ClausePlace<'a> {
 }
 
 impl ClausePlace<'_> {
-    fn of(&self, expr: Expr, unknown: Unknown) -> Result<Expr> {
+    fn of(&self, expr: Expr, unknown: UnknownAs) -> Result<Expr> {
         if !has_subquery(&expr)? {
             return Ok(expr);
         }
@@ -150,17 +132,17 @@ impl ClausePlace<'_> {
                 }
                 operand => not(within.of(operand, unknown.negated())?),
             },
-            Expr::IsTrue(operand) => Expr::IsTrue(boxed(operand, Unknown::False)?),
-            Expr::IsNotTrue(operand) => Expr::IsNotTrue(boxed(operand, Unknown::False)?),
-            Expr::IsFalse(operand) => Expr::IsFalse(boxed(operand, Unknown::True)?),
-            Expr::IsNotFalse(operand) => Expr::IsNotFalse(boxed(operand, Unknown::True)?),
+            Expr::IsTrue(operand) => Expr::IsTrue(boxed(operand, UnknownAs::False)?),
+            Expr::IsNotTrue(operand) => Expr::IsNotTrue(boxed(operand, UnknownAs::False)?),
+            Expr::IsFalse(operand) => Expr::IsFalse(boxed(operand, UnknownAs::True)?),
+            Expr::IsNotFalse(operand) => Expr::IsNotFalse(boxed(operand, UnknownAs::True)?),
             Expr::Alias(mut alias) => {
                 alias.expr = Box::new(self.of(*alias.expr, unknown)?);
                 Expr::Alias(alias)
             }
             Expr::Case(case) => {
-                let conditions = if case.expr.is_some() { Unknown::Itself } else { Unknown::False };
-                let operand = case.expr.map(|expr| boxed(expr, Unknown::Itself)).transpose()?;
+                let conditions = if case.expr.is_some() { UnknownAs::Itself } else { UnknownAs::False };
+                let operand = case.expr.map(|expr| boxed(expr, UnknownAs::Itself)).transpose()?;
                 let branch = |(when, then)| Ok((boxed(when, conditions)?, boxed(then, unknown)?));
                 let branches = case.when_then_expr.into_iter().map(branch).collect::<Result<_>>()?;
                 let other = case.else_expr.map(|expr| boxed(expr, unknown)).transpose()?;
@@ -173,13 +155,13 @@ impl ClausePlace<'_> {
                 if exists.negated { negation(found) } else { found }
             }
             Expr::ScalarSubquery(subquery) => Expr::ScalarSubquery(correlation::ready(subquery)?),
-            other => other.map_children(|child| Ok(Transformed::yes(within.of(child, Unknown::Itself)?)))?.data,
+            other => other.map_children(|child| Ok(Transformed::yes(within.of(child, UnknownAs::Itself)?)))?.data,
         })
     }
 
-    fn member(&self, member: Member, unknown: Unknown) -> Result<Expr> {
+    fn member(&self, member: Member, unknown: UnknownAs) -> Result<Expr> {
         let within = ClausePlace { schema: self.schema, joins: false };
-        let member = Member { value: within.of(member.value, Unknown::Itself)?, ..member };
+        let member = Member { value: within.of(member.value, UnknownAs::Itself)?, ..member };
         let correlated = is_correlated(&member.subquery.subquery);
         if correlated && let Some(parts) = correlation::parts(&member)? {
             let found = if member.negated { negation(parts) } else { parts };
@@ -191,7 +173,7 @@ impl ClausePlace<'_> {
         let none = !nulls.here && !nulls.there;
         // A value without a column is no key of a join: nulls were lost, and matches
         // (<https://github.com/apache/datafusion/issues/25340>).
-        let joins = self.joins && unknown == Unknown::False && operator == Operator::Eq;
+        let joins = self.joins && unknown == UnknownAs::False && operator == Operator::Eq;
         if joins && !value.column_refs().is_empty() && !(negated && correlated) {
             let subquery = correlation::ready(subquery)?;
             return Ok(Expr::InSubquery(InSubquery::new(Box::new(value), subquery, negated)));
@@ -199,7 +181,7 @@ impl ClausePlace<'_> {
 
         let found = self.matches(&value, operator, &subquery)?;
         // Where unknown is false, and where it is true of the negation, a mark says all.
-        let mark = unknown == if negated { Unknown::True } else { Unknown::False };
+        let mark = unknown == if negated { UnknownAs::True } else { UnknownAs::False };
         if mark || none {
             return Ok(if negated { negation(found) } else { found });
         }
@@ -210,8 +192,8 @@ impl ClausePlace<'_> {
         Ok(match (unknown, negated) {
             // True where there is a match and where it is unknown, so that only truth is left of
             // the negation.
-            (Unknown::True, false) => found.or(undecided),
-            (Unknown::False, true) => negation(found).and(negation(undecided)),
+            (UnknownAs::True, false) => found.or(undecided),
+            (UnknownAs::False, true) => negation(found).and(negation(undecided)),
             _ => when(found, lit(!negated)).when(undecided, lit(ScalarValue::Boolean(None))).otherwise(lit(negated))?,
         })
     }

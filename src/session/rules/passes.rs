@@ -1,10 +1,10 @@
 //! DataFusion's rules over logical plans, as a session with a device runs them.
 //!
 //! DataFusion's optimizer (55.2) runs all rules until a pass changes nothing. Most plans take the
-//! three passes that it allows, as a limit passes one operator a pass. Here its passes are one list:
-//! all rules, and then, in an order in which one finds what the other left, those that find something
-//! in plans that all have passed. The CPU engine runs DataFusion's own passes; answers are compared
-//! to its.
+//! three passes that it allows, as a limit passes one operator a pass. Here its passes are one
+//! list: all rules, and then, in an order in which one finds what the other left, those that find
+//! something in plans that all have passed. The CPU engine runs DataFusion's own passes; answers
+//! are compared to its.
 
 use std::sync::Arc;
 
@@ -13,9 +13,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{ExpressionPlacement, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::{any_node, guards, holds_subquery};
-
-type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+use super::{LogicalRule, any_node, guards, holds_subquery};
 
 /// Rules that do not run, and why.
 ///
@@ -29,8 +27,9 @@ const LEFT_OUT: [&str; 1] = ["rewrite_set_comparison"];
 /// | rule | why it is not here |
 /// |---|---|
 /// | `optimize_unions`, `unions_to_filter` | nothing makes a UNION |
-/// | `replace_distinct_aggregate`, `single_distinct_aggregation_to_group_by` | nothing makes a DISTINCT |
-/// | `eliminate_duplicated_expr` | nothing makes keys equal, and it computes all columns of an aggregate anew |
+/// | `replace_distinct_aggregate` | nothing makes a DISTINCT |
+/// | `single_distinct_aggregation_to_group_by` | nothing makes a DISTINCT |
+/// | `eliminate_duplicated_expr` | nothing makes keys equal; it computes aggregates anew |
 const AGAIN: [&str; 19] = [
     // Subqueries within subqueries.
     "decorrelate_predicate_subquery",
@@ -63,16 +62,16 @@ const AGAIN: [&str; 19] = [
 pub(in crate::session) const PASSES: usize = 1;
 
 /// The rules as a device's session runs them, between seals (`guards.rs`).
-pub(super) fn unrolled(rules: Vec<Rule>) -> Vec<Rule> {
+pub(super) fn unrolled(rules: Vec<LogicalRule>) -> Vec<LogicalRule> {
     let rules: Vec<_> = rules.into_iter().filter(|rule| !LEFT_OUT.contains(&rule.name())).map(if_needed).collect();
     let named = |name| rules.iter().find(|rule| rule.name() == name).cloned();
     let again = AGAIN.into_iter().filter_map(named).collect();
     [guards::rules(rules.clone()), guards::rules(again)].concat()
 }
 
-/// The rule, which is spared the plans that have nothing for it, where it would rebuild or copy all of
-/// a plan to see that.
-fn if_needed(rule: Rule) -> Rule {
+/// The rule, which is spared the plans that have nothing for it, where it would rebuild or copy all
+/// of a plan to see that.
+fn if_needed(rule: LogicalRule) -> LogicalRule {
     match rule.name() {
         "decorrelate_predicate_subquery" | "scalar_subquery_to_join" => {
             Arc::new(IfNeeded { rule, needed: holds_subquery })
@@ -85,7 +84,7 @@ fn if_needed(rule: Rule) -> Rule {
 /// A rule that runs only if the plan has an operator that needs it.
 #[derive(Debug)]
 struct IfNeeded {
-    rule: Rule,
+    rule: LogicalRule,
     needed: fn(&LogicalPlan) -> Result<bool>,
 }
 

@@ -171,6 +171,7 @@ mod tests {
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
+        scans.sort();
         Ok(scans)
     }
 

@@ -1,9 +1,10 @@
 //! DataFusion's pushdown of filters within physical plans, kept from taking one column for another.
 //!
-//! It moves a filter by the names of its columns, which do not tell `t.s` from `u.s`: above a projection or a join that yields
-//! both, `starts_with(u.s, t.s)` went to `u` as `starts_with(s, s)` (DataFusion 55.2, `FilterRemapper`), and kept rows that
-//! it should not. Logical plans tell them apart, and bring most filters to the scans before. So the rule runs on those
-//! subtrees alone in which no operator yields two columns of one name.
+//! It moves a filter by the names of its columns, which do not tell `t.s` from `u.s`: above a
+//! projection or a join that yields both, `starts_with(u.s, t.s)` went to `u` as
+//! `starts_with(s, s)` (DataFusion 55.2, `FilterRemapper`), and kept rows that it should not.
+//! Logical plans tell them apart, and bring most filters to the scans before. So the rule runs on
+//! those subtrees alone in which no operator yields two columns of one name.
 //!
 //! It takes conditions apart, and puts those that stay together one within another, so that
 //! thousands take more stack to be evaluated than there is. From those, which come as trees
@@ -19,19 +20,20 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{ExecutionPlan, replace_children_if_necessary};
 use datafusion::physical_plan::filter::FilterExec;
 
-use super::Rule;
+use super::PhysicalRule;
 use crate::plan::MOST_NESTED;
 
 /// The rule, guarded if it pushes filters down.
-pub(super) fn guarded(rule: Rule) -> Rule {
+pub(super) fn guarded(rule: PhysicalRule) -> PhysicalRule {
     if rule.name().starts_with(PUSHDOWN) { Arc::new(Guarded(rule)) } else { rule }
 }
 
-/// What the names of both rules begin with: that of filters of the query, and that of filters found while it runs.
+/// What the names of both rules begin with: that of filters of the query, and that of filters found
+/// while it runs.
 pub(super) const PUSHDOWN: &str = "FilterPushdown";
 
 #[derive(Debug)]
-struct Guarded(Rule);
+struct Guarded(PhysicalRule);
 
 impl PhysicalOptimizerRule for Guarded {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {

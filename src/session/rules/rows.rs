@@ -8,7 +8,8 @@
 //!   (a, b) = (c, d)               a = c AND b = d
 //!   (a, b) < (c, d)               a < c OR (a = c AND b < d)
 //!   (a, b) IN ((1, 2), (3, 4))    (a = 1 AND b = 2) OR (a = 3 AND b = 4)
-//!   (a, b) IN (SELECT c, d …)     EXISTS (SELECT 1 FROM (…) AS row (c1, c2) WHERE a = c1 AND b = c2)
+//!   (a, b) IN (SELECT c, d …)     EXISTS (SELECT 1 FROM (…) AS row (c1, c2)
+//!                                   WHERE a = c1 AND b = c2)
 //! ```
 //!
 //! The last holds where unknown is as good as false. Elsewhere a second subquery tells whether

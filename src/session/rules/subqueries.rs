@@ -38,10 +38,10 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use self::below::{Below, Counts};
+use self::below::Below;
 use super::{any_node, holds_subquery};
 use crate::error::Error;
-use crate::plan::into_operands;
+use crate::plan::{UnknownAs, into_operands};
 
 /// Runs behind the coercion of types.
 #[derive(Debug)]
@@ -52,8 +52,8 @@ impl AnalyzerRule for LiftSubqueries {
         if !any_node(&plan, holds_subquery)? {
             return Ok(plan);
         }
-        let mut numbers = Numbers::default();
-        Ok(plan.transform_up_with_subqueries(|node| lifted(node, &mut numbers))?.data)
+        let mut generator = NameGenerator::default();
+        Ok(plan.transform_up_with_subqueries(|node| lifted(node, &mut generator))?.data)
     }
 
     fn name(&self) -> &str {
@@ -93,9 +93,9 @@ pub(in crate::session) fn refuse_what_is_left(plan: &LogicalPlan) -> crate::erro
 
 /// Numbers for names: no two of a plan are the same.
 #[derive(Default)]
-struct Numbers(usize);
+struct NameGenerator(usize);
 
-impl Numbers {
+impl NameGenerator {
     fn name(&mut self, what: &str) -> String {
         self.0 += 1;
         format!("__{what}_{}", self.0)
@@ -111,7 +111,7 @@ fn has_subquery(expr: &Expr) -> bool {
     expr.exists(|node| Ok(is_subquery(node))).unwrap_or(false)
 }
 
-fn lifted(node: LogicalPlan, numbers: &mut Numbers) -> Result<Transformed<LogicalPlan>> {
+fn lifted(node: LogicalPlan, generator: &mut NameGenerator) -> Result<Transformed<LogicalPlan>> {
     let mut concerned = false;
     node.apply_expressions(|expr| {
         concerned |= has_subquery(expr);
@@ -122,27 +122,27 @@ fn lifted(node: LogicalPlan, numbers: &mut Numbers) -> Result<Transformed<Logica
     }
     match node {
         LogicalPlan::Filter(filter) => {
-            let predicate = renamed(filter.predicate, filter.input.schema(), numbers)?;
+            let predicate = renamed(filter.predicate, filter.input.schema(), generator)?;
             Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
         }
-        LogicalPlan::Projection(project) => projection(project, numbers).map(Transformed::yes),
-        LogicalPlan::Aggregate(aggregate) => self::aggregate(aggregate, numbers).map(Transformed::yes),
-        LogicalPlan::Window(window) => self::window(window, numbers).map(Transformed::yes),
-        LogicalPlan::Sort(sort) => self::sort(sort, numbers).map(Transformed::yes),
-        LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on, numbers).map(Transformed::yes),
-        LogicalPlan::Join(join) => self::join(join, numbers).map(Transformed::yes),
+        LogicalPlan::Projection(project) => projection(project, generator).map(Transformed::yes),
+        LogicalPlan::Aggregate(aggregate) => self::aggregate(aggregate, generator).map(Transformed::yes),
+        LogicalPlan::Window(window) => self::window(window, generator).map(Transformed::yes),
+        LogicalPlan::Sort(sort) => self::sort(sort, generator).map(Transformed::yes),
+        LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on, generator).map(Transformed::yes),
+        LogicalPlan::Join(join) => self::join(join, generator).map(Transformed::yes),
         other => Ok(Transformed::no(other)),
     }
 }
 
 /// Scalar subqueries whose column has the name of one of the input's, which is of no table, with
 /// another name.
-fn renamed(expr: Expr, input: &DFSchema, numbers: &mut Numbers) -> Result<Expr> {
+fn renamed(expr: Expr, input: &DFSchema, generator: &mut NameGenerator) -> Result<Expr> {
     let renamed = expr.transform_up(|expr| match expr {
         Expr::ScalarSubquery(subquery) => {
             let name = subquery.subquery.schema().field(0).name();
             match input.iter().any(|(table, field)| table.is_none() && field.name() == name) {
-                true => Ok(Transformed::yes(Expr::ScalarSubquery(named(subquery, numbers.name("value"))?))),
+                true => Ok(Transformed::yes(Expr::ScalarSubquery(named(subquery, generator.name("value"))?))),
                 false => Ok(Transformed::no(Expr::ScalarSubquery(subquery))),
             }
         }
@@ -159,30 +159,30 @@ fn named(subquery: Subquery, name: String) -> Result<Subquery> {
 }
 
 /// Of the select list only EXISTS and IN: DataFusion makes joins of the others.
-fn projection(project: Projection, numbers: &mut Numbers) -> Result<LogicalPlan> {
+fn projection(project: Projection, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     let node = LogicalPlan::Projection(project.clone());
     let names = NamePreserver::new(&node);
-    let mut below = Below::of_select_list(Arc::unwrap_or_clone(project.input), numbers);
+    let mut below = Below::of_select_list(Arc::unwrap_or_clone(project.input), generator);
     let mut exprs = vec![];
     for expr in project.expr {
         let name = names.save(&expr);
-        exprs.push(name.restore(below.lifted(expr, Counts::Value)?));
+        exprs.push(name.restore(below.lifted(expr, UnknownAs::Itself)?));
     }
     let input = below.plan()?;
     let exprs = exprs.into_iter().map(|expr| {
         let name = names.save(&expr);
-        Ok(name.restore(renamed(expr, input.schema(), numbers)?))
+        Ok(name.restore(renamed(expr, input.schema(), generator)?))
     });
     let exprs = exprs.collect::<Result<Vec<_>>>()?;
     Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?))
 }
 
-fn aggregate(aggregate: Aggregate, numbers: &mut Numbers) -> Result<LogicalPlan> {
+fn aggregate(aggregate: Aggregate, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     let names = NamePreserver::new_for_projection();
-    let mut below = Below::new(Arc::unwrap_or_clone(aggregate.input), "GROUP BY or an aggregate", numbers);
+    let mut below = Below::new(Arc::unwrap_or_clone(aggregate.input), "GROUP BY or an aggregate", generator);
     let mut keep = |expr: Expr| -> Result<Expr> {
         let name = names.save(&expr);
-        Ok(name.restore(below.lifted(expr, Counts::Value)?))
+        Ok(name.restore(below.lifted(expr, UnknownAs::Itself)?))
     };
     let mut group_expr = vec![];
     for expr in aggregate.group_expr {
@@ -202,18 +202,18 @@ fn aggregate(aggregate: Aggregate, numbers: &mut Numbers) -> Result<LogicalPlan>
     Ok(LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, aggr_expr)?))
 }
 
-fn window(window: Window, numbers: &mut Numbers) -> Result<LogicalPlan> {
+fn window(window: Window, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     let columns = window.schema.columns();
     let names = NamePreserver::new_for_projection();
-    let mut below = Below::new(Arc::unwrap_or_clone(window.input), "a window", numbers);
+    let mut below = Below::new(Arc::unwrap_or_clone(window.input), "a window", generator);
     let mut exprs = vec![];
     for expr in window.window_expr {
         let name = names.save(&expr);
-        exprs.push(name.restore(below.lifted(expr, Counts::Value)?));
+        exprs.push(name.restore(below.lifted(expr, UnknownAs::Itself)?));
     }
     let input = below.plan()?;
     let mut keys = vec![];
-    let exprs = exprs.into_iter().map(|expr| keys_apart(expr, &mut keys, numbers)).collect::<Result<Vec<_>>>()?;
+    let exprs = exprs.into_iter().map(|expr| keys_apart(expr, &mut keys, generator)).collect::<Result<Vec<_>>>()?;
     let columns_and_keys = input.schema().columns().into_iter().map(Expr::Column).chain(keys);
     let input = LogicalPlanBuilder::from(input).project(columns_and_keys)?.build()?;
     only(LogicalPlan::Window(Window::try_new(exprs, Arc::new(input))?), columns)
@@ -221,10 +221,10 @@ fn window(window: Window, numbers: &mut Numbers) -> Result<LogicalPlan> {
 
 /// The window function over keys that are columns; those that are not become columns below. The CPU
 /// engine does not take the order of rows for the one that a computed key with a subquery asks for.
-fn keys_apart(expr: Expr, keys: &mut Vec<Expr>, numbers: &mut Numbers) -> Result<Expr> {
+fn keys_apart(expr: Expr, keys: &mut Vec<Expr>, generator: &mut NameGenerator) -> Result<Expr> {
     let mut column = |key: &mut Expr| {
         if !matches!(key, Expr::Column(_) | Expr::Literal(..)) {
-            let name = numbers.name("key");
+            let name = generator.name("key");
             keys.push(std::mem::take(key).alias(&name));
             *key = Expr::Column(Column::new_unqualified(name));
         }
@@ -240,29 +240,29 @@ fn keys_apart(expr: Expr, keys: &mut Vec<Expr>, numbers: &mut Numbers) -> Result
     Ok(apart.data)
 }
 
-fn sort(sort: Sort, numbers: &mut Numbers) -> Result<LogicalPlan> {
+fn sort(sort: Sort, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     let columns = sort.input.schema().columns();
-    let mut below = Below::new(Arc::unwrap_or_clone(sort.input), "ORDER BY", numbers);
+    let mut below = Below::new(Arc::unwrap_or_clone(sort.input), "ORDER BY", generator);
     let mut keys = sort.expr;
     for key in &mut keys {
-        key.expr = below.lifted(key.expr.clone(), Counts::Value)?;
+        key.expr = below.lifted(key.expr.clone(), UnknownAs::Itself)?;
     }
     let plan = LogicalPlan::Sort(Sort { expr: keys, input: Arc::new(below.plan()?), fetch: sort.fetch });
     only(plan, columns)
 }
 
-fn distinct_on(on: DistinctOn, numbers: &mut Numbers) -> Result<LogicalPlan> {
+fn distinct_on(on: DistinctOn, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     let names = NamePreserver::new_for_projection();
-    let mut below = Below::new(Arc::unwrap_or_clone(on.input), "DISTINCT ON", numbers);
-    let on_expr = on.on_expr.into_iter().map(|expr| below.lifted(expr, Counts::Value)).collect::<Result<_>>()?;
+    let mut below = Below::new(Arc::unwrap_or_clone(on.input), "DISTINCT ON", generator);
+    let on_expr = on.on_expr.into_iter().map(|expr| below.lifted(expr, UnknownAs::Itself)).collect::<Result<_>>()?;
     let mut select_expr = vec![];
     for expr in on.select_expr {
         let name = names.save(&expr);
-        select_expr.push(name.restore(below.lifted(expr, Counts::Value)?));
+        select_expr.push(name.restore(below.lifted(expr, UnknownAs::Itself)?));
     }
     let mut sort_expr = on.sort_expr;
     for key in sort_expr.iter_mut().flatten() {
-        key.expr = below.lifted(key.expr.clone(), Counts::Value)?;
+        key.expr = below.lifted(key.expr.clone(), UnknownAs::Itself)?;
     }
     let input = Arc::new(below.plan()?);
     Ok(LogicalPlan::Distinct(Distinct::On(DistinctOn::try_new(on_expr, select_expr, sort_expr, input)?)))
@@ -270,11 +270,11 @@ fn distinct_on(on: DistinctOn, numbers: &mut Numbers) -> Result<LogicalPlan> {
 
 /// Conditions with subqueries: those of one side are lifted below it; of an inner join the others,
 /// and EXISTS and IN, which make joins there, are conditions above it.
-fn join(join: Join, numbers: &mut Numbers) -> Result<LogicalPlan> {
+fn join(join: Join, generator: &mut NameGenerator) -> Result<LogicalPlan> {
     let columns = join.schema.columns();
     let inner = join.join_type == JoinType::Inner;
     let Some(filter) = join.filter.clone() else { return Ok(LogicalPlan::Join(join)) };
-    let mut left = Below::new(Arc::unwrap_or_clone(join.left), "ON", numbers);
+    let mut left = Below::new(Arc::unwrap_or_clone(join.left), "ON", generator);
     let (mut kept, mut above, mut of_right) = (vec![], vec![], vec![]);
     let right_schema = join.right.schema().clone();
     for condition in into_operands(filter, Operator::And) {
@@ -286,7 +286,7 @@ fn join(join: Join, numbers: &mut Numbers) -> Result<LogicalPlan> {
         let of = |schema: &DFSchema| looked_at.iter().all(|column| schema.has_column(column));
         let scalar = !condition.exists(|node| Ok(matches!(node, Expr::Exists(_) | Expr::InSubquery(_))))?;
         if of(left.schema()) && (scalar || !inner) {
-            kept.push(left.lifted(condition, Counts::Truth)?);
+            kept.push(left.lifted(condition, UnknownAs::False)?);
         } else if of(&right_schema) && (scalar || !inner) {
             of_right.push(condition);
         } else if inner {
@@ -297,9 +297,9 @@ fn join(join: Join, numbers: &mut Numbers) -> Result<LogicalPlan> {
         }
     }
     let left = left.plan()?;
-    let mut right = Below::new(Arc::unwrap_or_clone(join.right), "ON", numbers);
+    let mut right = Below::new(Arc::unwrap_or_clone(join.right), "ON", generator);
     for condition in of_right {
-        kept.push(right.lifted(condition, Counts::Truth)?);
+        kept.push(right.lifted(condition, UnknownAs::False)?);
     }
     let joined = Join::try_new(
         Arc::new(left),
@@ -314,7 +314,7 @@ fn join(join: Join, numbers: &mut Numbers) -> Result<LogicalPlan> {
     let plan = match conjunction(above) {
         Some(predicate) => {
             let joined = LogicalPlan::Join(joined);
-            let predicate = renamed(predicate, joined.schema(), numbers)?;
+            let predicate = renamed(predicate, joined.schema(), generator)?;
             LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(joined))?)
         }
         None => LogicalPlan::Join(joined),

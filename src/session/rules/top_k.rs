@@ -1,8 +1,9 @@
 //! The first rows in an order of structs or lists, sorted whole.
 //!
-//! DataFusion's top k (55.2, `TopK::insert_batch`) keeps the rows that are less than the last one kept, compared by operators
-//! to which a null *within* a struct or a list is less than any value, whatever NULLS LAST says of the order. So it loses
-//! rows. A whole sort compares as the order says.
+//! DataFusion's top k (55.2, `TopK::insert_batch`) keeps the rows that are less than the last one
+//! kept, compared by operators to which a null *within* a struct or a list is less than any value,
+//! whatever NULLS LAST says of the order. So it loses rows. A whole sort compares as the order
+//! says.
 
 use std::sync::Arc;
 
@@ -15,9 +16,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-use super::Rule;
+use super::PhysicalRule;
 
-pub(super) fn rule() -> Rule {
+pub(super) fn rule() -> PhysicalRule {
     Arc::new(WholeSort)
 }
 

@@ -7,7 +7,8 @@
 //!
 //! ```text
 //!   SELECT * FROM a FULL JOIN b USING (k) WHERE k > 1
-//!   SELECT coalesce(a.k, b.k) AS k, a.x, b.y FROM a FULL JOIN b ON a.k = b.k WHERE coalesce(a.k, b.k) > 1
+//!   SELECT coalesce(a.k, b.k) AS k, a.x, b.y FROM a FULL JOIN b ON a.k = b.k
+//!     WHERE coalesce(a.k, b.k) > 1
 //! ```
 //!
 //! with columns in PostgreSQL's order: the keys of the last join, those before, then the rest from
@@ -30,7 +31,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
 
-use self::scope::{Column, Outputs, Resolver, Scope, folded, path};
+use self::scope::{Outputs, Resolver, Scope, ScopeColumn, folded, path};
 pub(super) use self::scope::{marks, own_names};
 use super::clauses::constraint;
 use super::dialect::Ours;
@@ -239,7 +240,7 @@ impl Names<'_> {
                 let (Some(l), Some(r)) = (left.columns(), right.columns()) else {
                     return Err(unknown("NATURAL JOIN", place));
                 };
-                let shared = |column: &&Column| r.iter().any(|other| other.name == column.name);
+                let shared = |column: &&ScopeColumn| r.iter().any(|other| other.name == column.name);
                 let mut seen = HashSet::new();
                 l.iter().filter(shared).map(|c| c.name.clone()).filter(|name| seen.insert(name.clone())).collect()
             }
@@ -256,7 +257,7 @@ impl Names<'_> {
                 Kind::Right | Kind::OnlyRight => r.value.clone(),
                 Kind::Full => call("coalesce", vec![l.value.clone(), r.value.clone()]),
             };
-            merged.push(Column { name: key.clone(), value, merged: true });
+            merged.push(ScopeColumn { name: key.clone(), value, merged: true });
             let equal = binary(l.value.clone(), BinaryOperator::Eq, r.value.clone());
             condition = Some(match condition {
                 Some(condition) => binary(condition, BinaryOperator::And, equal),
@@ -266,7 +267,7 @@ impl Names<'_> {
         let condition = condition.unwrap_or_else(|| Expr::value(Value::Boolean(true)));
         *by = JoinConstraint::On(condition);
 
-        let rest = |columns: &[Column]| {
+        let rest = |columns: &[ScopeColumn]| {
             columns.iter().filter(|column| !keys.contains(&column.name)).cloned().collect::<Vec<_>>()
         };
         Ok(Scope::of(match kind {
@@ -324,7 +325,7 @@ impl Names<'_> {
         let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         // All tables are in memory's catalog: nothing has to be waited for.
         let Some(Ok(plan)) = self.state.statement_to_plan(statement).now_or_never() else { return Scope::Unknown };
-        let columns = plan.schema().iter().map(|(qualifier, field)| Column {
+        let columns = plan.schema().iter().map(|(qualifier, field)| ScopeColumn {
             name: field.name().clone(),
             value: path(qualifier, field.name()),
             merged: false,
@@ -367,11 +368,11 @@ fn side(kind: Kind, left: Scope, right: Scope) -> Scope {
 
 /// The column of a name; one side must have one.
 fn only<'a>(
-    columns: &'a [Column],
+    columns: &'a [ScopeColumn],
     name: &str,
     side: &str,
     place: datafusion::sql::sqlparser::tokenizer::Location,
-) -> Result<&'a Column> {
+) -> Result<&'a ScopeColumn> {
     let mut found = columns.iter().filter(|column| column.name == name);
     match (found.next(), found.next()) {
         (Some(column), None) => Ok(column),

@@ -15,7 +15,8 @@ pub enum Nulls {
     None,
     Some,
     All,
-    /// In some runs of 100 rows all are null, in some a few, in some none: pages of 100 rows differ.
+    /// In some runs of 100 rows all are null, in some a few, in some none: pages of 100 rows
+    /// differ.
     ByPage,
 }
 

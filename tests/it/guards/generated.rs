@@ -1,11 +1,13 @@
-//! Guards and functions that fail, at random depth under AND, OR, NOT and CASE, in filters, derived tables, joins, aggregates
-//! and select lists; against an oracle that looks at one row after the other.
+//! Guards and functions that fail, at random depth under AND, OR, NOT and CASE, in filters, derived
+//! tables, joins, aggregates and select lists; against an oracle that looks at one row after the
+//! other.
 //!
-//! The oracle has two bounds. From left to right, no further than needed: where no row fails so, no engine may. And in the best
-//! order for each row: where a row fails even so, every engine has to. Between them an engine may do either.
+//! The oracle has two bounds. From left to right, no further than needed: where no row fails so, no
+//! engine may. And in the best order for each row: where a row fails even so, every engine has to.
+//! Between them an engine may do either.
 //!
-//! `WARPFRAME_GUARD_QUERIES` says how many run on the device (20); the CPU engine is asked twenty times as many.
-//! `WARPFRAME_GUARD_SEED` is the first one's seed (1).
+//! `WARPFRAME_GUARD_QUERIES` says how many run on the device (20); the CPU engine is asked twenty
+//! times as many. `WARPFRAME_GUARD_SEED` is the first one's seed (1).
 
 use std::fmt;
 use std::sync::Arc;
@@ -396,8 +398,8 @@ fn check(session: &Session, query: &Query, rows: &[Row], seed: u64, tally: &mut 
         found
     });
     match found {
-        // DataFusion compares what is cast instead of the cast, where the other side is a constant, and knows that a quotient
-        // of constants is not null.
+        // DataFusion compares what is cast instead of the cast, where the other side is a constant,
+        // and knows that a quotient of constants is not null.
         Ok(_) if best.is_err() && ["tinyint", "IS NULL"].iter().any(|what| query.sql.contains(what)) => {}
         Ok(found) => {
             let best = best.unwrap_or_else(|_| panic!("a row fails in any order\n  {}", context()));

@@ -1,5 +1,6 @@
-//! Expressions over floats that say themselves what they are in a row, by the rules alone: NaN is one value, greater than every
-//! other number, and −0.0 is 0.0 but where values are put in an order.
+//! Expressions over floats that say themselves what they are in a row, by the rules alone: NaN is
+//! one value, greater than every other number, and −0.0 is 0.0 but where values are put in an
+//! order.
 
 use std::cmp::Ordering;
 
@@ -7,7 +8,8 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-/// The bits of the doubles that are tested: all kinds of NaN, zeros, infinities, and numbers small and large.
+/// The bits of the doubles that are tested: all kinds of NaN, zeros, infinities, and numbers small
+/// and large.
 pub const DOUBLES: [u64; 22] = [
     0x7ff8_0000_0000_0000, // NaN
     0xfff8_0000_0000_0000, // of the other sign, as x86 makes it

@@ -1,8 +1,10 @@
-//! What a query was made of: the random words that its maker drew, so that a smaller query can be made of fewer.
+//! What a query was made of: the random words that its maker drew, so that a smaller query can be
+//! made of fewer.
 //!
-//! A query that fails is shrunk as Hypothesis does it (MacIver and Donaldson 2020, "Test-case reduction via test-case generation"):
-//! words are left out or made trivial, the maker makes a query of what is left, and where that one fails, too, it goes on from
-//! there. What it makes is typed and means something, as all its queries do.
+//! A query that fails is shrunk as Hypothesis does it (MacIver and Donaldson 2020, "Test-case
+//! reduction via test-case generation"): words are left out or made trivial, the maker makes a
+//! query of what is left, and where that one fails, too, it goes on from there. What it makes is
+//! typed and means something, as all its queries do.
 
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -57,8 +59,8 @@ impl RngCore for Choices {
     }
 }
 
-/// Fewer or simpler words than `words`, of which `fails` still holds. It is asked `budget` times at most, and yields the words
-/// that were drawn of those it was given.
+/// Fewer or simpler words than `words`, of which `fails` still holds. It is asked `budget` times at
+/// most, and yields the words that were drawn of those it was given.
 pub fn shrink(words: Vec<u64>, budget: usize, mut fails: impl FnMut(&[u64]) -> Option<Vec<u64>>) -> Vec<u64> {
     let mut least = words;
     let mut asked = 0;

@@ -1,4 +1,5 @@
-//! Makes a query: of tables `t` and `u` as `tables.rs` makes them, from classes of types, so that it means something.
+//! Makes a query: of tables `t` and `u` as `tables.rs` makes them, from classes of types, so that
+//! it means something.
 
 mod expressions;
 
@@ -87,8 +88,8 @@ impl Maker {
         }
     }
 
-    /// One table, or two that are joined; its columns are called `t.…` and `u.…`, and `total` says that ids must be
-    /// unique.
+    /// One table, or two that are joined; its columns are called `t.…` and `u.…`, and `total` says
+    /// that ids must be unique.
     fn from(&mut self, total: bool) -> From {
         if self.chance(0.6) {
             let text = match self.rng.random_range(0..10) {
@@ -272,8 +273,9 @@ impl Maker {
         }
     }
 
-    /// Window functions over one or two sorts. The ids make the order of what looks at places of rows total. Keys are columns:
-    /// expressions that the optimizer pulls out of some windows and not of others trip an assertion of the CPU engine.
+    /// Window functions over one or two sorts. The ids make the order of what looks at places of
+    /// rows total. Keys are columns: expressions that the optimizer pulls out of some windows and
+    /// not of others trip an assertion of the CPU engine.
     fn windows(&mut self) -> String {
         let from = self.from(true);
         let ids: Vec<_> = from.names.iter().map(|name| format!("{name}.id")).collect();
@@ -316,7 +318,8 @@ impl Maker {
             1 => "count(*)".into(),
             2 => format!("count({})", self.expr(class, from, 1)),
             3 => {
-                // The CPU engine takes rows away from a mean's sum of floats, which loses what is small beside w.
+                // The CPU engine takes rows away from a mean's sum of floats, which loses what is
+                // small beside w.
                 let (function, column) = match self.chance(0.5) {
                     true => ("sum", self.pick(&["k", "w", "i8", "u16", "m", "x"])),
                     false => ("avg", self.pick(&["k", "i8", "u16", "m", "x"])),
@@ -372,8 +375,9 @@ impl Maker {
         }
     }
 
-    /// A frame that does not end before it begins. One of RANGE ends with the row or later: DataFusion takes rows that come
-    /// in pieces to have met all their peers then, and counts only the nulls of the first piece.
+    /// A frame that does not end before it begins. One of RANGE ends with the row or later:
+    /// DataFusion takes rows that come in pieces to have met all their peers then, and counts only
+    /// the nulls of the first piece.
     fn frame(&mut self, units: &str) -> String {
         let bounds = [
             "UNBOUNDED PRECEDING",
@@ -392,7 +396,8 @@ impl Maker {
 
     fn aggregation(&mut self) -> String {
         let from = self.from(false);
-        // Of a constant key and GROUPING SETS over a UNION, the CPU engine yields some groups twice.
+        // Of a constant key and GROUPING SETS over a UNION, the CPU engine yields some groups
+        // twice.
         let (count, sets) = (self.rng.random_range(0..4), self.chance(0.12));
         let sets = sets && (1..3).contains(&count);
         let keys: Vec<_> = (0..count).map(|_| if sets { self.key_column(&from) } else { self.key(&from) }).collect();

@@ -8,7 +8,8 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 /// Rows of every column. More than 32, not a multiple of it.
 pub(super) const ROWS: usize = 43;
 
-/// Repeats `values` to [`ROWS`] rows, in an order of its own for each `stride`; every seventh is null where asked.
+/// Repeats `values` to [`ROWS`] rows, in an order of its own for each `stride`; every seventh is
+/// null where asked.
 fn rows<T: Clone>(values: &[T], stride: usize, nulls: bool) -> Vec<Option<T>> {
     (0..ROWS)
         .map(|i| {
@@ -89,7 +90,8 @@ const DATE_TEXTS: [&str; 43] = [
     "1970-01-01", "+2024-02-29-1", "abcd-ef-gh", "2024-02-2é",
 ];
 
-/// All columns; those whose name begins with `r` state the range of their values, `d` are dictionary-encoded.
+/// All columns; those whose name begins with `r` state the range of their values, `d` are
+/// dictionary-encoded.
 pub(super) fn batch() -> RecordBatch {
     let mut c: Vec<(&str, ArrayRef)> = Vec::new();
     integers!(c, "i8", Int8Array, i8);
@@ -204,7 +206,8 @@ pub(super) fn batch() -> RecordBatch {
         .expect("columns of one length")
 }
 
-/// The values of a type as the device holds them: bytes, with garbage beneath nulls (strings aside).
+/// The values of a type as the device holds them: bytes, with garbage beneath nulls (strings
+/// aside).
 pub(super) fn device_bytes(array: &ArrayRef) -> Vec<u8> {
     const GARBAGE: u8 = 0xa5;
     macro_rules! plain {

@@ -161,7 +161,8 @@ impl Context {
         expr.unalias_nested().data
     }
 
-    /// DataFusion's result for each row, as the CPU engine is made to compute it: an array of one row, or an error.
+    /// DataFusion's result for each row, as the CPU engine is made to compute it: an array of one
+    /// row, or an error.
     fn expected(&self, expr: &Expr) -> Vec<Option<ArrayRef>> {
         let state = self.session.state();
         let expr = host_expr(expr.clone(), &self.schema).unwrap_or_else(|e| panic!("{expr}: {e}"));
@@ -280,8 +281,9 @@ for (i64 row = global_thread(); row < p.rows; row += global_threads()) {{
             (&bytes).into(),
             (&used).into(),
         ];
-        // SAFETY: the arguments match `Params`; `out` has TEXT + 16 bytes a row and expression, `valid` one, `status` four, `bytes` what the kernel is told;
-        // addresses are of buffers that `self` keeps.
+        // SAFETY: the arguments match `Params`; `out` has TEXT + 16 bytes a row and expression,
+        // `valid` one, `status` four, `bytes` what the kernel is told; addresses are of buffers
+        // that `self` keeps.
         unsafe { device.launch(&kernel, Grid { blocks: 1, threads: 64, shared: 0 }, &arguments) }.expect("launch");
         let read = |buffer: &Buffer| {
             let mut bytes = vec![0; buffer.len()];

@@ -67,7 +67,8 @@ void complete(Fiber* lanes, u32 mask, int op) {
     }
 }
 
-// Makes the lanes but `last` ready, ahead of other warps: a warp goes on while its stacks are in the cache.
+// Makes the lanes but `last` ready, ahead of other warps: a warp goes on while its stacks are in
+// the cache.
 void release_lanes(Launch& launch, Block& block, Fiber* lanes, u32 mask, Fiber* last) {
     Fiber* released[LANES];
     u32 count = 0;
@@ -201,7 +202,8 @@ void wf_sim_trap(const char* file, int line) {
     fail(std::move(report));
 }
 
-// Poisoned when a block first reaches the declaration; between guards that are checked when the block ends.
+// Poisoned when a block first reaches the declaration; between guards that are checked when the
+// block ends.
 void* wf_sim_shared(const void* site, size_t bytes, const char* name) {
     Block& block = *self()->of;
     SharedObject* object = nullptr;

@@ -1,4 +1,5 @@
-// The simulator's runtime: runs a grid of CUDA threads as fibers of one OS thread. In order of inclusion:
+// The simulator's runtime: runs a grid of CUDA threads as fibers of one OS thread. In order of
+// inclusion:
 //
 //   fiber.cpp         contexts, switching, stacks
 //   model.cpp         blocks, warps, threads, launches; reports
@@ -8,19 +9,24 @@
 //
 // One translation unit, behind the head of sim.h, which declares what kernels call.
 //
-//   launch ── slots ──┬─ block ── warps ── lanes       a few blocks are live at once, so that look-back across
-//                     ├─ block ...                     blocks is exercised; a block that ends is replaced
+//   launch ── slots ──┬─ block ── warps ── lanes
+//                     ├─ block ...
 //                     └─ block ...
 //
-// A fiber is a CUDA thread; it owns a stack only between its start and its end. A fiber that never waits runs on the
-// stack of the one before it, without a switch: kernels without barriers cost a function call a thread. A fiber that
-// waits (barrier, warp collective, spin) picks the next one and switches to it directly.
+// A few blocks are live at once, so that look-back across blocks is exercised. A block that ends is
+// replaced.
+//
+// A fiber is a CUDA thread; it owns a stack only between its start and its end. A fiber that never
+// waits runs on the stack of the one before it, without a switch: kernels without barriers cost a
+// function call a thread. A fiber that waits (barrier, warp collective, spin) picks the next one
+// and switches to it directly.
 //
 //   picked from a block, in this order:  ready  →  not yet started  →  spinning
 //
-// Threads of a block wait only for threads of their own block, so a block in which nothing can be picked while threads
-// live is deadlocked, and the launch ends with a report. Spinning fibers wait for anybody; when spins go on for long
-// while nothing starts, ends or is published, the launch ends with a report too.
+// Threads of a block wait only for threads of their own block, so a block in which nothing can be
+// picked while threads live is deadlocked, and the launch ends with a report. Spinning fibers wait
+// for anybody; when spins go on for long while nothing starts, ends or is published, the launch
+// ends with a report too.
 //
 // A launch that fails abandons its fibers: kernels own nothing that would have to be released.
 
@@ -45,7 +51,7 @@ typedef uint64_t u64;
 static __thread wf_sim_thread* wf_sim_current = nullptr;
 #endif
 
-// ------------------------------------------------------------------------------------------------------- switching
+// --------------------------------------------------------------------------------------- switching
 
 #if !defined(WF_SIM_UCONTEXT) && !defined(__x86_64__) && !defined(__aarch64__)
 #define WF_SIM_UCONTEXT
@@ -53,7 +59,8 @@ static __thread wf_sim_thread* wf_sim_current = nullptr;
 
 #ifndef WF_SIM_UCONTEXT
 
-// Saves the callee-saved registers on the running stack, its pointer in `*from`, and continues at `to`.
+// Saves the callee-saved registers on the running stack, its pointer in `*from`, and continues at
+// `to`.
 extern "C" void wf_sim_switch(void** from, void* to) asm("wf_sim_switch");
 
 #ifdef __x86_64__
@@ -145,7 +152,7 @@ struct Context {
 
 #endif
 
-// ---------------------------------------------------------------------------------------------------------- stacks
+// ------------------------------------------------------------------------------------------ stacks
 
 namespace {
 
@@ -158,7 +165,8 @@ struct Stack {
 
 constexpr size_t STACK_BYTES = 64 * 1024;
 
-// Stacks outlive launches; mapping them anew would cost a page fault each. Shared by all OS threads.
+// Stacks outlive launches; mapping them anew would cost a page fault each. Shared by all OS
+// threads.
 struct StackPool {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     Stack* free = nullptr;
@@ -191,7 +199,8 @@ struct StackPool {
             mprotect(at, guard, PROT_NONE);
             Stack* stack = new Stack;
             stack->bottom = at + guard;
-            // Stacks lie at one distance; without an offset of their own their hot lines would share cache sets.
+            // Stacks lie at one distance; without an offset of their own their hot lines would
+            // share cache sets.
             stack->top = at + stride - (made++ * 320) % 4096;
             stack->next = free;
             free = stack;

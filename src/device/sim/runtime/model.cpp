@@ -130,7 +130,7 @@ WF_SIM_THREAD_LOCAL Launch* running = nullptr;
 
 Fiber* self() { return static_cast<Fiber*>(wf_sim_current); }
 
-// ---------------------------------------------------------------------------------------------------------- reports
+// ----------------------------------------------------------------------------------------- reports
 
 __attribute__((format(printf, 2, 3))) void append(std::string& to, const char* format, ...) {
     char text[512];

@@ -42,7 +42,8 @@ Fiber* start_next(Launch& launch, Block& block) {
     return &block.fibers[index];
 }
 
-// To another slot: in turn; there and back (so that later tickets also run before earlier ones); or anywhere.
+// To another slot: in turn; there and back (so that later tickets also run before earlier ones); or
+// anywhere.
 void change_slot(Launch& launch) {
     u32 count = (u32)launch.slots.size();
     if (launch.seeded()) {
@@ -69,7 +70,8 @@ Fiber* pick() {
         if (!block.active) {
             if (launch.next_block == launch.a.blocks) {  // nothing left for this slot: look at the next
                 if (passed == 2 * launch.slots.size()) return nullptr;  // there and back
-                // On in the same direction: back to where it came from, it would not get beyond this slot.
+                // On in the same direction: back to where it came from, it would not get beyond
+                // this slot.
                 if (launch.reversed()) change_slot(launch);
                 else if (++launch.slot == launch.slots.size()) launch.slot = 0;
                 continue;

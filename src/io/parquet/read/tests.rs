@@ -74,8 +74,8 @@ fn check(at: usize, column: Column, origin: &str) {
 fn a_damaged_page_costs_its_own_column() {
     let device = Device::sim(SimOptions::with_seed(3), MemoryLimit::Bytes(1 << 30)).unwrap();
     let length = [26, 0, 0, 0];
-    // Of the second row group's second page the length of its levels and that of a string; that of a
-    // string in its dictionary.
+    // Of the second row group's second page the length of its levels and that of a string; that of
+    // a string in its dictionary.
     let marks = [
         ([&[3, 0, 0, 0, 0xC8, 1, 1][..], &number(400).to_le_bytes()].concat(), 1),
         ([&length[..], &text(0, 400).as_bytes()[..8]].concat(), 1),

@@ -1,6 +1,8 @@
-//! LZ4 pages of sequences of all kinds: around the borders of windows and batches, cut off anywhere,
-//! and of noise. What the parquet crate's decompressor reads is right, what it refuses is damage.
+//! LZ4 pages of sequences of all kinds: around the borders of windows and batches, cut off
+//! anywhere, and of noise. What the parquet crate's decompressor reads is right, what it refuses is
+//! damage.
 
+use super::damage::{compare, damaged};
 use super::*;
 
 /// `LZ4_WINDOW`, `LZ4_BATCH` and `LZ4_MOST` of the kernel.

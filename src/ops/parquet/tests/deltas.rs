@@ -153,7 +153,8 @@ fn damaged_deltas_are_told() {
     let by_hand = |physical, content| {
         fault(&File::by_hand(physical, PageEncoding::DeltaBinaryPacked, 2, content), output).map(|(_, code)| code)
     };
-    // 2 and 3; in blocks of 64; a first value of 33 bits, a least difference of 33, differences of 33.
+    // 2 and 3; in blocks of 64; a first value of 33 bits, a least difference of 33, differences of
+    // 33.
     assert_eq!(by_hand(Physical::Int32, vec![128, 1, 4, 2, 4, 2, 0, 0, 0, 0]), None);
     assert_eq!(by_hand(Physical::Int32, vec![64, 2, 2, 4, 2, 0, 0]), Some(40));
     for narrow in [

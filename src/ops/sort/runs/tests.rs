@@ -43,7 +43,7 @@ fn put(device: &Device, keys: &[u64]) -> bool {
             _ => Some((&wide, 8)),
         };
         let key = SortKey::new(buffer.slice(0), KeyKind::Word, false);
-        let long = put_in_order(device, &key, 16, rows as u64, Sorted::Rows { keys: &buffer, values }).unwrap();
+        let long = put_in_order(device, &key, 16, rows as u64, PrefixSorted::Rows { keys: &buffer, values }).unwrap();
         verdicts.push(long == 0);
         if long == 0 {
             assert!(read::<u64>(&buffer, rows) == sorted, "values of {width} bytes");
@@ -76,7 +76,7 @@ fn put(device: &Device, keys: &[u64]) -> bool {
         expected.sort_by_key(|&row| (column[row as usize], second(row), row));
         let numbers = device.alloc("test", rows * 4).unwrap();
         let sorted =
-            Sorted::Packed { words: &words, index_bits: 13, whole: false, more: more_words, numbers: &numbers };
+            PrefixSorted::Packed { words: &words, index_bits: 13, whole: false, more: more_words, numbers: &numbers };
         let long = put_in_order(device, &key, 17, rows as u64, sorted).unwrap();
         if more_words.is_empty() {
             verdicts.push(long == 0);

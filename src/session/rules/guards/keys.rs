@@ -10,13 +10,13 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, wh
 use crate::plan::{can_fail, operands};
 
 /// Which of a conjunction's conditions, by their number, are keys, and how they look then.
-type Keys = HashMap<usize, Expr>;
+type KeyConditions = HashMap<usize, Expr>;
 
 /// Those of a join's conditions.
-pub(super) fn of_join(join: &Join, filter: &Expr) -> Keys {
+pub(super) fn of_join(join: &Join, filter: &Expr) -> KeyConditions {
     let tables = Tables(vec![join.left.schema().clone(), join.right.schema().clone()]);
     let conditions = operands(filter, Operator::And);
-    let mut keys = Keys::new();
+    let mut keys = KeyConditions::new();
     for (at, condition) in conditions.iter().enumerate() {
         let before = &conditions[..at];
         // A condition on both sides runs after the join only.
@@ -40,11 +40,11 @@ pub(super) fn of_join(join: &Join, filter: &Expr) -> Keys {
 }
 
 /// Those of a filter above a product of tables, where nothing else connects the tables.
-pub(super) fn of_filter(input: &LogicalPlan, predicate: &Expr) -> Keys {
+pub(super) fn of_filter(input: &LogicalPlan, predicate: &Expr) -> KeyConditions {
     let (mut leaves, mut equalities) = (vec![], vec![]);
     flatten(input, &mut leaves, &mut equalities);
     if !(2..=MOST).contains(&leaves.len()) {
-        return Keys::new();
+        return KeyConditions::new();
     }
     let tables = Tables(leaves);
     let all = tables.all();
@@ -65,7 +65,7 @@ pub(super) fn of_filter(input: &LogicalPlan, predicate: &Expr) -> Keys {
             connected.join(left | right);
         }
     }
-    let mut keys = Keys::new();
+    let mut keys = KeyConditions::new();
     for (at, condition) in conditions.iter().enumerate().filter(|(_, condition)| can_fail(condition, &all)) {
         let Some((left, right)) = sides(condition) else { continue };
         if connected.are(left | right) {
@@ -124,8 +124,8 @@ impl Tables {
         })
     }
 
-    /// The equality as a key: a side that can fail is null where a condition before it, about the same table, does not hold,
-    /// unless that runs `below` the join.
+    /// The equality as a key: a side that can fail is null where a condition before it, about the
+    /// same table, does not hold, unless that runs `below` the join.
     fn key(&self, condition: &Expr, before: &[&Expr], below: impl Fn(&Expr, u64) -> bool) -> Result<Option<Expr>> {
         let Some((left, right)) = equality(condition) else { return Ok(None) };
         let (Some(of_left), Some(of_right)) = (self.of(left), self.of(right)) else { return Ok(None) };

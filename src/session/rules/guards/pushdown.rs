@@ -9,15 +9,15 @@ use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, Operator};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::Rule;
+use super::LogicalRule;
 use crate::plan::{can_fail, into_operands, is_in_place, is_sealed, operands, unseal};
 
 /// The rule, for conditions that are free.
 #[derive(Debug)]
-pub(super) struct GuardedPushDown(Rule);
+pub(super) struct GuardedPushDown(LogicalRule);
 
 impl GuardedPushDown {
-    pub(super) fn new(rule: Rule) -> Self {
+    pub(super) fn new(rule: LogicalRule) -> Self {
         GuardedPushDown(rule)
     }
 }
@@ -159,10 +159,10 @@ fn with_sealed(plan: LogicalPlan, sealed: Vec<Expr>) -> Result<LogicalPlan> {
 /// DataFusion's rule that makes inner joins of outer ones, for a condition that null does not pass.
 /// It only looks at the condition, and so it may see one that is sealed.
 #[derive(Debug)]
-pub(super) struct SeenByOuterJoins(Rule);
+pub(super) struct SeenByOuterJoins(LogicalRule);
 
 impl SeenByOuterJoins {
-    pub(super) fn new(rule: Rule) -> Self {
+    pub(super) fn new(rule: LogicalRule) -> Self {
         SeenByOuterJoins(rule)
     }
 }

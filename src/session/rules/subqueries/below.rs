@@ -6,21 +6,14 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Exists, InSubquery};
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, LogicalPlanBuilder, Operator, not};
 
-use super::{Numbers, has_subquery, is_subquery, mark_join, named};
+use super::{NameGenerator, has_subquery, is_subquery, mark_join, named};
+use crate::plan::UnknownAs;
 use crate::session::rules::guards::guard_members;
-
-/// What of a condition's three values counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counts {
-    /// Whether it is true: null may be false.
-    Truth,
-    Value,
-}
 
 /// The input of an operator, with a column for each subquery that was lifted.
 pub(super) struct Below<'n> {
     plan: LogicalPlan,
-    numbers: &'n mut Numbers,
+    generator: &'n mut NameGenerator,
     /// The clause, for errors.
     clause: &'static str,
     /// Scalar subqueries stay.
@@ -32,12 +25,12 @@ pub(super) struct Below<'n> {
 }
 
 impl<'n> Below<'n> {
-    pub(super) fn new(plan: LogicalPlan, clause: &'static str, numbers: &'n mut Numbers) -> Self {
-        Below { plan, numbers, clause, scalars_stay: false, known: vec![], values: vec![] }
+    pub(super) fn new(plan: LogicalPlan, clause: &'static str, generator: &'n mut NameGenerator) -> Self {
+        Below { plan, generator, clause, scalars_stay: false, known: vec![], values: vec![] }
     }
 
-    pub(super) fn of_select_list(plan: LogicalPlan, numbers: &'n mut Numbers) -> Self {
-        Below { scalars_stay: true, ..Below::new(plan, "the select list", numbers) }
+    pub(super) fn of_select_list(plan: LogicalPlan, generator: &'n mut NameGenerator) -> Self {
+        Below { scalars_stay: true, ..Below::new(plan, "the select list", generator) }
     }
 
     pub(super) fn schema(&self) -> &DFSchema {
@@ -55,12 +48,12 @@ impl<'n> Below<'n> {
     }
 
     /// The expression over what [`Below::plan`] will be.
-    pub(super) fn lifted(&mut self, expr: Expr, counts: Counts) -> Result<Expr> {
+    pub(super) fn lifted(&mut self, expr: Expr, unknown: UnknownAs) -> Result<Expr> {
         let expr = guard_members(expr, &[], self.plan.schema())?;
-        self.of(expr, counts)
+        self.of(expr, unknown)
     }
 
-    fn of(&mut self, expr: Expr, counts: Counts) -> Result<Expr> {
+    fn of(&mut self, expr: Expr, unknown: UnknownAs) -> Result<Expr> {
         if !has_subquery(&expr) {
             return Ok(expr);
         }
@@ -73,8 +66,8 @@ impl<'n> Below<'n> {
         let column = match expr {
             Expr::ScalarSubquery(_) if self.scalars_stay => return Ok(expr),
             Expr::ScalarSubquery(subquery) => {
-                let name = self.numbers.name("value");
-                let value = Expr::ScalarSubquery(named(subquery, self.numbers.name("value"))?);
+                let name = self.generator.name("value");
+                let value = Expr::ScalarSubquery(named(subquery, self.generator.name("value"))?);
                 self.values.push(value.alias(name.clone()));
                 Expr::Column(Column::new_unqualified(name))
             }
@@ -83,23 +76,24 @@ impl<'n> Below<'n> {
                 if negated { not(mark) } else { mark }
             }
             Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-                let member = self.of(*expr, Counts::Value)?;
-                return self.is_in(member, subquery, negated, counts);
+                let member = self.of(*expr, UnknownAs::Itself)?;
+                return self.is_in(member, subquery, negated, unknown);
             }
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
-                let (left, right) = (self.of(*left, counts)?, self.of(*right, counts)?);
+                let (left, right) = (self.of(*left, unknown)?, self.of(*right, unknown)?);
                 return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))));
             }
             Expr::Case(case) if case.expr.is_none() => {
                 let mut when_then_expr = vec![];
                 for (when, then) in case.when_then_expr {
-                    when_then_expr.push((Box::new(self.of(*when, Counts::Truth)?), Box::new(self.of(*then, counts)?)));
+                    when_then_expr
+                        .push((Box::new(self.of(*when, UnknownAs::False)?), Box::new(self.of(*then, unknown)?)));
                 }
-                let else_expr = case.else_expr.map(|expr| self.of(*expr, counts).map(Box::new)).transpose()?;
+                let else_expr = case.else_expr.map(|expr| self.of(*expr, unknown).map(Box::new)).transpose()?;
                 return Ok(Expr::Case(Case { expr: None, when_then_expr, else_expr }));
             }
             Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
-                params.filter = params.filter.map(|of| self.of(*of, Counts::Truth).map(Box::new)).transpose()?;
+                params.filter = params.filter.map(|of| self.of(*of, UnknownAs::False).map(Box::new)).transpose()?;
                 let call = Expr::AggregateFunction(AggregateFunction { func, params });
                 return self.children(call);
             }
@@ -110,12 +104,12 @@ impl<'n> Below<'n> {
     }
 
     fn children(&mut self, expr: Expr) -> Result<Expr> {
-        Ok(expr.map_children(|child| Ok(Transformed::yes(self.of(child, Counts::Value)?)))?.data)
+        Ok(expr.map_children(|child| Ok(Transformed::yes(self.of(child, UnknownAs::Itself)?)))?.data)
     }
 
     /// Whether the subquery has a row, never null.
     fn exists(&mut self, subquery: &datafusion::logical_expr::Subquery) -> Result<Expr> {
-        let marked = mark_join::exists(&self.plan, subquery, self.clause, self.numbers)?;
+        let marked = mark_join::exists(&self.plan, subquery, self.clause, self.generator)?;
         Ok(self.marked(marked))
     }
 
@@ -130,18 +124,18 @@ impl<'n> Below<'n> {
         member: Expr,
         subquery: datafusion::logical_expr::Subquery,
         negated: bool,
-        counts: Counts,
+        unknown: UnknownAs,
     ) -> Result<Expr> {
         if mark_join::is_one_row(&subquery.subquery) {
-            let value = self.of(Expr::ScalarSubquery(subquery), Counts::Value)?;
+            let value = self.of(Expr::ScalarSubquery(subquery), UnknownAs::Itself)?;
             return Ok(if negated { member.not_eq(value) } else { member.eq(value) });
         }
-        let found = mark_join::is_in(&self.plan, &subquery, &member, self.clause, self.numbers)?;
+        let found = mark_join::is_in(&self.plan, &subquery, &member, self.clause, self.generator)?;
         let found = self.marked(found);
-        if counts == Counts::Truth && !negated {
+        if unknown == UnknownAs::False && !negated {
             return Ok(found);
         }
-        let unknown = mark_join::unknown(&self.plan, &subquery, &member, self.clause, self.numbers)?;
+        let unknown = mark_join::unknown(&self.plan, &subquery, &member, self.clause, self.generator)?;
         let value = match unknown {
             Some((plan, unknown)) => {
                 self.plan = plan;

@@ -11,7 +11,7 @@ use datafusion::logical_expr::utils::{conjunction, expr_to_columns};
 use datafusion::logical_expr::{Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Subquery, lit, when};
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 
-use super::Numbers;
+use super::NameGenerator;
 use crate::error::Error;
 
 /// A plan with a column more, where one was needed, and the expression that says it.
@@ -48,11 +48,16 @@ pub(super) fn is_one_row(plan: &LogicalPlan) -> bool {
 }
 
 /// Whether the subquery has a row for a row of the plan.
-pub(super) fn exists(plan: &LogicalPlan, subquery: &Subquery, clause: &str, numbers: &mut Numbers) -> Result<Marked> {
+pub(super) fn exists(
+    plan: &LogicalPlan,
+    subquery: &Subquery,
+    clause: &str,
+    generator: &mut NameGenerator,
+) -> Result<Marked> {
     if is_one_row(&subquery.subquery) {
         return Ok((None, lit(true)));
     }
-    match mark(plan, &subquery.subquery, None, numbers)? {
+    match mark(plan, &subquery.subquery, None, generator)? {
         Some((plan, mark)) => Ok((Some(plan), mark)),
         None => Err(refused("EXISTS (SELECT …)", clause)),
     }
@@ -64,9 +69,9 @@ pub(super) fn is_in(
     subquery: &Subquery,
     member: &Expr,
     clause: &str,
-    numbers: &mut Numbers,
+    generator: &mut NameGenerator,
 ) -> Result<Marked> {
-    match mark(plan, &subquery.subquery, Some(member), numbers)? {
+    match mark(plan, &subquery.subquery, Some(member), generator)? {
         Some((plan, mark)) => Ok((Some(plan), mark)),
         None => Err(refused("IN (SELECT …)", clause)),
     }
@@ -79,7 +84,7 @@ pub(super) fn unknown(
     subquery: &Subquery,
     member: &Expr,
     clause: &str,
-    numbers: &mut Numbers,
+    generator: &mut NameGenerator,
 ) -> Result<Option<(LogicalPlan, Expr)>> {
     let (qualifier, field) = subquery.subquery.schema().qualified_field(0);
     let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
@@ -89,7 +94,7 @@ pub(super) fn unknown(
     }
     if subquery.outer_ref_columns.is_empty() {
         // Two numbers of all its rows, beside each row.
-        let (rows, values) = (numbers.name("rows"), numbers.name("values"));
+        let (rows, values) = (generator.name("rows"), generator.name("values"));
         let counts = [count(lit(1i64)).alias(&rows), count(column).alias(&values)];
         let counts =
             LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).aggregate(Vec::<Expr>::new(), counts)?;
@@ -101,12 +106,12 @@ pub(super) fn unknown(
     }
     let null = Filter::try_new(column.is_null(), subquery.subquery.clone())?;
     let null = Subquery { subquery: Arc::new(LogicalPlan::Filter(null)), ..subquery.clone() };
-    let (found, null) = exists(plan, &null, clause, numbers)?;
+    let (found, null) = exists(plan, &null, clause, generator)?;
     let plan = found.unwrap_or_else(|| plan.clone());
     if !null_member {
         return Ok(Some((plan, null)));
     }
-    let (found, any) = exists(&plan, subquery, clause, numbers)?;
+    let (found, any) = exists(&plan, subquery, clause, generator)?;
     Ok(Some((found.unwrap_or(plan), null.or(member.clone().is_null().and(any)))))
 }
 
@@ -121,9 +126,9 @@ fn mark(
     plan: &LogicalPlan,
     subquery: &LogicalPlan,
     member: Option<&Expr>,
-    numbers: &mut Numbers,
+    generator: &mut NameGenerator,
 ) -> Result<Option<(LogicalPlan, Expr)>> {
-    let alias = numbers.name("exists");
+    let alias = generator.name("exists");
     let (qualifier, field) = subquery.schema().qualified_field(0);
     let column = Column::new(qualifier.cloned(), field.name());
     let equal = member.map(|member| member.clone().eq(Expr::Column(column.clone())));

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// A column that a name without a table's may mean.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
+pub(super) struct ScopeColumn {
     pub(super) name: String,
     /// With its table's name, or what a merged one consists of.
     pub(super) value: Expr,
@@ -24,16 +24,16 @@ pub(super) struct Column {
 /// The columns of a query's tables.
 #[derive(Debug, Clone)]
 pub(super) enum Scope {
-    Known(Vec<Column>),
+    Known(Vec<ScopeColumn>),
     Unknown,
 }
 
 impl Scope {
-    pub(super) fn of(columns: Vec<Column>) -> Scope {
+    pub(super) fn of(columns: Vec<ScopeColumn>) -> Scope {
         Scope::Known(columns)
     }
 
-    pub(super) fn columns(&self) -> Option<&[Column]> {
+    pub(super) fn columns(&self) -> Option<&[ScopeColumn]> {
         match self {
             Scope::Known(columns) => Some(columns),
             Scope::Unknown => None,
@@ -152,7 +152,7 @@ pub(super) fn path(qualifier: Option<&TableReference>, name: &str) -> Expr {
 }
 
 /// The columns that `*` stands for.
-pub(super) fn wildcard(columns: &[Column], options: &WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
+pub(super) fn wildcard(columns: &[ScopeColumn], options: &WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
     if options.opt_rename.is_some() || options.opt_ilike.is_some() || options.opt_alias.is_some() {
         return Err(Error::unsupported("RENAME, ILIKE or an alias of * beside USING", "name the columns"));
     }

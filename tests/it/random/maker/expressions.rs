@@ -191,7 +191,8 @@ impl Maker {
         }
     }
 
-    /// An expression of the class's one type: on the CPU make_array panics where decimals are of several, and coalesce fails.
+    /// An expression of the class's one type: on the CPU make_array panics where decimals are of
+    /// several, and coalesce fails.
     fn one_type(&mut self, class: Class, from: &From, depth: u32) -> String {
         match class {
             Class::Decimal => format!("CAST({} AS decimal(30, 4))", self.expr(class, from, depth)),

@@ -1,0 +1,64 @@
+//! Arguments of kernels.
+
+use super::{Buffer, Slice};
+
+/// One 8-byte kernel argument.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Argument {
+    pub(super) word: u64,
+    /// Bytes that the kernel is taken to read or write through it: of a buffer all from here on, of
+    /// a number none.
+    pub(super) bytes: u64,
+}
+
+impl Argument {
+    fn number(word: u64) -> Self {
+        Argument { word, bytes: 0 }
+    }
+
+    /// The same of which a kernel moves no more than so many bytes.
+    pub(crate) fn moving_at_most(self, bytes: u64) -> Self {
+        Argument { bytes: self.bytes.min(bytes), ..self }
+    }
+
+    /// The address of a buffer that holds `all`, whose bytes count for it.
+    pub(crate) fn of_all(buffer: &Buffer, all: &[Argument]) -> Self {
+        Argument { word: buffer.address(), bytes: all.iter().map(|argument| argument.bytes).sum() }
+    }
+
+    /// The word as it lies in memory.
+    pub(crate) fn to_bytes(self) -> [u8; 8] {
+        self.word.to_ne_bytes()
+    }
+
+    /// The same with another buffer instead, from its beginning.
+    pub(crate) fn moved_to(self, buffer: &Buffer) -> Self {
+        Argument { word: buffer.address(), ..self }
+    }
+}
+
+impl From<u64> for Argument {
+    fn from(value: u64) -> Self {
+        Argument::number(value)
+    }
+}
+impl From<i64> for Argument {
+    fn from(value: i64) -> Self {
+        Argument::number(value as u64)
+    }
+}
+impl From<f64> for Argument {
+    fn from(value: f64) -> Self {
+        Argument::number(value.to_bits())
+    }
+}
+impl From<&Buffer> for Argument {
+    fn from(buffer: &Buffer) -> Self {
+        buffer.slice(0).into()
+    }
+}
+impl From<Slice<'_>> for Argument {
+    fn from(slice: Slice<'_>) -> Self {
+        Argument { word: slice.address(), bytes: slice.len() as u64 }
+    }
+}

@@ -1,0 +1,38 @@
+//! Preparing the hand-written kernels.
+
+use std::path::PathBuf;
+
+use crate::device::prepare;
+use crate::error::Result;
+
+/// What [`prepare_kernels`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PreparedKernels {
+    /// Kernels that were compiled.
+    pub compiled: usize,
+    /// Kernels that the cache already had.
+    pub found: usize,
+    /// The directory in which they are kept.
+    pub directory: PathBuf,
+}
+
+/// Compiles the kernels that every query may need, for GPUs of an architecture such as `sm_90`, and
+/// keeps them in the kernel cache (`WARPFRAME_CACHE_DIR`). Needs NVRTC, but no GPU: containers and
+/// release archives can have them made when they are built. Kernels that are generated from a query
+/// are compiled when it is asked.
+///
+/// # Errors
+/// [`DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) if there is no NVRTC or it does not know
+/// the architecture.
+///
+/// ```
+/// match warpframe::prepare_kernels("sm_1") {
+///     Ok(_) => unreachable!("there is no such GPU"),
+///     Err(error) => assert!(matches!(error.kind(), warpframe::ErrorKind::DeviceUnavailable { .. })),
+/// }
+/// ```
+pub fn prepare_kernels(architecture: &str) -> Result<PreparedKernels> {
+    let prepared = prepare(architecture, &super::sources())?;
+    Ok(PreparedKernels { compiled: prepared.compiled, found: prepared.found, directory: prepared.directory })
+}
