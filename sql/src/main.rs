@@ -14,13 +14,13 @@ mod run;
 mod shell;
 mod statement;
 
-use std::io::{self, BufWriter, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal, Write as _};
 use std::path::Path;
-use std::process::ExitCode;
 
 use arguments::{Arguments, Job};
 use report::{Failure, Source};
 use run::{Runner, Settings};
+use warpframe::device;
 use warpframe::timeline::{self, Part, span};
 
 /// A query's plan and the texts of its kernels are many small allocations: this takes a third off
@@ -41,7 +41,7 @@ fn leave_panics_to_errors() {
     }));
 }
 
-fn main() -> ExitCode {
+fn main() {
     let main = span(Part::Main, String::new);
     leave_panics_to_errors();
     let (arguments, jobs) = Arguments::from_command_line();
@@ -52,10 +52,12 @@ fn main() -> ExitCode {
     if let Err(error) = timeline::write() {
         complain(&mut messages, &error.into());
     }
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => ExitCode::from(failure.exit_code()),
-    }
+    let code = result.map_or_else(|failure| failure.exit_code(), |()| 0);
+    // What was to be told of writing results was told.
+    let _ = out.flush();
+    // What libraries do at the end takes longer than many a query, and nobody has use for it.
+    device::close_all();
+    signal_hook::low_level::exit(code.into())
 }
 
 /// Does what the command line asks for. Failures have been reported.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, Weak, mpsc};
 use std::thread::JoinHandle;
 
 use super::KernelSource;
+use super::end::at_end;
 use crate::error::{Error, Result};
 use crate::interrupt;
 
@@ -188,13 +189,8 @@ pub(super) fn beside<T: Send + 'static>(stop: &AtomicBool, work: impl FnOnce() -
 /// Has all compilers closed and their threads joined at the process's end, before the libraries are
 /// taken apart that were loaded and used until now.
 pub(super) fn close_before_libraries() {
-    // SAFETY: takes functions that may be called at the end, which only wait for threads, and have
-    // nothing to do the second time. Where there is no room for one more, the process ends as it
-    // would have.
-    unsafe {
-        libc::atexit(join_left_behind);
-        libc::atexit(close_all);
-    }
+    at_end(join_left_behind);
+    at_end(close_all);
 }
 
 /// Has a thread joined when the process ends, at the latest.

@@ -15,6 +15,7 @@ mod compilers;
 mod counters;
 mod cuda;
 mod driver;
+mod end;
 #[cfg(test)]
 mod fake;
 mod feed;
@@ -38,6 +39,7 @@ pub(crate) use buffer::{Buffer, Slice};
 pub use counters::Counters;
 pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
+pub use end::close_all;
 pub(crate) use feed::{Fed, MOST_FED};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::tidy::tidy;
 use crate::device::driver::StoredImage;
+use crate::device::end::at_end;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of the folder that is written to, where `WARPFRAME_CACHE_MIB` says nothing else: some ten
@@ -376,11 +377,7 @@ fn make_private(place: &Path) -> Result<PathBuf> {
     let private = unique(&place.join("warpframe"));
     fs::DirBuilder::new().mode(0o700).create(&private).map_err(|e| Error::io(&private, e))?;
     PRIVATE.lock().unwrap_or_else(|e| e.into_inner()).push(private.clone());
-    REGISTERED.call_once(|| {
-        // SAFETY: takes a function that may be called at the end, which only removes files. Where
-        // there is no room for it they stay.
-        unsafe { libc::atexit(remove_all_private) };
-    });
+    REGISTERED.call_once(|| at_end(remove_all_private));
     match probe(&private, &vec![1; PROBE]) {
         Ok(()) => Ok(private),
         Err(error) => {

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, Once};
 use std::thread::Scope;
 
+use crate::device::end::at_end;
 use crate::interrupt;
 
 /// Groups of compilers that run.
@@ -23,11 +24,7 @@ fn running() -> MutexGuard<'static, Vec<i32>> {
 /// stopped; its status tells.
 pub(super) fn run(mut command: Command, input: &[u8]) -> io::Result<Output> {
     static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| {
-        // SAFETY: takes a function that may be called at the end, which only sends signals. Where
-        // there is no room for one more, compilers end by themselves.
-        let _ = unsafe { libc::atexit(stop_all) };
-    });
+    REGISTERED.call_once(|| at_end(stop_all));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
     let group = Group::begin(&mut command)?;
     std::thread::scope(|scope| group.finish(scope, input))
