@@ -50,6 +50,8 @@ pub(crate) enum Urgency {
 /// The libraries of the process, but for those that compile.
 struct Libraries {
     free: Vec<&'static Nvrtc>,
+    /// How many there are, free or not.
+    all: usize,
     /// How many more copies may be made.
     more: usize,
     waiting: usize,
@@ -58,8 +60,9 @@ struct Libraries {
 }
 
 static LIBRARIES: LazyLock<Mutex<Libraries>> = LazyLock::new(|| {
-    let free = Nvrtc::get().ok().into_iter().collect();
-    Mutex::new(Libraries { free, more: most_copies(), waiting: 0, urgent: None })
+    let free: Vec<_> = Nvrtc::get().ok().into_iter().collect();
+    let all = free.len();
+    Mutex::new(Libraries { free, all, more: most_copies(), waiting: 0, urgent: None })
 });
 static FREED: Condvar = Condvar::new();
 
@@ -83,7 +86,9 @@ impl Drop for Lease {
 pub(super) fn lease(urgency: Urgency, cancelled: &AtomicBool) -> Option<Lease> {
     let mut libraries = lock();
     if urgency == Urgency::Later {
-        while libraries.free.is_empty() || libraries.urgent.is_some_and(|last| last.elapsed() < QUIET) {
+        // Half of them are left to queries, which cannot stop a compilation that has begun.
+        let few = |libraries: &Libraries| libraries.free.len() <= libraries.all / 2;
+        while few(&libraries) || libraries.urgent.is_some_and(|last| last.elapsed() < QUIET) {
             if cancelled.load(Relaxed) {
                 return None;
             }
@@ -100,6 +105,7 @@ pub(super) fn lease(urgency: Urgency, cancelled: &AtomicBool) -> Option<Lease> {
             libraries.more -= 1;
             drop(libraries);
             if let Some(copy) = copied() {
+                lock().all += 1;
                 return Some(Lease(copy));
             }
             libraries = lock();
@@ -134,7 +140,10 @@ pub(in crate::device) fn wake_all() {
         let copy = copied();
         let mut libraries = lock();
         match copy {
-            Some(copy) => libraries.free.push(copy),
+            Some(copy) => {
+                libraries.free.push(copy);
+                libraries.all += 1;
+            }
             // Nor will the next one succeed.
             None => libraries.more = 0,
         }
