@@ -1,9 +1,9 @@
 //! Kernels that do not depend on a query, compiled before one asks for them.
 //!
 //! ```text
-//!   warpframe --prepare, prepare_kernels   compile what the cache lacks, for any architecture, without a GPU
-//!   a session on a GPU                     does the same for its device, behind its queries, once a version:
-//!                                          <directory>/<key>.sm_90.prepared says that it is done
+//!   prepare_kernels, `warpframe --prepare`    for any architecture, without a GPU
+//!   a session on a GPU                        for its device, behind its queries, once a version:
+//!                                             <directory>/<key>.sm_90.prepared says that it is done
 //! ```
 //!
 //! A session begins with it only after a while: a process that answers one query and ends has other

@@ -86,7 +86,7 @@ impl Drop for Lease {
 pub(super) fn lease(urgency: Urgency, cancelled: &AtomicBool) -> Option<Lease> {
     let mut libraries = lock();
     if urgency == Urgency::Later {
-        // Half of them are left to queries, which cannot stop a compilation that has begun.
+        // Half of the libraries are left to queries: a query cannot stop a compilation that has begun.
         let few = |libraries: &Libraries| libraries.free.len() <= libraries.all / 2;
         while few(&libraries) || libraries.urgent.is_some_and(|last| last.elapsed() < QUIET) {
             if cancelled.load(Relaxed) {
