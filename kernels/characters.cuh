@@ -33,7 +33,36 @@ WF_DEVICE void characters_pack_body(const CharactersPack& p) {
     }
 }
 
+// Views of long strings to another place of their characters.
+struct CharactersMove {
+    view* strings;
+    const u64* offsets;  // of each row's characters among all, and their end; of short strings none
+    u64 rows;
+    u64 characters;
+};
+
+WF_DEVICE void characters_move_body(const CharactersMove& p) {
+    const u64 row = (u64)blockIdx.x * CHARACTERS_THREADS + threadIdx.x;
+    if (row < p.rows && p.offsets[row + 1] != p.offsets[row]) p.strings[row].rest = p.characters + p.offsets[row];
+}
+
+// Bytes of the characters that lie outside of the view.
+struct CharactersLengths {
+    const view* strings;
+    u64 rows;
+    u32* lengths;
+};
+
+WF_DEVICE void characters_lengths_body(const CharactersLengths& p) {
+    const u64 row = (u64)blockIdx.x * CHARACTERS_THREADS + threadIdx.x;
+    if (row < p.rows) p.lengths[row] = p.strings[row].length > INLINE_BYTES ? p.strings[row].length : 0;
+}
+
 }  // namespace wf
 
 #define WF_CHARACTERS_ENTRIES                                                                                   \
+    WF_KERNEL_BOUNDS(wf::CHARACTERS_THREADS, 1, characters_move, wf::CharactersMove) { wf::characters_move_body(p); } \
+    WF_KERNEL_BOUNDS(wf::CHARACTERS_THREADS, 1, characters_lengths, wf::CharactersLengths) {                    \
+        wf::characters_lengths_body(p);                                                                         \
+    }                                                                                                           \
     WF_KERNEL_BOUNDS(wf::CHARACTERS_THREADS, 1, characters_pack, wf::CharactersPack) { wf::characters_pack_body(p); }

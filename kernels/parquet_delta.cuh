@@ -198,7 +198,7 @@ struct delta_lengths {
 #pragma unroll
         for (u32 k = 0; k < DELTA_EACH; k++) {
             if (k >= count || !good) break;
-            out[row + k] = parquet_view(at + from, (u32)values[k]);
+            out[row + k] = view_in_memory(at + from, (u32)values[k]);
             from += values[k];
         }
         begin += __shfl_sync(FULL_WARP, up_to, WARP - 1);
@@ -268,7 +268,7 @@ WF_DEVICE bool delta_strings(const u8* others, view* out, u32 count, u8* charact
         if ((row & 31) == 31 || row + 1 == count) {
             __syncwarp();  // the bytes of these strings are written
             if ((row & ~31u) + lane() <= row)
-                out[(row & ~31u) + lane()] = parquet_view((const u8*)lengths.rest, lengths.length);
+                out[(row & ~31u) + lane()] = view_in_memory((const u8*)lengths.rest, lengths.length);
         }
         before = target, before_length = length;
     }

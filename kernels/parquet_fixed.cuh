@@ -165,7 +165,7 @@ struct fixed_view {
     fixed_source source;
     view* out;
     WF_DEVICE bool make(u32 k, view& value) const {
-        value = parquet_view(source.at + (u64)k * source.length, source.length);
+        value = view_in_memory(source.at + (u64)k * source.length, source.length);
         return true;
     }
     WF_DEVICE void put(u32 k, const view& value) const { out[k] = value; }

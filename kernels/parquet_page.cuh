@@ -130,19 +130,6 @@ WF_DEVICE u64 parquet_target(const parquet_page& page, const parquet_state& stat
     return state.valid == page.rows ? page.data : page.dense;
 }
 
-// -------------------------------------------------------------------------- bytes of any alignment
-
-// These read whole words around what they are asked for.
-WF_DEVICE u32 load_u32_anywhere(const u8* at) {
-    const u32* words = (const u32*)((u64)at & ~3ull);
-    return __funnelshift_r(words[0], words[1], ((u32)(u64)at & 3) * 8);
-}
-WF_DEVICE u64 load_u64_anywhere(const u8* at) {
-    const u32* words = (const u32*)((u64)at & ~3ull);
-    const u32 shift = ((u32)(u64)at & 3) * 8, middle = words[1];
-    return (u64)__funnelshift_r(middle, words[2], shift) << 32 | __funnelshift_r(words[0], middle, shift);
-}
-
 WF_DEVICE u64 magnitude(i64 value) { return value < 0 ? -(u64)value : (u64)value; }
 
 // An integer to a place in an array of integers of so many bytes.
@@ -157,25 +144,6 @@ WF_DEVICE void store_integer(u64 out, u32 at, i64 value, u32 width) {
         ((i8*)out)[at] = (i8)value;
     else
         ((i128*)out)[at] = value;
-}
-
-// The lowest bytes of a word.
-WF_DEVICE u64 low_bytes(u64 word, u32 count) { return count >= 8 ? word : word & ((1ull << (8 * count)) - 1); }
-
-// The view of bytes in memory, whose first 12 are given.
-WF_DEVICE view parquet_view(u64 address, u32 length, u32 first, u64 next) {
-    view out;
-    out.length = length;
-    out.prefix = length >= 4 ? first : (u32)low_bytes(first, length);
-    out.rest = length > INLINE_BYTES ? address : length > 4 ? low_bytes(next, length - 4) : 0;
-    return out;
-}
-WF_DEVICE view parquet_view(const u8* at, u32 length) {
-    u32 first = 0;
-    u64 next = 0;
-    if (length > 0) first = load_u32_anywhere(at);
-    if (length > 4 && length <= INLINE_BYTES) next = load_u64_anywhere(at + 4);
-    return parquet_view((u64)at, length, first, next);
 }
 
 // A number of up to 32 bits in 7 bits a byte, the lowest first. False where the bytes end, or more

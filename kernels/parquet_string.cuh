@@ -187,7 +187,7 @@ WF_DEVICE void parquet_strings_body(const ParquetCall& p) {
             u64 rest = 0;
             if (length > 4 && length <= INLINE_BYTES)
                 rest = (u64)window.at(from + 12) << 32 | window.at(from + 8);
-            out[row + rank + i] = parquet_view(base + from + 4, length, window.at(from + 4), rest);
+            out[row + rank + i] = view_in_memory(base + from + 4, length, window.at(from + 4), rest);
             if (utf8) high -= high_bytes(length);
             from += 4 + length;
         }

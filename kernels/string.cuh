@@ -67,6 +67,38 @@ WF_DEVICE view slice_of(const view& v, u32 begin, u32 length) {
 }
 WF_CALLED view slice(view v, u32 begin, u32 length) { return slice_of(v, begin, length); }
 
+// -------------------------------------------------------------------------- bytes of any alignment
+
+// These read whole words around what they are asked for: memory of text has room for that.
+WF_DEVICE u32 load_u32_anywhere(const u8* at) {
+    const u32* words = (const u32*)((u64)at & ~3ull);
+    return __funnelshift_r(words[0], words[1], ((u32)(u64)at & 3) * 8);
+}
+WF_DEVICE u64 load_u64_anywhere(const u8* at) {
+    const u32* words = (const u32*)((u64)at & ~3ull);
+    const u32 shift = ((u32)(u64)at & 3) * 8, middle = words[1];
+    return (u64)__funnelshift_r(middle, words[2], shift) << 32 | __funnelshift_r(words[0], middle, shift);
+}
+
+// The lowest bytes of a word.
+WF_DEVICE u64 low_bytes(u64 word, u32 count) { return count >= 8 ? word : word & ((1ull << (8 * count)) - 1); }
+
+// The view of bytes in memory, whose first 12 are given.
+WF_DEVICE view view_in_memory(u64 address, u32 length, u32 first, u64 next) {
+    view out;
+    out.length = length;
+    out.prefix = length >= 4 ? first : (u32)low_bytes(first, length);
+    out.rest = length > INLINE_BYTES ? address : length > 4 ? low_bytes(next, length - 4) : 0;
+    return out;
+}
+WF_DEVICE view view_in_memory(const u8* at, u32 length) {
+    u32 first = 0;
+    u64 next = 0;
+    if (length > 0) first = load_u32_anywhere(at);
+    if (length > 4 && length <= INLINE_BYTES) next = load_u64_anywhere(at + 4);
+    return view_in_memory((u64)at, length, first, next);
+}
+
 // ----------------------------------------------------------------------------------------- failure
 
 // Keeps a string for a report (`arith.cuh`).

@@ -35,7 +35,6 @@ mod order_compare;
 mod outputs;
 mod params;
 mod parts;
-mod powers;
 mod prepared;
 mod radix_partition;
 mod record;

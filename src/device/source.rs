@@ -10,6 +10,8 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("../../kernels/prelude.cuh")),
     ("sim.h", include_str!("../../kernels/sim.h")),
     ("characters.cuh", include_str!("../../kernels/characters.cuh")),
+    ("csv.cuh", include_str!("../../kernels/csv.cuh")),
+    ("dictionary.cuh", include_str!("../../kernels/dictionary.cuh")),
     ("compact.cuh", include_str!("../../kernels/compact.cuh")),
     ("decompress.cuh", include_str!("../../kernels/decompress.cuh")),
     ("gather.cuh", include_str!("../../kernels/gather.cuh")),

@@ -1,5 +1,6 @@
 //! The characters of strings, one after the other. Kernels in `kernels/characters.cuh`.
 
+use super::scan::exclusive_scan_u32;
 use super::{grid, tiles};
 use crate::device::{Argument, Buffer, Device, KernelSource, Slice};
 use crate::error::Result;
@@ -20,14 +21,53 @@ pub(crate) fn pack(device: &Device, views: Slice<'_>, offsets: &[u64]) -> Result
     let rows = offsets.len() as u64 - 1;
     assert!(views.len() as u64 >= rows * VIEW_WIDTH && offsets.is_sorted(), "{rows} strings");
     let total = offsets[rows as usize];
-    let out = device.alloc(OPERATOR, total as usize)?;
     let bytes: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-    let offsets = device.upload(OPERATOR, &bytes)?;
+    pack_to(device, views, &device.upload(OPERATOR, &bytes)?, rows, total)
+}
+
+/// The same by offsets in device memory, `rows + 1` ascending words of which the last is `total`.
+fn pack_to(device: &Device, views: Slice<'_>, offsets: &Buffer, rows: u64, total: u64) -> Result<Buffer> {
+    let out = device.alloc(OPERATOR, total as usize)?;
     let kernel = device.kernel(&source(), "characters_pack")?;
-    let arguments: [Argument; 4] = [views.into(), (&offsets).into(), rows.into(), (&out).into()];
+    let arguments: [Argument; 4] = [views.into(), offsets.into(), rows.into(), (&out).into()];
     // SAFETY: CharactersPack { views: rows of 16 bytes, checked; offsets: rows + 1 u64, ascending,
     // checked; rows; out: as many bytes as the last offset says }. The characters are as many as
     // the offsets say, and their column keeps them: the caller's promise.
+    unsafe { device.launch(&kernel, grid(tiles(rows, u64::from(THREADS)), THREADS), &arguments)? };
+    Ok(out)
+}
+
+/// Characters of long strings, apart from whatever else lay between them.
+#[derive(Debug)]
+pub(crate) struct Lengths {
+    offsets: Buffer,
+    rows: u64,
+    /// Bytes of all that do not fit into their views.
+    pub(crate) total: u64,
+}
+
+/// How many bytes the strings have that do not fit into their views. Views of nulls are empty. Waits
+/// for the device.
+pub(crate) fn lengths(device: &Device, views: &Buffer, rows: u64) -> Result<Lengths> {
+    assert!(views.len() as u64 >= rows * VIEW_WIDTH, "{rows} strings");
+    let lengths = device.alloc(OPERATOR, rows as usize * 4)?;
+    let kernel = device.kernel(&source(), "characters_lengths")?;
+    let arguments: [Argument; 3] = [views.into(), rows.into(), (&lengths).into()];
+    // SAFETY: CharactersLengths { strings: rows views, checked; rows; lengths: rows u32 }.
+    unsafe { device.launch(&kernel, grid(tiles(rows, u64::from(THREADS)), THREADS), &arguments)? };
+    let offsets = exclusive_scan_u32(device, &lengths, rows)?;
+    let total = offsets.read_words(rows as usize * 8, 1)?[0];
+    Ok(Lengths { offsets, rows, total })
+}
+
+/// Copies the characters of strings together, and has their views point there.
+pub(crate) fn gathered(device: &Device, views: &Buffer, lengths: &Lengths) -> Result<Buffer> {
+    let rows = lengths.rows;
+    let out = pack_to(device, views.slice(0), &lengths.offsets, rows, lengths.total)?;
+    let kernel = device.kernel(&source(), "characters_move")?;
+    let arguments: [Argument; 4] = [views.into(), (&lengths.offsets).into(), rows.into(), out.address().into()];
+    // SAFETY: CharactersMove { strings: rows views, whose lengths the offsets were made of; offsets:
+    // rows + 1 u64; rows; characters: as many bytes as the last offset says }.
     unsafe { device.launch(&kernel, grid(tiles(rows, u64::from(THREADS)), THREADS), &arguments)? };
     Ok(out)
 }

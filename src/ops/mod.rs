@@ -7,7 +7,9 @@
 pub(crate) mod characters;
 #[cfg(test)]
 mod compiled;
+pub(crate) mod csv;
 pub(crate) mod decompress;
+pub(crate) mod dictionary;
 pub(crate) mod gather;
 pub(crate) mod join;
 #[cfg(test)]
@@ -15,6 +17,7 @@ mod large;
 pub(crate) mod list;
 pub(crate) mod parquet;
 pub(crate) mod partition;
+pub(crate) mod powers;
 pub(crate) mod prepare;
 pub(crate) mod reduce;
 pub(crate) mod scan;
@@ -32,7 +35,7 @@ use crate::error::{Error, Result};
 /// Every translation unit of this module: what can be compiled before any query is known.
 pub(crate) fn sources() -> Vec<KernelSource> {
     let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
-    sources.extend([partition::source(), survey::source()]);
+    sources.extend([partition::source(), survey::source(), csv::source(), dictionary::source()]);
     sources.extend(parquet::sources());
     sources.extend(scan::sources());
     sources.extend(top::sources());

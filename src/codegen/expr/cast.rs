@@ -10,7 +10,7 @@ use super::calendar::{is_utc, per_second};
 use super::fit::OnError;
 use super::zone::Missing;
 use super::*;
-use crate::codegen::powers;
+use crate::ops::powers;
 
 impl Compiler<'_> {
     pub(super) fn cast(&mut self, value: Value, target: &DataType, on_error: OnError) -> Result<Value> {

@@ -7,14 +7,14 @@
 use std::sync::OnceLock;
 
 /// Exponents of floats from −292 (the greatest float's) to 324 (the least one's), rounded up.
-pub(super) fn for_format() -> &'static [u8] {
+pub(crate) fn for_format() -> &'static [u8] {
     static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
     TABLE.get_or_init(|| table(-292, 324, |_| true))
 }
 
 /// Exponents of texts from −342 to 308, cut off; but rounded up from −27 to −1, where that is
 /// proven to do.
-pub(super) fn for_parse() -> &'static [u8] {
+pub(crate) fn for_parse() -> &'static [u8] {
     static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
     TABLE.get_or_init(|| table(-342, 308, |k| (-27..0).contains(&k)))
 }

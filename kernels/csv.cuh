@@ -1,0 +1,532 @@
+// csv.cuh: the values of CSV text, found and converted.
+//
+//   a,"x ""y""",3      values end at 1, 11 and 13; the row begins at 0
+//
+//   csv_functions   a thread for 64 bytes: the automaton's state behind them, for each state before;
+//                   composed with those of the threads before it in its tile
+//   csv_starts      a block: the state at the begin of each tile
+//   csv_count       a thread for 64 bytes: how many values and rows end there
+//   csv_fields      the same again: where values end, where rows begin
+//   csv_convert     a block for 256 rows of a column
+//
+// A quote opens a value only as its first byte, so whether a byte lies in quotes depends on all bytes
+// before it. The automaton has eight states; what a stretch of text does to it is a function from
+// states to states, eight numbers of four bits. Functions are composed as numbers are added in a
+// running sum.
+
+#pragma once
+#include "parse_time.cuh"
+
+namespace wf {
+
+constexpr u32 CSV_THREADS = 256;
+constexpr u32 CSV_SEGMENT = 64;  // bytes of a thread
+constexpr u32 CSV_ROWS = 256;    // rows of a block that converts
+
+// States. From CSV_FIELD on a row has begun.
+enum csv_state : u32 {
+    CSV_ROW = 0,      // at a row's begin
+    CSV_RETURN = 1,   // behind a carriage return that ended a row
+    CSV_COMMENT = 2,  // in a line that is no row
+    CSV_FIELD = 3,    // at a value's begin, behind a delimiter
+    CSV_PLAIN = 4,    // in a value, outside of quotes
+    CSV_QUOTED = 5,   // inside of quotes
+    CSV_CLOSED = 6,   // behind a quote inside of quotes: the closing one, or the first of a pair
+    CSV_ESCAPED = 7,  // behind the escape byte inside of quotes
+};
+
+// A function from states to states as eight bytes, of state 0 first.
+constexpr u64 csv_function(u64 row, u64 after_return, u64 comment, u64 field, u64 plain, u64 quoted, u64 closed, u64 escaped) {
+    return row | after_return << 8 | comment << 16 | field << 24 | plain << 32 | quoted << 40 | closed << 48 | escaped << 56;
+}
+constexpr u64 CSV_OTHER_NEXT =
+    csv_function(CSV_PLAIN, CSV_PLAIN, CSV_COMMENT, CSV_PLAIN, CSV_PLAIN, CSV_QUOTED, CSV_PLAIN, CSV_QUOTED);
+constexpr u64 CSV_DELIMITER_NEXT =
+    csv_function(CSV_FIELD, CSV_FIELD, CSV_COMMENT, CSV_FIELD, CSV_FIELD, CSV_QUOTED, CSV_FIELD, CSV_QUOTED);
+constexpr u64 CSV_QUOTE_NEXT =
+    csv_function(CSV_QUOTED, CSV_QUOTED, CSV_COMMENT, CSV_QUOTED, CSV_PLAIN, CSV_CLOSED, CSV_QUOTED, CSV_QUOTED);
+constexpr u64 CSV_FEED_NEXT = csv_function(CSV_ROW, CSV_ROW, CSV_ROW, CSV_ROW, CSV_ROW, CSV_QUOTED, CSV_ROW, CSV_QUOTED);
+constexpr u64 CSV_RETURN_NEXT =
+    csv_function(CSV_RETURN, CSV_RETURN, CSV_RETURN, CSV_RETURN, CSV_RETURN, CSV_QUOTED, CSV_RETURN, CSV_QUOTED);
+constexpr u64 CSV_ESCAPE_NEXT =
+    csv_function(CSV_PLAIN, CSV_PLAIN, CSV_COMMENT, CSV_PLAIN, CSV_PLAIN, CSV_ESCAPED, CSV_PLAIN, CSV_QUOTED);
+constexpr u64 CSV_COMMENT_NEXT =
+    csv_function(CSV_COMMENT, CSV_COMMENT, CSV_COMMENT, CSV_PLAIN, CSV_PLAIN, CSV_QUOTED, CSV_PLAIN, CSV_QUOTED);
+// Every state to itself, in numbers of four bits.
+constexpr u32 CSV_IDENTITY = 0x76543210u;
+
+// The bytes that mean something. One that the file does not have is a line feed here.
+struct csv_marks {
+    u8 delimiter, quote, escape, comment;
+    WF_DEVICE explicit csv_marks(u64 word)
+        : delimiter((u8)word), quote((u8)(word >> 8)), escape((u8)(word >> 16)), comment((u8)(word >> 24)) {}
+};
+
+WF_DEVICE u64 csv_next(u8 byte, const csv_marks& marks) {
+    if (byte == '\n') return CSV_FEED_NEXT;
+    if (byte == '\r') return CSV_RETURN_NEXT;
+    if (byte == marks.delimiter) return CSV_DELIMITER_NEXT;
+    if (byte == marks.quote) return CSV_QUOTE_NEXT;
+    if (byte == marks.escape) return CSV_ESCAPE_NEXT;
+    return byte == marks.comment ? CSV_COMMENT_NEXT : CSV_OTHER_NEXT;
+}
+
+// The function that goes through `first` and then through `next`, which has a byte a state.
+WF_DEVICE u32 csv_then(u32 first, u64 next) {
+    u32 low = __byte_perm((u32)next, (u32)(next >> 32), first & 0xffff);
+    u32 high = __byte_perm((u32)next, (u32)(next >> 32), first >> 16);
+    low = (low | low >> 4) & 0x00ff00ffu;
+    high = (high | high >> 4) & 0x00ff00ffu;
+    return ((low | low >> 8) & 0xffff) | (high | high >> 8) << 16;
+}
+// Numbers of four bits to bytes.
+WF_DEVICE u64 csv_bytes(u32 function) {
+    u32 low = function & 0xffff, high = function >> 16;
+    low = (low | low << 8) & 0x00ff00ffu;
+    high = (high | high << 8) & 0x00ff00ffu;
+    low = (low | low << 4) & 0x0f0f0f0fu;
+    high = (high | high << 4) & 0x0f0f0f0fu;
+    return low | (u64)high << 32;
+}
+WF_DEVICE u32 csv_compose(u32 first, u32 next) { return csv_then(first, csv_bytes(next)); }
+WF_DEVICE u32 csv_apply(u32 function, u32 state) { return function >> (4 * state) & 7; }
+WF_DEVICE u32 csv_apply(u64 next, u32 state) { return (u32)(next >> (8 * state)) & 7; }
+
+// Bit 7 of each byte of `word` that is `byte`.
+WF_DEVICE u32 csv_equal(u32 word, u8 byte) {
+    const u32 x = word ^ (u32)byte * 0x01010101u;
+    return ~(((x & 0x7f7f7f7fu) + 0x7f7f7f7fu) | x | 0x7f7f7f7fu);
+}
+
+// What finds values in a text. Of the text bytes `begin` to `end` count; `begin` lies in the first
+// segment. All of the last segment can be read.
+struct CsvText {
+    u8* text;
+    u64 begin, end;
+    u64 marks;
+    u64 first;         // the state at `begin`
+    u64 segments;
+    u32* functions;    // of each segment: from the begin of its tile to its own
+    u32* tiles;        // of each tile: through all of it; then the state at its begin
+    u8* states;        // at the begin of each segment
+    u32* field_counts; // of each segment
+    u32* row_counts;
+    u64* found;        // values, rows, the state at the end, the place behind the last begin of a row
+    const u32* field_offsets;
+    const u32* row_offsets;
+    u32* field_ends;   // of each value
+    u32* row_begins;   // of each row, and of a last one that does not end
+    u32* row_fields;   // of each row its first value, and one more
+};
+
+// Calls `step(next, place)` for bytes of a segment, in order: for each that means something, and once
+// for a run of others in a word.
+template <class Step> WF_DEVICE void csv_walk(const CsvText& p, u64 segment, Step step) {
+    const csv_marks marks(p.marks);
+    const uint4* const words = (const uint4*)(p.text + segment * CSV_SEGMENT);
+#pragma unroll 1
+    for (u32 k = 0; k < CSV_SEGMENT / 16; k++) {
+        const uint4 loaded = words[k];
+        const u64 base = segment * CSV_SEGMENT + k * 16;
+        if (base >= p.end) break;
+#pragma unroll 1
+        for (u32 j = 0; j < 4; j++) {
+            const u32 word = j == 0 ? loaded.x : j == 1 ? loaded.y : j == 2 ? loaded.z : loaded.w;
+            const u64 at = base + j * 4;
+            u32 here = 0xf;
+            if (at < p.begin) here = p.begin - at >= 4 ? 0 : here << (u32)(p.begin - at) & 0xf;
+            if (at + 4 > p.end) here = at >= p.end ? 0 : here & ((1u << (u32)(p.end - at)) - 1);
+            u32 meant = csv_equal(word, '\n') | csv_equal(word, '\r') | csv_equal(word, marks.delimiter) |
+                        csv_equal(word, marks.quote) | csv_equal(word, marks.escape) | csv_equal(word, marks.comment);
+            meant = meant * 0x204081u >> 28;  // bits 7, 15, 23, 31 to 0 to 3
+            while (here != 0) {
+                const u32 first = (u32)trailing_zeros(here);
+                if ((meant >> first & 1) != 0) {
+                    step(csv_next((u8)(word >> (8 * first)), marks), at + first);
+                    here &= here - 1;
+                } else {
+                    step(CSV_OTHER_NEXT, at + first);
+                    const u32 behind = meant & here;
+                    here = behind == 0 ? 0 : here & ~((1u << trailing_zeros(behind)) - 1);
+                }
+            }
+        }
+    }
+}
+
+// Of each thread the composition of all before it in the block; of all in `whole`.
+WF_DEVICE u32 csv_compose_before(u32 own, u32* warps, u32& whole) {
+    u32 up_to = own;
+#pragma unroll
+    for (u32 by = 1; by < WARP; by *= 2) {
+        const u32 below = __shfl_up_sync(FULL_WARP, up_to, by);
+        if (lane() >= by) up_to = csv_compose(below, up_to);
+    }
+    if (lane() == 31) warps[warp()] = up_to;
+    u32 before = __shfl_up_sync(FULL_WARP, up_to, 1);
+    if (lane() == 0) before = CSV_IDENTITY;
+    __syncthreads();  // all warps' functions are there
+    u32 outside = CSV_IDENTITY;
+    whole = CSV_IDENTITY;
+    for (u32 i = 0; i < blockDim.x / WARP; i++) {
+        if (i == warp()) outside = whole;
+        whole = csv_compose(whole, warps[i]);
+    }
+    return csv_compose(outside, before);
+}
+
+WF_DEVICE void csv_functions_body(const CsvText& p) {
+    WF_SHARED_ARRAY(u32, warps, CSV_THREADS / WARP);
+    const u64 segment = (u64)blockIdx.x * CSV_THREADS + threadIdx.x;
+    u32 own = CSV_IDENTITY, whole;
+    if (segment < p.segments) csv_walk(p, segment, [&](u64 next, u64) { own = csv_then(own, next); });
+    const u32 before = csv_compose_before(own, warps, whole);
+    if (segment < p.segments) p.functions[segment] = before;
+    if (threadIdx.x == 0) p.tiles[blockIdx.x] = whole;
+}
+
+// One block.
+WF_DEVICE void csv_starts_body(const CsvText& p) {
+    WF_SHARED_ARRAY(u32, warps, 1024 / WARP);
+    const u64 tiles = divide_up(p.segments, (u64)CSV_THREADS);
+    u32 state = (u32)p.first;
+    for (u64 begin = 0; begin < tiles; begin += blockDim.x) {
+        const u64 tile = begin + threadIdx.x;
+        u32 whole;
+        const u32 before = csv_compose_before(tile < tiles ? p.tiles[tile] : CSV_IDENTITY, warps, whole);
+        if (tile < tiles) p.tiles[tile] = csv_apply(before, state);
+        state = csv_apply(whole, state);
+        __syncthreads();  // the warps' functions were read
+    }
+}
+
+WF_DEVICE void csv_count_body(const CsvText& p) {
+    WF_SHARED_ARRAY(u64, sums, 3);
+    const u64 segment = (u64)blockIdx.x * CSV_THREADS + threadIdx.x;
+    if (threadIdx.x < 3) sums[threadIdx.x] = 0;
+    __syncthreads();  // the sums are zero
+    if (segment < p.segments) {
+        u32 state = csv_apply(p.functions[segment], p.tiles[blockIdx.x]), fields = 0, rows = 0;
+        u64 begun = 0;
+        p.states[segment] = (u8)state;
+        csv_walk(p, segment, [&](u64 next, u64 place) {
+            const u32 now = csv_apply(next, state);
+            if (state < CSV_FIELD && now >= CSV_FIELD) begun = place + 1;
+            const bool ends = state >= CSV_FIELD && now < CSV_FIELD;
+            rows += ends;
+            fields += ends || now == CSV_FIELD;
+            state = now;
+        });
+        p.field_counts[segment] = fields;
+        p.row_counts[segment] = rows;
+        if (fields != 0) atomicAdd(sums, (u64)fields);
+        if (rows != 0) atomicAdd(sums + 1, (u64)rows);
+        if (begun != 0) atomicMax(sums + 2, begun);
+        if (segment == p.segments - 1) p.found[2] = state;
+    }
+    __syncthreads();  // the sums are complete
+    if (threadIdx.x < 2 && sums[threadIdx.x] != 0) atomicAdd(p.found + threadIdx.x, sums[threadIdx.x]);
+    if (threadIdx.x == 2 && sums[2] != 0) atomicMax(p.found + 3, sums[2]);
+}
+
+WF_DEVICE void csv_fields_body(const CsvText& p) {
+    const u64 segment = (u64)blockIdx.x * CSV_THREADS + threadIdx.x;
+    if (segment >= p.segments) return;
+    u32 state = p.states[segment], field = p.field_offsets[segment], row = p.row_offsets[segment];
+    csv_walk(p, segment, [&](u64 next, u64 place) {
+        const u32 now = csv_apply(next, state);
+        if (state < CSV_FIELD && now >= CSV_FIELD) {
+            p.row_begins[row] = (u32)place;
+            p.row_fields[row] = field;
+        }
+        const bool ends = state >= CSV_FIELD && now < CSV_FIELD;
+        if (ends || now == CSV_FIELD) p.field_ends[field++] = (u32)place;
+        row += ends;
+        state = now;
+    });
+    if (segment == p.segments - 1 && state < CSV_FIELD) p.row_fields[row] = field;
+}
+
+// -------------------------------------------------------------------------------------- conversion
+
+// What becomes of a value: numbers that the host writes (src/ops/csv.rs).
+enum csv_kind : u32 {
+    CSV_BOOL = 0,
+    CSV_SIGNED = 1,    // `width` bytes
+    CSV_UNSIGNED = 2,
+    CSV_FLOAT = 3,
+    CSV_DECIMAL = 4,   // 8 or 16 bytes; `scale`
+    CSV_DATE = 5,
+    CSV_TIMESTAMP = 6, // `scale` ticks a second
+    CSV_TIME = 7,      // 4 or 8 bytes; `scale` ticks a second
+    CSV_TEXT = 8,
+};
+// Bits of a column's `rules`: the type was inferred, so that the whole text has to be of it and
+// nothing may be lost; the type has a time zone.
+constexpr u32 CSV_EXACT = 1, CSV_ZONED = 2;
+// Bits of the call's `rules`: blanks around values outside of quotes do not count; rows may have
+// fewer values.
+constexpr u64 CSV_TRIM = 1, CSV_FILL = 2;
+
+struct csv_column {
+    u64 data;      // of row 0
+    u64 validity;  // of row 0
+    u64 nulls;     // a word that counts them
+    u64 refused;   // a word that is lowered to the first row whose value is none of the type
+    u64 bound_low, bound_high;  // of decimals: least magnitude that is none, 128 bits
+    u32 field;     // its place in the row
+    u32 kind;
+    u32 width;
+    u32 rules;
+    u64 scale;
+};
+
+struct CsvConvert {
+    u8* text;
+    const u32* field_ends;
+    const u32* row_begins;
+    const u32* row_fields;
+    u64 rows;
+    const csv_column* columns;
+    u64 column_count;
+    u64 fields;       // that a row should have
+    u64 marks;
+    u64 rules;
+    const view* nulls;  // texts that are null
+    u64 null_count;
+    const u64* powers;
+    u64* ragged;      // lowered to the first row of another number of values
+};
+
+struct csv_value {
+    view text;
+    bool valid, quoted;
+};
+
+// The place of the first `one` or `other` of bytes `begin` to `end`, or `end`.
+WF_DEVICE u32 csv_find(const u8* text, u32 begin, u32 end, u8 one, u8 other) {
+    for (u32 at = begin; at < end; at += 4) {
+        const u32 word = load_u32_anywhere(text + at);
+        const u32 meant = (csv_equal(word, one) | csv_equal(word, other)) * 0x204081u >> 28;
+        if (meant != 0) return minimum(end, at + (u32)trailing_zeros(meant));
+    }
+    return end;
+}
+
+// Takes quotes and escapes out of a value in place, from `at` on; its new end. `at` is the first
+// quote or escape behind the opening quote.
+WF_CALLED u32 csv_unescape(u8* text, u32 at, u32 end, u8 quote, u8 escape) {
+    u32 out = at;
+    bool inside = true;
+    for (; at < end; at++) {
+        u8 byte = text[at];
+        if (inside && byte == quote) {
+            inside = at + 1 < end && text[at + 1] == quote;
+            if (!inside) continue;
+            at++;
+        } else if (inside && byte == escape && at + 1 < end) {
+            byte = text[++at];
+        }
+        text[out++] = byte;
+    }
+    return out;
+}
+
+WF_DEVICE csv_value csv_value_of(const CsvConvert& p, u32 begin, u32 end) {
+    const csv_marks marks(p.marks);
+    if (begin < end && marks.quote != '\n' && p.text[begin] == marks.quote) {
+        begin++;
+        // Of a file without escapes a line feed stands for it.
+        const u8 escape = marks.escape == '\n' ? marks.quote : marks.escape;
+        const u32 first = csv_find(p.text, begin, end, marks.quote, escape);
+        if (first + 1 == end && p.text[first] == marks.quote)
+            end = first;
+        else
+            end = csv_unescape(p.text, first, end, marks.quote, escape);
+        return csv_value{view_in_memory(p.text + begin, end - begin), true, true};
+    }
+    if ((p.rules & CSV_TRIM) != 0) {
+        while (begin < end && (p.text[begin] == ' ' || p.text[begin] == '\t')) begin++;
+        while (begin < end && (p.text[end - 1] == ' ' || p.text[end - 1] == '\t')) end--;
+    }
+    const view text = view_in_memory(p.text + begin, end - begin);
+    return csv_value{text, end > begin && !in_views(text, p.nulls, (u32)p.null_count), false};
+}
+
+// Digits behind the point.
+WF_DEVICE u32 csv_fraction(const view& v) {
+    u32 at = 0;
+    while (at < v.length && byte_at(v, at) != '.') at++;
+    u32 digits = 0;
+    while (at + 1 + digits < v.length && is_digit(byte_at(v, at + 1 + digits))) digits++;
+    return digits;
+}
+
+WF_DEVICE bool csv_to_bool(const view& v, bool exact, bool8* out) {
+    if (!parse_boolean(v, out)) return false;
+    if (!exact) return true;
+    const view word = without_blanks(v);
+    return word.length == (*out != 0 ? 4 : 5);
+}
+
+WF_DEVICE bool csv_to_timestamp(const view& padded, const csv_column& column, i64* out) {
+    const view v = without_blanks(padded);
+    if (parse_timestamp(v, (i64)column.scale, out) != READ) return false;
+    if ((column.rules & CSV_EXACT) == 0) return true;
+    // An instant has a zone, a local time has none.
+    const u8 last = byte_at(v, v.length - 1);
+    bool zoned = v.length > 19 && lowered(last) == 'z';
+    for (u32 i = 19; i < v.length; i++) zoned |= byte_at(v, i) == '+' || byte_at(v, i) == '-';
+    if (zoned != ((column.rules & CSV_ZONED) != 0)) return false;
+    u32 digits = 0;
+    for (u64 ticks = 1; ticks < column.scale; ticks *= 10) digits++;
+    return csv_fraction(v) <= digits;
+}
+
+WF_DEVICE bool csv_to_date(const view& padded, bool exact, i32* out) {
+    const view v = without_blanks(padded);
+    if (exact && (v.length != 10 || byte_at(v, 4) != '-' || byte_at(v, 7) != '-')) return false;
+    return parse_date(v, out) == READ;
+}
+
+WF_DEVICE bool csv_to_decimal(const view& v, const csv_column& column, i128* out) {
+    if (!parse_decimal(v, (u32)column.scale, out)) return false;
+    if ((column.rules & CSV_EXACT) != 0 && csv_fraction(v) > column.scale) return false;
+    const u128 magnitude = *out < 0 ? (u128)0 - (u128)*out : (u128)*out;
+    return magnitude < make_u128(column.bound_high, column.bound_low);
+}
+
+template <class T> WF_DEVICE void csv_store(const csv_column& column, u64 row, T value) {
+    ((T*)column.data)[row] = value;
+}
+
+WF_DEVICE bool csv_to_signed(const csv_column& column, u64 row, const view& v) {
+    i64 value;
+    bool read = parse_signed(v, &value);
+    switch (column.width) {
+        case 1: csv_store(column, row, (i8)value); return read && value == (i8)value;
+        case 2: csv_store(column, row, (i16)value); return read && value == (i16)value;
+        case 4: csv_store(column, row, (i32)value); return read && value == (i32)value;
+        default: csv_store(column, row, value); return read;
+    }
+}
+WF_DEVICE bool csv_to_unsigned(const csv_column& column, u64 row, const view& v) {
+    u64 value;
+    bool read = parse_unsigned(v, &value);
+    switch (column.width) {
+        case 1: csv_store(column, row, (u8)value); return read && value == (u8)value;
+        case 2: csv_store(column, row, (u16)value); return read && value == (u16)value;
+        case 4: csv_store(column, row, (u32)value); return read && value == (u32)value;
+        default: csv_store(column, row, value); return read;
+    }
+}
+
+// Writes the value of a row; whether the text is one.
+WF_DEVICE bool csv_write(const CsvConvert& p, const csv_column& column, u64 row, const view& v) {
+    const bool exact = (column.rules & CSV_EXACT) != 0;
+    bool read = true;
+    switch (column.kind) {
+        case CSV_BOOL: {
+            bool8 value;
+            read = csv_to_bool(v, exact, &value);
+            csv_store(column, row, value);
+            break;
+        }
+        case CSV_SIGNED: return csv_to_signed(column, row, v);
+        case CSV_UNSIGNED: return csv_to_unsigned(column, row, v);
+        case CSV_FLOAT: {
+            if (column.width == 4) {
+                f32 value;
+                read = parse_float(v, p.powers, &value) == READ;
+                csv_store(column, row, value);
+            } else {
+                f64 value;
+                read = parse_float(v, p.powers, &value) == READ;
+                csv_store(column, row, value);
+            }
+            break;
+        }
+        case CSV_DECIMAL: {
+            i128 value;
+            read = csv_to_decimal(v, column, &value);
+            if (column.width == 8)
+                csv_store(column, row, (i64)value);
+            else
+                csv_store(column, row, value);
+            break;
+        }
+        case CSV_DATE: {
+            i32 value;
+            read = csv_to_date(v, exact, &value);
+            csv_store(column, row, value);
+            break;
+        }
+        case CSV_TIMESTAMP: {
+            i64 value;
+            read = csv_to_timestamp(v, column, &value);
+            csv_store(column, row, value);
+            break;
+        }
+        case CSV_TIME: {
+            if (column.width == 4) {
+                i32 value;
+                read = parse_time(without_blanks(v), (i64)column.scale, &value);
+                csv_store(column, row, value);
+            } else {
+                i64 value;
+                read = parse_time(without_blanks(v), (i64)column.scale, &value);
+                csv_store(column, row, value);
+            }
+            break;
+        }
+        default: {
+            read = parse_utf8(v);
+            csv_store(column, row, read ? v : view{0, 0, 0});
+            break;
+        }
+    }
+    return read;
+}
+
+// What lies under a null: zero, or an empty view.
+WF_DEVICE void csv_write_null(const csv_column& column, u64 row) {
+    switch (column.width) {
+        case 1: return csv_store(column, row, (u8)0);
+        case 2: return csv_store(column, row, (u16)0);
+        case 4: return csv_store(column, row, (u32)0);
+        case 8: return csv_store(column, row, (u64)0);
+        default: return csv_store(column, row, view{0, 0, 0});
+    }
+}
+
+// Blocks of the same rows follow each other: what one reads, the others find in the cache.
+WF_DEVICE void csv_convert_body(const CsvConvert& p) {
+    const csv_column column = p.columns[blockIdx.x % p.column_count];
+    const u64 row = (u64)(blockIdx.x / p.column_count) * CSV_ROWS + threadIdx.x;
+    bool valid = true, refused = false;
+    if (row < p.rows) {
+        const u32 first = p.row_fields[row], count = p.row_fields[row + 1] - first;
+        if (count != p.fields && ((p.rules & CSV_FILL) == 0 || count > p.fields)) atomicMin(p.ragged, row);
+        valid = column.field < count;
+        if (valid) {
+            const u32 begin = column.field == 0 ? p.row_begins[row] : p.field_ends[first + column.field - 1] + 1;
+            const csv_value value = csv_value_of(p, begin, p.field_ends[first + column.field]);
+            valid = value.valid && (!value.quoted || value.text.length > 0 || column.kind == CSV_TEXT);
+            if (valid) refused = !csv_write(p, column, row, value.text);
+        }
+        if (!valid) csv_write_null(column, row);
+        ((bool8*)column.validity)[row] = valid;
+        if (refused) atomicMin((u64*)column.refused, row);
+    }
+    const u32 nulls = __popc(__ballot_sync(FULL_WARP, !valid));
+    if (lane() == 0 && nulls != 0) atomicAdd((u64*)column.nulls, (u64)nulls);
+}
+
+}  // namespace wf
+
+#define WF_CSV_ENTRIES                                                                                           \
+    WF_KERNEL_BOUNDS(wf::CSV_THREADS, 1, csv_functions, wf::CsvText) { wf::csv_functions_body(p); }              \
+    WF_KERNEL_BOUNDS(1024, 1, csv_starts, wf::CsvText) { wf::csv_starts_body(p); }                               \
+    WF_KERNEL_BOUNDS(wf::CSV_THREADS, 1, csv_count, wf::CsvText) { wf::csv_count_body(p); }                      \
+    WF_KERNEL_BOUNDS(wf::CSV_THREADS, 1, csv_fields, wf::CsvText) { wf::csv_fields_body(p); }                    \
+    WF_KERNEL_BOUNDS(wf::CSV_ROWS, 1, csv_convert, wf::CsvConvert) { wf::csv_convert_body(p); }
