@@ -10,8 +10,8 @@
 //   csv_convert     a block for 256 rows of a column
 //
 // A quote opens a value only as its first byte, so whether a byte lies in quotes depends on all bytes
-// before it. The automaton has eight states; what a stretch of text does to it is a function from
-// states to states, eight numbers of four bits. Functions are composed as numbers are added in a
+// before it. The automaton has seven states; what a stretch of text does to it is a function from
+// states to states, numbers of four bits. Functions are composed as numbers are added in a
 // running sum.
 
 #pragma once
@@ -23,35 +23,33 @@ constexpr u32 CSV_THREADS = 256;
 constexpr u32 CSV_SEGMENT = 64;  // bytes of a thread
 constexpr u32 CSV_ROWS = 256;    // rows of a block that converts
 
-// States. From CSV_FIELD on a row has begun.
+// States. From CSV_FIELD on a row has begun. A line without a byte is no row: so the line feed behind
+// a carriage return ends nothing.
 enum csv_state : u32 {
     CSV_ROW = 0,      // at a row's begin
-    CSV_RETURN = 1,   // behind a carriage return that ended a row
-    CSV_COMMENT = 2,  // in a line that is no row
-    CSV_FIELD = 3,    // at a value's begin, behind a delimiter
-    CSV_PLAIN = 4,    // in a value, outside of quotes
-    CSV_QUOTED = 5,   // inside of quotes
-    CSV_CLOSED = 6,   // behind a quote inside of quotes: the closing one, or the first of a pair
-    CSV_ESCAPED = 7,  // behind the escape byte inside of quotes
+    CSV_COMMENT = 1,  // in a line that is no row
+    CSV_FIELD = 2,    // at a value's begin, behind a delimiter
+    CSV_PLAIN = 3,    // in a value, outside of quotes
+    CSV_QUOTED = 4,   // inside of quotes
+    CSV_CLOSED = 5,   // behind a quote inside of quotes: the closing one, or the first of a pair
+    CSV_ESCAPED = 6,  // behind the escape byte inside of quotes
 };
 
-// A function from states to states as eight bytes, of state 0 first.
-constexpr u64 csv_function(u64 row, u64 after_return, u64 comment, u64 field, u64 plain, u64 quoted, u64 closed, u64 escaped) {
-    return row | after_return << 8 | comment << 16 | field << 24 | plain << 32 | quoted << 40 | closed << 48 | escaped << 56;
+// A function from states to states as eight bytes, of state 0 first. Nothing is in state 7.
+constexpr u64 csv_function(u64 row, u64 comment, u64 field, u64 plain, u64 quoted, u64 closed, u64 escaped) {
+    return row | comment << 8 | field << 16 | plain << 24 | quoted << 32 | closed << 40 | escaped << 48 | (u64)7 << 56;
 }
 constexpr u64 CSV_OTHER_NEXT =
-    csv_function(CSV_PLAIN, CSV_PLAIN, CSV_COMMENT, CSV_PLAIN, CSV_PLAIN, CSV_QUOTED, CSV_PLAIN, CSV_QUOTED);
+    csv_function(CSV_PLAIN, CSV_COMMENT, CSV_PLAIN, CSV_PLAIN, CSV_QUOTED, CSV_PLAIN, CSV_QUOTED);
 constexpr u64 CSV_DELIMITER_NEXT =
-    csv_function(CSV_FIELD, CSV_FIELD, CSV_COMMENT, CSV_FIELD, CSV_FIELD, CSV_QUOTED, CSV_FIELD, CSV_QUOTED);
+    csv_function(CSV_FIELD, CSV_COMMENT, CSV_FIELD, CSV_FIELD, CSV_QUOTED, CSV_FIELD, CSV_QUOTED);
 constexpr u64 CSV_QUOTE_NEXT =
-    csv_function(CSV_QUOTED, CSV_QUOTED, CSV_COMMENT, CSV_QUOTED, CSV_PLAIN, CSV_CLOSED, CSV_QUOTED, CSV_QUOTED);
-constexpr u64 CSV_FEED_NEXT = csv_function(CSV_ROW, CSV_ROW, CSV_ROW, CSV_ROW, CSV_ROW, CSV_QUOTED, CSV_ROW, CSV_QUOTED);
-constexpr u64 CSV_RETURN_NEXT =
-    csv_function(CSV_RETURN, CSV_RETURN, CSV_RETURN, CSV_RETURN, CSV_RETURN, CSV_QUOTED, CSV_RETURN, CSV_QUOTED);
+    csv_function(CSV_QUOTED, CSV_COMMENT, CSV_QUOTED, CSV_PLAIN, CSV_CLOSED, CSV_QUOTED, CSV_QUOTED);
+constexpr u64 CSV_END_NEXT = csv_function(CSV_ROW, CSV_ROW, CSV_ROW, CSV_ROW, CSV_QUOTED, CSV_ROW, CSV_QUOTED);
 constexpr u64 CSV_ESCAPE_NEXT =
-    csv_function(CSV_PLAIN, CSV_PLAIN, CSV_COMMENT, CSV_PLAIN, CSV_PLAIN, CSV_ESCAPED, CSV_PLAIN, CSV_QUOTED);
+    csv_function(CSV_PLAIN, CSV_COMMENT, CSV_PLAIN, CSV_PLAIN, CSV_ESCAPED, CSV_PLAIN, CSV_QUOTED);
 constexpr u64 CSV_COMMENT_NEXT =
-    csv_function(CSV_COMMENT, CSV_COMMENT, CSV_COMMENT, CSV_PLAIN, CSV_PLAIN, CSV_QUOTED, CSV_PLAIN, CSV_QUOTED);
+    csv_function(CSV_COMMENT, CSV_COMMENT, CSV_PLAIN, CSV_PLAIN, CSV_QUOTED, CSV_PLAIN, CSV_QUOTED);
 // Every state to itself, in numbers of four bits.
 constexpr u32 CSV_IDENTITY = 0x76543210u;
 
@@ -63,8 +61,7 @@ struct csv_marks {
 };
 
 WF_DEVICE u64 csv_next(u8 byte, const csv_marks& marks) {
-    if (byte == '\n') return CSV_FEED_NEXT;
-    if (byte == '\r') return CSV_RETURN_NEXT;
+    if (byte == '\n' || byte == '\r') return CSV_END_NEXT;
     if (byte == marks.delimiter) return CSV_DELIMITER_NEXT;
     if (byte == marks.quote) return CSV_QUOTE_NEXT;
     if (byte == marks.escape) return CSV_ESCAPE_NEXT;

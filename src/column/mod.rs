@@ -12,6 +12,7 @@
 
 mod concatenate;
 mod dictionary;
+mod encode;
 mod export;
 mod export_strings;
 mod facts;

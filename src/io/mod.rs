@@ -3,6 +3,7 @@
 
 mod csv;
 mod device_table;
+mod feeding;
 mod files;
 mod footer;
 mod guard;

@@ -8,7 +8,7 @@
 
 use super::scan::exclusive_scan_u32_narrow;
 use super::{grid, tiles};
-use crate::device::{Argument, Buffer, Device, KernelSource};
+use crate::device::{Argument, Buffer, Device, KernelSource, Slice};
 use crate::error::{Error, Result};
 
 #[cfg(test)]
@@ -58,19 +58,20 @@ impl State {
     pub(crate) const ROW: State = State(0);
 
     pub(crate) fn is_in_row(self) -> bool {
-        self.0 >= 3
+        self.0 >= 2
     }
 
     /// Inside of quotes.
     pub(crate) fn is_quoted(self) -> bool {
-        self.0 == 5 || self.0 == 7
+        self.0 == 4 || self.0 == 6
     }
 }
 
-/// Bytes `begin..end` of `text`, which has [`BEHIND`] bytes behind them; `begin` is less than 64.
+/// Bytes `begin..end` of `text`, which has [`BEHIND`] bytes behind them; `begin` is less than 64. Its
+/// address is a multiple of 16.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Text<'a> {
-    pub(crate) text: &'a Buffer,
+    pub(crate) text: Slice<'a>,
     pub(crate) begin: u64,
     pub(crate) end: u64,
     pub(crate) marks: Marks,
@@ -116,6 +117,7 @@ impl Text<'_> {
         if self.end > MOST_TEXT {
             return Err(Error::unsupported(format!("a CSV text of {} bytes", self.end), "places have 32 bits"));
         }
+        assert!(self.text.address().is_multiple_of(16), "words of 16 bytes are read");
         assert!(self.begin < SEGMENT && self.begin <= self.end, "bytes {} to {}", self.begin, self.end);
         assert!(self.text.len() as u64 >= self.segments() * SEGMENT, "whole segments can be read");
         let segments = self.segments();

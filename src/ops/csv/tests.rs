@@ -135,7 +135,7 @@ fn check(device: &Device, text: &[u8], begin: usize, marks: Marks) {
     let expected = simple(text, marks);
     let buffer = placed(device, text, begin);
     let (begin, end) = (begin as u64, (begin + text.len()) as u64);
-    let view = Text { text: &buffer, begin, end, marks, state: State::ROW };
+    let view = Text { text: buffer.slice(0), begin, end, marks, state: State::ROW };
     let scanned = view.scan(device).unwrap();
     let shown = String::from_utf8_lossy(text);
     assert_eq!(scanned.rows, expected.rows.len() as u64, "rows of {shown:?}");
@@ -250,7 +250,7 @@ fn long_texts_are_read_as_a_simple_reader_does() {
 /// Converts one column of one-value rows: the values' bytes, whether each is valid, the first refused.
 fn converted(device: &Device, text: &str, kind: Kind, exact: bool) -> (Vec<u8>, Vec<u8>, Option<u64>) {
     let buffer = placed(device, text.as_bytes(), 5);
-    let view = Text { text: &buffer, begin: 5, end: 5 + text.len() as u64, marks: MARKS, state: State::ROW };
+    let view = Text { text: buffer.slice(0), begin: 5, end: 5 + text.len() as u64, marks: MARKS, state: State::ROW };
     let scanned = view.scan(device).unwrap();
     let fields = view.fields(device, &scanned).unwrap();
     let constants = Constants::new(device);
@@ -312,7 +312,7 @@ fn rows_of_another_number_of_values_are_noted() {
     for device in devices() {
         let text = "1,2\n3\n4,5,6\n";
         let buffer = placed(&device, text.as_bytes(), 0);
-        let view = Text { text: &buffer, begin: 0, end: text.len() as u64, marks: MARKS, state: State::ROW };
+        let view = Text { text: buffer.slice(0), begin: 0, end: text.len() as u64, marks: MARKS, state: State::ROW };
         let scanned = view.scan(&device).unwrap();
         let fields = view.fields(&device, &scanned).unwrap();
         let constants = Constants::new(&device);
