@@ -38,7 +38,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Engine, Outcome};
 use crate::interrupt::{Statement as Running, Switch};
 use crate::io::{DOWNLOAD_ROWS, DeviceTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types};
-use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, with_one_row};
+use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, with_one_row, with_present_types};
 use crate::timeline::{self, Part, span};
 
 /// DataFusion's context, the device, and the plans that are kept.
@@ -97,6 +97,34 @@ impl Core {
 
     /// Optimizes a plan that is not to be kept, and runs it.
     pub(crate) fn run(&self, plan: &LogicalPlan) -> Result<Answer> {
+        match self.run_once(plan) {
+            Err(error) if error.misfit().is_some() => self.run_widened(plan, error),
+            ran => ran,
+        }
+    }
+
+    /// Runs a plan over tables in which a value did not fit its inferred type, once they have types that
+    /// hold all values.
+    fn run_widened(&self, plan: &LogicalPlan, mut error: Error) -> Result<Answer> {
+        let mut plan = plan.clone();
+        self.as_statement(|| {
+            loop {
+                let wider = crate::io::widen(&plan)?;
+                let Some(again) = with_present_types(&plan)? else { return Err(error) };
+                // Each round makes a column wider, or a plan that was made before somebody else did.
+                if !wider && again == plan {
+                    return Err(error);
+                }
+                plan = again;
+                match self.run_once(&plan) {
+                    Err(next) if next.misfit().is_some() => error = next,
+                    ran => return ran,
+                }
+            }
+        })
+    }
+
+    fn run_once(&self, plan: &LogicalPlan) -> Result<Answer> {
         self.as_statement(|| {
             self.block_on(async {
                 let state = self.state();
@@ -124,6 +152,13 @@ impl Core {
 
     /// Runs what a recipe leads to, by the plan of an earlier one of its form where that was kept.
     pub(crate) fn run_recipe(&self, recipe: &Recipe) -> Result<Answer> {
+        match self.run_recipe_once(recipe) {
+            Err(error) if error.misfit().is_some() => self.run_widened(&recipe.plan()?, error),
+            ran => ran,
+        }
+    }
+
+    fn run_recipe_once(&self, recipe: &Recipe) -> Result<Answer> {
         self.as_statement(|| {
             let Some(engine) = &self.engine else { return self.run(&recipe.plan()?) };
             let (prepared, tables) = self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;

@@ -12,7 +12,7 @@ use super::foreign::Foreign;
 use crate::column::Relation;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
-use crate::io::{self, ColumnRequest, Extent, OfSession, Source, SourceTable, To};
+use crate::io::{self, ColumnRequest, Extent, OfSession, Source, SourceTable, To, has_present_types};
 use crate::plan::{DevicePlan, PlanTable, identity, is_foreign, projection, table_source};
 use crate::timeline::{Part, span};
 
@@ -204,7 +204,10 @@ fn here(scan: &TableScan, tables: &[PlanTable]) -> Result<Option<Versioned>> {
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     match OfSession::of(provider.as_ref()) {
         Some(OfSession::Device(kept)) => Ok(Some((0, relation(kept.read(&columns))?))),
-        Some(OfSession::Source(source)) => resident_relation(source, &columns),
+        Some(OfSession::Source(source)) => {
+            has_present_types(scan, &provider.schema())?;
+            resident_relation(source, &columns)
+        }
         None => Ok(None),
     }
 }
@@ -241,6 +244,7 @@ async fn load_table(
     };
     for _ in 0..PATIENCE {
         let snapshot = source.current(state).await?;
+        has_present_types(scan, &snapshot.schema())?;
         if let Some(relation) = source.resident(&snapshot, &columns)? {
             return Ok(((snapshot.number(), relation), Extent::All));
         }

@@ -25,7 +25,7 @@ pub(crate) use files::{Files, Format};
 pub(crate) use guard::{guard_rule, of_panic, of_their_types};
 pub(crate) use memory::Memory;
 pub use options::{CsvOptions, ParquetOptions};
-pub(crate) use reading::{Reading, diagnose};
+pub(crate) use reading::{Reading, diagnose, has_present_types, widen};
 pub(crate) use source::{Chunk, ColumnRequest, Read, Source, To};
 pub(crate) use stream::upload;
 pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};

@@ -3,15 +3,16 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, TableScan};
 
 use super::guard::of_panic;
 use super::table::{PATIENCE, Snapshot, SourceTable, lacks_path, restless};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The session's tables that a plan reads.
 fn sources(plan: &LogicalPlan) -> Vec<Arc<dyn TableProvider>> {
@@ -32,6 +33,43 @@ fn sources(plan: &LogicalPlan) -> Vec<Arc<dyn TableProvider>> {
 
 fn source(provider: &Arc<dyn TableProvider>) -> Option<&SourceTable> {
     (provider.as_ref() as &dyn Any).downcast_ref()
+}
+
+/// Whether a scan was planned with the types that its table, whose schema this is, has by now. Types
+/// that were inferred may have become wider.
+///
+/// # Errors
+/// One that asks for the plan to be made again ([`Error::misfit`]).
+pub(crate) fn has_present_types(scan: &TableScan, table: &Schema) -> Result<()> {
+    let fields = scan.projected_schema.fields().iter();
+    let of_table = |number: usize| match &scan.projection {
+        Some(projection) => projection.get(number).copied().unwrap_or(number),
+        None => number,
+    };
+    for (number, field) in fields.enumerate() {
+        let at = of_table(number);
+        if table.fields().get(at).is_some_and(|now| now.data_type() != field.data_type()) {
+            let message = format!("column {:?} has another type by now: ask again", field.name());
+            let kind = ErrorKind::Plan { message, location: None };
+            return Err(Error::from(kind).with_misfit(at));
+        }
+    }
+    Ok(())
+}
+
+/// Gives the columns of a plan's tables in which values did not fit types that hold them; whether
+/// there were any.
+///
+/// # Errors
+/// Files that cannot be read.
+pub(crate) fn widen(plan: &LogicalPlan) -> Result<bool> {
+    let mut wider = false;
+    for provider in sources(plan) {
+        if let Some(table) = source(&provider) {
+            wider |= table.widen()?;
+        }
+    }
+    Ok(wider)
 }
 
 /// Names the file in an error about a file's content that came out of a plan without it.
@@ -63,6 +101,20 @@ impl Reading {
     /// As [`SourceTable::current`].
     pub(crate) async fn begin(state: &SessionState, plan: &LogicalPlan) -> Result<Reading> {
         let mut read = vec![];
+        let mut stale = None;
+        // Nothing fails here.
+        let _ = plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Ok(provider) = source_as_provider(&scan.source)
+                && source(&provider).is_some()
+            {
+                stale = stale.take().or(has_present_types(scan, &provider.schema()).err());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        if let Some(stale) = stale {
+            return Err(stale);
+        }
         for provider in sources(plan) {
             if let Some(table) = source(&provider).filter(|table| table.files.is_some()) {
                 let snapshot = table.current(state).await?;

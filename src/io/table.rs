@@ -23,7 +23,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::device_table::DeviceTable;
-use super::files::Files;
+use super::files::{Files, Format};
 use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use super::stream;
 use super::version::Version;
@@ -35,7 +35,6 @@ use crate::timeline::{Part, span};
 /// device already.
 #[derive(Debug)]
 pub(crate) struct SourceTable {
-    schema: SchemaRef,
     pub(super) files: Option<Files>,
     /// The version that was read last.
     last: Mutex<Arc<Snapshot>>,
@@ -84,6 +83,10 @@ impl Snapshot {
             version = Version::of(&files.selection)?;
         }
         Err(restless(files))
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.source.schema()
     }
 
     /// Tells it from other versions of its table.
@@ -150,9 +153,8 @@ impl Resident {
 
 impl SourceTable {
     pub(crate) fn new(snapshot: Snapshot, files: Option<Files>, most_filters: usize) -> Self {
-        let schema = snapshot.source.schema();
         let last = Mutex::new(Arc::new(snapshot));
-        SourceTable { schema, files, last, resident: Resident::default(), most_filters }
+        SourceTable { files, last, resident: Resident::default(), most_filters }
     }
 
     pub(super) fn last(&self) -> MutexGuard<'_, Arc<Snapshot>> {
@@ -191,7 +193,7 @@ impl SourceTable {
         }
         let number = self.last().number + 1;
         let next = Arc::new(Snapshot::of_files(files, state, number).await?);
-        same_schema(&self.schema, &next.source.schema(), files)?;
+        same_schema(&self.schema(), &next.source.schema(), files)?;
         let mut last = self.last();
         // Somebody else may have been faster.
         if last.number < number {
@@ -203,6 +205,22 @@ impl SourceTable {
             *last = Arc::new(Snapshot { source, version, number: last.number + 1 });
         }
         Ok(last.clone())
+    }
+
+    /// Gives columns in which values did not fit types that hold them; whether there were any. Plans
+    /// over the table are to be made again.
+    ///
+    /// # Errors
+    /// Files that cannot be read.
+    pub(crate) fn widen(&self) -> Result<bool> {
+        let last = self.last().clone();
+        let Some(source) = last.source.widened()? else { return Ok(false) };
+        let mut held = self.last();
+        // Of a version that somebody replaced meanwhile nothing follows.
+        if Arc::ptr_eq(&held, &last) {
+            *held = Arc::new(Snapshot { source, version: last.version.clone(), number: last.number + 1 });
+        }
+        Ok(true)
     }
 
     /// Columns of a version, as far as all of them and the number of rows are on the device.
@@ -282,24 +300,24 @@ impl SourceTable {
         }
         for file in version.paths() {
             if let Some(failure) = self.failure(file, files, state).await {
-                return files.name(failure, file, &self.schema);
+                return files.name(failure, file, &self.schema());
             }
         }
-        files.name(error, files.selection.named(), &self.schema)
+        files.name(error, files.selection.named(), &self.schema())
     }
 
     /// The error of reading one file alone.
     async fn failure(&self, file: &Path, files: &Files, state: &SessionState) -> Option<Error> {
-        let provider = match files.provider_with_schema(state, &[file.into()], self.schema.clone()) {
+        let provider = match files.provider_with_schema(state, &[file.into()], self.schema()) {
             Ok(provider) => provider,
             Err(error) => return Some(error),
         };
-        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
+        let all: Vec<usize> = (0..self.schema().fields().len()).collect();
         let error = stream::read_all(&provider, state, &all).await.err()?;
         // Bytes that are no characters are told apart by column.
         let told = error.to_string().to_lowercase().contains("utf-8") || error.to_string().contains("utf8");
         match told {
-            true => Some(foreign_bytes(file, files, &self.schema, state).await.unwrap_or(error)),
+            true => Some(foreign_bytes(file, files, &self.schema(), state).await.unwrap_or(error)),
             false => Some(error),
         }
     }
@@ -333,10 +351,15 @@ async fn foreign_bytes(file: &Path, files: &Files, schema: &SchemaRef, state: &S
 /// Bytes of a value that an error shows.
 const SHOWN: usize = 32;
 
-/// Whether files have the columns that the table had when it was registered.
+/// Whether files have the columns that the table had when it was registered. The types of CSV files
+/// were inferred: they may be others now.
 fn same_schema(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()> {
+    let inferred = matches!(files.format, Format::Csv(_));
     let of = |schema: &SchemaRef| {
-        let column = |field: &Arc<Field>| format!("{:?} {}", field.name(), field.data_type());
+        let column = |field: &Arc<Field>| match inferred {
+            true => format!("{:?}", field.name()),
+            false => format!("{:?} {}", field.name(), field.data_type()),
+        };
         schema.fields().iter().map(column).collect::<Vec<_>>()
     };
     let (before, after) = (of(table), of(now));
@@ -354,7 +377,7 @@ fn same_schema(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()> 
 #[async_trait]
 impl TableProvider for SourceTable {
     fn schema(&self) -> SchemaRef {
-        self.schema.clone()
+        self.last().source.schema()
     }
 
     fn table_type(&self) -> TableType {

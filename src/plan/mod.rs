@@ -52,7 +52,7 @@ pub(crate) use sealed::{
 pub(crate) use subquery::with_one_row;
 pub(crate) use tables::{
     PlanTable, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift, reads_placeholders, same_table,
-    table_source,
+    table_source, with_present_types,
 };
 pub(crate) use truth::UnknownAs;
 pub(crate) use window::{Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind};

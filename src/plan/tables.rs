@@ -17,7 +17,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{LogicalPlan, TableScan, TableSource};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableScanBuilder, TableSource, Union};
 
 use super::node::DeviceNode;
 use super::prepared::is_repeatable;
@@ -146,6 +146,36 @@ pub(crate) fn lift(plan: &LogicalPlan) -> Option<(LogicalPlan, Vec<PlanTable>)> 
         node => Ok(Transformed::no(node)),
     });
     Some((lifted.ok()?.data, tables))
+}
+
+/// A plan that is not optimized, made again for the types that its tables have by now; `None` where that
+/// cannot be told: types are written into its subqueries.
+pub(crate) fn with_present_types(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let mut outer = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                outer |= matches!(expr, Expr::OuterReferenceColumn(..));
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    if outer {
+        return Ok(None);
+    }
+    let again = plan.clone().transform_up_with_subqueries(|node| {
+        let again = match node {
+            LogicalPlan::TableScan(scan) => {
+                let TableScan { table_name, source, projection, filters, fetch, .. } = scan;
+                let scan = TableScanBuilder::new(table_name, source).with_projection(projection);
+                LogicalPlan::TableScan(scan.with_filters(filters).with_fetch(fetch).build()?)
+            }
+            LogicalPlan::Union(union) => LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?),
+            node => node.recompute_schema()?,
+        };
+        Ok(Transformed::yes(again))
+    })?;
+    Ok(Some(again.data))
 }
 
 /// The plan over tables instead of placeholders, by number.
