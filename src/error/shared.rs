@@ -98,7 +98,7 @@ fn copy(error: &Error) -> Error {
         K::Plan { message, location } => K::Plan { message: message.clone(), location: *location },
         K::Io { path, source } => K::Io { path: path.clone(), source: again(source) },
     };
-    Error(Box::new(Inner { kind, location: error.0.location }))
+    Error(Box::new(Inner { kind, location: error.0.location, misfit: error.0.misfit }))
 }
 
 #[cfg(test)]
@@ -130,6 +130,12 @@ mod tests {
             "{error:?}"
         );
         assert_eq!(error.location(), Some((4, 5)));
+    }
+
+    #[test]
+    fn a_misfit_keeps_its_column() {
+        let kind = ErrorKind::Parse { path: Some("t.csv".into()), line: 3, column: 2, message: "x".into() };
+        assert_eq!(shared(Error::from(kind).with_misfit(1).into()).misfit(), Some(1));
     }
 
     #[test]

@@ -1,80 +1,109 @@
-//! CSV files as a source: parsed on the host, by all cores where every line is a row.
+//! CSV files as a source.
+//!
+//! The rules are warpframe's own; `docs/csv.md` has them for users. In short:
+//!
+//! - A row ends with `\n`, `\r\n` or `\r`; blank lines are none. A quote opens a value only as its
+//!   first byte; inside, a doubled quote is one, and row ends belong to the value. What follows the
+//!   closing quote belongs to the value, too.
+//! - An unquoted empty value is NULL. A quoted one is the empty string, and NULL in columns that
+//!   are not text.
+//! - Types are inferred from a sample, by the whole text of each value. A later value that does not
+//!   fit makes its column's type wider, by all values of the column.
+//!
+//! | file | what |
+//! |---|---|
+//! | `options` | what a user says |
+//! | `grammar` | the automaton of rows and values |
+//! | `tokens` | rows taken apart into values |
+//! | `text` | encodings |
+//! | `values`, `seen` | how values are written; what types columns have |
+//! | `sniff`, `dialect` | how files are laid out |
+//! | `table` | files, names, inference |
+//! | `blocks`, `convert`, `host` | the host's reader |
+
+mod blocks;
+mod convert;
+mod dialect;
+mod grammar;
+mod host;
+mod options;
+#[cfg(test)]
+mod oracle;
+mod parallel;
+mod seen;
+mod sniff;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tokens;
+mod values;
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Statistics;
 use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::lines;
-use super::options::CsvOptions;
+pub use self::options::{CsvOptions, Encoding, Ragged};
+
+use self::host::CsvProvider;
+use self::table::CsvTable;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use super::stream::{self, ProviderRows};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// CSV files of one schema.
 #[derive(Debug)]
 pub(crate) struct CsvFiles {
-    /// With the bytes of each.
-    pub(super) files: Vec<(PathBuf, u64)>,
-    pub(super) options: CsvOptions,
-    /// Each file is read from its begin to its end.
-    pub(super) whole: Arc<dyn TableProvider>,
-    /// Files may be cut at line ends.
-    pub(super) in_parts: Arc<dyn TableProvider>,
-    /// Whether they can be cut, once somebody looked.
-    pub(super) are_rows: OnceLock<bool>,
+    provider: Arc<CsvProvider>,
 }
 
-/// Smaller files are not looked at: they are not cut.
-const LEAST_CUT: u64 = 10 << 20;
-
 impl CsvFiles {
-    fn bytes(&self) -> u64 {
-        self.files.iter().map(|(_, bytes)| bytes).sum()
+    /// Finds out how the files are laid out, and infers the types of their columns.
+    ///
+    /// # Errors
+    /// As [`CsvTable::open`].
+    pub(crate) fn open(paths: &[PathBuf], options: &CsvOptions) -> Result<CsvFiles> {
+        let table = Arc::new(CsvTable::open(paths, options)?);
+        Ok(CsvFiles { provider: Arc::new(CsvProvider::new(table)) })
     }
 
-    /// The provider that reads fastest what is wanted. The first rows of a table are at the begin
-    /// of its files, whose ends need not be looked at.
-    fn provider(&self, limit: Option<u64>) -> Result<&Arc<dyn TableProvider>> {
-        if limit.is_some() || self.bytes() < LEAST_CUT {
-            return Ok(&self.whole);
-        }
-        let are_rows = match self.are_rows.get() {
-            Some(known) => *known,
-            None => {
-                let CsvOptions { delimiter, quote, .. } = self.options;
-                let mut are_rows = true;
-                for (path, _) in &self.files {
-                    are_rows &= lines::are_rows(path, delimiter, quote).map_err(|error| Error::io(path, error))?;
-                }
-                *self.are_rows.get_or_init(|| are_rows)
-            }
-        };
-        Ok(if are_rows { &self.in_parts } else { &self.whole })
+    fn table(&self) -> &CsvTable {
+        &self.provider.table
     }
 }
 
 #[async_trait]
 impl Source for CsvFiles {
     fn schema(&self) -> SchemaRef {
-        self.whole.schema()
+        self.provider.schema()
     }
 
     fn chunks(&self) -> Vec<Chunk> {
-        vec![Chunk { rows: None, bytes: Some(self.bytes()) }]
+        vec![Chunk { rows: None, bytes: Some(self.table().bytes()) }]
     }
 
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
-        let rows =
-            ProviderRows { provider: self.provider(wanted.fetch)?, columns: wanted.columns, limit: wanted.fetch };
+        let provider: Arc<dyn TableProvider> = self.provider.clone();
+        let rows = ProviderRows { provider: &provider, columns: wanted.columns, limit: wanted.fetch };
         let (rows, columns) = stream::read(to, &rows).await?;
-        Ok(Read::new(rows, columns))
+        let mut read = Read::new(rows, columns);
+        let skipped = self.provider.take_skipped();
+        if skipped > 0 {
+            let file = &self.table().files[0].text.path;
+            let more = if self.table().files.len() > 1 { " and other files" } else { "" };
+            let values = self.table().dialect.columns;
+            read.by_host.push(format!(
+                "{skipped} rows of {}{more} are left out: they do not have {values} values",
+                file.display()
+            ));
+        }
+        Ok(read)
     }
 
     async fn scan(
@@ -84,15 +113,6 @@ impl Source for CsvFiles {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let provider = self.provider(limit.map(|limit| limit as u64))?;
-        provider.scan(state, projection, filters, limit).await
-    }
-
-    fn supports_filters(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
-        self.whole.supports_filters_pushdown(filters)
-    }
-
-    fn statistics(&self) -> Option<Statistics> {
-        self.whole.statistics()
+        self.provider.scan(state, projection, filters, limit).await
     }
 }
