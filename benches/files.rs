@@ -1,4 +1,4 @@
-//! Parquet files into device memory:
+//! Parquet and CSV files into device memory:
 //! `cargo bench --bench files -- FILE [COLUMN,…] [--runs N] [--check]` (all columns, 7 runs).
 //! A file is read anew in each run: its footer, its pages, its values.
 //!
@@ -49,7 +49,8 @@ fn main() -> Outcome {
     let session = Session::builder().strict(true).build()?;
     let device = session.device().ok_or("a benchmark needs a device")?;
     let read = |session: &Session| -> Outcome<DataFrame> {
-        let scan = session.scan_parquet(path)?;
+        let is_csv = std::path::Path::new(path).extension().is_some_and(|extension| extension == "csv");
+        let scan = if is_csv { session.scan_csv(path)? } else { session.scan_parquet(path)? };
         let scan = match &columns {
             Some(names) => scan.select(names.iter().map(|name| col(*name)))?,
             None => scan,

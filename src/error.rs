@@ -216,7 +216,6 @@ impl Error {
     }
 
     /// The column of a CSV file whose inferred type is too narrow, if this is what went wrong.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever plans again after a misfit"))]
     pub(crate) fn misfit(&self) -> Option<usize> {
         self.0.misfit
     }

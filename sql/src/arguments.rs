@@ -147,7 +147,7 @@ impl Arguments {
                 }
                 Kind::Csv => session.register_csv(&table.name, &table.path),
                 Kind::Tsv => {
-                    let options = CsvOptions { delimiter: b'\t', ..CsvOptions::default() };
+                    let options = CsvOptions { delimiter: Some(b'\t'), ..CsvOptions::default() };
                     session.register_csv_with(&table.name, &table.path, options)
                 }
             };

@@ -1,80 +1,159 @@
-//! CSV files as a source: parsed on the host, by all cores where every line is a row.
+//! CSV files as a source.
+//!
+//! The rules are warpframe's own; `docs/csv.md` has them for users. In short:
+//!
+//! - A row ends with `\n`, `\r\n` or `\r`; blank lines are none. A quote opens a value only as its
+//!   first byte; inside, a doubled quote is one, and row ends belong to the value. What follows the
+//!   closing quote belongs to the value, too.
+//! - An unquoted empty value is NULL. A quoted one is the empty string, and NULL in columns that
+//!   are not text.
+//! - Types are inferred from a sample, by the whole text of each value. A later value that does not
+//!   fit makes its column's type wider, by all values of the column.
+//!
+//! | file | what |
+//! |---|---|
+//! | `options` | what a user says |
+//! | `grammar` | the automaton of rows and values |
+//! | `tokens` | rows taken apart into values |
+//! | `text` | encodings |
+//! | `values`, `seen` | how values are written; what types columns have |
+//! | `sniff`, `dialect` | how files are laid out |
+//! | `table` | files, names, inference |
+//! | `blocks`, `convert`, `host` | the host's reader |
+//! | `device` | the device's reader |
+
+mod blocks;
+mod convert;
+mod device;
+mod dialect;
+mod grammar;
+mod host;
+mod options;
+#[cfg(test)]
+mod oracle;
+mod parallel;
+mod seen;
+mod sniff;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tokens;
+mod values;
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Statistics;
 use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::lines;
-use super::options::CsvOptions;
+pub use self::options::{CsvOptions, Encoding, Ragged};
+
+use self::device::DeviceRead;
+use self::host::CsvProvider;
+use self::table::CsvTable;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use super::stream::{self, ProviderRows};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// CSV files of one schema.
 #[derive(Debug)]
 pub(crate) struct CsvFiles {
-    /// With the bytes of each.
-    pub(super) files: Vec<(PathBuf, u64)>,
-    pub(super) options: CsvOptions,
-    /// Each file is read from its begin to its end.
-    pub(super) whole: Arc<dyn TableProvider>,
-    /// Files may be cut at line ends.
-    pub(super) in_parts: Arc<dyn TableProvider>,
-    /// Whether they can be cut, once somebody looked.
-    pub(super) are_rows: OnceLock<bool>,
+    provider: Arc<CsvProvider>,
+    /// With wider types, once it was found that values do not fit.
+    wider: Mutex<Option<Arc<CsvTable>>>,
 }
 
-/// Smaller files are not looked at: they are not cut.
-const LEAST_CUT: u64 = 10 << 20;
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
 
 impl CsvFiles {
-    fn bytes(&self) -> u64 {
-        self.files.iter().map(|(_, bytes)| bytes).sum()
+    /// Finds out how the files are laid out, and infers the types of their columns.
+    ///
+    /// # Errors
+    /// As [`CsvTable::open`].
+    pub(crate) fn open(paths: &[PathBuf], options: &CsvOptions) -> Result<CsvFiles> {
+        Ok(CsvFiles::of(Arc::new(CsvTable::open(paths, options)?)))
     }
 
-    /// The provider that reads fastest what is wanted. The first rows of a table are at the begin
-    /// of its files, whose ends need not be looked at.
-    fn provider(&self, limit: Option<u64>) -> Result<&Arc<dyn TableProvider>> {
-        if limit.is_some() || self.bytes() < LEAST_CUT {
-            return Ok(&self.whole);
+    fn of(table: Arc<CsvTable>) -> CsvFiles {
+        CsvFiles { provider: Arc::new(CsvProvider::new(table)), wider: Mutex::default() }
+    }
+
+    async fn read_on_host(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
+        let provider: Arc<dyn TableProvider> = self.provider.clone();
+        let rows = ProviderRows { provider: &provider, columns: wanted.columns, limit: wanted.fetch };
+        let (rows, columns) = stream::read(to, &rows).await?;
+        let mut read = Read::new(rows, columns);
+        let skipped = self.provider.take_skipped();
+        if skipped > 0 {
+            let values = self.table().dialect.columns;
+            let named = self.named();
+            read.by_host.push(format!("{skipped} rows of {named} are left out: they do not have {values} values"));
         }
-        let are_rows = match self.are_rows.get() {
-            Some(known) => *known,
-            None => {
-                let CsvOptions { delimiter, quote, .. } = self.options;
-                let mut are_rows = true;
-                for (path, _) in &self.files {
-                    are_rows &= lines::are_rows(path, delimiter, quote).map_err(|error| Error::io(path, error))?;
-                }
-                *self.are_rows.get_or_init(|| are_rows)
-            }
-        };
-        Ok(if are_rows { &self.in_parts } else { &self.whole })
+        Ok(read)
+    }
+
+    /// The first file, and whether there are others.
+    fn named(&self) -> String {
+        let files = &self.table().files;
+        let more = if files.len() > 1 { " and other files" } else { "" };
+        format!("{}{more}", files[0].text.path.display())
+    }
+
+    /// Asks for the plan to be made again.
+    fn misfit(&self, column: usize) -> Error {
+        let field = self.table().schema.field(column).clone();
+        let message = format!("column {:?}: a value does not fit its type {}", field.name(), field.data_type());
+        let path = self.table().files[0].text.path.clone();
+        Error::from(ErrorKind::File { path, message }).with_misfit(column)
+    }
+
+    fn table(&self) -> &CsvTable {
+        &self.provider.table
     }
 }
 
 #[async_trait]
 impl Source for CsvFiles {
     fn schema(&self) -> SchemaRef {
-        self.whole.schema()
+        self.provider.schema()
     }
 
     fn chunks(&self) -> Vec<Chunk> {
-        vec![Chunk { rows: None, bytes: Some(self.bytes()) }]
+        vec![Chunk { rows: None, bytes: Some(self.table().bytes()) }]
     }
 
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
-        let rows =
-            ProviderRows { provider: self.provider(wanted.fetch)?, columns: wanted.columns, limit: wanted.fetch };
-        let (rows, columns) = stream::read(to, &rows).await?;
-        Ok(Read::new(rows, columns))
+        let reason = match device::read(to.device, self.table(), wanted.columns, wanted.fetch)? {
+            DeviceRead::Rows(rows, columns) => return Ok(Read::new(rows, columns)),
+            DeviceRead::Refused(columns) => {
+                columns.iter().for_each(|column| self.table().note_misfit(*column));
+                if let Some(wider) = self.table().widened()? {
+                    *lock(&self.wider) = Some(Arc::new(wider));
+                    return Err(self.misfit(columns[0]));
+                }
+                "the device does not read one of its values".into()
+            }
+            DeviceRead::ByHost(reason) => reason,
+        };
+        let mut read = self.read_on_host(to, wanted).await?;
+        read.by_host.push(format!("{} is read by the host: {reason}", self.named()));
+        Ok(read)
+    }
+
+    fn widened(&self) -> Result<Option<Arc<dyn Source>>> {
+        let known = lock(&self.wider).clone();
+        let wider = match known {
+            Some(known) => Some(known),
+            None => self.table().widened()?.map(Arc::new),
+        };
+        Ok(wider.map(|table| Arc::new(CsvFiles::of(table)) as Arc<dyn Source>))
     }
 
     async fn scan(
@@ -84,15 +163,6 @@ impl Source for CsvFiles {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let provider = self.provider(limit.map(|limit| limit as u64))?;
-        provider.scan(state, projection, filters, limit).await
-    }
-
-    fn supports_filters(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
-        self.whole.supports_filters_pushdown(filters)
-    }
-
-    fn statistics(&self) -> Option<Statistics> {
-        self.whole.statistics()
+        self.provider.scan(state, projection, filters, limit).await
     }
 }

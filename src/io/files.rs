@@ -1,19 +1,18 @@
 //! Parquet and CSV files as tables.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use datafusion::catalog::TableProvider;
-use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::execution::session_state::SessionState;
 
-use super::csv::CsvFiles;
+use super::csv::{CsvFiles, CsvOptions};
 use super::guard::{of_content, unpanicked};
-use super::options::{CsvOptions, ParquetOptions};
+use super::options::ParquetOptions;
 use super::parquet::{Parquet, ParquetFiles};
 use super::source::Source;
 use super::stream::read_all;
@@ -35,10 +34,10 @@ pub(crate) struct Selection {
 }
 
 /// How files are read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Format {
     Parquet(ParquetOptions),
-    Csv(CsvOptions),
+    Csv(Box<CsvOptions>),
 }
 
 impl Format {
@@ -48,36 +47,6 @@ impl Format {
             Format::Csv(_) => "csv",
         }
     }
-
-    fn listing(&self, state: &SessionState) -> ListingOptions {
-        match self {
-            Format::Parquet(parquet) => listing_parquet(Parquet::new(state, *parquet)),
-            Format::Csv(csv) => listing_csv(state, csv, CsvCut::Never),
-        }
-    }
-}
-
-/// Whether several cores may read one CSV file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CsvCut {
-    /// Each from some line's begin on. A file cut inside a quoted value would be read wrongly, and
-    /// pieces count their lines from the cut.
-    AtLineEnds,
-    /// Also where the places in errors have to be right.
-    Never,
-}
-
-fn listing_csv(state: &SessionState, csv: &CsvOptions, cut: CsvCut) -> ListingOptions {
-    let format = CsvFormat::default()
-        .with_options(state.default_table_options().csv)
-        .with_has_header(csv.has_header)
-        .with_delimiter(csv.delimiter)
-        .with_quote(csv.quote)
-        .with_schema_infer_max_rec(csv.infer_rows)
-        // DataFusion cuts files unless values have line ends.
-        .with_newlines_in_values(cut == CsvCut::Never);
-    // The paths are files already: no extension selects among them.
-    ListingOptions::new(Arc::new(format)).with_file_extension("")
 }
 
 fn listing_parquet(format: Parquet) -> ListingOptions {
@@ -144,20 +113,13 @@ impl Files {
         Files { selection: Selection::new(named, format.extension()), format }
     }
 
-    /// Reads the schema (for CSV, infers it from the first rows of the first file) and makes a
-    /// source of these of the files.
+    /// Reads the schema (for CSV, infers it) and makes a source of these of the files.
     ///
     /// # Errors
     /// Files that cannot be opened or whose content does not fit their format, by name.
     pub(super) async fn source(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Arc<dyn Source>> {
         match &self.format {
-            Format::Csv(csv) => {
-                let options = listing_csv(state, csv, CsvCut::Never);
-                let (schema, files) = self.schema_of(state, &options, paths).await?;
-                let in_parts = listing(listing_csv(state, csv, CsvCut::AtLineEnds), paths, schema.clone())?;
-                let whole = listing(options, paths, schema)?;
-                Ok(Arc::new(CsvFiles { files, options: *csv, whole, in_parts, are_rows: OnceLock::new() }))
-            }
+            Format::Csv(csv) => Ok(Arc::new(CsvFiles::open(paths, csv)?)),
             Format::Parquet(parquet) => {
                 let format = Parquet::new(state, *parquet);
                 let options = listing_parquet(format.clone());
@@ -184,7 +146,7 @@ impl Files {
             let (of_file, size) = described?;
             files.push((path.clone(), size));
             schema = Some(match schema {
-                None => self.readable(&of_file),
+                None => of_file,
                 Some(first) => {
                     same_columns(&first, &of_file, &paths[0], path)?;
                     with_nulls_of(first, &of_file)
@@ -242,7 +204,7 @@ impl Files {
             return Err(ErrorKind::File { path: path.into(), message: "is empty".into() }.into());
         }
         let schema = unpanicked(options.infer_schema(state, &url(path)?)).await;
-        Ok((schema.map_err(|error| self.name(of_content(error), path, &Schema::empty()))?, size))
+        Ok((schema.map_err(|error| self.name(of_content(error), path))?, size))
     }
 
     /// Where INT96 is read as nanoseconds, whether all of it fits: the parquet crate (59) wraps
@@ -252,9 +214,9 @@ impl Files {
         if options.coerce_int96_timestamp_unit != TimeUnit::Nanosecond {
             return Ok(());
         }
-        let format = Format::Parquet(ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond });
-        let wide = Files { format, ..self.clone() };
-        let listing = format.listing(state);
+        let options = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond };
+        let wide = Files { format: Format::Parquet(options), ..self.clone() };
+        let listing = listing_parquet(Parquet::new(state, options));
         for path in paths {
             let in_microseconds = listing.infer_schema(state, &url(path)?).await?;
             let int96 = (schema.fields().iter().zip(in_microseconds.fields()).enumerate())
@@ -264,7 +226,7 @@ impl Files {
                 continue;
             }
             let provider = wide.provider_with_schema(state, std::slice::from_ref(path), in_microseconds)?;
-            let batches = read_all(&provider, state, &int96).await.map_err(|error| self.name(error, path, schema))?;
+            let batches = read_all(&provider, state, &int96).await.map_err(|error| self.name(error, path))?;
             for (at, column) in batches.iter().flat_map(|batch| int96.iter().zip(batch.columns())) {
                 if let Some(micros) = beyond_nanoseconds(column.as_ref()) {
                     let name = schema.field(*at).name();
@@ -276,39 +238,23 @@ impl Files {
         Ok(())
     }
 
+    /// Parquet files as DataFusion reads them. CSV files are read, and named in errors, by
+    /// [`CsvFiles`].
     pub(crate) fn provider_with_schema(
         &self,
         state: &SessionState,
         paths: &[PathBuf],
         schema: SchemaRef,
     ) -> Result<Arc<dyn TableProvider>> {
-        listing(self.format.listing(state), paths, schema)
+        match &self.format {
+            Format::Parquet(options) => listing(listing_parquet(Parquet::new(state, *options)), paths, schema),
+            Format::Csv(_) => Err(Error::internal("CSV files are not listed")),
+        }
     }
 
-    /// A CSV column of which the first rows say nothing, or whose values are text, is strings;
-    /// strings are views.
-    fn readable(&self, schema: &Schema) -> SchemaRef {
-        let fields = schema.fields().iter().map(|field| match (&self.format, field.data_type()) {
-            (Format::Csv(_), DataType::Null | DataType::Utf8 | DataType::LargeUtf8) => {
-                Arc::new(Field::new(field.name(), DataType::Utf8View, true))
-            }
-            _ => field.clone(),
-        });
-        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-    }
-
-    /// Puts the file's name into an error about its content, and a CSV column's name into the
-    /// message.
-    pub(crate) fn name(&self, error: Error, file: &Path, schema: &Schema) -> Error {
+    /// Puts the file's name into an error about its content.
+    pub(crate) fn name(&self, error: Error, file: &Path) -> Error {
         match error.kind() {
-            ErrorKind::Parse { path: Some(path), line, column, message } if path.as_os_str().is_empty() => {
-                let field = (*column as usize).checked_sub(1).and_then(|index| schema.fields().get(index));
-                let message = match field {
-                    Some(field) => format!("column {:?}: {message}", field.name()),
-                    None => message.clone(),
-                };
-                ErrorKind::Parse { path: Some(file.into()), line: *line, column: *column, message }.into()
-            }
             ErrorKind::File { message, .. } | ErrorKind::Plan { message, .. } => {
                 ErrorKind::File { path: file.into(), message: message.clone() }.into()
             }

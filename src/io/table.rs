@@ -295,15 +295,15 @@ impl SourceTable {
     /// or where none does the one that the table's user named.
     pub(super) async fn blame(&self, error: Error, state: &SessionState, snapshot: &Snapshot) -> Error {
         let (Some(files), Some(version)) = (&self.files, &snapshot.version) else { return error };
-        if !lacks_path(&error) {
+        if !lacks_path(&error) || matches!(files.format, Format::Csv(_)) {
             return error;
         }
         for file in version.paths() {
             if let Some(failure) = self.failure(file, files, state).await {
-                return files.name(failure, file, &self.schema());
+                return files.name(failure, file);
             }
         }
-        files.name(error, files.selection.named(), &self.schema())
+        files.name(error, files.selection.named())
     }
 
     /// The error of reading one file alone.

@@ -60,11 +60,6 @@ impl State {
     pub(crate) fn is_in_row(self) -> bool {
         self.0 >= 2
     }
-
-    /// Inside of quotes.
-    pub(crate) fn is_quoted(self) -> bool {
-        self.0 == 4 || self.0 == 6
-    }
 }
 
 /// Bytes `begin..end` of `text`, which has [`BEHIND`] bytes behind them; `begin` is less than 64. Its

@@ -72,8 +72,9 @@ impl Session {
     }
 
     /// Makes a CSV file (or a directory of them, or those matching a pattern) a table, with types
-    /// inferred from its first rows; a table of this name is replaced. The files are read when a
-    /// query needs them, and again once they have changed, as [`Session::register_parquet`] says.
+    /// inferred from a sample of its rows; a table of this name is replaced. The files are read
+    /// when a query needs them, and again once they have changed, as [`Session::register_parquet`]
+    /// says. [`CsvOptions`] lists what can be said of them.
     ///
     /// # Errors
     /// A file that is missing ([`crate::ErrorKind::Io`]) or malformed ([`crate::ErrorKind::Parse`]
@@ -96,12 +97,12 @@ impl Session {
     /// ```
     /// # use warpframe::{CsvOptions, DeviceChoice, Session};
     /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let options = CsvOptions { infer_rows: 10, ..CsvOptions::default() };
+    /// let options = CsvOptions { sample_size: Some(10), ..CsvOptions::default() };
     /// session.register_csv_with("jets", "data/jets.csv", options)?;
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn register_csv_with(&self, name: &str, path: impl AsRef<Path>, options: CsvOptions) -> Result<()> {
-        self.register(name, self.file_table(path.as_ref(), Format::Csv(options))?)
+        self.register(name, self.file_table(path.as_ref(), Format::Csv(Box::new(options)))?)
     }
 
     /// Makes a frame a table; a table of this name is replaced. Rows that lie on the device stay
@@ -241,11 +242,14 @@ impl Session {
     /// ```
     /// # use warpframe::{CsvOptions, DeviceChoice, Session};
     /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let jets = session.scan_csv_with("data/jets.csv", CsvOptions { infer_rows: 10, ..CsvOptions::default() })?;
+    /// let jets = session.scan_csv_with("data/jets.csv", CsvOptions { sample_size: Some(10), ..CsvOptions::default() })?;
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn scan_csv_with(&self, path: impl AsRef<Path>, options: CsvOptions) -> Result<LazyFrame> {
-        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path.as_ref(), Format::Csv(options))?)
+        self.scan_provider(
+            TableReference::bare(UNNAMED_TABLE),
+            self.file_table(path.as_ref(), Format::Csv(Box::new(options)))?,
+        )
     }
 
     /// Reads Parquet files now.

@@ -119,7 +119,9 @@ fn a_bad_cell_is_reported_with_file_line_and_column() -> Result<()> {
         (0..3000).map(|n| format!("{n},{}\n", if n == 2500 { "cheap".into() } else { n.to_string() })).collect();
     let bad = write(&directory, "b.csv", format!("id,price\n{text}"));
     for session in sessions() {
-        session.register_csv("t", directory.path())?;
+        // Few rows are looked at before: the word is not among them.
+        let few = CsvOptions { sample_size: Some(2), widen: false, ..CsvOptions::default() };
+        session.register_csv_with("t", directory.path(), few)?;
         let error = run(&session, "SELECT sum(price) FROM t").expect_err("a price that is a word");
         match error.kind() {
             ErrorKind::Parse { path: Some(path), line, column, message } => {
@@ -188,9 +190,10 @@ fn directories_patterns_and_odd_names_are_files() -> Result<()> {
 fn csv_files_of_other_layouts() -> Result<()> {
     let directory = directory();
     let tabs = write(&directory, "t.tsv", "1\t'a\tb'\t2024-02-29\n\t'line\nbreak'\t\n");
-    let options = CsvOptions { has_header: false, delimiter: b'\t', quote: b'\'', ..CsvOptions::default() };
+    let options =
+        CsvOptions { has_header: Some(false), delimiter: Some(b'\t'), quote: Some(b'\''), ..CsvOptions::default() };
     for session in sessions() {
-        session.register_csv_with("t", &tabs, options)?;
+        session.register_csv_with("t", &tabs, options.clone())?;
         let rows = Rows::of(&run(&session, "SELECT column_1, column_2, column_3 FROM t")?).rows;
         let text = |text: &str| Cell::Text(text.into());
         assert_eq!(
@@ -198,12 +201,17 @@ fn csv_files_of_other_layouts() -> Result<()> {
             [vec![Cell::Int(1), text("a\tb"), Cell::Int(19_782)], vec![Cell::Null, text("line\nbreak"), Cell::Null]]
         );
     }
-    // Lines after those looked at may not have another type.
-    let late = write(&directory, "late.csv", "n\n1\n2\nx\n");
+    // Lines other than those looked at may not have another type.
+    let lines: String = (0..1000).map(|n| if n == 500 { "x\n".into() } else { format!("{n}\n") }).collect();
+    let late = write(&directory, "late.csv", format!("n\n{lines}"));
     for session in sessions() {
-        session.register_csv_with("late", &late, CsvOptions { infer_rows: 2, ..CsvOptions::default() })?;
+        session.register_csv_with(
+            "late",
+            &late,
+            CsvOptions { sample_size: Some(2), widen: false, ..CsvOptions::default() },
+        )?;
         let error = run(&session, "SELECT n FROM late").expect_err("x is no number");
-        assert!(matches!(error.kind(), ErrorKind::Parse { line: 4, .. }), "{error:?}");
+        assert!(matches!(error.kind(), ErrorKind::Parse { line: 502, .. }), "{error:?}");
         session.register_csv("late", &late)?;
         assert_eq!(scalar(&session, "SELECT max(n) FROM late"), Cell::Text("x".into()));
     }
@@ -267,5 +275,64 @@ fn statements_that_are_no_queries_are_refused() -> Result<()> {
     let error = session.sql("SELECT 1 +\n  )").expect_err("no operand");
     assert!(matches!(error.kind(), ErrorKind::Parse { path: None, .. }), "{error:?}");
     assert_eq!(error.location().map(|(line, _)| line), Some(2), "{error:?}");
+    Ok(())
+}
+
+#[test]
+fn layouts_of_csv_files_are_found_out() -> Result<()> {
+    let directory = directory();
+    let text = |text: &str| Cell::Text(text.into());
+    for (name, content) in [
+        ("semicolons.csv", "n;s\n1;a,b\n2;\"x;y\"\n"),
+        ("tabs.tsv", "n\ts\n1\ta,b\n2\tx;y\n"),
+        ("bars.psv", "n|s\r1|a,b\r2|x;y\r"),
+        ("single.csv", "n,s\n1,'a,b'\n2,'x;y'\n"),
+        ("sixteen.csv", "\u{feff}n,s\n1,\"a,b\"\n2,x;y\n"),
+    ] {
+        let path = write(&directory, name, content);
+        if name == "sixteen.csv" {
+            let units: Vec<u8> = content.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            std::fs::write(&path, units).expect("the file is written");
+        }
+        for session in sessions() {
+            session.register_csv("t", &path)?;
+            let rows = Rows::of(&run(&session, "SELECT n, s FROM t ORDER BY n")?).rows;
+            assert_eq!(rows, [vec![Cell::Int(1), text("a,b")], vec![Cell::Int(2), text("x;y")]], "{name}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn logs_and_late_values_of_csv_files_keep_all_of_their_text() -> Result<()> {
+    let directory = directory();
+    let log = "msg,n\n2020-01-31 12:34:56 ERROR disk full,1\n2020-01-31 12:34:57 INFO ok,2\n";
+    let log = write(&directory, "log.csv", log);
+    let dates = "2020-01-31\n".repeat(2000);
+    let late = write(&directory, "late.csv", format!("t\n{dates}2020-01-31 12:34:56.75\n"));
+    let twice = write(&directory, "twice.csv", "a,b,a\n1,2,3\n");
+    for session in sessions() {
+        session.register_csv("log", &log)?;
+        let expected = Cell::Text("2020-01-31 12:34:56 ERROR disk full".into());
+        assert_eq!(scalar(&session, "SELECT min(msg) FROM log"), expected);
+        session.register_csv("late", &late)?;
+        // In microseconds.
+        assert_eq!(scalar(&session, "SELECT max(t) FROM late"), Cell::Int(1_580_474_096_750_000));
+        session.register_csv("twice", &twice)?;
+        assert_eq!(scalar(&session, "SELECT a_1 FROM twice"), Cell::Int(3));
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_of_csv_files_that_are_left_out_are_told() -> Result<()> {
+    let directory = directory();
+    let path = write(&directory, "t.csv", "a,b\n1,2\n3\n4,5,6\n7,8\n");
+    let session = Pair::new().device;
+    let skip = CsvOptions { ragged: warpframe::Ragged::Skip, ..CsvOptions::default() };
+    session.register_csv_with("t", &path, skip)?;
+    assert_eq!(scalar(&session, "SELECT sum(a * b) FROM t"), Cell::Int(58));
+    let told = session.take_host_reads();
+    assert!(told.iter().any(|line| line.starts_with("2 rows of ") && line.contains("left out")), "{told:?}");
     Ok(())
 }

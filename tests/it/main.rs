@@ -12,6 +12,7 @@ mod changed;
 mod clauses;
 mod coded;
 mod corrupt;
+mod csv;
 mod data;
 mod decimal_sums;
 mod decode;

@@ -1,0 +1,445 @@
+//! CSV files read by the device: bytes by threads (`io/feeding.rs`), everything else by kernels
+//! (`ops/csv.rs`).
+//!
+//! ```text
+//!   file     │ stretch 0          │ stretch 1          │ stretch 2      │
+//!   texts    │ whole rows    │rest│
+//!                            │rest│ whole rows   │rest │
+//!                                                │rest │ whole rows     │
+//! ```
+//!
+//! Where rows end is known only when all bytes before were looked at. So the rest of a stretch, a row
+//! that does not end in it, is put in front of the next one, and each text begins with a row.
+//!
+//! What the device does not read, or finds wrong, is a reason, not an error: the host's reader has the
+//! last word, and names file, line and column.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+
+use super::options::Ragged;
+use super::table::CsvTable;
+use super::text::Reader;
+use crate::column::{Column, Repr};
+use crate::device::{Buffer, Device};
+use crate::error::Result;
+use crate::io::feeding::{Room, Stretch, Wanted, feed};
+use crate::ops::csv::{BEHIND, ColumnOf, Converted, Kind, MOST_TEXT, Marks, Outcome, Rules, State, Text, convert};
+use crate::ops::powers;
+
+const OPERATOR: &str = "csv";
+/// Bytes of a file that are brought to the device together.
+const STRETCH: u64 = 32 << 20;
+/// Room in front of a stretch for the rest of the one before.
+const REST: usize = 64 << 10;
+/// Texts begin at multiples of it.
+const ALIGNED: usize = 64;
+/// Bytes of a view in its column.
+const VIEW_WIDTH: usize = 16;
+
+/// What came of reading columns.
+#[derive(Debug)]
+pub(super) enum DeviceRead {
+    /// The number of rows, and the columns.
+    Rows(u64, Vec<Column>),
+    /// Values of these columns do not fit their inferred types.
+    Refused(Vec<usize>),
+    /// Why the host's reader is to read them.
+    ByHost(String),
+}
+
+/// Reads columns of a table, or its first `fetch` rows and perhaps more.
+///
+/// # Errors
+/// [`crate::ErrorKind::Io`] of a file that cannot be read; of the device.
+pub(super) fn read(device: &Device, table: &CsvTable, wanted: &[usize], fetch: Option<u64>) -> Result<DeviceRead> {
+    read_by(device, table, wanted, fetch, STRETCH)
+}
+
+/// The same by stretches of so many bytes.
+fn read_by(
+    device: &Device,
+    table: &CsvTable,
+    wanted: &[usize],
+    fetch: Option<u64>,
+    stretch: u64,
+) -> Result<DeviceRead> {
+    // Where no column is wanted, some are counted.
+    let counted = [0];
+    let columns = if wanted.is_empty() { &counted[..] } else { wanted };
+    let kinds = match kinds(table, columns, wanted.is_empty()) {
+        Ok(kinds) => kinds,
+        Err(reason) => return Ok(DeviceRead::ByHost(reason)),
+    };
+    let stretches = stretches(table, stretch);
+    let readers = table.files.iter().map(|file| file.text.reader()).collect::<Result<Vec<_>>>()?;
+    device.count_wanted_of_files(table.bytes());
+    let mut texts = Texts::new(device, table, kinds, &stretches, fetch)?;
+    let fill = |file: usize, at: u64, bytes: &mut [u8]| -> Result<()> { Reader::fill(&readers[file], at, bytes) };
+    let room = Room { before: REST, behind: BEHIND + 1 };
+    feed(device, &stretches, room, fill, |number, bytes| texts.add(number, bytes))?;
+    let mut read = texts.finish(columns)?;
+    if let DeviceRead::Rows(_, found) = &mut read {
+        found.truncate(wanted.len());
+    }
+    Ok(read)
+}
+
+/// Stretches of all files, a file's one after the other.
+fn stretches(table: &CsvTable, bytes: u64) -> Vec<Stretch> {
+    let of = |(file, range): (usize, std::ops::Range<u64>)| {
+        let begins = range.clone().step_by(bytes as usize);
+        begins.map(move |begin| Stretch { file, range: begin..range.end.min(begin + bytes) })
+    };
+    table.files.iter().map(|file| file.whole().range).enumerate().flat_map(of).collect()
+}
+
+/// What becomes of the values of each wanted column, or why the device does not read them.
+fn kinds(table: &CsvTable, columns: &[usize], only_counted: bool) -> std::result::Result<Vec<ColumnOf>, String> {
+    if table.dialect.ragged == Ragged::Skip {
+        return Err("rows of another number of values are left out".into());
+    }
+    let of = |column: &usize| {
+        let dtype = table.schema.field(*column).data_type();
+        let kind = match only_counted {
+            true => Kind::Text,
+            false => kind(dtype).ok_or_else(|| format!("type {dtype}"))?,
+        };
+        if kind != Kind::Text && !table.dialect.notation.is_plain() {
+            return Err("its options say how numbers and dates are written".to_string());
+        }
+        Ok(ColumnOf { field: *column as u32, kind, exact: !table.given[*column] })
+    };
+    columns.iter().map(of).collect()
+}
+
+fn kind(dtype: &DataType) -> Option<Kind> {
+    let per_second = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    };
+    let width = || Repr::of(dtype).map(|repr| repr.width() as u32);
+    Some(match dtype {
+        DataType::Boolean => Kind::Bool,
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Kind::Signed(width()?),
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => Kind::Unsigned(width()?),
+        DataType::Float32 | DataType::Float64 => Kind::Float(width()?),
+        DataType::Decimal128(precision, scale) => Kind::Decimal {
+            width: width()?,
+            scale: u32::try_from(*scale).ok()?,
+            bound: 10u128.checked_pow(u32::from(*precision))?,
+        },
+        DataType::Date32 => Kind::Date,
+        DataType::Timestamp(unit, None) => Kind::Timestamp { per_second: per_second(unit), zoned: false },
+        // Texts without an offset would be local times of another zone.
+        DataType::Timestamp(unit, Some(zone)) if matches!(zone.as_ref(), "+00:00" | "UTC" | "Z") => {
+            Kind::Timestamp { per_second: per_second(unit), zoned: true }
+        }
+        DataType::Time32(unit) | DataType::Time64(unit) => Kind::Time { width: width()?, per_second: per_second(unit) },
+        DataType::Utf8View => Kind::Text,
+        _ => return None,
+    })
+}
+
+/// Bytes in device memory.
+struct Region {
+    bytes: Arc<Buffer>,
+    begin: usize,
+    end: usize,
+}
+
+/// The rows of a text, converted.
+struct Piece {
+    rows: u64,
+    converted: Converted,
+    /// What strings point into.
+    text: Arc<Buffer>,
+}
+
+/// The texts of a table, one after the other.
+struct Texts<'a> {
+    device: &'a Device,
+    table: &'a CsvTable,
+    kinds: Vec<ColumnOf>,
+    stretches: &'a [Stretch],
+    fetch: Option<u64>,
+    marks: Marks,
+    /// Views of texts that are null, and what they point into.
+    nulls: (Buffer, Buffer),
+    powers: Buffer,
+    /// What is left of the stretch before, and the state at its begin.
+    rest: Option<Region>,
+    state: State,
+    pieces: Vec<Piece>,
+    rows: u64,
+    given_up: Option<String>,
+}
+
+impl<'a> Texts<'a> {
+    fn new(
+        device: &'a Device,
+        table: &'a CsvTable,
+        kinds: Vec<ColumnOf>,
+        stretches: &'a [Stretch],
+        fetch: Option<u64>,
+    ) -> Result<Self> {
+        let grammar = &table.dialect.grammar;
+        let quote = (grammar.quote != 0).then_some(grammar.quote);
+        let escape = grammar.escape.filter(|escape| Some(*escape) != quote);
+        let marks = Marks { delimiter: grammar.delimiter, quote, escape, comment: grammar.comment };
+        Ok(Texts {
+            device,
+            table,
+            kinds,
+            stretches,
+            fetch,
+            marks,
+            nulls: null_texts(device, &table.dialect.nulls)?,
+            powers: device.upload(OPERATOR, powers::for_parse())?,
+            rest: None,
+            state: State::ROW,
+            pieces: vec![],
+            rows: 0,
+            given_up: None,
+        })
+    }
+
+    /// Converts the rows that end in a stretch, whose bytes lie behind room for the rest before.
+    fn add(&mut self, number: usize, bytes: Arc<Buffer>) -> Result<Wanted> {
+        let stretch = &self.stretches[number];
+        let is_last = self.stretches.get(number + 1).is_none_or(|next| next.file != stretch.file);
+        let length = (stretch.range.end - stretch.range.start) as usize;
+        let mut region = self.behind_rest(bytes, length)?;
+        if is_last {
+            // Ends the last row, where nothing else does.
+            region.bytes.write(region.end, b"\n")?;
+            region.end += 1;
+        }
+        let base = region.begin / ALIGNED * ALIGNED;
+        let (begin, end) = ((region.begin - base) as u64, (region.end - base) as u64);
+        if end > MOST_TEXT || region.end - region.begin > length + self.table.dialect.max_row_bytes {
+            return Ok(self.give_up("a row has more bytes than it may have"));
+        }
+        let text = Text { text: region.bytes.slice(base), begin, end, marks: self.marks, state: self.state };
+        let scanned = text.scan(self.device)?;
+        self.device.count_read_of_files(length as u64);
+        if is_last && scanned.state.is_in_row() {
+            return Ok(self.give_up("a quote is not closed"));
+        }
+        let fields = text.fields(self.device, &scanned)?;
+        let rules = Rules {
+            fields: self.table.dialect.columns as u64,
+            trim: self.table.dialect.trim,
+            fill: self.table.dialect.ragged == Ragged::Fill,
+            nulls: &self.nulls.0,
+            null_count: self.table.dialect.nulls.len() as u64,
+            powers: &self.powers,
+        };
+        let converted = convert(self.device, &text, &fields, &self.kinds, &rules)?;
+        self.pieces.push(Piece { rows: scanned.rows, converted, text: region.bytes.clone() });
+        self.rows += scanned.rows;
+        // A row that goes on is looked at again from its begin.
+        self.state = if is_last || scanned.state.is_in_row() { State::ROW } else { scanned.state };
+        let begin = base + scanned.rest as usize;
+        self.rest = (!is_last && begin < region.end).then_some(Region { begin, ..region });
+        let is_enough = self.fetch.is_some_and(|fetch| self.rows >= fetch);
+        Ok(if is_enough { Wanted::Enough } else { Wanted::More })
+    }
+
+    fn give_up(&mut self, reason: &str) -> Wanted {
+        self.given_up = Some(reason.into());
+        Wanted::Enough
+    }
+
+    /// The bytes of a stretch with the rest of the one before in front of them.
+    fn behind_rest(&mut self, bytes: Arc<Buffer>, length: usize) -> Result<Region> {
+        let Some(rest) = self.rest.take() else { return Ok(Region { bytes, begin: REST, end: REST + length }) };
+        let left = rest.end - rest.begin;
+        if left <= REST {
+            bytes.copy_from(REST - left, &rest.bytes, rest.begin, left)?;
+            return Ok(Region { bytes, begin: REST - left, end: REST + length });
+        }
+        let both = self.device.alloc(OPERATOR, left + length + BEHIND + 1)?;
+        both.copy_from(0, &rest.bytes, rest.begin, left)?;
+        both.copy_from(left, &bytes, REST, length)?;
+        Ok(Region { bytes: Arc::new(both), begin: 0, end: left + length })
+    }
+
+    /// The columns, when all texts were converted.
+    fn finish(self, wanted: &[usize]) -> Result<DeviceRead> {
+        if let Some(reason) = self.given_up {
+            return Ok(DeviceRead::ByHost(reason));
+        }
+        let outcomes = self.pieces.iter().map(|piece| piece.converted.outcome()).collect::<Result<Vec<_>>>()?;
+        if outcomes.iter().any(|outcome| outcome.ragged.is_some()) {
+            return Ok(DeviceRead::ByHost("a row has another number of values".into()));
+        }
+        let is_refused = |at: usize| outcomes.iter().any(|outcome| outcome.refused[at].is_some());
+        let refused: Vec<usize> = (0..wanted.len()).filter(|at| is_refused(*at)).map(|at| wanted[at]).collect();
+        if !refused.is_empty() {
+            return Ok(match refused.iter().all(|column| self.table.may_widen[*column]) {
+                true => DeviceRead::Refused(refused),
+                false => DeviceRead::ByHost("the device does not read one of its values".into()),
+            });
+        }
+        let mut columns = vec![];
+        for (at, column) in wanted.iter().enumerate() {
+            columns.push(self.column(at, self.table.schema.field(*column).data_type(), &outcomes)?);
+        }
+        Column::survey(self.device, columns.iter_mut())?;
+        Ok(DeviceRead::Rows(self.rows, columns))
+    }
+
+    /// A column of all pieces.
+    fn column(&self, at: usize, dtype: &DataType, outcomes: &[Outcome]) -> Result<Column> {
+        let (rows, width) = (self.rows as usize, self.kinds[at].kind.width() as usize);
+        let data = self.device.alloc(OPERATOR, rows * width)?;
+        let has_nulls = outcomes.iter().any(|outcome| outcome.nulls[at] > 0);
+        let validity = has_nulls.then(|| self.device.alloc(OPERATOR, rows)).transpose()?;
+        let mut row = 0;
+        for piece in &self.pieces {
+            let (values, valid) = &piece.converted.columns[at];
+            data.copy_from(row * width, values, 0, piece.rows as usize * width)?;
+            if let Some(validity) = &validity {
+                validity.copy_from(row, valid, 0, piece.rows as usize)?;
+            }
+            row += piece.rows as usize;
+        }
+        let column = Column::plain(dtype.clone(), rows, Arc::new(data), validity.map(Arc::new));
+        if self.kinds[at].kind != Kind::Text {
+            return Ok(column);
+        }
+        let characters = self.pieces.iter().map(|piece| piece.text.clone()).collect();
+        Column { characters, ..column }.settled(self.device)
+    }
+}
+
+/// Views of texts, and their characters.
+fn null_texts(device: &Device, texts: &[Vec<u8>]) -> Result<(Buffer, Buffer)> {
+    /// Bytes of a text that lies in its view.
+    const INLINE: usize = 12;
+    let characters = device.upload(OPERATOR, &[&texts.concat()[..], &[0]].concat())?;
+    let (mut views, mut at) = (vec![0; texts.len().max(1) * VIEW_WIDTH], 0);
+    for (view, text) in views.chunks_exact_mut(VIEW_WIDTH).zip(texts) {
+        view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
+        let shown = text.len().min(if text.len() > INLINE { 4 } else { INLINE });
+        view[4..4 + shown].copy_from_slice(&text[..shown]);
+        if text.len() > INLINE {
+            view[8..].copy_from_slice(&(characters.address() + at).to_le_bytes());
+        }
+        at += text.len() as u64;
+    }
+    Ok((device.upload(OPERATOR, &views)?, characters))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use datafusion::arrow::array::{ArrayRef, RecordBatch};
+    use datafusion::arrow::compute::concat_batches;
+    use datafusion::arrow::datatypes::Schema;
+
+    use super::*;
+    use crate::device::{MemoryLimit, SimOptions};
+    use crate::io::csv::host::CsvProvider;
+    use crate::io::csv::options::CsvOptions;
+
+    fn device() -> Device {
+        Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30)).expect("the simulator opens")
+    }
+
+    /// The rows of columns as the host's reader has them.
+    fn expected(table: &Arc<CsvTable>, columns: &[usize]) -> RecordBatch {
+        let schema = Arc::new(table.schema.project(columns).unwrap());
+        let batches = CsvProvider::new(table.clone()).rows(columns).unwrap();
+        concat_batches(&schema, &batches).unwrap()
+    }
+
+    fn found(device: &Device, table: &CsvTable, columns: &[usize], stretch: u64) -> Vec<ArrayRef> {
+        match read_by(device, table, columns, None, stretch).unwrap() {
+            DeviceRead::Rows(rows, found) => {
+                let array = |column: &Column| column.to_arrays(rows.max(1) as usize).unwrap().remove(0);
+                found.iter().map(array).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn written(directory: &tempfile::TempDir, texts: &[String]) -> Vec<PathBuf> {
+        let path = |at: usize| directory.path().join(format!("{at}.csv"));
+        texts.iter().enumerate().for_each(|(at, text)| std::fs::write(path(at), text).unwrap());
+        (0..texts.len()).map(path).collect()
+    }
+
+    #[test]
+    fn rows_go_over_the_ends_of_stretches() {
+        let device = device();
+        let directory = tempfile::tempdir().unwrap();
+        let row = |n: usize| {
+            let day = n % 28 + 1;
+            let text = ["plain", "\"a \"\"quoted\"\" one, with\nlines\"", "", "\"\"", "häßlich"][n % 5];
+            format!("{n},{}.5,2024-02-{day:02},{text},{}\r\n", n * 7, "long ".repeat(n % 4))
+        };
+        let whole: String = (0..60).map(row).collect();
+        let texts = [format!("a,b,c,d,e\n{whole}"), "a,b,c,d,e\n".into(), format!("a,b,c,d,e\n{}", row(3).trim_end())];
+        let table = Arc::new(CsvTable::open(&written(&directory, &texts), &CsvOptions::default()).unwrap());
+        let columns = [0, 1, 2, 3, 4];
+        let expected = expected(&table, &columns);
+        assert_eq!(expected.num_rows(), 61);
+        for stretch in [13, 63, 64, 65, 1000, 1 << 20] {
+            assert_eq!(found(&device, &table, &columns, stretch), expected.columns(), "stretches of {stretch} bytes");
+        }
+        let counted = read_by(&device, &table, &[], None, 50).unwrap();
+        assert!(matches!(counted, DeviceRead::Rows(61, columns) if columns.is_empty()));
+        let first = read_by(&device, &table, &[0], Some(2), 50).unwrap();
+        assert!(matches!(&first, DeviceRead::Rows(2..61, _)));
+        drop(first);
+        assert_eq!(device.memory().used, 0);
+    }
+
+    #[test]
+    fn rows_may_be_longer_than_the_room_for_them() {
+        let device = device();
+        let directory = tempfile::tempdir().unwrap();
+        let row = |n: usize| format!("{n},\"{}\"\n", "word, ".repeat(if n == 1 { 3 * REST / 6 } else { 4 * n }));
+        let text: String = (0..4).map(row).collect();
+        let table = CsvTable::open(&written(&directory, &[format!("a,b\n{text}")]), &CsvOptions::default()).unwrap();
+        let table = Arc::new(table);
+        let expected = expected(&table, &[1, 0]);
+        for stretch in [REST as u64 / 3, REST as u64 - 1, REST as u64 + 1] {
+            assert_eq!(found(&device, &table, &[1, 0], stretch), expected.columns());
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_and_what_the_host_knows_better_is_left_to_it() {
+        let device = device();
+        let directory = tempfile::tempdir().unwrap();
+        let numbers: String = (0..3000).map(|n| format!("{n},{n}\n")).collect();
+        let of = |text: String, options: CsvOptions| {
+            let table = CsvTable::open(&written(&directory, &[text]), &options).unwrap();
+            read_by(&device, &table, &[0, 1], None, 1000).unwrap()
+        };
+        let few = CsvOptions { sample_size: Some(1), ..CsvOptions::default() };
+        let late = format!("a,b\n{numbers}x,1\n{numbers}");
+        assert!(matches!(of(late.clone(), few.clone()), DeviceRead::Refused(columns) if columns == [0]));
+        let by_host = |read: DeviceRead, what: &str| {
+            assert!(matches!(&read, DeviceRead::ByHost(reason) if reason.contains(what)), "{read:?}");
+        };
+        by_host(of(late, CsvOptions { widen: false, ..few.clone() }), "one of its values");
+        let typed = |first: DataType| {
+            let field = |name: &str, dtype| datafusion::arrow::datatypes::Field::new(name, dtype, true);
+            let schema = Schema::new(vec![field("a", first), field("b", DataType::Utf8View)]);
+            CsvOptions { schema: Some(Arc::new(schema)), ..few.clone() }
+        };
+        by_host(of(format!("a,b\n{numbers}1,\"x\n"), typed(DataType::Int64)), "a quote is not closed");
+        by_host(of(format!("a,b\n{numbers}1\n{numbers}"), typed(DataType::Int64)), "another number of values");
+        by_host(of("a,b\n1,2\n".into(), CsvOptions { ragged: Ragged::Skip, ..few.clone() }), "left out");
+        by_host(of("a,b\n1,2\n".into(), typed(DataType::Binary)), "type Binary");
+        by_host(of("a,b\n1,2\n".into(), CsvOptions { thousands: Some(b'_'), ..few }), "how numbers");
+    }
+}

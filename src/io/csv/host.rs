@@ -1,0 +1,319 @@
+//! The host's reader: the rows of CSV files as record batches, for DataFusion's operators.
+//!
+//! Partitions are pieces of files in the order of their rows. Each is read by blocks
+//! ([`Blocks`]), whose rows are one batch, handed on in slices. Only the columns asked for are
+//! converted. First rows are read from the begin, by one partition.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::buffer::Buffer;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::TableType;
+use datafusion::error::Result as PlanResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Expr;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+
+use super::blocks::{BLOCK, Block, Blocks, CsvFile, Piece};
+use super::convert::{Cells, Misfit};
+use super::dialect::no_utf8;
+use super::grammar::State;
+use super::table::CsvTable;
+use super::tokens::Wanted;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Bytes of a partition at least: of smaller ones, the threads would take longer than the rows.
+const LEAST_PARTITION: u64 = 2 << 20;
+
+/// A table of CSV files, as DataFusion scans it.
+#[derive(Debug)]
+pub(crate) struct CsvProvider {
+    pub(crate) table: Arc<CsvTable>,
+    /// Bytes that are read together.
+    block: usize,
+    /// Rows that were left out by the scans so far.
+    skipped: Arc<AtomicU64>,
+}
+
+impl CsvProvider {
+    pub(crate) fn new(table: Arc<CsvTable>) -> CsvProvider {
+        CsvProvider { table, block: BLOCK, skipped: Arc::default() }
+    }
+
+    /// A provider that reads blocks of so many bytes.
+    #[cfg(test)]
+    pub(crate) fn with_block(table: Arc<CsvTable>, block: usize) -> CsvProvider {
+        CsvProvider { block, ..CsvProvider::new(table) }
+    }
+
+    /// All rows of columns, read by one thread.
+    #[cfg(test)]
+    pub(crate) fn rows(&self, columns: &[usize]) -> Result<Vec<RecordBatch>> {
+        let scan = self.plan(columns.to_vec(), None, 1)?;
+        Batches::new(scan.read.clone(), 0, 1000).collect()
+    }
+
+    /// Rows of another number of values that were left out since this was asked last.
+    pub(crate) fn take_skipped(&self) -> u64 {
+        self.skipped.swap(0, Relaxed)
+    }
+
+    fn plan(&self, columns: Vec<usize>, limit: Option<usize>, partitions: usize) -> PlanResult<CsvScan> {
+        let schema = Arc::new(self.table.schema.project(&columns)?);
+        let most = (self.table.bytes() / LEAST_PARTITION.min(2 * self.block as u64)).max(1);
+        let count = if limit.is_some() { 1 } else { partitions.min(most as usize).max(1) };
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema.clone()),
+            Partitioning::UnknownPartitioning(count),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let (table, skipped) = (self.table.clone(), self.skipped.clone());
+        let read = Arc::new(Scanned { table, columns, limit, count, block: self.block, schema, skipped });
+        Ok(CsvScan { read, properties: Arc::new(properties) })
+    }
+}
+
+#[async_trait]
+impl TableProvider for CsvProvider {
+    fn schema(&self) -> SchemaRef {
+        self.table.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        let columns = projection.cloned().unwrap_or_else(|| (0..self.table.dialect.columns).collect());
+        Ok(Arc::new(self.plan(columns, limit, state.config().target_partitions())?))
+    }
+}
+
+/// What a scan reads.
+#[derive(Debug)]
+struct Scanned {
+    table: Arc<CsvTable>,
+    columns: Vec<usize>,
+    limit: Option<usize>,
+    /// Partitions.
+    count: usize,
+    block: usize,
+    /// Of the columns.
+    schema: SchemaRef,
+    skipped: Arc<AtomicU64>,
+}
+
+/// A scan of CSV files.
+#[derive(Debug)]
+struct CsvScan {
+    read: Arc<Scanned>,
+    properties: Arc<PlanProperties>,
+}
+
+impl DisplayAs for CsvScan {
+    fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        let names: Vec<&str> = self.read.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        write!(f, "CsvScan: files={}, columns=[{}]", self.read.table.files.len(), names.join(", "))?;
+        match self.read.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ExecutionPlan for CsvScan {
+    fn name(&self) -> &str {
+        "CsvScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![]
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> PlanResult<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> PlanResult<SendableRecordBatchStream> {
+        let rows = context.session_config().batch_size().max(1);
+        let batches = Batches::new(self.read.clone(), partition, rows);
+        let stream = futures::stream::iter(batches.map(|batch| batch.map_err(Into::into)));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.read.schema.clone(), stream)))
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> PlanResult<TreeNodeRecursion>,
+    ) -> PlanResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+}
+
+impl Scanned {
+    /// The pieces of files that a partition reads. Where there are several partitions, all bytes
+    /// are looked at once for that.
+    fn pieces(&self, partition: usize) -> Result<Vec<(usize, Piece)>> {
+        let files = self.table.files.iter().enumerate();
+        if self.count == 1 {
+            return Ok(files.map(|(number, file)| (number, file.whole())).collect());
+        }
+        let total: u64 = self.table.files.iter().map(bytes_of).sum();
+        let begins = |partition: usize| (u128::from(total) * partition as u128 / self.count as u128) as u64;
+        let (begin, end) = (begins(partition), begins(partition + 1));
+        let mut before = 0;
+        let mut pieces = vec![];
+        for (number, file) in files {
+            let own = bytes_of(file);
+            let (from, to) = (begin.clamp(before, before + own) - before, end.clamp(before, before + own) - before);
+            before += own;
+            // Cut where blocks begin, whose states are known.
+            let block = self.block as u64;
+            let first = from.div_ceil(block);
+            let cut = |at: u64| if at == own { own } else { (at.div_ceil(block) * block).min(own) };
+            let range = cut(from)..cut(to);
+            if range.is_empty() {
+                continue;
+            }
+            let state = match first {
+                0 => State::Row,
+                _ => {
+                    let states = file.states(&self.table.dialect, self.block)?;
+                    states.get(first as usize).copied().unwrap_or(State::Row)
+                }
+            };
+            pieces.push((number, Piece { range: file.body + range.start..file.body + range.end, state }));
+        }
+        Ok(pieces)
+    }
+
+    fn batch(&self, file: &CsvFile, block: Block) -> Result<RecordBatch> {
+        self.skipped.fetch_add(block.skipped, Relaxed);
+        let mut sorted = self.columns.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let (rows, at) = (block.rows, block.at);
+        let bytes = Buffer::from_vec(block.bytes);
+        let has_text = self.schema.fields().iter().any(|field| field.data_type().is_string());
+        let text = has_text.then(|| std::str::from_utf8(&bytes).ok()).flatten();
+        let (stride, dialect) = (sorted.len(), &self.table.dialect);
+        let mut arrays: Vec<ArrayRef> = vec![];
+        for (column, field) in self.columns.iter().zip(self.schema.fields()) {
+            let slot = sorted.partition_point(|other| other < column);
+            let cells = Cells { bytes: &bytes, text, spans: &block.spans, slot, stride, dialect };
+            let is_inferred = !self.table.given[*column];
+            let array = cells.array(field.data_type(), is_inferred);
+            arrays.push(array.map_err(|misfit| self.error(file, at, *column, &cells, misfit))?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?)
+    }
+
+    fn error(&self, file: &CsvFile, at: u64, column: usize, cells: &Cells<'_>, misfit: Misfit) -> Error {
+        /// Characters of a value that are shown.
+        const SHOWN: usize = 60;
+        let field = self.table.schema.field(column);
+        let shown = cells.shown(misfit.row);
+        let place = at + cells.place(misfit.row) as u64;
+        let number = column as u64 + 1;
+        if misfit.is_no_text {
+            return file.error(place, number, format!("column {:?}: {}", field.name(), no_utf8(&shown)));
+        }
+        let text = String::from_utf8_lossy(&shown);
+        let more = if text.chars().count() > SHOWN { "…" } else { "" };
+        let text: String = text.chars().take(SHOWN).collect();
+        let (name, data_type) = (field.name(), field.data_type());
+        let message = format!("column {name:?}: {text:?}{more} does not fit its type {data_type}");
+        let error = file.error(place, number, message);
+        if self.table.may_widen[column] && matches!(error.kind(), ErrorKind::Parse { .. }) {
+            self.table.note_misfit(column);
+            return error.with_misfit(column);
+        }
+        error
+    }
+}
+
+fn bytes_of(file: &CsvFile) -> u64 {
+    let range = file.whole().range;
+    range.end - range.start
+}
+
+/// The batches of a partition, up to the first error.
+struct Batches {
+    read: Arc<Scanned>,
+    partition: usize,
+    /// Of a batch that is handed on.
+    rows: usize,
+    /// By column.
+    wanted: Vec<bool>,
+    /// What is left to read, last first; `None` before it was asked.
+    pieces: Option<Vec<(usize, Piece)>>,
+    /// What is handed on in slices.
+    batch: Option<RecordBatch>,
+    /// Rows that are still wanted.
+    left: usize,
+}
+
+impl Batches {
+    fn new(read: Arc<Scanned>, partition: usize, rows: usize) -> Batches {
+        let wanted = (0..read.table.dialect.columns).map(|column| read.columns.contains(&column)).collect();
+        let left = read.limit.unwrap_or(usize::MAX);
+        Batches { read, partition, rows, wanted, pieces: None, batch: None, left }
+    }
+
+    fn step(&mut self) -> Result<Option<RecordBatch>> {
+        while self.left > 0 {
+            if let Some(batch) = self.batch.take().filter(|batch| batch.num_rows() > 0) {
+                let rows = batch.num_rows().min(self.rows).min(self.left);
+                self.left -= rows;
+                self.batch = Some(batch.slice(rows, batch.num_rows() - rows));
+                return Ok(Some(batch.slice(0, rows)));
+            }
+            let read = self.read.clone();
+            let pieces = match &mut self.pieces {
+                Some(pieces) => pieces,
+                none => none.insert(read.pieces(self.partition)?.into_iter().rev().collect()),
+            };
+            let Some((number, piece)) = pieces.pop() else { return Ok(None) };
+            let file = &read.table.files[number];
+            let mut blocks = Blocks::new(file, &read.table.dialect, Wanted::Some(&self.wanted), &piece, read.block)?;
+            if let Some(block) = blocks.next()? {
+                let rest = blocks.rest();
+                pieces.push((number, rest));
+                self.batch = Some(read.batch(file, block)?);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step();
+        if next.is_err() {
+            self.left = 0;
+        }
+        next.transpose()
+    }
+}
