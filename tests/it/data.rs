@@ -193,7 +193,7 @@ fn csv_files_of_other_layouts() -> Result<()> {
     let options =
         CsvOptions { has_header: Some(false), delimiter: Some(b'\t'), quote: Some(b'\''), ..CsvOptions::default() };
     for session in sessions() {
-        session.register_csv_with("t", &tabs, options)?;
+        session.register_csv_with("t", &tabs, options.clone())?;
         let rows = Rows::of(&run(&session, "SELECT column_1, column_2, column_3 FROM t")?).rows;
         let text = |text: &str| Cell::Text(text.into());
         assert_eq!(
@@ -205,7 +205,11 @@ fn csv_files_of_other_layouts() -> Result<()> {
     let lines: String = (0..1000).map(|n| if n == 500 { "x\n".into() } else { format!("{n}\n") }).collect();
     let late = write(&directory, "late.csv", format!("n\n{lines}"));
     for session in sessions() {
-        session.register_csv_with("late", &late, CsvOptions { sample_size: Some(2), widen: false, ..CsvOptions::default() })?;
+        session.register_csv_with(
+            "late",
+            &late,
+            CsvOptions { sample_size: Some(2), widen: false, ..CsvOptions::default() },
+        )?;
         let error = run(&session, "SELECT n FROM late").expect_err("x is no number");
         assert!(matches!(error.kind(), ErrorKind::Parse { line: 502, .. }), "{error:?}");
         session.register_csv("late", &late)?;

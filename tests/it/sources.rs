@@ -8,9 +8,9 @@ use datafusion::datasource::MemTable;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
-use warpframe::{CsvOptions, ErrorKind};
 use warpframe::arrow::array::*;
 use warpframe::arrow::datatypes::{DataType, Field, Schema};
+use warpframe::{CsvOptions, ErrorKind};
 
 use crate::differential::{Cell, Pair, Rows, run, scalar};
 

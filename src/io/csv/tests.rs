@@ -30,7 +30,9 @@ impl Files {
 }
 
 fn rows_of(provider: &CsvProvider, columns: &[usize], limit: Option<usize>, partitions: usize) -> Result<RecordBatch> {
-    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(partitions));
+    let context = SessionContext::new_with_config(
+        SessionConfig::new().with_target_partitions(partitions).with_repartition_file_min_size(0),
+    );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     runtime.block_on(async {
         let plan = provider.scan(&context.state(), Some(&columns.to_vec()), &[], limit).await?;
