@@ -101,7 +101,10 @@ impl TableProvider for CsvProvider {
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
         let columns = projection.cloned().unwrap_or_else(|| (0..self.table.dialect.columns).collect());
-        Ok(Arc::new(self.plan(columns, limit, state.config().target_partitions())?))
+        let settings = &state.config_options().optimizer;
+        let is_cut = settings.repartition_file_scans && self.table.bytes() >= settings.repartition_file_min_size as u64;
+        let partitions = if is_cut { state.config().target_partitions() } else { 1 };
+        Ok(Arc::new(self.plan(columns, limit, partitions)?))
     }
 }
 

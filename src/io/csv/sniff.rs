@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use datafusion::arrow::datatypes::DataType;
+use memchr::memchr;
 
 use super::grammar::Grammar;
 use super::options::CsvOptions;
@@ -132,7 +133,7 @@ impl<'a> Rows<'a> {
             let raw = &self.head[span.range()];
             let opens = !span.is_quoted() && raw.first().is_some_and(|byte| matches!(byte, b'"' | b'\''));
             // What follows a closing quote tells that it was none.
-            let is_none = span.is_rewritten() && self.head.get(span.range().end.wrapping_sub(1)) != Some(&b'\'');
+            let is_none = span.is_rewritten() && has_tail(raw, self.grammar.quote);
             if opens || is_none {
                 return false;
             }
@@ -166,6 +167,19 @@ impl<'a> Rows<'a> {
         }
         !tells
     }
+}
+
+/// Whether bytes follow the quote that closes a value; `raw` is what lies behind the opening one.
+fn has_tail(raw: &[u8], quote: u8) -> bool {
+    let mut at = 0;
+    while let Some(found) = memchr(quote, &raw[at..]) {
+        at += found + 1;
+        if raw.get(at) != Some(&quote) {
+            return at < raw.len();
+        }
+        at += 1;
+    }
+    false
 }
 
 #[cfg(test)]

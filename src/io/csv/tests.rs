@@ -30,7 +30,9 @@ impl Files {
 }
 
 fn rows_of(provider: &CsvProvider, columns: &[usize], limit: Option<usize>, partitions: usize) -> Result<RecordBatch> {
-    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(partitions));
+    let context = SessionContext::new_with_config(
+        SessionConfig::new().with_target_partitions(partitions).with_repartition_file_min_size(0),
+    );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     runtime.block_on(async {
         let plan = provider.scan(&context.state(), Some(&columns.to_vec()), &[], limit).await?;
@@ -318,6 +320,11 @@ fn values_with_line_ends_are_counted_as_one_row() {
         let text: String = (0..count).map(|n| format!("{n},\"l1\nl2\"\n")).collect();
         assert_eq!(of(format!("a,b\n{text}"), &CsvOptions::default()).unwrap().num_rows(), count);
     }
+    let words = "word ".repeat(30);
+    let text: String = (0..1200).map(|n| format!("{n},{},\"{words}wo\n\nrd {words}\"\r\n", n % 5)).collect();
+    let batch = of(format!("id,stars,text\r\n{text}"), &CsvOptions::default()).unwrap();
+    assert_eq!((batch.num_rows(), types(&batch)[0].clone()), (1200, DataType::Int64));
+    assert_eq!(batch.column(2).as_string_view().value(1199), format!("{words}wo\n\nrd {words}"));
     // The place of a value is the line that an editor shows.
     let text: String = (0..2000).map(|n| format!("{n},\"l1\nl2\"\n")).collect();
     let options = CsvOptions { types: vec![("a".into(), DataType::Int64)], ..CsvOptions::default() };
