@@ -297,7 +297,7 @@ struct CsvConvert {
 
 struct csv_value {
     view text;
-    bool valid, quoted;
+    bool valid;
 };
 
 // The place of the first `one` or `other` of bytes `begin` to `end`, or `end`.
@@ -340,55 +340,129 @@ WF_DEVICE csv_value csv_value_of(const CsvConvert& p, u32 begin, u32 end) {
             end = first;
         else
             end = csv_unescape(p.text, first, end, marks.quote, escape);
-        return csv_value{view_in_memory(p.text + begin, end - begin), true, true};
+        return csv_value{view_in_memory(p.text + begin, end - begin), true};
     }
     if ((p.rules & CSV_TRIM) != 0) {
         while (begin < end && (p.text[begin] == ' ' || p.text[begin] == '\t')) begin++;
         while (begin < end && (p.text[end - 1] == ' ' || p.text[end - 1] == '\t')) end--;
     }
     const view text = view_in_memory(p.text + begin, end - begin);
-    return csv_value{text, end > begin && !in_views(text, p.nulls, (u32)p.null_count), false};
+    return csv_value{text, end > begin && !in_views(text, p.nulls, (u32)p.null_count)};
+}
+
+// The text without spaces and tabs around it: they never matter but to text.
+WF_CALLED view csv_bare(const view& v) {
+    u32 begin = 0, end = v.length;
+    while (begin < end && (byte_at(v, begin) == ' ' || byte_at(v, begin) == '\t')) begin++;
+    while (end > begin && (byte_at(v, end - 1) == ' ' || byte_at(v, end - 1) == '\t')) end--;
+    return begin == 0 && end == v.length ? v : slice(v, begin, end - begin);
+}
+
+// Of inferred types, values have the forms that inference knows (src/io/csv/values.rs): fewer than
+// casts read.
+
+// Whether a number begins and ends as the forms do: casts take a plus and white space, too. A word is
+// an infinity, or not a number.
+WF_DEVICE bool csv_is_number(const view& v, bool word) {
+    const u8 first = byte_at(v, 0), last = byte_at(v, v.length - 1);
+    if (word && is_letter(last)) return first == '-' ? lowered(byte_at(v, 1)) == 'i' : is_letter(first);
+    return (is_digit(first) || first == '-' || first == '.') && (is_digit(last) || last == '.');
 }
 
 // Digits behind the point.
 WF_DEVICE u32 csv_fraction(const view& v) {
     u32 at = 0;
     while (at < v.length && byte_at(v, at) != '.') at++;
-    u32 digits = 0;
-    while (at + 1 + digits < v.length && is_digit(byte_at(v, at + 1 + digits))) digits++;
-    return digits;
+    return v.length - minimum(at + 1, v.length);
 }
 
 WF_DEVICE bool csv_to_bool(const view& v, bool exact, bool8* out) {
-    if (!parse_boolean(v, out)) return false;
-    if (!exact) return true;
-    const view word = without_blanks(v);
-    return word.length == (*out != 0 ? 4 : 5);
+    if (!exact) return parse_boolean(v, out);
+    *out = abbreviates(v, 0x65757274ull, 4, 4);
+    return *out != 0 || abbreviates(v, 0x65736c6166ull, 5, 5);
 }
 
-WF_DEVICE bool csv_to_timestamp(const view& padded, const csv_column& column, i64* out) {
-    const view v = without_blanks(padded);
-    if (parse_timestamp(v, (i64)column.scale, out) != READ) return false;
-    if ((column.rules & CSV_EXACT) == 0) return true;
+struct csv_moment {
+    i64 seconds;  // since 1970
+    u32 nanos;
+    u32 digits;   // of the fraction of a second
+    bool zoned;
+};
+
+// `Z`, `+01:00`, `+0100`: seconds to the east.
+WF_DEVICE bool csv_offset(const view& v, u32 at, i32* out) {
+    const u32 length = v.length - at;
+    *out = 0;
+    if (length == 1) return byte_at(v, at) == 'Z';
+    if (!(length == 5 || (length == 6 && has_at(v, at + 3, ':')))) return false;
+    const u8 sign = byte_at(v, at);
+    const u32 minutes = at + length - 2;
+    const bool digits = is_digit(byte_at(v, at + 1)) && is_digit(byte_at(v, at + 2)) && is_digit(byte_at(v, minutes)) &&
+                        is_digit(byte_at(v, minutes + 1));
+    const i32 hour = two_digits(v, at + 1), minute = two_digits(v, minutes);
+    *out = (hour * 3600 + minute * 60) * (sign == '-' ? -1 : 1);
+    return digits && (sign == '+' || sign == '-') && hour < 24 && minute < 60;
+}
+
+// `2024-02-29`, or a time of day behind it: ` 12:00`, `T12:00:00.123456789`, with a zone or without.
+WF_CALLED bool csv_read_moment(const view& v, csv_moment* out) {
+    *out = csv_moment{0, 0, 0, false};
+    if (v.length < 10) return false;
+    const u32 mask = digit_mask(v, 19);
+    if ((mask & 0x3ff) != 0x36f || !has_at(v, 4, '-') || !has_at(v, 7, '-')) return false;
+    const i32 year = four_digits(v, 0), month = two_digits(v, 5), day = two_digits(v, 8);
+    if (!is_date(year, month, day)) return false;
+    out->seconds = (i64)days_of(year, month, day) * 86400;
+    if (v.length == 10) return true;
+    if (!(has_at(v, 10, ' ') || has_at(v, 10, 'T')) || !has_at(v, 13, ':')) return false;
+    if (v.length < 16 || (mask >> 11 & 0x1b) != 0x1b) return false;
+    const i32 hour = two_digits(v, 11), minute = two_digits(v, 14);
+    i32 second = 0, east = 0;
+    u32 at = 16;
+    if (has_at(v, 16, ':')) {
+        if (v.length < 19 || (mask >> 17 & 3) != 3) return false;
+        second = two_digits(v, 17);
+        at = 19;
+        if (has_at(v, 19, '.')) {
+            u32 digits = 0;
+            while (20 + digits < v.length && is_digit(byte_at(v, 20 + digits))) digits++;
+            if (digits == 0 || digits > 9) return false;
+            out->nanos = nanos_at(v, 20, digits);
+            out->digits = digits;
+            at = 20 + digits;
+        }
+    }
+    if (hour > 23 || minute > 59 || second > 59) return false;
+    out->zoned = at < v.length;
+    if (out->zoned && !csv_offset(v, at, &east)) return false;
+    out->seconds += hour * 3600 + minute * 60 + second - east;
+    return true;
+}
+
+WF_DEVICE bool csv_to_timestamp(const view& v, const csv_column& column, i64* out) {
+    if ((column.rules & CSV_EXACT) == 0) return parse_timestamp(v, (i64)column.scale, out) == READ;
+    csv_moment moment;
+    *out = 0;
+    if (!csv_read_moment(v, &moment)) return false;
     // An instant has a zone, a local time has none.
-    const u8 last = byte_at(v, v.length - 1);
-    bool zoned = v.length > 19 && lowered(last) == 'z';
-    for (u32 i = 19; i < v.length; i++) zoned |= byte_at(v, i) == '+' || byte_at(v, i) == '-';
-    if (zoned != ((column.rules & CSV_ZONED) != 0)) return false;
-    u32 digits = 0;
-    for (u64 ticks = 1; ticks < column.scale; ticks *= 10) digits++;
-    return csv_fraction(v) <= digits;
+    if (moment.zoned != ((column.rules & CSV_ZONED) != 0)) return false;
+    const i128 ticks = (i128)moment.seconds * (i64)column.scale + moment.nanos / (u32)(1000000000 / column.scale);
+    *out = (i64)ticks;
+    return ticks >= I64_MIN && ticks <= I64_MAX && (column.scale == 1000000000 || moment.digits <= 6);
 }
 
-WF_DEVICE bool csv_to_date(const view& padded, bool exact, i32* out) {
-    const view v = without_blanks(padded);
-    if (exact && (v.length != 10 || byte_at(v, 4) != '-' || byte_at(v, 7) != '-')) return false;
-    return parse_date(v, out) == READ;
+WF_DEVICE bool csv_to_date(const view& v, bool exact, i32* out) {
+    if (!exact) return parse_date(v, out) == READ;
+    csv_moment moment;
+    const bool read = v.length == 10 && csv_read_moment(v, &moment);
+    *out = read ? (i32)(moment.seconds / 86400) : 0;
+    return read;
 }
 
 WF_DEVICE bool csv_to_decimal(const view& v, const csv_column& column, i128* out) {
+    *out = 0;
+    if ((column.rules & CSV_EXACT) != 0 && (!csv_is_number(v, false) || csv_fraction(v) > column.scale)) return false;
     if (!parse_decimal(v, (u32)column.scale, out)) return false;
-    if ((column.rules & CSV_EXACT) != 0 && csv_fraction(v) > column.scale) return false;
     const u128 magnitude = *out < 0 ? (u128)0 - (u128)*out : (u128)*out;
     return magnitude < make_u128(column.bound_high, column.bound_low);
 }
@@ -399,7 +473,8 @@ template <class T> WF_DEVICE void csv_store(const csv_column& column, u64 row, T
 
 WF_DEVICE bool csv_to_signed(const csv_column& column, u64 row, const view& v) {
     i64 value;
-    bool read = parse_signed(v, &value);
+    const bool exact = (column.rules & CSV_EXACT) != 0;
+    const bool read = parse_signed(v, &value) && (!exact || csv_is_number(v, false));
     switch (column.width) {
         case 1: csv_store(column, row, (i8)value); return read && value == (i8)value;
         case 2: csv_store(column, row, (i16)value); return read && value == (i16)value;
@@ -432,13 +507,14 @@ WF_DEVICE bool csv_write(const CsvConvert& p, const csv_column& column, u64 row,
         case CSV_SIGNED: return csv_to_signed(column, row, v);
         case CSV_UNSIGNED: return csv_to_unsigned(column, row, v);
         case CSV_FLOAT: {
+            read = !exact || csv_is_number(v, true);
             if (column.width == 4) {
                 f32 value;
-                read = parse_float(v, p.powers, &value) == READ;
+                read = parse_float(v, p.powers, &value) == READ && read;
                 csv_store(column, row, value);
             } else {
                 f64 value;
-                read = parse_float(v, p.powers, &value) == READ;
+                read = parse_float(v, p.powers, &value) == READ && read;
                 csv_store(column, row, value);
             }
             break;
@@ -467,11 +543,11 @@ WF_DEVICE bool csv_write(const CsvConvert& p, const csv_column& column, u64 row,
         case CSV_TIME: {
             if (column.width == 4) {
                 i32 value;
-                read = parse_time(without_blanks(v), (i64)column.scale, &value);
+                read = parse_time(v, (i64)column.scale, &value);
                 csv_store(column, row, value);
             } else {
                 i64 value;
-                read = parse_time(without_blanks(v), (i64)column.scale, &value);
+                read = parse_time(v, (i64)column.scale, &value);
                 csv_store(column, row, value);
             }
             break;
@@ -507,8 +583,12 @@ WF_DEVICE void csv_convert_body(const CsvConvert& p) {
         valid = column.field < count;
         if (valid) {
             const u32 begin = column.field == 0 ? p.row_begins[row] : p.field_ends[first + column.field - 1] + 1;
-            const csv_value value = csv_value_of(p, begin, p.field_ends[first + column.field]);
-            valid = value.valid && (!value.quoted || value.text.length > 0 || column.kind == CSV_TEXT);
+            csv_value value = csv_value_of(p, begin, p.field_ends[first + column.field]);
+            if (column.kind != CSV_TEXT) {
+                value.text = csv_bare(value.text);
+                value.valid &= value.text.length > 0;
+            }
+            valid = value.valid;
             if (valid) refused = !csv_write(p, column, row, value.text);
         }
         if (!valid) csv_write_null(column, row);

@@ -157,9 +157,62 @@ fn types_become_wider_while_a_query_runs() -> Result<()> {
     Ok(())
 }
 
+const ODD: [&[&str]; 5] = [
+    &["7", " 7", "7\t", "-0", "007", "9223372036854775807", "-9223372036854775808"],
+    &[
+        "7",
+        "+7",
+        "7\n",
+        "9223372036854775808",
+        "1.",
+        ".5",
+        "-.5",
+        "-",
+        ".",
+        "1e5",
+        "1e",
+        "0x1",
+        "12345678901234567890123",
+    ],
+    &[
+        "nan",
+        "-nan",
+        "NaN",
+        "inf",
+        "-Infinity",
+        "infinit",
+        "+inf",
+        "1.5",
+        "1e400",
+        "1e-400",
+        "0.1",
+        "123456789.123456789",
+    ],
+    &[
+        "2024-02-29",
+        "2023-02-29",
+        "2024-2-9",
+        "20240229",
+        "2024-02-29 12:30",
+        "2024-02-29T12:30:59.1234567",
+        "0000-00-00",
+    ],
+    &[
+        "2024-02-29 12:30Z",
+        "2024-02-29T12:30:00+0100",
+        "2024-02-29T12:30:00.5-01:30",
+        "2024-02-29T12:30:60Z",
+        "2024-02-29T12:30:00z",
+        "2024-02-29t12:30:00Z",
+        "2024-02-29 12:30:00 +01:00",
+        "true",
+        "TRUE",
+    ],
+];
+
 /// Rows of random values, most of one kind in a column, in quotes or not, with all line ends.
 fn random_text(random: &mut StdRng, columns: usize) -> String {
-    let kinds: Vec<u32> = (0..columns).map(|_| random.random_range(0..7)).collect();
+    let kinds: Vec<u32> = (0..columns).map(|_| random.random_range(0..12)).collect();
     let end = ["\n", "\r\n", "\r"][random.random_range(0..3)];
     let mut text: String = (0..columns).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",") + end;
     for _ in 0..random.random_range(0..400) {
@@ -183,6 +236,11 @@ fn random_text(random: &mut StdRng, columns: usize) -> String {
             5 => ["", "a", "two words", "with, comma", "with \"quotes\"", "line\nbreak", "ä ö ü and more than twelve"]
                 [random.random_range(0..7)]
             .into(),
+            // Forms that are nearly those of a type, most columns of one kind of them.
+            kind @ 7.. => {
+                let odd = &ODD[(kind - 7) as usize];
+                odd[random.random_range(0..odd.len())].into()
+            }
             _ => format!("{}{}", "x".repeat(random.random_range(0..40)), random.random_range(0..5)),
         };
         let cell = |random: &mut StdRng, kind: u32| {
