@@ -56,8 +56,11 @@ constexpr u32 CSV_IDENTITY = 0x76543210u;
 // The bytes that mean something. One that the file does not have is a line feed here.
 struct csv_marks {
     u8 delimiter, quote, escape, comment;
+    bool rare;  // whether the file has the last two
     WF_DEVICE explicit csv_marks(u64 word)
-        : delimiter((u8)word), quote((u8)(word >> 8)), escape((u8)(word >> 16)), comment((u8)(word >> 24)) {}
+        : delimiter((u8)word), quote((u8)(word >> 8)), escape((u8)(word >> 16)), comment((u8)(word >> 24)) {
+        rare = escape != '\n' || comment != '\n';
+    }
 };
 
 WF_DEVICE u64 csv_next(u8 byte, const csv_marks& marks) {
@@ -116,38 +119,46 @@ struct CsvText {
     u32* row_fields;   // of each row its first value, and one more
 };
 
+// Bits of the bytes of four words that mean something.
+WF_DEVICE u32 csv_meant(const uint4& words, const csv_marks& marks) {
+    const u32 of[4] = {words.x, words.y, words.z, words.w};
+    u32 meant = 0;
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) {
+        u32 here = csv_equal(of[j], '\n') | csv_equal(of[j], '\r') | csv_equal(of[j], marks.delimiter);
+        if (marks.quote != '\n') here |= csv_equal(of[j], marks.quote);
+        if (marks.rare) here |= csv_equal(of[j], marks.escape) | csv_equal(of[j], marks.comment);
+        meant |= (here * 0x204081u >> 28) << (4 * j);  // bits 7, 15, 23, 31 to 0 to 3
+    }
+    return meant;
+}
+
+WF_DEVICE u8 csv_byte(const uint4& words, u32 at) {
+    const u32 word = at < 8 ? (at < 4 ? words.x : words.y) : (at < 12 ? words.z : words.w);
+    return (u8)(word >> (8 * (at & 3)));
+}
+
 // Calls `step(next, place)` for bytes of a segment, in order: for each that means something, and once
-// for a run of others in a word.
+// for a run of others in 16.
 template <class Step> WF_DEVICE void csv_walk(const CsvText& p, u64 segment, Step step) {
     const csv_marks marks(p.marks);
     const uint4* const words = (const uint4*)(p.text + segment * CSV_SEGMENT);
 #pragma unroll 1
     for (u32 k = 0; k < CSV_SEGMENT / 16; k++) {
-        const uint4 loaded = words[k];
         const u64 base = segment * CSV_SEGMENT + k * 16;
         if (base >= p.end) break;
-#pragma unroll 1
-        for (u32 j = 0; j < 4; j++) {
-            const u32 word = j == 0 ? loaded.x : j == 1 ? loaded.y : j == 2 ? loaded.z : loaded.w;
-            const u64 at = base + j * 4;
-            u32 here = 0xf;
-            if (at < p.begin) here = p.begin - at >= 4 ? 0 : here << (u32)(p.begin - at) & 0xf;
-            if (at + 4 > p.end) here = at >= p.end ? 0 : here & ((1u << (u32)(p.end - at)) - 1);
-            u32 meant = csv_equal(word, '\n') | csv_equal(word, '\r') | csv_equal(word, marks.delimiter) |
-                        csv_equal(word, marks.quote) | csv_equal(word, marks.escape) | csv_equal(word, marks.comment);
-            meant = meant * 0x204081u >> 28;  // bits 7, 15, 23, 31 to 0 to 3
-            while (here != 0) {
-                const u32 first = (u32)trailing_zeros(here);
-                if ((meant >> first & 1) != 0) {
-                    step(csv_next((u8)(word >> (8 * first)), marks), at + first);
-                    here &= here - 1;
-                } else {
-                    step(CSV_OTHER_NEXT, at + first);
-                    const u32 behind = meant & here;
-                    here = behind == 0 ? 0 : here & ~((1u << trailing_zeros(behind)) - 1);
-                }
-            }
+        const uint4 loaded = words[k];
+        u32 at = base < p.begin ? (u32)minimum(p.begin - base, (u64)16) : 0;
+        const u32 end = (u32)minimum(p.end - base, (u64)16);
+        u32 meant = csv_meant(loaded, marks) & (0xffffu << at) & ((1u << end) - 1);
+        while (meant != 0) {
+            const u32 next = (u32)trailing_zeros(meant);
+            if (next > at) step(CSV_OTHER_NEXT, base + at);
+            step(csv_next(csv_byte(loaded, next), marks), base + next);
+            meant &= meant - 1;
+            at = next + 1;
         }
+        if (at < end) step(CSV_OTHER_NEXT, base + at);
     }
 }
 

@@ -29,8 +29,11 @@ use crate::ops::csv::{BEHIND, ColumnOf, Converted, Kind, MOST_TEXT, Marks, Outco
 use crate::ops::powers;
 
 const OPERATOR: &str = "csv";
-/// Bytes of a file that are brought to the device together.
-const STRETCH: u64 = 32 << 20;
+/// Bytes of a file that are brought to the device together: a part of all, so that some are converted
+/// while others are copied, within these bounds.
+const STRETCHES: u64 = 16;
+const LEAST_STRETCH: u64 = 8 << 20;
+const MOST_STRETCH: u64 = 64 << 20;
 /// Room in front of a stretch for the rest of the one before.
 const REST: usize = 64 << 10;
 /// Texts begin at multiples of it.
@@ -54,7 +57,8 @@ pub(super) enum DeviceRead {
 /// # Errors
 /// [`crate::ErrorKind::Io`] of a file that cannot be read; of the device.
 pub(super) fn read(device: &Device, table: &CsvTable, wanted: &[usize], fetch: Option<u64>) -> Result<DeviceRead> {
-    read_by(device, table, wanted, fetch, STRETCH)
+    let stretch = (table.bytes() / STRETCHES).clamp(LEAST_STRETCH, MOST_STRETCH);
+    read_by(device, table, wanted, fetch, stretch)
 }
 
 /// The same by stretches of so many bytes.
