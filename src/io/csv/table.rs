@@ -21,9 +21,9 @@ use super::tokens::{Token, Tokens, Wanted};
 use crate::error::{Error, ErrorKind, Result};
 
 /// CSV files with the same columns.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct CsvTable {
-    pub(crate) files: Vec<CsvFile>,
+    pub(crate) files: Arc<Vec<CsvFile>>,
     pub(crate) dialect: Dialect,
     pub(crate) schema: SchemaRef,
     /// By column: whether the user gave its type.
@@ -51,7 +51,8 @@ impl CsvTable {
         dialect.columns = names.len();
         let body = |at: usize| dialect.body(&texts[at], rows[at].as_ref().map_or(u64::MAX, |(_, behind)| *behind));
         let bodies = on_cores(texts.len(), body)?;
-        let files = texts.into_iter().zip(bodies).map(|(text, body)| CsvFile::new(text, body)).collect();
+        let files: Vec<CsvFile> = texts.into_iter().zip(bodies).map(|(text, body)| CsvFile::new(text, body)).collect();
+        let files = Arc::new(files);
         let given = types(&names, options)?;
         let inferred: Vec<bool> = given.iter().map(Option::is_none).collect();
         let mut table =
@@ -87,20 +88,20 @@ impl CsvTable {
         Ok(columns.iter().filter_map(|column| seen.get(*column).copied()).collect())
     }
 
-    /// The schema in which some columns have the types that fit all of their values. Types that
-    /// were given stay.
+    /// The same files, with the types that fit all values of some columns. Types that were given
+    /// stay. What was seen of a column can be read, so a column becomes wider once.
     ///
     /// # Errors
     /// As [`CsvTable::seen`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever plans again after a misfit"))]
-    pub(crate) fn widened(&self, columns: &[usize]) -> Result<SchemaRef> {
+    pub(crate) fn widened(&self, columns: &[usize]) -> Result<CsvTable> {
         let seen = self.seen(columns)?;
         let mut fields: Vec<Field> = self.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
         for (column, seen) in columns.iter().zip(&seen).filter(|(column, _)| self.may_widen[**column]) {
             let field = &mut fields[*column];
             field.set_data_type(widen(field.data_type(), seen));
         }
-        Ok(Arc::new(Schema::new(fields)))
+        let metadata = self.schema.metadata().clone();
+        Ok(CsvTable { schema: Arc::new(Schema::new_with_metadata(fields, metadata)), ..self.clone() })
     }
 
     /// What all files have in the wanted columns; by column.
