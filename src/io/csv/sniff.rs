@@ -159,10 +159,14 @@ impl<'a> Rows<'a> {
             let text = self.text(*span);
             let mut all = below;
             all.add(&text, notation);
-            if all.data_type() != below.data_type() || below == Seen::default() {
+            let is_empty = without_blanks(&text).is_empty();
+            let is_text = all.data_type() == DataType::Utf8View;
+            if below == Seen::default() && !(is_text && !is_empty) {
+                continue;
+            }
+            if below == Seen::default() || all.data_type() != below.data_type() {
                 return true;
             }
-            let is_empty = without_blanks(&text).is_empty();
             tells |= !is_empty && below.data_type() != DataType::Utf8View;
         }
         !tells

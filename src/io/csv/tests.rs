@@ -9,6 +9,9 @@ use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::physical_plan::collect_partitioned;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
 use super::host::CsvProvider;
 use super::oracle::{grammars, odd_text, rows as slow_rows};
 use super::table::CsvTable;
@@ -204,7 +207,9 @@ fn a_misfit_names_its_place_and_its_column_becomes_wider() {
         // The other column is not read.
         assert_eq!(rows_of(&provider, &[], None, 3).unwrap().num_rows(), 10_001);
     }
-    let wider = table.widened().unwrap().unwrap().schema;
+    let wider = Arc::new(table.widened().unwrap().unwrap());
+    assert_eq!(rows_of(&CsvProvider::new(wider.clone()), &[0, 1], None, 1).unwrap().num_rows(), 10_001);
+    let wider = wider.schema.clone();
     let timestamp = DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Microsecond, None);
     assert_eq!(*wider.field(0).data_type(), DataType::Utf8View);
     assert_eq!(*wider.field(1).data_type(), timestamp);
@@ -329,4 +334,69 @@ fn values_with_line_ends_are_counted_as_one_row() {
     let text: String = (0..2000).map(|n| format!("{n},\"l1\nl2\"\n")).collect();
     let options = CsvOptions { types: vec![("a".into(), DataType::Int64)], ..CsvOptions::default() };
     assert_eq!(parse_error(of(format!("a,b\n{text}bad,x\n"), &options)).0, 4002);
+}
+
+/// A type that was inferred of all values holds them: no column becomes wider twice.
+#[test]
+fn what_was_seen_can_be_read() {
+    let pool = [
+        "",
+        "  ",
+        "\"\"",
+        "true",
+        "FALSE",
+        "0",
+        "-7",
+        "007",
+        "0000000000000000000000000000000000000000000007",
+        "1.",
+        ".5",
+        "-.25",
+        "1.50",
+        "9007199254740993",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "9223372036854775808",
+        "12345678901234567890123456789012345678",
+        "0.00000000000000000001",
+        "1e5",
+        "1E-400",
+        "nan",
+        "-Infinity",
+        "inf",
+        "2020-01-31",
+        "0001-01-01",
+        "9999-12-31",
+        " 2020-01-31 12:34 ",
+        "2020-01-31T12:34:56.5",
+        "2020-01-31 12:34:56.1234567",
+        "2020-01-31 12:34:56Z",
+        "1700-01-01 00:00:00+01:30",
+        "2020-01-31 12:34:56.123456789-0100",
+        "x",
+        "+5",
+    ];
+    let files = Files::new();
+    let mut random = StdRng::seed_from_u64(7);
+    let mut kinds = std::collections::HashSet::new();
+    for _ in 0..400 {
+        // Few kinds a column: mixtures of many are text.
+        let kinds_of = random.random_range(1..4);
+        let few: Vec<&str> = (0..kinds_of).map(|_| pool[random.random_range(0..pool.len())]).collect();
+        let values: Vec<&str> = (0..6).map(|_| few[random.random_range(0..few.len())]).collect();
+        let path =
+            files.write("t.csv", format!("n,v\n{}", values.iter().map(|v| format!("1,{v}\n")).collect::<String>()));
+        let options = CsvOptions { sample_size: Some(1), has_header: Some(true), ..CsvOptions::default() };
+        let narrow = CsvFiles::open(&[path], &options).unwrap();
+        let wide = narrow.widened(&[1]).unwrap();
+        kinds.insert(wide.schema().field(1).data_type().clone());
+        let batch = rows_of(&wide.provider, &[1], None, 1);
+        let batch = batch.unwrap_or_else(|error| panic!("{values:?}: {error}"));
+        assert_eq!(batch.num_rows(), values.len());
+        if let Err(error) = rows_of(&narrow.provider, &[1], None, 1) {
+            assert_eq!(error.misfit(), Some(1), "{error}");
+            assert_ne!(narrow.schema(), wide.schema());
+        }
+    }
+    assert!(kinds.len() >= 8, "{kinds:?}");
 }
