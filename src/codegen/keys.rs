@@ -91,6 +91,16 @@ impl KeyLayout {
         self.domain.is_some()
     }
 
+    /// What a key is less than the value of its only column, modulo 2⁶⁴, where it is nothing but that.
+    pub(crate) fn plain_least(&self) -> Option<u64> {
+        match &*self.fields {
+            [field] if matches!(field.code, KeyCode::Integer) && field.repr != Repr::Bool && self.is_exact() => {
+                (!field.nullable).then_some(field.least as u64)
+            }
+            _ => None,
+        }
+    }
+
     /// The number of keys where they are few enough to index an array.
     pub(crate) fn dense_domain(&self, at_most: u64) -> Option<u64> {
         self.domain.filter(|d| *d <= u128::from(at_most)).map(|d| d as u64)

@@ -9,6 +9,7 @@ pub(crate) mod characters;
 mod compiled;
 pub(crate) mod decompress;
 pub(crate) mod gather;
+pub(crate) mod gather_columns;
 pub(crate) mod join;
 #[cfg(test)]
 mod large;
@@ -32,7 +33,7 @@ use crate::error::{Error, Result};
 /// Every translation unit of this module: what can be compiled before any query is known.
 pub(crate) fn sources() -> Vec<KernelSource> {
     let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
-    sources.extend([partition::source(), survey::source()]);
+    sources.extend([gather_columns::source(), partition::source(), survey::source()]);
     sources.extend(parquet::sources());
     sources.extend(scan::sources());
     sources.extend(top::sources());
