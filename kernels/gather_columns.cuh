@@ -2,6 +2,7 @@
 //
 //   index  3 0 .        a  5 6 7 8     output  8 5 0     present  1 1 0
 //   mask   0 1 1 0      a  5 6 7 8     output  6 7       key, less 5  1 2
+//                       b  1 1 2 2                       and b, less 1, of 2 values  2 5
 //
 //   gather_columns    all rows; each column may be seen through an index of its own
 //   gather_kept       the rows that a mask keeps, in their order (the masks of pipeline.cuh)
@@ -23,8 +24,8 @@ constexpr u32 GATHER_COLUMNS_MOST = 16;  // columns of a launch
 constexpr u32 GATHER_COLUMNS_NO_ROW = 0xFFFFFFFFu;
 
 // What becomes of the values: they stay as they are (by the logarithm of their width), become a
-// byte that says whether there is one, or words less a number, from integers without and with a
-// sign.
+// byte that says whether there is one, or a part of a key: integers without and with a sign, less a
+// number. Keys of several columns are mixed-radix numbers, made digit by digit.
 constexpr u64 GATHER_PRESENT = 5;
 constexpr u64 GATHER_KEY = 8;
 constexpr u64 GATHER_KEY_SIGNED = 16;
@@ -34,7 +35,9 @@ struct GatherColumn {
     const u32* index;  // the number of each row's value; null: the row's own
     void* out;
     u64 how;
-    u64 word;          // what keys are less; of other values what stands where the index names none
+    u64 word;          // what digits are less; of other values what stands where the index names none
+    u64 factor;        // what the key so far is multiplied by, 0 for the first digit; of other values
+                       // the elements of `out` from one row to the next
 };
 
 // Rows of a thread: the j-th of `count` comes from `row[j]` and goes to `at + j × step`.
@@ -82,9 +85,11 @@ WF_DEVICE void gather_values(const GatherColumn& column, const GatherPlaces& pla
         const u64 at = rows.at + u64(j) * rows.step;
         if (j >= rows.count) continue;
         if constexpr (KEY) {
-            static_cast<u64*>(column.out)[at] = u64(held[j]) - column.word;
+            u64* const key = static_cast<u64*>(column.out) + at;
+            const u64 digit = u64(held[j]) - column.word;
+            *key = column.factor == 0 ? digit : *key * column.factor + digit;
         } else {
-            static_cast<T*>(column.out)[at] = held[j];
+            static_cast<T*>(column.out)[at * column.factor] = held[j];
         }
     }
 }

@@ -91,14 +91,14 @@ impl KeyLayout {
         self.domain.is_some()
     }
 
-    /// What a key is less than the value of its only column, modulo 2⁶⁴, where it is nothing but that.
-    pub(crate) fn plain_least(&self) -> Option<u64> {
-        match &*self.fields {
-            [field] if matches!(field.code, KeyCode::Integer) && field.repr != Repr::Bool && self.is_exact() => {
-                (!field.nullable).then_some(field.least as u64)
-            }
-            _ => None,
-        }
+    /// For each column what it is less in the key, modulo 2⁶⁴, and its number of values, 0 standing
+    /// for 2⁶⁴, where all columns are integers that cannot be null.
+    pub(crate) fn digits(&self) -> Option<Vec<(u64, u64)>> {
+        let digit = |field: &KeyField| {
+            let plain = matches!(field.code, KeyCode::Integer) && field.repr != Repr::Bool && !field.nullable;
+            plain.then_some((field.least as u64, field.radix as u64))
+        };
+        self.fields.iter().map(digit).collect::<Option<_>>().filter(|_| self.is_exact())
     }
 
     /// The number of keys where they are few enough to index an array.

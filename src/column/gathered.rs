@@ -21,24 +21,34 @@ pub(crate) enum Rows<'a> {
 
 /// What is wanted of a relation's columns.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Wanted {
+pub(crate) enum Wanted<'a> {
     /// The column at this position.
     Column(usize),
     /// The column at this position, row numbers without nulls; where its own index names no row, the
     /// number that stands for none.
     RowNumbers(usize),
-    /// The column at this position, integers without nulls, as words less a number modulo 2⁶⁴.
-    Key { at: usize, less: u64 },
+    /// Words that are a key of columns.
+    Key(&'a [Digit]),
+}
+
+/// A digit of a key: the column at this position, integers without nulls, less a number. A key is
+/// the mixed-radix number of its digits, modulo 2⁶⁴.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Digit {
+    pub(crate) at: usize,
+    pub(crate) less: u64,
+    /// How many values it has, 0 standing for 2⁶⁴; of the first digit nobody asks.
+    pub(crate) radix: u64,
 }
 
 impl Relation {
     /// Columns in place. What lies in place already is shared.
-    pub(crate) fn gathered(
+    pub(crate) fn gathered<'a>(
         &self,
         device: &Device,
         operator: &'static str,
         rows: Rows<'_>,
-        wanted: impl IntoIterator<Item = Wanted>,
+        wanted: impl IntoIterator<Item = Wanted<'a>>,
     ) -> Result<Vec<Column>> {
         let kept = match rows {
             Rows::All => self.rows,
@@ -46,14 +56,17 @@ impl Relation {
         };
         let mut gather = Gather { device, operator, kept, moved: vec![], present: HashMap::new() };
         let columns = wanted.into_iter().map(|wanted| {
-            let (Wanted::Column(at) | Wanted::RowNumbers(at) | Wanted::Key { at, .. }) = wanted;
-            let (number, column) = &self.columns[at];
-            let index = self.indices[*number].as_ref();
-            match (wanted, rows) {
-                (Wanted::Column(_), Rows::All) if index.is_none() && column.len as u64 == kept => Ok(column.clone()),
-                (Wanted::Column(_), _) => gather.column(column, index),
-                (Wanted::RowNumbers(_), _) => gather.row_numbers(column, index),
-                (Wanted::Key { less, .. }, _) => gather.key(column, index, less),
+            let of = |at: usize| {
+                let (number, column) = &self.columns[at];
+                (column, self.indices[*number].as_ref())
+            };
+            match wanted {
+                Wanted::Column(at) => match (of(at), rows) {
+                    ((column, None), Rows::All) if column.len as u64 == kept => Ok(column.clone()),
+                    ((column, index), _) => gather.column(column, index),
+                },
+                Wanted::RowNumbers(at) => gather.row_numbers(of(at)),
+                Wanted::Key(digits) => gather.key(digits, of),
             }
         });
         let columns = columns.collect::<Result<_>>()?;
@@ -62,6 +75,27 @@ impl Relation {
             Rows::Kept(kept_rows, kept) => gather_kept(device, &gather.moved, kept_rows, kept)?,
         }
         Ok(columns)
+    }
+
+    /// Writes columns into records of `bytes` bytes, each from its own byte of a record on: columns
+    /// of 4 or 8 bytes without nulls.
+    pub(crate) fn interleave(
+        &self,
+        device: &Device,
+        records: &Arc<Buffer>,
+        bytes: usize,
+        begins: &[usize],
+    ) -> Result<()> {
+        let moved = self.columns.iter().zip(begins).map(|((number, column), begin)| {
+            let width = column.width();
+            GatherColumn {
+                how: Gathered::Strided { width, stride: bytes / width },
+                values: column.data.slice(column.offset * width),
+                index: self.indices[*number].as_ref().map(|index| index.rows.slice(index.offset as usize * 4)),
+                out: (records.clone(), *begin),
+            }
+        });
+        gather_columns(device, &moved.collect::<Vec<_>>(), self.rows)
     }
 }
 
@@ -89,7 +123,7 @@ impl<'a> Gather<'a> {
         let out = Arc::new(self.device.alloc(self.operator, (self.kept as usize).saturating_mul(out))?);
         let values = values.slice(offset * width);
         let index = index.map(|index| index.rows.slice(index.offset as usize * 4));
-        self.moved.push(GatherColumn { how, values, index, out: out.clone() });
+        self.moved.push(GatherColumn { how, values, index, out: (out.clone(), 0) });
         Ok(out)
     }
 
@@ -137,17 +171,27 @@ impl<'a> Gather<'a> {
         Ok(Some(present))
     }
 
-    fn row_numbers(&mut self, column: &'a Column, index: Option<&'a Index>) -> Result<Column> {
+    fn row_numbers(&mut self, (column, index): (&'a Column, Option<&'a Index>)) -> Result<Column> {
         let how = Gathered::Values { width: 4, otherwise: u32::MAX.into() };
         let data = self.values(how, (&column.data, column.offset, 4), index, 4)?;
         Ok(Column::plain(column.dtype.clone(), self.kept as usize, data, None))
     }
 
-    fn key(&mut self, column: &'a Column, index: Option<&'a Index>, less: u64) -> Result<Column> {
-        let (width, repr) = (column.width(), column.repr());
-        let signed = matches!(repr, Repr::I8 | Repr::I16 | Repr::I32 | Repr::I64 | Repr::I128);
-        let data =
-            self.values(Gathered::Key { width, signed, less }, (&column.data, column.offset, width), index, 8)?;
-        Ok(Column::plain(DataType::UInt64, self.kept as usize, data, None))
+    fn key(&mut self, digits: &[Digit], of: impl Fn(usize) -> (&'a Column, Option<&'a Index>)) -> Result<Column> {
+        let keys = Arc::new(self.device.alloc(self.operator, (self.kept as usize).saturating_mul(8))?);
+        for (number, digit) in digits.iter().enumerate() {
+            let (column, index) = of(digit.at);
+            let (width, repr) = (column.width(), column.repr());
+            let signed = matches!(repr, Repr::I8 | Repr::I16 | Repr::I32 | Repr::I64 | Repr::I128);
+            // Where a digit has 2⁶⁴ values, those before it are 0.
+            let times = if number == 0 { 0 } else { digit.radix };
+            self.moved.push(GatherColumn {
+                how: Gathered::Digit { width, signed, less: digit.less, times },
+                values: column.data.slice(column.offset * width),
+                index: index.map(|index| index.rows.slice(index.offset as usize * 4)),
+                out: (keys.clone(), 0),
+            });
+        }
+        Ok(Column::plain(DataType::UInt64, self.kept as usize, keys, None))
     }
 }

@@ -24,12 +24,12 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Join, JoinType, Operator, binary_expr, build_join_schema, not};
 
 use super::join_pairs::Preserved;
-use super::run::{PlainKey, Runner};
+use super::run::Runner;
 use crate::codegen::{
     BuildSide, Candidates, Codes, Emitter, Flow, FlowSource, Generator, Keep, KeyLayout, NullKeys, Probe, Residual,
     Value, for_each, join_layout, keys_inside, materialize,
 };
-use crate::column::{Column, Encoding, Relation, Table};
+use crate::column::{Column, Digit, Encoding, Relation, Table};
 use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::join::{Assumed, BuildKeys, JoinTable, LookupKind, Payload, Slots};
@@ -340,8 +340,8 @@ impl Runner {
         };
         // Nobody asks for the columns of a row that only exists.
         let columns = 0..if existence { 0 } else { flow.schema().fields().len() };
-        let passed_on = match plain_key(flow, keys, &layout)? {
-            Some(key) => self.passed_on("join build", flow, columns, Some(key))?,
+        let passed_on = match digits_of(flow, keys, &layout)? {
+            Some(key) => self.passed_on("join build", flow, columns, &key)?,
             None => None,
         };
         let (build, key) = match passed_on {
@@ -414,18 +414,24 @@ impl Runner {
     }
 }
 
-/// The key, if it is a column of the flow's source and has a value in every row.
-fn plain_key(flow: &Flow, keys: &[Expr], layout: &KeyLayout) -> Result<Option<PlainKey>> {
-    let (FlowSource::Relation(source), [Expr::Column(name)], Some(least)) = (&flow.source, keys, layout.plain_least())
-    else {
-        return Ok(None);
-    };
-    let column = flow.schema().index_of_column(name)?;
-    let whole = flow.origin(column).is_some_and(|(index, column)| {
-        let gaps = source.indices[index].as_ref().is_some_and(|index| index.gaps);
-        !gaps && column.validity.is_none() && matches!(column.encoding, Encoding::Plain)
-    });
-    Ok(whole.then_some(PlainKey { column, least }))
+/// The digits of the key, where its columns are columns of the flow's source that have an integer in
+/// every row.
+fn digits_of(flow: &Flow, keys: &[Expr], layout: &KeyLayout) -> Result<Option<Vec<Digit>>> {
+    let (FlowSource::Relation(source), Some(digits)) = (&flow.source, layout.digits()) else { return Ok(None) };
+    let mut found = vec![];
+    for (key, (less, radix)) in keys.iter().zip(digits) {
+        let Expr::Column(name) = key else { return Ok(None) };
+        let at = flow.schema().index_of_column(name)?;
+        let whole = flow.origin(at).is_some_and(|(index, column)| {
+            let gaps = source.indices[index].as_ref().is_some_and(|index| index.gaps);
+            !gaps && column.validity.is_none() && matches!(column.encoding, Encoding::Plain)
+        });
+        if !whole {
+            return Ok(None);
+        }
+        found.push(Digit { at, less, radix });
+    }
+    Ok(Some(found))
 }
 
 /// What a rehearsal takes to hold of a build side's keys: several together are unique, and so are

@@ -13,7 +13,7 @@ use datafusion::logical_expr::Expr;
 use super::Engine;
 use super::scan::Scans;
 use crate::codegen::{Codes, Emitter, Flow, FlowSource, Generator, Value, materialize, materialize_uncompacted};
-use crate::column::{Column, Encoding, Index, Relation, Rows, Stats, Table, Wanted};
+use crate::column::{Column, Digit, Encoding, Index, Relation, Rows, Stats, Table, Wanted};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
@@ -25,13 +25,6 @@ use crate::plan::{
 /// cache does not hold.
 const PAIRED_ROWS: u64 = 1 << 22;
 const CACHED_BYTES: usize = 64 << 20;
-
-/// A key that is a column of a flow, integers without nulls, less a number modulo 2⁶⁴.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PlainKey {
-    pub(super) column: usize,
-    pub(super) least: u64,
-}
 
 /// Runs the pipelines of a plan whose tables lie on the device.
 #[derive(Clone)]
@@ -148,30 +141,31 @@ impl Runner {
     /// Runs a pipeline to a relation of its columns. Columns that the pipeline only passes on are
     /// not copied, unless rows are lost.
     pub(super) fn relation(&self, operator: &'static str, flow: &Flow) -> Result<Relation> {
-        match self.passed_on(operator, flow, 0..flow.schema().fields().len(), None)? {
+        match self.passed_on(operator, flow, 0..flow.schema().fields().len(), &[])? {
             Some((relation, _)) => Ok(relation),
             None => Ok(self.relation_with(operator, flow, |_, _| Ok(vec![]))?.0),
         }
     }
 
-    /// Some of the flow's columns, and a key of another, which then is the only further column. `None`
-    /// unless all are columns of the flow's source and rows are lost to filters alone, if at all: no
-    /// kernel is generated but one that decides about rows.
+    /// Some of the flow's columns, and the key of others, where a key is asked for: it then is the
+    /// only further column. `None` unless all are columns of the flow's source and rows are lost to
+    /// filters alone, if at all: no kernel is generated but one that decides about rows.
     pub(super) fn passed_on(
         &self,
         operator: &'static str,
         flow: &Flow,
         columns: Range<usize>,
-        key: Option<PlainKey>,
+        key: &[Digit],
     ) -> Result<Option<(Relation, Vec<Column>)>> {
         let (FlowSource::Relation(source), true) = (&flow.source, flow.only_filters() || !flow.drops_rows()) else {
             return Ok(None);
         };
-        let origins = columns.chain(key.map(|key| key.column)).map(|at| flow.origin(at));
+        let width = columns.len();
+        let origins = columns.chain(key.iter().map(|digit| digit.at)).map(|at| flow.origin(at));
         let Some(columns) = origins.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        let width = columns.len() - usize::from(key.is_some());
         let mut relation = Relation { rows: source.rows, indices: source.indices.clone(), columns };
-        let key = key.map(|key| Wanted::Key { at: width, less: key.least });
+        let digits: Vec<_> = key.iter().zip(width..).map(|(digit, at)| Digit { at, ..*digit }).collect();
+        let key = (!digits.is_empty()).then_some(Wanted::Key(&digits));
         if flow.drops_rows() && source.rows > 0 {
             let found = materialize_uncompacted(&self.device, operator, flow, |_, _| Ok(vec![]))?;
             if found.kept < source.rows {

@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 const THREADS: u32 = 256;
 const TILE: u64 = 1024;
 const MOST: usize = 16;
+/// Words of a column.
+const WORDS: usize = 6;
 /// Rows of a mask that are counted together: `MASK_TILE` of `kernels/pipeline.cuh`.
 pub(crate) const MASK_TILE: u64 = 4096;
 /// If at most one row in this many stays, each warp lists its share of a mask's tile by itself
@@ -48,34 +50,43 @@ impl KeptRows {
 pub(crate) enum Gathered {
     /// They stay as they are: 1, 2, 4, 8 or 16 bytes, `otherwise` where the index names no row.
     Values { width: usize, otherwise: u64 },
+    /// They stay as they are, in every `stride`-th element of the output.
+    Strided { width: usize, stride: usize },
     /// A byte: whether the index names a row.
     Present,
-    /// Words: an integer of so many bytes less a number, modulo 2⁶⁴.
-    Key { width: usize, signed: bool, less: u64 },
+    /// A digit of a key: an integer of so many bytes less a number. It is added to `times` what the
+    /// output holds, or is the first where `times` is 0. All modulo 2⁶⁴.
+    Digit { width: usize, signed: bool, less: u64, times: u64 },
 }
 
 impl Gathered {
-    /// Bytes of an element that is read, and of one that is written.
-    fn widths(self) -> (usize, usize) {
-        match self {
-            Gathered::Values { width, .. } => (width, width),
-            Gathered::Present => (0, 1),
-            Gathered::Key { width, .. } => (width, 8),
-        }
+    /// Bytes of an element that is read, and bytes that are written for so many rows, from the first
+    /// of them on.
+    fn bytes(self, rows: u64) -> (u64, u64) {
+        let (read, element, stride) = match self {
+            Gathered::Values { width, .. } => (width, width, 1),
+            Gathered::Strided { width, stride } => (width, width, stride),
+            Gathered::Present => (0, 1, 1),
+            Gathered::Digit { width, .. } => (width, 8, 1),
+        };
+        let last = rows.saturating_sub(1).saturating_mul(stride as u64);
+        (read as u64, if rows == 0 { 0 } else { (last + 1).saturating_mul(element as u64) })
     }
 
-    /// `how` and `word` of the kernels' column.
-    fn words(self) -> (u64, u64) {
+    /// `how`, `word` and `factor` of the kernels' column.
+    fn words(self) -> [u64; 3] {
         let logarithm = |width: usize| match width {
             1 | 2 | 4 | 8 | 16 => u64::from(width.trailing_zeros()),
             other => unreachable!("no type has {other} bytes"),
         };
         match self {
-            Gathered::Values { width, otherwise } => (logarithm(width), otherwise),
-            Gathered::Present => (5, 0),
+            Gathered::Values { width, otherwise } => [logarithm(width), otherwise, 1],
+            Gathered::Strided { width, stride } => [logarithm(width), 0, stride as u64],
+            Gathered::Present => [5, 0, 1],
             // What is as wide as a word or wider has no sign to extend.
-            Gathered::Key { width, signed, less } if signed && width < 8 => (16 + logarithm(width), less),
-            Gathered::Key { width, less, .. } => (8 + logarithm(width), less),
+            Gathered::Digit { width, signed, less, times } => {
+                [if signed && width < 8 { 16 } else { 8 } + logarithm(width), less, times]
+            }
         }
     }
 }
@@ -88,23 +99,25 @@ pub(crate) struct GatherColumn<'a> {
     /// The number of each row's value (`u32`), 2³² − 1 where there is none; `None`: the row's own.
     /// Its maker promises that there are as many values.
     pub(crate) index: Option<Slice<'a>>,
-    /// As many elements as rows come out.
-    pub(crate) out: Arc<Buffer>,
+    /// Where the first row that comes out goes: a buffer, and a byte of it.
+    pub(crate) out: (Arc<Buffer>, usize),
 }
 
 impl GatherColumn<'_> {
     /// The words of the kernels' column. It sees `rows` rows, of which `kept` come out.
-    fn arguments(&self, rows: u64, kept: u64) -> [Argument; 5] {
-        let (read, written) = self.how.widths();
-        assert!(self.out.len() as u64 >= kept.saturating_mul(written as u64), "room for {kept} rows");
+    fn arguments(&self, rows: u64, kept: u64) -> [Argument; WORDS] {
+        let (read, written) = self.how.bytes(kept);
+        let out = self.out.0.slice(self.out.1);
+        assert!(out.len() as u64 >= written, "room for {kept} rows");
         match self.index {
             Some(index) => assert!(index.len() as u64 / 4 >= rows, "an index of {rows} rows"),
-            None => assert!(self.values.len() as u64 >= rows.saturating_mul(read as u64), "a column of {rows} rows"),
+            None => assert!(self.values.len() as u64 >= rows.saturating_mul(read), "a column of {rows} rows"),
         }
-        let (how, word) = self.how.words();
-        let values = Argument::from(self.values).moving_at_most(kept.saturating_mul(read as u64));
+        let [how, word, factor] = self.how.words();
+        let values = Argument::from(self.values).moving_at_most(kept.saturating_mul(read));
         let index = self.index.map_or(0u64.into(), |index| Argument::from(index).moving_at_most(kept * 4));
-        [values, index, (&*self.out).into(), how.into(), word.into()]
+        let out = Argument::from(out).moving_at_most(written);
+        [values, index, out, how.into(), word.into(), factor.into()]
     }
 }
 
@@ -123,8 +136,8 @@ pub(crate) fn gather_columns(device: &Device, columns: &[GatherColumn<'_>], rows
         let mut arguments: Vec<Argument> = vec![rows.into(), (columns.len() as u64).into()];
         push_columns(&mut arguments, columns, rows, rows);
         // SAFETY: GatherColumns { rows; count: at most MOST; columns: values of `rows` rows, or as
-        // many as the index names (its maker's promise); index: null or `rows` u32; out: `rows`
-        // elements; all checked but for the promise }.
+        // many as the index names (its maker's promise); index: null or `rows` u32; out: room
+        // for `rows` elements; all checked but for the promise }.
         unsafe { device.launch(&kernel, grid(blocks, THREADS), &arguments)? };
     }
     Ok(())
@@ -150,7 +163,7 @@ pub(crate) fn gather_kept(
         push_columns(&mut arguments, columns, rows, kept);
         // SAFETY: GatherKept { mask: a bit for each of `rows`; begins: a u64 for each tile, the
         // last begin and count `kept` rows together; rows; few; count: at most MOST; columns: as
-        // above, with `kept` elements in out }.
+        // above, with room for `kept` elements in out }.
         unsafe { device.launch(&kernel, grid(blocks, THREADS), &arguments)? };
     }
     Ok(())
@@ -167,7 +180,7 @@ fn blocks(rows: u64, tile: u64) -> Result<u64> {
 /// Appends the columns, and as many that are not looked at as the kernels' parameters have room for.
 fn push_columns(arguments: &mut Vec<Argument>, columns: &[GatherColumn<'_>], rows: u64, kept: u64) {
     arguments.extend(columns.iter().flat_map(|column| column.arguments(rows, kept)));
-    arguments.extend(std::iter::repeat_n(Argument::from(0u64), (MOST - columns.len()) * 5));
+    arguments.extend(std::iter::repeat_n(Argument::from(0u64), (MOST - columns.len()) * WORDS));
 }
 
 #[cfg(test)]

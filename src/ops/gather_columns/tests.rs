@@ -41,7 +41,7 @@ fn columns_of_every_width_are_gathered_by_their_own_indices() {
                             how: Gathered::Values { width, otherwise },
                             values: source.slice(OFFSET * width),
                             index: through.then(|| index.slice(20)),
-                            out: Arc::new(device.alloc("test", rows * width).unwrap()),
+                            out: (Arc::new(device.alloc("test", rows * width).unwrap()), 0),
                         });
                     }
                 }
@@ -49,7 +49,7 @@ fn columns_of_every_width_are_gathered_by_their_own_indices() {
                     how: Gathered::Present,
                     values: sources[0].slice(0),
                     index: through.then(|| index.slice(20)),
-                    out: Arc::new(device.alloc("test", rows).unwrap()),
+                    out: (Arc::new(device.alloc("test", rows).unwrap()), 0),
                 });
             }
             gather_columns(&device, &columns, rows as u64).unwrap();
@@ -65,9 +65,9 @@ fn columns_of_every_width_are_gathered_by_their_own_indices() {
                         let value = |at: usize| values(&words[OFFSET + at..=OFFSET + at], width);
                         (0..rows).flat_map(|row| number(row).map_or_else(|| none.clone(), value)).collect()
                     }
-                    Gathered::Key { .. } => unreachable!("none here"),
+                    other => unreachable!("{other:?} is not asked for"),
                 };
-                assert_eq!(read::<u8>(&column.out, expected.len()), expected, "{:?} of {rows}", column.how);
+                assert_eq!(read::<u8>(&column.out.0, expected.len()), expected, "{:?} of {rows}", column.how);
             }
         }
     }
@@ -95,7 +95,7 @@ fn columns_of_every_width_keep_the_rows_of_a_mask() {
                         how: Gathered::Values { width, otherwise: 0 },
                         values: source.slice(0),
                         index,
-                        out: Arc::new(device.alloc("test", kept as usize * width).unwrap()),
+                        out: (Arc::new(device.alloc("test", kept as usize * width).unwrap()), 0),
                     };
                     let columns = [column(None), column(Some(index.slice(0)))];
                     gather_kept(&device, &columns, &kept_rows, kept).unwrap();
@@ -103,8 +103,8 @@ fn columns_of_every_width_keep_the_rows_of_a_mask() {
                         let kept = (0..rows).filter(|row| keep[*row]);
                         kept.flat_map(|row| values(&words[number(row)..=number(row)], width)).collect()
                     };
-                    assert_eq!(read::<u8>(&columns[0].out, kept as usize * width), of(&|row| row));
-                    assert_eq!(read::<u8>(&columns[1].out, kept as usize * width), of(&|row| rows - 1 - row));
+                    assert_eq!(read::<u8>(&columns[0].out.0, kept as usize * width), of(&|row| row));
+                    assert_eq!(read::<u8>(&columns[1].out.0, kept as usize * width), of(&|row| rows - 1 - row));
                 }
             }
         }
@@ -112,23 +112,46 @@ fn columns_of_every_width_keep_the_rows_of_a_mask() {
 }
 
 #[test]
-fn keys_are_integers_of_every_type_less_a_number() {
+fn keys_are_made_digit_by_digit_of_integers_of_every_type() {
     let device = device(3);
     macro_rules! check {
         ($($t:ty),*) => {$(
             let values: Vec<$t> = random(8, 1000).map(|x| x as $t).chain([<$t>::MIN, <$t>::MAX, 0]).collect();
             let source = upload(&device, &values);
-            let less = (<$t>::MIN as i128) as u64;
-            let column = GatherColumn {
-                how: Gathered::Key { width: size_of::<$t>(), signed: <$t>::MIN != 0, less },
+            let (less, rows) = ((<$t>::MIN as i128) as u64, values.len());
+            let keys = Arc::new(device.alloc("test", rows * 8).unwrap());
+            let digit = |times| GatherColumn {
+                how: Gathered::Digit { width: size_of::<$t>(), signed: <$t>::MIN != 0, less, times },
                 values: source.slice(0),
                 index: None,
-                out: Arc::new(device.alloc("test", values.len() * 8).unwrap()),
+                out: (keys.clone(), 0),
             };
-            gather_columns(&device, std::slice::from_ref(&column), values.len() as u64).unwrap();
-            let expected: Vec<u64> = values.iter().map(|value| (*value as u64).wrapping_sub(less)).collect();
-            assert_eq!(read::<u64>(&column.out, values.len()), expected, stringify!($t));
+            gather_columns(&device, &[digit(0), digit(1 << 20)], rows as u64).unwrap();
+            let digits = values.iter().map(|value| (*value as u64).wrapping_sub(less));
+            let expected: Vec<u64> = digits.map(|digit| digit.wrapping_mul((1 << 20) + 1)).collect();
+            assert_eq!(read::<u64>(&keys, rows), expected, stringify!($t));
         )*};
     }
     check!(i8, i16, i32, i64, u8, u16, u32, u64, i128);
+}
+
+#[test]
+fn columns_are_written_side_by_side() {
+    for device in devices() {
+        for rows in [1usize, 1024, 1025, 3000] {
+            let (wide, narrow): (Vec<u64>, Vec<u64>) = (random(1, rows).collect(), random(2, rows).collect());
+            let narrow: Vec<u32> = narrow.into_iter().map(|x| x as u32).collect();
+            let (a, b) = (upload(&device, &wide), upload(&device, &narrow));
+            let records = Arc::new(device.alloc_zeroed("test", rows * 16).unwrap());
+            let column = |values, width, begin| GatherColumn {
+                how: Gathered::Strided { width, stride: 16 / width },
+                values,
+                index: None,
+                out: (records.clone(), begin),
+            };
+            gather_columns(&device, &[column(a.slice(0), 8, 0), column(b.slice(0), 4, 12)], rows as u64).unwrap();
+            let expected: Vec<u64> = wide.iter().zip(&narrow).flat_map(|(a, b)| [*a, u64::from(*b) << 32]).collect();
+            assert_eq!(read::<u64>(&records, rows * 2), expected);
+        }
+    }
 }
