@@ -40,40 +40,42 @@ struct GatherColumn {
                        // the elements of `out` from one row to the next
 };
 
-// Rows of a thread: the j-th of `count` comes from `row[j]` and goes to `at + j × step`.
+// Rows of a thread: the j-th of `count` comes from `first + row[j]` and goes to `at + j × step`.
 struct GatherRows {
-    u64 row[GATHER_COLUMNS_ITEMS];
+    u64 first;
+    u32 row[GATHER_COLUMNS_ITEMS];
     u64 at;
     u32 step;
     u32 count;
 };
 
-// Where a column has these rows. Bit j of `absent` says that there is no value.
+// Where a column has these rows: from `first + from[j]` on. Bit j of `absent` says that there is no
+// value.
 struct GatherPlaces {
-    u64 from[GATHER_COLUMNS_ITEMS];
+    u64 first;
+    u32 from[GATHER_COLUMNS_ITEMS];
     u32 absent;
 };
 
-WF_DEVICE GatherPlaces gather_places(const u32* index, const GatherRows& rows) {
-    GatherPlaces places;
+WF_DEVICE void gather_places(const u32* index, const GatherRows& rows, GatherPlaces& places) {
     places.absent = 0;
+    places.first = index == nullptr ? rows.first : 0;
 #pragma unroll
     for (u32 j = 0; j < GATHER_COLUMNS_ITEMS; ++j) {
-        places.from[j] = 0;
-        if (j < rows.count) places.from[j] = index == nullptr ? rows.row[j] : u64(load_const(index + rows.row[j]));
+        places.from[j] = rows.row[j];
+        if (index == nullptr || j >= rows.count) continue;
+        places.from[j] = load_const(index + rows.first + rows.row[j]);
     }
-    if (index != nullptr) {
+    if (index == nullptr) return;
 #pragma unroll
-        for (u32 j = 0; j < GATHER_COLUMNS_ITEMS; ++j) {
-            if (places.from[j] == GATHER_COLUMNS_NO_ROW) places.absent |= 1u << j;
-        }
+    for (u32 j = 0; j < GATHER_COLUMNS_ITEMS; ++j) {
+        if (places.from[j] == GATHER_COLUMNS_NO_ROW) places.absent |= 1u << j;
     }
-    return places;
 }
 
 template <typename T, bool KEY>
 WF_DEVICE void gather_values(const GatherColumn& column, const GatherPlaces& places, const GatherRows& rows) {
-    const T* values = static_cast<const T*>(column.values);
+    const T* values = static_cast<const T*>(column.values) + places.first;
     T held[GATHER_COLUMNS_ITEMS];
 #pragma unroll
     for (u32 j = 0; j < GATHER_COLUMNS_ITEMS; ++j) {
@@ -104,13 +106,14 @@ WF_DEVICE void gather_present(const GatherColumn& column, const GatherPlaces& pl
 
 WF_DEVICE void gather_rows(const GatherColumn (&columns)[GATHER_COLUMNS_MOST], u64 count, const GatherRows& rows) {
     const u32* index = nullptr;
-    GatherPlaces places = gather_places(index, rows);
+    GatherPlaces places;
+    gather_places(index, rows, places);
 #pragma unroll 1
     for (u64 c = 0; c < count; ++c) {
         const GatherColumn column = columns[c];
         if (column.index != index) {
             index = column.index;
-            places = gather_places(index, rows);
+            gather_places(index, rows, places);
         }
         switch (column.how) {
             case 0: gather_values<u8, false>(column, places, rows); break;
@@ -139,13 +142,14 @@ struct GatherColumns {
 
 WF_DEVICE void gather_columns_body(const GatherColumns& p) {
     GatherRows rows;
-    rows.at = u64(blockIdx.x) * GATHER_COLUMNS_TILE + threadIdx.x;
+    rows.first = u64(blockIdx.x) * GATHER_COLUMNS_TILE;
+    rows.at = rows.first + threadIdx.x;
     rows.step = GATHER_COLUMNS_THREADS;
     rows.count = 0;
 #pragma unroll
     for (u32 j = 0; j < GATHER_COLUMNS_ITEMS; ++j) {
-        rows.row[j] = rows.at + j * GATHER_COLUMNS_THREADS;
-        if (rows.row[j] < p.rows) rows.count = j + 1;
+        rows.row[j] = threadIdx.x + j * GATHER_COLUMNS_THREADS;
+        if (rows.first + rows.row[j] < p.rows) rows.count = j + 1;
     }
     gather_rows(p.columns, p.count, rows);
 }
@@ -170,6 +174,7 @@ WF_DEVICE void gather_kept_body(const GatherKept& p) {
     const u16* const own = places + (few ? warp() * (MASK_TILE / (THREADS / 32)) : 0);
     const u64 begin = p.begins[blockIdx.x] + before;
     GatherRows rows;
+    rows.first = first;
     rows.step = few ? 32 : THREADS;
     for (u32 i = few ? lane() : threadIdx.x; i < kept; i += GATHER_COLUMNS_ITEMS * rows.step) {
         rows.at = begin + i;
@@ -178,7 +183,7 @@ WF_DEVICE void gather_kept_body(const GatherKept& p) {
         for (u32 j = 0; j < GATHER_COLUMNS_ITEMS; ++j) {
             rows.row[j] = 0;
             if (i + j * rows.step < kept) {
-                rows.row[j] = first + own[i + j * rows.step];
+                rows.row[j] = own[i + j * rows.step];
                 rows.count = j + 1;
             }
         }
@@ -189,7 +194,7 @@ WF_DEVICE void gather_kept_body(const GatherKept& p) {
 }  // namespace wf
 
 #define WF_GATHER_COLUMNS_ENTRIES                                                              \
-    WF_KERNEL_BOUNDS(wf::GATHER_COLUMNS_THREADS, 4, gather_columns, wf::GatherColumns) {       \
+    WF_KERNEL_BOUNDS(wf::GATHER_COLUMNS_THREADS, 6, gather_columns, wf::GatherColumns) {       \
         wf::gather_columns_body(p);                                                            \
     }                                                                                          \
-    WF_KERNEL_BOUNDS(wf::GATHER_COLUMNS_THREADS, 4, gather_kept, wf::GatherKept) { wf::gather_kept_body(p); }
+    WF_KERNEL_BOUNDS(wf::GATHER_COLUMNS_THREADS, 5, gather_kept, wf::GatherKept) { wf::gather_kept_body(p); }

@@ -24,12 +24,12 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Join, JoinType, Operator, binary_expr, build_join_schema, not};
 
 use super::join_pairs::Preserved;
-use super::run::Runner;
+use super::run::{Runner, digits_of};
 use crate::codegen::{
     BuildSide, Candidates, Codes, Emitter, Flow, FlowSource, Generator, Keep, KeyLayout, NullKeys, Probe, Residual,
     Value, for_each, join_layout, keys_inside, materialize,
 };
-use crate::column::{Column, Digit, Encoding, Relation, Table};
+use crate::column::{Column, Relation, Table};
 use crate::device::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::join::{Assumed, BuildKeys, JoinTable, LookupKind, Payload, Slots};
@@ -412,26 +412,6 @@ impl Runner {
         }
         Ok(build)
     }
-}
-
-/// The digits of the key, where its columns are columns of the flow's source that have an integer in
-/// every row.
-fn digits_of(flow: &Flow, keys: &[Expr], layout: &KeyLayout) -> Result<Option<Vec<Digit>>> {
-    let (FlowSource::Relation(source), Some(digits)) = (&flow.source, layout.digits()) else { return Ok(None) };
-    let mut found = vec![];
-    for (key, (less, radix)) in keys.iter().zip(digits) {
-        let Expr::Column(name) = key else { return Ok(None) };
-        let at = flow.schema().index_of_column(name)?;
-        let whole = flow.origin(at).is_some_and(|(index, column)| {
-            let gaps = source.indices[index].as_ref().is_some_and(|index| index.gaps);
-            !gaps && column.validity.is_none() && matches!(column.encoding, Encoding::Plain)
-        });
-        if !whole {
-            return Ok(None);
-        }
-        found.push(Digit { at, less, radix });
-    }
-    Ok(Some(found))
 }
 
 /// What a rehearsal takes to hold of a build side's keys: several together are unique, and so are

@@ -60,6 +60,7 @@ impl Runner {
         let begins: Vec<usize> = held.iter().map(|(_, begin)| *begin).collect();
         let read = Relation { rows: build.rows, indices: build.indices.clone(), columns };
         read.interleave(&self.device, &memory, bytes, &begins)?;
+        self.device.note(|| format!("records: {} columns side by side, {bytes} bytes a row", held.len()));
 
         build.indices.push(None);
         let in_place = build.indices.len() - 1;

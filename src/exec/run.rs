@@ -12,7 +12,9 @@ use datafusion::logical_expr::Expr;
 
 use super::Engine;
 use super::scan::Scans;
-use crate::codegen::{Codes, Emitter, Flow, FlowSource, Generator, Value, materialize, materialize_uncompacted};
+use crate::codegen::{
+    Codes, Emitter, Flow, FlowSource, Generator, KeyLayout, Value, materialize, materialize_uncompacted,
+};
 use crate::column::{Column, Digit, Encoding, Index, Relation, Rows, Stats, Table, Wanted};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
@@ -333,6 +335,26 @@ impl Runner {
         let groups: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
         self.grouped(flow, &groups, &[], schema)
     }
+}
+
+/// The digits of the key, where its columns are columns of the flow's source that have an integer in
+/// every row.
+pub(super) fn digits_of(flow: &Flow, keys: &[Expr], layout: &KeyLayout) -> Result<Option<Vec<Digit>>> {
+    let (FlowSource::Relation(source), Some(digits)) = (&flow.source, layout.digits()) else { return Ok(None) };
+    let mut found = vec![];
+    for (key, (less, radix)) in keys.iter().zip(digits) {
+        let Expr::Column(name) = key else { return Ok(None) };
+        let at = flow.schema().index_of_column(name)?;
+        let whole = flow.origin(at).is_some_and(|(index, column)| {
+            let gaps = source.indices[index].as_ref().is_some_and(|index| index.gaps);
+            !gaps && column.validity.is_none() && matches!(column.encoding, Encoding::Plain)
+        });
+        if !whole {
+            return Ok(None);
+        }
+        found.push(Digit { at, less, radix });
+    }
+    Ok(Some(found))
 }
 
 /// A column of row numbers.

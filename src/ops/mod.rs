@@ -46,8 +46,8 @@ pub(crate) fn sources() -> Vec<KernelSource> {
 }
 
 /// Translation units that almost every join needs, for compiling ahead.
-pub(crate) fn join_sources() -> [KernelSource; 2] {
-    [join::source(), scan::source()]
+pub(crate) fn join_sources() -> [KernelSource; 3] {
+    [join::source(), gather_columns::source(), scan::source()]
 }
 
 /// Tiles that cover `rows`.
