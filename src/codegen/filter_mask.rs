@@ -19,16 +19,10 @@ use super::generator::Generator;
 use super::kernel::{Generated, THREADS};
 use super::params::Later;
 use super::prepared::PreparedKernel;
-use crate::device::{Buffer, Device};
+use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::ops::gather_columns::{KeptRows, MASK_TILE};
 use crate::ops::scan::exclusive_scan_u32;
-
-/// Rows that are counted together: those of a block of the second kernel. `MASK_TILE` of
-/// `kernels/pipeline.cuh`.
-const TILE: u64 = 4096;
-/// If at most one row in this many stays, each warp of the second kernel lists its share of a tile
-/// by itself (`mask_places_of_warp`), and no warp waits for another.
-const ROWS_A_FEW: u64 = 16;
 
 /// Names of the parameters through which the kernels see mask, counts and begins.
 pub(super) struct FilterMask {
@@ -36,20 +30,6 @@ pub(super) struct FilterMask {
     counts: (String, Later),
     begins: (String, Later),
     few: (String, Later),
-}
-
-/// The mask of the rows that stay, and where each tile's rows begin in the output.
-pub(crate) struct KeptRows {
-    mask: Arc<Buffer>,
-    begins: Arc<Buffer>,
-    tiles: u64,
-}
-
-impl KeptRows {
-    /// How many rows stay. Waits for the device; a rehearsal assumes `expected`.
-    pub(crate) fn kept(&self, expected: u64) -> Result<u64> {
-        self.begins.read_word_or(self.tiles as usize * 8, expected)
-    }
 }
 
 impl FilterMask {
@@ -73,8 +53,8 @@ impl FilterMask {
         decide: &str,
         rows: u64,
     ) -> Result<KeptRows> {
-        let tiles = rows.div_ceil(TILE);
-        let mask = Arc::new(device.alloc(operator, (tiles * TILE / 8) as usize)?);
+        let tiles = rows.div_ceil(MASK_TILE);
+        let mask = Arc::new(device.alloc(operator, (tiles * MASK_TILE / 8) as usize)?);
         let counts = device.alloc_zeroed(operator, tiles as usize * 4)?;
         prepared.params.set(self.mask.1, &*mask);
         prepared.params.set(self.counts.1, &counts);
@@ -98,7 +78,7 @@ impl FilterMask {
         let steps = rows.div_ceil(u64::from(items * THREADS));
         Generated::new(device, "filter_mask", prepared, &body)?.fill(device, steps, 0)?;
         let begins = Arc::new(exclusive_scan_u32(device, &counts, tiles)?);
-        Ok(KeptRows { mask, begins, tiles })
+        Ok(KeptRows { mask, begins, rows })
     }
 
     /// Runs `write` on every row that stays, `kept` of `rows`, with `at` its place in each of the
@@ -110,7 +90,7 @@ impl FilterMask {
         kept_rows: &KeptRows,
         head: &str,
         (write, columns): (&str, usize),
-        (rows, kept): (u64, u64),
+        kept: u64,
     ) -> Result<()> {
         // Rows of several turns of the loop in flight, as far as registers hold their columns.
         let unroll = (8 / columns.max(1)).clamp(1, 4);
@@ -118,7 +98,7 @@ impl FilterMask {
         prepared.params.set(self.mask.1, &*kept_rows.mask);
         prepared.params.set(self.counts.1, 0u64);
         prepared.params.set(self.begins.1, &*kept_rows.begins);
-        prepared.params.set(self.few.1, u64::from(kept <= rows / ROWS_A_FEW));
+        prepared.params.set(self.few.1, u64::from(kept_rows.are_few(kept)));
         let (mask, begins, few) = (&self.mask.0, &self.begins.0, &self.few.0);
         let body = format!(
             "{head}\
@@ -136,7 +116,7 @@ impl FilterMask {
              const u64 row = first + own[i];\nconst u64 at = start + i;\n{write}}} while (0);\n"
         );
         let blocks =
-            u32::try_from(rows.div_ceil(TILE)).map_err(|_| Error::unsupported("filter", "more than 2^32 tiles"))?;
+            u32::try_from(kept_rows.tiles()).map_err(|_| Error::unsupported("filter", "more than 2^32 tiles"))?;
         Generated::new(device, "filter_compact", prepared, &body)?.launch(device, blocks, 0)
     }
 }

@@ -91,6 +91,16 @@ impl KeyLayout {
         self.domain.is_some()
     }
 
+    /// For each column what it is less in the key, modulo 2⁶⁴, and its number of values, 0 standing
+    /// for 2⁶⁴, where all columns are integers that cannot be null.
+    pub(crate) fn digits(&self) -> Option<Vec<(u64, u64)>> {
+        let digit = |field: &KeyField| {
+            let plain = matches!(field.code, KeyCode::Integer) && field.repr != Repr::Bool && !field.nullable;
+            plain.then_some((field.least as u64, field.radix as u64))
+        };
+        self.fields.iter().map(digit).collect::<Option<_>>().filter(|_| self.is_exact())
+    }
+
     /// The number of keys where they are few enough to index an array.
     pub(crate) fn dense_domain(&self, at_most: u64) -> Option<u64> {
         self.domain.filter(|d| *d <= u128::from(at_most)).map(|d| d as u64)

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | nothing | one: row `i` goes to place `i` |
 //! | filters and semi joins alone | two: a mask of rows that stay; those rows (`filter_mask.rs`) |
-//! | inner joins alone | one for all rows; another if some do not stay (`join_compact.rs`) |
+//! | inner joins alone | one for all rows, and a mask (`uncompacted.rs`) |
 //! | anything else, as lookups behind filters | one, by decoupled look-back |
 //!
 //! The last is one kernel because a second would have to repeat the lookups: each tile decides
@@ -91,7 +91,7 @@ pub(crate) fn materialize(
             columns.push(allocate(device, operator, place, codes, kept, &mut prepared)?);
         }
         if kept > 0 {
-            mask.write(device, &mut prepared, &kept_rows, &head, (&write, places.len()), (rows, kept))?;
+            mask.write(device, &mut prepared, &kept_rows, &head, (&write, places.len()), kept)?;
             if writing_fails {
                 control.read(&prepared.sites)?;
             }

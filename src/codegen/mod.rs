@@ -24,7 +24,6 @@ mod flow;
 mod generator;
 mod group_key_check;
 mod groups;
-mod join_compact;
 mod join_partitioned;
 mod kernel;
 mod keys;
@@ -40,6 +39,7 @@ mod radix_partition;
 mod record;
 mod selectivity;
 mod sites;
+mod uncompacted;
 mod value;
 
 pub(crate) use aggregate::{
@@ -52,7 +52,6 @@ pub(crate) use flow::{BuildSide, Candidates, Flow, FlowSource, Keep, Probe, Reco
 pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use group_key_check::group_keys_collide;
 pub(crate) use groups::{Accumulator, DecimalSum, GroupOutput, GroupSlots, OutputKind};
-pub(crate) use join_compact::{compact, materialize_uncompacted};
 pub(crate) use join_partitioned::{ColumnOrigin, PartitionedJoin, join_partitioned};
 pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value};
 pub(crate) use materialize::{for_each, materialize};
@@ -62,4 +61,5 @@ pub(crate) use outputs::Codes;
 pub(crate) use radix_partition::pays_from;
 pub(crate) use selectivity::selectivity;
 pub(crate) use sites::short_sql;
+pub(crate) use uncompacted::materialize_uncompacted;
 pub(crate) use value::{Value, repr_bounds, widen};

@@ -16,6 +16,7 @@ mod encode;
 mod export;
 mod export_strings;
 mod facts;
+mod gathered;
 mod import;
 mod import_strings;
 pub(crate) mod interval;
@@ -35,6 +36,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 pub(crate) use facts::Facts;
+pub(crate) use gathered::{Digit, Rows, Wanted};
 pub(crate) use import_strings::distinct_limit;
 pub(crate) use nested::widths_of;
 pub(crate) use relation::{Index, NO_ROW, Relation};

@@ -138,7 +138,7 @@ impl Runner {
         let named = Arc::new(DFSchema::from_unqualified_fields(fields.into(), Default::default())?);
         let flow = flow.clone().project(exprs, named.clone());
         let relation = self.relation("aggregate", &flow)?;
-        let (rows, columns) = self.dense("aggregate", relation, &named)?;
+        let (rows, columns) = self.dense("aggregate", relation)?;
         let groups = (0..groups.len()).map(|at| col(format!("c{at}"))).collect();
         Ok((Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), named), groups, plain))
     }

@@ -24,7 +24,7 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Join, JoinType, Operator, binary_expr, build_join_schema, not};
 
 use super::join_pairs::Preserved;
-use super::run::{Runner, anonymous};
+use super::run::{Runner, digits_of};
 use crate::codegen::{
     BuildSide, Candidates, Codes, Emitter, Flow, FlowSource, Generator, Keep, KeyLayout, NullKeys, Probe, Residual,
     Value, for_each, join_layout, keys_inside, materialize,
@@ -338,13 +338,19 @@ impl Runner {
             }
             Ok(vec![Value { valid, ..Value::word(key) }])
         };
-        let (build, key) = match existence {
-            // Nobody asks for the columns of a row that only exists.
-            true => {
+        // Nobody asks for the columns of a row that only exists.
+        let columns = 0..if existence { 0 } else { flow.schema().fields().len() };
+        let passed_on = match digits_of(flow, keys, &layout)? {
+            Some(key) => self.passed_on("join build", flow, columns, &key)?,
+            None => None,
+        };
+        let (build, key) = match passed_on {
+            Some(passed_on) => passed_on,
+            None if existence => {
                 let (rows, key) = materialize(&self.device, "join build", flow, Codes::Keep, key_value)?;
                 (Relation::dense(rows, vec![])?, key)
             }
-            false => self.relation_with("join build", flow, &mut key_value)?,
+            None => self.relation_with("join build", flow, &mut key_value)?,
         };
         let domain = layout.dense_domain(u64::MAX);
         let wanted = if existence { LookupKind::Existence } else { LookupKind::Rows };
@@ -396,10 +402,9 @@ impl Runner {
         let kept: Vec<usize> = (0..build.columns.len()).filter(|at| keys_of[*at].is_none()).collect();
         let columns = kept.iter().map(|at| build.columns[*at].clone()).collect();
         let read = Relation { rows: build.rows, indices: build.indices.clone(), columns };
-        let types: Vec<DataType> = read.columns.iter().map(|(_, column)| column.dtype.clone()).collect();
         let rows = build.rows;
         let ordered = self.reindexed(read, rows, order.clone())?;
-        let (_, columns) = self.dense("join build", ordered, &anonymous(&types)?)?;
+        let (_, columns) = self.dense("join build", ordered)?;
         let mut build = build;
         build.indices.push(None);
         for (at, column) in kept.into_iter().zip(columns) {

@@ -16,9 +16,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DFSchemaRef;
 use datafusion::prelude::{col, not};
 
-use super::run::{Runner, anonymous};
-use crate::codegen::{BuildSide, Codes, Flow, FlowSource, Probe, Residual, Value, for_each, materialize};
-use crate::column::{Column, Index, NO_ROW, Relation, Repr};
+use super::run::{Runner, anonymous, u32_column};
+use crate::codegen::{
+    BuildSide, Codes, Flow, FlowSource, Probe, Residual, Value, for_each, materialize, materialize_uncompacted,
+};
+use crate::column::{Column, Index, NO_ROW, Relation, Repr, Rows, Wanted};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::join::{CandidateLists, expand_pairs};
@@ -120,14 +122,12 @@ impl Runner {
         for conjunct in &residual.conjuncts {
             flow = flow.filter(conjunct.clone());
         }
-        let (rows, kept) = materialize(&self.device, "join condition", &flow, Codes::Keep, |generator, out| {
-            let mut side = |numbers: &Arc<Buffer>| {
-                let numbers = generator.params.pointer("const u32", numbers, 0);
-                number(out.let_("u32", format_args!("{numbers}[row]")))
-            };
-            Ok(vec![side(&pairs.probe), side(&pairs.build)])
-        })?;
-        Ok(Pairs { rows, probe: kept[0].data.clone(), build: kept[1].data.clone() })
+        let found = materialize_uncompacted(&self.device, "join condition", &flow, |_, _| Ok(vec![]))?;
+        let sides = [&pairs.probe, &pairs.build].map(|numbers| u32_column(numbers.clone(), 0, pairs.rows));
+        let sides = Relation::dense(pairs.rows, sides.into())?;
+        let (rows, both) = (Rows::Kept(&found.kept_rows, found.kept), [0, 1].map(Wanted::Column));
+        let kept = sides.gathered(&self.device, "join condition", rows, both)?;
+        Ok(Pairs { rows: found.kept, probe: kept[0].data.clone(), build: kept[1].data.clone() })
     }
 
     /// Notes which rows of the sides occur in the pairs.

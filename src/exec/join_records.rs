@@ -14,10 +14,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
-
-use super::run::{Runner, anonymous};
-use crate::codegen::{Flow, FlowSource, Records, for_each};
+use super::run::Runner;
+use crate::codegen::Records;
 use crate::column::{Column, Relation, Stats, is_nested};
 use crate::device::DeviceKind;
 use crate::error::{ErrorKind, Result};
@@ -58,22 +56,11 @@ impl Runner {
         let held: Vec<(usize, usize)> = (words.iter().enumerate().map(|(i, at)| (*at, i * WORD)))
             .chain(halves.iter().enumerate().map(|(i, at)| (*at, words.len() * WORD + i * WORD / 2)))
             .collect();
-        let columns: Vec<_> = held.iter().map(|(at, _)| build.columns[*at].clone()).collect();
-        let types: Vec<DataType> = columns.iter().map(|(_, column)| column.dtype.clone()).collect();
+        let columns = held.iter().map(|(at, _)| build.columns[*at].clone()).collect();
+        let begins: Vec<usize> = held.iter().map(|(_, begin)| *begin).collect();
         let read = Relation { rows: build.rows, indices: build.indices.clone(), columns };
-        let flow = Flow::new(FlowSource::Relation(read), anonymous(&types)?);
-        for_each(&self.device, &flow, &[&memory], |generator, out| {
-            for (at, (column, begin)) in held.iter().enumerate() {
-                let width = build.columns[*column].1.width();
-                let ctype = if width == WORD { "u64" } else { "u32" };
-                let target = generator.params.pointer(ctype, &memory, 0);
-                let value = generator.column(at, out)?;
-                let code = value.dictionary.as_ref().map_or_else(|| value.stored(), |input| input.code.clone());
-                let element = format!("row * {} + {}", bytes / width, begin / width);
-                out.line(format_args!("{target}[{element}] = bit_cast<{ctype}>({code});"));
-            }
-            Ok(())
-        })?;
+        read.interleave(&self.device, &memory, bytes, &begins)?;
+        self.device.note(|| format!("records: {} columns side by side, {bytes} bytes a row", held.len()));
 
         build.indices.push(None);
         let in_place = build.indices.len() - 1;

@@ -161,7 +161,7 @@ impl Runner {
         let named = named(fields)?;
         let flow = flow.clone().project(exprs, named.clone());
         let relation = self.relation(OPERATOR, &flow)?;
-        let (rows, columns) = self.dense(OPERATOR, relation, &named)?;
+        let (rows, columns) = self.dense(OPERATOR, relation)?;
         Ok((Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), named), groups, calls))
     }
 
@@ -307,7 +307,7 @@ impl Runner {
         exprs.extend(columns.iter().cloned());
         let flow = flow.project(exprs, schema.clone());
         let relation = self.relation(OPERATOR, &flow)?;
-        let (count, columns) = self.dense(OPERATOR, relation, &schema)?;
+        let (count, columns) = self.dense(OPERATOR, relation)?;
         Ok((Relation::dense(count, columns)?, schema))
     }
 
@@ -414,7 +414,7 @@ impl Runner {
             let row = out.let_("u32", format_args!("(u32){numbers}[{slot}]"));
             Ok(vec![Value::new(DataType::UInt32, Repr::U32, row, None)])
         })?;
-        let (result_rows, result) = self.dense(OPERATOR, result, &rows.schema_of(names)?)?;
+        let (result_rows, result) = self.dense(OPERATOR, result)?;
         debug_assert!(result_rows > 0 || rows.flow.source.rows() == 0, "every row has a group");
         let FlowSource::Relation(relation) = &rows.flow.source else {
             return Err(Error::internal(format!("{OPERATOR}: rows that are not in place")));

@@ -27,11 +27,10 @@ pub(crate) fn take(table: &Table, numbers: &Column) -> Result<Table> {
     let rows = numbers.len as u64;
     let index = index_of(device, numbers)?;
     let schema = if index.gaps { nullable(&table.schema) } else { table.schema.clone() };
-    let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
     let runner = Runner::of_columns(device);
     let relation = Relation::dense(table.rows as u64, table.columns.clone())?;
     let relation = runner.through(relation, rows, index)?;
-    let (_, columns) = runner.dense("take", relation, &anonymous(&types)?)?;
+    let (_, columns) = runner.dense("take", relation)?;
     Table::with_rows(device, schema, columns, rows as usize)
 }
 

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
@@ -12,9 +13,9 @@ use datafusion::logical_expr::Expr;
 use super::Engine;
 use super::scan::Scans;
 use crate::codegen::{
-    Codes, Emitter, Flow, FlowSource, Generator, Value, compact, materialize, materialize_uncompacted,
+    Codes, Emitter, Flow, FlowSource, Generator, KeyLayout, Value, materialize, materialize_uncompacted,
 };
-use crate::column::{Column, Encoding, Index, NO_ROW, Relation, Stats, Table};
+use crate::column::{Column, Digit, Encoding, Index, Relation, Rows, Stats, Table, Wanted};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
@@ -59,7 +60,7 @@ impl Runner {
     pub(crate) fn table(&self) -> Result<Table> {
         let flow = self.rows_of(self.plan.last())?;
         let relation = self.relation("result", &flow)?;
-        let (rows, columns) = self.dense("result", relation, flow.schema())?;
+        let (rows, columns) = self.dense("result", relation)?;
         let schema = Arc::new(self.plan.schema().as_arrow().clone());
         Ok(Table { device: self.device.clone(), schema, columns, rows: rows as usize })
     }
@@ -140,15 +141,45 @@ impl Runner {
     }
 
     /// Runs a pipeline to a relation of its columns. Columns that the pipeline only passes on are
-    /// not copied.
+    /// not copied, unless rows are lost.
     pub(super) fn relation(&self, operator: &'static str, flow: &Flow) -> Result<Relation> {
-        if let (FlowSource::Relation(relation), false) = (&flow.source, flow.drops_rows()) {
-            let origins = (0..flow.schema().fields().len()).map(|at| flow.origin(at));
-            if let Some(columns) = origins.collect() {
-                return Ok(Relation { rows: relation.rows, indices: relation.indices.clone(), columns });
+        match self.passed_on(operator, flow, 0..flow.schema().fields().len(), &[])? {
+            Some((relation, _)) => Ok(relation),
+            None => Ok(self.relation_with(operator, flow, |_, _| Ok(vec![]))?.0),
+        }
+    }
+
+    /// Some of the flow's columns, and the key of others, where a key is asked for: it then is the
+    /// only further column. `None` unless all are columns of the flow's source and rows are lost to
+    /// filters alone, if at all: no kernel is generated but one that decides about rows.
+    pub(super) fn passed_on(
+        &self,
+        operator: &'static str,
+        flow: &Flow,
+        columns: Range<usize>,
+        key: &[Digit],
+    ) -> Result<Option<(Relation, Vec<Column>)>> {
+        let (FlowSource::Relation(source), true) = (&flow.source, flow.only_filters() || !flow.drops_rows()) else {
+            return Ok(None);
+        };
+        let width = columns.len();
+        let origins = columns.chain(key.iter().map(|digit| digit.at)).map(|at| flow.origin(at));
+        let Some(columns) = origins.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let mut relation = Relation { rows: source.rows, indices: source.indices.clone(), columns };
+        let digits: Vec<_> = key.iter().zip(width..).map(|(digit, at)| Digit { at, ..*digit }).collect();
+        let key = (!digits.is_empty()).then_some(Wanted::Key(&digits));
+        if flow.drops_rows() && source.rows > 0 {
+            let found = materialize_uncompacted(&self.device, operator, flow, |_, _| Ok(vec![]))?;
+            if found.kept < source.rows {
+                let (rows, wanted) = (Rows::Kept(&found.kept_rows, found.kept), (0..width).map(Wanted::Column));
+                let mut columns = relation.gathered(&self.device, operator, rows, wanted.chain(key))?;
+                let key = columns.split_off(width);
+                return Ok(Some((Relation::dense(found.kept, columns)?, key)));
             }
         }
-        Ok(self.relation_with(operator, flow, |_, _| Ok(vec![]))?.0)
+        let key = relation.gathered(&self.device, operator, Rows::All, key)?;
+        relation.columns.truncate(width);
+        Ok(Some((relation, key)))
     }
 
     /// The same, with further columns that `extra` computes.
@@ -197,44 +228,22 @@ impl Runner {
             return Ok((Relation { rows, indices, columns }, extras));
         };
         columns.extend(extras.into_iter().map(|column| (fresh, column)));
-        let types: Vec<DataType> = columns.iter().map(|(_, column)| column.dtype.clone()).collect();
-        let all = Flow::new(FlowSource::Relation(Relation { rows, indices, columns }), anonymous(&types)?);
-        let mut columns = compact(&self.device, operator, &all, &kept_rows, kept)?;
+        let places = 0..columns.len();
+        let all = Relation { rows, indices, columns };
+        let rows = Rows::Kept(&kept_rows, kept);
+        let mut columns = all.gathered(&self.device, operator, rows, places.map(Wanted::Column))?;
         let extras = columns.split_off(width);
         Ok((Relation::dense(kept, columns)?, extras))
     }
 
-    /// The columns of a relation, in place.
-    pub(super) fn dense(
-        &self,
-        operator: &'static str,
-        relation: Relation,
-        schema: &DFSchemaRef,
-    ) -> Result<(u64, Vec<Column>)> {
-        if relation.is_dense() {
-            return Ok((relation.rows, relation.columns.into_iter().map(|(_, column)| column).collect()));
-        }
+    /// The columns of a relation, in place, and how many rows they have.
+    pub(super) fn dense(&self, operator: &'static str, relation: Relation) -> Result<(u64, Vec<Column>)> {
         let mut paired = self.gathered_in_pairs(&relation)?;
-        let rest: Vec<usize> = (0..relation.columns.len()).filter(|at| !paired.contains_key(at)).collect();
-        if !paired.is_empty() {
-            let rows = relation.rows;
-            let columns: Vec<_> = rest.iter().map(|at| relation.columns[*at].clone()).collect();
-            let types: Vec<DataType> = columns.iter().map(|(_, column)| column.dtype.clone()).collect();
-            let others = Relation { rows, indices: relation.indices, columns };
-            let mut others = match rest.is_empty() {
-                true => vec![],
-                false => self.dense(operator, others, &anonymous(&types)?)?.1,
-            }
-            .into_iter();
-            let columns = (0..relation.columns.len())
-                .map(|at| paired.remove(&at).unwrap_or_else(|| others.next().expect("a column for each of the rest")));
-            return Ok((rows, columns.collect()));
-        }
-        let width = relation.columns.len();
-        let flow = Flow::new(FlowSource::Relation(relation), schema.clone());
-        materialize(&self.device, operator, &flow, Codes::Keep, |generator, out| {
-            (0..width).map(|at| generator.column(at, out)).collect()
-        })
+        let rest = (0..relation.columns.len()).filter(|at| !paired.contains_key(at)).map(Wanted::Column);
+        let mut others = relation.gathered(&self.device, operator, Rows::All, rest)?.into_iter();
+        let columns = (0..relation.columns.len())
+            .map(|at| paired.remove(&at).unwrap_or_else(|| others.next().expect("a column for each of the rest")));
+        Ok((relation.rows, columns.collect()))
     }
 
     /// Columns of 8 bytes that one index leads to from all over the place, brought two by two:
@@ -296,14 +305,7 @@ impl Runner {
             };
             let through = u32_column(old.rows.clone(), old.offset, relation.rows);
             let nested = Relation { rows, indices: vec![Some(direct.clone())], columns: vec![(0, through)] };
-            let flow = Flow::new(FlowSource::Relation(nested), anonymous(&[DataType::UInt32])?);
-            let (_, columns) = materialize(&self.device, "row numbers", &flow, Codes::Keep, |generator, out| {
-                let mut number = generator.column(0, out)?;
-                if let Some(valid) = number.valid.take() {
-                    number.code = out.let_("u32", format_args!("{valid} ? {} : {NO_ROW}", number.code));
-                }
-                Ok(vec![number])
-            })?;
+            let columns = nested.gathered(&self.device, "row numbers", Rows::All, [Wanted::RowNumbers(0)])?;
             indices.push(Some(Index { rows: columns[0].data.clone(), offset: 0, gaps: direct.gaps || old.gaps }));
         }
         Ok(Relation { rows, indices, columns: relation.columns })
@@ -333,6 +335,26 @@ impl Runner {
         let groups: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
         self.grouped(flow, &groups, &[], schema)
     }
+}
+
+/// The digits of the key, where its columns are columns of the flow's source that have an integer in
+/// every row.
+pub(super) fn digits_of(flow: &Flow, keys: &[Expr], layout: &KeyLayout) -> Result<Option<Vec<Digit>>> {
+    let (FlowSource::Relation(source), Some(digits)) = (&flow.source, layout.digits()) else { return Ok(None) };
+    let mut found = vec![];
+    for (key, (less, radix)) in keys.iter().zip(digits) {
+        let Expr::Column(name) = key else { return Ok(None) };
+        let at = flow.schema().index_of_column(name)?;
+        let whole = flow.origin(at).is_some_and(|(index, column)| {
+            let gaps = source.indices[index].as_ref().is_some_and(|index| index.gaps);
+            !gaps && column.validity.is_none() && matches!(column.encoding, Encoding::Plain)
+        });
+        if !whole {
+            return Ok(None);
+        }
+        found.push(Digit { at, less, radix });
+    }
+    Ok(Some(found))
 }
 
 /// A column of row numbers.

@@ -11,6 +11,7 @@ pub(crate) mod csv;
 pub(crate) mod decompress;
 pub(crate) mod dictionary;
 pub(crate) mod gather;
+pub(crate) mod gather_columns;
 pub(crate) mod join;
 #[cfg(test)]
 mod large;
@@ -35,7 +36,8 @@ use crate::error::{Error, Result};
 /// Every translation unit of this module: what can be compiled before any query is known.
 pub(crate) fn sources() -> Vec<KernelSource> {
     let mut sources = vec![characters::source(), join::source(), gather::source(), list::source()];
-    sources.extend([partition::source(), survey::source(), csv::source(), dictionary::source()]);
+    sources.extend([gather_columns::source(), partition::source(), survey::source()]);
+    sources.extend([csv::source(), dictionary::source()]);
     sources.extend(parquet::sources());
     sources.extend(scan::sources());
     sources.extend(top::sources());
@@ -48,8 +50,8 @@ pub(crate) fn sources() -> Vec<KernelSource> {
 }
 
 /// Translation units that almost every join needs, for compiling ahead.
-pub(crate) fn join_sources() -> [KernelSource; 2] {
-    [join::source(), scan::source()]
+pub(crate) fn join_sources() -> [KernelSource; 3] {
+    [join::source(), gather_columns::source(), scan::source()]
 }
 
 /// Tiles that cover `rows`.

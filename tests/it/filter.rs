@@ -19,6 +19,27 @@ fn filter_keeps_rows_of_every_type() {
     }
 }
 
+/// How many kernels that write columns were generated for the queries so far.
+fn generated_writers(pair: &Pair) -> usize {
+    let launches = pair.gpu().launches();
+    let writes = |name: &&String| ["filter_compact_", "compact_", "project_"].iter().any(|stem| name.starts_with(stem));
+    launches.keys().filter(writes).count()
+}
+
+#[test]
+fn columns_that_are_only_moved_need_no_kernel_of_the_querys_own() {
+    let pair = Pair::of(Shape::random(9000, 12).batches());
+    pair.check_all(&[
+        "SELECT * FROM t WHERE i64 > 0",
+        "SELECT id, s, x FROM t WHERE x > 0 AND (b OR k2 = 2)",
+        "SELECT * FROM t WHERE i64 IS NULL",
+        "SELECT x, s FROM (SELECT * FROM t WHERE k < 4) WHERE k2 = 2",
+    ]);
+    assert_eq!(generated_writers(&pair), 0, "{:?}", pair.gpu().launches());
+    pair.check("SELECT x + 1 FROM t WHERE i64 > 0");
+    assert_eq!(generated_writers(&pair), 1, "{:?}", pair.gpu().launches());
+}
+
 #[test]
 fn predicates_of_every_type_select_as_on_the_cpu() {
     let pair = Pair::of(Shape::random(3000, 11).batches());

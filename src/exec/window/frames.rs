@@ -148,7 +148,7 @@ impl Runner {
         self.restate(frames, Some(&before))?;
         let schema = flow.schema().clone();
         let relation = self.relation(OPERATOR, &flow.filter(keep))?;
-        let (rows, columns) = self.dense(OPERATOR, relation, &schema)?;
+        let (rows, columns) = self.dense(OPERATOR, relation)?;
         Ok((Flow::new(FlowSource::Relation(Relation::dense(rows, columns)?), schema), call))
     }
 
