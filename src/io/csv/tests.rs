@@ -8,7 +8,6 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::physical_plan::collect_partitioned;
 use datafusion::prelude::{SessionConfig, SessionContext};
-
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
