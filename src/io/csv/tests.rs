@@ -337,6 +337,17 @@ fn values_with_line_ends_are_counted_as_one_row() {
     assert_eq!(parse_error(of(format!("a,b\n{text}bad,x\n"), &options)).0, 4002);
 }
 
+#[test]
+fn lines_inside_quotes_are_no_rows_of_a_sample() {
+    let lines = "x,y\n".repeat(1000);
+    let text: String = (0..400).map(|n| format!("{n},\"{lines}\"\n")).collect();
+    let files = Files::new();
+    let path = files.write("t.csv", format!("n,s\n{text}"));
+    let few = CsvOptions { sample_size: Some(100), ..CsvOptions::default() };
+    let table = CsvTable::open(&[path], &few).unwrap();
+    assert_eq!(*table.schema.field(0).data_type(), DataType::Int64);
+}
+
 /// A type that was inferred of all values holds them: no column becomes wider twice.
 #[test]
 fn what_was_seen_can_be_read() {
