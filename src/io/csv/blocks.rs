@@ -19,7 +19,7 @@ use super::options::Ragged;
 use super::parallel::on_cores;
 use super::text::{Reader, Text};
 use super::tokens::{Span, Token, Tokens, Wanted};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 
 /// Bytes that are read together. The places of their values fit the cache.
@@ -75,7 +75,7 @@ impl CsvFile {
     }
 
     /// An error about a place in the text.
-    pub(crate) fn error(&self, at: u64, column: u64, message: String) -> crate::error::Error {
+    pub(crate) fn error(&self, at: u64, column: u64, message: String) -> Error {
         match self.text.line_at(at) {
             Ok(line) => ErrorKind::Parse { path: Some(self.text.path.clone()), line, column, message }.into(),
             Err(error) => error,
@@ -255,7 +255,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    fn too_long(&self) -> crate::error::Error {
+    fn too_long(&self) -> Error {
         let most = self.dialect.max_row_bytes;
         let message = format!("a row of more than {most} bytes (max_row_bytes); perhaps a quote in it is not closed");
         self.file.error(self.at, 0, message)

@@ -4,6 +4,7 @@
 //! much more alive than they show.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use datafusion::arrow::array::*;
 use datafusion::arrow::buffer::{Buffer, NullBuffer};
@@ -85,7 +86,7 @@ impl<'a> Cells<'a> {
     /// The first value that does not fit.
     pub(crate) fn array(&self, data_type: &DataType, is_inferred: bool) -> Result<ArrayRef, Misfit> {
         if *data_type == DataType::Utf8View {
-            return Ok(std::sync::Arc::new(self.strings()?));
+            return Ok(Arc::new(self.strings()?));
         }
         match self.typed(data_type) {
             Some(Ok(array)) => Ok(array),
@@ -105,7 +106,7 @@ impl<'a> Cells<'a> {
             read.or_else(|| midnight(day(text)?))
         };
         let of_zone = |zoned: bool| move |time: Timestamp| (time.is_zoned == zoned).then_some(time);
-        let zone = |zone: &Option<std::sync::Arc<str>>| match zone.as_deref() {
+        let zone = |zone: &Option<Arc<str>>| match zone.as_deref() {
             None => Some(false),
             Some(super::seen::UTC) => Some(true),
             Some(_) => None,
@@ -121,7 +122,7 @@ impl<'a> Cells<'a> {
             }};
         }
         let array = match data_type {
-            DataType::Boolean => return Some(self.booleans().map(|array| std::sync::Arc::new(array) as _)),
+            DataType::Boolean => return Some(self.booleans().map(|array| Arc::new(array) as _)),
             DataType::Int64 => numbers!(Int64Type, integer).map(erased),
             DataType::Float64 => numbers!(Float64Type, double).map(erased),
             DataType::Decimal128(precision, scale) => {
@@ -203,8 +204,8 @@ impl<'a> Cells<'a> {
         let long = |span: Span| Some(span.range().len()).filter(|length| *length > INLINE && !span.is_rewritten());
         let long: usize = self.spans().filter_map(long).sum();
         let mut builder = StringViewBuilder::with_capacity(self.rows());
-        // Views keep the whole block: for a small part of it, texts are copied.
-        let block = (long * 4 >= self.bytes.len()).then(|| builder.append_block(self.bytes.clone()));
+        // Views keep the whole block: for a part of it, texts are copied.
+        let block = (long * 2 >= self.bytes.len()).then(|| builder.append_block(self.bytes.clone()));
         for (row, span) in self.spans().enumerate() {
             let misfit = Misfit { row, is_no_text: true };
             match (self.dialect.text(self.bytes, span), block) {
@@ -259,7 +260,7 @@ impl<'a> Cells<'a> {
 }
 
 fn erased<T: ArrowPrimitiveType>(array: PrimitiveArray<T>) -> ArrayRef {
-    std::sync::Arc::new(array)
+    Arc::new(array)
 }
 
 /// The begin of a day.

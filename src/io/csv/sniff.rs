@@ -160,11 +160,12 @@ impl<'a> Rows<'a> {
             let mut all = below;
             all.add(&text, notation);
             let is_empty = without_blanks(&text).is_empty();
-            let is_text = all.data_type() == DataType::Utf8View;
-            if below == Seen::default() && !(is_text && !is_empty) {
-                continue;
-            }
-            if below == Seen::default() || all.data_type() != below.data_type() {
+            // A word above a column without values is a name; anything else there says nothing.
+            let is_name = match below == Seen::default() {
+                true => !is_empty && all.data_type() == DataType::Utf8View,
+                false => all.data_type() != below.data_type(),
+            };
+            if is_name {
                 return true;
             }
             tells |= !is_empty && below.data_type() != DataType::Utf8View;

@@ -207,8 +207,8 @@ impl CsvTable {
         places.filter(|at| *at > range.start && at + PLACE > seen).collect()
     }
 
-    /// Looks at rows somewhere in a file, from the first row's end on. Where rows have another
-    /// number of values, the place may lie inside quotes: it says nothing.
+    /// Looks at rows somewhere in a file, from the first on that certainly is one. Where rows have
+    /// another number of values, the place lies inside a long value, or says nothing otherwise.
     fn sample_place(&self, file: &CsvFile, at: u64, wanted: &[bool], rows: usize, seen: &mut [Seen]) -> Result<()> {
         let mut bytes = vec![];
         let end = file.text.bytes().min(at + PLACE);
@@ -216,7 +216,7 @@ impl CsvTable {
         if end == file.text.bytes() {
             bytes.push(b'\n');
         }
-        let Some(first) = self.dialect.grammar.first_row(State::Plain, &bytes) else { return Ok(()) };
+        let Some(first) = self.dialect.grammar.some_row(&bytes) else { return Ok(()) };
         let mut block = Block { bytes: vec![], at, spans: vec![], rows: 0, skipped: 0 };
         let mut tokens = Tokens::new(&bytes, &self.dialect.grammar, first);
         while block.rows < rows

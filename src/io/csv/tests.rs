@@ -8,7 +8,6 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::physical_plan::collect_partitioned;
 use datafusion::prelude::{SessionConfig, SessionContext};
-
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -191,14 +190,13 @@ fn columns_have_the_types_of_their_values() {
 #[test]
 fn a_misfit_names_its_place_and_its_column_becomes_wider() {
     let files = Files::new();
-    let line =
-        |n: usize| if n == 5_500 { "x\"\",2020-01-31 12:00:00\r\n".into() } else { format!("{n},2020-01-31\r\n") };
+    let line = |n: usize| if n == 5_500 { "x!,2020-01-31 12:00:00\r\n".into() } else { format!("{n},2020-01-31\r\n") };
     let text: String = (0..10_000).map(line).collect();
     let paths = [files.write("a.csv", "n,t\n1,2020-01-31\n"), files.write("b.csv", format!("n,t\r\n{text}"))];
     let options = CsvOptions { sample_size: Some(3), ..CsvOptions::default() };
     let table = Arc::new(CsvTable::open(&paths, &options).unwrap());
     let provider = CsvProvider::new(table.clone());
-    for (column, shown, dtype) in [(0, "x\\\"\\\"", "Int64"), (1, "2020-01-31 12:00:00", "Date32")] {
+    for (column, shown, dtype) in [(0, "\"x!\"", "Int64"), (1, "2020-01-31 12:00:00", "Date32")] {
         let error = rows_of(&provider, &[column], None, 1).unwrap_err();
         assert_eq!(error.misfit(), Some(column));
         let (line, number, message) = parse_error(Err(error));
@@ -334,6 +332,17 @@ fn values_with_line_ends_are_counted_as_one_row() {
     let text: String = (0..2000).map(|n| format!("{n},\"l1\nl2\"\n")).collect();
     let options = CsvOptions { types: vec![("a".into(), DataType::Int64)], ..CsvOptions::default() };
     assert_eq!(parse_error(of(format!("a,b\n{text}bad,x\n"), &options)).0, 4002);
+}
+
+#[test]
+fn lines_inside_quotes_are_no_rows_of_a_sample() {
+    let lines = "x,y\n".repeat(1000);
+    let text: String = (0..400).map(|n| format!("{n},\"{lines}\"\n")).collect();
+    let files = Files::new();
+    let path = files.write("t.csv", format!("n,s\n{text}"));
+    let few = CsvOptions { sample_size: Some(100), ..CsvOptions::default() };
+    let table = CsvTable::open(&[path], &few).unwrap();
+    assert_eq!(*table.schema.field(0).data_type(), DataType::Int64);
 }
 
 /// A type that was inferred of all values holds them: no column becomes wider twice.
