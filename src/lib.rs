@@ -48,7 +48,7 @@ pub mod interop;
 
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use frame::{DataFrame, GroupBy, LazyFrame};
-pub use io::{CsvOptions, Encoding, ParquetOptions, Ragged};
+pub use io::{Codec, CsvOptions, CsvWriteOptions, Encoding, FileKind, ParquetOptions, ParquetWriteOptions, Ragged};
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{DeviceChoice, Session, SessionBuilder};
 

@@ -2,6 +2,7 @@
 
 mod builder;
 mod catalog;
+mod files;
 mod rules;
 mod tables;
 
@@ -16,6 +17,7 @@ use datafusion::sql::sqlparser::ast;
 
 pub use builder::{DeviceChoice, SessionBuilder};
 
+use self::files::NamedFiles;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::Engine;
@@ -39,6 +41,7 @@ use crate::timeline::{Part, span};
 #[derive(Clone)]
 pub struct Session {
     core: Arc<Core>,
+    files: Arc<NamedFiles>,
     notice: Option<Arc<str>>,
 }
 
@@ -247,7 +250,13 @@ impl Session {
         self.core.plans.forget();
     }
 
-    /// Plans one SQL query over the session's tables; nothing runs before [`LazyFrame::collect`].
+    /// Plans one SQL query over the session's tables, and over files that it names; nothing runs
+    /// before [`LazyFrame::collect`].
+    ///
+    /// A file's name stands in single quotes where a table's would stand (`FROM 'data/jets.csv'`);
+    /// `read_csv` and `read_parquet` are given options besides (`docs/files.md` lists them). Such
+    /// files are tables that the session remembers: their columns stay in device memory for later
+    /// queries, until the files change.
     ///
     /// # Errors
     /// SQL that does not parse ([`ErrorKind::Parse`]), unknown tables and columns, types that do
@@ -258,6 +267,7 @@ impl Session {
     /// # use warpframe::{DeviceChoice, ErrorKind, Session};
     /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
     /// assert_eq!(session.sql("VALUES (1), (2), (3)")?.collect()?.num_rows(), 3);
+    /// assert_eq!(session.sql("SELECT n_name FROM 'data/tpch/nation.parquet'")?.collect()?.num_rows(), 25);
     /// let error = session.sql("SELECT * FROM nowhere").unwrap_err();
     /// assert!(matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "nowhere"));
     /// # Ok::<(), warpframe::Error>(())
@@ -267,9 +277,11 @@ impl Session {
     }
 
     fn frame_of(&self, text: &str) -> Result<LazyFrame> {
-        let known =
-            self.core.engine.as_ref().and_then(|_| self.core.plans.text(&self.core.context.state_ref().read(), text));
-        match known {
+        let kept = || {
+            let state = self.core.context.state_ref();
+            self.core.plans.text(&state.read(), text, |table| self.files.is_current(table))
+        };
+        match self.core.engine.as_ref().and_then(|_| kept()) {
             Some(recipe) => LazyFrame::of_recipe(&self.core, recipe),
             None => self.core.block_on(async {
                 let (plan, tables) = self.plan_sql(text).await?;
@@ -294,6 +306,8 @@ impl Session {
         if !matches!(**inner, ast::Statement::Query(_)) {
             return Err(not_a_query(&inner.to_string()));
         }
+        // Until the plan holds them.
+        let _files = files::opened(&self.files, &self.core, inner, &|path| place_of(text, path)).await?;
         rules::prepared(&state, inner)?;
         let tables = state.resolve_table_references(&statement)?;
         match rules::planned(&state, statement).await.and_then(rules::mended) {
@@ -340,8 +354,8 @@ fn one_statement(error: datafusion::error::DataFusionError, text: &str) -> Error
     }
 }
 
-/// Line and column of the only place where `name` stands as an identifier, or `None` if there are
-/// several or none.
+/// Line and column of the only place where `name` stands as an identifier or in single quotes, or
+/// `None` if there are several or none.
 fn place_of(text: &str, name: &str) -> Option<(u64, u64)> {
     use datafusion::sql::sqlparser::dialect::GenericDialect;
     use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -350,6 +364,7 @@ fn place_of(text: &str, name: &str) -> Option<(u64, u64)> {
         Token::Word(word) if word.value == name || word.quote_style.is_none() && word.value.to_lowercase() == name => {
             Some((token.span.start.line, token.span.start.column))
         }
+        Token::SingleQuotedString(text) if text == name => Some((token.span.start.line, token.span.start.column)),
         _ => None,
     });
     places.next().filter(|_| places.next().is_none())
@@ -362,7 +377,7 @@ mod tests {
     #[test]
     fn a_text_is_found_again_whatever_blanks_are_around_it() {
         let session = Session::builder().device(DeviceChoice::Sim).build().unwrap();
-        let found = |text: &str| session.core.plans.text(&session.core.state(), text).is_some();
+        let found = |text: &str| session.core.plans.text(&session.core.state(), text, |_| true).is_some();
         let text = "SELECT 1 AS one, 2 AS two";
         assert!(!found(text));
         session.sql(text).unwrap();

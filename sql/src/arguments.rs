@@ -1,25 +1,27 @@
 //! The command line: what was asked for, and which tables the files become.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use warpframe::arrow::datatypes::TimeUnit;
 use warpframe::device::MemoryLimit;
-use warpframe::{CsvOptions, DeviceChoice, ParquetOptions, Session};
+use warpframe::{DeviceChoice, FileKind, ParquetOptions, Session};
 
+use crate::files::{self, Content, CsvArguments, Table};
 use crate::output::Format;
 use crate::report::Failure;
 
 /// SQL over Parquet and CSV files, on the GPU.
 ///
-/// Each file is a table named after it: `data/jets.csv` is jets. Without -c and -f, SQL comes from
+/// Each file is a table named after it: `data/jets.csv` is jets. A query may name files, too: SELECT
+/// * FROM 'data/jets.csv'. Without -c and -f, SQL comes from
 /// a shell on a terminal, and otherwise from standard input.
 #[derive(Debug, Parser)]
 #[command(name = "warpframe", version)]
 pub struct Arguments {
-    /// Parquet (.parquet), CSV (.csv) or tab-separated (.tsv) files, directories of them, or
-    /// patterns such as 'd/*.csv'
+    /// Parquet (.parquet, .parq, .pq) or CSV (.csv, .tsv, .tab, .psv, .txt) files, directories of
+    /// them, or patterns such as 'd/*.csv'; '-' is CSV on standard input, the table stdin
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,
 
@@ -59,6 +61,10 @@ pub struct Arguments {
     /// nanoseconds are an error
     #[arg(long, value_name = "UNIT", value_enum, default_value_t = Unit::Us)]
     pub coerce_int96_timestamp_unit: Unit,
+
+    /// How CSV files are laid out.
+    #[command(flatten)]
+    pub csv: CsvArguments,
 }
 
 /// Units of time, as Parquet's tools write them.
@@ -138,107 +144,24 @@ impl Arguments {
 
     /// Makes each file a table of the session.
     pub fn register(&self, session: &Session) -> Result<(), Failure> {
+        let csv = self.csv.options(session)?;
+        let parquet = ParquetOptions { coerce_int96_timestamp_unit: self.coerce_int96_timestamp_unit.into() };
         for table in self.tables()? {
-            let registered = match table.kind {
-                Kind::Parquet => {
-                    let unit = self.coerce_int96_timestamp_unit.into();
-                    let options = ParquetOptions { coerce_int96_timestamp_unit: unit };
-                    session.register_parquet_with(&table.name, &table.path, options)
+            match table.content {
+                Content::File(FileKind::Parquet) => session.register_parquet_with(&table.name, &table.path, parquet)?,
+                Content::File(_) => session.register_csv_with(&table.name, &table.path, csv.clone())?,
+                Content::StandardInput => {
+                    let path = files::standard_input()?;
+                    session.register_csv_with(&table.name, &path, csv.clone())?;
                 }
-                Kind::Csv => session.register_csv(&table.name, &table.path),
-                Kind::Tsv => {
-                    let options = CsvOptions { delimiter: Some(b'\t'), ..CsvOptions::default() };
-                    session.register_csv_with(&table.name, &table.path, options)
-                }
-            };
-            registered?;
+            }
         }
         Ok(())
     }
 
     fn tables(&self) -> Result<Vec<Table>, Failure> {
-        let mut tables: BTreeMap<String, Table> = BTreeMap::new();
-        for argument in &self.files {
-            for path in expand(argument)? {
-                let kind = Kind::of(&path)?;
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                if let Some(other) = tables.get(&name) {
-                    return Err(Failure::usage(format!(
-                        "{} and {} would both be the table {name:?}",
-                        other.path.display(),
-                        path.display()
-                    )));
-                }
-                tables.insert(name.clone(), Table { name, path, kind });
-            }
-        }
-        Ok(tables.into_values().collect())
+        files::tables(&self.files, self.csv.is_given())
     }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Table {
-    name: String,
-    path: PathBuf,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Parquet,
-    Csv,
-    Tsv,
-}
-
-impl Kind {
-    /// By the extension; a directory without one is of the kind of its files.
-    fn of(path: &Path) -> Result<Kind, Failure> {
-        if let Some(kind) = Kind::of_extension(path) {
-            return Ok(kind);
-        }
-        if path.is_dir() {
-            let entries = std::fs::read_dir(path).map_err(|error| Failure::file(path, error))?;
-            let mut kinds: Vec<Kind> =
-                entries.flatten().filter_map(|entry| Kind::of_extension(&entry.path())).collect();
-            kinds.dedup();
-            return match kinds[..] {
-                [Kind::Tsv] | [] => Err(Failure::usage(format!(
-                    "{}: a directory that is a table holds .parquet or .csv files",
-                    path.display()
-                ))),
-                [kind] => Ok(kind),
-                _ => Err(Failure::usage(format!("{}: a directory of several kinds of files", path.display()))),
-            };
-        }
-        Err(Failure::usage(format!(
-            "{}: not a kind of file that can be a table: .parquet, .csv and .tsv can",
-            path.display()
-        )))
-    }
-
-    fn of_extension(path: &Path) -> Option<Kind> {
-        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "parquet" => Some(Kind::Parquet),
-            "csv" => Some(Kind::Csv),
-            "tsv" => Some(Kind::Tsv),
-            _ => None,
-        }
-    }
-}
-
-/// The files that an argument names: itself, or a pattern's matches in byte order, as a shell would
-/// have given them.
-fn expand(argument: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let missing = || Failure::file(argument, std::io::ErrorKind::NotFound.into());
-    if argument.exists() {
-        return Ok(vec![argument.to_path_buf()]);
-    }
-    let pattern = argument.to_str().filter(|text| text.contains(['*', '?', '['])).ok_or_else(missing)?;
-    let matches =
-        glob::glob(pattern).map_err(|error| Failure::usage(format!("{pattern}: not a pattern of files: {error}")))?;
-    let mut paths: Vec<PathBuf> = matches.filter_map(Result::ok).collect();
-    paths.sort();
-    if paths.is_empty() { Err(missing()) } else { Ok(paths) }
 }
 
 #[cfg(test)]
@@ -289,13 +212,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).to_str().unwrap().to_string();
         std::fs::create_dir(path("other")).unwrap();
-        for name in ["a.csv", "a.tsv", "notes.txt", "other/a.csv"] {
+        for name in ["a.csv", "a.tsv", "notes.md", "other/a.csv"] {
             std::fs::write(path(name), "x\n1\n").unwrap();
         }
         let failure = |files: &[&str]| parse(files).0.tables().unwrap_err();
 
         assert_eq!(failure(&[&path("a.csv"), &path("other/a.csv")]).exit_code(), 2);
-        assert_eq!(failure(&[&path("notes.txt")]).exit_code(), 2);
+        assert_eq!(failure(&[&path("notes.md")]).exit_code(), 2);
+        assert_eq!(names(&parse(&["--delimiter", "|", &path("notes.md"), "-"]).0), ["notes", "stdin"]);
         assert_eq!(failure(&[&path("nothing.csv")]).exit_code(), 1);
         assert_eq!(failure(&[&path("*.parquet")]).exit_code(), 1);
         assert!(failure(&[&path("nothing.csv")]).to_string().contains("nothing.csv"));

@@ -1,10 +1,12 @@
 //! The `warpframe` command: SQL over Parquet and CSV files, in a shell or from the command line.
 //!
-//! [`arguments`] says what was asked for, [`statement`] splits SQL, [`run`] runs it through the
-//! engine's public API, [`output`] writes results, [`report`] tells what went wrong, and [`shell`]
+//! [`arguments`] says what was asked for, [`files`] which tables files become, [`statement`] splits SQL, [`run`] runs it through the
+//! engine's public API, [`output`] writes results, [`copy`] files, [`report`] tells what went wrong, and [`shell`]
 //! does all that with a person.
 
 mod arguments;
+mod copy;
+mod files;
 mod interrupt;
 mod output;
 mod prepare;
@@ -69,6 +71,12 @@ fn run(
 ) -> Result<(), Failure> {
     if arguments.prepare {
         return prepare::run(arguments, out).inspect_err(|failure| complain(messages, failure));
+    }
+    let reads_sql = jobs.is_empty() || jobs.contains(&Job::Script("-".into()));
+    if reads_sql && arguments.files.iter().any(|file| file == Path::new("-")) {
+        let failure = Failure::usage("standard input is the table stdin: give SQL by -c or -f");
+        complain(messages, &failure);
+        return Err(failure);
     }
     let session = arguments.session().inspect_err(|failure| complain(messages, failure))?;
     if let Some(notice) = session.notice() {

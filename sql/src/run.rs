@@ -11,6 +11,7 @@ use warpframe::device::{Counters, Device, KernelTime, MemoryLimit, OperatorNote}
 use warpframe::timeline::{Part, PartTime, Recorder, span};
 use warpframe::{DataFrame, Error, ErrorKind, LazyFrame, Session};
 
+use crate::copy::Writer;
 use crate::interrupt::Running;
 use crate::output::{self, Format, Rows};
 use crate::progress::Progress;
@@ -114,6 +115,10 @@ impl<'a> Runner<'a> {
             }
             Request::Explain { analyze, query } => self.explain(&query, analyze),
             Request::CreateTable { table, existing, query } => self.create_table(&table, existing, &query),
+            Request::CreateExternalTable(text) => {
+                let table = self.session.create_external_table(&text.0)?;
+                self.done(format!("table {table}: files"))
+            }
             Request::DropTable { table, if_exists } => match self.session.deregister(&table.text) {
                 Ok(()) => self.done(format!("table {} is dropped", table.text)),
                 Err(error) if if_exists && matches!(error.kind(), ErrorKind::TableNotFound { .. }) => Ok(()),
@@ -128,7 +133,7 @@ impl<'a> Runner<'a> {
                 let schema = self.session.schema(&table.text).map_err(|error| Failure::from(error).at(table.place))?;
                 self.describe(&schema)
             }
-            Request::Copy { rows, file, format } => self.copy(&rows, &file, format.as_ref()),
+            Request::Copy { rows, file, format, options } => self.copy(&rows, &file, format.as_ref(), &options),
             Request::Set { option, value } => self.set(&option, &value),
         }
     }
@@ -172,19 +177,22 @@ impl<'a> Runner<'a> {
         self.done(format!("table {}: {}{place}", table.text, count(frame.num_rows())))
     }
 
-    fn copy(&mut self, rows: &RowSource, file: &Name, format: Option<&Name>) -> Result<(), Failure> {
+    fn copy(
+        &mut self,
+        rows: &RowSource,
+        file: &Name,
+        format: Option<&Name>,
+        options: &[(Name, String)],
+    ) -> Result<(), Failure> {
         let extension = Path::new(&file.text).extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
         let (format, place) = match format {
             Some(name) => (name.text.as_str(), name.place),
             None => (extension.as_str(), file.place),
         };
-        let write: fn(&DataFrame, &str) -> warpframe::Result<()> = match format {
-            "csv" => |frame, path| frame.write_csv(path),
-            "parquet" => |frame, path| frame.write_parquet(path),
-            _ => {
-                let message = "COPY writes CSV and Parquet: end the file's name in .csv or .parquet, or name a FORMAT";
-                return Err(Failure::sql(message.into(), Some(place)));
-            }
+        let Some(writer) = Writer::of(format, options)? else {
+            let message =
+                "COPY writes CSV and Parquet: end the file's name in .csv, .tsv or .parquet, or name a FORMAT";
+            return Err(Failure::sql(message.into(), Some(place)));
         };
         let frame = match rows {
             RowSource::Query(query) => self.collect(query)?,
@@ -193,7 +201,7 @@ impl<'a> Runner<'a> {
                 self.table(table)?.collect()?
             }
         };
-        write(&frame, &file.text)?;
+        writer.write(&frame, &file.text)?;
         self.done(format!("{} in {}", count(frame.num_rows()), file.text))
     }
 

@@ -3,6 +3,8 @@
 //! Both look at tokens only: what a query says is the engine's business, which is given the query's
 //! own text at its own place, so that its errors point into the text the user wrote.
 
+mod copy;
+
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
@@ -39,6 +41,8 @@ pub enum Request {
         /// What its rows are.
         query: Sql,
     },
+    /// `CREATE EXTERNAL TABLE …`, which is the engine's to read.
+    CreateExternalTable(Sql),
     /// `DROP TABLE [IF EXISTS] table`.
     DropTable {
         /// Its name.
@@ -50,7 +54,7 @@ pub enum Request {
     ShowTables,
     /// `DESCRIBE table`, or a query.
     Describe(RowSource),
-    /// `COPY table|(query) TO 'file' [FORMAT format]`.
+    /// `COPY table|(query) TO 'file' [FORMAT format] [(option value, …)]`.
     Copy {
         /// What to write.
         rows: RowSource,
@@ -58,6 +62,8 @@ pub enum Request {
         file: Name,
         /// The format by name, where given.
         format: Option<Name>,
+        /// How it is written.
+        options: Vec<(Name, String)>,
     },
     /// `SET option = value`.
     Set {
@@ -206,7 +212,9 @@ impl Statement<'_> {
             Request::ShowTables
         } else if reader.accept("DESCRIBE") || reader.accept("DESC") {
             reader.accept("TABLE");
+            let file = matches!(reader.token(), Some(Token::SingleQuotedString(_)));
             Request::Describe(match reader.at_query() {
+                _ if file => RowSource::Query(reader.file_query()?),
                 true => RowSource::Query(reader.rest("a query")?),
                 false => RowSource::Table(reader.name("a table's name or a query")?),
             })
@@ -317,8 +325,26 @@ impl Reader<'_> {
         Ok(self.statement.sql(from, self.at))
     }
 
+    /// The query of a file's rows; the file's name stays at its place.
+    fn file_query(&mut self) -> Result<Sql, Failure> {
+        let place = self.place();
+        let Some(Token::SingleQuotedString(text)) = self.token().cloned() else {
+            return Err(self.expected("a file's name in single quotes"));
+        };
+        self.at += 1;
+        self.end()?;
+        // Where the text before it leaves no room for FROM, its place is not kept.
+        let (lines, columns) = (place.line as usize - 1, (place.column as usize - 1).saturating_sub("FROM ".len()));
+        let file = text.replace('\'', "''");
+        Ok(Sql(format!("{}{}FROM '{file}'", "\n".repeat(lines), " ".repeat(columns))))
+    }
+
     /// What follows `CREATE`.
     fn create(mut self) -> Result<Request, Failure> {
+        let external = |at: usize| self.is_word(at, "EXTERNAL") || self.is_word(at, "UNBOUNDED");
+        if external(0) || (self.is_word(0, "OR") && external(2)) {
+            return Ok(Request::CreateExternalTable(self.statement.sql(0, self.statement.tokens.len())));
+        }
         let replace = self.accept_all(&["OR", "REPLACE"]);
         if !(self.accept("TEMPORARY") || self.accept("TEMP") || self.is_word(0, "TABLE")) {
             return Err(self.expected("TABLE"));
@@ -336,53 +362,10 @@ impl Reader<'_> {
         };
         let table = self.name("the table's name")?;
         if !self.accept("AS") {
-            return Err(self.expected("AS and a query: tables are made of queries"));
+            let what = "AS and a query: tables are made of queries, or of files by CREATE EXTERNAL TABLE";
+            return Err(self.expected(what));
         }
         Ok(Request::CreateTable { table, existing, query: self.rest("a query")? })
-    }
-
-    /// What follows `COPY`.
-    fn copy(mut self) -> Result<Request, Failure> {
-        let rows = if self.accept_token(&Token::LParen) {
-            let from = self.at;
-            let mut depth = 1;
-            while depth > 0 {
-                match self.token() {
-                    Some(Token::LParen) => depth += 1,
-                    Some(Token::RParen) => depth -= 1,
-                    Some(_) => {}
-                    None => return Err(self.expected(")")),
-                }
-                self.at += 1;
-            }
-            if self.at - 1 == from {
-                self.at = from;
-                return Err(self.expected("a query"));
-            }
-            RowSource::Query(self.statement.sql(from, self.at - 1))
-        } else {
-            RowSource::Table(self.name("a table's name or a query in parentheses")?)
-        };
-        self.expect("TO")?;
-        let place = self.place();
-        let Some(Token::SingleQuotedString(text)) = self.token().cloned() else {
-            return Err(self.expected("a file's name in single quotes"));
-        };
-        let file = Name { text, place };
-        self.at += 1;
-        let mut format = None;
-        self.accept("WITH");
-        let parenthesis = self.accept_token(&Token::LParen);
-        if self.accept("FORMAT") || self.accept_all(&["STORED", "AS"]) {
-            format = Some(self.name("a format's name")?);
-        } else if parenthesis || self.token().is_some() {
-            return Err(self.expected("FORMAT"));
-        }
-        if parenthesis && !self.accept_token(&Token::RParen) {
-            return Err(self.expected(")"));
-        }
-        self.end()?;
-        Ok(Request::Copy { rows, file, format })
     }
 
     /// What follows `SET`.

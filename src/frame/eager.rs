@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, JoinType, SortExpr};
 
 use super::{GroupBy, LazyFrame};
 use crate::error::{Error, Result};
-use crate::io::DOWNLOAD_ROWS;
+use crate::io::{CsvWriteOptions, DOWNLOAD_ROWS, ParquetWriteOptions};
 use crate::plan::PlanTable;
 use crate::query::{Answer, Core, Data, Recipe, Verb, scan};
 
@@ -367,7 +367,23 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn write_csv(&self, path: impl AsRef<Path>) -> Result<()> {
-        crate::io::write_csv(path.as_ref(), &self.schema, &self.to_arrow()?)
+        self.write_csv_with(path, CsvWriteOptions::default())
+    }
+
+    /// [`DataFrame::write_csv`] in another layout.
+    ///
+    /// ```
+    /// # use warpframe::{CsvWriteOptions, DeviceChoice, Session};
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let path = directory.path().join("t.tsv");
+    /// let tabs = CsvWriteOptions { delimiter: b'\t', header: false, ..CsvWriteOptions::default() };
+    /// session.sql("SELECT 1, 2")?.collect()?.write_csv_with(&path, tabs)?;
+    /// assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\t2\n");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn write_csv_with(&self, path: impl AsRef<Path>, options: CsvWriteOptions) -> Result<()> {
+        crate::io::write_csv(path.as_ref(), &self.schema, &self.to_arrow()?, &options)
     }
 
     /// Writes a Parquet file; a file that is there is replaced.
@@ -385,6 +401,22 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn write_parquet(&self, path: impl AsRef<Path>) -> Result<()> {
-        crate::io::write_parquet(path.as_ref(), &self.schema, &self.to_arrow()?)
+        self.write_parquet_with(path, ParquetWriteOptions::default())
+    }
+
+    /// [`DataFrame::write_parquet`] with another codec, or row groups of another size.
+    ///
+    /// ```
+    /// # use warpframe::{Codec, DeviceChoice, ParquetWriteOptions, Session};
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let path = directory.path().join("t.parquet");
+    /// let options = ParquetWriteOptions { compression: Codec::Snappy, ..ParquetWriteOptions::default() };
+    /// session.sql("SELECT 1 AS one")?.collect()?.write_parquet_with(&path, options)?;
+    /// assert_eq!(session.read_parquet(&path)?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn write_parquet_with(&self, path: impl AsRef<Path>, options: ParquetWriteOptions) -> Result<()> {
+        crate::io::write_parquet(path.as_ref(), &self.schema, &self.to_arrow()?, &options)
     }
 }

@@ -15,7 +15,7 @@
 //! | `options` | what a user says |
 //! | `grammar` | the automaton of rows and values |
 //! | `tokens` | rows taken apart into values |
-//! | `text` | encodings |
+//! | `text`, `packed` | encodings, compressed files |
 //! | `values`, `seen` | how values are written; what types columns have |
 //! | `sniff`, `dialect` | how files are laid out |
 //! | `table` | files, names, inference |
@@ -31,6 +31,7 @@ mod host;
 mod options;
 #[cfg(test)]
 mod oracle;
+mod packed;
 mod parallel;
 mod seen;
 mod sniff;

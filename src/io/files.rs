@@ -12,7 +12,7 @@ use datafusion::execution::session_state::SessionState;
 
 use super::csv::{CsvFiles, CsvOptions};
 use super::guard::{of_content, unpanicked};
-use super::options::ParquetOptions;
+use super::options::{FileKind, ParquetOptions};
 use super::parquet::{Parquet, ParquetFiles};
 use super::source::Source;
 use super::stream::read_all;
@@ -30,21 +30,21 @@ pub(crate) struct Files {
 pub(crate) struct Selection {
     named: PathBuf,
     /// Of a directory's files.
-    extension: &'static str,
+    kind: FileKind,
 }
 
 /// How files are read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Format {
     Parquet(ParquetOptions),
     Csv(Box<CsvOptions>),
 }
 
 impl Format {
-    pub(crate) fn extension(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> FileKind {
         match self {
-            Format::Parquet(_) => "parquet",
-            Format::Csv(_) => "csv",
+            Format::Parquet(_) => FileKind::Parquet,
+            Format::Csv(_) => FileKind::Csv,
         }
     }
 }
@@ -54,11 +54,11 @@ fn listing_parquet(format: Parquet) -> ListingOptions {
 }
 
 impl Selection {
-    pub(crate) fn new(named: impl Into<PathBuf>, extension: &'static str) -> Selection {
-        Selection { named: named.into(), extension }
+    pub(crate) fn new(named: impl Into<PathBuf>, kind: FileKind) -> Selection {
+        Selection { named: named.into(), kind }
     }
 
-    /// The files: the named one, a directory's files of the extension, or a pattern's matches, in
+    /// The files: the named one, a directory's files of the kind, or a pattern's matches, in
     /// byte order.
     ///
     /// # Errors
@@ -68,9 +68,7 @@ impl Selection {
         let absent = || Error::io(named, std::io::ErrorKind::NotFound.into());
         let mut paths: Vec<PathBuf> = if named.is_dir() {
             let entries = std::fs::read_dir(named).map_err(|error| Error::io(named, error))?;
-            let selected = |file: &PathBuf| {
-                file.is_file() && file.extension().is_some_and(|e| e.eq_ignore_ascii_case(self.extension))
-            };
+            let selected = |file: &PathBuf| FileKind::in_folder(file) == Some(self.kind);
             entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(selected).collect()
         } else if named.exists() {
             return Ok(vec![named.clone()]);
@@ -110,7 +108,7 @@ impl Selection {
 impl Files {
     /// The files that a path names, in this format.
     pub(crate) fn new(named: &Path, format: Format) -> Files {
-        Files { selection: Selection::new(named, format.extension()), format }
+        Files { selection: Selection::new(named, format.kind()), format }
     }
 
     /// Reads the schema (for CSV, infers it) and makes a source of these of the files.

@@ -1,5 +1,7 @@
 //! What a user says of Parquet files before they are read.
 
+use std::path::Path;
+
 use datafusion::arrow::datatypes::TimeUnit;
 
 /// How Parquet files are read.
@@ -20,5 +22,86 @@ pub struct ParquetOptions {
 impl Default for ParquetOptions {
     fn default() -> Self {
         ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond }
+    }
+}
+
+/// What a file holds, by its name.
+///
+/// ```
+/// use warpframe::FileKind;
+/// assert_eq!(FileKind::of("prices.tsv"), Some(FileKind::Csv));
+/// assert_eq!(FileKind::of("parts/*.parquet"), Some(FileKind::Parquet));
+/// assert_eq!(FileKind::of("README.md"), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum FileKind {
+    /// `.parquet`, `.parq`, `.pq`
+    Parquet,
+    /// `.csv`, `.tsv`, `.tab`, `.psv`, `.txt`, also compressed: `.csv.gz`, `.csv.zst`, `.csv.bz2`,
+    /// `.csv.xz`
+    Csv,
+}
+
+impl FileKind {
+    /// The kind of a file, or of the files that a pattern matches, by the extension. A directory is
+    /// of the kind of its files, if they are of one.
+    ///
+    /// ```
+    /// # use warpframe::FileKind;
+    /// assert_eq!(FileKind::of("data/tpch"), Some(FileKind::Parquet));
+    /// ```
+    pub fn of(path: impl AsRef<Path>) -> Option<FileKind> {
+        let path = path.as_ref();
+        if !path.is_dir() {
+            return FileKind::of_extension(path);
+        }
+        let entries = std::fs::read_dir(path).ok()?;
+        let mut kinds: Vec<FileKind> =
+            entries.flatten().filter_map(|entry| FileKind::in_folder(&entry.path())).collect();
+        kinds.sort();
+        kinds.dedup();
+        match kinds[..] {
+            [kind] => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// What a table of a file is called: the file's name without its extension.
+    ///
+    /// ```
+    /// # use warpframe::FileKind;
+    /// assert_eq!(FileKind::table_name("data/jets.csv.gz"), "jets");
+    /// ```
+    pub fn table_name(path: impl AsRef<Path>) -> String {
+        let path = path.as_ref();
+        without_codec(path).file_stem().map_or(path.to_string_lossy(), |stem| stem.to_string_lossy()).into_owned()
+    }
+
+    /// The same by the extension alone.
+    pub(crate) fn of_extension(path: &Path) -> Option<FileKind> {
+        let unpacked = without_codec(path);
+        match unpacked.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "parquet" | "parq" | "pq" if unpacked == path => Some(FileKind::Parquet),
+            "csv" | "tsv" | "tab" | "psv" | "txt" => Some(FileKind::Csv),
+            _ => None,
+        }
+    }
+
+    /// The kind of a file as a part of the table that its directory is. Notes lie beside data, and
+    /// end in `.txt`.
+    pub(crate) fn in_folder(path: &Path) -> Option<FileKind> {
+        let is_text = without_codec(path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
+        FileKind::of_extension(path).filter(|_| !is_text && path.is_file())
+    }
+}
+
+/// A file's name without the extension of what compresses it, if it has such a one.
+pub(crate) fn without_codec(path: &Path) -> &Path {
+    let codecs = ["gz", "zst", "bz2", "xz"];
+    let is_codec = |extension: &std::ffi::OsStr| codecs.iter().any(|codec| extension.eq_ignore_ascii_case(codec));
+    match (path.extension().is_some_and(is_codec), path.file_stem()) {
+        (true, Some(stem)) => Path::new(stem),
+        _ => path,
     }
 }

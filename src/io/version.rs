@@ -126,9 +126,10 @@ impl Version {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::FileKind;
 
     fn versions(directory: &Path, named: &str) -> (Selection, Version) {
-        let selection = Selection::new(directory.join(named), "csv");
+        let selection = Selection::new(directory.join(named), FileKind::Csv);
         let version = Version::of(&selection).expect("the files are there");
         std::thread::sleep(version.settles_in());
         (selection, version)

@@ -79,15 +79,22 @@ impl Plans {
         self.exposed.store(true, Relaxed);
     }
 
-    /// The recipe of a text, over the tables that its names stand for now. Blanks around a text do not
-    /// matter: a script's statements have as many before them as put errors at their places.
-    pub(crate) fn text(&self, state: &SessionState, text: &str) -> Option<Recipe> {
+    /// The recipe of a text, over the tables that its names stand for now, all of which must be as
+    /// `is_current` wants them. Blanks around a text do not matter: a script's statements have as many
+    /// before them as put errors at their places.
+    pub(crate) fn text(
+        &self,
+        state: &SessionState,
+        text: &str,
+        is_current: impl Fn(&TableReference) -> bool,
+    ) -> Option<Recipe> {
         let text = text.trim();
         let mut kept = self.kept(state);
         let found = kept.texts.get(hash(text), |known| known.text == text)?;
         let mut sources = vec![];
         for (name, schema) in &found.tables {
-            sources.push(source_of(state, name).filter(|source| source.schema() == *schema)?);
+            let source = source_of(state, name).filter(|_| is_current(name));
+            sources.push(source.filter(|source| source.schema() == *schema)?);
         }
         Some(Recipe::Plan(found.plan.clone(), sources))
     }

@@ -8,6 +8,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 
 use super::catalog::Catalog;
+use super::files::{self, NamedFiles};
 use super::{Session, rules};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
@@ -233,15 +234,17 @@ impl SessionBuilder {
             .build();
         let context = SessionContext::new_with_state(state);
         let names = context.copied_config().options().catalog.clone();
+        let named = Arc::new(NamedFiles::default());
         if let Some(catalog) = context.catalog(&names.default_catalog) {
             catalog.register_schema(&names.default_schema, Arc::new(Catalog::default()))?;
+            catalog.register_schema(files::SCHEMA, named.clone())?;
         }
         let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));
         let switch = Arc::<Switch>::default();
         switch.set_timeout(self.statement_timeout);
         let (plans, refuse) = (Plans::default(), rules::refuse_what_is_left as _);
         let core = Arc::new(Core { context, runtime, engine, plans, switch, refuse });
-        Ok(Session { core, notice: notice.map(Arc::from) })
+        Ok(Session { core, files: named, notice: notice.map(Arc::from) })
     }
 }
 

@@ -14,6 +14,7 @@ use super::Session;
 use crate::error::Result;
 use crate::frame::{DataFrame, LazyFrame};
 use crate::io::{CsvOptions, Files, Format, ParquetOptions, Snapshot, SourceTable};
+use crate::query::Core;
 
 impl Session {
     /// Makes batches of one schema a table; a table of this name is replaced.
@@ -300,7 +301,7 @@ impl Session {
         LazyFrame::of_plan(&self.core, plan)
     }
 
-    fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
+    pub(super) fn register(&self, name: &str, provider: Arc<dyn TableProvider>) -> Result<()> {
         // The session's catalog replaces what there was of this name.
         self.core.context.register_table(TableReference::bare(name), provider)?;
         Ok(())
@@ -312,9 +313,14 @@ impl Session {
         found.map_err(|_| self.table_not_found(name))
     }
 
-    fn file_table(&self, path: &Path, format: Format) -> Result<Arc<dyn TableProvider>> {
-        let files = Files::new(path, format);
-        let snapshot = self.core.block_on(Snapshot::of_files(&files, &self.core.state(), 1))?;
-        Ok(Arc::new(SourceTable::new(snapshot, Some(files), self.core.most_filters())))
+    pub(super) fn file_table(&self, path: &Path, format: Format) -> Result<Arc<dyn TableProvider>> {
+        Ok(self.core.block_on(table_of_files(&self.core, path, format))?)
     }
+}
+
+/// The files that a path names, as a table.
+pub(super) async fn table_of_files(core: &Core, path: &Path, format: Format) -> Result<Arc<SourceTable>> {
+    let files = Files::new(path, format);
+    let snapshot = Snapshot::of_files(&files, &core.state(), 1).await?;
+    Ok(Arc::new(SourceTable::new(snapshot, Some(files), core.most_filters())))
 }

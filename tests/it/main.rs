@@ -19,6 +19,7 @@ mod decode;
 mod differential;
 mod distinct;
 mod docs;
+mod doors;
 mod edges;
 mod error_texts;
 mod examples;

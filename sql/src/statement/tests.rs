@@ -77,6 +77,11 @@ fn tables_are_made_of_queries() {
         assert_eq!(request(text), Request::CreateTable { table, existing, query: sql(query) });
     }
     assert_eq!(refused("CREATE VIEW v AS SELECT 1").1, Some((1, 8)));
+    for text in ["CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'f'", "CREATE OR REPLACE EXTERNAL TABLE t"] {
+        assert_eq!(request(text), Request::CreateExternalTable(sql(text)));
+    }
+    let described = RowSource::Query(sql("    FROM 'it''s.csv'"));
+    assert_eq!(request("DESCRIBE 'it''s.csv'"), Request::Describe(described));
     assert_eq!(refused("CREATE TABLE t (a INT)").1, Some((1, 16)));
     assert_eq!(refused("CREATE OR REPLACE TABLE IF NOT EXISTS t AS SELECT 1").1, Some((1, 1)));
 }
@@ -105,15 +110,30 @@ fn explain_holds_a_query() {
 #[test]
 fn copies_name_rows_file_and_format() {
     let rows = RowSource::Table(name("t", 1, 6));
-    assert_eq!(request("COPY t TO 'o.x'"), Request::Copy { rows, file: name("o.x", 1, 11), format: None });
-    let copy =
-        |format| Request::Copy { rows: RowSource::Query(sql("      SELECT (1)")), file: name("o.x", 1, 22), format };
+    let (file, options) = (name("o.x", 1, 11), vec![]);
+    assert_eq!(request("COPY t TO 'o.x'"), Request::Copy { rows, file, format: None, options });
+    let copy_with = |format, options: &[(&str, u64, &str)]| Request::Copy {
+        rows: RowSource::Query(sql("      SELECT (1)")),
+        file: name("o.x", 1, 22),
+        format,
+        options: options.iter().map(|(text, at, value)| (name(text, 1, *at), value.to_string())).collect(),
+    };
+    let copy = |format| copy_with(format, &[]);
+    assert_eq!(
+        request("COPY (SELECT (1)) TO 'o.x' (HEADER, DELIMITER ';', ROW_GROUP_SIZE = 10)"),
+        copy_with(None, &[("header", 29, "true"), ("delimiter", 37, ";"), ("row_group_size", 52, "10")])
+    );
+    assert_eq!(
+        request("COPY (SELECT (1)) TO 'o.x' STORED AS csv OPTIONS ('format.header' false)"),
+        copy_with(Some(name("csv", 1, 38)), &[("format.header", 51, "false")])
+    );
     assert_eq!(request("COPY (SELECT (1)) TO 'o.x'"), copy(None));
     assert_eq!(request("COPY (SELECT (1)) TO 'o.x' FORMAT CSV"), copy(Some(name("csv", 1, 35))));
     assert_eq!(request("COPY (SELECT (1)) TO 'o.x' WITH (FORMAT csv)"), copy(Some(name("csv", 1, 41))));
     assert_eq!(refused("COPY (SELECT 1 TO 'o.x'").0, "expected ), found the end of the statement");
     assert_eq!(refused("COPY () TO 'o.x'").0, "expected a query, found )");
-    assert_eq!(refused("COPY t FROM 'o.x'").0, "expected TO, found FROM");
+    assert!(refused("COPY t FROM 'o.x'").0.starts_with("expected TO (rows of files come into tables by CREATE TABLE"));
+    assert_eq!(refused("COPY t TO 'o.x' (DELIMITER)").0, "expected a value, found )");
     assert_eq!(refused("COPY t TO o").1, Some((1, 11)));
 }
 

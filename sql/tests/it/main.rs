@@ -2,6 +2,7 @@
 //! with which exit code.
 
 mod command_line;
+mod doors;
 mod errors;
 mod interrupt;
 mod output;

@@ -101,6 +101,13 @@ pub struct CsvOptions {
     /// let options = CsvOptions { schema: Some(Arc::new(schema)), ..CsvOptions::default() };
     /// ```
     pub schema: Option<SchemaRef>,
+    /// Whether all columns whose types are not given are text: nothing is inferred.
+    ///
+    /// ```
+    /// use warpframe::CsvOptions;
+    /// let options = CsvOptions { all_varchar: true, ..CsvOptions::default() };
+    /// ```
+    pub all_varchar: bool,
     /// Rows looked at to infer the columns' types: as many at the begin of each file, and at each
     /// of some places all over it. `None` is all rows.
     ///
@@ -234,6 +241,7 @@ impl Default for CsvOptions {
             names: None,
             types: vec![],
             schema: None,
+            all_varchar: false,
             sample_size: Some(1000),
             widen: true,
             nulls: vec![],

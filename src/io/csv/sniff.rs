@@ -11,6 +11,7 @@ use super::options::CsvOptions;
 use super::seen::Seen;
 use super::tokens::{Span, Token, Tokens, Wanted};
 use super::values::{Notation, without_blanks};
+use crate::io::options::without_codec;
 
 /// What was found out of a file, or given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub(crate) fn sniff(head: &[u8], path: &Path, options: &CsvOptions, notation: &N
 }
 
 fn by_extension(path: &Path) -> Option<u8> {
-    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    let extension = without_codec(path).extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {
         "tsv" | "tab" => Some(b'\t'),
         "psv" => Some(b'|'),

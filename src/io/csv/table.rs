@@ -289,7 +289,8 @@ fn names(
 
 /// The given fields of columns.
 fn types(names: &[String], options: &CsvOptions) -> Result<Vec<Option<Field>>> {
-    let mut given: Vec<Option<Field>> = vec![None; names.len()];
+    let text = |name: &String| options.all_varchar.then(|| Field::new(name, DataType::Utf8View, true));
+    let mut given: Vec<Option<Field>> = names.iter().map(text).collect();
     if let Some(schema) = &options.schema {
         let fields = schema.fields().iter();
         given.iter_mut().zip(fields).for_each(|(given, field)| *given = Some(field.as_ref().clone()));

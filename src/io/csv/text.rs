@@ -1,7 +1,7 @@
 //! The text of a file in UTF-8, whatever it is encoded in.
 //!
-//! UTF-8 is read from the file as it is wanted. Other encodings are transcoded once, as a whole,
-//! and lie in memory. Places in a text count from behind the byte order mark.
+//! UTF-8 is read from the file as it is wanted. Compressed files are unpacked and other encodings
+//! transcoded once, as a whole, and lie in memory. Places in a text count from behind the byte order mark.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::grammar::Lines;
 use super::options::Encoding;
+use super::packed::Packed;
 use crate::error::{Error, ErrorKind, Result};
 
 const MARK: &[u8] = "\u{feff}".as_bytes();
@@ -34,10 +35,10 @@ enum Held {
 }
 
 impl Text {
-    /// Looks at the file's begin, and transcodes it where it is not in UTF-8.
+    /// Looks at the file's begin; unpacks and transcodes it where it is not UTF-8 as it lies.
     ///
     /// # Errors
-    /// A file that cannot be read, is empty, or is not in the encoding.
+    /// A file that cannot be read, is empty, is not in the encoding, or cannot be unpacked.
     pub(crate) fn open(path: &Path, encoding: Option<Encoding>) -> Result<Text> {
         let io = |error| Error::io(path, error);
         let mut file = File::open(path).map_err(io)?;
@@ -46,21 +47,33 @@ impl Text {
             return Err(ErrorKind::File { path: path.into(), message: "is empty".into() }.into());
         }
         let mut begin = vec![];
-        file.by_ref().take(MARK.len() as u64).read_to_end(&mut begin).map_err(io)?;
+        file.by_ref().take(Packed::BEGIN).read_to_end(&mut begin).map_err(io)?;
+        let wrong = |message| Error::from(ErrorKind::File { path: path.into(), message });
+        let unpacked = match Packed::of(path, &begin).map_err(wrong)? {
+            Some(packed) => Some(packed.unpack(path).map_err(wrong)?),
+            None => None,
+        };
+        let begin = unpacked.as_ref().unwrap_or(&begin);
         let encoding = encoding.unwrap_or(match begin.as_slice() {
             [0xFF, 0xFE, ..] => Encoding::Utf16Le,
             [0xFE, 0xFF, ..] => Encoding::Utf16Be,
             _ => Encoding::Utf8,
         });
-        if encoding == Encoding::Utf8 {
-            let mark = if begin == MARK { MARK.len() as u64 } else { 0 };
-            return Ok(Text { path: path.into(), held: Held::InFile { mark }, bytes: size - mark });
-        }
-        let raw = std::fs::read(path).map_err(io)?;
-        let text = transcoded(&raw, encoding)
-            .map_err(|message| Error::from(ErrorKind::File { path: path.into(), message }))?;
+        let mark = if begin.starts_with(MARK) { MARK.len() } else { 0 };
+        let text = match (encoding, unpacked) {
+            (Encoding::Utf8, None) => {
+                let (mark, path) = (mark as u64, path.into());
+                return Ok(Text { path, held: Held::InFile { mark }, bytes: size - mark });
+            }
+            (Encoding::Utf8, Some(mut text)) => {
+                text.drain(..mark);
+                text
+            }
+            (_, Some(raw)) => transcoded(&raw, encoding).map_err(wrong)?.into_bytes(),
+            (_, None) => transcoded(&std::fs::read(path).map_err(io)?, encoding).map_err(wrong)?.into_bytes(),
+        };
         let bytes = text.len() as u64;
-        Ok(Text { path: path.into(), held: Held::InMemory(Arc::new(text.into_bytes())), bytes })
+        Ok(Text { path: path.into(), held: Held::InMemory(Arc::new(text)), bytes })
     }
 
     pub(crate) fn bytes(&self) -> u64 {

@@ -1,0 +1,155 @@
+//! Files that SQL names: `FROM 'jets.csv'`, `FROM read_csv('jets.txt', delim => ';')`.
+//!
+//! Before a statement is planned, such names give way to those of tables in the schema [`SCHEMA`].
+//! It has one table for a path, format and options: a file that is named again, in this query or a
+//! later one, is the same table. So its columns stay in device memory, and plans over it are found
+//! again by their text. Of tables that no frame holds, those used last stay.
+//!
+//! | file | what |
+//! |---|---|
+//! | `names` | where a statement names files |
+//! | `options` | options by name |
+//! | `external` | `CREATE EXTERNAL TABLE` |
+
+mod external;
+mod names;
+mod options;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::common::TableReference;
+
+pub(super) use self::names::opened;
+
+use super::tables::table_of_files;
+use crate::error::{Error, Result};
+use crate::io::{Format, SourceTable};
+use crate::query::Core;
+
+/// The schema of the tables that files are.
+pub(super) const SCHEMA: &str = "files";
+/// Most tables that stay without a frame that holds them.
+const MOST: usize = 64;
+
+/// Tables by path, format and options.
+#[derive(Debug, Default)]
+pub(super) struct NamedFiles(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Used last at the end.
+    files: Vec<Named>,
+    /// No two have one name, whenever they were opened: kept plans know files by name.
+    named: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Named {
+    name: String,
+    /// Whatever the working directory is.
+    path: PathBuf,
+    /// As the first query had it.
+    spelled: PathBuf,
+    format: Format,
+    table: Arc<SourceTable>,
+}
+
+impl NamedFiles {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Poisoning is ignored: the list is valid between statements.
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Whether a table is of files that are still those that were read last; of other schemas all
+    /// are.
+    pub(super) fn is_current(&self, table: &TableReference) -> bool {
+        if table.schema() != Some(SCHEMA) {
+            return true;
+        }
+        let found = self.kept().used(|named| named.name == table.table());
+        found.is_some_and(|named| matches!(named.table.known(), Ok(Some(_))))
+    }
+
+    /// The table of files, and its name in the schema.
+    ///
+    /// # Errors
+    /// Files that are missing or cannot be read as this format.
+    async fn open(&self, core: &Core, spelled: &Path, format: &Format) -> Result<(String, Arc<SourceTable>)> {
+        let path = whole(spelled)?;
+        let known = self.kept().used(|named| named.path == path && named.format == *format);
+        // The table looks for its files by the first spelling, which another working directory makes
+        // another path. Files that have other columns by now are another table.
+        if let Some(named) = known
+            && whole(&named.spelled).is_ok_and(|of_spelled| of_spelled == path)
+            && named.table.current(&core.state()).await.is_ok()
+        {
+            return Ok((named.name, named.table));
+        }
+        let table = table_of_files(core, spelled, format.clone()).await?;
+        Ok((self.kept().insert(path, spelled, format, &table), table))
+    }
+
+    /// Forgets those used least recently. Called while the next ones are not opened yet: a
+    /// statement's files are all there when it is planned.
+    fn forget(&self) {
+        let mut kept = self.kept();
+        let mut left = kept.files.len();
+        kept.files.retain(|named| {
+            let stays = left <= MOST || Arc::strong_count(&named.table) > 1;
+            left -= usize::from(!stays);
+            stays
+        });
+    }
+}
+
+impl Kept {
+    /// A table, which becomes the one used last.
+    fn used(&mut self, is_it: impl Fn(&Named) -> bool) -> Option<Named> {
+        let named = self.files.remove(self.files.iter().position(is_it)?);
+        self.files.push(named.clone());
+        Some(named)
+    }
+
+    /// Puts a table in the place of what there was of its path, format and options; its name.
+    fn insert(&mut self, path: PathBuf, spelled: &Path, format: &Format, table: &Arc<SourceTable>) -> String {
+        let before = self.files.iter().position(|named| named.path == path && named.format == *format);
+        let name = match before {
+            Some(at) => self.files.remove(at).name,
+            None => {
+                self.named += 1;
+                format!("{} ({})", spelled.display(), self.named)
+            }
+        };
+        let (name_of, spelled) = (name.clone(), spelled.to_path_buf());
+        self.files.push(Named { name: name_of, path, spelled, format: format.clone(), table: table.clone() });
+        name
+    }
+}
+
+/// A path from the root on, without links where it is no pattern.
+fn whole(path: &Path) -> Result<PathBuf> {
+    match path.canonicalize() {
+        Ok(path) => Ok(path),
+        Err(_) => std::path::absolute(path).map_err(|error| Error::io(path, error)),
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for NamedFiles {
+    fn table_names(&self) -> Vec<String> {
+        self.kept().files.iter().map(|named| named.name.clone()).collect()
+    }
+
+    async fn table(&self, name: &str) -> datafusion::error::Result<Option<Arc<dyn TableProvider>>> {
+        let kept = self.kept();
+        let found = kept.files.iter().find(|named| named.name == name);
+        Ok(found.map(|named| named.table.clone() as Arc<dyn TableProvider>))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.kept().files.iter().any(|named| named.name == name)
+    }
+}

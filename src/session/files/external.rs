@@ -1,0 +1,143 @@
+//! Tables of files by SQL: `CREATE EXTERNAL TABLE prices STORED AS CSV LOCATION 'prices.csv'`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::sql::parser::{CreateExternalTable, Statement};
+use datafusion::sql::sqlparser::ast::{ColumnOption, Value};
+
+use super::options::{self, Given, OptionValue, data_type, folded};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{CsvOptions, Format};
+use crate::session::{Session, rules};
+
+/// Who is given the options, in errors.
+const BY: &str = "CREATE EXTERNAL TABLE";
+
+impl Session {
+    /// Runs a `CREATE [OR REPLACE] EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS format
+    /// LOCATION 'path' [OPTIONS (…)]`, which makes files a table as [`Session::register_csv_with`] and
+    /// [`Session::register_parquet_with`] do; the table's name. The options are those of `read_csv`
+    /// and `read_parquet` (`docs/files.md`).
+    ///
+    /// # Errors
+    /// Another statement, a name that is taken, options that are none; as the methods above.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.create_external_table("CREATE EXTERNAL TABLE jets STORED AS CSV LOCATION 'data/jets.csv'")?;
+    /// assert_eq!(session.table_names(), ["jets"]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn create_external_table(&self, statement: &str) -> Result<String> {
+        let state = self.core.state();
+        let Statement::CreateExternalTable(create) = rules::parsed(&state, statement)? else {
+            return Err(Error::unsupported("another statement", "this takes CREATE EXTERNAL TABLE"));
+        };
+        refuse(&create)?;
+        let name = match create.name.0.iter().map(|part| part.as_ident()).collect::<Vec<_>>()[..] {
+            [Some(ident)] => folded(ident),
+            _ => return Err(plan(format!("the name {} has a schema, and a session has none", create.name))),
+        };
+        if !create.or_replace && self.table_names().contains(&name) {
+            return match create.if_not_exists {
+                true => Ok(name),
+                false => Err(plan(format!("there is a table named {name:?}; CREATE OR REPLACE replaces it"))),
+            };
+        }
+        let format = self.format_of(&create)?;
+        let [path] = &create.locations[..] else {
+            return Err(Error::unsupported(
+                "several locations of a table",
+                "a pattern or a directory names several files",
+            ));
+        };
+        let path = path.strip_prefix("file://").unwrap_or(path);
+        self.register(&name, self.file_table(Path::new(path), format)?)?;
+        Ok(name)
+    }
+
+    /// The options of CSV files by the names that `read_csv` knows them by in SQL, each with a text.
+    ///
+    /// # Errors
+    /// Options that are none, and values that are not theirs.
+    ///
+    /// ```
+    /// # use warpframe::{CsvOptions, DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let options = session.csv_options([("delim", ";"), ("types", "zip VARCHAR, day DATE")])?;
+    /// assert_eq!(options.delimiter, Some(b';'));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn csv_options<'a>(&self, options: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<CsvOptions> {
+        let given = |(name, text): (&str, &str)| Given {
+            name: name.to_lowercase(),
+            value: OptionValue::Text(text.into()),
+            place: None,
+        };
+        options::csv(&self.core.state(), "CSV", &options.into_iter().map(given).collect::<Vec<_>>())
+    }
+
+    fn format_of(&self, create: &CreateExternalTable) -> Result<Format> {
+        let state = self.core.state();
+        let given = create.options.iter().map(|(name, value)| {
+            let name = name.to_lowercase();
+            let value = match value {
+                Value::Number(number, _) => OptionValue::Number(number.clone()),
+                Value::Boolean(boolean) => OptionValue::Boolean(*boolean),
+                other => OptionValue::Text(other.clone().into_string().unwrap_or_else(|| other.to_string())),
+            };
+            Given { name: name.strip_prefix("format.").unwrap_or(&name).into(), value, place: None }
+        });
+        let given: Vec<Given> = given.collect();
+        match create.file_type.to_uppercase().as_str() {
+            "CSV" | "TSV" => {
+                let mut csv = options::csv(&state, BY, &given)?;
+                if create.file_type.eq_ignore_ascii_case("TSV") {
+                    csv.delimiter = csv.delimiter.or(Some(b'\t'));
+                }
+                if !create.columns.is_empty() {
+                    if csv.schema.is_some() {
+                        return Err(plan("the option columns repeats the table's columns".into()));
+                    }
+                    let fields = create.columns.iter().map(|column| {
+                        let of = data_type(&state, column.data_type.clone()).map_err(plan)?;
+                        Ok(Field::new(folded(&column.name), of, true))
+                    });
+                    let fields = fields.collect::<Result<Vec<_>>>()?;
+                    csv.schema = Some(Arc::new(Schema::new(fields)));
+                }
+                Ok(Format::Csv(Box::new(csv)))
+            }
+            "PARQUET" if !create.columns.is_empty() => {
+                Err(plan("Parquet files have columns of their own: leave those of the statement out".into()))
+            }
+            "PARQUET" => Ok(Format::Parquet(options::parquet(&state, BY, &given)?)),
+            other => Err(plan(format!("no files are stored as {other}; known: CSV, TSV, PARQUET"))),
+        }
+    }
+}
+
+/// Refuses what nothing would look at.
+fn refuse(create: &CreateExternalTable) -> Result<()> {
+    let constrained = create
+        .columns
+        .iter()
+        .any(|column| column.options.iter().any(|option| !matches!(option.option, ColumnOption::Null)));
+    let clauses = [
+        (!create.table_partition_cols.is_empty(), "PARTITIONED BY"),
+        (!create.order_exprs.is_empty(), "WITH ORDER"),
+        (create.unbounded, "UNBOUNDED"),
+        (!create.constraints.is_empty() || constrained, "a constraint of a table of files"),
+    ];
+    match clauses.iter().find(|(there, _)| *there) {
+        Some((_, clause)) => Err(Error::unsupported(*clause, "no part of the engine would look at it")),
+        None => Ok(()),
+    }
+}
+
+fn plan(message: String) -> Error {
+    ErrorKind::Plan { message: format!("{BY}: {message}"), location: None }.into()
+}

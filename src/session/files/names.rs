@@ -1,0 +1,271 @@
+//! Where a statement names files, and what of.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::common::TableReference;
+use datafusion::execution::session_state::SessionState;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Spanned, Statement, TableAlias, TableFactor,
+    TableFunctionArgs, UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
+};
+use datafusion::sql::sqlparser::tokenizer::Location;
+
+use super::options::{self, Given, OptionValue};
+use super::{NamedFiles, SCHEMA};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{FileKind, Format, ParquetOptions, SourceTable};
+use crate::query::Core;
+
+/// Opens the files that a statement names, and puts the names of their tables in the place of
+/// theirs. The tables stay as long as they are held. The parser does not keep the places of names
+/// in single quotes: `place_of` finds them in the text.
+///
+/// # Errors
+/// Options and paths that are none, files that cannot be read, at their places.
+pub(in crate::session) async fn opened(
+    files: &NamedFiles,
+    core: &Core,
+    statement: &mut Statement,
+    place_of: &(dyn Fn(&str) -> Place + Sync),
+) -> Result<Vec<Arc<SourceTable>>> {
+    let wanted = wanted(core, statement, place_of)?;
+    if wanted.is_empty() {
+        return Ok(vec![]);
+    }
+    files.forget();
+    let (mut names, mut tables) = (vec![], vec![]);
+    for FilesAt { factor, path, format, place } in wanted {
+        let opened = files.open(core, Path::new(&path), &format).await;
+        let (name, table) = opened.map_err(|error| error.at(place))?;
+        names.push(TableAt { factor, name, path });
+        tables.push(table);
+    }
+    let ControlFlow::Continue(()) =
+        VisitMut::visit(statement, &mut Namer { at: 0, tables: names.into_iter().peekable() });
+    Ok(tables)
+}
+
+/// Files that a statement names.
+struct FilesAt {
+    /// Tables of the statement before this one.
+    factor: usize,
+    path: String,
+    format: Format,
+    place: Place,
+}
+
+/// Line and column, where known.
+type Place = Option<(u64, u64)>;
+
+/// The table that such files are.
+struct TableAt {
+    factor: usize,
+    name: String,
+    path: String,
+}
+
+fn wanted(core: &Core, statement: &Statement, place_of: &dyn Fn(&str) -> Place) -> Result<Vec<FilesAt>> {
+    let state = core.state();
+    let is_table = |name: &str| core.context.table_exist(TableReference::bare(name)).unwrap_or(false);
+    let mut finder = Finder { state: &state, is_table: &is_table, place_of, at: 0, found: vec![] };
+    match Visit::visit(statement, &mut finder) {
+        ControlFlow::Continue(()) => Ok(finder.found),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// Collects files; breaks off at those that are none.
+struct Finder<'a> {
+    state: &'a SessionState,
+    is_table: &'a dyn Fn(&str) -> bool,
+    place_of: &'a dyn Fn(&str) -> Place,
+    /// Tables that were seen.
+    at: usize,
+    found: Vec<FilesAt>,
+}
+
+impl Visitor for Finder<'_> {
+    type Break = Error;
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Error> {
+        let at = self.at;
+        self.at += 1;
+        let TableFactor::Table { name, args, .. } = factor else { return ControlFlow::Continue(()) };
+        let [part] = &name.0[..] else { return ControlFlow::Continue(()) };
+        let Some(ident) = part.as_ident() else { return ControlFlow::Continue(()) };
+        let found = match args {
+            None => self.quoted(ident),
+            Some(args) => self.called(ident, args),
+        };
+        match found {
+            Ok(Some((path, format, place))) => {
+                self.found.push(FilesAt { factor: at, path, format, place });
+                ControlFlow::Continue(())
+            }
+            Ok(None) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+/// A path, what its files hold, and where it stands.
+type Found = Option<(String, Format, Place)>;
+
+impl Finder<'_> {
+    /// `FROM 'path'`.
+    fn quoted(&self, ident: &Ident) -> Result<Found> {
+        if ident.quote_style != Some('\'') || (self.is_table)(&ident.value) {
+            return Ok(None);
+        }
+        let (path, place) = (&ident.value, (self.place_of)(&ident.value));
+        let format = match FileKind::of(path) {
+            Some(FileKind::Parquet) => Format::Parquet(ParquetOptions::default()),
+            Some(FileKind::Csv) => Format::Csv(Box::default()),
+            None if path.contains(['/', '.', '*']) || Path::new(path).exists() => {
+                let message = format!(
+                    "{path:?} is not a kind of file that is known by its extension (.parquet, .csv, .tsv, .psv, .txt): \
+                     read_csv('…') and read_parquet('…') read files of any name"
+                );
+                return Err(ErrorKind::Plan { message, location: place }.into());
+            }
+            // The planner says which tables there are.
+            None => return Ok(None),
+        };
+        Ok(Some((path.clone(), format, place)))
+    }
+
+    /// `FROM read_csv('path', …)`.
+    fn called(&self, ident: &Ident, args: &TableFunctionArgs) -> Result<Found> {
+        let function = ident.value.to_lowercase();
+        let kind = match function.as_str() {
+            "read_csv" | "read_csv_auto" => FileKind::Csv,
+            "read_parquet" => FileKind::Parquet,
+            _ => return Ok(None),
+        };
+        let wrong = |message: String, place: Location| {
+            Error::from(ErrorKind::Plan { message: format!("{function}: {message}"), location: known(place) })
+        };
+        if args.settings.is_some() {
+            return Ok(None);
+        }
+        let Some((first, others)) = args.args.split_first() else {
+            return Err(wrong("expected a file's path in single quotes".into(), ident.span.start));
+        };
+        let (path, place) = match first {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => match value(expr) {
+                Some(OptionValue::Text(path)) => (path, expr.span().start),
+                Some(OptionValue::List(_)) => {
+                    let why = "a pattern such as 'parts/*.csv' names several files";
+                    let error = Error::unsupported(format!("a list of files in {function}"), why);
+                    return Err(error.at(known(expr.span().start)));
+                }
+                _ => {
+                    return Err(wrong(
+                        format!("expected a file's path in single quotes, found {expr}"),
+                        expr.span().start,
+                    ));
+                }
+            },
+            other => return Err(wrong("expected a file's path in single quotes first".into(), other.span().start)),
+        };
+        let place = known(place).or(known(ident.span.start));
+        let given = others.iter().map(|arg| given(arg).map_err(|message| wrong(message, arg.span().start)));
+        let given = given.collect::<Result<Vec<Given>>>()?;
+        let format = match kind {
+            FileKind::Csv => Format::Csv(Box::new(options::csv(self.state, &function, &given)?)),
+            FileKind::Parquet => Format::Parquet(options::parquet(self.state, &function, &given)?),
+        };
+        Ok(Some((path, format, place)))
+    }
+}
+
+/// An option `name => value`, `name := value` or `name = value`.
+fn given(arg: &FunctionArg) -> Result<Given, String> {
+    let expected = || format!("expected an option as name => value, found {arg}");
+    let (name, expr) = match arg {
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } => (name, expr),
+        FunctionArg::ExprNamed { name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(expr), .. } => (name, expr),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Eq, right })) => {
+            match left.as_ref() {
+                Expr::Identifier(name) => (name, right.as_ref()),
+                _ => return Err(expected()),
+            }
+        }
+        _ => return Err(expected()),
+    };
+    let literal = || format!("the option {name} takes a literal, found {expr}");
+    Ok(Given {
+        name: name.value.to_lowercase(),
+        value: value(expr).ok_or_else(literal)?,
+        place: known(name.span.start),
+    })
+}
+
+/// A literal, or a list or map of such.
+fn value(expr: &Expr) -> Option<OptionValue> {
+    let text = |expr: &Expr| match value(expr)? {
+        OptionValue::Text(text) => Some(text),
+        _ => None,
+    };
+    match expr {
+        Expr::Nested(inner) => value(inner),
+        Expr::Value(literal) => match &literal.value {
+            Value::Number(number, _) => Some(OptionValue::Number(number.clone())),
+            Value::Boolean(boolean) => Some(OptionValue::Boolean(*boolean)),
+            other => other.clone().into_string().map(OptionValue::Text),
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match value(expr)? {
+            OptionValue::Number(number) => Some(OptionValue::Number(format!("-{number}"))),
+            _ => None,
+        },
+        Expr::Array(array) => array.elem.iter().map(text).collect::<Option<_>>().map(OptionValue::List),
+        Expr::Dictionary(fields) => {
+            let pair = |field: &datafusion::sql::sqlparser::ast::DictionaryField| {
+                Some((field.key.value.clone(), text(&field.value)?))
+            };
+            fields.iter().map(pair).collect::<Option<_>>().map(OptionValue::Pairs)
+        }
+        Expr::Map(map) => {
+            let pairs = map.entries.iter().map(|entry| Some((text(&entry.key)?, text(&entry.value)?)));
+            pairs.collect::<Option<_>>().map(OptionValue::Pairs)
+        }
+        _ => None,
+    }
+}
+
+/// Puts the names of tables in the place of files, in the order of the tables of the statement.
+struct Namer<I: Iterator<Item = TableAt>> {
+    at: usize,
+    tables: std::iter::Peekable<I>,
+}
+
+impl<I: Iterator<Item = TableAt>> VisitorMut for Namer<I> {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        let at = self.at;
+        self.at += 1;
+        if let TableFactor::Table { name, args, alias, .. } = factor
+            && let Some(table) = self.tables.next_if(|table| table.factor == at)
+        {
+            let span = name.span();
+            let quoted = |value: String| Ident { span, ..Ident::with_quote('"', value) };
+            // What columns are qualified by where the query gives no other name.
+            alias.get_or_insert_with(|| TableAlias {
+                explicit: true,
+                name: quoted(FileKind::table_name(&table.path)),
+                columns: vec![],
+                at: None,
+            });
+            *name = ObjectName::from(vec![quoted(SCHEMA.into()), quoted(table.name)]);
+            *args = None;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn known(place: Location) -> Place {
+    (place.line > 0).then_some((place.line, place.column))
+}

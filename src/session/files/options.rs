@@ -1,0 +1,395 @@
+//! Options of files by name: DuckDB's names where it has such an option, and those of
+//! [`CsvOptions`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use datafusion::common::DFSchema;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::ExprSchemable;
+use datafusion::sql::sqlparser::ast::{CastKind, ColumnDef, DataType as SqlType, Expr, ExprWithAlias, Value};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{CsvOptions, Encoding, ParquetOptions, Ragged};
+
+/// An option as a user gave it.
+#[derive(Debug)]
+pub(super) struct Given {
+    /// In lower case.
+    pub(super) name: String,
+    pub(super) value: OptionValue,
+    /// Line and column in the SQL text.
+    pub(super) place: Option<(u64, u64)>,
+}
+
+/// What an option is given. A text may stand for a number or a truth value: all options of a
+/// command line are texts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum OptionValue {
+    Text(String),
+    Number(String),
+    Boolean(bool),
+    List(Vec<String>),
+    Pairs(Vec<(String, String)>),
+}
+
+impl fmt::Display for OptionValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |texts: &mut dyn Iterator<Item = String>| texts.collect::<Vec<_>>().join(", ");
+        match self {
+            OptionValue::Text(text) => write!(f, "'{text}'"),
+            OptionValue::Number(number) => write!(f, "{number}"),
+            OptionValue::Boolean(boolean) => write!(f, "{boolean}"),
+            OptionValue::List(texts) => write!(f, "[{}]", list(&mut texts.iter().map(|text| format!("'{text}'")))),
+            OptionValue::Pairs(pairs) => {
+                write!(f, "{{{}}}", list(&mut pairs.iter().map(|(name, of)| format!("'{name}': '{of}'"))))
+            }
+        }
+    }
+}
+
+/// The options of CSV files, each with its other names.
+const CSV: [(&str, &[&str]); 24] = [
+    ("delim", &["sep", "delimiter"]),
+    ("header", &["has_header"]),
+    ("quote", &[]),
+    ("escape", &[]),
+    ("comment", &[]),
+    ("skip", &[]),
+    ("nullstr", &["nulls", "null_value"]),
+    ("names", &["column_names"]),
+    ("columns", &["schema"]),
+    ("types", &["dtypes", "column_types"]),
+    ("all_varchar", &[]),
+    ("sample_size", &["schema_infer_max_rec"]),
+    ("auto_detect", &["sniff"]),
+    ("widen", &[]),
+    ("dateformat", &["date_format"]),
+    ("timestampformat", &["timestamp_format"]),
+    ("decimal_separator", &[]),
+    ("thousands", &[]),
+    ("trim", &[]),
+    ("ragged", &[]),
+    ("null_padding", &[]),
+    ("ignore_errors", &[]),
+    ("encoding", &[]),
+    ("max_line_size", &["max_row_bytes"]),
+];
+
+/// The options of CSV files; `by` is who was given them.
+///
+/// # Errors
+/// Options that are none, values that are not theirs.
+pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<CsvOptions> {
+    let mut options = CsvOptions::default();
+    let (mut seen, mut types) = (vec![], None);
+    for option in given {
+        let known = |(name, others): &&(&str, &[&str])| *name == option.name || others.contains(&option.name.as_str());
+        let reader = Reader { state, by, option };
+        let Some((name, _)) = CSV.iter().find(known) else {
+            let known: Vec<&str> = CSV.iter().map(|(name, _)| *name).collect();
+            return Err(reader.wrong(format!("no option named {:?}; known: {}", option.name, known.join(", "))));
+        };
+        if seen.contains(name) {
+            return Err(reader.wrong(format!("the option {name} is given twice")));
+        }
+        seen.push(*name);
+        match *name {
+            "delim" => options.delimiter = Some(reader.byte()?),
+            "header" => options.has_header = Some(reader.flag()?),
+            "quote" => options.quote = Some(reader.byte_or_none()?.unwrap_or(0)),
+            "escape" => options.escape = reader.byte_or_none()?,
+            "comment" => options.comment = reader.byte_or_none()?,
+            "skip" => options.skip = reader.count()?,
+            "nullstr" => options.nulls = reader.texts()?,
+            "names" => options.names = Some(reader.texts()?),
+            "columns" => {
+                let fields = reader.columns()?.into_iter().map(|(name, of)| Field::new(name, of, true));
+                options.schema = Some(Arc::new(Schema::new(fields.collect::<Vec<_>>())));
+            }
+            "types" => match &option.value {
+                OptionValue::List(texts) => types = Some((reader, texts)),
+                _ => options.types = reader.columns()?,
+            },
+            "all_varchar" => options.all_varchar = reader.flag()?,
+            "sample_size" => options.sample_size = reader.sample()?,
+            "auto_detect" => options.sniff = reader.flag()?,
+            "widen" => options.widen = reader.flag()?,
+            "dateformat" => options.date_format = Some(reader.text()?),
+            "timestampformat" => options.timestamp_format = Some(reader.text()?),
+            "decimal_separator" => options.decimal_comma = reader.one_of(&[(".", false), (",", true)])?,
+            "thousands" => options.thousands = Some(reader.byte()?),
+            "trim" => options.trim = reader.flag()?,
+            "ragged" => {
+                options.ragged =
+                    reader.one_of(&[("error", Ragged::Error), ("fill", Ragged::Fill), ("skip", Ragged::Skip)])?;
+            }
+            "null_padding" => options.ragged = if reader.flag()? { Ragged::Fill } else { Ragged::Error },
+            "ignore_errors" => options.ragged = if reader.flag()? { Ragged::Skip } else { Ragged::Error },
+            "encoding" => options.encoding = Some(reader.one_of(&ENCODINGS)?),
+            "max_line_size" => options.max_row_bytes = reader.count()?,
+            other => return Err(Error::internal(format!("the option {other} has a name and no meaning"))),
+        }
+    }
+    let of_rows = ["ragged", "null_padding", "ignore_errors"];
+    if let [first, second, ..] = seen.iter().filter(|name| of_rows.contains(name)).collect::<Vec<_>>()[..] {
+        let message = format!("{by}: the options {first} and {second} both say what becomes of ragged rows");
+        return Err(ErrorKind::Plan { message, location: given.iter().rev().find_map(|given| given.place) }.into());
+    }
+    // By place, which only names tell the columns of.
+    if let Some((reader, texts)) = types {
+        let names = options.names.as_ref().filter(|names| names.len() == texts.len()).ok_or_else(|| {
+            reader.wrong("a list of types goes with as many names; {'column': 'TYPE'} gives types by name".into())
+        })?;
+        let typed = |(name, text): (&String, &String)| Ok((name.clone(), reader.data_type(text)?));
+        options.types = names.iter().zip(texts).map(typed).collect::<Result<_>>()?;
+    }
+    Ok(options)
+}
+
+const ENCODINGS: [(&str, Encoding); 5] = [
+    ("utf-8", Encoding::Utf8),
+    ("utf-16le", Encoding::Utf16Le),
+    ("utf-16be", Encoding::Utf16Be),
+    ("latin-1", Encoding::Latin1),
+    ("windows-1252", Encoding::Windows1252),
+];
+
+/// The options of Parquet files.
+///
+/// # Errors
+/// As [`csv`].
+pub(super) fn parquet(state: &SessionState, by: &str, given: &[Given]) -> Result<ParquetOptions> {
+    const UNIT: &str = "coerce_int96_timestamp_unit";
+    let mut options = ParquetOptions::default();
+    for option in given {
+        let reader = Reader { state, by, option };
+        if option.name != UNIT {
+            return Err(reader.wrong(format!("no option named {:?}; known: {UNIT}", option.name)));
+        }
+        options.coerce_int96_timestamp_unit = reader.one_of(&[
+            ("s", TimeUnit::Second),
+            ("ms", TimeUnit::Millisecond),
+            ("us", TimeUnit::Microsecond),
+            ("ns", TimeUnit::Nanosecond),
+        ])?;
+    }
+    Ok(options)
+}
+
+/// An option's value, read as what the option takes.
+struct Reader<'a> {
+    state: &'a SessionState,
+    by: &'a str,
+    option: &'a Given,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, message: String) -> Error {
+        ErrorKind::Plan { message: format!("{}: {message}", self.by), location: self.option.place }.into()
+    }
+
+    fn takes(&self, what: &str) -> Error {
+        self.wrong(format!("the option {} takes {what}, not {}", self.option.name, self.option.value))
+    }
+
+    fn text(&self) -> Result<String> {
+        match &self.option.value {
+            OptionValue::Text(text) => Ok(text.clone()),
+            _ => Err(self.takes("a text")),
+        }
+    }
+
+    /// One byte; a tab may be written as `\t`.
+    fn byte_or_none(&self) -> Result<Option<u8>> {
+        let text = match &self.option.value {
+            OptionValue::Text(text) => text.as_bytes(),
+            _ => &[0x80],
+        };
+        match text {
+            [] => Ok(None),
+            b"\\t" => Ok(Some(b'\t')),
+            [byte] if byte.is_ascii() && *byte != 0 => Ok(Some(*byte)),
+            _ => Err(self.takes("one ASCII character")),
+        }
+    }
+
+    fn byte(&self) -> Result<u8> {
+        self.byte_or_none()?.ok_or_else(|| self.takes("one ASCII character"))
+    }
+
+    fn flag(&self) -> Result<bool> {
+        match &self.option.value {
+            OptionValue::Boolean(flag) => Ok(*flag),
+            OptionValue::Text(text) if text.eq_ignore_ascii_case("true") => Ok(true),
+            OptionValue::Text(text) if text.eq_ignore_ascii_case("false") => Ok(false),
+            _ => Err(self.takes("true or false")),
+        }
+    }
+
+    fn number(&self) -> Option<i64> {
+        match &self.option.value {
+            OptionValue::Number(text) | OptionValue::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn count(&self) -> Result<usize> {
+        self.number().and_then(|number| usize::try_from(number).ok()).ok_or_else(|| self.takes("a number from 0 on"))
+    }
+
+    /// Rows of a sample; -1 is all.
+    fn sample(&self) -> Result<Option<usize>> {
+        match self.number() {
+            Some(-1) => Ok(None),
+            Some(rows) if rows > 0 => Ok(Some(rows as usize)),
+            _ => Err(self.takes("a number of rows, or -1 for all")),
+        }
+    }
+
+    fn texts(&self) -> Result<Vec<String>> {
+        match &self.option.value {
+            OptionValue::Text(text) => Ok(vec![text.clone()]),
+            OptionValue::List(texts) => Ok(texts.clone()),
+            _ => Err(self.takes("a text or a list of texts")),
+        }
+    }
+
+    fn one_of<T: Copy>(&self, known: &[(&str, T)]) -> Result<T> {
+        let found = match &self.option.value {
+            OptionValue::Text(text) => known.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)),
+            _ => None,
+        };
+        let names = || known.iter().map(|(name, _)| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        found.map(|(_, of)| *of).ok_or_else(|| self.takes(&format!("one of {}", names())))
+    }
+
+    /// Columns with their types: `{'a': 'BIGINT'}`, or `'a BIGINT, b VARCHAR'`.
+    fn columns(&self) -> Result<Vec<(String, DataType)>> {
+        match &self.option.value {
+            OptionValue::Pairs(pairs) => {
+                pairs.iter().map(|(name, of)| Ok((name.clone(), self.data_type(of)?))).collect()
+            }
+            OptionValue::Text(text) => {
+                let columns = column_definitions(text).map_err(|message| self.wrong(message))?;
+                let typed = |column: ColumnDef| {
+                    let of = column.data_type.clone();
+                    let of = data_type(self.state, of).map_err(|message| self.wrong(message))?;
+                    Ok((folded(&column.name), of))
+                };
+                columns.into_iter().map(typed).collect()
+            }
+            _ => Err(self.takes("types by name, as {'a': 'BIGINT', 'b': 'VARCHAR'} or 'a BIGINT, b VARCHAR'")),
+        }
+    }
+
+    fn data_type(&self, text: &str) -> Result<DataType> {
+        parsed_type(text).and_then(|of| data_type(self.state, of)).map_err(|message| self.wrong(message))
+    }
+}
+
+/// A name as SQL has it: in lower case unless it is quoted.
+pub(super) fn folded(name: &datafusion::sql::sqlparser::ast::Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+}
+
+fn parsed_type(text: &str) -> Result<SqlType, String> {
+    let parsed = || {
+        let mut parser = Parser::new(&GenericDialect {}).try_with_sql(text)?;
+        let of = parser.parse_data_type()?;
+        parser.expect_token(&Token::EOF).map(|_| of)
+    };
+    parsed().map_err(|error| format!("{text:?} is no type: {error}"))
+}
+
+fn column_definitions(text: &str) -> Result<Vec<ColumnDef>, String> {
+    let parsed = || {
+        let mut parser = Parser::new(&GenericDialect {}).try_with_sql(text)?;
+        let columns = parser.parse_comma_separated(Parser::parse_column_def)?;
+        parser.expect_token(&Token::EOF).map(|_| columns)
+    };
+    let columns = parsed().map_err(|error| format!("{text:?} are no columns with types: {error}"))?;
+    match columns.iter().find(|column| !column.options.is_empty()) {
+        Some(column) => Err(format!("{column}: a file's column has a name and a type, and no constraints")),
+        None => Ok(columns),
+    }
+}
+
+/// The type that a column of this SQL type has.
+pub(super) fn data_type(state: &SessionState, of: SqlType) -> Result<DataType, String> {
+    let text = of.to_string();
+    let null = Box::new(Expr::value(Value::Null));
+    let expr = Expr::Cast { kind: CastKind::Cast, expr: null, data_type: of, array: false, format: None };
+    let schema = DFSchema::empty();
+    let planned = state.create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, &schema);
+    planned.and_then(|cast| cast.get_type(&schema)).map_err(|error| format!("{text}: {}", error.strip_backtrace()))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::context::SessionContext;
+
+    use super::*;
+
+    fn of(options: &[(&str, OptionValue)]) -> Result<CsvOptions> {
+        let given =
+            |(name, value): &(&str, OptionValue)| Given { name: (*name).into(), value: value.clone(), place: None };
+        csv(&SessionContext::new().state(), "read_csv", &options.iter().map(given).collect::<Vec<_>>())
+    }
+
+    fn text(text: &str) -> OptionValue {
+        OptionValue::Text(text.into())
+    }
+
+    #[test]
+    fn every_option_has_a_meaning_by_each_of_its_names() {
+        let values = [text("|"), text("true"), text("7"), text("error"), text("."), text("utf-8"), text("a BIGINT")];
+        for (name, others) in CSV {
+            for name in std::iter::once(&name).chain(others) {
+                let read = values.iter().filter_map(|value| of(&[(name, value.clone())]).ok()).next();
+                assert!(read.is_some(), "{name} takes none of {values:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told_with_what_is_allowed() {
+        let wrong = |options: &[(&str, OptionValue)]| of(options).unwrap_err().to_string();
+        for (options, expected) in [
+            (vec![("delimeter", text(";"))], "known: delim, header, quote"),
+            (vec![("delim", text(";;"))], "delim takes one ASCII character, not ';;'"),
+            (vec![("delim", text(""))], "delim takes one ASCII character, not ''"),
+            (vec![("delim", text(";")), ("sep", text(","))], "the option delim is given twice"),
+            (vec![("skip", OptionValue::Number("-2".into()))], "skip takes a number from 0 on, not -2"),
+            (vec![("sample_size", OptionValue::Number("0".into()))], "or -1 for all, not 0"),
+            (vec![("header", text("maybe"))], "true or false, not 'maybe'"),
+            (vec![("encoding", text("ebcdic"))], "'utf-8', 'utf-16le'"),
+            (vec![("types", OptionValue::List(vec!["BIGINT".into()]))], "goes with as many names"),
+            (vec![("types", OptionValue::Pairs(vec![("a".into(), "BIGINT) + (1".into())]))], "is no type"),
+            (vec![("columns", text("a BIGINT NOT NULL"))], "no constraints"),
+            (
+                vec![("ragged", text("skip")), ("null_padding", OptionValue::Boolean(true))],
+                "the options ragged and null_padding",
+            ),
+        ] {
+            let told = wrong(&options);
+            assert!(told.starts_with("read_csv: ") && told.contains(expected), "{told}");
+        }
+    }
+
+    #[test]
+    fn types_are_read_as_sql_has_them() {
+        let read = of(&[("columns", text("A DECIMAL(9, 2), \"B\" DATE"))]).unwrap();
+        let schema = read.schema.unwrap();
+        assert_eq!(schema.field(0).name(), "a");
+        assert_eq!(schema.field(0).data_type(), &DataType::Decimal128(9, 2));
+        assert_eq!(schema.field(1).name(), "B");
+        let names = OptionValue::List(vec!["x".into()]);
+        let read = of(&[("names", names), ("types", OptionValue::List(vec!["SMALLINT".into()]))]).unwrap();
+        assert_eq!(read.types, [("x".to_string(), DataType::Int16)]);
+    }
+}

@@ -1,0 +1,326 @@
+//! Files that SQL names: where they may stand, options, and what stays between queries.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use warpframe::prelude::*;
+use warpframe::{Error, ErrorKind, Result};
+
+use crate::differential::{Cell, Pair, Rows, builder, run, scalar};
+
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Files {
+        Files(tempfile::tempdir().expect("a directory for files"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file, in a directory of the directory where its name says so; its path as SQL has it.
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("it lies in a directory")).expect("directories can be made");
+        std::fs::write(&path, content).expect("the file is written");
+        path.to_str().expect("a name in UTF-8").to_string()
+    }
+
+    /// A Parquet file of a query's rows.
+    fn parquet(&self, name: &str, query: &str) -> String {
+        let session = Session::builder().device(DeviceChoice::Cpu).build().expect("a CPU session");
+        let path = self.path(name);
+        run(&session, query).and_then(|frame| frame.write_parquet(&path)).expect("the file is written");
+        path.to_str().expect("a name in UTF-8").to_string()
+    }
+}
+
+const PRICES: &str = "id,price,day\n1,1.5,2024-01-01\n2,2.5,2024-01-02\n3,,2024-01-03\n";
+
+#[test]
+fn files_stand_wherever_tables_may() {
+    let (files, pair) = (Files::new(), Pair::new());
+    let prices = files.write("prices.csv", PRICES);
+    let tabs = files.write("tabs.tsv", "id\tname\n1\tone\n3\tthree\n");
+    files.write("many/a.psv", "id|n\n1|10\n");
+    files.write("many/b.psv", "id|n\n2|20\n");
+    files.write("many/notes.txt", "not a table");
+    let many = files.path("many").display().to_string();
+    let nation = files.parquet("nation.pq", "SELECT column1 AS id, column2 AS region FROM (VALUES (1, 'a'), (2, 'b'))");
+    for query in [
+        format!("SELECT * FROM '{prices}'"),
+        format!("FROM '{prices}'"),
+        format!("SELECT prices.id, price FROM '{prices}' WHERE price > 1"),
+        format!("SELECT p.id, t.name, n.region FROM '{prices}' p JOIN '{tabs}' t ON p.id = t.id, '{nation}' AS n"),
+        format!("SELECT * FROM '{prices}' LEFT JOIN '{tabs}' USING (id)"),
+        format!("SELECT * FROM '{prices}' NATURAL JOIN '{many}'"),
+        format!("SELECT * FROM '{many}/*.psv' AS t (x, y)"),
+        format!("WITH p AS (SELECT * FROM '{prices}') SELECT count(*) FROM p a JOIN p b ON a.id < b.id"),
+        format!("SELECT id FROM '{prices}' WHERE id IN (SELECT id FROM '{tabs}')"),
+        format!("SELECT (SELECT sum(n) FROM '{many}'), id FROM '{nation}'"),
+        format!("SELECT id FROM (SELECT id FROM '{prices}') UNION ALL SELECT id FROM '{nation}'"),
+        format!("SELECT id FROM '{prices}' p WHERE EXISTS (SELECT 1 FROM '{prices}' q WHERE q.id > p.id)"),
+        format!("SELECT * FROM read_csv('{prices}') WHERE day > DATE '2024-01-01'"),
+        format!("SELECT * FROM read_parquet('{nation}') r WHERE r.id = 2"),
+        format!("SELECT * FROM READ_CSV('{prices}', header = false, skip := 1) AS t"),
+    ] {
+        assert!(pair.check(&query) > 0, "{query}");
+    }
+    assert_eq!(pair.device.table_names(), Vec::<String>::new());
+}
+
+#[test]
+fn options_have_their_meanings() {
+    let (files, pair) = (Files::new(), Pair::new());
+    let text = "made today\n# a comment\nWert;'Name';Tag\n1.234,5;'a;b';01.02.2024\nNA;-;02.02.2024\n7;c\n";
+    let german = files.write("german.dat", text);
+    let query = format!(
+        "SELECT \"Wert\", \"Name\", \"Tag\" FROM read_csv('{german}', delim => ';', quote => '''', skip => 1, \
+         comment => '#', header => true, nullstr => ['NA', '-'], decimal_separator => ',', thousands => '.', \
+         dateformat => '%d.%m.%Y', null_padding => true, sample_size => -1) ORDER BY 1"
+    );
+    pair.check(&query);
+    let rows = Rows::of(&run(&pair.device, &query).expect("it runs"));
+    let text = |text: &str| Cell::Text(text.into());
+    let float = |value: f64| Cell::Float(value);
+    assert_eq!(rows.rows[0][..2], [float(7.0), text("c")]);
+    assert_eq!(rows.rows[1][..2], [float(1234.5), text("a;b")]);
+    assert_eq!(rows.rows[2][..2], [Cell::Null, Cell::Null]);
+    assert_eq!(rows.rows[0][2], Cell::Null);
+
+    let plain = files.write("plain.csv", "1,x,007\n2,y,8\n");
+    let latin = files.write("latin.csv", b"a\ncaf\xe9\n");
+    let ragged = files.write("ragged.csv", "a,b\n1,2\n3\n");
+    for (query, expected) in [
+        (format!("SELECT sum(a) FROM read_csv('{plain}', names => ['a', 'b', 'c'])"), Cell::Int(3)),
+        (format!("SELECT max(column_3) FROM read_csv('{plain}', all_varchar => true, header => false)"), text("8")),
+        (
+            format!(
+                "SELECT min(c) FROM read_csv('{plain}', columns => {{'a': 'INT', 'b': 'TEXT', 'c': 'VARCHAR'}}, header => false)"
+            ),
+            text("007"),
+        ),
+        (
+            format!("SELECT min(column_3) FROM read_csv('{plain}', types => 'column_3 VARCHAR', header => false)"),
+            text("007"),
+        ),
+        (format!("SELECT a FROM read_csv('{latin}', encoding => 'latin-1')"), text("café")),
+        (format!("SELECT count(*) FROM read_csv('{ragged}', ragged => 'skip')"), Cell::Int(1)),
+        (format!("SELECT count(*) - count(b) FROM read_csv('{ragged}', ragged => 'fill')"), Cell::Int(1)),
+    ] {
+        pair.check(&query);
+        assert_eq!(scalar(&pair.device, &query), expected, "{query}");
+    }
+}
+
+fn refused(session: &Session, query: &str) -> Error {
+    match session.sql(query) {
+        Ok(_) => panic!("it is planned: {query}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn mistakes_are_told_at_their_places() {
+    let (files, session) = (Files::new(), builder().build().expect("the device opens"));
+    let prices = files.write("prices.csv", PRICES);
+    let odd = files.write("odd.dat", PRICES);
+    let at = |query: &str, part: &str| Some((1, query.find(part).expect("it is in the query") as u64 + 1));
+    for (query, part, expected) in [
+        (format!("SELECT * FROM read_csv('{prices}', delimm => ';')"), "delimm", "known: delim, header"),
+        (format!("SELECT * FROM read_csv('{prices}', skip => 'x')"), "skip", "takes a number"),
+        (format!("SELECT * FROM read_csv('{prices}', skip => 1 + 1)"), "skip", "takes a literal"),
+        (format!("SELECT * FROM read_csv('{prices}', types => {{'id': 'NUMBR'}})"), "types", "NUMBR"),
+        (format!("SELECT * FROM read_csv('{prices}', ';')"), "';'", "expected an option as name => value"),
+        ("SELECT * FROM read_csv()".into(), "read_csv", "expected a file's path"),
+        ("SELECT * FROM read_csv(7)".into(), "7", "expected a file's path in single quotes, found 7"),
+        (format!("SELECT * FROM read_parquet('{prices}', delim => ';')"), "delim", "coerce_int96_timestamp_unit"),
+        (format!("SELECT * FROM '{odd}'"), &format!("'{odd}'"), "read_csv('…')"),
+    ] {
+        let error = refused(&session, &query);
+        assert!(matches!(error.kind(), ErrorKind::Plan { message, .. } if message.contains(expected)), "{error}");
+        assert_eq!(error.location(), at(&query, part), "{query}");
+    }
+    let lists = refused(&session, &format!("SELECT * FROM read_csv(['{prices}'])"));
+    assert!(matches!(lists.kind(), ErrorKind::Unsupported { .. }), "{lists}");
+    let absent = "SELECT * FROM 'nowhere/t.csv'";
+    let error = refused(&session, absent);
+    assert!(matches!(error.kind(), ErrorKind::Io { path, .. } if path == Path::new("nowhere/t.csv")), "{error}");
+    assert_eq!(error.location(), at(absent, "'nowhere"));
+    let error = refused(&session, &format!("SELECT * FROM read_csv('{prices}', types => {{'nobody': 'INT'}})"));
+    assert!(matches!(error.kind(), ErrorKind::ColumnNotFound { name, .. } if name == "nobody"), "{error}");
+    let error = refused(&session, "SELECT * FROM 'nobody'");
+    assert!(matches!(error.kind(), ErrorKind::TableNotFound { name, .. } if name == "nobody"), "{error}");
+    // A table of this name is that table.
+    session.register_csv("a.csv", &prices).expect("it is a CSV file");
+    assert_eq!(scalar(&session, "SELECT count(*) FROM 'a.csv'"), Cell::Int(3));
+}
+
+/// What a session's queries cost: plans made, and bytes brought to the device.
+fn costs(session: &Session, query: &str) -> (u64, u64) {
+    let counters = || session.device().expect("the session has a device").counters();
+    let before = counters();
+    run(session, query).unwrap_or_else(|error| panic!("{query}: {error}"));
+    let after = counters();
+    (after.plans_made - before.plans_made, after.bytes_uploaded - before.bytes_uploaded)
+}
+
+#[test]
+fn a_file_that_is_named_again_is_the_same_table() {
+    let (files, session) = (Files::new(), builder().build().expect("the device opens"));
+    let content: String = (0..5000).map(|i| format!("{i},{}\n", i * 7)).collect();
+    let path = files.write("t.csv", format!("a,b\n{content}"));
+    let sums = format!("SELECT sum(a) FROM '{path}'");
+    let (made, first) = costs(&session, &sums);
+    assert_eq!(made, 1);
+    assert!(first > 0);
+    // The plan is found by its text, and the column is there.
+    let (made, again) = costs(&session, &sums);
+    assert_eq!(made, 0);
+    assert!(again < first, "{again} {first}");
+    // Another text, other spellings of path and options: the same column.
+    let directory = files.0.path().display();
+    for query in [
+        format!("SELECT min(a) FROM '{directory}/./t.csv'"),
+        format!("SELECT max(a) FROM read_csv('{path}')"),
+        format!("SELECT count(*) FROM '{path}' x JOIN '{path}' y ON x.a = y.a"),
+    ] {
+        let (made, bytes) = costs(&session, &query);
+        assert!(made > 0 && bytes < first / 2, "{query}: {made} {bytes} {first}");
+    }
+    // Other options: another table.
+    assert_eq!(scalar(&session, &format!("SELECT count(a) FROM read_csv('{path}', nullstr => '7')")), Cell::Int(4999));
+    assert_eq!(scalar(&session, &format!("SELECT count(a) FROM '{path}'")), Cell::Int(5000));
+}
+
+#[test]
+fn a_changed_file_is_never_read_by_an_old_plan() {
+    let (files, pair) = (Files::new(), Pair::new());
+    let path = files.write("t.csv", "a,b\n1,2\n");
+    let (all, sum) = (format!("SELECT * FROM '{path}'"), format!("SELECT sum(a) FROM '{path}'"));
+    for (content, expected) in [
+        ("a,b\n1,2\n", Cell::Int(1)),
+        // Rows, types, columns.
+        ("a,b\n1,2\n10,20\n", Cell::Int(11)),
+        ("a,b\n1.5,x\n", Cell::Float(1.5)),
+        ("c,a,b\n7,8,2024-01-01\n", Cell::Int(8)),
+        ("a\n5\n6\n", Cell::Int(11)),
+    ] {
+        files.write("t.csv", content);
+        for _ in 0..3 {
+            pair.check(&all);
+            assert_eq!(scalar(&pair.device, &sum), expected, "{content:?}");
+            assert_eq!(scalar(&pair.cpu, &sum), expected, "{content:?}");
+        }
+    }
+    files.write("t.csv", "b\n1\n");
+    assert!(matches!(refused(&pair.device, &sum).kind(), ErrorKind::ColumnNotFound { name, .. } if name == "a"));
+    std::fs::remove_file(&path).expect("it is there");
+    assert!(matches!(refused(&pair.device, &sum).kind(), ErrorKind::Io { .. }));
+
+    let path = files.parquet("t.parquet", "SELECT 1 AS a");
+    let all = format!("SELECT * FROM '{path}'");
+    for query in ["SELECT 1 AS a", "SELECT 2 AS a", "SELECT 'x' AS a", "SELECT 1 AS b, 2 AS a"] {
+        files.parquet("t.parquet", query);
+        assert_eq!(pair.check(&all), 1);
+        assert_eq!(pair.check(&all), 1);
+    }
+}
+
+#[test]
+fn more_files_than_stay_are_read() {
+    let (files, session) = (Files::new(), builder().build().expect("the device opens"));
+    let path = |at: usize| files.path(&format!("{at}.csv")).display().to_string();
+    for at in 0..70 {
+        files.write(&format!("{at}.csv"), format!("a\n{at}\n"));
+    }
+    for _ in 0..2 {
+        for at in 0..70 {
+            assert_eq!(scalar(&session, &format!("SELECT a FROM '{}'", path(at))), Cell::Int(at as i128));
+        }
+    }
+    let all: Vec<String> = (0..70).map(|at| format!("SELECT a FROM '{}'", path(at))).collect();
+    let all = format!("SELECT sum(a) FROM ({})", all.join(" UNION ALL "));
+    assert_eq!(scalar(&session, &all), Cell::Int(69 * 70 / 2));
+    // Frames keep their files.
+    let frame = session.sql(&format!("SELECT a FROM '{}'", path(1))).expect("it is planned");
+    scalar(&session, &all);
+    assert_eq!(frame.collect().expect("its file is there").num_rows(), 1);
+}
+
+#[test]
+fn external_tables_are_files_with_options() -> Result<()> {
+    let (files, pair) = (Files::new(), Pair::new());
+    let path = files.write("t.dat", "1;x;2024-01-01\n2;;2024-01-02\n");
+    let create = |text: &str| {
+        let created = pair.cpu.create_external_table(text);
+        assert_eq!(created.as_ref().ok(), pair.device.create_external_table(text).as_ref().ok());
+        created
+    };
+    let name = create(&format!(
+        "CREATE EXTERNAL TABLE T (a BIGINT, \"B\" VARCHAR(5), c DATE) STORED AS CSV LOCATION '{path}' \
+         OPTIONS ('format.delimiter' ';', has_header false)"
+    ))?;
+    assert_eq!(name, "t");
+    assert_eq!(pair.check("SELECT sum(a), min(\"B\"), max(c) FROM t"), 1);
+    let again = format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS (delim ';', header false)");
+    assert!(create(&again).unwrap_err().to_string().contains("OR REPLACE"));
+    create(&again.replace("TABLE t", "TABLE IF NOT EXISTS t"))?;
+    assert_eq!(pair.device.schema("t")?.field(1).name(), "B");
+    create(&again.replace("CREATE", "CREATE OR REPLACE"))?;
+    assert_eq!(pair.device.schema("t")?.field(1).name(), "column_2");
+
+    let nation = files.parquet("n.parquet", "SELECT 1 AS a");
+    create(&format!("CREATE EXTERNAL TABLE n STORED AS PARQUET LOCATION 'file://{nation}'"))?;
+    assert_eq!(pair.check("SELECT * FROM n"), 1);
+    for (text, expected) in [
+        (format!("CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '{path}' OPTIONS (colour 'red')"), "\"colour\""),
+        (format!("CREATE EXTERNAL TABLE x (a INT) STORED AS PARQUET LOCATION '{nation}'"), "columns of their own"),
+        (format!("CREATE EXTERNAL TABLE x (a INT NOT NULL) STORED AS CSV LOCATION '{path}'"), "a constraint"),
+        (format!("CREATE EXTERNAL TABLE x STORED AS AVRO LOCATION '{path}'"), "known: CSV"),
+        (format!("CREATE EXTERNAL TABLE s.x STORED AS CSV LOCATION '{path}'"), "a session has none"),
+        ("CREATE TABLE x AS SELECT 1".into(), "this takes CREATE EXTERNAL TABLE"),
+    ] {
+        let error = create(&text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn compressed_files_are_read() {
+    use std::io::Write;
+    let (files, pair) = (Files::new(), Pair::new());
+    let rows: String = (0..20_000).map(|i| format!("{i}\tname {}\n", i % 7)).collect();
+    let text = format!("id\tname\n{rows}");
+    let mut gzip = flate2::write::GzEncoder::new(vec![], Default::default());
+    gzip.write_all(text.as_bytes()).expect("memory takes it");
+    let gzip = gzip.finish().expect("memory takes it");
+    let path = files.write("t.tsv.gz", &gzip);
+    let query = format!("SELECT name, count(*), sum(id) FROM '{path}' GROUP BY name");
+    assert_eq!(pair.check(&query), 7);
+    let before = pair.device.take_host_reads();
+    assert_eq!(before, Vec::<String>::new());
+    for (name, content) in [("cut.csv.gz", &gzip[..gzip.len() / 2]), ("no.csv.zst", text.as_bytes())] {
+        let path = files.write(name, content);
+        let error = refused(&pair.device, &format!("SELECT * FROM '{path}'"));
+        assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)), "{error}");
+    }
+}
+
+/// The examples of the page on files, over the repository's sample data.
+#[test]
+fn the_page_on_files_is_right() {
+    let pair = Pair::new();
+    let mut examples = 0;
+    for block in include_str!("../../docs/files.md").split("```sql\n").skip(1) {
+        let block = block.split("```").next().unwrap_or_default();
+        for query in block.split(';').map(str::trim).filter(|query| !query.is_empty()) {
+            let query = query.replace("'data/", &format!("'{}/data/", env!("CARGO_MANIFEST_DIR")));
+            assert!(pair.check(&query) > 0, "{query}");
+            examples += 1;
+        }
+    }
+    assert_eq!(examples, 6);
+}
