@@ -142,7 +142,7 @@ impl Arguments {
             let registered = match table.kind {
                 Kind::Parquet => {
                     let unit = self.coerce_int96_timestamp_unit.into();
-                    let options = ParquetOptions { coerce_int96_timestamp_unit: unit };
+                    let options = ParquetOptions { coerce_int96_timestamp_unit: unit, ..ParquetOptions::default() };
                     session.register_parquet_with(&table.name, &table.path, options)
                 }
                 Kind::Csv => session.register_csv(&table.name, &table.path),

@@ -58,6 +58,7 @@ mod rows;
 mod runs;
 mod semi;
 mod session;
+mod several;
 mod slt;
 mod slt_datafusion;
 mod sort;
