@@ -145,7 +145,8 @@ impl Arguments {
     /// Makes each file a table of the session.
     pub fn register(&self, session: &Session) -> Result<(), Failure> {
         let csv = self.csv.options(session)?;
-        let parquet = ParquetOptions { coerce_int96_timestamp_unit: self.coerce_int96_timestamp_unit.into() };
+        let unit = self.coerce_int96_timestamp_unit.into();
+        let parquet = ParquetOptions { coerce_int96_timestamp_unit: unit, ..ParquetOptions::default() };
         for table in self.tables()? {
             match table.content {
                 Content::File(FileKind::Parquet) => session.register_parquet_with(&table.name, &table.path, parquet)?,

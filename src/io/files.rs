@@ -1,36 +1,36 @@
 //! Parquet and CSV files as tables.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
-use datafusion::arrow::array::{Array, AsArray};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{
+    DataType, Int64Type, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType, UInt64Type,
+};
 use datafusion::catalog::TableProvider;
-use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::session_state::SessionState;
+use datafusion::object_store::ObjectMeta;
 
 use super::csv::{CsvFiles, CsvOptions};
 use super::guard::{of_content, unpanicked};
 use super::options::{FileKind, ParquetOptions};
-use super::parquet::{Parquet, ParquetFiles};
+use super::parquet::{Parquet, ParquetFiles, ParquetTable, TableFile};
+use super::partitions::Partitions;
+use super::selection::{IntoPaths, Selection};
 use super::source::Source;
 use super::stream::read_all;
+use super::unite::unite;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Files of one format and schema that make one table.
+/// Files of one format that make one table.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
     pub(crate) selection: Selection,
     pub(crate) format: Format,
-}
-
-/// What files a table has: the path that its user gave.
-#[derive(Debug, Clone)]
-pub(crate) struct Selection {
-    named: PathBuf,
-    /// Of a directory's files.
-    kind: FileKind,
 }
 
 /// How files are read.
@@ -49,118 +49,47 @@ impl Format {
     }
 }
 
-fn listing_parquet(format: Parquet) -> ListingOptions {
-    ListingOptions::new(Arc::new(format)).with_file_extension("")
-}
-
-impl Selection {
-    pub(crate) fn new(named: impl Into<PathBuf>, kind: FileKind) -> Selection {
-        Selection { named: named.into(), kind }
-    }
-
-    /// The files: the named one, a directory's files of the kind, or a pattern's matches, in
-    /// byte order.
+impl Files {
+    /// The files that paths name, in this format.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] where there is no such file, and where nothing matches.
-    pub(crate) fn paths(&self) -> Result<Vec<PathBuf>> {
-        let named = &self.named;
-        let absent = || Error::io(named, std::io::ErrorKind::NotFound.into());
-        let mut paths: Vec<PathBuf> = if named.is_dir() {
-            let entries = std::fs::read_dir(named).map_err(|error| Error::io(named, error))?;
-            let selected = |file: &PathBuf| FileKind::in_folder(file) == Some(self.kind);
-            entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).filter(selected).collect()
-        } else if named.exists() {
-            return Ok(vec![named.clone()]);
-        } else {
-            let pattern = self.pattern().ok_or_else(absent)?;
-            let matches = glob::glob(pattern).map_err(|error| {
-                Error::from(ErrorKind::File { path: named.clone(), message: format!("not a pattern: {error}") })
-            })?;
-            matches.filter_map(|entry| entry.ok()).filter(|file| file.is_file()).collect()
-        };
-        paths.sort();
-        if paths.is_empty() { Err(absent()) } else { Ok(paths) }
-    }
-
-    /// The directory that all files lie in, if it is the only one where files of the selection can
-    /// come or go.
-    pub(crate) fn folder(&self) -> Option<PathBuf> {
-        if self.named.is_dir() {
-            return Some(self.named.clone());
-        }
-        self.pattern().filter(|_| !self.named.exists())?;
-        let folder = self.named.parent()?;
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        folder.is_dir().then(|| folder.to_path_buf())
-    }
-
-    /// The path, which a user knows the table's files by.
-    pub(crate) fn named(&self) -> &Path {
-        &self.named
-    }
-
-    fn pattern(&self) -> Option<&str> {
-        self.named.to_str().filter(|text| text.contains(['*', '?', '[']))
-    }
-}
-
-impl Files {
-    /// The files that a path names, in this format.
-    pub(crate) fn new(named: &Path, format: Format) -> Files {
-        Files { selection: Selection::new(named, format.kind()), format }
+    /// [`ErrorKind::Plan`] of no path.
+    pub(crate) fn of(named: impl IntoPaths, format: Format) -> Result<Files> {
+        Ok(Files { selection: Selection::of(named.into_paths(), format.kind())?, format })
     }
 
     /// Reads the schema (for CSV, infers it) and makes a source of these of the files.
     ///
     /// # Errors
-    /// Files that cannot be opened or whose content does not fit their format, by name.
+    /// Files that cannot be opened or whose content does not fit their format, by name; columns that
+    /// do not fit together.
     pub(super) async fn source(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Arc<dyn Source>> {
         match &self.format {
             Format::Csv(csv) => Ok(Arc::new(CsvFiles::open(paths, csv)?)),
-            Format::Parquet(parquet) => {
-                let format = Parquet::new(state, *parquet);
-                let options = listing_parquet(format.clone());
-                let (schema, _) = self.schema_of(state, &options, paths).await?;
-                self.within_nanoseconds(state, paths, &schema).await?;
+            Format::Parquet(options) => {
+                let format = Parquet::new(state, *options);
+                let files = self.describe(state, &format, paths).await.into_iter().collect::<Result<Vec<_>>>()?;
+                self.within_nanoseconds(state, *options, paths, &files).await?;
+                let named = paths.iter().zip(&files).map(|(path, file)| (path.clone(), file.schema.clone()));
+                let named: Vec<(PathBuf, SchemaRef)> = named.collect();
+                let united = unite(&named, options.union_by_name)?;
+                for (file, column, doubles) in united.to_doubles {
+                    let doubles = &named[doubles].0;
+                    self.are_doubles(state, &format, (&paths[file], &files[file]), column, doubles).await?;
+                }
+                let partitions = Partitions::of(&self.selection, paths, options.hive_partitioning)?;
+                let described =
+                    paths.iter().zip(&files).map(|(path, file)| format.described(path, &file.object.location));
+                let described = described.collect::<Result<_>>()?;
                 // With the format that has the footers already.
-                let table = listing(options, paths, schema)?;
-                let files = paths.iter().map(|path| format.described(path, url(path)?.prefix()));
-                Ok(Arc::new(ParquetFiles::new(self.selection.named.clone(), files.collect::<Result<_>>()?, table)))
+                let table = Arc::new(ParquetTable::new(format, files, &united.schema, partitions));
+                Ok(Arc::new(ParquetFiles::new(self.selection.named().into(), described, table)))
             }
         }
     }
 
-    /// The schema of all files, and each file's bytes.
-    async fn schema_of(
-        &self,
-        state: &SessionState,
-        options: &ListingOptions,
-        paths: &[PathBuf],
-    ) -> Result<(SchemaRef, Vec<(PathBuf, u64)>)> {
-        let mut schema: Option<SchemaRef> = None;
-        let mut files = vec![];
-        for (path, described) in paths.iter().zip(self.describe(state, options, paths).await) {
-            let (of_file, size) = described?;
-            files.push((path.clone(), size));
-            schema = Some(match schema {
-                None => of_file,
-                Some(first) => {
-                    same_columns(&first, &of_file, &paths[0], path)?;
-                    with_nulls_of(first, &of_file)
-                }
-            });
-        }
-        Ok((schema.unwrap_or_else(|| Arc::new(Schema::empty())), files))
-    }
-
-    /// The schema of each file, and its bytes: of many files by as many threads as there are cores.
-    async fn describe(
-        &self,
-        state: &SessionState,
-        options: &ListingOptions,
-        paths: &[PathBuf],
-    ) -> Vec<Result<(SchemaRef, u64)>> {
+    /// Each file's columns: of many files by as many threads as there are cores.
+    async fn describe(&self, state: &SessionState, format: &Parquet, paths: &[PathBuf]) -> Vec<Result<TableFile>> {
         /// Least files for a thread: starting it takes as long as reading the schemas of some.
         const LEAST: usize = 8;
         /// Bytes of a thread's stack: readers of schemas recurse as deep as these are nested.
@@ -168,14 +97,14 @@ impl Files {
         if paths.len() <= LEAST {
             let mut described = vec![];
             for path in paths {
-                described.push(self.describe_file(state, options, path).await);
+                described.push(self.describe_file(state, format, path).await);
             }
             return described;
         }
         let runtime = tokio::runtime::Handle::current();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let each = paths.len().div_ceil(cores).max(LEAST);
-        let describe = |path: &PathBuf| runtime.block_on(self.describe_file(state, options, path));
+        let describe = |path: &PathBuf| runtime.block_on(self.describe_file(state, format, path));
         let part = |paths: &'_ [PathBuf]| paths.iter().map(describe).collect::<Vec<_>>();
         std::thread::scope(|scope| {
             let part = &part;
@@ -189,45 +118,43 @@ impl Files {
         })
     }
 
-    async fn describe_file(
-        &self,
-        state: &SessionState,
-        options: &ListingOptions,
-        path: &Path,
-    ) -> Result<(SchemaRef, u64)> {
-        // The system's own account of an unreadable file is better than what comes out of the
-        // reader.
-        let size = std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
-        if size == 0 {
+    async fn describe_file(&self, state: &SessionState, format: &Parquet, path: &Path) -> Result<TableFile> {
+        let object = object(path)?;
+        if object.size == 0 {
             return Err(ErrorKind::File { path: path.into(), message: "is empty".into() }.into());
         }
-        let schema = unpanicked(options.infer_schema(state, &url(path)?)).await;
-        Ok((schema.map_err(|error| self.name(of_content(error), path))?, size))
+        let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+        let schema = unpanicked(format.infer_schema(state, &store, std::slice::from_ref(&object))).await;
+        let schema = schema.map_err(|error| self.name(of_content(error), path))?;
+        Ok(TableFile { object, schema })
     }
 
     /// Where INT96 is read as nanoseconds, whether all of it fits: the parquet crate (59) wraps
     /// what does not. Microseconds hold it.
-    async fn within_nanoseconds(&self, state: &SessionState, paths: &[PathBuf], schema: &SchemaRef) -> Result<()> {
-        let Format::Parquet(options) = self.format else { return Ok(()) };
+    async fn within_nanoseconds(
+        &self,
+        state: &SessionState,
+        options: ParquetOptions,
+        paths: &[PathBuf],
+        files: &[TableFile],
+    ) -> Result<()> {
         if options.coerce_int96_timestamp_unit != TimeUnit::Nanosecond {
             return Ok(());
         }
-        let options = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond };
-        let wide = Files { format: Format::Parquet(options), ..self.clone() };
-        let listing = listing_parquet(Parquet::new(state, options));
-        for path in paths {
-            let in_microseconds = listing.infer_schema(state, &url(path)?).await?;
-            let int96 = (schema.fields().iter().zip(in_microseconds.fields()).enumerate())
+        let format =
+            Parquet::new(state, ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Microsecond, ..options });
+        for (path, file) in paths.iter().zip(files) {
+            let wide = self.describe_file(state, &format, path).await?;
+            let int96 = (file.schema.fields().iter().zip(wide.schema.fields()).enumerate())
                 .filter(|(_, (nanos, micros))| nanos.data_type() != micros.data_type());
             let int96: Vec<usize> = int96.map(|(at, _)| at).collect();
             if int96.is_empty() {
                 continue;
             }
-            let provider = wide.provider_with_schema(state, std::slice::from_ref(path), in_microseconds)?;
-            let batches = read_all(&provider, state, &int96).await.map_err(|error| self.name(error, path))?;
+            let batches = self.columns_of(state, &format, path, &wide, &int96).await?;
             for (at, column) in batches.iter().flat_map(|batch| int96.iter().zip(batch.columns())) {
                 if let Some(micros) = beyond_nanoseconds(column.as_ref()) {
-                    let name = schema.field(*at).name();
+                    let name = file.schema.field(*at).name();
                     let message = format!("column {name:?}: {micros} µs since 1970 are beyond 64 bits of nanoseconds");
                     return Err(ErrorKind::File { path: path.clone(), message }.into());
                 }
@@ -236,16 +163,71 @@ impl Files {
         Ok(())
     }
 
-    /// Parquet files as DataFusion reads them. CSV files are read, and named in errors, by
-    /// [`CsvFiles`].
+    /// Whether all integers of a file's column are doubles, which the column is in another file: by
+    /// the bounds that the file has of them, or by themselves.
+    async fn are_doubles(
+        &self,
+        state: &SessionState,
+        format: &Parquet,
+        (path, file): (&Path, &TableFile),
+        column: usize,
+        doubles: &Path,
+    ) -> Result<()> {
+        /// Up to here all integers are.
+        const EXACT: i128 = 1 << 53;
+        let field = file.schema.field(column);
+        let is_signed = *field.data_type() == DataType::Int64;
+        let bounds = format.bounds(&file.object.location, field.name(), is_signed);
+        if bounds.is_some_and(|(least, greatest)| -EXACT <= least && greatest <= EXACT) {
+            return Ok(());
+        }
+        let lost = |value: i128| (value as f64) as i128 != value;
+        for batch in self.columns_of(state, format, path, file, &[column]).await? {
+            let values = batch.column(0);
+            let found = match is_signed {
+                true => values.as_primitive::<Int64Type>().iter().flatten().map(i128::from).find(|value| lost(*value)),
+                false => {
+                    values.as_primitive::<UInt64Type>().iter().flatten().map(i128::from).find(|value| lost(*value))
+                }
+            };
+            if let Some(value) = found {
+                let (name, doubles) = (field.name(), doubles.display());
+                let message = format!("column {name:?} is a double in {doubles}, and {value} is none");
+                return Err(ErrorKind::File { path: path.into(), message }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Columns of one file.
+    async fn columns_of(
+        &self,
+        state: &SessionState,
+        format: &Parquet,
+        path: &Path,
+        file: &TableFile,
+        columns: &[usize],
+    ) -> Result<Vec<RecordBatch>> {
+        let table = ParquetTable::new(format.clone(), vec![file.clone()], &file.schema, Partitions::default());
+        let provider: Arc<dyn TableProvider> = Arc::new(table);
+        read_all(&provider, state, columns).await.map_err(|error| self.name(error, path))
+    }
+
+    /// A Parquet file with the columns of a table, as DataFusion reads it. CSV files are read, and
+    /// named in errors, by [`CsvFiles`].
     pub(crate) fn provider_with_schema(
         &self,
         state: &SessionState,
-        paths: &[PathBuf],
+        path: &Path,
         schema: SchemaRef,
     ) -> Result<Arc<dyn TableProvider>> {
         match &self.format {
-            Format::Parquet(options) => listing(listing_parquet(Parquet::new(state, *options)), paths, schema),
+            Format::Parquet(options) => {
+                // Nothing is known of the file's own columns.
+                let file = TableFile { object: object(path)?, schema: Arc::new(Schema::empty()) };
+                let format = Parquet::new(state, *options);
+                Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, Partitions::default())))
+            }
             Format::Csv(_) => Err(Error::internal("CSV files are not listed")),
         }
     }
@@ -261,10 +243,14 @@ impl Files {
     }
 }
 
-fn listing(options: ListingOptions, paths: &[PathBuf], schema: SchemaRef) -> Result<Arc<dyn TableProvider>> {
-    let urls = paths.iter().map(|path| url(path)).collect::<Result<Vec<_>>>()?;
-    let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options).with_schema(schema);
-    Ok(Arc::new(ListingTable::try_new(config)?))
+/// A file as DataFusion's stores know it.
+///
+/// # Errors
+/// [`ErrorKind::Io`], in the system's words.
+fn object(path: &Path) -> Result<ObjectMeta> {
+    let size = std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
+    let location = url(path)?.prefix().clone();
+    Ok(ObjectMeta { location, last_modified: Default::default(), size, e_tag: None, version: None })
 }
 
 /// A timestamp in microseconds that nanoseconds do not reach.
@@ -283,37 +269,12 @@ fn beyond_nanoseconds(array: &dyn Array) -> Option<i64> {
     }
 }
 
-fn same_columns(first: &Schema, other: &Schema, first_path: &Path, path: &Path) -> Result<()> {
-    let names = |schema: &Schema| schema.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
-    if names(first) == names(other) {
-        return Ok(());
-    }
-    let message = format!(
-        "columns {} differ from {} of {}",
-        names(other).join(", "),
-        names(first).join(", "),
-        first_path.display()
-    );
-    Err(ErrorKind::File { path: path.into(), message }.into())
-}
-
-/// The schema of a table whose columns have nulls where those of another of its files may have
-/// some.
-fn with_nulls_of(table: SchemaRef, file: &Schema) -> SchemaRef {
-    let nulls = |(table, file): (&Arc<Field>, &Arc<Field>)| file.is_nullable() && !table.is_nullable();
-    if !table.fields().iter().zip(file.fields()).any(nulls) {
-        return table;
-    }
-    let fields = table.fields().iter().zip(file.fields()).map(|(table, file)| {
-        let is_nullable = table.is_nullable() || file.is_nullable();
-        table.as_ref().clone().with_nullable(is_nullable)
-    });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// A `file:` URL: as a plain path, `*` in a file's name would be taken for a pattern.
+/// A `file:` URL: as a plain path, `*` in a file's name would be taken for a pattern. URLs have no
+/// `..`: what is above a link is for the system to say.
 fn url(path: &Path) -> Result<ListingTableUrl> {
-    let absolute = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
+    let has_parent = path.components().any(|part| part == Component::ParentDir);
+    let absolute = if has_parent { path.canonicalize() } else { std::path::absolute(path) };
+    let absolute = absolute.map_err(|error| Error::io(path, error))?;
     let mut url = String::from("file://");
     for &byte in absolute.as_os_str().as_encoded_bytes() {
         match byte {

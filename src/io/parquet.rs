@@ -2,12 +2,14 @@
 //! (`footer.rs`).
 
 mod batches;
+mod constant;
 mod headers;
 mod outputs;
 mod plan;
 mod read;
 mod source;
 mod strings;
+mod table;
 mod unpack;
 mod workers;
 
@@ -21,7 +23,7 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::Session;
 use datafusion::common::config::TableParquetOptions;
 use datafusion::common::stats::Precision;
-use datafusion::common::{DataFusionError, Statistics};
+use datafusion::common::{DataFusionError, Statistics as PlanStatistics};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::{ParquetFormat, transform_schema_to_view};
@@ -42,6 +44,7 @@ use datafusion::parquet::arrow::async_reader::AsyncFileReader;
 use datafusion::parquet::arrow::parquet_to_arrow_schema;
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::metadata::ParquetMetaData;
+use datafusion::parquet::file::statistics::Statistics;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
@@ -49,6 +52,7 @@ use futures::future::BoxFuture;
 
 pub(super) use self::read::DescribedFile;
 pub(super) use self::source::ParquetFiles;
+pub(super) use self::table::{ParquetTable, TableFile};
 use super::footer::{self, TAIL};
 use super::guard::caught;
 use super::options::ParquetOptions;
@@ -92,6 +96,25 @@ impl Parquet {
         let own = Arc::new(transform_schema_to_view(&coerced.unwrap_or(schema)));
         Ok(DescribedFile { path: path.into(), footer, own })
     }
+
+    /// The least and the greatest of a column's integers of 64 bits by the statistics of a file whose
+    /// schema was inferred, and 0; `None` where some row group has none.
+    pub(super) fn bounds(&self, location: &Path, column: &str, is_signed: bool) -> Option<(i128, i128)> {
+        let footer = self.footers.known(&(location.clone(), false))?;
+        let leaves = footer.metadata.file_metadata().schema_descr().columns();
+        let leaf = leaves.iter().position(|leaf| leaf.path().parts() == [column])?;
+        let wide = |value: i64| if is_signed { i128::from(value) } else { i128::from(value as u64) };
+        let mut bounds = (0, 0);
+        for group in footer.metadata.row_groups() {
+            let statistics = group.column(leaf).statistics()?;
+            if statistics.null_count_opt().is_some_and(|nulls| nulls as i64 == group.num_rows()) {
+                continue;
+            }
+            let Statistics::Int64(of) = statistics else { return None };
+            bounds = (bounds.0.min(wide(*of.min_opt()?)), bounds.1.max(wide(*of.max_opt()?)));
+        }
+        Some(bounds)
+    }
 }
 
 #[async_trait]
@@ -114,18 +137,17 @@ impl FileFormat for Parquet {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        let mut schemas = vec![];
-        for object in objects {
-            let file = self.footers.get(store, object, None).await?;
-            let of_file = file.metadata.file_metadata();
-            let schema = parquet_to_arrow_schema(of_file.schema_descr(), of_file.key_value_metadata())?;
-            let coerced = Int96Coercer::new(of_file.schema_descr(), &schema, &self.int96).coerce();
-            let schema = transform_schema_to_view(&coerced.unwrap_or(schema));
-            // Other writers' notes say nothing about a table.
-            let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_metadata(HashMap::new()));
-            schemas.push(Schema::new(fields.collect::<Vec<_>>()));
-        }
-        Ok(Arc::new(Schema::try_merge(schemas)?))
+        let [object] = objects else {
+            return Err(DataFusionError::Internal("files have their schemas one by one".into()));
+        };
+        let file = self.footers.get(store, object, None).await?;
+        let of_file = file.metadata.file_metadata();
+        let schema = parquet_to_arrow_schema(of_file.schema_descr(), of_file.key_value_metadata())?;
+        let coerced = Int96Coercer::new(of_file.schema_descr(), &schema, &self.int96).coerce();
+        let schema = transform_schema_to_view(&coerced.unwrap_or(schema));
+        // Other writers' notes say nothing about a table.
+        let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_metadata(HashMap::new()));
+        Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
     }
 
     async fn infer_stats(
@@ -134,7 +156,7 @@ impl FileFormat for Parquet {
         store: &Arc<dyn ObjectStore>,
         table: SchemaRef,
         object: &ObjectMeta,
-    ) -> Result<Statistics> {
+    ) -> Result<PlanStatistics> {
         let file = self.footers.get(store, object, Some(&table)).await?;
         let mut statistics = DFParquetMetadata::statistics_from_parquet_metadata(&file.metadata, &table)?;
         // Bounds of some row groups are taken for those of all (DataFusion 55.2,

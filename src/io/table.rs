@@ -308,7 +308,7 @@ impl SourceTable {
 
     /// The error of reading one file alone.
     async fn failure(&self, file: &Path, files: &Files, state: &SessionState) -> Option<Error> {
-        let provider = match files.provider_with_schema(state, &[file.into()], self.schema()) {
+        let provider = match files.provider_with_schema(state, file, self.schema()) {
             Ok(provider) => provider,
             Err(error) => return Some(error),
         };
@@ -330,7 +330,7 @@ async fn foreign_bytes(file: &Path, files: &Files, schema: &SchemaRef, state: &S
         let mut fields = schema.fields().to_vec();
         fields[at] = Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView));
         let as_bytes = Arc::new(Schema::new(fields));
-        let provider = files.provider_with_schema(state, &[file.into()], as_bytes).ok()?;
+        let provider = files.provider_with_schema(state, file, as_bytes).ok()?;
         let Ok(batches) = stream::read_all(&provider, state, &[at]).await else { continue };
         let mut row = 0u64;
         for batch in &batches {

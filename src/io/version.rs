@@ -7,15 +7,17 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::files::Selection;
+use super::selection::Selection;
 use crate::error::{Error, Result};
 
 /// The files that a selection names, and what the system says of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Version {
     files: Vec<(PathBuf, Stamp)>,
-    /// The directory of all of them: while its entries stay, no file comes or goes.
-    folder: Option<(PathBuf, Stamp)>,
+    /// The directories in which files may come or go.
+    folders: Vec<(PathBuf, Stamp)>,
+    /// Whether no file comes or goes while the entries of these stay.
+    is_watched: bool,
 }
 
 /// What the system says of a file. Whoever writes to the file, or puts another in its place,
@@ -75,17 +77,15 @@ impl Version {
     /// # Errors
     /// [`crate::ErrorKind::Io`] where no file is selected, and for a file that is not there.
     pub(crate) fn of(selection: &Selection) -> Result<Version> {
-        // The folder first: an entry that comes meanwhile makes the stamp an old one.
-        let folder = match selection.folder() {
-            Some(folder) => {
-                let stamp = Stamp::of(&folder)?;
-                Some((folder, stamp))
-            }
-            None => None,
-        };
+        let mut folders = vec![];
+        // A folder first, then its entries: one that comes meanwhile makes the stamp an old one.
+        let listing = selection.list(&mut |folder| {
+            folders.push((folder.to_path_buf(), Stamp::of(folder)?));
+            Ok(())
+        })?;
         let stamped = |path: PathBuf| Stamp::of(&path).map(|stamp| (path, stamp));
-        let files = selection.paths()?.into_iter().map(stamped).collect::<Result<_>>()?;
-        Ok(Version { files, folder })
+        let files = listing.files.into_iter().map(stamped).collect::<Result<_>>()?;
+        Ok(Version { files, folders, is_watched: listing.is_watched })
     }
 
     /// Whether the selection's files are still in this version. It costs one call of the system a
@@ -94,10 +94,9 @@ impl Version {
     /// # Errors
     /// [`crate::ErrorKind::Io`] of a file that is no longer there.
     pub(crate) fn is_current(&self, selection: &Selection) -> Result<bool> {
-        let listed = match &self.folder {
-            Some((folder, stamp)) => Stamp::of(folder)? == *stamp,
-            None => matches!(&self.files[..], [(path, _)] if path == selection.named()),
-        };
+        // A directory that is gone may have had no file.
+        let same = |(folder, stamp): &(PathBuf, Stamp)| Stamp::of(folder).is_ok_and(|now| now == *stamp);
+        let listed = self.is_watched && self.folders.iter().all(same);
         if !listed && !selection.paths()?.iter().eq(self.paths()) {
             return Ok(false);
         }
@@ -118,7 +117,7 @@ impl Version {
     /// certain to make another version.
     pub(crate) fn settles_in(&self) -> Duration {
         let now = since_1970(SystemTime::now());
-        let stamps = self.files.iter().chain(&self.folder).map(|(_, stamp)| stamp.settles_in(now));
+        let stamps = self.files.iter().chain(&self.folders).map(|(_, stamp)| stamp.settles_in(now));
         stamps.max().unwrap_or_default()
     }
 }
@@ -177,10 +176,13 @@ mod tests {
         };
         write("d/1.csv");
         write("e/x/1.csv");
-        for (named, more, other) in [("d", "d/2.csv", "d/notes"), ("d/[1-9].csv", "d/3.csv", "d/a.csv")]
-            .into_iter()
-            .chain([("e/*/*.csv", "e/y/2.csv", "e/z.csv")])
-        {
+        for (named, more, other) in [
+            ("d", "d/2.csv", "d/notes"),
+            ("d/[1-9].csv", "d/3.csv", "d/a.csv"),
+            ("e/*/*.csv", "e/y/2.csv", "e/z.csv"),
+            ("e", "e/x/2.csv", "e/x/_2.csv"),
+            ("e", "e/new/deep/2.csv", "e/.new/2.csv"),
+        ] {
             let (selection, version) = versions(directory.path(), named);
             write(other);
             assert!(version.is_current(&selection).expect("all are there"), "{named}");

@@ -26,7 +26,7 @@ pub(super) use self::names::opened;
 
 use super::tables::table_of_files;
 use crate::error::{Error, Result};
-use crate::io::{Format, SourceTable};
+use crate::io::{Files, Format, SourceTable};
 use crate::query::Core;
 
 /// The schema of the tables that files are.
@@ -88,7 +88,7 @@ impl NamedFiles {
         {
             return Ok((named.name, named.table));
         }
-        let table = table_of_files(core, spelled, format.clone()).await?;
+        let table = table_of_files(core, Files::of(spelled, format.clone())?).await?;
         Ok((self.kept().insert(path, spelled, format, &table), table))
     }
 

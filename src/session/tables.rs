@@ -1,6 +1,5 @@
 //! The session's tables: registering, naming, describing.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -13,7 +12,7 @@ use datafusion::logical_expr::{LogicalPlanBuilder, UNNAMED_TABLE};
 use super::Session;
 use crate::error::Result;
 use crate::frame::{DataFrame, LazyFrame};
-use crate::io::{CsvOptions, Files, Format, ParquetOptions, Snapshot, SourceTable};
+use crate::io::{CsvOptions, Files, Format, IntoPaths, ParquetOptions, Snapshot, SourceTable};
 use crate::query::Core;
 
 impl Session {
@@ -38,8 +37,9 @@ impl Session {
         self.register(name, self.core.memory_table(batches.into_iter().collect(), None)?)
     }
 
-    /// Makes a Parquet file (or a directory of them, or those matching a pattern) a table; a table
-    /// of this name is replaced. The files are read when a query needs them, and again once they
+    /// Makes a Parquet file (or a directory of them, those matching a pattern, or several paths) a
+    /// table; a table of this name is replaced. Files may have different columns, as
+    /// `docs/files.md` says. They are read when a query needs them, and again once they
     /// have changed: each query sees them as they are. Files that no longer have the columns that
     /// they had are an error of the query ([`crate::ErrorKind::File`]).
     ///
@@ -54,7 +54,7 @@ impl Session {
     /// assert_eq!(session.sql("SELECT * FROM nation")?.collect()?.num_rows(), 25);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn register_parquet(&self, name: &str, path: impl AsRef<Path>) -> Result<()> {
+    pub fn register_parquet(&self, name: &str, path: impl IntoPaths) -> Result<()> {
         self.register_parquet_with(name, path, ParquetOptions::default())
     }
 
@@ -64,16 +64,16 @@ impl Session {
     /// use warpframe::arrow::datatypes::TimeUnit;
     /// # use warpframe::{DeviceChoice, ParquetOptions, Session};
     /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let options = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Nanosecond };
+    /// let options = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Nanosecond, ..Default::default() };
     /// session.register_parquet_with("nation", "data/tpch/nation.parquet", options)?;
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn register_parquet_with(&self, name: &str, path: impl AsRef<Path>, options: ParquetOptions) -> Result<()> {
-        self.register(name, self.file_table(path.as_ref(), Format::Parquet(options))?)
+    pub fn register_parquet_with(&self, name: &str, path: impl IntoPaths, options: ParquetOptions) -> Result<()> {
+        self.register(name, self.file_table(path, Format::Parquet(options))?)
     }
 
-    /// Makes a CSV file (or a directory of them, or those matching a pattern) a table, with types
-    /// inferred from a sample of its rows; a table of this name is replaced. The files are read
+    /// Makes a CSV file (or a directory of them, those matching a pattern, or several paths) a table,
+    /// with types inferred from a sample of its rows; a table of this name is replaced. The files are read
     /// when a query needs them, and again once they have changed, as [`Session::register_parquet`]
     /// says. [`CsvOptions`] lists what can be said of them.
     ///
@@ -89,7 +89,7 @@ impl Session {
     /// assert_eq!(session.schema("jets")?.field(1).name(), "px");
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn register_csv(&self, name: &str, path: impl AsRef<Path>) -> Result<()> {
+    pub fn register_csv(&self, name: &str, path: impl IntoPaths) -> Result<()> {
         self.register_csv_with(name, path, CsvOptions::default())
     }
 
@@ -102,8 +102,8 @@ impl Session {
     /// session.register_csv_with("jets", "data/jets.csv", options)?;
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn register_csv_with(&self, name: &str, path: impl AsRef<Path>, options: CsvOptions) -> Result<()> {
-        self.register(name, self.file_table(path.as_ref(), Format::Csv(Box::new(options)))?)
+    pub fn register_csv_with(&self, name: &str, path: impl IntoPaths, options: CsvOptions) -> Result<()> {
+        self.register(name, self.file_table(path, Format::Csv(Box::new(options)))?)
     }
 
     /// Makes a frame a table; a table of this name is replaced. Rows that lie on the device stay
@@ -206,7 +206,7 @@ impl Session {
     /// assert_eq!(nations.collect()?.num_rows(), 5);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn scan_parquet(&self, path: impl AsRef<Path>) -> Result<LazyFrame> {
+    pub fn scan_parquet(&self, path: impl IntoPaths) -> Result<LazyFrame> {
         self.scan_parquet_with(path, ParquetOptions::default())
     }
 
@@ -220,8 +220,8 @@ impl Session {
     /// assert_eq!(nations.collect()?.num_rows(), 25);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn scan_parquet_with(&self, path: impl AsRef<Path>, options: ParquetOptions) -> Result<LazyFrame> {
-        let table = self.file_table(path.as_ref(), Format::Parquet(options))?;
+    pub fn scan_parquet_with(&self, path: impl IntoPaths, options: ParquetOptions) -> Result<LazyFrame> {
+        let table = self.file_table(path, Format::Parquet(options))?;
         self.scan_provider(TableReference::bare(UNNAMED_TABLE), table)
     }
 
@@ -234,7 +234,7 @@ impl Session {
     /// let jets = session.scan_csv("data/jets.csv")?.group_by([col("jetid")]).agg([sum(col("px"))])?;
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn scan_csv(&self, path: impl AsRef<Path>) -> Result<LazyFrame> {
+    pub fn scan_csv(&self, path: impl IntoPaths) -> Result<LazyFrame> {
         self.scan_csv_with(path, CsvOptions::default())
     }
 
@@ -246,11 +246,8 @@ impl Session {
     /// let jets = session.scan_csv_with("data/jets.csv", CsvOptions { sample_size: Some(10), ..CsvOptions::default() })?;
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn scan_csv_with(&self, path: impl AsRef<Path>, options: CsvOptions) -> Result<LazyFrame> {
-        self.scan_provider(
-            TableReference::bare(UNNAMED_TABLE),
-            self.file_table(path.as_ref(), Format::Csv(Box::new(options)))?,
-        )
+    pub fn scan_csv_with(&self, path: impl IntoPaths, options: CsvOptions) -> Result<LazyFrame> {
+        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Csv(Box::new(options)))?)
     }
 
     /// Reads Parquet files now.
@@ -261,7 +258,7 @@ impl Session {
     /// assert_eq!(session.read_parquet("data/tpch/region.parquet")?.num_rows(), 5);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn read_parquet(&self, path: impl AsRef<Path>) -> Result<DataFrame> {
+    pub fn read_parquet(&self, path: impl IntoPaths) -> Result<DataFrame> {
         self.scan_parquet(path)?.collect()
     }
 
@@ -273,7 +270,7 @@ impl Session {
     /// assert_eq!(session.read_csv("data/jets.csv")?.num_rows(), 100_000);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn read_csv(&self, path: impl AsRef<Path>) -> Result<DataFrame> {
+    pub fn read_csv(&self, path: impl IntoPaths) -> Result<DataFrame> {
         self.scan_csv(path)?.collect()
     }
 
@@ -313,14 +310,14 @@ impl Session {
         found.map_err(|_| self.table_not_found(name))
     }
 
-    pub(super) fn file_table(&self, path: &Path, format: Format) -> Result<Arc<dyn TableProvider>> {
-        Ok(self.core.block_on(table_of_files(&self.core, path, format))?)
+    pub(super) fn file_table(&self, paths: impl IntoPaths, format: Format) -> Result<Arc<dyn TableProvider>> {
+        let files = Files::of(paths, format)?;
+        Ok(self.core.block_on(table_of_files(&self.core, files))?)
     }
 }
 
-/// The files that a path names, as a table.
-pub(super) async fn table_of_files(core: &Core, path: &Path, format: Format) -> Result<Arc<SourceTable>> {
-    let files = Files::new(path, format);
+/// Files as a table.
+pub(super) async fn table_of_files(core: &Core, files: Files) -> Result<Arc<SourceTable>> {
     let snapshot = Snapshot::of_files(&files, &core.state(), 1).await?;
     Ok(Arc::new(SourceTable::new(snapshot, Some(files), core.most_filters())))
 }

@@ -59,6 +59,7 @@ mod rows;
 mod runs;
 mod semi;
 mod session;
+mod several;
 mod slt;
 mod slt_datafusion;
 mod sort;

@@ -321,21 +321,21 @@ fn int96_reaches_as_far_as_its_writers_do() -> Result<()> {
         let of = |session: &Session| session.schema("t").map(|schema| schema.field(0).data_type().clone());
         assert_eq!(of(&session)?, DataType::Timestamp(TimeUnit::Microsecond, None));
         // Nanoseconds by option, where they reach so far.
-        let nanoseconds = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Nanosecond };
+        let nanoseconds = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Nanosecond, ..Default::default() };
         let error = session.register_parquet_with("t", &path, nanoseconds).expect_err("9999 is too far");
         let ErrorKind::File { path: file, message } = error.kind() else { panic!("{error:?}") };
         assert!(*file == path && message.contains("\"x\"") && message.contains("nanoseconds"), "{error}");
     }
     write_days(&[20_000, 0]);
     for session in both(&path) {
-        let nanoseconds = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Nanosecond };
+        let nanoseconds = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Nanosecond, ..Default::default() };
         session.register_parquet_with("t", &path, nanoseconds)?;
         assert_eq!(session.schema("t")?.field(0).data_type(), &DataType::Timestamp(TimeUnit::Nanosecond, None));
         assert_eq!(
             scalar(&session, "SELECT max(x) FROM t"),
             Cell::Int((20_000 * 86_400 + 86_400) * 1_000_000_000 - 1_000)
         );
-        let seconds = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Second };
+        let seconds = ParquetOptions { coerce_int96_timestamp_unit: TimeUnit::Second, ..Default::default() };
         let frame = session.scan_parquet_with(&path, seconds)?.collect()?;
         assert_eq!(Rows::of(&frame).rows[1][0], Cell::Int(86_399));
     }

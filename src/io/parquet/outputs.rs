@@ -37,6 +37,11 @@ pub(super) fn output(dtype: &DataType, own: &DataType, leaf: &ColumnDescriptor) 
     // Notes of Arrow's writers that change the meaning of the bits, not the bits.
     let is_same = dtype == own
         || match (dtype, own) {
+            // Files of one table: those of narrower types.
+            (DataType::Int64, DataType::Int32) => true,
+            (DataType::Decimal128(precision, scale), DataType::Decimal128(own, same)) => {
+                scale == same && own <= precision
+            }
             (DataType::Timestamp(unit, _), DataType::Timestamp(own, _)) => unit == own,
             (DataType::Duration(_) | DataType::Timestamp(..), DataType::Int64) => true,
             (DataType::Time32(_) | DataType::Date32, DataType::Int32) => true,
@@ -47,6 +52,7 @@ pub(super) fn output(dtype: &DataType, own: &DataType, leaf: &ColumnDescriptor) 
         return Err(format!("type {own} in the file, {dtype} in the table"));
     }
     Ok(match (dtype, physical(leaf)) {
+        (DataType::Int64, Physical::Int32) if *own == DataType::Int32 => PageOutput::Integer { width },
         (DataType::Boolean, Physical::Boolean) => PageOutput::Bool,
         (DataType::Float32, Physical::Float) => PageOutput::Float32,
         (DataType::Float64, Physical::Double) => PageOutput::Float64,

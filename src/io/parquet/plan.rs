@@ -165,18 +165,7 @@ impl Plan {
                 }
             }
             let width = chunk.output.width() as usize;
-            let of_all = |buffer: &mut Option<Arc<Buffer>>| -> Result<u64> {
-                let made = match buffer.take() {
-                    Some(made) => made,
-                    None => Arc::new(reader.device.alloc(OPERATOR, reader.rows * width)?),
-                };
-                Ok(buffer.insert(made).address())
-            };
-            let data = match (&mut target.strings, chunk.output) {
-                (Some(strings), PageOutput::Codes { .. }) => of_all(&mut strings.codes)?,
-                (Some(strings), _) => of_all(&mut strings.views)?,
-                (None, _) => of_all(&mut target.data)?,
-            };
+            let data = target.data_of(reader, chunk.output)?.address();
             let validity = target.validity.as_ref().map_or(0, |validity| validity.address() + at.row);
             plan.add(reader, &chunk, &mut rooms, data + at.row * width as u64, validity);
             let dictionary = plan.chunks.last().and_then(|chunk| chunk.dictionary);

@@ -69,12 +69,49 @@ pub(super) struct ColumnTarget {
     pub(super) validity: Option<Arc<Buffer>>,
     /// Of strings and bytes.
     pub(super) strings: Option<StringTarget>,
+    /// Rows of files that lack the column, which are null.
+    absent: Vec<Range<usize>>,
     pub(super) given_up: Option<Reason>,
 }
 
 impl ColumnTarget {
     pub(super) fn is_read(&self) -> bool {
         self.given_up.is_none()
+    }
+
+    /// Memory for values of all rows as they come out of pages.
+    pub(super) fn data_of(&mut self, reader: &DeviceReader, output: PageOutput) -> Result<Arc<Buffer>> {
+        let known = match (&self.strings, output) {
+            (Some(strings), PageOutput::Codes { .. }) => strings.codes.clone(),
+            (Some(strings), _) => strings.views.clone(),
+            (None, _) => self.data.clone(),
+        };
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let made = Arc::new(self.alloc(reader.device, reader.rows * output.width() as usize)?);
+        let place = match (&mut self.strings, output) {
+            (Some(strings), PageOutput::Codes { .. }) => &mut strings.codes,
+            (Some(strings), _) => &mut strings.views,
+            (None, _) => &mut self.data,
+        };
+        *place = Some(made.clone());
+        Ok(made)
+    }
+
+    fn is_absent_in(&mut self, rows: Range<usize>) {
+        match self.absent.last_mut().filter(|last| last.end == rows.start) {
+            Some(last) => last.end = rows.end,
+            None => self.absent.push(rows),
+        }
+    }
+
+    /// Memory for values of all rows. Where a file lacks the column, nobody writes any.
+    fn alloc(&self, device: &Device, bytes: usize) -> Result<Buffer> {
+        match self.absent.is_empty() {
+            true => device.alloc(OPERATOR, bytes),
+            false => device.alloc_zeroed(OPERATOR, bytes),
+        }
     }
 }
 
@@ -96,7 +133,7 @@ pub(super) fn read(
     let mut numbers = 0..;
     for described in described {
         let metadata = &described.footer.metadata;
-        let leaves: Vec<Option<(usize, PageOutput)>> =
+        let leaves: Vec<Leaf> =
             columns.iter().zip(&mut targets).map(|(at, target)| leaf(described, schema, *at, target)).collect();
         for (group, row_group) in metadata.row_groups().iter().enumerate() {
             if !numbers.next().is_some_and(|number| row_groups.contains(&number)) {
@@ -104,9 +141,13 @@ pub(super) fn read(
             }
             let of_group = row_group.num_rows() as u64;
             for (column, leaf) in leaves.iter().enumerate() {
-                if let Some((leaf, output)) = *leaf {
-                    let file = files.len();
-                    chunks.push(ChunkAt { file, group, leaf, column, output, row: rows, rows: of_group });
+                let file = files.len();
+                match *leaf {
+                    Leaf::Read(leaf, output) => {
+                        chunks.push(ChunkAt { file, group, leaf, column, output, row: rows, rows: of_group });
+                    }
+                    Leaf::Absent => targets[column].is_absent_in(rows as usize..(rows + of_group) as usize),
+                    Leaf::Unread => {}
                 }
             }
             rows += of_group;
@@ -131,29 +172,35 @@ pub(super) fn read(
 fn target(dtype: &DataType) -> ColumnTarget {
     let strings = (Repr::of(dtype) == Some(Repr::View)).then(StringTarget::default);
     let given_up = Repr::of(dtype).is_none().then(|| format!("type {dtype}"));
-    ColumnTarget { dtype: dtype.clone(), data: None, validity: None, strings, given_up }
+    ColumnTarget { dtype: dtype.clone(), data: None, validity: None, strings, absent: vec![], given_up }
 }
 
-/// The leaf of a file that is a table's column.
-fn leaf(file: &DescribedFile, schema: &Schema, at: usize, target: &mut ColumnTarget) -> Option<(usize, PageOutput)> {
+/// What a file has of a table's column.
+enum Leaf {
+    /// A leaf of its schema, and what becomes of the values.
+    Read(usize, PageOutput),
+    /// No values: all rows are null.
+    Absent,
+    /// What the device does not read, as its target says.
+    Unread,
+}
+
+fn leaf(file: &DescribedFile, schema: &Schema, at: usize, target: &mut ColumnTarget) -> Leaf {
     let name = schema.field(at).name();
     let leaves = file.footer.metadata.file_metadata().schema_descr();
     let leaf = leaves.columns().iter().position(|leaf| leaf.path().parts() == std::slice::from_ref(name));
-    if file.footer.unknown.contains(name) {
-        target.given_up = Some("only notes of the file's writer tell its type".into());
-        return None;
-    }
-    let (Some(leaf), Ok(own)) = (leaf, file.own.field_with_name(name)) else {
-        target.given_up = Some("it is nested".into());
-        return None;
+    let reason = match (leaf, file.own.field_with_name(name)) {
+        _ if file.footer.unknown.contains(name) => "only notes of the file's writer tell its type".into(),
+        (_, Err(_)) => return Leaf::Absent,
+        (Some(_), Ok(own)) if *own.data_type() == DataType::Null => return Leaf::Absent,
+        (None, Ok(_)) => "it is nested".into(),
+        (Some(leaf), Ok(own)) => match output(&target.dtype, own.data_type(), &leaves.column(leaf)) {
+            Ok(output) => return Leaf::Read(leaf, output),
+            Err(reason) => reason,
+        },
     };
-    match output(&target.dtype, own.data_type(), &leaves.column(leaf)) {
-        Ok(output) => Some((leaf, output)),
-        Err(reason) => {
-            target.given_up = Some(reason);
-            None
-        }
-    }
+    target.given_up = Some(reason);
+    Leaf::Unread
 }
 
 pub(super) struct DeviceReader<'a> {
@@ -193,13 +240,19 @@ impl DeviceReader<'_> {
         for (column, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.is_read()) {
             if target.strings.is_none() {
                 let width = Repr::of(&target.dtype).map_or(0, Repr::width);
-                target.data = Some(Arc::new(self.device.alloc(OPERATOR, self.rows * width)?));
+                target.data = Some(Arc::new(target.alloc(self.device, self.rows * width)?));
             }
             let own = |chunk: &&ChunkAt| chunk.column == column;
             let optional = |chunk: &ChunkAt| chunk.meta(self.files).column_descr().max_def_level() > 0;
-            if self.chunks.iter().filter(own).any(optional) {
+            if self.chunks.iter().filter(own).any(optional) || !target.absent.is_empty() {
                 // Chunks of files in which the column is required have no nulls.
-                target.validity = Some(Arc::new(self.device.alloc_filled(OPERATOR, self.rows, 1)?));
+                let validity = self.device.alloc_filled(OPERATOR, self.rows, 1)?;
+                let longest = target.absent.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+                let nulls = self.device.alloc_zeroed(OPERATOR, longest)?;
+                for rows in &target.absent {
+                    validity.copy_from(rows.start, &nulls, 0, rows.len())?;
+                }
+                target.validity = Some(Arc::new(validity));
             }
         }
         Ok(())
@@ -290,7 +343,8 @@ impl DeviceReader<'_> {
 
     /// The columns, when all was submitted.
     fn finish(&self, mut targets: Vec<ColumnTarget>, decoded: Vec<Decoded>) -> Result<Vec<OrReason>> {
-        let mut nulls = vec![0; targets.len()];
+        let absent = |target: &ColumnTarget| target.absent.iter().map(|rows| rows.len() as u64).sum();
+        let mut nulls: Vec<u64> = targets.iter().map(absent).collect();
         for batch in &decoded {
             let mut faults = vec![0; batch.pages.len() * 4];
             batch.faults.read(0, &mut faults)?;

@@ -1,6 +1,7 @@
 //! Parquet files as a source: decoded on the device; what it does not decode the host's reader
-//! brings.
+//! brings. Partition columns are made of paths.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,13 +14,16 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::parquet::file::statistics::Statistics;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::constant::of_runs;
 use super::read::{DescribedFile, read};
+use super::table::ParquetTable;
 use crate::column::{Column, Facts};
+use crate::device::Device;
 use crate::error::{ErrorKind, Result};
 use crate::io::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use crate::io::stream::{self, ProviderRows};
 
-/// Parquet files of one schema.
+/// Parquet files of one table.
 #[derive(Debug)]
 pub(crate) struct ParquetFiles {
     /// The path that a user knows them by.
@@ -27,13 +31,13 @@ pub(crate) struct ParquetFiles {
     /// In the order of their rows.
     files: Vec<DescribedFile>,
     /// As the CPU's operators read them.
-    table: Arc<dyn TableProvider>,
+    table: Arc<ParquetTable>,
     /// Their row groups.
     chunks: Vec<Chunk>,
 }
 
 impl ParquetFiles {
-    pub(in crate::io) fn new(named: PathBuf, files: Vec<DescribedFile>, table: Arc<dyn TableProvider>) -> ParquetFiles {
+    pub(in crate::io) fn new(named: PathBuf, files: Vec<DescribedFile>, table: Arc<ParquetTable>) -> ParquetFiles {
         let groups = files.iter().flat_map(|file| file.footer.metadata.row_groups());
         let chunk = |(rows, bytes): (i64, i64)| Chunk { rows: Some(rows as u64), bytes: u64::try_from(bytes).ok() };
         let chunks = groups.map(|group| chunk((group.num_rows(), group.compressed_size()))).collect();
@@ -47,7 +51,8 @@ impl ParquetFiles {
         let (begin, expected) = (of(&self.chunks[..wanted.chunks.start]), of(&self.chunks[wanted.chunks.clone()]));
         let is_all = wanted.chunks == (0..self.chunks.len());
         // The host's reader knows first rows, but not chunks.
-        let rows = ProviderRows { provider: &self.table, columns, limit: (!is_all).then_some(begin + expected) };
+        let provider: Arc<dyn TableProvider> = self.table.clone();
+        let rows = ProviderRows { provider: &provider, columns, limit: (!is_all).then_some(begin + expected) };
         let (found, columns) = stream::read(to, &rows).await?;
         if is_all && found != expected || found < begin + expected {
             // The host's reader ends where a column's pages do.
@@ -63,11 +68,27 @@ impl ParquetFiles {
         format!("column {name:?} of {} is read by the host: {reason}", self.named.display())
     }
 
+    /// A partition column of the wanted chunks.
+    fn constant(&self, device: &Device, column: usize, chunks: &Range<usize>) -> Result<Column> {
+        let mut numbers = 0..;
+        let mut rows = |file: &DescribedFile| {
+            let groups = file.footer.metadata.row_groups().iter();
+            let wanted = groups.filter(|_| numbers.next().is_some_and(|number| chunks.contains(&number)));
+            wanted.map(|group| group.num_rows() as u64).sum::<u64>()
+        };
+        let runs: Vec<u64> = self.files.iter().map(&mut rows).collect();
+        let values = self.table.partitions().column(column - self.table.columns_of_files())?;
+        of_runs(device, &values, &runs)
+    }
+
     /// The least and the greatest value of a column by the statistics of all row groups, where they
     /// are integers and lie in the files as they do on the device.
     fn range(&self, column: usize) -> Option<(i64, i64)> {
         let schema = self.table.schema();
         let field = schema.field(column);
+        if column >= self.table.columns_of_files() {
+            return None;
+        }
         match field.data_type() {
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32 => {}
             DataType::UInt8 | DataType::UInt16 | DataType::Timestamp(..) | DataType::Decimal128(..) => {}
@@ -117,23 +138,27 @@ impl Source for ParquetFiles {
         if wanted.columns.is_empty() {
             return Ok(Read::new(expected, vec![]));
         }
-        let mut columns: Vec<Option<Column>> = vec![];
-        let mut by_host = vec![];
-        let read = read(to.device, &self.files, &schema, wanted.columns, &wanted.chunks)?;
-        for (column, at) in read.into_iter().zip(wanted.columns) {
-            columns.push(match column {
-                Ok(column) => Some(column),
-                Err(reason) => {
-                    by_host.push(self.is_read_by_host(*at, &reason));
-                    None
-                }
-            });
+        let of_files = self.table.columns_of_files();
+        let in_files: Vec<usize> = wanted.columns.iter().copied().filter(|at| *at < of_files).collect();
+        let mut read = match in_files.is_empty() {
+            true => vec![],
+            false => read(to.device, &self.files, &schema, &in_files, &wanted.chunks)?,
         }
-        let left: Vec<usize> =
-            wanted.columns.iter().zip(&columns).filter(|(_, read)| read.is_none()).map(|(at, _)| *at).collect();
+        .into_iter();
+        let (mut columns, mut by_host, mut left) = (vec![], vec![], vec![]);
+        for at in wanted.columns {
+            let column = match *at < of_files {
+                true => read.next().unwrap_or_else(|| Err("it was not read".into())),
+                false => Ok(self.constant(to.device, *at, &wanted.chunks)?),
+            };
+            columns.push(column.map_err(|reason| {
+                by_host.push(self.is_read_by_host(*at, &reason));
+                left.push(*at);
+            }));
+        }
         if !left.is_empty() {
             let mut read = self.read_on_host(to, wanted, &left).await?.into_iter();
-            columns.iter_mut().filter(|column| column.is_none()).for_each(|column| *column = read.next());
+            columns.iter_mut().filter(|column| column.is_err()).for_each(|column| *column = read.next().ok_or(()));
         }
         Ok(Read { rows: expected, columns: columns.into_iter().flatten().collect(), by_host })
     }

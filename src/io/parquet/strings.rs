@@ -74,7 +74,8 @@ impl StringTarget {
         let Some(codes) = &self.codes else {
             let data = match self.views {
                 Some(views) => views,
-                None => Arc::new(device.alloc(OPERATOR, rows * VIEW_WIDTH)?),
+                // No file has a value.
+                None => Arc::new(device.alloc_zeroed(OPERATOR, rows * VIEW_WIDTH)?),
             };
             return Ok(plain(data));
         };

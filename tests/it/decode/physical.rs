@@ -203,7 +203,7 @@ fn every_physical_type_and_what_it_means() {
     }
     // INT96 is what its reader makes of it.
     for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond] {
-        let options = ParquetOptions { coerce_int96_timestamp_unit: unit };
+        let options = ParquetOptions { coerce_int96_timestamp_unit: unit, ..Default::default() };
         for path in std::fs::read_dir(directory.path()).expect("a folder").map(|entry| entry.expect("a file").path()) {
             agree_with(&pair, &path, options, &by_host(), &format!("INT96 as {unit:?}"));
         }
