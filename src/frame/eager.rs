@@ -15,6 +15,9 @@ use crate::io::{CsvWriteOptions, DOWNLOAD_ROWS, ParquetWriteOptions};
 use crate::plan::PlanTable;
 use crate::query::{Answer, Core, Data, Recipe, Verb, scan};
 
+/// Rows that are downloaded together while others are written.
+const WRITTEN_ROWS: usize = 1 << 17;
+
 /// Rows that were computed, in device memory where the session has a device. Clones share them.
 ///
 /// A verb is planned when it comes for the first time, with these expressions and over columns of
@@ -383,7 +386,8 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn write_csv_with(&self, path: impl AsRef<Path>, options: CsvWriteOptions) -> Result<()> {
-        crate::io::write_csv(path.as_ref(), &self.schema, &self.to_arrow()?, &options)
+        self.core
+            .as_statement(|| crate::io::write_csv(path.as_ref(), &self.schema, self.batches(WRITTEN_ROWS), &options))
     }
 
     /// Writes a Parquet file; a file that is there is replaced.
@@ -417,6 +421,8 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn write_parquet_with(&self, path: impl AsRef<Path>, options: ParquetWriteOptions) -> Result<()> {
-        crate::io::write_parquet(path.as_ref(), &self.schema, &self.to_arrow()?, &options)
+        self.core.as_statement(|| {
+            crate::io::write_parquet(path.as_ref(), &self.schema, self.batches(WRITTEN_ROWS), &options)
+        })
     }
 }

@@ -1,18 +1,25 @@
-//! Batches to files.
+//! Batches to files: written on all cores while the next ones are downloaded, whole or not at all.
+
+mod csv;
+mod in_order;
+mod parquet;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::csv::WriterBuilder;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 
+use self::in_order::in_order;
 use crate::error::{Error, ErrorKind, Result};
+
+/// Rows of a row group, unless somebody says otherwise.
+const GROUP_ROWS: usize = 1 << 20;
 
 /// How CSV files are written.
 ///
@@ -103,73 +110,208 @@ impl ParquetWriteOptions {
     }
 }
 
-/// Writes the rows, behind a header line unless the options leave it out.
+/// Writes the rows, behind a header line unless the options leave it out. Batches become text on all
+/// cores.
+///
+/// # Errors
+/// Of the batches; nested columns; a file that cannot be written.
 pub(crate) fn write_csv(
     path: &Path,
     schema: &SchemaRef,
-    batches: &[RecordBatch],
+    batches: impl Iterator<Item = Result<RecordBatch>>,
     options: &CsvWriteOptions,
 ) -> Result<()> {
     replace(path, |file| {
-        let writer = WriterBuilder::new().with_header(options.header).with_delimiter(options.delimiter);
-        let writer = writer.with_quote(options.quote).with_null(options.null.clone());
-        let mut writer = writer.build(&mut *file);
-        // The header comes with the first batch, which may have no rows.
-        writer.write(&RecordBatch::new_empty(schema.clone()))?;
-        for batch in batches {
-            writer.write(batch)?;
+        let mut put = |text: Vec<u8>| file.write_all(&text).map_err(|error| Error::io(path, error));
+        if options.header {
+            put(csv::header(schema, options))?;
         }
-        Ok(())
+        in_order(batches, |batch| csv::rows(&batch, options), put)
     })
 }
 
-/// Writes one Parquet file.
+/// Writes one Parquet file, whose columns are encoded on all cores.
+///
+/// # Errors
+/// Of the batches; types that the format does not have; a file that cannot be written.
 pub(crate) fn write_parquet(
     path: &Path,
     schema: &SchemaRef,
-    batches: &[RecordBatch],
+    batches: impl Iterator<Item = Result<RecordBatch>>,
     options: &ParquetWriteOptions,
 ) -> Result<()> {
-    let properties = WriterProperties::builder().set_compression(options.compression()?);
-    let properties = match options.row_group_rows {
-        Some(rows) => properties.set_max_row_group_row_count(Some(rows.max(1))),
-        None => properties,
-    };
-    let properties = properties.build();
+    let properties = WriterProperties::builder().set_compression(options.compression()?).build();
+    let group_rows = options.row_group_rows.unwrap_or(GROUP_ROWS).max(1);
     replace(path, |file| {
-        let failed =
-            |error: ParquetError| -> Error { ErrorKind::File { path: path.into(), message: error.to_string() }.into() };
-        let mut writer = ArrowWriter::try_new(&mut *file, schema.clone(), Some(properties)).map_err(failed)?;
-        for batch in batches {
-            writer.write(batch).map_err(failed)?;
-        }
-        writer.close().map_err(failed)?;
-        Ok(())
+        let named = |error: Error| match error.kind() {
+            ErrorKind::Plan { message, .. } => ErrorKind::File { path: path.into(), message: message.clone() }.into(),
+            _ => error,
+        };
+        parquet::write(file, schema, batches, properties, group_rows).map_err(named)
     })
 }
 
-/// Writes beside the file and renames, so that a failure leaves what was there before.
+/// Writes beside the file and renames, so that a failure leaves what was there before. A link is
+/// followed; a file that was there hands on its permissions.
 fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
+    /// Tells writers of one path apart.
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
     let io = |error| Error::io(path, error);
-    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+    let before = path.metadata().ok();
+    if before.as_ref().is_some_and(|metadata| !metadata.is_file()) {
         // A pipe or a terminal.
         let mut file = BufWriter::new(File::create(path).map_err(io)?);
         write(&mut file)?;
         return file.flush().map_err(io);
     }
-    let mut name = path.file_name().ok_or_else(|| io(std::io::ErrorKind::InvalidInput.into()))?.to_os_string();
-    name.push(format!(".{}.partial", std::process::id()));
-    let partial = path.with_file_name(name);
+    let target = linked(path);
+    let mut name = target.file_name().ok_or_else(|| io(std::io::ErrorKind::InvalidInput.into()))?.to_os_string();
+    name.push(format!(".{}.{}.partial", std::process::id(), NUMBER.fetch_add(1, Relaxed)));
+    let partial = target.with_file_name(name);
     let written = File::create(&partial).map_err(io).and_then(|file| {
-        let mut file = BufWriter::new(file);
+        if let Some(before) = before {
+            file.set_permissions(before.permissions()).map_err(io)?;
+        }
+        let mut file = BufWriter::with_capacity(1 << 20, file);
         write(&mut file)?;
         file.flush().map_err(io)
     });
-    match written {
-        Ok(()) => std::fs::rename(&partial, path).map_err(io),
-        Err(error) => {
-            let _ = std::fs::remove_file(&partial);
-            Err(error)
+    let replaced = written.and_then(|()| std::fs::rename(&partial, &target).map_err(io));
+    if replaced.is_err() {
+        let _ = std::fs::remove_file(&partial);
+    }
+    replaced
+}
+
+/// The file that a path leads to, through links, whether it is there or not.
+fn linked(path: &Path) -> PathBuf {
+    /// As many as the system follows.
+    const MOST: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST {
+        let Ok(to) = std::fs::read_link(&path) else { break };
+        path = path.parent().map_or(to.clone(), |parent| parent.join(&to));
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{
+        ArrayRef, AsArray, Date64Array, Float64Array, Int64Array, ListArray, StringArray, TimestampSecondArray,
+    };
+    use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit, TimestampMillisecondType};
+    use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use datafusion::parquet::file::statistics::Statistics;
+
+    use super::*;
+
+    fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+    }
+
+    fn csv_of(batch: &RecordBatch, options: &CsvWriteOptions) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.csv");
+        write_csv(&path, &batch.schema(), [batch.clone(), batch.clone()].into_iter().map(Ok), options).unwrap();
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn null_and_the_empty_string_are_told_apart() {
+        let strings = StringArray::from(vec![Some(""), None, Some("a,b"), Some("NA"), Some("say \"x\"\nor y")]);
+        let numbers = Int64Array::from(vec![Some(1), None, Some(-3), None, Some(5)]);
+        let rows = batch(vec![("s", Arc::new(strings)), ("n;", Arc::new(numbers))]);
+        let own = "\"\",1\n,\n\"a,b\",-3\nNA,\n\"say \"\"x\"\"\nor y\",5\n";
+        assert_eq!(csv_of(&rows, &CsvWriteOptions::default()), format!("s,n;\n{own}{own}"));
+        let other = CsvWriteOptions { header: false, delimiter: b';', null: "NA".into(), ..CsvWriteOptions::default() };
+        let own = "\"\";1\nNA;NA\na,b;-3\n\"NA\";NA\n\"say \"\"x\"\"\nor y\";5\n";
+        assert_eq!(csv_of(&rows, &other), format!("{own}{own}"));
+        // A row of one NULL is a line.
+        let one = batch(vec![("s", Arc::new(StringArray::from(vec![None, Some("x")])))]);
+        assert_eq!(csv_of(&one, &CsvWriteOptions::default()), "s\n\"\"\nx\n\"\"\nx\n");
+        let nested = batch(vec![("l", Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1)])])))]);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.csv");
+        let refused = write_csv(&path, &nested.schema(), [Ok(nested.clone())].into_iter(), &CsvWriteOptions::default());
+        assert!(refused.unwrap_err().to_string().contains("\"l\""));
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn parquet_has_groups_of_so_many_rows_and_types_that_others_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.parquet");
+        let of = |from: i64, to: i64| {
+            let days: Vec<i64> = (from..to).map(|n| n * 86_400_000).collect();
+            let list = ListArray::from_iter_primitive::<Int64Type, _, _>((from..to).map(|n| Some([Some(n), None])));
+            batch(vec![
+                ("t", Arc::new(TimestampSecondArray::from_iter_values(from..to))),
+                ("d", Arc::new(Date64Array::from(days))),
+                (
+                    "f",
+                    Arc::new(
+                        (from..to)
+                            .map(|n| Some(if n % 7 == 3 { f64::NAN } else { n as f64 }))
+                            .collect::<Float64Array>(),
+                    ),
+                ),
+                ("l", Arc::new(list)),
+            ])
+        };
+        let batches = [of(0, 700), of(700, 701), of(701, 2500)];
+        let options = ParquetWriteOptions { row_group_rows: Some(1000), ..ParquetWriteOptions::default() };
+        write_parquet(&path, &batches[0].schema(), batches.clone().into_iter().map(Ok), &options).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+        let groups: Vec<i64> = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+        assert_eq!(groups, [1000, 1000, 500]);
+        let Some(Statistics::Double(bounds)) = reader.metadata().row_group(0).column(2).statistics() else { panic!() };
+        assert_eq!((bounds.min_opt(), bounds.max_opt()), (Some(&0.0), Some(&999.0)), "NaN is no bound");
+        assert_eq!(*reader.schema().field(0).data_type(), DataType::Timestamp(TimeUnit::Millisecond, None));
+        assert_eq!(*reader.schema().field(1).data_type(), DataType::Date32);
+        let mut at = 0;
+        for found in reader.build().unwrap() {
+            let found = found.unwrap();
+            let times = found.column(0).as_primitive::<TimestampMillisecondType>();
+            let lists = found.column(3).as_list::<i32>();
+            for row in 0..found.num_rows() {
+                assert_eq!(times.value(row), at * 1000);
+                assert_eq!(lists.value(row).as_primitive::<Int64Type>().value(0), at);
+                at += 1;
+            }
         }
+        assert_eq!(at, 2500);
+        // No rows are a file, too.
+        let empty = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
+        write_parquet(&path, &empty, std::iter::empty(), &ParquetWriteOptions::default()).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+        assert_eq!(reader.schema().fields(), empty.fields());
+    }
+
+    #[test]
+    fn files_are_written_whole_or_not_at_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, link) = (directory.path().join("t.csv"), directory.path().join("link.csv"));
+        std::fs::write(&path, "before").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("t.csv", &link).unwrap();
+        let rows = batch(vec![("n", Arc::new(Int64Array::from(vec![1])))]);
+        let failing = [Ok(rows.clone()), Err(Error::internal("the disk is on fire"))];
+        let failed = write_csv(&link, &rows.schema(), failing.into_iter(), &CsvWriteOptions::default());
+        assert!(failed.unwrap_err().to_string().contains("fire"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+        // Two at once do not mix.
+        let write = || {
+            let batches = (0..50).map(|_| Ok(rows.clone()));
+            write_csv(&link, &rows.schema(), batches, &CsvWriteOptions::default()).unwrap();
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(write))));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("n\n{}", "1\n".repeat(50)));
+        assert!(link.is_symlink());
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
     }
 }
