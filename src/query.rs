@@ -110,7 +110,8 @@ impl Core {
         self.as_statement(|| {
             loop {
                 let wider = crate::io::widen(&plan)?;
-                let Some(again) = with_present_types(&plan)? else { return Err(error) };
+                // What was asked may not be asked of the wider type: then the value is the cause.
+                let Ok(Some(again)) = with_present_types(&plan) else { return Err(error) };
                 // Each round makes a column wider, or a plan that was made before somebody else did.
                 if !wider && again == plan {
                     return Err(error);
@@ -118,6 +119,7 @@ impl Core {
                 plan = again;
                 match self.run_once(&plan) {
                     Err(next) if next.misfit().is_some() => error = next,
+                    Err(next) if matches!(next.kind(), ErrorKind::Plan { .. }) => return Err(error),
                     ran => return ran,
                 }
             }

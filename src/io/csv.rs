@@ -43,7 +43,7 @@ mod tokens;
 mod values;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -59,18 +59,12 @@ use self::host::CsvProvider;
 use self::table::CsvTable;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use super::stream::{self, ProviderRows};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 
 /// CSV files of one schema.
 #[derive(Debug)]
 pub(crate) struct CsvFiles {
     provider: Arc<CsvProvider>,
-    /// With wider types, once it was found that values do not fit.
-    wider: Mutex<Option<Arc<CsvTable>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl CsvFiles {
@@ -83,7 +77,7 @@ impl CsvFiles {
     }
 
     fn of(table: Arc<CsvTable>) -> CsvFiles {
-        CsvFiles { provider: Arc::new(CsvProvider::new(table)), wider: Mutex::default() }
+        CsvFiles { provider: Arc::new(CsvProvider::new(table)) }
     }
 
     async fn read_on_host(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
@@ -107,14 +101,6 @@ impl CsvFiles {
         format!("{}{more}", files[0].text.path.display())
     }
 
-    /// Asks for the plan to be made again.
-    fn misfit(&self, column: usize) -> Error {
-        let field = self.table().schema.field(column).clone();
-        let message = format!("column {:?}: a value does not fit its type {}", field.name(), field.data_type());
-        let path = self.table().files[0].text.path.clone();
-        Error::from(ErrorKind::File { path, message }).with_misfit(column)
-    }
-
     fn table(&self) -> &CsvTable {
         &self.provider.table
     }
@@ -135,25 +121,18 @@ impl Source for CsvFiles {
             DeviceRead::Rows(rows, columns) => return Ok(Read::new(rows, columns)),
             DeviceRead::Refused(columns) => {
                 columns.iter().for_each(|column| self.table().note_misfit(*column));
-                if let Some(wider) = self.table().widened()? {
-                    *lock(&self.wider) = Some(Arc::new(wider));
-                    return Err(self.misfit(columns[0]));
-                }
                 "the device does not read one of its values".into()
             }
             DeviceRead::ByHost(reason) => reason,
         };
+        // It knows the place of what does not fit.
         let mut read = self.read_on_host(to, wanted).await?;
         read.by_host.push(format!("{} is read by the host: {reason}", self.named()));
         Ok(read)
     }
 
     fn widened(&self) -> Result<Option<Arc<dyn Source>>> {
-        let known = lock(&self.wider).clone();
-        let wider = match known {
-            Some(known) => Some(known),
-            None => self.table().widened()?.map(Arc::new),
-        };
+        let wider = self.table().widened()?.map(Arc::new);
         Ok(wider.map(|table| Arc::new(CsvFiles::of(table)) as Arc<dyn Source>))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Types are those that fit a sample: the first rows of each file, and rows at places all over it.
 //! Whoever reads and finds a value that does not fit asks for what the whole column has
-//! ([`CsvTable::seen`]), and reads with the type that follows ([`widen`](super::seen::widen)).
+//! ([`CsvTable::seen`]), and reads with the type that follows ([`widen`]).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
