@@ -1,4 +1,4 @@
-//! Parquet and CSV files as tables.
+//! Files as tables.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,11 +7,13 @@ use std::thread::ScopedJoinHandle;
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use datafusion::catalog::TableProvider;
+use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::execution::session_state::SessionState;
 
 use super::csv::{CsvFiles, CsvOptions};
 use super::guard::{of_content, unpanicked};
+use super::host_files::HostFiles;
 use super::options::{FileKind, ParquetOptions};
 use super::parquet::{Parquet, ParquetFiles};
 use super::source::Source;
@@ -38,18 +40,40 @@ pub(crate) struct Selection {
 pub(crate) enum Format {
     Parquet(ParquetOptions),
     Csv(Box<CsvOptions>),
+    Json,
 }
 
 impl Format {
+    /// Of files of a kind of which nothing else is said.
+    pub(crate) fn of(kind: FileKind) -> Format {
+        match kind {
+            FileKind::Parquet => Format::Parquet(ParquetOptions::default()),
+            FileKind::Csv => Format::Csv(Box::default()),
+            FileKind::Json => Format::Json,
+        }
+    }
+
+    /// Whether types follow from the values: they may be others when the files have changed.
+    pub(crate) fn is_inferred(&self) -> bool {
+        matches!(self, Format::Csv(_) | Format::Json)
+    }
+
     pub(crate) fn kind(&self) -> FileKind {
         match self {
             Format::Parquet(_) => FileKind::Parquet,
             Format::Csv(_) => FileKind::Csv,
+            Format::Json => FileKind::Json,
         }
     }
 }
 
 fn listing_parquet(format: Parquet) -> ListingOptions {
+    ListingOptions::new(Arc::new(format)).with_file_extension("")
+}
+
+/// Types of JSON follow from all rows: what comes late may be of another one.
+fn listing_json() -> ListingOptions {
+    let format = JsonFormat::default().with_schema_infer_max_rec(usize::MAX);
     ListingOptions::new(Arc::new(format)).with_file_extension("")
 }
 
@@ -128,7 +152,33 @@ impl Files {
                 let files = paths.iter().map(|path| format.described(path, url(path)?.prefix()));
                 Ok(Arc::new(ParquetFiles::new(self.selection.named.clone(), files.collect::<Result<_>>()?, table)))
             }
+            Format::Json => {
+                let options = listing_json();
+                let (schema, bytes) = self.schema_of_json(state, &options, paths).await?;
+                Ok(Arc::new(HostFiles::new(listing(options, paths, schema)?, bytes)))
+            }
         }
+    }
+
+    /// The columns of all files, of which a row need not have all, and the files' bytes.
+    async fn schema_of_json(
+        &self,
+        state: &SessionState,
+        options: &ListingOptions,
+        paths: &[PathBuf],
+    ) -> Result<(SchemaRef, u64)> {
+        let (mut all, mut bytes) = (Schema::empty(), 0);
+        for (path, described) in paths.iter().zip(self.describe(state, options, paths).await) {
+            let (schema, size) = described?;
+            bytes += size;
+            all = Schema::try_merge([all, schema.as_ref().clone()])
+                .map_err(|error| Error::from(ErrorKind::File { path: path.clone(), message: error.to_string() }))?;
+        }
+        if all.fields().is_empty() {
+            let path = paths.first().cloned().unwrap_or_default();
+            return Err(ErrorKind::File { path, message: "no row has a value".into() }.into());
+        }
+        Ok((Arc::new(all), bytes))
     }
 
     /// The schema of all files, and each file's bytes.
@@ -236,8 +286,7 @@ impl Files {
         Ok(())
     }
 
-    /// Parquet files as DataFusion reads them. CSV files are read, and named in errors, by
-    /// [`CsvFiles`].
+    /// Files as DataFusion reads them. CSV files are read, and named in errors, by [`CsvFiles`].
     pub(crate) fn provider_with_schema(
         &self,
         state: &SessionState,
@@ -247,6 +296,7 @@ impl Files {
         match &self.format {
             Format::Parquet(options) => listing(listing_parquet(Parquet::new(state, *options)), paths, schema),
             Format::Csv(_) => Err(Error::internal("CSV files are not listed")),
+            Format::Json => listing(listing_json(), paths, schema),
         }
     }
 

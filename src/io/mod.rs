@@ -7,6 +7,7 @@ mod feeding;
 mod files;
 mod footer;
 mod guard;
+mod host_files;
 mod memory;
 mod options;
 mod pages;
