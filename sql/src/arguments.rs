@@ -12,16 +12,17 @@ use crate::files::{self, Content, CsvArguments, Table};
 use crate::output::Format;
 use crate::report::Failure;
 
-/// SQL over Parquet and CSV files, on the GPU.
+/// SQL over files, on the GPU.
 ///
-/// Each file is a table named after it: `data/jets.csv` is jets. A query may name files, too: SELECT
-/// * FROM 'data/jets.csv'. Without -c and -f, SQL comes from
-/// a shell on a terminal, and otherwise from standard input.
+/// Each file is a table named after it: `data/jets.csv` is jets. A query may name files, too, as in
+/// FROM 'data/jets.csv'. Without -c and -f, SQL comes from a shell on a terminal, and otherwise from
+/// standard input.
 #[derive(Debug, Parser)]
 #[command(name = "warpframe", version)]
 pub struct Arguments {
-    /// Parquet (.parquet, .parq, .pq) or CSV (.csv, .tsv, .tab, .psv, .txt) files, directories of
-    /// them, or patterns such as 'd/*.csv'; '-' is CSV on standard input, the table stdin
+    /// Files of Parquet (.parquet, .parq, .pq), CSV (.csv, .tsv, .tab, .psv, .txt) or JSON (.json,
+    /// .ndjson, .jsonl), directories of them, or patterns such as 'd/*.csv'; '-' is CSV on standard
+    /// input, the table stdin
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,
 
@@ -150,7 +151,8 @@ impl Arguments {
         for table in self.tables()? {
             match table.content {
                 Content::File(FileKind::Parquet) => session.register_parquet_with(&table.name, &table.path, parquet)?,
-                Content::File(_) => session.register_csv_with(&table.name, &table.path, csv.clone())?,
+                Content::File(FileKind::Csv) => session.register_csv_with(&table.name, &table.path, csv.clone())?,
+                Content::File(kind) => session.register_files(&table.name, &table.path, kind)?,
                 Content::StandardInput => {
                     let path = files::standard_input()?;
                     session.register_csv_with(&table.name, &path, csv.clone())?;

@@ -129,11 +129,11 @@ fn table(path: PathBuf, csv: bool) -> Result<Table, Failure> {
         Some(kind) => kind,
         None if csv && path.is_file() => FileKind::Csv,
         None if path.is_dir() => {
-            let message = "a directory that is a table holds Parquet files or CSV files, and not both";
+            let message = "a directory that is a table holds files of one kind";
             return Err(Failure::usage(format!("{}: {message}", path.display())));
         }
         None => {
-            let message = "not a kind of file that is known by its extension: .parquet, .csv, .tsv, .psv and .txt are";
+            let message = "not a kind of file that is known by its extension, such as .parquet, .csv and .json";
             return Err(Failure::usage(format!("{}: {message}; with --delimiter any file is CSV", path.display())));
         }
     };

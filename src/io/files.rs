@@ -1,4 +1,4 @@
-//! Parquet and CSV files as tables.
+//! Files as tables.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +17,8 @@ use datafusion::object_store::ObjectMeta;
 
 use super::csv::{CsvFiles, CsvOptions};
 use super::guard::{of_content, unpanicked};
+use super::host_files::HostFiles;
+use super::json;
 use super::options::{FileKind, ParquetOptions};
 use super::parquet::{Parquet, ParquetFiles, ParquetTable, TableFile};
 use super::partitions::Partitions;
@@ -38,13 +40,29 @@ pub(crate) struct Files {
 pub(crate) enum Format {
     Parquet(ParquetOptions),
     Csv(Box<CsvOptions>),
+    Json,
 }
 
 impl Format {
+    /// Of files of a kind of which nothing else is said.
+    pub(crate) fn of(kind: FileKind) -> Format {
+        match kind {
+            FileKind::Parquet => Format::Parquet(ParquetOptions::default()),
+            FileKind::Csv => Format::Csv(Box::default()),
+            FileKind::Json => Format::Json,
+        }
+    }
+
+    /// Whether types follow from the values: they may be others when the files have changed.
+    pub(crate) fn is_inferred(&self) -> bool {
+        matches!(self, Format::Csv(_) | Format::Json)
+    }
+
     pub(crate) fn kind(&self) -> FileKind {
         match self {
             Format::Parquet(_) => FileKind::Parquet,
             Format::Csv(_) => FileKind::Csv,
+            Format::Json => FileKind::Json,
         }
     }
 }
@@ -84,6 +102,10 @@ impl Files {
                 // With the format that has the footers already.
                 let table = Arc::new(ParquetTable::new(format, files, &united.schema, partitions));
                 Ok(Arc::new(ParquetFiles::new(self.selection.named().into(), described, table)))
+            }
+            Format::Json => {
+                let (table, bytes) = json::table(self, state, paths).await?;
+                Ok(Arc::new(HostFiles::new(table, bytes)))
             }
         }
     }
@@ -229,6 +251,7 @@ impl Files {
                 Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, Partitions::default())))
             }
             Format::Csv(_) => Err(Error::internal("CSV files are not listed")),
+            Format::Json => json::provider(&[path.into()], schema),
         }
     }
 
@@ -271,7 +294,7 @@ fn beyond_nanoseconds(array: &dyn Array) -> Option<i64> {
 
 /// A `file:` URL: as a plain path, `*` in a file's name would be taken for a pattern. URLs have no
 /// `..`: what is above a link is for the system to say.
-fn url(path: &Path) -> Result<ListingTableUrl> {
+pub(super) fn url(path: &Path) -> Result<ListingTableUrl> {
     let has_parent = path.components().any(|part| part == Component::ParentDir);
     let absolute = if has_parent { path.canonicalize() } else { std::path::absolute(path) };
     let absolute = absolute.map_err(|error| Error::io(path, error))?;

@@ -7,6 +7,8 @@ mod feeding;
 mod files;
 mod footer;
 mod guard;
+mod host_files;
+mod json;
 mod memory;
 mod options;
 mod pages;

@@ -52,6 +52,8 @@ pub enum FileKind {
     /// `.csv`, `.tsv`, `.tab`, `.psv`, `.txt`, also compressed: `.csv.gz`, `.csv.zst`, `.csv.bz2`,
     /// `.csv.xz`
     Csv,
+    /// JSON, a row in each line: `.ndjson`, `.jsonl`, `.json`
+    Json,
 }
 
 impl FileKind {
@@ -95,6 +97,7 @@ impl FileKind {
         match unpacked.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "parquet" | "parq" | "pq" if unpacked == path => Some(FileKind::Parquet),
             "csv" | "tsv" | "tab" | "psv" | "txt" => Some(FileKind::Csv),
+            "ndjson" | "jsonl" | "json" if unpacked == path => Some(FileKind::Json),
             _ => None,
         }
     }

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`Parquet`](super::parquet::ParquetFiles) | decoded on the device | row groups |
 //! | [`Csv`](super::csv::CsvFiles) | parsed on the host | one |
+//! | [`HostFiles`](super::host_files::HostFiles) | JSON files, read by DataFusion | one |
 //! | [`Memory`](super::memory::Memory) | record batches of Arrow | batches |
 //! | [`DeviceTable`](super::DeviceTable) | in device memory already | one |
 //! | a table of somebody else's provider (`exec/foreign.rs`) | read through the provider | one |

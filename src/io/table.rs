@@ -351,10 +351,10 @@ async fn foreign_bytes(file: &Path, files: &Files, schema: &SchemaRef, state: &S
 /// Bytes of a value that an error shows.
 const SHOWN: usize = 32;
 
-/// Whether files have the columns that the table had when it was registered. The types of CSV files
-/// were inferred: they may be others now.
+/// Whether files have the columns that the table had when it was registered. Inferred types may be
+/// others now.
 fn same_schema(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()> {
-    let inferred = matches!(files.format, Format::Csv(_));
+    let inferred = files.format.is_inferred();
     let of = |schema: &SchemaRef| {
         let column = |field: &Arc<Field>| match inferred {
             true => format!("{:?}", field.name()),

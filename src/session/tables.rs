@@ -12,7 +12,7 @@ use datafusion::logical_expr::{LogicalPlanBuilder, UNNAMED_TABLE};
 use super::Session;
 use crate::error::Result;
 use crate::frame::{DataFrame, LazyFrame};
-use crate::io::{CsvOptions, Files, Format, IntoPaths, ParquetOptions, Snapshot, SourceTable};
+use crate::io::{CsvOptions, FileKind, Files, Format, IntoPaths, ParquetOptions, Snapshot, SourceTable};
 use crate::query::Core;
 
 impl Session {
@@ -104,6 +104,26 @@ impl Session {
     /// ```
     pub fn register_csv_with(&self, name: &str, path: impl IntoPaths, options: CsvOptions) -> Result<()> {
         self.register(name, self.file_table(path, Format::Csv(Box::new(options)))?)
+    }
+
+    /// Makes files of any kind a table, with what else is to be known found out; a table of this name
+    /// is replaced. The files are read as [`Session::register_parquet`] says.
+    ///
+    /// # Errors
+    /// A file that is missing ([`crate::ErrorKind::Io`]) or not of this kind.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, FileKind, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let path = directory.path().join("t.ndjson");
+    /// std::fs::write(&path, "{\"a\": 1}\n{\"a\": 2, \"b\": \"x\"}\n").unwrap();
+    /// session.register_files("t", &path, FileKind::Json)?;
+    /// assert_eq!(session.schema("t")?.fields().len(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_files(&self, name: &str, path: impl IntoPaths, kind: FileKind) -> Result<()> {
+        self.register(name, self.file_table(path, Format::of(kind))?)
     }
 
     /// Makes a frame a table; a table of this name is replaced. Rows that lie on the device stay

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use warpframe::prelude::*;
 use warpframe::{Error, ErrorKind, Result};
 
-use crate::differential::{Cell, Pair, Rows, builder, run, scalar};
+use crate::differential::{Agreement, Cell, Pair, Rows, builder, run, scalar};
 
 struct Files(TempDir);
 
@@ -33,6 +33,14 @@ impl Files {
         let path = self.path(name);
         run(&session, query).and_then(|frame| frame.write_parquet(&path)).expect("the file is written");
         path.to_str().expect("a name in UTF-8").to_string()
+    }
+}
+
+/// Rows that a query yields, on the CPU as on the device. Some only bring columns, without a kernel.
+fn agree(pair: &Pair, query: &str) -> usize {
+    match pair.agreement(query) {
+        Agreement::Rows(rows) => rows,
+        other => panic!("{query}: {other:?}"),
     }
 }
 
@@ -65,7 +73,7 @@ fn files_stand_wherever_tables_may() {
         format!("SELECT * FROM read_parquet('{nation}') r WHERE r.id = 2"),
         format!("SELECT * FROM READ_CSV('{prices}', header = false, skip := 1) AS t"),
     ] {
-        assert!(pair.check(&query) > 0, "{query}");
+        assert!(agree(&pair, &query) > 0, "{query}");
     }
     assert_eq!(pair.device.table_names(), Vec::<String>::new());
 }
@@ -80,7 +88,7 @@ fn options_have_their_meanings() {
          comment => '#', header => true, nullstr => ['NA', '-'], decimal_separator => ',', thousands => '.', \
          dateformat => '%d.%m.%Y', null_padding => true, sample_size => -1) ORDER BY 1"
     );
-    pair.check(&query);
+    agree(&pair, &query);
     let rows = Rows::of(&run(&pair.device, &query).expect("it runs"));
     let text = |text: &str| Cell::Text(text.into());
     let float = |value: f64| Cell::Float(value);
@@ -109,7 +117,7 @@ fn options_have_their_meanings() {
         (format!("SELECT count(*) FROM read_csv('{ragged}', ragged => 'skip')"), Cell::Int(1)),
         (format!("SELECT count(*) - count(b) FROM read_csv('{ragged}', ragged => 'fill')"), Cell::Int(1)),
     ] {
-        pair.check(&query);
+        agree(&pair, &query);
         assert_eq!(scalar(&pair.device, &query), expected, "{query}");
     }
 }
@@ -209,7 +217,7 @@ fn a_changed_file_is_never_read_by_an_old_plan() {
     ] {
         files.write("t.csv", content);
         for _ in 0..3 {
-            pair.check(&all);
+            agree(&pair, &all);
             assert_eq!(scalar(&pair.device, &sum), expected, "{content:?}");
             assert_eq!(scalar(&pair.cpu, &sum), expected, "{content:?}");
         }
@@ -223,8 +231,8 @@ fn a_changed_file_is_never_read_by_an_old_plan() {
     let all = format!("SELECT * FROM '{path}'");
     for query in ["SELECT 1 AS a", "SELECT 2 AS a", "SELECT 'x' AS a", "SELECT 1 AS b, 2 AS a"] {
         files.parquet("t.parquet", query);
-        assert_eq!(pair.check(&all), 1);
-        assert_eq!(pair.check(&all), 1);
+        assert_eq!(agree(&pair, &all), 1);
+        assert_eq!(agree(&pair, &all), 1);
     }
 }
 
@@ -273,7 +281,7 @@ fn external_tables_are_files_with_options() -> Result<()> {
 
     let nation = files.parquet("n.parquet", "SELECT 1 AS a");
     create(&format!("CREATE EXTERNAL TABLE n STORED AS PARQUET LOCATION 'file://{nation}'"))?;
-    assert_eq!(pair.check("SELECT * FROM n"), 1);
+    assert_eq!(agree(&pair, "SELECT * FROM n"), 1);
     for (text, expected) in [
         (format!("CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '{path}' OPTIONS (colour 'red')"), "\"colour\""),
         (format!("CREATE EXTERNAL TABLE x (a INT) STORED AS PARQUET LOCATION '{nation}'"), "columns of their own"),
@@ -299,7 +307,7 @@ fn compressed_files_are_read() {
     let gzip = gzip.finish().expect("memory takes it");
     let path = files.write("t.tsv.gz", &gzip);
     let query = format!("SELECT name, count(*), sum(id) FROM '{path}' GROUP BY name");
-    assert_eq!(pair.check(&query), 7);
+    assert_eq!(agree(&pair, &query), 7);
     let before = pair.device.take_host_reads();
     assert_eq!(before, Vec::<String>::new());
     for (name, content) in [("cut.csv.gz", &gzip[..gzip.len() / 2]), ("no.csv.zst", text.as_bytes())] {
@@ -318,9 +326,40 @@ fn the_page_on_files_is_right() {
         let block = block.split("```").next().unwrap_or_default();
         for query in block.split(';').map(str::trim).filter(|query| !query.is_empty()) {
             let query = query.replace("'data/", &format!("'{}/data/", env!("CARGO_MANIFEST_DIR")));
-            assert!(pair.check(&query) > 0, "{query}");
+            assert!(agree(&pair, &query) > 0, "{query}");
             examples += 1;
         }
     }
     assert_eq!(examples, 6);
+}
+
+#[test]
+fn json_files_are_read() {
+    let (files, pair) = (Files::new(), Pair::new());
+    let json = files.write("t.ndjson", "{\"id\": 1, \"s\": \"x\", \"l\": [1, 2]}\n{\"id\": 2, \"f\": 0.5}\n\n{}\n");
+    files.write("many/1.json", "{\"a\": 1}\n");
+    files.write("many/2.json", "{\"b\": \"x\"}\n{\"a\": 2}\n");
+    let many = files.path("many").display().to_string();
+    for (query, rows) in [
+        (format!("SELECT id, s, f FROM '{json}'"), 3),
+        (format!("SELECT sum(id), count(*), max(f) FROM '{json}' WHERE id > 0"), 1),
+        (format!("SELECT l FROM '{json}'"), 3),
+        (format!("SELECT * FROM '{many}'"), 3),
+        (format!("SELECT count(*) FROM read_json('{json}') j JOIN '{many}' t ON t.a = j.id"), 1),
+    ] {
+        assert_eq!(agree(&pair, &query), rows, "{query}");
+    }
+    // Changed files are read anew.
+    let sum = format!("SELECT sum(id) FROM '{json}'");
+    assert_eq!(scalar(&pair.device, &sum), Cell::Int(3));
+    files.write("t.ndjson", "{\"id\": 7, \"other\": true}\n");
+    assert_eq!(scalar(&pair.device, &sum), Cell::Int(7));
+    agree(&pair, &format!("SELECT * FROM '{json}'"));
+    for (name, content) in [("bad.json", "{\"a\": 1}\n{\"a\": \n"), ("none.json", "{}\n")] {
+        let path = files.write(name, content);
+        let error = refused(&pair.device, &format!("SELECT * FROM '{path}'"));
+        assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)), "{error}");
+    }
+    let error = refused(&pair.device, &format!("SELECT * FROM read_json('{json}', delim => ';')"));
+    assert!(matches!(error.kind(), ErrorKind::Plan { message, .. } if message.contains("delim")), "{error}");
 }

@@ -110,9 +110,9 @@ fn two_files_of_one_name_are_a_mistake() {
 #[test]
 fn unknown_extensions_are_a_mistake_and_missing_files_missing_data() {
     let files = Files::new();
-    let notes = files.write("notes.txt", "a\n1\n");
+    let notes = files.write("notes.md", "a\n1\n");
     let messages = warpframe(&[&notes, "--device", "cpu", "-c", "SELECT 1"]).failure(2);
-    assert!(messages.contains("notes.txt") && messages.contains(".parquet"), "{messages}");
+    assert!(messages.contains("notes.md") && messages.contains(".parquet"), "{messages}");
     for missing in ["missing.csv", "missing*.parquet"] {
         let messages = warpframe(&[&files.path(missing), "--device", "cpu", "-c", "SELECT 1"]).failure(1);
         assert!(messages.contains(missing) && messages.contains("no such file"), "{messages}");

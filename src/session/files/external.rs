@@ -115,7 +115,11 @@ impl Session {
                 Err(plan("Parquet files have columns of their own: leave those of the statement out".into()))
             }
             "PARQUET" => Ok(Format::Parquet(options::parquet(&state, BY, &given)?)),
-            other => Err(plan(format!("no files are stored as {other}; known: CSV, TSV, PARQUET"))),
+            "JSON" | "NDJSON" if !create.columns.is_empty() => {
+                Err(plan("such files have columns of their own: leave those of the statement out".into()))
+            }
+            "JSON" | "NDJSON" => options::none(BY, &given).map(|()| Format::Json),
+            other => Err(plan(format!("no files are stored as {other}; known: CSV, TSV, PARQUET, JSON"))),
         }
     }
 }

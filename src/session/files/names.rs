@@ -15,7 +15,7 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use super::options::{self, Given, OptionValue};
 use super::{NamedFiles, SCHEMA};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{FileKind, Format, ParquetOptions, SourceTable};
+use crate::io::{FileKind, Format, SourceTable};
 use crate::query::Core;
 
 /// Opens the files that a statement names, and puts the names of their tables in the place of
@@ -121,11 +121,10 @@ impl Finder<'_> {
         }
         let (path, place) = (&ident.value, (self.place_of)(&ident.value));
         let format = match FileKind::of(path) {
-            Some(FileKind::Parquet) => Format::Parquet(ParquetOptions::default()),
-            Some(FileKind::Csv) => Format::Csv(Box::default()),
+            Some(kind) => Format::of(kind),
             None if path.contains(['/', '.', '*']) || Path::new(path).exists() => {
                 let message = format!(
-                    "{path:?} is not a kind of file that is known by its extension (.parquet, .csv, .tsv, .psv, .txt): \
+                    "{path:?} is not a kind of file that is known by its extension (.parquet, .csv, .tsv, .psv, .txt, .json, .ndjson): \
                      read_csv('…') and read_parquet('…') read files of any name"
                 );
                 return Err(ErrorKind::Plan { message, location: place }.into());
@@ -142,6 +141,7 @@ impl Finder<'_> {
         let kind = match function.as_str() {
             "read_csv" | "read_csv_auto" => FileKind::Csv,
             "read_parquet" => FileKind::Parquet,
+            "read_json" | "read_ndjson" => FileKind::Json,
             _ => return Ok(None),
         };
         let wrong = |message: String, place: Location| {
@@ -176,6 +176,10 @@ impl Finder<'_> {
         let format = match kind {
             FileKind::Csv => Format::Csv(Box::new(options::csv(self.state, &function, &given)?)),
             FileKind::Parquet => Format::Parquet(options::parquet(self.state, &function, &given)?),
+            FileKind::Json => {
+                options::none(&function, &given)?;
+                Format::of(kind)
+            }
         };
         Ok(Some((path, format, place)))
     }

@@ -181,6 +181,20 @@ pub(super) fn parquet(state: &SessionState, by: &str, given: &[Given]) -> Result
     Ok(options)
 }
 
+/// Refuses options of files that have none.
+///
+/// # Errors
+/// The first one.
+pub(super) fn none(by: &str, given: &[Given]) -> Result<()> {
+    match given.first() {
+        Some(Given { name, place, .. }) => {
+            let message = format!("{by}: no option named {name:?}: such files have none");
+            Err(ErrorKind::Plan { message, location: *place }.into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// An option's value, read as what the option takes.
 struct Reader<'a> {
     state: &'a SessionState,
