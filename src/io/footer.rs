@@ -316,6 +316,41 @@ pub(super) fn bare_bytes(schema: &SchemaDescriptor) -> Vec<String> {
     schema.columns().iter().filter(bare).map(root).collect()
 }
 
+/// Columns of the type INTERVAL whose parts nothing tells of.
+#[derive(Debug, Default)]
+pub(super) struct Intervals {
+    /// Columns of a table.
+    pub(super) columns: Vec<String>,
+    /// Columns that have some within.
+    pub(super) nested: Vec<String>,
+}
+
+/// The same metadata, in which intervals are bytes: the parquet crate (59) reads days and
+/// milliseconds of them, and leaves the months out. `None` where there are none, or where an Arrow
+/// schema tells which parts they have.
+pub(super) fn with_bare_intervals(metadata: &ParquetMetaData) -> FooterResult<Option<(ParquetMetaData, Intervals)>> {
+    let of_file = metadata.file_metadata();
+    let schema = of_file.schema_descr();
+    let is_interval = |column: &ColumnDescPtr| column.converted_type() == ConvertedType::INTERVAL;
+    let is_told = of_file.key_value_metadata().is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ARROW_SCHEMA));
+    if is_told || !schema.columns().iter().any(is_interval) {
+        return Ok(None);
+    }
+    let mut found = Intervals::default();
+    for column in schema.columns().iter().filter(|column| is_interval(column)) {
+        match column.path().parts() {
+            [name] if column.max_rep_level() == 0 => found.columns.push(name.clone()),
+            parts => found.nested.extend(parts.first().cloned()),
+        }
+    }
+    let mut leaf = 0..;
+    let say = |at: usize| is_interval(&schema.column(at)).then_some(None);
+    let root = annotated(&schema.root_schema_ptr(), &mut || leaf.next().and_then(say))?;
+    let pairs = of_file.key_value_metadata().cloned();
+    let bare = with_file(metadata, saying(of_file, pairs, Arc::new(SchemaDescriptor::new(root))));
+    Ok(Some((bare, found)))
+}
+
 fn saying(of_file: &FileMetaData, pairs: Option<Vec<KeyValue>>, schema: Arc<SchemaDescriptor>) -> FileMetaData {
     let (written_by, orders) = (of_file.created_by().map(str::to_string), of_file.column_orders().cloned());
     FileMetaData::new(of_file.version(), of_file.num_rows(), written_by, pairs, schema, orders)
@@ -440,12 +475,13 @@ fn annotated(of: &TypePtr, say: &mut impl FnMut() -> Option<Option<LogicalType>>
             let fields = fields.iter().map(|field| annotated(field, say)).collect::<FooterResult<_>>()?;
             Ok(Arc::new(Type::GroupType { basic_info: basic_info.clone(), fields }))
         }
-        Type::PrimitiveType { basic_info, physical_type, .. } => {
+        Type::PrimitiveType { basic_info, physical_type, type_length, .. } => {
             let Some(annotation) = say() else { return Ok(of.clone()) };
             let id = basic_info.has_id().then(|| basic_info.id());
             let builder = Type::primitive_type_builder(basic_info.name(), *physical_type)
                 .with_repetition(basic_info.repetition())
                 .with_logical_type(annotation)
+                .with_length(*type_length)
                 .with_id(id);
             Ok(Arc::new(builder.build()?))
         }

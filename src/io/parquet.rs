@@ -4,6 +4,7 @@
 mod batches;
 mod constant;
 mod headers;
+mod intervals;
 mod outputs;
 mod plan;
 mod read;
@@ -50,6 +51,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use self::intervals::INTERVAL;
 pub(super) use self::read::DescribedFile;
 pub(super) use self::source::ParquetFiles;
 pub(super) use self::table::{ParquetTable, TableFile};
@@ -145,8 +147,14 @@ impl FileFormat for Parquet {
         let schema = parquet_to_arrow_schema(of_file.schema_descr(), of_file.key_value_metadata())?;
         let coerced = Int96Coercer::new(of_file.schema_descr(), &schema, &self.int96).coerce();
         let schema = transform_schema_to_view(&coerced.unwrap_or(schema));
-        // Other writers' notes say nothing about a table.
-        let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_metadata(HashMap::new()));
+        let fields = schema.fields().iter().map(|field| {
+            // Other writers' notes say nothing about a table.
+            let field = field.as_ref().clone().with_metadata(HashMap::new());
+            match file.intervals.contains(field.name()) {
+                true => field.with_data_type(INTERVAL),
+                false => field,
+            }
+        });
         Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
     }
 
@@ -211,11 +219,13 @@ struct Footer {
     chunks: OnceLock<Vec<(Range<u64>, usize, usize)>>,
     /// Columns whose types only an Arrow schema told that cannot be read.
     unknown: Vec<String>,
+    /// Columns of intervals, which are said to be bytes.
+    intervals: Vec<String>,
 }
 
 impl Footer {
-    fn new(metadata: ParquetMetaData, unknown: Vec<String>) -> Footer {
-        Footer { metadata: Arc::new(metadata), chunks: OnceLock::new(), unknown }
+    fn new(metadata: ParquetMetaData, unknown: Vec<String>, intervals: Vec<String>) -> Footer {
+        Footer { metadata: Arc::new(metadata), chunks: OnceLock::new(), unknown, intervals }
     }
 
     fn chunks(&self) -> &[(Range<u64>, usize, usize)] {
@@ -267,13 +277,21 @@ impl Footers {
             (Some(_), Some(plain)) => {
                 let more = caught(|| footer::with_strings(&plain.metadata, table))?;
                 match more {
-                    Some(metadata) => Footer::new(metadata, plain.unknown.clone()),
+                    Some(metadata) => Footer::new(metadata, plain.unknown.clone(), plain.intervals.clone()),
                     None => return Ok(self.keep(key, plain)),
                 }
             }
             _ => {
-                let (metadata, unknown) = read_footer(store, object).await?;
-                Footer::new(caught(|| footer::with_strings(&metadata, table))?.unwrap_or(metadata), unknown)
+                let (metadata, mut unknown) = read_footer(store, object).await?;
+                let (metadata, intervals) = match caught(|| footer::with_bare_intervals(&metadata))? {
+                    Some((bare, intervals)) => {
+                        unknown.extend(intervals.nested);
+                        (bare, intervals.columns)
+                    }
+                    None => (metadata, vec![]),
+                };
+                let said = caught(|| footer::with_strings(&metadata, table))?.unwrap_or(metadata);
+                Footer::new(said, unknown, intervals)
             }
         });
         Ok(self.keep(key, footer))

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::data_type::{ByteArray, FixedLenByteArray, FixedLenByteArrayType, Int32Type};
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use datafusion::parquet::file::writer::SerializedFileWriter;
+use datafusion::parquet::schema::parser::parse_message_type;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -604,6 +607,48 @@ fn rows_are_in_the_order_of_the_paths_that_were_given() -> Result<()> {
         assert_eq!(rows(session, sql), [3, 0, 2, 3].map(|n| [Cell::Int(n), Cell::Int(n)]));
         session.register_parquet("t", directory.path())?;
         assert_eq!(rows(session, sql), [1, 2, 0, 3].map(|n| [Cell::Int(n), Cell::Int(n)]));
+    }
+    Ok(())
+}
+
+/// A file without Arrow's notes, of intervals of months, days and milliseconds, and a null.
+fn intervals(path: &Path, values: &[[u32; 3]]) {
+    let message = "message m { optional fixed_len_byte_array(12) i (INTERVAL); required int32 n; }";
+    let schema = Arc::new(parse_message_type(message).expect("a schema"));
+    let file = std::fs::File::create(path).expect("the file can be made");
+    let mut writer = SerializedFileWriter::new(file, schema, Default::default()).expect("a writer");
+    let mut group = writer.next_row_group().expect("a row group");
+    let bytes = |parts: &[u32; 3]| ByteArray::from(parts.map(u32::to_le_bytes).concat()).into();
+    let bytes: Vec<FixedLenByteArray> = values.iter().map(bytes).collect();
+    let mut levels = vec![1; values.len()];
+    levels.push(0);
+    let mut column = group.next_column().expect("a column").expect("the first");
+    column.typed::<FixedLenByteArrayType>().write_batch(&bytes, Some(&levels), None).expect("values");
+    column.close().expect("a column ends");
+    let numbers: Vec<i32> = (0..levels.len() as i32).collect();
+    let mut column = group.next_column().expect("a column").expect("the second");
+    column.typed::<Int32Type>().write_batch(&numbers, None, None).expect("values");
+    column.close().expect("a column ends");
+    group.close().expect("a row group ends");
+    writer.close().expect("the file is whole");
+}
+
+#[test]
+fn intervals_have_all_of_their_parts() -> Result<()> {
+    let directory = directory();
+    intervals(&directory.path().join("1.parquet"), &[[1, 2, 10_800_000], [0, 0, 1]]);
+    intervals(&directory.path().join("2.parquet"), &[[14, 0, 0]]);
+    file(&directory, "3.parquet", vec![("n", ints([7]))]);
+    let pair = Pair::new();
+    for session in [&pair.cpu, &pair.device] {
+        session.register_parquet("t", directory.path())?;
+        let found = all(session, "SELECT n, i FROM t");
+        let parts = found.column(1).as_primitive::<warpframe::arrow::datatypes::IntervalMonthDayNanoType>();
+        let parts: Vec<_> =
+            parts.iter().map(|part| part.map(|part| (part.months, part.days, part.nanoseconds))).collect();
+        let first = [Some((1, 2, 10_800_000_000_000)), Some((0, 0, 1_000_000)), None];
+        assert_eq!(parts, [&first[..], &[Some((14, 0, 0)), None, None]].concat());
+        assert_eq!(rows(session, "SELECT n FROM t WHERE i > INTERVAL '13 months'"), [[Cell::Int(0)]]);
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Its rows are those of the files in the order given, which the device's reader follows, too. A
 //! filter on partition columns alone leaves files out before they are read.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{AsArray, RecordBatch};
@@ -24,7 +24,7 @@ use datafusion::object_store::{ObjectMeta, ObjectStore};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
-use super::Parquet;
+use super::{Parquet, intervals};
 use crate::io::partitions::Partitions;
 
 /// A file of a table.
@@ -41,8 +41,12 @@ pub(in crate::io) struct ParquetTable {
     format: Parquet,
     files: Vec<TableFile>,
     partitions: Partitions,
-    /// Columns of files, and those of partitions behind them.
+    /// Columns as they come out of files, and those of partitions behind them.
     columns: TableSchema,
+    /// The same, of which intervals are such.
+    schema: SchemaRef,
+    /// Of each file, once a scan has asked.
+    statistics: Vec<OnceLock<Statistics>>,
 }
 
 impl ParquetTable {
@@ -55,9 +59,13 @@ impl ParquetTable {
         partitions: Partitions,
     ) -> ParquetTable {
         let of_files = schema.fields().iter().filter(|field| !partitions.has(field.name())).cloned();
-        let of_files = Arc::new(Schema::new(of_files.collect::<Vec<_>>()));
-        let columns = TableSchema::builder(of_files).with_table_partition_cols(partitions.fields.clone()).build();
-        ParquetTable { format, files, partitions, columns }
+        let of_files = Schema::new(of_files.collect::<Vec<_>>());
+        let columns = TableSchema::builder(Arc::new(intervals::in_bytes(&of_files)));
+        let columns = columns.with_table_partition_cols(partitions.fields.clone()).build();
+        let fields = of_files.fields().iter().chain(&partitions.fields).cloned();
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let statistics = files.iter().map(|_| OnceLock::new()).collect();
+        ParquetTable { format, files, partitions, columns, schema, statistics }
     }
 
     pub(in crate::io) fn partitions(&self) -> &Partitions {
@@ -92,6 +100,21 @@ impl ParquetTable {
     }
 
     /// What a file's footer and path tell.
+    async fn known_statistics(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        at: usize,
+    ) -> Result<&Statistics> {
+        match self.statistics[at].get() {
+            Some(known) => Ok(known),
+            None => {
+                let found = self.statistics_of(state, store, at).await?;
+                Ok(self.statistics[at].get_or_init(|| found))
+            }
+        }
+    }
+
     async fn statistics_of(&self, state: &dyn Session, store: &Arc<dyn ObjectStore>, at: usize) -> Result<Statistics> {
         let (file, table) = (&self.files[at], self.columns.file_schema());
         let mut found = self.format.infer_stats(state, store, table.clone(), &file.object).await?;
@@ -137,7 +160,7 @@ fn of_constant(value: &ScalarValue, rows: Precision<usize>) -> ColumnStatistics 
 #[async_trait]
 impl TableProvider for ParquetTable {
     fn schema(&self) -> SchemaRef {
-        self.columns.table_schema().clone()
+        self.schema.clone()
     }
 
     fn table_type(&self) -> TableType {
@@ -151,13 +174,12 @@ impl TableProvider for ParquetTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let schema = self.schema();
         let selected = self.selected(state, filters)?;
+        let projected = match projection {
+            Some(columns) => Arc::new(self.schema.project(columns)?),
+            None => self.schema.clone(),
+        };
         if selected.is_empty() {
-            let projected = match projection {
-                Some(columns) => Arc::new(schema.project(columns)?),
-                None => schema,
-            };
             return Ok(Arc::new(EmptyExec::new(projected)));
         }
         let url = ObjectStoreUrl::local_filesystem();
@@ -167,15 +189,15 @@ impl TableProvider for ParquetTable {
             let mut file = PartitionedFile::new_from_meta(self.files[at].object.clone())
                 .with_partition_values(self.partitions.values(at).to_vec());
             if state.config().collect_statistics() {
-                let of_file = self.statistics_of(state, &store, at).await?;
+                let of_file = self.known_statistics(state, &store, at).await?;
                 file.statistics = Some(Arc::new(of_file.clone()));
                 statistics.push(of_file);
             }
             files.push(file);
         }
         let statistics = match statistics.is_empty() {
-            true => Statistics::new_unknown(&schema),
-            false => Statistics::try_merge_iter(&statistics, &schema)?,
+            true => Statistics::new_unknown(self.columns.table_schema()),
+            false => Statistics::try_merge_iter(statistics, self.columns.table_schema())?,
         };
         let each = files.len().div_ceil(state.config().target_partitions().max(1));
         let groups = files.chunks(each).map(|files| FileGroup::new(files.to_vec())).collect();
@@ -185,7 +207,7 @@ impl TableProvider for ParquetTable {
             .with_projection_indices(projection.cloned())?
             .with_limit(limit)
             .build();
-        self.format.create_physical_plan(state, config).await
+        intervals::of_bytes(self.format.create_physical_plan(state, config).await?, &projected)
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
