@@ -201,7 +201,8 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{
-        ArrayRef, AsArray, Date64Array, Float64Array, Int64Array, ListArray, StringArray, TimestampSecondArray,
+        ArrayRef, AsArray, Date64Array, Float64Array, Int64Array, ListArray, NullArray, StringArray,
+        TimestampSecondArray,
     };
     use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit, TimestampMillisecondType};
     use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -230,6 +231,8 @@ mod tests {
         let other = CsvWriteOptions { header: false, delimiter: b';', null: "NA".into(), ..CsvWriteOptions::default() };
         let own = "\"\";1\nNA;NA\na,b;-3\n\"NA\";NA\n\"say \"\"x\"\"\nor y\";5\n";
         assert_eq!(csv_of(&rows, &other), format!("{own}{own}"));
+        let none = batch(vec![("n", Arc::new(Int64Array::from(vec![1]))), ("x", Arc::new(NullArray::new(1)))]);
+        assert_eq!(csv_of(&none, &CsvWriteOptions::default()), "n,x\n1,\n1,\n");
         // A row of one NULL is a line.
         let one = batch(vec![("s", Arc::new(StringArray::from(vec![None, Some("x")])))]);
         assert_eq!(csv_of(&one, &CsvWriteOptions::default()), "s\n\"\"\nx\n\"\"\nx\n");

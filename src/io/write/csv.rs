@@ -1,6 +1,7 @@
 //! Batches as CSV text. What is NULL is told from what is the empty string: that is quoted.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringViewArray};
+use datafusion::arrow::array::{Array, AsArray, RecordBatch, StringViewArray};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -11,8 +12,8 @@ use crate::error::{Error, Result};
 /// The values of a column, as they are written.
 enum Cells<'a> {
     Text(StringViewArray),
-    /// What Arrow writes them as.
-    Formatted(&'a ArrayRef, ArrayFormatter<'a>),
+    /// What Arrow writes them as, and which there are.
+    Formatted(ArrayFormatter<'a>, Option<NullBuffer>),
 }
 
 /// The line of the columns' names.
@@ -46,7 +47,7 @@ pub(super) fn rows(batch: &RecordBatch, options: &CsvWriteOptions) -> Result<Vec
             DataType::Dictionary(_, of) if is_text(of) => {
                 Cells::Text(cast(column, &DataType::Utf8View)?.as_string_view().clone())
             }
-            _ => Cells::Formatted(column, ArrayFormatter::try_new(column, &format)?),
+            _ => Cells::Formatted(ArrayFormatter::try_new(column, &format)?, column.logical_nulls()),
         });
     }
     let mut text = Vec::with_capacity(batch.num_rows() * columns.len() * 8);
@@ -58,7 +59,7 @@ pub(super) fn rows(batch: &RecordBatch, options: &CsvWriteOptions) -> Result<Vec
             }
             match cells {
                 Cells::Text(strings) if strings.is_valid(row) => put(&mut text, strings.value(row), options),
-                Cells::Formatted(column, formatter) if column.is_valid(row) => {
+                Cells::Formatted(formatter, nulls) if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) => {
                     value.clear();
                     formatter.value(row).write(&mut value)?;
                     put(&mut text, &value, options);
