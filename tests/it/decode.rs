@@ -271,16 +271,20 @@ fn what_the_device_does_not_read_has_its_reason() {
     let properties = Mode::Plain.properties(&batch.schema(), WriterVersion::PARQUET_1_0);
     write(&path, std::slice::from_ref(&batch), properties.set_compression(Compression::LZ4));
     agree(&pair, &path, &names(&batch), "LZ4");
-    // A table has the types of its first file.
+    // The device makes integers of 64 bits of those of 32, and leaves others that become wider.
     let folder = directory.path().join("types");
     std::fs::create_dir(&folder).expect("a folder");
-    for (at, dtype) in [DataType::Int64, DataType::Int32].iter().enumerate() {
-        let numbers = cast(batch.column_by_name("i32").expect("a column"), dtype).expect("numbers");
-        let part = RecordBatch::try_from_iter([("n", numbers.clone()), ("m", numbers)]).expect("columns");
+    let types = [[DataType::Int64, DataType::Int32], [DataType::Int32, DataType::Int16]];
+    for (at, types) in types.iter().enumerate() {
+        let [n, m] = types.each_ref().map(|dtype| {
+            let numbers = cast(batch.column_by_name("i32").expect("a column"), dtype);
+            numbers.expect("numbers, or nulls where they do not fit")
+        });
+        let part = RecordBatch::try_from_iter([("n", n), ("m", m)]).expect("columns");
         let properties = Mode::Plain.properties(&part.schema(), WriterVersion::PARQUET_1_0);
         write(&folder.join(format!("{at}.parquet")), &[part], properties);
     }
-    agree(&pair, &folder, &["n", "m"].map(String::from), "files of different types");
+    agree(&pair, &folder, &["m"].map(String::from), "files of different types");
     // Without size statistics nobody knows how long strings in DELTA_BYTE_ARRAY are.
     let columns = ["i32", "utf8", "binary", "fixed_3", "decimal_20_3"];
     let schema = batch.schema();
