@@ -390,7 +390,8 @@ impl DataFrame {
             .as_statement(|| crate::io::write_csv(path.as_ref(), &self.schema, self.batches(WRITTEN_ROWS), &options))
     }
 
-    /// Writes a Parquet file; a file that is there is replaced.
+    /// Writes a Parquet file; a file that is there is replaced. The format has no seconds, and keeps
+    /// dates as days: timestamps in seconds become milliseconds, and `Date64` becomes `Date32`.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Io`].
