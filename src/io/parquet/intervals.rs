@@ -5,6 +5,7 @@
 //! ```
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, IntervalMonthDayNanoArray, RecordBatch};
@@ -49,7 +50,7 @@ pub(super) fn of_bytes(scan: Arc<dyn ExecutionPlan>, table: &Schema) -> Result<A
 }
 
 /// Intervals of a column of bytes.
-#[derive(Debug, Eq, Hash)]
+#[derive(Debug, Eq)]
 struct OfBytes {
     column: Arc<dyn PhysicalExpr>,
 }
@@ -58,6 +59,12 @@ struct OfBytes {
 impl PartialEq for OfBytes {
     fn eq(&self, other: &OfBytes) -> bool {
         self.column.eq(&other.column)
+    }
+}
+
+impl Hash for OfBytes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.column.hash(state);
     }
 }
 
