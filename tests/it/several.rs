@@ -155,7 +155,7 @@ fn values(family: &str, dtype: &DataType, rows: usize, random: &mut StdRng) -> A
             let text = |n: i64| {
                 if n % 5 == 0 { String::new() } else { format!("text {n} é{}", "long ".repeat(n as usize % 4)) }
             };
-            let few = of(0..if rows % 2 == 0 { 7 } else { 1_000_000 });
+            let few = of(0..if rows.is_multiple_of(2) { 7 } else { 1_000_000 });
             Arc::new(StringArray::from_iter(few.iter().map(|n| n.map(text))))
         }
         (_, DataType::Int8) => Arc::new(of(-128..128)),
