@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use warpframe::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use warpframe::prelude::*;
@@ -223,13 +223,15 @@ fn answers_are_of_one_version(session: &Session, queries: &[&str]) -> Result<()>
         replace(&path, 1, 1);
         session.register_parquet("t", &path)?;
         let stop = AtomicBool::new(false);
+        // Milliseconds: on a busy machine no query ends between two versions of a shorter life.
+        let life = AtomicU64::new(30);
         let answers = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut value = 1;
                 while !stop.load(Relaxed) {
                     value = value % 50 + 1;
                     change(&path, value as usize * 100, value);
-                    std::thread::sleep(std::time::Duration::from_millis(30));
+                    std::thread::sleep(std::time::Duration::from_millis(life.load(Relaxed)));
                 }
             });
             let _stop = Stop(&stop);
@@ -243,6 +245,7 @@ fn answers_are_of_one_version(session: &Session, queries: &[&str]) -> Result<()>
                         };
                         assert!(a == b && b == c && c == d && (count == a * 100 || count == 1), "{sql}: {rows:?}");
                         answers += 1;
+                        life.store((life.load(Relaxed) / 2).max(30), Relaxed);
                     }
                     Err(error) => {
                         let text = error.to_string();
@@ -250,6 +253,7 @@ fn answers_are_of_one_version(session: &Session, queries: &[&str]) -> Result<()>
                         // A file that is half written is no Parquet file.
                         let damaged = matches!(error.kind(), ErrorKind::File { .. } | ErrorKind::Io { .. });
                         assert!(damaged, "{error:?}");
+                        life.store((life.load(Relaxed) * 2).min(4000), Relaxed);
                     }
                 }
             }
