@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use warpframe::prelude::*;
 use warpframe::{Error, ErrorKind, Result};
 
-use crate::differential::{Agreement, Cell, Pair, Rows, builder, run, scalar};
+use crate::differential::{Agreement, Cell, Pair, Rows, builder, data, run, scalar};
 
 struct Files(TempDir);
 
@@ -325,7 +325,7 @@ fn the_page_on_files_is_right() {
     for block in include_str!("../../docs/files.md").split("```sql\n").skip(1) {
         let block = block.split("```").next().unwrap_or_default();
         for query in block.split(';').map(str::trim).filter(|query| !query.is_empty()) {
-            let query = query.replace("'data/", &format!("'{}/data/", env!("CARGO_MANIFEST_DIR")));
+            let query = query.replace("'data/", &format!("'{}", data("").display()));
             assert!(agree(&pair, &query) > 0, "{query}");
             examples += 1;
         }
