@@ -45,13 +45,13 @@ pub(super) struct Room {
 
 /// Whether the caller wants the stretches behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum Further {
     More,
     Enough,
 }
 
 /// A stretch whose memory the workers fill.
-struct Opened {
+struct OpenStretch {
     number: usize,
     bytes: Arc<Buffer>,
     after: Arc<Event>,
@@ -62,24 +62,24 @@ struct Opened {
 }
 
 #[derive(Default)]
-struct State {
-    open: VecDeque<Opened>,
+struct FeedState {
+    open: VecDeque<OpenStretch>,
     failed: Option<Error>,
     closed: bool,
 }
 
 /// What workers and the caller share.
-struct Shared<'a> {
+struct FeedWork<'a> {
     device: &'a Device,
     stretches: &'a [Stretch],
     room: Room,
-    state: Mutex<State>,
+    state: Mutex<FeedState>,
     opened: Condvar,
     done: Condvar,
 }
 
 /// A piece of a stretch for one worker.
-struct Piece {
+struct StretchPart {
     number: usize,
     begin: usize,
     length: usize,
@@ -98,10 +98,10 @@ pub(super) fn feed(
     stretches: &[Stretch],
     room: Room,
     read: impl Fn(usize, u64, &mut [u8]) -> Result<()> + Sync,
-    mut used: impl FnMut(usize, Arc<Buffer>) -> Result<Wanted>,
+    mut used: impl FnMut(usize, Arc<Buffer>) -> Result<Further>,
 ) -> Result<()> {
     let (state, opened, done) = (Mutex::default(), Condvar::new(), Condvar::new());
-    let shared = Shared { device, stretches, room, state, opened, done };
+    let shared = FeedWork { device, stretches, room, state, opened, done };
     let bytes: u64 = stretches.iter().map(|stretch| stretch.bytes() as u64).sum();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = (bytes.div_ceil(PER_WORKER) as usize).clamp(1, WORKERS.min(cores));
@@ -120,12 +120,12 @@ pub(super) fn feed(
     })
 }
 
-impl Shared<'_> {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl FeedWork<'_> {
+    fn lock(&self) -> MutexGuard<'_, FeedState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn use_all(&self, used: &mut impl FnMut(usize, Arc<Buffer>) -> Result<Wanted>) -> Result<()> {
+    fn use_all(&self, used: &mut impl FnMut(usize, Arc<Buffer>) -> Result<Further>) -> Result<()> {
         for number in 0..self.stretches.len() {
             let first = if number == 0 { 0 } else { number + OPEN - 1 };
             for next in first..(number + OPEN).min(self.stretches.len()) {
@@ -133,7 +133,7 @@ impl Shared<'_> {
             }
             let opened = self.fed(number)?;
             opened.fed.into_iter().try_for_each(|fed| fed.arrive(self.device))?;
-            if used(number, opened.bytes)? == Wanted::Enough {
+            if used(number, opened.bytes)? == Further::Enough {
                 break;
             }
         }
@@ -144,13 +144,13 @@ impl Shared<'_> {
         let bytes = self.room.before + self.stretches[number].bytes() + self.room.behind;
         let bytes = Arc::new(self.device.alloc("files", bytes)?);
         let after = Arc::new(self.device.record()?);
-        self.lock().open.push_back(Opened { number, bytes, after, taken: 0, done: 0, fed: vec![] });
+        self.lock().open.push_back(OpenStretch { number, bytes, after, taken: 0, done: 0, fed: vec![] });
         self.opened.notify_all();
         Ok(())
     }
 
     /// Waits until all bytes of a stretch are on their way.
-    fn fed(&self, number: usize) -> Result<Opened> {
+    fn fed(&self, number: usize) -> Result<OpenStretch> {
         let mut state = self.lock();
         loop {
             if let Some(error) = state.failed.take() {
@@ -194,19 +194,19 @@ impl Shared<'_> {
         }
     }
 
-    fn take(&self) -> Option<Piece> {
+    fn take(&self) -> Option<StretchPart> {
         let mut state = self.lock();
         loop {
             if state.closed {
                 return None;
             }
-            let whole = |opened: &Opened| self.stretches[opened.number].bytes();
+            let whole = |opened: &OpenStretch| self.stretches[opened.number].bytes();
             if let Some(opened) = state.open.iter_mut().find(|opened| opened.taken < whole(opened)) {
                 let (begin, number) = (opened.taken, opened.number);
                 let length = MOST_FED.min(self.stretches[number].bytes() - begin);
                 opened.taken += length;
                 let (bytes, after) = (opened.bytes.clone(), opened.after.clone());
-                return Some(Piece { number, begin, length, bytes, after });
+                return Some(StretchPart { number, begin, length, bytes, after });
             }
             state = self.opened.wait(state).unwrap_or_else(|e| e.into_inner());
         }
@@ -252,7 +252,7 @@ mod tests {
             let own = &found[64..64 + stretch.bytes()];
             assert!(own.iter().zip(stretch.range.clone()).all(|(found, at)| *found == byte(stretch.file, at)));
             seen.push(number);
-            Ok(Wanted::More)
+            Ok(Further::More)
         })
         .unwrap();
         assert_eq!(seen, (0..stretches.len()).collect::<Vec<_>>());
@@ -267,7 +267,7 @@ mod tests {
         let mut used = 0;
         feed(&device, &stretches, Room { before: 0, behind: 0 }, read, |_, _| {
             used += 1;
-            Ok(if used == 2 { Wanted::Enough } else { Wanted::More })
+            Ok(if used == 2 { Further::Enough } else { Further::More })
         })
         .unwrap();
         assert_eq!(used, 2);
@@ -275,7 +275,7 @@ mod tests {
             1 => Err(Error::internal("the second file")),
             _ => Ok(()),
         };
-        let error = feed(&device, &stretches, Room { before: 0, behind: 0 }, fails, |_, _| Ok(Wanted::More));
+        let error = feed(&device, &stretches, Room { before: 0, behind: 0 }, fails, |_, _| Ok(Further::More));
         assert!(error.unwrap_err().to_string().contains("the second file"));
         assert_eq!(device.memory().used, 0);
     }

@@ -3,7 +3,7 @@
 //! | source | rows | chunks |
 //! |---|---|---|
 //! | [`Parquet`](super::parquet::ParquetFiles) | decoded on the device | row groups |
-//! | [`Csv`](super::csv::CsvFiles) | parsed on the host | one |
+//! | [`Csv`](super::csv::CsvFiles) | found and converted on the device | one |
 //! | [`HostFiles`](super::host_files::HostFiles) | JSON files, read by DataFusion | one |
 //! | [`Memory`](super::memory::Memory) | record batches of Arrow | batches |
 //! | [`DeviceTable`](super::DeviceTable) | in device memory already | one |

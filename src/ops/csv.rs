@@ -51,11 +51,11 @@ impl Marks {
 
 /// Where the automaton stands between two bytes; `csv_state` of the kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct State(u64);
+pub(crate) struct CsvState(u64);
 
-impl State {
+impl CsvState {
     /// At a row's begin.
-    pub(crate) const ROW: State = State(0);
+    pub(crate) const ROW: CsvState = CsvState(0);
 
     pub(crate) fn is_in_row(self) -> bool {
         self.0 >= 2
@@ -65,24 +65,24 @@ impl State {
 /// Bytes `begin..end` of `text`, which has [`BEHIND`] bytes behind them; `begin` is less than 64. Its
 /// address is a multiple of 16.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Text<'a> {
+pub(crate) struct CsvText<'a> {
     pub(crate) text: Slice<'a>,
     pub(crate) begin: u64,
     pub(crate) end: u64,
     pub(crate) marks: Marks,
     /// At `begin`.
-    pub(crate) state: State,
+    pub(crate) state: CsvState,
 }
 
 /// What a text holds.
 #[derive(Debug)]
-pub(crate) struct Scanned {
+pub(crate) struct ScannedText {
     /// Values, those of a row that does not end, too.
     pub(crate) fields: u64,
     /// Rows that end.
     pub(crate) rows: u64,
     /// At the text's end.
-    pub(crate) state: State,
+    pub(crate) state: CsvState,
     /// Where the row begins that does not end: the text's end where there is none.
     pub(crate) rest: u64,
     states: Buffer,
@@ -99,7 +99,7 @@ pub(crate) struct Fields {
     rows: u64,
 }
 
-impl Text<'_> {
+impl CsvText<'_> {
     fn segments(&self) -> u64 {
         tiles(self.end, SEGMENT)
     }
@@ -108,7 +108,7 @@ impl Text<'_> {
     ///
     /// # Errors
     /// `Unsupported` for a text of more than [`MOST_TEXT`] bytes; of the device.
-    pub(crate) fn scan(&self, device: &Device) -> Result<Scanned> {
+    pub(crate) fn scan(&self, device: &Device) -> Result<ScannedText> {
         if self.end > MOST_TEXT {
             return Err(Error::unsupported(format!("a CSV text of {} bytes", self.end), "places have 32 bits"));
         }
@@ -155,16 +155,16 @@ impl Text<'_> {
             unsafe { device.launch(&kernel, grid(blocks, threads), &arguments)? };
         }
         let found = found.read_words(0, 4)?;
-        let state = if segments == 0 { self.state } else { State(found[2]) };
+        let state = if segments == 0 { self.state } else { CsvState(found[2]) };
         let rest = if state.is_in_row() { found[3].saturating_sub(1).max(self.begin) } else { self.end };
-        Ok(Scanned { fields: found[0], rows: found[1], state, rest, states, field_counts, row_counts })
+        Ok(ScannedText { fields: found[0], rows: found[1], state, rest, states, field_counts, row_counts })
     }
 
     /// Finds where values end and rows begin.
     ///
     /// # Errors
     /// Of the device.
-    pub(crate) fn fields(&self, device: &Device, scanned: &Scanned) -> Result<Fields> {
+    pub(crate) fn fields(&self, device: &Device, scanned: &ScannedText) -> Result<Fields> {
         let segments = self.segments();
         let field_offsets = exclusive_scan_u32_narrow(device, &scanned.field_counts, segments)?;
         let row_offsets = exclusive_scan_u32_narrow(device, &scanned.row_counts, segments)?;
@@ -209,7 +209,7 @@ impl Text<'_> {
 
 /// What becomes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CsvKind {
     Bool,
     /// Of so many bytes.
     Signed(u32),
@@ -235,19 +235,19 @@ pub(crate) enum Kind {
     Text,
 }
 
-impl Kind {
+impl CsvKind {
     /// Number in the kernels, bytes of a value, scale or ticks, bound, whether it has a zone.
     fn record(self) -> (u64, u32, u64, u128, bool) {
         match self {
-            Kind::Bool => (0, 1, 0, 0, false),
-            Kind::Signed(width) => (1, width, 0, 0, false),
-            Kind::Unsigned(width) => (2, width, 0, 0, false),
-            Kind::Float(width) => (3, width, 0, 0, false),
-            Kind::Decimal { width, scale, bound } => (4, width, scale.into(), bound, false),
-            Kind::Date => (5, 4, 0, 0, false),
-            Kind::Timestamp { per_second, zoned } => (6, 8, per_second, 0, zoned),
-            Kind::Time { width, per_second } => (7, width, per_second, 0, false),
-            Kind::Text => (8, 16, 0, 0, false),
+            CsvKind::Bool => (0, 1, 0, 0, false),
+            CsvKind::Signed(width) => (1, width, 0, 0, false),
+            CsvKind::Unsigned(width) => (2, width, 0, 0, false),
+            CsvKind::Float(width) => (3, width, 0, 0, false),
+            CsvKind::Decimal { width, scale, bound } => (4, width, scale.into(), bound, false),
+            CsvKind::Date => (5, 4, 0, 0, false),
+            CsvKind::Timestamp { per_second, zoned } => (6, 8, per_second, 0, zoned),
+            CsvKind::Time { width, per_second } => (7, width, per_second, 0, false),
+            CsvKind::Text => (8, 16, 0, 0, false),
         }
     }
 
@@ -259,10 +259,10 @@ impl Kind {
 
 /// A column to convert.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ColumnOf {
+pub(crate) struct CsvColumn {
     /// Its place among a row's values.
     pub(crate) field: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CsvKind,
     /// Whether the whole text has to be of the type, with nothing lost; else as CAST reads it.
     pub(crate) exact: bool,
 }
@@ -296,7 +296,7 @@ pub(crate) struct Converted {
 
 /// What was found while a text was converted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct CsvOutcome {
     /// Of each column.
     pub(crate) nulls: Vec<u64>,
     /// Of each column the first row whose value is none of its type.
@@ -307,10 +307,10 @@ pub(crate) struct Outcome {
 
 impl Converted {
     /// Waits for the device.
-    pub(crate) fn outcome(&self) -> Result<Outcome> {
+    pub(crate) fn outcome(&self) -> Result<CsvOutcome> {
         let words = self.words.read_words(0, self.columns.len() * 2 + 1)?;
         let row = |word: u64| (word != u64::MAX).then_some(word);
-        Ok(Outcome {
+        Ok(CsvOutcome {
             nulls: words.chunks_exact(2).map(|pair| pair[0]).collect(),
             refused: words.chunks_exact(2).map(|pair| row(pair[1])).collect(),
             ragged: row(words[words.len() - 1]),
@@ -325,9 +325,9 @@ impl Converted {
 /// Of the device.
 pub(crate) fn convert(
     device: &Device,
-    text: &Text<'_>,
+    text: &CsvText<'_>,
     fields: &Fields,
-    columns: &[ColumnOf],
+    columns: &[CsvColumn],
     rules: &Rules<'_>,
 ) -> Result<Converted> {
     let rows = fields.rows;

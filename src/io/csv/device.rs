@@ -24,8 +24,10 @@ use super::text::Reader;
 use crate::column::{Column, Repr};
 use crate::device::{Buffer, Device};
 use crate::error::Result;
-use crate::io::feeding::{Room, Stretch, Wanted, feed};
-use crate::ops::csv::{BEHIND, ColumnOf, Converted, Kind, MOST_TEXT, Marks, Outcome, Rules, State, Text, convert};
+use crate::io::feeding::{Further, Room, Stretch, feed};
+use crate::ops::csv::{
+    BEHIND, Converted, CsvColumn, CsvKind, CsvOutcome, CsvState, CsvText, MOST_TEXT, Marks, Rules, convert,
+};
 use crate::ops::powers;
 
 const OPERATOR: &str = "csv";
@@ -100,25 +102,25 @@ fn stretches(table: &CsvTable, bytes: u64) -> Vec<Stretch> {
 }
 
 /// What becomes of the values of each wanted column, or why the device does not read them.
-fn kinds(table: &CsvTable, columns: &[usize], only_counted: bool) -> std::result::Result<Vec<ColumnOf>, String> {
+fn kinds(table: &CsvTable, columns: &[usize], only_counted: bool) -> std::result::Result<Vec<CsvColumn>, String> {
     if table.dialect.ragged == Ragged::Skip {
         return Err("rows of another number of values are left out".into());
     }
     let of = |column: &usize| {
         let dtype = table.schema.field(*column).data_type();
         let kind = match only_counted {
-            true => Kind::Text,
+            true => CsvKind::Text,
             false => kind(dtype).ok_or_else(|| format!("type {dtype}"))?,
         };
-        if kind != Kind::Text && !table.dialect.notation.is_plain() {
+        if kind != CsvKind::Text && !table.dialect.notation.is_plain() {
             return Err("its options say how numbers and dates are written".to_string());
         }
-        Ok(ColumnOf { field: *column as u32, kind, exact: !table.given[*column] })
+        Ok(CsvColumn { field: *column as u32, kind, exact: !table.given[*column] })
     };
     columns.iter().map(of).collect()
 }
 
-fn kind(dtype: &DataType) -> Option<Kind> {
+fn kind(dtype: &DataType) -> Option<CsvKind> {
     let per_second = |unit: &TimeUnit| match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,
@@ -127,23 +129,25 @@ fn kind(dtype: &DataType) -> Option<Kind> {
     };
     let width = || Repr::of(dtype).map(|repr| repr.width() as u32);
     Some(match dtype {
-        DataType::Boolean => Kind::Bool,
-        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Kind::Signed(width()?),
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => Kind::Unsigned(width()?),
-        DataType::Float32 | DataType::Float64 => Kind::Float(width()?),
-        DataType::Decimal128(precision, scale) => Kind::Decimal {
+        DataType::Boolean => CsvKind::Bool,
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => CsvKind::Signed(width()?),
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => CsvKind::Unsigned(width()?),
+        DataType::Float32 | DataType::Float64 => CsvKind::Float(width()?),
+        DataType::Decimal128(precision, scale) => CsvKind::Decimal {
             width: width()?,
             scale: u32::try_from(*scale).ok()?,
             bound: 10u128.checked_pow(u32::from(*precision))?,
         },
-        DataType::Date32 => Kind::Date,
-        DataType::Timestamp(unit, None) => Kind::Timestamp { per_second: per_second(unit), zoned: false },
+        DataType::Date32 => CsvKind::Date,
+        DataType::Timestamp(unit, None) => CsvKind::Timestamp { per_second: per_second(unit), zoned: false },
         // Texts without an offset would be local times of another zone.
         DataType::Timestamp(unit, Some(zone)) if matches!(zone.as_ref(), "+00:00" | "UTC" | "Z") => {
-            Kind::Timestamp { per_second: per_second(unit), zoned: true }
+            CsvKind::Timestamp { per_second: per_second(unit), zoned: true }
         }
-        DataType::Time32(unit) | DataType::Time64(unit) => Kind::Time { width: width()?, per_second: per_second(unit) },
-        DataType::Utf8View => Kind::Text,
+        DataType::Time32(unit) | DataType::Time64(unit) => {
+            CsvKind::Time { width: width()?, per_second: per_second(unit) }
+        }
+        DataType::Utf8View => CsvKind::Text,
         _ => return None,
     })
 }
@@ -156,7 +160,7 @@ struct Region {
 }
 
 /// The rows of a text, converted.
-struct Piece {
+struct ConvertedText {
     rows: u64,
     converted: Converted,
     /// What strings point into.
@@ -167,7 +171,7 @@ struct Piece {
 struct Texts<'a> {
     device: &'a Device,
     table: &'a CsvTable,
-    kinds: Vec<ColumnOf>,
+    kinds: Vec<CsvColumn>,
     stretches: &'a [Stretch],
     fetch: Option<u64>,
     marks: Marks,
@@ -176,8 +180,8 @@ struct Texts<'a> {
     powers: Buffer,
     /// What is left of the stretch before, and the state at its begin.
     rest: Option<Region>,
-    state: State,
-    pieces: Vec<Piece>,
+    state: CsvState,
+    pieces: Vec<ConvertedText>,
     rows: u64,
     given_up: Option<String>,
 }
@@ -186,7 +190,7 @@ impl<'a> Texts<'a> {
     fn new(
         device: &'a Device,
         table: &'a CsvTable,
-        kinds: Vec<ColumnOf>,
+        kinds: Vec<CsvColumn>,
         stretches: &'a [Stretch],
         fetch: Option<u64>,
     ) -> Result<Self> {
@@ -204,7 +208,7 @@ impl<'a> Texts<'a> {
             nulls: null_texts(device, &table.dialect.nulls)?,
             powers: device.upload(OPERATOR, powers::for_parse())?,
             rest: None,
-            state: State::ROW,
+            state: CsvState::ROW,
             pieces: vec![],
             rows: 0,
             given_up: None,
@@ -212,7 +216,7 @@ impl<'a> Texts<'a> {
     }
 
     /// Converts the rows that end in a stretch, whose bytes lie behind room for the rest before.
-    fn add(&mut self, number: usize, bytes: Arc<Buffer>) -> Result<Wanted> {
+    fn add(&mut self, number: usize, bytes: Arc<Buffer>) -> Result<Further> {
         let stretch = &self.stretches[number];
         let is_last = self.stretches.get(number + 1).is_none_or(|next| next.file != stretch.file);
         let length = (stretch.range.end - stretch.range.start) as usize;
@@ -227,7 +231,7 @@ impl<'a> Texts<'a> {
         if end > MOST_TEXT || region.end - region.begin > length + self.table.dialect.max_row_bytes {
             return Ok(self.give_up("a row has more bytes than it may have"));
         }
-        let text = Text { text: region.bytes.slice(base), begin, end, marks: self.marks, state: self.state };
+        let text = CsvText { text: region.bytes.slice(base), begin, end, marks: self.marks, state: self.state };
         let scanned = text.scan(self.device)?;
         self.device.count_read_of_files(length as u64);
         if is_last && scanned.state.is_in_row() {
@@ -243,19 +247,19 @@ impl<'a> Texts<'a> {
             powers: &self.powers,
         };
         let converted = convert(self.device, &text, &fields, &self.kinds, &rules)?;
-        self.pieces.push(Piece { rows: scanned.rows, converted, text: region.bytes.clone() });
+        self.pieces.push(ConvertedText { rows: scanned.rows, converted, text: region.bytes.clone() });
         self.rows += scanned.rows;
         // A row that goes on is looked at again from its begin.
-        self.state = if is_last || scanned.state.is_in_row() { State::ROW } else { scanned.state };
+        self.state = if is_last || scanned.state.is_in_row() { CsvState::ROW } else { scanned.state };
         let begin = base + scanned.rest as usize;
         self.rest = (!is_last && begin < region.end).then_some(Region { begin, ..region });
         let is_enough = self.fetch.is_some_and(|fetch| self.rows >= fetch);
-        Ok(if is_enough { Wanted::Enough } else { Wanted::More })
+        Ok(if is_enough { Further::Enough } else { Further::More })
     }
 
-    fn give_up(&mut self, reason: &str) -> Wanted {
+    fn give_up(&mut self, reason: &str) -> Further {
         self.given_up = Some(reason.into());
-        Wanted::Enough
+        Further::Enough
     }
 
     /// The bytes of a stretch with the rest of the one before in front of them.
@@ -298,7 +302,7 @@ impl<'a> Texts<'a> {
     }
 
     /// A column of all pieces.
-    fn column(&self, at: usize, dtype: &DataType, outcomes: &[Outcome]) -> Result<Column> {
+    fn column(&self, at: usize, dtype: &DataType, outcomes: &[CsvOutcome]) -> Result<Column> {
         let (rows, width) = (self.rows as usize, self.kinds[at].kind.width() as usize);
         let data = self.device.alloc(OPERATOR, rows * width)?;
         let has_nulls = outcomes.iter().any(|outcome| outcome.nulls[at] > 0);
@@ -313,7 +317,7 @@ impl<'a> Texts<'a> {
             row += piece.rows as usize;
         }
         let column = Column::plain(dtype.clone(), rows, Arc::new(data), validity.map(Arc::new));
-        if self.kinds[at].kind != Kind::Text {
+        if self.kinds[at].kind != CsvKind::Text {
             return Ok(column);
         }
         let characters = self.pieces.iter().map(|piece| piece.text.clone()).collect();

@@ -3,18 +3,18 @@ use crate::ops::powers;
 use crate::ops::testing::*;
 
 /// Bytes of a value; `None` of one that is empty and not quoted.
-type Value = Option<Vec<u8>>;
+type Cell = Option<Vec<u8>>;
 
 /// The rows that end, the begin of one that does not, and all values that end.
 #[derive(Debug, PartialEq)]
-struct Read {
-    rows: Vec<Vec<Value>>,
+struct Parsed {
+    rows: Vec<Vec<Cell>>,
     rest: usize,
     fields: u64,
 }
 
 /// Reads a text by the rules, a value at a time.
-fn simple(text: &[u8], marks: Marks) -> Read {
+fn simple(text: &[u8], marks: Marks) -> Parsed {
     let is_end = |byte: u8| byte == b'\n' || byte == b'\r';
     let (mut rows, mut fields, mut at) = (vec![], 0, 0);
     loop {
@@ -23,7 +23,7 @@ fn simple(text: &[u8], marks: Marks) -> Read {
         }
         let rest = at;
         match text.get(at) {
-            None => return Read { rows, rest, fields },
+            None => return Parsed { rows, rest, fields },
             Some(byte) if marks.comment == Some(*byte) => {
                 while text.get(at).is_some_and(|byte| !is_end(*byte)) {
                     at += 1;
@@ -34,7 +34,7 @@ fn simple(text: &[u8], marks: Marks) -> Read {
         }
         let mut row = vec![];
         loop {
-            let Some((value, end)) = simple_value(text, at, marks) else { return Read { rows, rest, fields } };
+            let Some((value, end)) = simple_value(text, at, marks) else { return Parsed { rows, rest, fields } };
             row.push(value);
             fields += 1;
             at = end;
@@ -48,7 +48,7 @@ fn simple(text: &[u8], marks: Marks) -> Read {
 }
 
 /// The value that begins at a place, and the place of the delimiter or line end behind it.
-fn simple_value(text: &[u8], mut at: usize, marks: Marks) -> Option<(Value, usize)> {
+fn simple_value(text: &[u8], mut at: usize, marks: Marks) -> Option<(Cell, usize)> {
     let (mut value, mut quoted) = (vec![], false);
     if text.get(at).is_some() && text.get(at) == marks.quote.as_ref() {
         quoted = true;
@@ -83,14 +83,14 @@ fn simple_value(text: &[u8], mut at: usize, marks: Marks) -> Option<(Value, usiz
 
 const MARKS: Marks = Marks { delimiter: b',', quote: Some(b'"'), escape: None, comment: None };
 
-struct Constants {
+struct Uploaded {
     nulls: Buffer,
     powers: Buffer,
 }
 
-impl Constants {
-    fn new(device: &Device) -> Constants {
-        Constants {
+impl Uploaded {
+    fn new(device: &Device) -> Uploaded {
+        Uploaded {
             nulls: device.alloc(OPERATOR, 16).unwrap(),
             powers: device.upload(OPERATOR, powers::for_parse()).unwrap(),
         }
@@ -110,7 +110,7 @@ fn placed(device: &Device, text: &[u8], begin: usize) -> Buffer {
 }
 
 /// The strings of a column, which point into a text.
-fn strings(data: &Buffer, validity: &Buffer, rows: usize, text: &Buffer) -> Vec<Value> {
+fn strings(data: &Buffer, validity: &Buffer, rows: usize, text: &Buffer) -> Vec<Cell> {
     let mut characters = vec![0; text.len()];
     text.read(0, &mut characters).unwrap();
     let (views, valid) = (read::<u128>(data, rows), read::<u8>(validity, rows));
@@ -135,7 +135,7 @@ fn check(device: &Device, text: &[u8], begin: usize, marks: Marks) {
     let expected = simple(text, marks);
     let buffer = placed(device, text, begin);
     let (begin, end) = (begin as u64, (begin + text.len()) as u64);
-    let view = Text { text: buffer.slice(0), begin, end, marks, state: State::ROW };
+    let view = CsvText { text: buffer.slice(0), begin, end, marks, state: CsvState::ROW };
     let scanned = view.scan(device).unwrap();
     let shown = String::from_utf8_lossy(text);
     assert_eq!(scanned.rows, expected.rows.len() as u64, "rows of {shown:?}");
@@ -145,16 +145,16 @@ fn check(device: &Device, text: &[u8], begin: usize, marks: Marks) {
     }
     let fields = view.fields(device, &scanned).unwrap();
     let most = expected.rows.iter().map(Vec::len).max().unwrap_or(0);
-    let columns: Vec<ColumnOf> =
-        (0..most as u32).map(|field| ColumnOf { field, kind: Kind::Text, exact: true }).collect();
-    let constants = Constants::new(device);
+    let columns: Vec<CsvColumn> =
+        (0..most as u32).map(|field| CsvColumn { field, kind: CsvKind::Text, exact: true }).collect();
+    let constants = Uploaded::new(device);
     let converted = convert(device, &view, &fields, &columns, &constants.rules(most as u64, true)).unwrap();
     let outcome = converted.outcome().unwrap();
     assert_eq!(outcome.ragged, None);
     for (at, (data, validity)) in converted.columns.iter().enumerate() {
         let found = strings(data, validity, expected.rows.len(), &buffer);
-        let of = |row: &Vec<Value>| row.get(at).cloned().flatten();
-        let expected: Vec<Value> = expected.rows.iter().map(of).collect();
+        let of = |row: &Vec<Cell>| row.get(at).cloned().flatten();
+        let expected: Vec<Cell> = expected.rows.iter().map(of).collect();
         assert_eq!(found, expected, "column {at} of {shown:?}");
         assert_eq!(outcome.nulls[at], expected.iter().filter(|value| value.is_none()).count() as u64);
     }
@@ -248,13 +248,14 @@ fn long_texts_are_read_as_a_simple_reader_does() {
 }
 
 /// Converts one column of one-value rows: the values' bytes, whether each is valid, the first refused.
-fn converted(device: &Device, text: &str, kind: Kind, exact: bool) -> (Vec<u8>, Vec<u8>, Option<u64>) {
+fn converted(device: &Device, text: &str, kind: CsvKind, exact: bool) -> (Vec<u8>, Vec<u8>, Option<u64>) {
     let buffer = placed(device, text.as_bytes(), 5);
-    let view = Text { text: buffer.slice(0), begin: 5, end: 5 + text.len() as u64, marks: MARKS, state: State::ROW };
+    let view =
+        CsvText { text: buffer.slice(0), begin: 5, end: 5 + text.len() as u64, marks: MARKS, state: CsvState::ROW };
     let scanned = view.scan(device).unwrap();
     let fields = view.fields(device, &scanned).unwrap();
-    let constants = Constants::new(device);
-    let columns = [ColumnOf { field: 0, kind, exact }];
+    let constants = Uploaded::new(device);
+    let columns = [CsvColumn { field: 0, kind, exact }];
     let done = convert(device, &view, &fields, &columns, &constants.rules(1, false)).unwrap();
     let outcome = done.outcome().unwrap();
     assert_eq!(outcome.ragged, None);
@@ -266,17 +267,17 @@ fn converted(device: &Device, text: &str, kind: Kind, exact: bool) -> (Vec<u8>, 
 #[test]
 fn values_are_converted_and_nulls_are_zero() {
     for device in devices() {
-        let (data, valid, refused) = converted(&device, "1\n\"-2\"\n\"\"\n 30 \n", Kind::Signed(2), true);
+        let (data, valid, refused) = converted(&device, "1\n\"-2\"\n\"\"\n 30 \n", CsvKind::Signed(2), true);
         assert_eq!((data, valid, refused), (vec![1, 0, 0xfe, 0xff, 0, 0, 30, 0], vec![1, 1, 0, 1], None));
-        let (data, _, _) = converted(&device, "0.1\n1e300\nnan\n", Kind::Float(8), true);
+        let (data, _, _) = converted(&device, "0.1\n1e300\nnan\n", CsvKind::Float(8), true);
         let bits: Vec<u8> = [0.1f64, 1e300, f64::NAN].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!(data, bits);
-        let decimal = Kind::Decimal { width: 8, scale: 2, bound: 10u128.pow(10) };
+        let decimal = CsvKind::Decimal { width: 8, scale: 2, bound: 10u128.pow(10) };
         let (data, _, refused) = converted(&device, "1.25\n-3\n", decimal, true);
         assert_eq!((data, refused), ([125i64, -300].iter().flat_map(|x| x.to_le_bytes()).collect(), None));
-        let (data, _, _) = converted(&device, "1970-01-02\n", Kind::Date, true);
+        let (data, _, _) = converted(&device, "1970-01-02\n", CsvKind::Date, true);
         assert_eq!(data, 1i32.to_le_bytes());
-        let micros = Kind::Timestamp { per_second: 1_000_000, zoned: false };
+        let micros = CsvKind::Timestamp { per_second: 1_000_000, zoned: false };
         let (data, _, refused) = converted(&device, "1970-01-01 00:00:01.5\n1970-01-02\n", micros, true);
         let expected: Vec<u8> = [1_500_000i64, 86_400_000_000].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!((data, refused), (expected, None));
@@ -285,25 +286,25 @@ fn values_are_converted_and_nulls_are_zero() {
 
 #[test]
 fn texts_of_no_value_are_refused_at_their_first_row() {
-    let micros = Kind::Timestamp { per_second: 1_000_000, zoned: false };
-    let instants = Kind::Timestamp { per_second: 1_000_000, zoned: true };
-    let decimal = Kind::Decimal { width: 16, scale: 0, bound: 10u128.pow(38) };
+    let micros = CsvKind::Timestamp { per_second: 1_000_000, zoned: false };
+    let instants = CsvKind::Timestamp { per_second: 1_000_000, zoned: true };
+    let decimal = CsvKind::Decimal { width: 16, scale: 0, bound: 10u128.pow(38) };
     for device in devices() {
         let refused = |text: &str, kind, exact| converted(&device, text, kind, exact).2;
-        assert_eq!(refused("1\n2\nx\ny\n", Kind::Signed(8), true), Some(2));
-        assert_eq!(refused("127\n128\n", Kind::Signed(1), true), Some(1));
-        assert_eq!(refused("9223372036854775808\n", Kind::Signed(8), true), Some(0));
+        assert_eq!(refused("1\n2\nx\ny\n", CsvKind::Signed(8), true), Some(2));
+        assert_eq!(refused("127\n128\n", CsvKind::Signed(1), true), Some(1));
+        assert_eq!(refused("9223372036854775808\n", CsvKind::Signed(8), true), Some(0));
         assert_eq!(refused("99999999999999999999999999999999999999\n1.5\n", decimal, true), Some(1));
         assert_eq!(refused("1.5\n", decimal, false), None);
-        assert_eq!(refused("true\nFALSE\nyes\n", Kind::Bool, true), Some(2));
-        assert_eq!(refused("true\nno\n1\n", Kind::Bool, false), None);
-        assert_eq!(refused("2020-01-01\n2020-01-01 10:00:00\n", Kind::Date, true), Some(1));
-        assert_eq!(refused("0000-00-00\n", Kind::Date, true), Some(0));
+        assert_eq!(refused("true\nFALSE\nyes\n", CsvKind::Bool, true), Some(2));
+        assert_eq!(refused("true\nno\n1\n", CsvKind::Bool, false), None);
+        assert_eq!(refused("2020-01-01\n2020-01-01 10:00:00\n", CsvKind::Date, true), Some(1));
+        assert_eq!(refused("0000-00-00\n", CsvKind::Date, true), Some(0));
         assert_eq!(refused("2020-01-01 10:00:00.123456\n2020-01-01 10:00:00.1234567\n", micros, true), Some(1));
         assert_eq!(refused("2020-01-01 10:00:00 ERROR\n", micros, true), Some(0));
         assert_eq!(refused("2020-01-01T10:00:00\n2020-01-01T10:00:00Z\n", micros, true), Some(1));
         assert_eq!(refused("2020-01-01T10:00:00+02:00\n2020-01-01T10:00:00\n", instants, true), Some(1));
-        assert_eq!(refused("ä\n", Kind::Text, true), None);
+        assert_eq!(refused("ä\n", CsvKind::Text, true), None);
     }
 }
 
@@ -312,12 +313,13 @@ fn rows_of_another_number_of_values_are_noted() {
     for device in devices() {
         let text = "1,2\n3\n4,5,6\n";
         let buffer = placed(&device, text.as_bytes(), 0);
-        let view = Text { text: buffer.slice(0), begin: 0, end: text.len() as u64, marks: MARKS, state: State::ROW };
+        let view =
+            CsvText { text: buffer.slice(0), begin: 0, end: text.len() as u64, marks: MARKS, state: CsvState::ROW };
         let scanned = view.scan(&device).unwrap();
         let fields = view.fields(&device, &scanned).unwrap();
-        let constants = Constants::new(&device);
+        let constants = Uploaded::new(&device);
         for (fill, expected) in [(false, Some(1)), (true, Some(2))] {
-            let columns = [ColumnOf { field: 1, kind: Kind::Signed(8), exact: true }];
+            let columns = [CsvColumn { field: 1, kind: CsvKind::Signed(8), exact: true }];
             let done = convert(&device, &view, &fields, &columns, &constants.rules(2, fill)).unwrap();
             assert_eq!(done.outcome().unwrap().ragged, expected);
             assert_eq!(read::<u8>(&done.columns[0].1, 3), [1, 0, 1]);
