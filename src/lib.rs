@@ -49,7 +49,8 @@ pub mod interop;
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use frame::{DataFrame, GroupBy, LazyFrame};
 pub use io::{
-    Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding,
+    Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions,
+    ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding, WriteFormat,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{DeviceChoice, Session, SessionBuilder};

@@ -1,12 +1,13 @@
 //! A session: tables by name, a device, and the way from a plan to a result.
 
+mod append;
 mod builder;
 mod catalog;
 mod files;
 mod rules;
 mod tables;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use datafusion::common::TableReference;
@@ -42,6 +43,8 @@ use crate::timeline::{Part, span};
 pub struct Session {
     core: Arc<Core>,
     files: Arc<NamedFiles>,
+    /// Held by who puts rows into a table.
+    appending: Arc<Mutex<()>>,
     notice: Option<Arc<str>>,
 }
 

@@ -20,9 +20,9 @@ use crate::report::Failure;
 #[derive(Debug, Parser)]
 #[command(name = "warpframe", version)]
 pub struct Arguments {
-    /// Files of Parquet (.parquet, .parq, .pq), CSV (.csv, .tsv, .tab, .psv, .txt) or JSON (.json,
-    /// .ndjson, .jsonl), directories of them, or patterns such as 'd/*.csv'; '-' is CSV on standard
-    /// input, the table stdin
+    /// Files of Parquet (.parquet, .parq, .pq), CSV (.csv, .tsv, .tab, .psv, .txt), JSON (.json,
+    /// .ndjson, .jsonl) or Arrow (.arrow, .arrows, .feather, .ipc), directories of them, or patterns
+    /// such as 'd/*.csv'; '-' is Parquet, Arrow or CSV on standard input, the table stdin
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,
 
@@ -155,7 +155,10 @@ impl Arguments {
                 Content::File(kind) => session.register_files(&table.name, &table.path, kind)?,
                 Content::StandardInput => {
                     let path = files::standard_input()?;
-                    session.register_csv_with(&table.name, &path, csv.clone())?;
+                    match FileKind::of_content(&path).map_err(|error| Failure::file(&path, error))? {
+                        Some(kind) => session.register_files(&table.name, &path, kind)?,
+                        None => session.register_csv_with(&table.name, &path, csv.clone())?,
+                    }
                 }
             }
         }

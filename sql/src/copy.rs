@@ -1,46 +1,30 @@
 //! `COPY … TO`: how files are written.
 
-use warpframe::{Codec, CsvWriteOptions, DataFrame, ParquetWriteOptions};
+use warpframe::{
+    Codec, CsvWriteOptions, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, WriteFormat,
+};
 
 use crate::report::Failure;
 use crate::statement::Name;
 
-/// Writes one format.
-#[derive(Debug)]
-pub enum Writer {
-    /// CSV.
-    Csv(CsvWriteOptions),
-    /// Parquet.
-    Parquet(ParquetWriteOptions),
-}
-
-impl Writer {
-    /// Of a format by name; `None` where there is none such.
-    ///
-    /// # Errors
-    /// Options that are none of the format's, at their places.
-    pub fn of(format: &str, options: &[(Name, String)]) -> Result<Option<Writer>, Failure> {
-        match format {
-            "csv" => csv(CsvWriteOptions::default(), options).map(Some),
-            "tsv" | "tab" => csv(CsvWriteOptions { delimiter: b'\t', ..Default::default() }, options).map(Some),
-            "parquet" | "parq" | "pq" => parquet(options).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Writes a frame's rows.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn write(&self, frame: &DataFrame, path: &str) -> warpframe::Result<()> {
-        match self {
-            Writer::Csv(options) => frame.write_csv_with(path, options.clone()),
-            Writer::Parquet(options) => frame.write_parquet_with(path, *options),
-        }
+/// How files of a format are written, of a format by name; `None` where there is none such.
+///
+/// # Errors
+/// Options that are none of the format's, at their places.
+pub fn write_format(format: &str, options: &[(Name, String)]) -> Result<Option<WriteFormat>, Failure> {
+    let stream = IpcWriteOptions { layout: IpcLayout::Stream, ..Default::default() };
+    match format {
+        "csv" => csv(CsvWriteOptions::default(), options).map(Some),
+        "tsv" | "tab" => csv(CsvWriteOptions { delimiter: b'\t', ..Default::default() }, options).map(Some),
+        "parquet" | "parq" | "pq" => parquet(options).map(Some),
+        "json" | "ndjson" | "jsonl" => json(options).map(Some),
+        "arrow" | "feather" | "ipc" => ipc(IpcWriteOptions::default(), options).map(Some),
+        "arrows" => ipc(stream, options).map(Some),
+        _ => Ok(None),
     }
 }
 
-fn csv(mut csv: CsvWriteOptions, options: &[(Name, String)]) -> Result<Writer, Failure> {
+fn csv(mut csv: CsvWriteOptions, options: &[(Name, String)]) -> Result<WriteFormat, Failure> {
     for (name, value) in options {
         match known(name) {
             "header" | "has_header" => csv.header = flag(name, value)?,
@@ -50,10 +34,10 @@ fn csv(mut csv: CsvWriteOptions, options: &[(Name, String)]) -> Result<Writer, F
             _ => return Err(unknown(name, "CSV", "header, delimiter, quote, null")),
         }
     }
-    Ok(Writer::Csv(csv))
+    Ok(WriteFormat::Csv(csv))
 }
 
-fn parquet(options: &[(Name, String)]) -> Result<Writer, Failure> {
+fn parquet(options: &[(Name, String)]) -> Result<WriteFormat, Failure> {
     let mut parquet = ParquetWriteOptions::default();
     for (name, value) in options {
         match known(name) {
@@ -75,7 +59,35 @@ fn parquet(options: &[(Name, String)]) -> Result<Writer, Failure> {
             _ => return Err(unknown(name, "Parquet", "compression, compression_level, row_group_size")),
         }
     }
-    Ok(Writer::Parquet(parquet))
+    Ok(WriteFormat::Parquet(parquet))
+}
+
+fn json(options: &[(Name, String)]) -> Result<WriteFormat, Failure> {
+    let mut json = JsonWriteOptions::default();
+    for (name, value) in options {
+        match known(name) {
+            "array" => json.array = flag(name, value)?,
+            _ => return Err(unknown(name, "JSON", "array")),
+        }
+    }
+    Ok(WriteFormat::Json(json))
+}
+
+fn ipc(mut ipc: IpcWriteOptions, options: &[(Name, String)]) -> Result<WriteFormat, Failure> {
+    for (name, value) in options {
+        match known(name) {
+            "compression" | "codec" => {
+                ipc.compression = match value.to_lowercase().as_str() {
+                    "uncompressed" | "none" => None,
+                    "lz4" | "lz4_frame" => Some(IpcCodec::Lz4),
+                    "zstd" => Some(IpcCodec::Zstd),
+                    _ => return Err(wrong(name, value, "one of uncompressed, lz4, zstd")),
+                };
+            }
+            _ => return Err(unknown(name, "Arrow", "compression")),
+        }
+    }
+    Ok(WriteFormat::Ipc(ipc))
 }
 
 const CODECS: [(&str, Codec); 7] = [
@@ -89,7 +101,7 @@ const CODECS: [(&str, Codec); 7] = [
 ];
 
 /// The option's name, as DataFusion has it too.
-fn known(name: &Name) -> &str {
+pub fn known(name: &Name) -> &str {
     name.text.strip_prefix("format.").unwrap_or(&name.text)
 }
 

@@ -98,7 +98,7 @@ pub struct Table {
 pub enum Content {
     /// In files of a kind.
     File(FileKind),
-    /// On standard input, as CSV.
+    /// On standard input: Parquet and Arrow tell what they are, all else is CSV.
     StandardInput,
 }
 

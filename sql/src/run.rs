@@ -9,9 +9,9 @@ use warpframe::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use warpframe::arrow::datatypes::SchemaRef;
 use warpframe::device::{Counters, Device, KernelTime, MemoryLimit, OperatorNote};
 use warpframe::timeline::{Part, PartTime, Recorder, span};
-use warpframe::{DataFrame, Error, ErrorKind, LazyFrame, Session};
+use warpframe::{DataFrame, Error, ErrorKind, FileKind, LazyFrame, Session};
 
-use crate::copy::Writer;
+use crate::copy::{known, write_format};
 use crate::interrupt::Running;
 use crate::output::{self, Format, Rows};
 use crate::progress::Progress;
@@ -133,7 +133,12 @@ impl<'a> Runner<'a> {
                 let schema = self.session.schema(&table.text).map_err(|error| Failure::from(error).at(table.place))?;
                 self.describe(&schema)
             }
-            Request::Copy { rows, file, format, options } => self.copy(&rows, &file, format.as_ref(), &options),
+            Request::Copy { rows, file, format, options, partition_by } => {
+                self.copy(&rows, &file, (format.as_ref(), &options), &partition_by)
+            }
+            Request::CopyFrom { table, file, format, options } => {
+                self.copy_from(&table, &file, format.as_ref(), &options)
+            }
             Request::Set { option, value } => self.set(&option, &value),
         }
     }
@@ -181,17 +186,17 @@ impl<'a> Runner<'a> {
         &mut self,
         rows: &RowSource,
         file: &Name,
-        format: Option<&Name>,
-        options: &[(Name, String)],
+        (format, options): (Option<&Name>, &[(Name, String)]),
+        partition_by: &[Name],
     ) -> Result<(), Failure> {
         let extension = Path::new(&file.text).extension().and_then(|e| e.to_str()).unwrap_or_default().to_lowercase();
         let (format, place) = match format {
             Some(name) => (name.text.as_str(), name.place),
             None => (extension.as_str(), file.place),
         };
-        let Some(writer) = Writer::of(format, options)? else {
-            let message =
-                "COPY writes CSV and Parquet: end the file's name in .csv, .tsv or .parquet, or name a FORMAT";
+        let Some(format) = write_format(format, options)? else {
+            let message = "COPY writes CSV, Parquet, JSON and Arrow: end the file's name in .csv, .tsv, .parquet, \
+                           .json, .ndjson, .arrow or .arrows, or name a FORMAT";
             return Err(Failure::sql(message.into(), Some(place)));
         };
         let frame = match rows {
@@ -201,8 +206,57 @@ impl<'a> Runner<'a> {
                 self.table(table)?.collect()?
             }
         };
-        writer.write(&frame, &file.text)?;
+        match partition_by.is_empty() {
+            true => frame.write(&file.text, &format)?,
+            false => {
+                let by: Vec<&str> = partition_by.iter().map(|column| column.text.as_str()).collect();
+                let written = frame.write_partitioned(&file.text, &by, &format);
+                written.map_err(|error| match error.kind() {
+                    ErrorKind::ColumnNotFound { name, .. } => {
+                        let place = partition_by.iter().find(|column| column.text == *name).map(|column| column.place);
+                        Failure::from(error).at(place.unwrap_or(file.place))
+                    }
+                    _ => error.into(),
+                })?;
+            }
+        }
         self.done(format!("{} in {}", count(frame.num_rows()), file.text))
+    }
+
+    fn copy_from(
+        &mut self,
+        table: &Name,
+        file: &Name,
+        format: Option<&Name>,
+        options: &[(Name, String)],
+    ) -> Result<(), Failure> {
+        let _told = Progress::begin(&self.session);
+        let kind = match format {
+            Some(name) => FileKind::of(format!("named.{}", name.text)),
+            None => FileKind::of(&file.text),
+        };
+        let of_file = |error: Error| match error.kind() {
+            ErrorKind::TableNotFound { .. } => Failure::from(error).at(table.place),
+            _ => Failure::from(error).at(file.place),
+        };
+        let rows = match (kind, options.first()) {
+            (Some(FileKind::Csv), _) => {
+                let given = options.iter().map(|(name, value)| (known(name), value.as_str()));
+                let csv = self.session.csv_options(given).map_err(of_file)?;
+                self.session.append_csv_with(&table.text, &file.text, csv).map_err(of_file)?
+            }
+            (Some(_), Some((option, _))) => {
+                let message = format!("COPY: such files have no option named {:?}", option.text);
+                return Err(Failure::sql(message, Some(option.place)));
+            }
+            (Some(kind), None) => self.session.append_files(&table.text, &file.text, kind).map_err(of_file)?,
+            (None, _) => {
+                let message = "COPY reads CSV, Parquet, JSON and Arrow: end the file's name as theirs end, or name a \
+                               FORMAT";
+                return Err(Failure::sql(message.into(), Some(format.map_or(file.place, |name| name.place))));
+            }
+        };
+        self.done(format!("{} into {}", count(rows), table.text))
     }
 
     fn table(&self, table: &Name) -> Result<LazyFrame, Failure> {

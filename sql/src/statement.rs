@@ -54,7 +54,7 @@ pub enum Request {
     ShowTables,
     /// `DESCRIBE table`, or a query.
     Describe(RowSource),
-    /// `COPY table|(query) TO 'file' [FORMAT format] [(option value, …)]`.
+    /// `COPY table|(query) TO 'file' [FORMAT format] [PARTITIONED BY (column, …)] [(option value, …)]`.
     Copy {
         /// What to write.
         rows: RowSource,
@@ -63,6 +63,19 @@ pub enum Request {
         /// The format by name, where given.
         format: Option<Name>,
         /// How it is written.
+        options: Vec<(Name, String)>,
+        /// The columns by whose values rows go to folders.
+        partition_by: Vec<Name>,
+    },
+    /// `COPY table FROM 'file' [FORMAT format] [(option value, …)]`.
+    CopyFrom {
+        /// Which table gets the rows.
+        table: Name,
+        /// The path of the file, and where it stands.
+        file: Name,
+        /// The format by name, where given.
+        format: Option<Name>,
+        /// How it is read.
         options: Vec<(Name, String)>,
     },
     /// `SET option = value`.

@@ -7,11 +7,11 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::util::pretty::pretty_format_batches_with_schema;
 use datafusion::catalog::TableProvider;
-use datafusion::logical_expr::{Expr, JoinType, SortExpr};
+use datafusion::logical_expr::{Expr, JoinType, SortExpr, ident};
 
 use super::{GroupBy, LazyFrame};
 use crate::error::{Error, Result};
-use crate::io::{CsvWriteOptions, DOWNLOAD_ROWS, ParquetWriteOptions};
+use crate::io::{CsvWriteOptions, DOWNLOAD_ROWS, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, WriteFormat};
 use crate::plan::PlanTable;
 use crate::query::{Answer, Core, Data, Recipe, Verb, scan};
 
@@ -386,12 +386,11 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn write_csv_with(&self, path: impl AsRef<Path>, options: CsvWriteOptions) -> Result<()> {
-        self.core
-            .as_statement(|| crate::io::write_csv(path.as_ref(), &self.schema, self.batches(WRITTEN_ROWS), &options))
+        self.write(path, &WriteFormat::Csv(options))
     }
 
     /// Writes a Parquet file; a file that is there is replaced. The format has no seconds, and keeps
-    /// dates as days: timestamps in seconds become milliseconds, and `Date64` becomes `Date32`.
+    /// dates as days: timestamps and times in seconds become milliseconds, and `Date64` becomes `Date32`.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Io`].
@@ -422,8 +421,90 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn write_parquet_with(&self, path: impl AsRef<Path>, options: ParquetWriteOptions) -> Result<()> {
+        self.write(path, &WriteFormat::Parquet(options))
+    }
+
+    /// Writes a JSON file, a row in each line; a file that is there is replaced. Times are texts, and
+    /// bytes are texts of hexadecimal digits; NaN and infinities become null.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Io`]; types that have no form in JSON.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let path = directory.path().join("t.ndjson");
+    /// session.sql("SELECT 1 AS one, 'x' AS s")?.collect()?.write_json(&path)?;
+    /// assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"one\":1,\"s\":\"x\"}\n");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn write_json(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.write_json_with(path, JsonWriteOptions::default())
+    }
+
+    /// [`DataFrame::write_json`] as lines or as one array.
+    ///
+    /// # Errors
+    /// As [`DataFrame::write_json`].
+    pub fn write_json_with(&self, path: impl AsRef<Path>, options: JsonWriteOptions) -> Result<()> {
+        self.write(path, &WriteFormat::Json(options))
+    }
+
+    /// Writes an Arrow IPC file (Feather, version 2), or a stream where the options say so; a file that
+    /// is there is replaced. Strings and bytes have offsets of 64 bits in it, and dictionaries are
+    /// their values.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Io`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let path = directory.path().join("t.arrow");
+    /// session.sql("SELECT 1 AS one")?.collect()?.write_ipc(&path)?;
+    /// assert_eq!(session.read_ipc(&path)?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn write_ipc(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.write_ipc_with(path, IpcWriteOptions::default())
+    }
+
+    /// [`DataFrame::write_ipc`] as a stream, or compressed.
+    ///
+    /// # Errors
+    /// As [`DataFrame::write_ipc`].
+    pub fn write_ipc_with(&self, path: impl AsRef<Path>, options: IpcWriteOptions) -> Result<()> {
+        self.write(path, &WriteFormat::Ipc(options))
+    }
+
+    /// Writes a file in a format. It is written whole or not at all: a failure leaves what was there
+    /// before.
+    ///
+    /// # Errors
+    /// As the methods of each format.
+    pub fn write(&self, path: impl AsRef<Path>, format: &WriteFormat) -> Result<()> {
+        self.core.as_statement(|| crate::io::write(path.as_ref(), &self.schema, self.batches(WRITTEN_ROWS), format))
+    }
+
+    /// Writes a file for each value of some columns, in folders named `column=value` below a new
+    /// directory, as Hive has them; the columns themselves are not in the files. All is written, or
+    /// nothing. Bytes that mean something in a path are `%XX`, and NULL is
+    /// `__HIVE_DEFAULT_PARTITION__`.
+    ///
+    /// # Errors
+    /// As [`DataFrame::write`]; a directory that is there and is not empty; columns of floats, of bytes
+    /// or of nested values.
+    pub fn write_partitioned(&self, directory: impl AsRef<Path>, by: &[&str], format: &WriteFormat) -> Result<()> {
+        let by: Vec<String> = by.iter().map(|name| (*name).to_string()).collect();
+        // Which columns there are not is told where the others are looked at.
+        let known = by.iter().filter(|name| self.schema.column_with_name(name).is_some());
+        let keys: Vec<SortExpr> = known.map(|name| ident(name.as_str()).sort(true, true)).collect();
+        let sorted = if keys.is_empty() { self.clone() } else { self.sort(keys)? };
         self.core.as_statement(|| {
-            crate::io::write_parquet(path.as_ref(), &self.schema, self.batches(WRITTEN_ROWS), &options)
+            let batches = sorted.batches(WRITTEN_ROWS);
+            crate::io::write_partitioned(directory.as_ref(), &self.schema, batches, &by, format)
         })
     }
 }

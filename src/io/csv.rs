@@ -53,6 +53,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
 pub use self::options::{CsvOptions, Ragged, TextEncoding};
+pub(super) use self::packed::Packed;
 
 use self::device::DeviceRead;
 use self::host::CsvProvider;

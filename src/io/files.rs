@@ -18,6 +18,7 @@ use datafusion::object_store::ObjectMeta;
 use super::csv::{CsvFiles, CsvOptions};
 use super::guard::{of_content, unpanicked};
 use super::host_files::HostFiles;
+use super::ipc;
 use super::json;
 use super::options::{FileKind, ParquetOptions};
 use super::parquet::{Parquet, ParquetFiles, ParquetTable, TableFile};
@@ -41,6 +42,7 @@ pub(crate) enum Format {
     Parquet(ParquetOptions),
     Csv(Box<CsvOptions>),
     Json,
+    Arrow,
 }
 
 impl Format {
@@ -50,6 +52,7 @@ impl Format {
             FileKind::Parquet => Format::Parquet(ParquetOptions::default()),
             FileKind::Csv => Format::Csv(Box::default()),
             FileKind::Json => Format::Json,
+            FileKind::Arrow => Format::Arrow,
         }
     }
 
@@ -63,6 +66,7 @@ impl Format {
             Format::Parquet(_) => FileKind::Parquet,
             Format::Csv(_) => FileKind::Csv,
             Format::Json => FileKind::Json,
+            Format::Arrow => FileKind::Arrow,
         }
     }
 }
@@ -105,7 +109,11 @@ impl Files {
             }
             Format::Json => {
                 let (table, bytes) = json::table(self, state, paths).await?;
-                Ok(Arc::new(HostFiles::new(table, bytes)))
+                Ok(Arc::new(HostFiles::new(table, bytes, self.selection.named(), "JSON")))
+            }
+            Format::Arrow => {
+                let (table, bytes) = ipc::table(&self.selection, state, paths).await?;
+                Ok(Arc::new(HostFiles::new(table, bytes, self.selection.named(), "Arrow IPC")))
             }
         }
     }
@@ -203,15 +211,8 @@ impl Files {
         if bounds.is_some_and(|(least, greatest)| -EXACT <= least && greatest <= EXACT) {
             return Ok(());
         }
-        let lost = |value: i128| (value as f64) as i128 != value;
         for batch in self.columns_of(state, format, path, file, &[column]).await? {
-            let values = batch.column(0);
-            let found = match is_signed {
-                true => values.as_primitive::<Int64Type>().iter().flatten().map(i128::from).find(|value| lost(*value)),
-                false => {
-                    values.as_primitive::<UInt64Type>().iter().flatten().map(i128::from).find(|value| lost(*value))
-                }
-            };
+            let found = lost_as_double(batch.column(0));
             if let Some(value) = found {
                 let (name, doubles) = (field.name(), doubles.display());
                 let message = format!("column {name:?} is a double in {doubles}, and {value} is none");
@@ -235,8 +236,8 @@ impl Files {
         read_all(&provider, state, columns).await.map_err(|error| self.name(error, path))
     }
 
-    /// A Parquet file with the columns of a table, as DataFusion reads it. CSV files are read, and
-    /// named in errors, by [`CsvFiles`].
+    /// A file with the columns of a table, as DataFusion reads it. CSV and Arrow files are named in
+    /// errors by those who read them.
     pub(crate) fn provider_with_schema(
         &self,
         state: &SessionState,
@@ -250,8 +251,8 @@ impl Files {
                 let format = Parquet::new(state, *options);
                 Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, HivePartitions::default())))
             }
-            Format::Csv(_) => Err(Error::internal("CSV files are not listed")),
-            Format::Json => json::provider(&[path.into()], schema),
+            Format::Csv(_) | Format::Arrow => Err(Error::internal("files that name themselves are not listed")),
+            Format::Json => json::provider(path, &schema),
         }
     }
 
@@ -274,6 +275,15 @@ fn object(path: &Path) -> Result<ObjectMeta> {
     let size = std::fs::File::open(path).and_then(|file| file.metadata()).map_err(|e| Error::io(path, e))?.len();
     let location = url(path)?.prefix().clone();
     Ok(ObjectMeta { location, last_modified: Default::default(), size, e_tag: None, version: None })
+}
+
+/// An integer of 64 bits that no double is.
+pub(super) fn lost_as_double(values: &dyn Array) -> Option<i128> {
+    let lost = |value: &i128| (*value as f64) as i128 != *value;
+    match values.data_type() {
+        DataType::Int64 => values.as_primitive::<Int64Type>().iter().flatten().map(i128::from).find(lost),
+        _ => values.as_primitive::<UInt64Type>().iter().flatten().map(i128::from).find(lost),
+    }
 }
 
 /// A timestamp in microseconds that nanoseconds do not reach.

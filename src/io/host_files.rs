@@ -1,5 +1,6 @@
-//! Files that DataFusion's readers read on the host: JSON.
+//! Files that are read on the host: JSON by DataFusion, Arrow by the crate arrow-ipc.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -18,11 +19,15 @@ use crate::error::Result;
 pub(super) struct HostFiles {
     provider: Arc<dyn TableProvider>,
     bytes: u64,
+    /// That the host reads them, in a sentence.
+    account: String,
 }
 
 impl HostFiles {
-    pub(super) fn new(provider: Arc<dyn TableProvider>, bytes: u64) -> HostFiles {
-        HostFiles { provider, bytes }
+    /// `named`: the path that a user knows the files by. `format`: what they are.
+    pub(super) fn new(provider: Arc<dyn TableProvider>, bytes: u64, named: &Path, format: &str) -> HostFiles {
+        let account = format!("{} is read by the host, as all {format} is", named.display());
+        HostFiles { provider, bytes, account }
     }
 }
 
@@ -39,7 +44,7 @@ impl Source for HostFiles {
     async fn read(&self, to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
         let rows = ProviderRows { provider: &self.provider, columns: wanted.columns, limit: wanted.fetch };
         let (rows, columns) = stream::read(to, &rows).await?;
-        Ok(Read::new(rows, columns))
+        Ok(Read { by_host: vec![self.account.clone()], ..Read::new(rows, columns) })
     }
 
     async fn scan(

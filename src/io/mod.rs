@@ -8,6 +8,7 @@ mod files;
 mod footer;
 mod guard;
 mod host_files;
+mod ipc;
 mod json;
 mod memory;
 mod options;
@@ -21,6 +22,7 @@ mod stream;
 mod table;
 mod thrift;
 mod unite;
+mod united_files;
 mod version;
 mod write;
 
@@ -35,5 +37,8 @@ pub use selection::IntoPaths;
 pub(crate) use source::{Chunk, ColumnRequest, Read, Source, To};
 pub(crate) use stream::upload;
 pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};
-pub use write::{Codec, CsvWriteOptions, ParquetWriteOptions};
-pub(crate) use write::{write_csv, write_parquet};
+pub(crate) use unite::wider;
+pub use write::{
+    Codec, CsvWriteOptions, IpcCodec, IpcLayout, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, WriteFormat,
+};
+pub(crate) use write::{write, write_partitioned};

@@ -1,8 +1,12 @@
 //! What a user says of Parquet files before they are read.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use datafusion::arrow::datatypes::TimeUnit;
+
+use super::selection::is_hidden;
 
 /// How Parquet files are read.
 ///
@@ -52,13 +56,15 @@ pub enum FileKind {
     /// `.csv`, `.tsv`, `.tab`, `.psv`, `.txt`, also compressed: `.csv.gz`, `.csv.zst`, `.csv.bz2`,
     /// `.csv.xz`
     Csv,
-    /// JSON, a row in each line: `.ndjson`, `.jsonl`, `.json`
+    /// JSON, a row in each line or an array of them: `.ndjson`, `.jsonl`, `.json`, also compressed
     Json,
+    /// Arrow's IPC files and streams: `.arrow`, `.arrows`, `.feather`, `.ipc`
+    Arrow,
 }
 
 impl FileKind {
     /// The kind of a file, or of the files that a pattern matches, by the extension. A directory is
-    /// of the kind of its files, if they are of one.
+    /// of the kind of its files, if they are of one; where it has only directories, of that of theirs.
     ///
     /// ```
     /// # use warpframe::FileKind;
@@ -69,15 +75,49 @@ impl FileKind {
         if !path.is_dir() {
             return FileKind::of_extension(path);
         }
-        let entries = std::fs::read_dir(path).ok()?;
-        let mut kinds: Vec<FileKind> =
-            entries.flatten().filter_map(|entry| FileKind::in_folder(&entry.path())).collect();
+        let (mut level, mut kinds) = (vec![path.to_path_buf()], vec![]);
+        while kinds.is_empty() && !level.is_empty() {
+            let mut below = vec![];
+            for directory in level {
+                for entry in std::fs::read_dir(directory).ok()?.flatten() {
+                    // Links are not followed: one may lead to where it lies in.
+                    match entry.file_type().is_ok_and(|of| of.is_dir()) {
+                        true if !is_hidden(&entry.file_name()) => below.push(entry.path()),
+                        true => {}
+                        false => kinds.extend(FileKind::in_folder(&entry.path())),
+                    }
+                }
+            }
+            level = below;
+        }
         kinds.sort();
         kinds.dedup();
         match kinds[..] {
             [kind] => Some(kind),
             _ => None,
         }
+    }
+
+    /// The kind of a file that tells it by its first bytes, as Parquet and Arrow do.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    ///
+    /// ```
+    /// # use warpframe::FileKind;
+    /// assert_eq!(FileKind::of_content("data/tpch/nation.parquet")?, Some(FileKind::Parquet));
+    /// assert_eq!(FileKind::of_content("data/jets.csv")?, None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn of_content(path: impl AsRef<Path>) -> std::io::Result<Option<FileKind>> {
+        let mut begin = vec![];
+        File::open(path)?.take(8).read_to_end(&mut begin)?;
+        Ok(match begin[..] {
+            [b'P', b'A', b'R', b'1', ..] => Some(FileKind::Parquet),
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(FileKind::Arrow),
+            [0xFF, 0xFF, 0xFF, 0xFF, _, _, _, 0] => Some(FileKind::Arrow),
+            _ => None,
+        })
     }
 
     /// What a table of a file is called: the file's name without its extension.
@@ -97,7 +137,8 @@ impl FileKind {
         match unpacked.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "parquet" | "parq" | "pq" if unpacked == path => Some(FileKind::Parquet),
             "csv" | "tsv" | "tab" | "psv" | "txt" => Some(FileKind::Csv),
-            "ndjson" | "jsonl" | "json" if unpacked == path => Some(FileKind::Json),
+            "ndjson" | "jsonl" | "json" => Some(FileKind::Json),
+            "arrow" | "arrows" | "feather" | "ipc" if unpacked == path => Some(FileKind::Arrow),
             _ => None,
         }
     }

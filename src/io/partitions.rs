@@ -13,7 +13,7 @@ use super::selection::Selection;
 use crate::error::{ErrorKind, Result};
 
 /// The value that stands for NULL.
-const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(super) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Partition columns of files, and their value in each file.
 #[derive(Debug, Clone, Default)]

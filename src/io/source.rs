@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`Parquet`](super::parquet::ParquetFiles) | decoded on the device | row groups |
 //! | [`Csv`](super::csv::CsvFiles) | found and converted on the device | one |
-//! | [`HostFiles`](super::host_files::HostFiles) | JSON files, read by DataFusion | one |
+//! | [`HostFiles`](super::host_files::HostFiles) | JSON and Arrow files, read on the host | one |
 //! | [`Memory`](super::memory::Memory) | record batches of Arrow | batches |
 //! | [`DeviceTable`](super::DeviceTable) | in device memory already | one |
 //! | a table of somebody else's provider (`exec/foreign.rs`) | read through the provider | one |

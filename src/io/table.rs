@@ -295,7 +295,7 @@ impl SourceTable {
     /// or where none does the one that the table's user named.
     pub(super) async fn blame(&self, error: Error, state: &SessionState, snapshot: &Snapshot) -> Error {
         let (Some(files), Some(version)) = (&self.files, &snapshot.version) else { return error };
-        if !lacks_path(&error) || matches!(files.format, Format::Csv(_)) {
+        if !lacks_path(&error) || matches!(files.format, Format::Csv(_) | Format::Arrow) {
             return error;
         }
         for file in version.paths() {
@@ -434,6 +434,14 @@ impl OfSession<'_> {
         match self {
             OfSession::Device(_) => true,
             OfSession::Source(table) => table.most_filters == 0,
+        }
+    }
+
+    /// Whether the session has all of its rows, which are nobody else's.
+    pub(crate) fn is_kept(&self) -> bool {
+        match self {
+            OfSession::Device(_) => true,
+            OfSession::Source(table) => table.files.is_none(),
         }
     }
 

@@ -158,7 +158,7 @@ fn is_bytes(dtype: &DataType) -> bool {
 /// The narrowest type that holds the values of two. Integers of 64 bits become doubles only if each
 /// of them is one, which whoever has the values has to see. Bytes beside text become text, which
 /// readers check.
-fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
+pub(crate) fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
     use DataType as T;
     if one == other {
         return Some(one.clone());

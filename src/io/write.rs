@@ -2,7 +2,10 @@
 
 mod csv;
 mod in_order;
+mod ipc;
+mod json;
 mod parquet;
+mod partitioned;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,6 +19,9 @@ use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 
 use self::in_order::in_order;
+pub use self::ipc::{IpcCodec, IpcLayout, IpcWriteOptions};
+pub use self::json::JsonWriteOptions;
+pub(crate) use self::partitioned::write_partitioned;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Rows of a row group, unless somebody says otherwise.
@@ -110,12 +116,95 @@ impl ParquetWriteOptions {
     }
 }
 
+/// What rows are written as.
+///
+/// ```
+/// # use warpframe::prelude::*;
+/// # use warpframe::{JsonWriteOptions, WriteFormat};
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// # let directory = tempfile::tempdir().unwrap();
+/// let path = directory.path().join("years");
+/// let rows = session.sql("SELECT * FROM (VALUES (2024, 'a'), (2025, 'b')) t(year, s)")?.collect()?;
+/// rows.write_partitioned(&path, &["year"], &WriteFormat::Json(JsonWriteOptions::default()))?;
+/// assert_eq!(std::fs::read_to_string(path.join("year=2025/data.ndjson")).unwrap(), "{\"s\":\"b\"}\n");
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteFormat {
+    /// CSV.
+    Csv(CsvWriteOptions),
+    /// Parquet.
+    Parquet(ParquetWriteOptions),
+    /// JSON.
+    Json(JsonWriteOptions),
+    /// Arrow IPC.
+    Ipc(IpcWriteOptions),
+}
+
+/// Writes rows to a file.
+///
+/// # Errors
+/// Of the batches; types that the format does not have; a file that cannot be written.
+pub(crate) fn write(
+    path: &Path,
+    schema: &SchemaRef,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    format: &WriteFormat,
+) -> Result<()> {
+    match format {
+        WriteFormat::Csv(options) => write_csv(path, schema, batches, options),
+        WriteFormat::Parquet(options) => write_parquet(path, schema, batches, options),
+        WriteFormat::Json(options) => write_json(path, batches, *options),
+        WriteFormat::Ipc(options) => {
+            replace(path, |file| ipc::write(file, schema, batches, *options).map_err(|error| of_file(error, path)))
+        }
+    }
+}
+
+/// Puts the file's name into an error of writing it.
+fn of_file(error: Error, path: &Path) -> Error {
+    match error.kind() {
+        ErrorKind::Plan { message, .. } => ErrorKind::File { path: path.into(), message: message.clone() }.into(),
+        ErrorKind::Io { path: none, source } if none.as_os_str().is_empty() => {
+            Error::io(path, std::io::Error::new(source.kind(), source.to_string()))
+        }
+        _ => error,
+    }
+}
+
+/// Writes the rows as objects, which batches become on all cores.
+fn write_json(
+    path: &Path,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: JsonWriteOptions,
+) -> Result<()> {
+    let [begin, between, end] = options.around();
+    replace(path, |file| {
+        let mut put = |text: &[u8]| file.write_all(text).map_err(|error| Error::io(path, error));
+        put(begin)?;
+        let mut is_first = true;
+        let rows = |batch| json::rows(&batch, options).map_err(|error| of_file(error, path));
+        in_order(batches, rows, |text: Vec<u8>| {
+            if text.is_empty() {
+                return Ok(());
+            }
+            if !std::mem::take(&mut is_first) {
+                put(between)?;
+            }
+            put(&text)
+        })?;
+        // Without rows, a file of lines is empty.
+        if is_first && !options.array { Ok(()) } else { put(end) }
+    })
+}
+
 /// Writes the rows, behind a header line unless the options leave it out. Batches become text on all
 /// cores.
 ///
 /// # Errors
 /// Of the batches; nested columns; a file that cannot be written.
-pub(crate) fn write_csv(
+fn write_csv(
     path: &Path,
     schema: &SchemaRef,
     batches: impl Iterator<Item = Result<RecordBatch>>,
@@ -134,7 +223,7 @@ pub(crate) fn write_csv(
 ///
 /// # Errors
 /// Of the batches; types that the format does not have; a file that cannot be written.
-pub(crate) fn write_parquet(
+fn write_parquet(
     path: &Path,
     schema: &SchemaRef,
     batches: impl Iterator<Item = Result<RecordBatch>>,
@@ -143,19 +232,13 @@ pub(crate) fn write_parquet(
     let properties = WriterProperties::builder().set_compression(options.compression()?).build();
     let group_rows = options.row_group_rows.unwrap_or(GROUP_ROWS).max(1);
     replace(path, |file| {
-        let named = |error: Error| match error.kind() {
-            ErrorKind::Plan { message, .. } => ErrorKind::File { path: path.into(), message: message.clone() }.into(),
-            _ => error,
-        };
-        parquet::write(file, schema, batches, properties, group_rows).map_err(named)
+        parquet::write(file, schema, batches, properties, group_rows).map_err(|error| of_file(error, path))
     })
 }
 
 /// Writes beside the file and renames, so that a failure leaves what was there before. A link is
 /// followed; a file that was there hands on its permissions.
 fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
-    /// Tells writers of one path apart.
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
     let io = |error| Error::io(path, error);
     let before = path.metadata().ok();
     if before.as_ref().is_some_and(|metadata| !metadata.is_file()) {
@@ -165,9 +248,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) 
         return file.flush().map_err(io);
     }
     let target = linked(path);
-    let mut name = target.file_name().ok_or_else(|| io(std::io::ErrorKind::InvalidInput.into()))?.to_os_string();
-    name.push(format!(".{}.{}.partial", std::process::id(), NUMBER.fetch_add(1, Relaxed)));
-    let partial = target.with_file_name(name);
+    let partial = beside(&target).map_err(io)?;
     let written = File::create(&partial).map_err(io).and_then(|file| {
         if let Some(before) = before {
             file.set_permissions(before.permissions()).map_err(io)?;
@@ -181,6 +262,15 @@ fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> Result<()>) 
         let _ = std::fs::remove_file(&partial);
     }
     replaced
+}
+
+/// A path beside another one, at which nobody else writes.
+fn beside(target: &Path) -> std::io::Result<PathBuf> {
+    /// Tells writers of one path apart.
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let mut name = target.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_os_string();
+    name.push(format!(".{}.{}.partial", std::process::id(), NUMBER.fetch_add(1, Relaxed)));
+    Ok(target.with_file_name(name))
 }
 
 /// The file that a path leads to, through links, whether it is there or not.

@@ -244,7 +244,7 @@ impl SessionBuilder {
         switch.set_timeout(self.statement_timeout);
         let (plans, refuse) = (Plans::default(), rules::refuse_what_is_left as _);
         let core = Arc::new(Core { context, runtime, engine, plans, switch, refuse });
-        Ok(Session { core, files: named, notice: notice.map(Arc::from) })
+        Ok(Session { core, files: named, appending: Arc::default(), notice: notice.map(Arc::from) })
     }
 }
 

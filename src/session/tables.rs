@@ -294,6 +294,53 @@ impl Session {
         self.scan_csv(path)?.collect()
     }
 
+    /// A lazy frame of the rows of JSON files, as [`Session::register_files`] takes them.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let path = directory.path().join("t.ndjson");
+    /// std::fs::write(&path, "{\"a\": 1}\n{\"a\": 2}\n").unwrap();
+    /// assert_eq!(session.scan_json(&path)?.filter(col("a").gt(lit(1)))?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn scan_json(&self, path: impl IntoPaths) -> Result<LazyFrame> {
+        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Json)?)
+    }
+
+    /// Reads JSON files now.
+    ///
+    /// # Errors
+    /// As [`Session::register_files`].
+    pub fn read_json(&self, path: impl IntoPaths) -> Result<DataFrame> {
+        self.scan_json(path)?.collect()
+    }
+
+    /// A lazy frame of the rows of Arrow IPC files or streams, as [`Session::register_files`] takes
+    /// them.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let path = directory.path().join("t.arrow");
+    /// session.sql("SELECT * FROM (VALUES (1), (2)) t(a)")?.collect()?.write_ipc(&path)?;
+    /// assert_eq!(session.scan_ipc(&path)?.filter(col("a").gt(lit(1)))?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn scan_ipc(&self, path: impl IntoPaths) -> Result<LazyFrame> {
+        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Arrow)?)
+    }
+
+    /// Reads Arrow IPC files or streams now.
+    ///
+    /// # Errors
+    /// As [`Session::register_files`].
+    pub fn read_ipc(&self, path: impl IntoPaths) -> Result<DataFrame> {
+        self.scan_ipc(path)?.collect()
+    }
+
     /// A frame of batches of one schema.
     ///
     /// # Errors
@@ -313,7 +360,7 @@ impl Session {
         LazyFrame::of_batches(&self.core, batches)?.collect()
     }
 
-    fn scan_provider(&self, name: TableReference, provider: Arc<dyn TableProvider>) -> Result<LazyFrame> {
+    pub(super) fn scan_provider(&self, name: TableReference, provider: Arc<dyn TableProvider>) -> Result<LazyFrame> {
         let plan = LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()?;
         LazyFrame::of_plan(&self.core, plan)
     }
@@ -324,7 +371,7 @@ impl Session {
         Ok(())
     }
 
-    fn provider(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
+    pub(super) fn provider(&self, name: &str) -> Result<Arc<dyn TableProvider>> {
         let found =
             self.core.block_on(async { Ok(self.core.context.table_provider(TableReference::bare(name)).await) })?;
         found.map_err(|_| self.table_not_found(name))

@@ -8,19 +8,19 @@ use warpframe::{Error, ErrorKind, Result};
 
 use crate::differential::{Agreement, Cell, Pair, Rows, builder, data, run, scalar};
 
-struct Files(TempDir);
+pub(crate) struct Files(TempDir);
 
 impl Files {
-    fn new() -> Files {
+    pub(crate) fn new() -> Files {
         Files(tempfile::tempdir().expect("a directory for files"))
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// Writes a file, in a directory of the directory where its name says so; its path as SQL has it.
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("it lies in a directory")).expect("directories can be made");
         std::fs::write(&path, content).expect("the file is written");
@@ -37,7 +37,7 @@ impl Files {
 }
 
 /// Rows that a query yields, on the CPU as on the device. Some only bring columns, without a kernel.
-fn agree(pair: &Pair, query: &str) -> usize {
+pub(crate) fn agree(pair: &Pair, query: &str) -> usize {
     match pair.agreement(query) {
         Agreement::Rows(rows) => rows,
         other => panic!("{query}: {other:?}"),
@@ -122,7 +122,7 @@ fn options_have_their_meanings() {
     }
 }
 
-fn refused(session: &Session, query: &str) -> Error {
+pub(crate) fn refused(session: &Session, query: &str) -> Error {
     match session.sql(query) {
         Ok(_) => panic!("it is planned: {query}"),
         Err(error) => error,
@@ -317,6 +317,40 @@ fn compressed_files_are_read() {
     }
 }
 
+/// JSON in each codec, of one stream and of two, which tools write that compress in parts.
+#[test]
+fn compressed_json_is_read() {
+    use std::io::Write;
+    let (files, pair) = (Files::new(), Pair::new());
+    let lines = |from: usize| (from..from + 500).map(|i| format!("{{\"a\": {i}}}\n")).collect::<String>();
+    let pack = |name: &str, text: &str| -> Vec<u8> {
+        let mut packed = vec![];
+        let done = match name {
+            "gz" => flate2::write::GzEncoder::new(&mut packed, Default::default()).write_all(text.as_bytes()),
+            "bz2" => bzip2::write::BzEncoder::new(&mut packed, Default::default()).write_all(text.as_bytes()),
+            "xz" => liblzma::write::XzEncoder::new(&mut packed, 6).write_all(text.as_bytes()),
+            _ => zstd::stream::copy_encode(text.as_bytes(), &mut packed, 3),
+        };
+        done.expect("memory takes it");
+        packed
+    };
+    for codec in ["gz", "zst", "bz2", "xz"] {
+        let two = [pack(codec, &lines(0)), pack(codec, &lines(500))].concat();
+        let path = files.write(&format!("t.ndjson.{codec}"), two);
+        let query = format!("SELECT count(*), sum(a) FROM '{path}'");
+        assert_eq!(agree(&pair, &query), 1);
+        assert_eq!(scalar(&pair.device, &format!("SELECT sum(a) FROM '{path}'")), Cell::Int(499_500), "{codec}");
+        let array = pack(codec, "[{\"a\": 1}, {\"a\": 2}]");
+        let path = files.write(&format!("t.json.{codec}"), &array);
+        assert_eq!(agree(&pair, &format!("SELECT * FROM '{path}'")), 2);
+        let path = files.write(&format!("cut.json.{codec}"), &array[..array.len() / 2]);
+        let error = refused(&pair.device, &format!("SELECT * FROM '{path}'"));
+        assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)), "{error}");
+    }
+    let path = files.write("not.json.gz", "{}");
+    assert!(refused(&pair.device, &format!("SELECT * FROM '{path}'")).to_string().contains("as gzip does"));
+}
+
 /// The examples of the page on files, over the repository's sample data.
 #[test]
 fn the_page_on_files_is_right() {
@@ -356,6 +390,29 @@ fn json_files_are_read() {
     assert_eq!(scalar(&pair.device, &sum), Cell::Int(7));
     agree(&pair, &format!("SELECT * FROM '{json}'"));
     for (name, content) in [("bad.json", "{\"a\": 1}\n{\"a\": \n"), ("none.json", "{}\n")] {
+        let path = files.write(name, content);
+        let error = refused(&pair.device, &format!("SELECT * FROM '{path}'"));
+        assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)), "{error}");
+    }
+    // Members of an array, over several lines; mixed with lines in one table; in folders.
+    let array = files.write("t.json", " \n[\n  {\"id\": 1,\n \"s\": \"[]},{\"},\n {\"id\": 2}\n]\n");
+    assert_eq!(agree(&pair, &format!("SELECT * FROM '{array}' WHERE id > 0")), 2);
+    files.write("mixed/1.json", "[{\"a\": 1}, {\"a\": 2}]");
+    files.write("mixed/2.json", "{\"a\": 3}\n");
+    let mixed = files.path("mixed").display().to_string();
+    assert_eq!(scalar(&pair.device, &format!("SELECT sum(a) FROM '{mixed}'")), Cell::Int(6));
+    assert_eq!(agree(&pair, &format!("SELECT * FROM '{mixed}'")), 3);
+    files.write("hive/k=1/x.json", "[{\"a\": 1}]");
+    files.write("hive/k=2/x.json", "{\"a\": 2}\n{\"a\": 3}\n");
+    let hive = files.path("hive").display().to_string();
+    assert_eq!(agree(&pair, &format!("SELECT k, sum(a) FROM '{hive}' GROUP BY k")), 2);
+    // Beyond ten megabytes, where files of lines are cut into ranges.
+    let members: Vec<String> = (0..300_000).map(|i| format!("{{\"a\": {i}, \"b\": \"some text in it\"}}")).collect();
+    let large = files.write("large.json", format!("[{}]", members.join(",")));
+    for session in [&pair.device, &pair.cpu] {
+        assert_eq!(scalar(session, &format!("SELECT count(*) FROM '{large}' WHERE a % 2 = 1")), Cell::Int(150_000));
+    }
+    for (name, content) in [("cut.json", "[{\"a\": 1},"), ("cut2.json", "[{\"a\": 1}"), ("text.json", "[1, 2]")] {
         let path = files.write(name, content);
         let error = refused(&pair.device, &format!("SELECT * FROM '{path}'"));
         assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == Path::new(&path)), "{error}");

@@ -29,6 +29,7 @@ mod frame;
 mod frames;
 mod guards;
 mod interrupt;
+mod ipc;
 mod join;
 mod join_order;
 mod join_partitioned;

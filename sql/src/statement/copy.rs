@@ -1,9 +1,17 @@
-//! `COPY … TO`, read.
+//! `COPY`, read.
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::{Name, Reader, Request, RowSource};
 use crate::report::Failure;
+
+/// What stands behind a file's name.
+#[derive(Debug, Default)]
+struct Clauses {
+    format: Option<Name>,
+    options: Vec<(Name, String)>,
+    partition_by: Vec<Name>,
+}
 
 impl Reader<'_> {
     /// What follows `COPY`.
@@ -28,26 +36,51 @@ impl Reader<'_> {
         } else {
             RowSource::Table(self.name("a table's name or a query in parentheses")?)
         };
-        if self.is_word(0, "FROM") {
-            let what = "TO (rows of files come into tables by CREATE TABLE … AS SELECT * FROM 'file')";
-            return Err(self.expected(what));
+        if self.accept("FROM") {
+            let RowSource::Table(table) = rows else {
+                return Err(Failure::sql("rows are copied into a table, not into a query".into(), Some(self.place())));
+            };
+            let file = self.file()?;
+            let Clauses { format, options, partition_by } = self.copy_clauses()?;
+            return match partition_by.first() {
+                None => Ok(Request::CopyFrom { table, file, format, options }),
+                Some(column) => {
+                    let message = "the folders of files tell their partitions: leave PARTITION_BY out";
+                    Err(Failure::sql(message.into(), Some(column.place)))
+                }
+            };
         }
-        self.expect("TO")?;
+        if !self.accept("TO") {
+            return Err(self.expected("TO or FROM"));
+        }
+        let file = self.file()?;
+        let Clauses { format, options, partition_by } = self.copy_clauses()?;
+        Ok(Request::Copy { rows, file, format, options, partition_by })
+    }
+
+    fn file(&mut self) -> Result<Name, Failure> {
         let place = self.place();
         let Some(Token::SingleQuotedString(text)) = self.token().cloned() else {
             return Err(self.expected("a file's name in single quotes"));
         };
-        let file = Name { text, place };
         self.at += 1;
-        let (mut format, mut options) = (None, vec![]);
+        Ok(Name { text, place })
+    }
+
+    /// What follows the file's name, up to the end.
+    fn copy_clauses(&mut self) -> Result<Clauses, Failure> {
+        let mut clauses = Clauses::default();
         if self.accept_all(&["STORED", "AS"]) {
-            format = Some(self.name("a format's name")?);
+            clauses.format = Some(self.name("a format's name")?);
+        }
+        if self.accept_all(&["PARTITIONED", "BY"]) || self.accept_all(&["PARTITION", "BY"]) {
+            self.partition_columns(&mut clauses)?;
         }
         self.accept("WITH");
         self.accept("OPTIONS");
         if self.accept_token(&Token::LParen) {
             loop {
-                self.copy_option(&mut format, &mut options)?;
+                self.copy_option(&mut clauses)?;
                 if !self.accept_token(&Token::Comma) {
                     break;
                 }
@@ -56,19 +89,37 @@ impl Reader<'_> {
                 return Err(self.expected(", or )"));
             }
         } else if self.is_word(0, "FORMAT") {
-            self.copy_option(&mut format, &mut options)?;
+            self.copy_option(&mut clauses)?;
         } else if self.token().is_some() {
             return Err(self.expected("FORMAT or options in parentheses"));
         }
         self.end()?;
-        Ok(Request::Copy { rows, file, format, options })
+        Ok(clauses)
+    }
+
+    /// `(column, …)`, or one column.
+    fn partition_columns(&mut self, clauses: &mut Clauses) -> Result<(), Failure> {
+        let several = self.accept_token(&Token::LParen);
+        loop {
+            clauses.partition_by.push(self.name("a column's name")?);
+            if !(several && self.accept_token(&Token::Comma)) {
+                break;
+            }
+        }
+        match !several || self.accept_token(&Token::RParen) {
+            true => Ok(()),
+            false => Err(self.expected(", or )")),
+        }
     }
 
     /// An option of `COPY`, and its value.
-    fn copy_option(&mut self, format: &mut Option<Name>, options: &mut Vec<(Name, String)>) -> Result<(), Failure> {
+    fn copy_option(&mut self, clauses: &mut Clauses) -> Result<(), Failure> {
         if self.accept("FORMAT") {
-            *format = Some(self.name_or_text("a format's name")?);
+            clauses.format = Some(self.name_or_text("a format's name")?);
             return Ok(());
+        }
+        if self.accept("PARTITION_BY") || self.accept_all(&["PARTITION", "BY"]) {
+            return self.partition_columns(clauses);
         }
         let mut option = self.name_or_text("an option's name")?;
         while self.accept_token(&Token::Period) {
@@ -79,14 +130,14 @@ impl Reader<'_> {
             Some(Token::SingleQuotedString(text)) => text.clone(),
             Some(Token::Word(word)) => word.value.clone(),
             Some(Token::Number(number, _)) => number.clone(),
-            _ if option.text == "header" => {
-                options.push((option, "true".into()));
+            _ if matches!(option.text.as_str(), "header" | "array") => {
+                clauses.options.push((option, "true".into()));
                 return Ok(());
             }
             _ => return Err(self.expected("a value")),
         };
         self.at += 1;
-        options.push((option, value));
+        clauses.options.push((option, value));
         Ok(())
     }
 

@@ -111,12 +111,13 @@ fn explain_holds_a_query() {
 fn copies_name_rows_file_and_format() {
     let rows = RowSource::Table(name("t", 1, 6));
     let (file, options) = (name("o.x", 1, 11), vec![]);
-    assert_eq!(request("COPY t TO 'o.x'"), Request::Copy { rows, file, format: None, options });
+    assert_eq!(request("COPY t TO 'o.x'"), Request::Copy { rows, file, format: None, options, partition_by: vec![] });
     let copy_with = |format, options: &[(&str, u64, &str)]| Request::Copy {
         rows: RowSource::Query(sql("      SELECT (1)")),
         file: name("o.x", 1, 22),
         format,
         options: options.iter().map(|(text, at, value)| (name(text, 1, *at), value.to_string())).collect(),
+        partition_by: vec![],
     };
     let copy = |format| copy_with(format, &[]);
     assert_eq!(
@@ -132,7 +133,18 @@ fn copies_name_rows_file_and_format() {
     assert_eq!(request("COPY (SELECT (1)) TO 'o.x' WITH (FORMAT csv)"), copy(Some(name("csv", 1, 41))));
     assert_eq!(refused("COPY (SELECT 1 TO 'o.x'").0, "expected ), found the end of the statement");
     assert_eq!(refused("COPY () TO 'o.x'").0, "expected a query, found )");
-    assert!(refused("COPY t FROM 'o.x'").0.starts_with("expected TO (rows of files come into tables by CREATE TABLE"));
+    let from =
+        |format, options| Request::CopyFrom { table: name("t", 1, 6), file: name("o.x", 1, 13), format, options };
+    assert_eq!(request("COPY t FROM 'o.x'"), from(None, vec![]));
+    let skip = vec![(name("skip", 1, 32), "1".to_string())];
+    assert_eq!(request("COPY t FROM 'o.x' (FORMAT csv, skip 1)"), from(Some(name("csv", 1, 27)), skip));
+    for text in ["COPY t TO 'o' PARTITIONED BY (a, \"B\")", "COPY t TO 'o' (PARTITION_BY (a, \"B\"))"] {
+        let Request::Copy { partition_by, .. } = request(text) else { panic!("{text}") };
+        assert_eq!(partition_by.iter().map(|name| name.text.as_str()).collect::<Vec<_>>(), ["a", "B"], "{text}");
+    }
+    assert_eq!(refused("COPY t INTO 'o.x'").0, "expected TO or FROM, found INTO");
+    assert!(refused("COPY (SELECT 1) FROM 'o.x'").0.contains("not into a query"));
+    assert!(refused("COPY t FROM 'o' (PARTITION_BY a)").0.contains("leave PARTITION_BY out"));
     assert_eq!(refused("COPY t TO 'o.x' (DELIMITER)").0, "expected a value, found )");
     assert_eq!(refused("COPY t TO o").1, Some((1, 11)));
 }

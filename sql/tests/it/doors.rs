@@ -94,3 +94,109 @@ fn files_are_written_as_options_say() {
         assert!(messages.contains(expected), "{messages}");
     }
 }
+
+#[test]
+fn json_and_arrow_are_written_and_read() {
+    let files = Files::new();
+    let rows = "SELECT * FROM (VALUES (1, 'x', DATE '2024-02-29'), (2, NULL, NULL)) t(a, b, c)";
+    for (name, options) in [
+        ("t.ndjson", ""),
+        ("t.json", "(ARRAY)"),
+        ("t.arrow", "(COMPRESSION zstd)"),
+        ("t.arrows", "(COMPRESSION lz4)"),
+        ("t.feather", ""),
+        ("t.bin", "(FORMAT arrow)"),
+    ] {
+        let path = files.path(name);
+        let read = if name == "t.bin" { format!("read_arrow('{path}')") } else { format!("'{path}'") };
+        let sql =
+            format!("COPY ({rows}) TO '{path}' {options}; SELECT a, b, CAST(c AS DATE) AS c FROM {read} ORDER BY a");
+        assert_eq!(csv(&["-c", &sql]), "a,b,c\n1,x,2024-02-29\n2,,\n", "{name}");
+    }
+    let text = std::fs::read_to_string(files.path("t.ndjson")).expect("it was written");
+    assert_eq!(text, "{\"a\":1,\"b\":\"x\",\"c\":\"2024-02-29\"}\n{\"a\":2,\"b\":null,\"c\":null}\n");
+    // As a table of the command line, and on standard input.
+    assert_eq!(csv(&[&files.path("t.arrow"), "-c", "SELECT sum(a) AS s FROM t"]), "s\n3\n");
+    let stream = std::fs::read(files.path("t.arrows")).expect("it was written");
+    let mut command =
+        crate::command(&["-", "--device", "cpu", "--format", "csv", "-c", "SELECT sum(a) AS s FROM stdin"]);
+    command.stdin(std::fs::File::open(files.path("t.arrows")).expect("it was written"));
+    let output = command.output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "s\n3\n", "{} bytes: {output:?}", stream.len());
+    for (options, expected) in [
+        ("'t.json' (HEADER true)", "JSON has no option named \"header\""),
+        ("'t.arrow' (COMPRESSION gzip)", "one of uncompressed, lz4, zstd"),
+        ("'t.xlsx'", "COPY writes CSV, Parquet, JSON and Arrow"),
+    ] {
+        let messages = warpframe(&["--device", "cpu", "-c", &format!("COPY (SELECT 1) TO {options}")]).failure(1);
+        assert!(messages.contains(expected), "{messages}");
+    }
+}
+
+#[test]
+fn rows_are_written_to_folders_by_their_values() {
+    let files = Files::new();
+    let rows = "SELECT * FROM (VALUES (1, 'a/b', 10), (2, NULL, 20), (1, 'ü=', 30), (NULL, '', 40)) t(k, s, n)";
+    for (at, format) in ["parquet", "ndjson", "arrow", "arrows"].into_iter().enumerate() {
+        let path = files.path(&format!("parts{at}"));
+        let copy = format!("COPY ({rows}) TO '{path}' (FORMAT {format}, PARTITION_BY (k, s))");
+        assert_eq!(csv(&["-c", &copy]), "", "{format}");
+        let file = std::path::Path::new(&path).join("k=1").join("s=a%2Fb").join(format!("data.{format}"));
+        assert!(file.is_file(), "{file:?}");
+        let read = csv(&["-c", &format!("SELECT k, s, length(s) AS l, n FROM '{path}' ORDER BY n")]);
+        assert_eq!(read, "k,s,l,n\n1,a/b,3,10\n2,,,20\n1,ü=,2,30\n,,0,40\n", "{format}");
+        let messages = warpframe(&["--device", "cpu", "-c", &copy]).failure(1);
+        assert!(messages.contains("a directory that is not empty"), "{messages}");
+    }
+    let path = files.path("csv");
+    let copy = format!("COPY ({rows}) TO '{path}' STORED AS CSV PARTITIONED BY (k)");
+    assert_eq!(csv(&["-c", &copy]), "");
+    let file = std::path::Path::new(&path).join("k=__HIVE_DEFAULT_PARTITION__").join("data.csv");
+    assert_eq!(std::fs::read_to_string(file).expect("it was written"), "s,n\n\"\",40\n");
+    for (query, expected) in [
+        ("COPY (SELECT 1 AS a, 2 AS b) TO 'no' (FORMAT csv, PARTITION_BY (c))", "\"c\""),
+        ("COPY (SELECT 1 AS a) TO 'no' (FORMAT csv, PARTITION_BY (a))", "all columns make partitions"),
+        ("COPY (SELECT 1 AS a, 0.5 AS b) TO 'no' (FORMAT csv, PARTITION_BY (b))", "partitions by the column \"b\""),
+        (
+            "COPY (SELECT 1 AS a, '__HIVE_DEFAULT_PARTITION__' AS b) TO 'no' (FORMAT csv, PARTITION_BY (b))",
+            "names the folder of NULL",
+        ),
+    ] {
+        let messages = warpframe(&["--device", "cpu", "-c", query]).failure(1);
+        assert!(messages.contains(expected), "{messages}");
+    }
+    let left: Vec<_> = std::fs::read_dir(files.path("")).expect("it is there").flatten().collect();
+    assert_eq!(left.len(), 5, "nothing else is left: {left:?}");
+}
+
+#[test]
+fn files_are_copied_into_tables() {
+    let files = Files::new();
+    let csv_file = files.write("t.csv", "B,a\nx,7\n,8\n");
+    let bare = files.write("bare.csv", "5,five\n");
+    let json = files.write("t.ndjson", "{\"a\": 9, \"b\": \"z\"}\n{\"a\": 10}\n");
+    let create = "CREATE TABLE t AS SELECT arrow_cast(1, 'Int8') AS a, 'one' AS b";
+    for device in DEVICES {
+        let sql = format!(
+            "{create}; COPY t FROM '{csv_file}'; COPY t FROM '{bare}' (HEADER false); COPY t FROM '{json}'; \
+             SELECT * FROM t ORDER BY a"
+        );
+        let text = warpframe(&["--device", device, "--format", "csv", "-c", &sql]).results();
+        assert_eq!(text, "a,b\n1,one\n5,five\n7,x\n8,\n9,z\n10,\n");
+    }
+    for (name, content, expected) in [
+        ("a.csv", "a,b\n300,x\n", "300"),
+        ("b.csv", "a,c\n3,x\n", "column \"c\" is none of table \"t\""),
+        ("c.ndjson", "{\"a\": 1.5}\n", "column \"a\" is Float64, and Int8 in table \"t\""),
+        ("d.ndjson", "{\"a\": 300}\n", "column \"a\""),
+    ] {
+        let path = files.write(name, content);
+        let messages = warpframe(&["--device", "cpu", "-c", &format!("{create}; COPY t FROM '{path}'")]).failure(1);
+        assert!(messages.contains(expected) && messages.contains(name), "{messages}");
+    }
+    let external = format!("CREATE EXTERNAL TABLE e STORED AS CSV LOCATION '{csv_file}'; COPY e FROM '{csv_file}'");
+    let messages = warpframe(&["--device", "cpu", "-c", &external]).failure(1);
+    assert!(messages.contains("its rows are those of its files"), "{messages}");
+    let messages = warpframe(&["--device", "cpu", "-c", "COPY nowhere FROM 't.csv'"]).failure(1);
+    assert!(messages.contains("nowhere"), "{messages}");
+}

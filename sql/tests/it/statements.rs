@@ -175,7 +175,7 @@ fn copies_that_cannot_be_made_say_why() {
     let copy =
         |target: &str| warpframe(&["--device", "cpu", "-c", &format!("COPY (SELECT 1 AS x) TO '{target}'")]).failure(1);
     let messages = copy(&files.path("x.xlsx"));
-    assert!(messages.contains(".tsv or .parquet") && messages.contains("line 1, column 25"), "{messages}");
+    assert!(messages.contains(".tsv, .parquet, .json") && messages.contains("line 1, column 25"), "{messages}");
     let messages = copy(&files.path("no/such/directory/x.csv"));
     assert!(messages.contains("no/such/directory/x.csv"), "{messages}");
 }

@@ -11,7 +11,7 @@ use liblzma::read::XzDecoder;
 /// What a file is compressed with. Files may have several streams, one behind the other, as tools
 /// write that compress on several cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Packed {
+pub(in crate::io) enum Packed {
     Gzip,
     Zstd,
     Bzip2,
@@ -20,13 +20,13 @@ pub(super) enum Packed {
 
 impl Packed {
     /// Bytes that tell.
-    pub(super) const BEGIN: u64 = 10;
+    pub(in crate::io) const BEGIN: u64 = 10;
 
     /// By a file's first bytes, which no text begins with; `None` for a file that is not compressed.
     ///
     /// # Errors
     /// A file that is not what its name says.
-    pub(super) fn of(path: &Path, begin: &[u8]) -> Result<Option<Packed>, String> {
+    pub(in crate::io) fn of(path: &Path, begin: &[u8]) -> Result<Option<Packed>, String> {
         let found = match begin {
             [0x1F, 0x8B, ..] => Some(Packed::Gzip),
             [0x28, 0xB5, 0x2F, 0xFD, ..] => Some(Packed::Zstd),
@@ -53,19 +53,26 @@ impl Packed {
         }
     }
 
+    /// What the file holds, from its begin on.
+    ///
+    /// # Errors
+    /// Of the codec.
+    pub(in crate::io) fn reader(self, file: BufReader<File>) -> std::io::Result<Box<dyn Read>> {
+        Ok(match self {
+            Packed::Gzip => Box::new(MultiGzDecoder::new(file)),
+            Packed::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(file)?),
+            Packed::Bzip2 => Box::new(MultiBzDecoder::new(file)),
+            Packed::Xz => Box::new(XzDecoder::new_multi_decoder(file)),
+        })
+    }
+
     /// What the whole file holds.
     ///
     /// # Errors
     /// A file that is damaged or ends too early, is empty when unpacked, or does not fit into memory.
-    pub(super) fn unpack(self, path: &Path) -> Result<Vec<u8>, String> {
+    pub(in crate::io) fn unpack(self, path: &Path) -> Result<Vec<u8>, String> {
         let failed = |error: std::io::Error| format!("it cannot be unpacked from {}: {error}", self.name());
-        let file = BufReader::new(File::open(path).map_err(failed)?);
-        let mut reader: Box<dyn Read> = match self {
-            Packed::Gzip => Box::new(MultiGzDecoder::new(file)),
-            Packed::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(file).map_err(failed)?),
-            Packed::Bzip2 => Box::new(MultiBzDecoder::new(file)),
-            Packed::Xz => Box::new(XzDecoder::new_multi_decoder(file)),
-        };
+        let mut reader = self.reader(BufReader::new(File::open(path).map_err(failed)?)).map_err(failed)?;
         let mut text = vec![];
         loop {
             /// Bytes that are asked for at least.

@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 fn written(dtype: &DataType) -> DataType {
     match dtype {
         DataType::Timestamp(TimeUnit::Second, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
+        DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Date64 => DataType::Date32,
         other => other.clone(),
     }

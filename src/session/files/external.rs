@@ -115,11 +115,12 @@ impl Session {
                 Err(plan("Parquet files have columns of their own: leave those of the statement out".into()))
             }
             "PARQUET" => Ok(Format::Parquet(options::parquet(&state, BY, &given)?)),
-            "JSON" | "NDJSON" if !create.columns.is_empty() => {
+            "JSON" | "NDJSON" | "ARROW" if !create.columns.is_empty() => {
                 Err(plan("such files have columns of their own: leave those of the statement out".into()))
             }
             "JSON" | "NDJSON" => options::none(BY, &given).map(|()| Format::Json),
-            other => Err(plan(format!("no files are stored as {other}; known: CSV, TSV, PARQUET, JSON"))),
+            "ARROW" => options::none(BY, &given).map(|()| Format::Arrow),
+            other => Err(plan(format!("no files are stored as {other}; known: CSV, TSV, PARQUET, JSON, ARROW"))),
         }
     }
 }

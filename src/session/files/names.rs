@@ -124,7 +124,7 @@ impl Finder<'_> {
             Some(kind) => Format::of(kind),
             None if path.contains(['/', '.', '*']) || Path::new(path).exists() => {
                 let message = format!(
-                    "{path:?} is not a kind of file that is known by its extension (.parquet, .csv, .tsv, .psv, .txt, .json, .ndjson): \
+                    "{path:?} is not a kind of file that is known by its extension (.parquet, .csv, .tsv, .psv, .txt, .json, .ndjson, .arrow, .feather): \
                      read_csv('…') and read_parquet('…') read files of any name"
                 );
                 return Err(ErrorKind::Plan { message, location: place }.into());
@@ -142,6 +142,7 @@ impl Finder<'_> {
             "read_csv" | "read_csv_auto" => FileKind::Csv,
             "read_parquet" => FileKind::Parquet,
             "read_json" | "read_ndjson" => FileKind::Json,
+            "read_arrow" | "read_ipc" | "read_feather" => FileKind::Arrow,
             _ => return Ok(None),
         };
         let wrong = |message: String, place: Location| {
@@ -176,7 +177,7 @@ impl Finder<'_> {
         let format = match kind {
             FileKind::Csv => Format::Csv(Box::new(options::csv(self.state, &function, &given)?)),
             FileKind::Parquet => Format::Parquet(options::parquet(self.state, &function, &given)?),
-            FileKind::Json => {
+            FileKind::Json | FileKind::Arrow => {
                 options::none(&function, &given)?;
                 Format::of(kind)
             }

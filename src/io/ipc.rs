@@ -1,0 +1,73 @@
+//! Arrow IPC files and streams, read on the host.
+//!
+//! ```text
+//!   file     "ARROW1" 0 0 │ messages │ footer │ length │ "ARROW1"      the footer says where messages lie
+//!   stream   messages │ end of stream, or nothing
+//!   message  ffffffff │ length │ metadata │ body                       old writers leave out the first
+//! ```
+//!
+//! The crate arrow-ipc turns a message into arrays, and checks their content. It takes memory by the
+//! lengths in a file before it looks at them, and panics over some: so everything that metadata says
+//! of lengths and numbers is checked here before, against the bytes that there are.
+//!
+//! Columns get the types that other files give: dictionaries become their values, strings and bytes
+//! become views.
+//!
+//! | file | what |
+//! |---|---|
+//! | `messages` | where messages lie; dictionaries |
+//! | `checks` | what metadata says, against the bytes that there are |
+//! | `types` | types and values without dictionaries |
+//! | `table` | a file as DataFusion scans it |
+
+mod checks;
+mod messages;
+mod table;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::execution::session_state::SessionState;
+
+use self::table::IpcTable;
+use super::files::lost_as_double;
+use super::partitions::HivePartitions;
+use super::selection::Selection;
+use super::stream::read_all;
+use super::unite::unite;
+use super::united_files::UnitedFiles;
+use crate::error::{ErrorKind, Result};
+
+/// Files as a table, and their bytes.
+///
+/// # Errors
+/// Files that cannot be opened or are no Arrow files, by name; columns that do not fit together.
+pub(super) async fn table(
+    selection: &Selection,
+    state: &SessionState,
+    paths: &[PathBuf],
+) -> Result<(Arc<dyn TableProvider>, u64)> {
+    let opened = paths.iter().map(|path| IpcTable::open(path)).collect::<Result<Vec<_>>>()?;
+    let bytes = opened.iter().map(IpcTable::bytes).sum();
+    let files: Vec<Arc<dyn TableProvider>> = opened.into_iter().map(|file| Arc::new(file) as _).collect();
+    let named = paths.iter().cloned().zip(files.iter().map(|file| file.schema()));
+    let named: Vec<(PathBuf, SchemaRef)> = named.collect();
+    let united = unite(&named, true)?;
+    for (file, column, doubles) in united.to_doubles {
+        let (path, schema) = &named[file];
+        for batch in read_all(&files[file], state, &[column]).await? {
+            if let Some(value) = lost_as_double(batch.column(0)) {
+                let (name, doubles) = (schema.field(column).name(), named[doubles].0.display());
+                let message = format!("column {name:?} is a double in {doubles}, and {value} is none");
+                return Err(ErrorKind::File { path: path.clone(), message }.into());
+            }
+        }
+    }
+    let partitions = HivePartitions::of(selection, paths, None)?;
+    Ok((Arc::new(UnitedFiles::new(files, &united.schema, partitions)), bytes))
+}

@@ -1,0 +1,223 @@
+//! Rows in folders by the values of columns, as Hive names them: `year=2024/month=1/data.parquet`.
+//!
+//! Rows come sorted by these columns, so that the rows of a folder follow one another and one file
+//! is open at a time. All folders are made beside the target, and take its place when they are
+//! whole.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::compute::partition;
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use super::{IpcLayout, WriteFormat, beside, linked, write};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::partitions::NULL;
+
+impl WriteFormat {
+    /// What a file of a folder is called.
+    fn file_name(&self) -> &'static str {
+        match self {
+            WriteFormat::Csv(options) if options.delimiter == b'\t' => "data.tsv",
+            WriteFormat::Csv(_) => "data.csv",
+            WriteFormat::Parquet(_) => "data.parquet",
+            WriteFormat::Json(options) if options.array => "data.json",
+            WriteFormat::Json(_) => "data.ndjson",
+            WriteFormat::Ipc(options) if options.layout == IpcLayout::Stream => "data.arrows",
+            WriteFormat::Ipc(_) => "data.arrow",
+        }
+    }
+}
+
+/// Which columns of a schema name folders, and which are written.
+#[derive(Debug)]
+struct KeySplit {
+    keys: Vec<usize>,
+    others: Vec<usize>,
+    /// Of the others.
+    schema: SchemaRef,
+}
+
+impl KeySplit {
+    fn of(schema: &Schema, by: &[String]) -> Result<KeySplit> {
+        let plan = |message| Error::from(ErrorKind::Plan { message, location: None });
+        let mut keys = vec![];
+        for name in by {
+            let found = schema.fields().iter().position(|field| field.name() == name);
+            let at = found.ok_or_else(|| {
+                Error::from(ErrorKind::ColumnNotFound {
+                    name: name.clone(),
+                    known: schema.fields().iter().map(|field| field.name().clone()).collect(),
+                })
+            })?;
+            if keys.contains(&at) {
+                return Err(plan(format!("the column {name:?} makes partitions twice")));
+            }
+            let dtype = schema.field(at).data_type();
+            if dtype.is_floating() || dtype.is_nested() || is_bytes(dtype) {
+                let what = format!("partitions by the column {name:?} of type {dtype}");
+                return Err(Error::unsupported(what, "folders are named by integers, texts, dates and their like"));
+            }
+            keys.push(at);
+        }
+        let others: Vec<usize> = (0..schema.fields().len()).filter(|at| !keys.contains(at)).collect();
+        if keys.is_empty() || others.is_empty() {
+            let which = if keys.is_empty() { "no column makes" } else { "all columns make" };
+            return Err(plan(format!("{which} partitions: some do, and others are written")));
+        }
+        let schema = Arc::new(schema.project(&others)?);
+        Ok(KeySplit { keys, others, schema })
+    }
+}
+
+fn is_bytes(dtype: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary};
+    matches!(dtype, Binary | BinaryView | LargeBinary | FixedSizeBinary(_))
+}
+
+/// Rows that are sorted by some columns, taken by runs of equal ones.
+struct FolderRuns<'a, I: Iterator<Item = Result<RecordBatch>>> {
+    batches: I,
+    split: &'a KeySplit,
+    /// Rows that are not taken yet, and the folder of the first.
+    rest: Option<(RecordBatch, PathBuf)>,
+}
+
+impl<I: Iterator<Item = Result<RecordBatch>>> FolderRuns<'_, I> {
+    /// The folder of the next rows; `None` at the end.
+    fn folder(&mut self) -> Result<Option<PathBuf>> {
+        while self.rest.is_none() {
+            let Some(batch) = self.batches.next() else { return Ok(None) };
+            self.put_back(batch?)?;
+        }
+        Ok(self.rest.as_ref().map(|(_, folder)| folder.clone()))
+    }
+
+    fn put_back(&mut self, batch: RecordBatch) -> Result<()> {
+        if batch.num_rows() > 0 {
+            let folder = folder(&batch.project(&self.split.keys)?)?;
+            self.rest = Some((batch, folder));
+        }
+        Ok(())
+    }
+
+    /// The next rows of a folder; `None` where others follow.
+    fn rows_of(&mut self, folder: &Path) -> Result<Option<RecordBatch>> {
+        if self.folder()?.as_deref() != Some(folder) {
+            return Ok(None);
+        }
+        let Some((batch, _)) = self.rest.take() else { return Ok(None) };
+        let keys: Vec<ArrayRef> = self.split.keys.iter().map(|at| batch.column(*at).clone()).collect();
+        let end = partition(&keys)?.ranges().first().map_or(batch.num_rows(), |run| run.end);
+        self.put_back(batch.slice(end, batch.num_rows() - end))?;
+        Ok(Some(batch.slice(0, end).project(&self.split.others)?))
+    }
+}
+
+/// The folder of the first of some rows, by their keys.
+///
+/// # Errors
+/// A text that stands for NULL.
+fn folder(keys: &RecordBatch) -> Result<PathBuf> {
+    let options = FormatOptions::default();
+    let mut path = PathBuf::new();
+    for (column, field) in keys.columns().iter().zip(keys.schema().fields()) {
+        let value = match column.logical_nulls().is_some_and(|nulls| nulls.is_null(0)) {
+            true => NULL.to_string(),
+            false => {
+                let mut text = String::new();
+                ArrayFormatter::try_new(&column.slice(0, 1), &options)?.value(0).write(&mut text)?;
+                if text == NULL {
+                    let message = format!("column {:?}: the text {NULL} names the folder of NULL", field.name());
+                    return Err(ErrorKind::Plan { message, location: None }.into());
+                }
+                escaped(&text)
+            }
+        };
+        let mut key = escaped(field.name());
+        if let Some(rest) = key.strip_prefix(['_', '.']) {
+            // Readers leave out what begins so.
+            key = format!("%{:02X}{rest}", key.as_bytes()[0]);
+        }
+        path.push(format!("{key}={value}"));
+    }
+    Ok(path)
+}
+
+/// A text as a part of a path: bytes that mean something there, or to others who read such folders,
+/// as `%XX`.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '\0'..='\x1F'
+            | '\x7F'
+            | '"'
+            | '#'
+            | '%'
+            | '\''
+            | '*'
+            | '/'
+            | ':'
+            | '='
+            | '?'
+            | '\\'
+            | '{'
+            | '}'
+            | '['
+            | ']'
+            | '^'
+            | '<'
+            | '>'
+            | '|' => escaped.push_str(&format!("%{:02X}", c as u32)),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Writes rows that are sorted by columns to folders named by these.
+///
+/// # Errors
+/// Columns that are not there or name no folders; a directory that is there and is not empty; as
+/// [`write`].
+pub(crate) fn write_partitioned(
+    directory: &Path,
+    schema: &SchemaRef,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    by: &[String],
+    format: &WriteFormat,
+) -> Result<()> {
+    let split = KeySplit::of(schema, by)?;
+    let io = |error| Error::io(directory, error);
+    let target = linked(directory);
+    match fs::read_dir(&target).map(|mut entries| entries.next().is_some()) {
+        Ok(false) => {}
+        Ok(true) => {
+            let message = "is a directory that is not empty: partitions are written to a new one".into();
+            return Err(ErrorKind::File { path: directory.into(), message }.into());
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(io(error)),
+    }
+    let partial = beside(&target).map_err(io)?;
+    let write_all = || {
+        fs::create_dir(&partial).map_err(io)?;
+        let mut runs = FolderRuns { batches, split: &split, rest: None };
+        while let Some(folder) = runs.folder()? {
+            let within = partial.join(&folder);
+            fs::create_dir_all(&within).map_err(|error| Error::io(directory.join(&folder), error))?;
+            let rows = std::iter::from_fn(|| runs.rows_of(&folder).transpose());
+            write(&within.join(format.file_name()), &split.schema, rows, format)?;
+        }
+        fs::rename(&partial, &target).map_err(io)
+    };
+    let written = write_all();
+    if written.is_err() {
+        let _ = fs::remove_dir_all(&partial);
+    }
+    written
+}
