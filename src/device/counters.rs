@@ -64,6 +64,13 @@ pub struct Counters {
     /// Plans that began here and went to the CPU, because the data showed that the device cannot
     /// run them, or has not memory enough.
     pub fallbacks: u64,
+    /// Bytes of intermediate results that were moved to the host, because a plan did not fit into
+    /// device memory and was divided.
+    pub bytes_spilled: u64,
+    /// Bytes of these that were brought back.
+    pub bytes_restored: u64,
+    /// Parts of divided plans that ran.
+    pub parts_run: u64,
     /// Queries and verbs that were planned: analysed, optimized, and cut into what runs where.
     pub plans_made: u64,
     /// Queries and verbs whose plan was found, made for an earlier one of the same form.
@@ -152,6 +159,15 @@ impl Counting {
     }
     pub(super) fn fell_back(&self) {
         self.lock().fallbacks += 1;
+    }
+    pub(super) fn spilled(&self, bytes: u64) {
+        self.lock().bytes_spilled += bytes;
+    }
+    pub(super) fn restored(&self, bytes: u64) {
+        self.lock().bytes_restored += bytes;
+    }
+    pub(super) fn part_ran(&self) {
+        self.lock().parts_run += 1;
     }
     pub(super) fn in_driver(&self, time: Duration) {
         self.in_driver.fetch_add(time.as_nanos() as u64, Relaxed);

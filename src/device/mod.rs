@@ -335,6 +335,21 @@ impl Device {
         self.0.counters.fell_back();
     }
 
+    /// Notes that bytes of an intermediate result moved to the host.
+    pub(crate) fn count_spilled(&self, bytes: u64) {
+        self.0.counters.spilled(bytes);
+    }
+
+    /// Notes that bytes of an intermediate result came back from the host.
+    pub(crate) fn count_restored(&self, bytes: u64) {
+        self.0.counters.restored(bytes);
+    }
+
+    /// Notes that a part of a divided plan ran.
+    pub(crate) fn count_part(&self) {
+        self.0.counters.part_ran();
+    }
+
     /// Notes that an aggregate was launched again.
     pub(crate) fn count_replay(&self) {
         self.0.counters.replayed();

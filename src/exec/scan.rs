@@ -53,6 +53,11 @@ impl Scans {
         Some(&self.0.iter().find(same)?.relation)
     }
 
+    /// Adds all rows of what a placeholder stands for.
+    pub(super) fn insert_all(&mut self, scan: &TableScan, relation: Relation) {
+        self.insert(scan, (0, relation), Extent::All);
+    }
+
     /// Whether it is of the version of which the table's other columns are.
     fn insert(&mut self, scan: &TableScan, (version, relation): Versioned, extent: Extent) -> bool {
         let (table, columns) = (identity(scan), projection(scan));
@@ -178,7 +183,7 @@ async fn read_together<'a>(
     Ok(parts.into_iter().flatten().collect())
 }
 
-fn restless(scan: Option<&TableScan>) -> Error {
+pub(super) fn restless(scan: Option<&TableScan>) -> Error {
     let table = scan.map_or(String::new(), |scan| scan.table_name.to_string());
     ErrorKind::File { path: table.into(), message: "its files changed while they were read, again and again".into() }
         .into()

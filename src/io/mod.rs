@@ -33,7 +33,7 @@ pub use options::{FileKind, ParquetOptions};
 pub(crate) use reading::{Reading, diagnose, has_present_types, widen};
 pub use selection::IntoPaths;
 pub(crate) use source::{Chunk, ColumnRequest, Read, Source, To};
-pub(crate) use stream::upload;
+pub(crate) use stream::{batches_in_order, partitions_in_order, upload};
 pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};
 pub use write::{Codec, CsvWriteOptions, ParquetWriteOptions};
 pub(crate) use write::{write_csv, write_parquet};

@@ -89,6 +89,11 @@ impl Snapshot {
         self.source.schema()
     }
 
+    /// Its rows.
+    pub(crate) fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
     /// Tells it from other versions of its table.
     pub(crate) fn number(&self) -> u64 {
         self.number

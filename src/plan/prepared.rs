@@ -1,7 +1,7 @@
 //! Plans that are prepared to run: optimized, and cut once. One over placeholders runs again on
 //! whatever tables have the same schemas.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use datafusion::common::DFSchemaRef;
@@ -127,6 +127,8 @@ pub(crate) struct DevicePlan {
     joins: usize,
     /// Its pipelines, as they ran last.
     physical: Mutex<Option<Latest>>,
+    /// The greatest limit of device memory within which it was found not to fit; 0 if it was not.
+    too_large_for: AtomicU64,
 }
 
 /// Pipelines, and the facts that the order of their joins comes of.
@@ -142,7 +144,7 @@ type TableFacts = (Option<u64>, Vec<Option<Facts>>);
 impl DevicePlan {
     pub(super) fn of(logical: LogicalPlan) -> Arc<DevicePlan> {
         let joins = count_joins(&logical);
-        Arc::new(DevicePlan { logical, joins, physical: Mutex::default() })
+        Arc::new(DevicePlan { logical, joins, physical: Mutex::default(), too_large_for: AtomicU64::new(0) })
     }
 
     /// What it was made of, for the CPU engine.
@@ -152,6 +154,16 @@ impl DevicePlan {
 
     pub(crate) fn has_joins(&self) -> bool {
         self.joins > 0
+    }
+
+    /// Whether it was found not to fit within so many bytes of device memory.
+    pub(crate) fn is_too_large(&self, limit: u64) -> bool {
+        limit <= self.too_large_for.load(Relaxed)
+    }
+
+    /// Notes that it does not fit within so many bytes of device memory.
+    pub(crate) fn found_too_large(&self, limit: u64) {
+        self.too_large_for.fetch_max(limit, Relaxed);
     }
 
     /// The scans of all its tables, in the order of a walk.

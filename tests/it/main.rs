@@ -18,6 +18,7 @@ mod decimal_sums;
 mod decode;
 mod differential;
 mod distinct;
+mod divide;
 mod docs;
 mod doors;
 mod edges;

@@ -1,0 +1,198 @@
+//! Runs the parts of divided rows, one after the other.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::Expr;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::chunks::{Chunks, whole};
+use super::exchange::HashParts;
+use super::group::{DividedRows, PartGroup, PartInput};
+use super::sinks::{Kept, Parted, RowSink};
+use super::stored::StoredRows;
+use super::{Divider, is_out_of_memory};
+use crate::column::{Relation, Table};
+use crate::error::{Error, Result};
+use crate::exec::Engine;
+use crate::exec::scan::Scans;
+use crate::plan::{DevicePlan, placeholder_number};
+
+/// Rows of a chunk that is not halved any more.
+const LEAST_ROWS: u64 = 64;
+/// Parts that a part becomes which is too large, and how often that is tried.
+const PARTED_AGAIN: u32 = 8;
+const MOST_ROUNDS: u64 = 4;
+
+/// Runs a plan over placeholders, which these relations stand for in the order of their numbers.
+///
+/// # Errors
+/// Those of the plan.
+pub(super) fn run_over(engine: &Engine, plan: &DevicePlan, inputs: &[Relation]) -> Result<Table> {
+    let mut scans = Scans::default();
+    for scan in plan.scans() {
+        let input = placeholder_number(&scan.source).and_then(|number| inputs.get(number));
+        let input = input.ok_or_else(|| Error::internal(format!("{} has no rows", scan.table_name)))?;
+        scans.insert_all(scan, input.clone());
+    }
+    engine.device.count_part();
+    crate::exec::run(engine, plan, &[], scans, None)
+}
+
+/// A part that failed.
+struct FailedPart {
+    error: Error,
+    /// Rows of it were taken already.
+    began: bool,
+}
+
+impl Divider<'_> {
+    /// Runs all parts, whose rows go to the sink in their order.
+    ///
+    /// # Errors
+    /// Of a part; `OutOfDeviceMemory` where one does not fit and cannot be made smaller.
+    pub(super) async fn run_parts(&mut self, rows: &DividedRows, sink: &mut dyn RowSink) -> Result<()> {
+        for group in &rows.groups {
+            let plan = self.prepared(&group.plan)?;
+            for part in &group.parts {
+                if sink.is_full() {
+                    return Ok(());
+                }
+                self.run_part(group, &plan, part, sink, 1).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All rows, stored: on the device if they take no more than so much there.
+    pub(super) async fn collect(&mut self, rows: &DividedRows, most: u64) -> Result<StoredRows> {
+        let mut kept = Kept::new(self.engine, &rows.schema, most);
+        self.run_parts(rows, &mut kept).await?;
+        Ok(kept.finish())
+    }
+
+    /// All rows, parted by a hash of keys.
+    pub(super) async fn parted(&mut self, rows: &DividedRows, by: HashParts) -> Result<Vec<Arc<StoredRows>>> {
+        let mut parted = Parted::new(self.engine, &rows.schema, by);
+        self.run_parts(rows, &mut parted).await?;
+        Ok(parted.finish())
+    }
+
+    fn run_part<'s>(
+        &'s mut self,
+        group: &'s PartGroup,
+        plan: &'s Arc<DevicePlan>,
+        part: &'s [PartInput],
+        sink: &'s mut dyn RowSink,
+        round: u64,
+    ) -> BoxFuture<'s, Result<()>> {
+        async move {
+            let failed = match self.try_part(group, plan, part, sink).await {
+                Ok(()) => return Ok(()),
+                Err(failed) => failed,
+            };
+            let Some(keys) = group.keys.as_ref().filter(|_| round <= MOST_ROUNDS && !failed.began) else {
+                return Err(failed.error);
+            };
+            if !is_out_of_memory(&failed.error) {
+                return Err(failed.error);
+            }
+            for part in self.parted_again(part, keys, round).await? {
+                self.run_part(group, plan, &part, sink, round + 1).await?;
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    /// A part in smaller ones, by another hash of its keys.
+    async fn parted_again(
+        &mut self,
+        part: &[PartInput],
+        keys: &[Vec<Expr>],
+        round: u64,
+    ) -> Result<Vec<Vec<PartInput>>> {
+        let mut smaller: Vec<Vec<PartInput>> = vec![vec![]; PARTED_AGAIN as usize];
+        for (input, keys) in part.iter().zip(keys) {
+            let PartInput::Stored(stored) = input else {
+                return Err(Error::internal("a table's rows are not parted"));
+            };
+            let rows = DividedRows::stored(stored.as_ref().clone());
+            let by = HashParts { keys: keys.clone(), parts: PARTED_AGAIN, round };
+            let parts = self.parted(&rows, by).await?;
+            smaller.iter_mut().zip(parts).for_each(|(part, stored)| part.push(PartInput::Stored(stored)));
+        }
+        Ok(smaller)
+    }
+
+    async fn try_part(
+        &mut self,
+        group: &PartGroup,
+        plan: &Arc<DevicePlan>,
+        part: &[PartInput],
+        sink: &mut dyn RowSink,
+    ) -> Result<(), FailedPart> {
+        let first = |error| FailedPart { error, began: false };
+        let mut inputs = vec![];
+        for (number, input) in part.iter().enumerate() {
+            inputs.push(match group.driving == Some(number) {
+                true => None,
+                false => Some(whole(self, input).await.map_err(first)?),
+            });
+        }
+        let Some(driving) = group.driving else {
+            let inputs: Vec<Relation> = inputs.into_iter().flatten().collect();
+            return run_over(self.engine, plan, &inputs).and_then(|table| sink.push(table)).map_err(first);
+        };
+        let mut run = ChunkRun { engine: self.engine, plan, inputs, driving, began: false };
+        let mut chunks = Chunks::of(&part[driving]);
+        let mut bytes = self.budget.chunk;
+        while !sink.is_full() {
+            let chunk = match chunks.next(self, bytes).await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(error) => return Err(FailedPart { error, began: run.began }),
+            };
+            let rows = chunk.rows;
+            let least = run.run(chunk, sink).map_err(|error| FailedPart { error, began: run.began })?;
+            // What did not fit at once will not the next time.
+            if least < rows {
+                bytes = (bytes / (rows / least.max(1)).max(2)).max(1);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs a plan over chunks of one input.
+struct ChunkRun<'a> {
+    engine: &'a Engine,
+    plan: &'a DevicePlan,
+    inputs: Vec<Option<Relation>>,
+    driving: usize,
+    began: bool,
+}
+
+impl ChunkRun<'_> {
+    /// Runs a chunk, in halves where it does not fit; rows of the smallest piece that was run.
+    fn run(&mut self, chunk: Relation, sink: &mut dyn RowSink) -> Result<u64> {
+        let rows = chunk.rows;
+        self.inputs[self.driving] = Some(chunk);
+        let inputs: Vec<Relation> = self.inputs.iter().flatten().cloned().collect();
+        let ran = run_over(self.engine, self.plan, &inputs).and_then(|table| sink.push(table));
+        drop(inputs);
+        let chunk = self.inputs[self.driving].take();
+        match (ran, chunk) {
+            (Err(error), Some(chunk)) if is_out_of_memory(&error) && rows > LEAST_ROWS => {
+                let first = self.run(chunk.slice(0, Some(rows / 2)), sink)?;
+                let second = self.run(chunk.slice(rows / 2, None), sink)?;
+                Ok(first.min(second))
+            }
+            (Err(error), _) => Err(error),
+            (Ok(()), _) => {
+                self.began = true;
+                Ok(rows)
+            }
+        }
+    }
+}
