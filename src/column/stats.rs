@@ -76,14 +76,17 @@ const UNIT_STEP: i128 = 8;
 fn above(number: i128) -> i128 {
     match number {
         ..0 => -((number.unsigned_abs() + 1).next_power_of_two() as i128 / 2).max(1),
-        _ => ((number as u128 + 1).checked_next_power_of_two().map_or(i128::MAX, |power| (power - 1) as i128)).max(number),
+        _ => ((number as u128 + 1).checked_next_power_of_two().map_or(i128::MAX, |power| (power - 1) as i128))
+            .max(number),
     }
 }
 
 /// Zero for what is not negative; else the greatest −2ⁿ that is no greater than a number.
 fn below(number: i128) -> i128 {
     match number {
-        ..0 => number.unsigned_abs().checked_next_power_of_two().map_or(i128::MIN, |power| -(power as i128)).min(number),
+        ..0 => {
+            number.unsigned_abs().checked_next_power_of_two().map_or(i128::MIN, |power| -(power as i128)).min(number)
+        }
         _ => 0,
     }
 }

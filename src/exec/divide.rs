@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 
@@ -43,7 +44,8 @@ use self::sinks::Kept;
 use super::{Engine, Outcome};
 use crate::column::{Relation, Table};
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{DevicePlan, PlanTable, Prepared, Root, order_joins};
+use crate::io::OfSession;
+use crate::plan::{DevicePlan, PlanTable, Prepared, Root, order_joins, table_source};
 
 /// How often a plan is begun anew where files change meanwhile.
 const PATIENCE: usize = 5;
@@ -62,6 +64,7 @@ pub(super) async fn run_divided(
         true => order_joins(plan.logical().clone(), tables)?.plan,
         false => plan.logical().clone(),
     };
+    let_go(plan, tables)?;
     for _ in 0..PATIENCE {
         let mut divider = Divider::new(state, engine, tables);
         let ran = divider.run(&logical).await;
@@ -71,6 +74,17 @@ pub(super) async fn run_divided(
         }
     }
     Err(super::scan::restless(plan.scans().first().copied()))
+}
+
+/// Lets go of the plan's columns that were read for all of it.
+fn let_go(plan: &DevicePlan, tables: &[PlanTable]) -> Result<()> {
+    for scan in plan.scans() {
+        let provider = source_as_provider(table_source(scan, tables))?;
+        if let Some(OfSession::Source(table)) = OfSession::of(provider.as_ref()) {
+            table.forget();
+        }
+    }
+    Ok(())
 }
 
 /// Whether an error is of a lack of device memory.
@@ -116,9 +130,11 @@ impl<'a> Divider<'a> {
         }
         let prepared = Prepared::new(plan.clone())?;
         let Root::Device(device_plan) = &prepared.cut().root else {
-            let (operator, why) = prepared.cut().left.last().map_or_else(Default::default, |left| {
-                (left.operator.clone(), left.why.clone())
-            });
+            let (operator, why) = prepared
+                .cut()
+                .left
+                .last()
+                .map_or_else(Default::default, |left| (left.operator.clone(), left.why.clone()));
             return Err(Error::unsupported(format!("in parts: {operator}"), why));
         };
         self.prepared.insert(plan.clone(), device_plan.clone());

@@ -42,9 +42,7 @@ impl Foreign {
     pub(super) async fn batches(&self, state: &SessionState) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let plan = self.plan(state).await?;
         let (table, schema) = (self.scan.table_name.to_string(), Source::schema(self));
-        let checked = move |batch: RecordBatch| {
-            futures::future::ready(check(&table, &batch, &schema).map(|()| batch))
-        };
+        let checked = move |batch: RecordBatch| futures::future::ready(check(&table, &batch, &schema).map(|()| batch));
         Ok(partitions_in_order(plan, state.task_ctx())?.and_then(checked).boxed())
     }
 

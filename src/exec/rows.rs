@@ -67,7 +67,11 @@ fn without_codes(table: &Table) -> Result<Vec<Column>> {
         (0..types.len()).map(|at| generator.column(at, out)).collect()
     })?;
     let mut columns = table.columns.clone();
-    coded.into_iter().zip(decoded).for_each(|(at, column)| columns[at] = column);
+    for (at, decoded) in coded.into_iter().zip(decoded) {
+        let longest = columns[at].dictionary().and_then(|dictionary| dictionary.stats().longest);
+        let stats = Stats { longest: decoded.stats.longest.or(longest), ..decoded.stats };
+        columns[at] = Column { stats, ..decoded };
+    }
     Ok(columns)
 }
 

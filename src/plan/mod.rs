@@ -43,7 +43,7 @@ pub(crate) use in_order::evaluated_in_order;
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use nesting::{MOST_NESTED, balanced, joined, too_nested};
 pub(crate) use node::DeviceNode;
-pub(crate) use partial::{PartialAggregate, TwoSteps};
+pub(crate) use partial::{PartialAggregate, TwoSteps, by_distinct_values};
 pub(crate) use physical::{
     Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
     WindowCalls,

@@ -12,17 +12,20 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::common::{Column, DFSchema, DFSchemaRef};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Sort, SortExpr,
+    Aggregate, AggregateUDF, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, Sort, SortExpr,
 };
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
+/// Digits of a decimal up to which sums of it have room for the four places more that an average has:
+/// 38 digits hold the sum of 10¹⁰ rows.
+const MOST_DIGITS: u8 = 24;
 /// Functions whose partial results the function itself merges.
 const MERGEABLE: [&str; 8] = ["sum", "min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"];
 
@@ -32,7 +35,10 @@ pub(crate) enum TwoSteps {
     Aggregate(Box<PartialAggregate>),
     Distinct,
     /// The first rows by an order.
-    Top { keys: Vec<SortExpr>, fetch: usize },
+    Top {
+        keys: Vec<SortExpr>,
+        fetch: usize,
+    },
 }
 
 impl TwoSteps {
@@ -106,44 +112,6 @@ enum PartialResult {
 }
 
 impl PartialAggregate {
-    /// Calls of the distinct values of one expression, as calls of the groups of an aggregation by the
-    /// keys and that expression; `None` where an aggregation has other calls, too.
-    ///
-    /// # Errors
-    /// Of plans that do not fit together.
-    pub(crate) fn of_distinct(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
-        let mut value: Option<Expr> = None;
-        for expr in &aggregate.aggr_expr {
-            let Expr::AggregateFunction(call) = expr.clone().unalias() else { return Ok(None) };
-            let [arg] = call.params.args.as_slice() else { return Ok(None) };
-            let plain = call.params.filter.is_none() && call.params.order_by.is_empty();
-            let own = matches!(call.func.name(), "count" | "sum" | "avg") && call.params.distinct;
-            if !plain || !own || value.as_ref().is_some_and(|known| known != arg) {
-                return Ok(None);
-            }
-            value = Some(arg.clone());
-        }
-        let (Some(value), false) = (value, matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)])) else {
-            return Ok(None);
-        };
-        let keys = aggregate.group_expr.iter().cloned().chain([value]).collect();
-        let values = LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input.clone(), keys, vec![])?);
-        let mut columns: Vec<Expr> = values.schema().columns().into_iter().map(Expr::Column).collect();
-        let value = columns.pop();
-        let of_values = aggregate.aggr_expr.iter().map(|expr| match expr.clone().unalias() {
-            Expr::AggregateFunction(mut call) => {
-                call.params.distinct = false;
-                call.params.args = value.iter().cloned().collect();
-                Expr::AggregateFunction(call)
-            }
-            other => other,
-        });
-        let calls = of_values.collect();
-        let groups = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(values), columns, calls)?);
-        let columns = groups.schema().columns().into_iter().map(Expr::Column).collect();
-        projected(groups, columns, aggregate.schema.clone()).map(Some)
-    }
-
     /// `None` where a call needs all rows of its group at once.
     pub(crate) fn of(aggregate: &Aggregate) -> Option<PartialAggregate> {
         let keys = aggregate.schema.fields().len() - aggregate.aggr_expr.len();
@@ -151,22 +119,27 @@ impl PartialAggregate {
         let mut of = PartialAggregate { groups, keys, calls: vec![], merges: vec![], results: vec![], schema };
         for expr in &aggregate.aggr_expr {
             let Expr::AggregateFunction(call) = expr.clone().unalias() else { return None };
-            let result = of.result(&call)?;
+            let result = of.result(&call, aggregate.input.schema())?;
             of.results.push(result);
         }
         Some(of)
     }
 
-    fn result(&mut self, call: &AggregateFunction) -> Option<PartialResult> {
+    fn result(&mut self, call: &AggregateFunction, input: &DFSchema) -> Option<PartialResult> {
         let name = call.func.name();
         if call.params.distinct && !matches!(name, "min" | "max") {
             return None;
         }
         match name {
             "avg" => {
-                let number = matches!(call.params.args.as_slice(), [_]);
+                let [arg] = call.params.args.as_slice() else { return None };
+                let divides = match arg.get_type(input).ok()? {
+                    DataType::Float64 => true,
+                    DataType::Decimal128(digits, _) => digits <= MOST_DIGITS,
+                    _ => false,
+                };
                 let of = |func| with_function(call, func);
-                number.then(|| PartialResult::Average {
+                divides.then(|| PartialResult::Average {
                     sum: self.call(of(sum_udaf()), sum_udaf()),
                     count: self.call(of(count_udaf()), sum_udaf()),
                 })
@@ -230,6 +203,87 @@ impl PartialAggregate {
         }
         projected(merged, exprs, self.schema.clone())
     }
+}
+
+/// Calls of distinct values, as calls over the groups of an aggregation by the keys and these values:
+/// that has two steps. Without keys there may be calls of other values, and of all rows: each kind is
+/// an aggregation of its own, and these are put side by side. `None` for other aggregations.
+///
+/// # Errors
+/// Of plans that do not fit together.
+pub(crate) fn by_distinct_values(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
+    if matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
+        return Ok(None);
+    }
+    // Each value, `None` for all rows, with the calls of it by their places.
+    let mut kinds: Vec<(Option<Expr>, Vec<usize>)> = vec![];
+    for (at, expr) in aggregate.aggr_expr.iter().enumerate() {
+        let Some(value) = distinct_value(expr) else { return Ok(None) };
+        match kinds.iter_mut().find(|(known, _)| *known == value) {
+            Some((_, calls)) => calls.push(at),
+            None => kinds.push((value, vec![at])),
+        }
+    }
+    match kinds.as_slice() {
+        [(Some(value), _)] => over_distinct(aggregate, value).map(Some),
+        [_, _, ..] if aggregate.group_expr.is_empty() => side_by_side(aggregate, &kinds).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The value of whose distinct ones a call is, or no value if it is a call of all rows that can be
+/// merged; `None` for calls of other kinds.
+fn distinct_value(expr: &Expr) -> Option<Option<Expr>> {
+    let Expr::AggregateFunction(call) = expr.clone().unalias() else { return None };
+    let (name, params) = (call.func.name(), &call.params);
+    if !params.distinct || matches!(name, "min" | "max") {
+        let mergeable = matches!(name, "count" | "regr_count" | "avg") || MERGEABLE.contains(&name);
+        return mergeable.then_some(None);
+    }
+    let plain = params.filter.is_none() && params.order_by.is_empty() && matches!(name, "count" | "sum" | "avg");
+    match params.args.as_slice() {
+        [value] if plain => Some(Some(value.clone())),
+        _ => None,
+    }
+}
+
+/// An aggregation whose calls are all of the distinct ones of a value.
+fn over_distinct(aggregate: &Aggregate, value: &Expr) -> Result<LogicalPlan> {
+    let keys = aggregate.group_expr.iter().cloned().chain([value.clone()]).collect();
+    let values = LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input.clone(), keys, vec![])?);
+    let mut columns: Vec<Expr> = values.schema().columns().into_iter().map(Expr::Column).collect();
+    let value = columns.pop();
+    let of_values = aggregate.aggr_expr.iter().map(|expr| match expr.clone().unalias() {
+        Expr::AggregateFunction(mut call) => {
+            call.params.distinct = false;
+            call.params.args = value.iter().cloned().collect();
+            Expr::AggregateFunction(call)
+        }
+        other => other,
+    });
+    let calls = of_values.collect();
+    let groups = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(values), columns, calls)?);
+    let columns = groups.schema().columns().into_iter().map(Expr::Column).collect();
+    projected(groups, columns, aggregate.schema.clone())
+}
+
+/// Aggregations without groups, a row each, in one row.
+fn side_by_side(aggregate: &Aggregate, kinds: &[(Option<Expr>, Vec<usize>)]) -> Result<LogicalPlan> {
+    let mut row: Option<LogicalPlan> = None;
+    for (_, calls) in kinds {
+        let exprs = calls.iter().map(|at| aggregate.aggr_expr[*at].clone()).collect();
+        let own = LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input.clone(), vec![], exprs)?);
+        let columns = own.schema().columns().into_iter().zip(calls);
+        let named = columns.map(|(column, at)| Expr::Column(column).alias(format!("c{at}"))).collect();
+        let own = LogicalPlan::Projection(Projection::try_new(named, Arc::new(own))?);
+        row = Some(match row {
+            None => own,
+            Some(row) => LogicalPlanBuilder::from(row).cross_join(own)?.build()?,
+        });
+    }
+    let row = row.ok_or_else(|| Error::internal("an aggregation without calls"))?;
+    let columns = (0..aggregate.aggr_expr.len()).map(|at| Expr::Column(Column::new_unqualified(format!("c{at}"))));
+    projected(row, columns.collect(), aggregate.schema.clone())
 }
 
 /// The call of another function with the same arguments and filter.

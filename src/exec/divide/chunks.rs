@@ -38,7 +38,10 @@ pub(super) struct OpenedScan {
 enum TableRows {
     /// On the device.
     Here(Relation),
-    Source { snapshot: Arc<Snapshot>, columns: Vec<usize> },
+    Source {
+        snapshot: Arc<Snapshot>,
+        columns: Vec<usize>,
+    },
     Foreign(Foreign),
 }
 

@@ -17,7 +17,7 @@ use super::sinks::{Combined, Combining, Kept};
 use super::stored::StoredRows;
 use super::{Divider, arrow, nothing};
 use crate::error::{Error, Result};
-use crate::plan::{PartialAggregate, TablePlaceholder, TwoSteps, estimate, table_source};
+use crate::plan::{PartialAggregate, TablePlaceholder, TwoSteps, by_distinct_values, estimate, table_source};
 
 /// Parts where nobody knows how many rows there are.
 const UNKNOWN_PARTS: u32 = 16;
@@ -38,9 +38,11 @@ impl Divider<'_> {
                     let group = PartGroup { plan: plan.clone(), driving: None, parts: vec![vec![]], keys: None };
                     Ok(DividedRows { groups: vec![group], schema: plan.schema().clone() })
                 }
-                LogicalPlan::SubqueryAlias(alias) => self.rows_of(&alias.input).await?.through(&alias.schema, |input| {
-                    Ok(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(input), alias.alias.clone())?))
-                }),
+                LogicalPlan::SubqueryAlias(alias) => {
+                    self.rows_of(&alias.input).await?.through(&alias.schema, |input| {
+                        Ok(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(input), alias.alias.clone())?))
+                    })
+                }
                 LogicalPlan::Projection(project) => {
                     self.rows_of(&project.input).await?.through(&project.schema, |input| {
                         let (exprs, schema) = (project.expr.clone(), project.schema.clone());
@@ -125,7 +127,8 @@ impl Divider<'_> {
         let schema = steps.partial(input.groups[0].plan.clone())?.schema().clone();
         let partial = input.through(&schema, |input| steps.partial(input))?;
         let merge = self.prepared(&steps.merged(placeholder(0, &schema))?)?;
-        let by = steps.keys(&schema).map(|keys| HashParts { keys, parts: 32, round: 0 });
+        let keys = steps.keys(&schema);
+        let by = keys.clone().map(|keys| HashParts { keys, parts: 32, round: 0 });
         let mut combining = Combining::new(self.engine, &schema, merge, by, self.budget.stored);
         self.run_parts(&partial, &mut combining).await?;
         let plan = steps.finished(placeholder(0, &schema))?;
@@ -133,7 +136,8 @@ impl Divider<'_> {
         let group = match combining.finish()? {
             Combined::Together(stored) if stored.rows() == 0 => return Ok(nothing(&finished)),
             Combined::Together(stored) => {
-                PartGroup { plan, driving: None, parts: vec![vec![PartInput::Stored(Arc::new(stored))]], keys: None }
+                let (parts, keys) = (vec![vec![PartInput::Stored(Arc::new(stored))]], keys.map(|keys| vec![keys]));
+                PartGroup { plan, driving: None, parts, keys }
             }
             Combined::Parted(parts, by) => {
                 let parts = parts.into_iter().filter(|part| part.rows() > 0);
@@ -157,7 +161,7 @@ impl Divider<'_> {
             let input = self.rows_of(&aggregate.input).await?;
             return self.in_two_steps(input, &TwoSteps::Aggregate(Box::new(partial))).await;
         }
-        if let Some(plan) = PartialAggregate::of_distinct(aggregate)? {
+        if let Some(plan) = by_distinct_values(aggregate)? {
             return self.rows_of(&plan).await;
         }
         let input = self.rows_of(&aggregate.input).await?;

@@ -20,6 +20,8 @@ use crate::plan::{DevicePlan, placeholder_number};
 
 /// Rows of a chunk that is not halved any more.
 const LEAST_ROWS: u64 = 64;
+/// Rows of a chunk that is taken to be small beside the tables that ranges of keys may ask for.
+const FEW_ROWS: u64 = 1 << 13;
 /// Parts that a part becomes which is too large, and how often that is tried.
 const PARTED_AGAIN: u32 = 8;
 const MOST_ROUNDS: u64 = 4;
@@ -87,10 +89,17 @@ impl Divider<'_> {
         round: u64,
     ) -> BoxFuture<'s, Result<()>> {
         async move {
-            let failed = match self.try_part(group, plan, part, sink).await {
+            let mut failed = match self.try_part(group, plan, part, sink, round > 1).await {
                 Ok(()) => return Ok(()),
                 Err(failed) => failed,
             };
+            // What the sink holds may be what is missing.
+            if !failed.began && is_out_of_memory(&failed.error) && sink.make_room()? {
+                failed = match self.try_part(group, plan, part, sink, round > 1).await {
+                    Ok(()) => return Ok(()),
+                    Err(failed) => failed,
+                };
+            }
             let Some(keys) = group.keys.as_ref().filter(|_| round <= MOST_ROUNDS && !failed.began) else {
                 return Err(failed.error);
             };
@@ -122,6 +131,8 @@ impl Divider<'_> {
             let parts = self.parted(&rows, by).await?;
             smaller.iter_mut().zip(parts).for_each(|(part, stored)| part.push(PartInput::Stored(stored)));
         }
+        smaller
+            .retain(|part| part.iter().any(|input| !matches!(input, PartInput::Stored(stored) if stored.rows() == 0)));
         Ok(smaller)
     }
 
@@ -131,13 +142,15 @@ impl Divider<'_> {
         plan: &Arc<DevicePlan>,
         part: &[PartInput],
         sink: &mut dyn RowSink,
+        again: bool,
     ) -> Result<(), FailedPart> {
+        let loose = |relation| if again { without_ranges(relation) } else { relation };
         let first = |error| FailedPart { error, began: false };
         let mut inputs = vec![];
         for (number, input) in part.iter().enumerate() {
             inputs.push(match group.driving == Some(number) {
                 true => None,
-                false => Some(whole(self, input).await.map_err(first)?),
+                false => Some(loose(whole(self, input).await.map_err(first)?)),
             });
         }
         let Some(driving) = group.driving else {
@@ -154,7 +167,7 @@ impl Divider<'_> {
                 Err(error) => return Err(FailedPart { error, began: run.began }),
             };
             let rows = chunk.rows;
-            let least = run.run(chunk, sink).map_err(|error| FailedPart { error, began: run.began })?;
+            let least = run.run(loose(chunk), sink).map_err(|error| FailedPart { error, began: run.began })?;
             // What did not fit at once will not the next time.
             if least < rows {
                 bytes = (bytes / (rows / least.max(1)).max(2)).max(1);
@@ -183,7 +196,9 @@ impl ChunkRun<'_> {
         drop(inputs);
         let chunk = self.inputs[self.driving].take();
         match (ran, chunk) {
+            (Err(error), Some(chunk)) if is_out_of_memory(&error) && sink.make_room()? => self.run(chunk, sink),
             (Err(error), Some(chunk)) if is_out_of_memory(&error) && rows > LEAST_ROWS => {
+                let chunk = if rows <= FEW_ROWS { without_ranges(chunk) } else { chunk };
                 let first = self.run(chunk.slice(0, Some(rows / 2)), sink)?;
                 let second = self.run(chunk.slice(rows / 2, None), sink)?;
                 Ok(first.min(second))
@@ -195,4 +210,12 @@ impl ChunkRun<'_> {
             }
         }
     }
+}
+
+/// The rows, of whose integers nothing is known: then no table has a slot for each possible key.
+fn without_ranges(mut chunk: Relation) -> Relation {
+    chunk.columns.iter_mut().filter(|(_, column)| column.dictionary().is_none()).for_each(|(_, column)| {
+        column.stats.range = None;
+    });
+    chunk
 }

@@ -9,7 +9,8 @@ use super::exchange::HashParts;
 use super::is_out_of_memory;
 use super::run::run_over;
 use super::stored::{StoredBlock, StoredRows, downloaded, parted, table_bytes};
-use crate::column::{Encoding, Repr, Table};
+use crate::column::{Column, Encoding, Repr, Table};
+use crate::device::Device;
 use crate::error::Result;
 use crate::exec::Engine;
 use crate::exec::rows::{concatenated, evenly_spaced};
@@ -20,6 +21,14 @@ pub(super) trait RowSink: Send {
     /// # Errors
     /// Of the device.
     fn push(&mut self, table: Table) -> Result<()>;
+
+    /// Moves to the host what it holds on the device; whether there was anything.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn make_room(&mut self) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Whether it wants no more rows.
     fn is_full(&self) -> bool {
@@ -59,16 +68,16 @@ impl RowSink for Kept {
         let table = table.slice(skipped, self.wanted);
         let rows = table.rows;
         if rows > 0 {
-            let table = with_own_characters(table)?;
+            let table = compact(table)?;
             let bytes = table_bytes(&table);
             if self.on_device + bytes <= self.most {
                 self.on_device += bytes;
                 self.stored.blocks.push(StoredBlock::Device(table.clone()));
             } else {
                 let last = downloaded(&table, table.rows)?;
-                let moved = self.stored.blocks.iter().map(StoredBlock::to_host).collect::<Result<Vec<_>>>()?;
-                self.stored.blocks = moved.into_iter().flatten().chain(last).collect();
-                (self.on_device, self.most) = (0, 0);
+                self.make_room()?;
+                self.stored.blocks.extend(last);
+                self.most = 0;
             }
         }
         self.skip -= skipped;
@@ -76,31 +85,68 @@ impl RowSink for Kept {
         Ok(())
     }
 
+    fn make_room(&mut self) -> Result<bool> {
+        if self.on_device == 0 {
+            return Ok(false);
+        }
+        let moved = self.stored.blocks.iter().map(StoredBlock::to_host).collect::<Result<Vec<_>>>()?;
+        self.stored.blocks = moved.into_iter().flatten().collect();
+        (self.on_device, self.most) = (0, 0);
+        Ok(true)
+    }
+
     fn is_full(&self) -> bool {
         self.wanted == 0
     }
 }
 
-/// Bytes of characters that are kept for the sake of a few of them without looking.
-const SMALL: usize = 1 << 20;
+/// Bytes that are kept for the sake of a few of them without looking.
+const SMALL: usize = 4096;
 
-/// The table with no more characters than its strings have, where it holds many of other rows.
-fn with_own_characters(mut table: Table) -> Result<Table> {
+/// The table in memory of its own, where it holds much that is not its rows': room for rows that did
+/// not come, other rows of which it is a slice, characters of other strings.
+fn compact(mut table: Table) -> Result<Table> {
     let device = table.device.clone();
     for column in &mut table.columns {
-        let held: usize = column.characters.iter().map(|buffer| buffer.len()).sum();
-        let plain = column.repr() == Repr::View && matches!(column.encoding, Encoding::Plain) && column.offset == 0;
-        let most = column.stats.longest.map_or(usize::MAX, |longest| longest as usize * column.len);
-        if plain && held > SMALL && held / 2 > most.min(column.len * 16) {
-            match column.clone().settled(&device) {
-                Ok(own) => *column = own,
-                Err(error) if is_out_of_memory(&error) => {}
-                Err(error) => return Err(error),
-            }
+        match compact_column(&device, column) {
+            Ok(Some(own)) => *column = own,
+            Ok(None) => {}
+            // Then it stays as it is.
+            Err(error) if is_out_of_memory(&error) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(table)
 }
+
+fn compact_column(device: &Device, column: &Column) -> Result<Option<Column>> {
+    let mut own = None;
+    let width = column.width();
+    if column.data.len() > 2 * column.len * width + SMALL && column.children.is_empty() {
+        let data = device.alloc(COMPACT, column.len * width)?;
+        data.copy_from(0, &column.data, column.offset * width, column.len * width)?;
+        let validity = match &column.validity {
+            Some(validity) => {
+                let valid = device.alloc(COMPACT, column.len)?;
+                valid.copy_from(0, validity, column.offset, column.len)?;
+                Some(Arc::new(valid))
+            }
+            None => None,
+        };
+        own = Some(Column { data: Arc::new(data), validity, offset: 0, ..column.clone() });
+    }
+    let column = own.as_ref().unwrap_or(column);
+    let held: usize = column.characters.iter().map(|buffer| buffer.len()).sum();
+    let plain = column.repr() == Repr::View && matches!(column.encoding, Encoding::Plain) && column.offset == 0;
+    let most = column.stats.longest.map_or(usize::MAX, |longest| longest as usize).min(16) * column.len;
+    if plain && held > 2 * most + (SMALL << 8) {
+        own = Some(column.clone().settled(device)?);
+    }
+    Ok(own)
+}
+
+/// Names this work in errors about device memory.
+const COMPACT: &str = "compact";
 
 /// Stores rows by a hash of their keys.
 pub(super) struct Parted {
@@ -194,7 +240,7 @@ impl Combining {
     /// Makes one of the partial results that wait.
     fn merge(&mut self) -> Result<()> {
         let all = concatenated(&self.partial)?;
-        let merged = with_own_characters(run_over(&self.engine, &self.merge, &[super::relation(&all)?])?)?;
+        let merged = compact(run_over(&self.engine, &self.merge, &[super::relation(&all)?])?)?;
         self.bytes = table_bytes(&merged);
         self.partial = vec![merged];
         Ok(())
@@ -239,7 +285,7 @@ impl RowSink for Combining {
         if table.rows == 0 {
             return Ok(());
         }
-        let table = with_own_characters(table)?;
+        let table = compact(table)?;
         self.bytes += table_bytes(&table);
         self.partial.push(table);
         let settled = self.settle();
@@ -272,6 +318,10 @@ impl Sampling {
 }
 
 impl RowSink for Sampling {
+    fn make_room(&mut self) -> Result<bool> {
+        self.kept.make_room()
+    }
+
     fn push(&mut self, table: Table) -> Result<()> {
         let some = evenly_spaced(&table, SAMPLED)?.to_batches(SAMPLED)?;
         self.kept.push(table)?;

@@ -62,7 +62,10 @@ impl Divider<'_> {
         let ranges = stored.bytes() / self.budget.part.max(1) * 2;
         if ranges < 2 {
             let parts = vec![vec![PartInput::Stored(Arc::new(stored))]];
-            return Ok(DividedRows { groups: vec![PartGroup { plan: sort, driving: None, parts, keys: None }], schema });
+            return Ok(DividedRows {
+                groups: vec![PartGroup { plan: sort, driving: None, parts, keys: None }],
+                schema,
+            });
         }
         let splitters = self.splitters(&schema, &sample, &sort, ranges.min(MOST_SPLITTERS))?;
         let mut ranges = Ranges::new(self, &schema, keys, splitters)?;
