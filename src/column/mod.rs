@@ -24,6 +24,7 @@ mod nested;
 mod pieces;
 mod relation;
 mod repr;
+mod rounded;
 mod stats;
 mod survey;
 mod table;

@@ -40,57 +40,6 @@ fn unit_of(value: f64) -> i32 {
 pub(super) trait Integer: ArrowNativeTypeOp + Ord + Into<i128> {}
 impl<T: ArrowNativeTypeOp + Ord + Into<i128>> Integer for T {}
 
-impl Stats {
-    /// Looser statistics in round numbers, which hold for what `before` held for, too: columns of like
-    /// values have the same.
-    pub(crate) fn rounded(&self, before: Option<&Stats>) -> Stats {
-        let both = |own: Option<i128>, other: Option<i128>, of: fn(i128, i128) -> i128| match before {
-            Some(_) => Some(of(own?, other?)),
-            None => own,
-        };
-        let least = both(self.range.map(|range| range.0), before.and_then(|b| b.range).map(|range| range.0), i128::min);
-        let most = both(self.range.map(|range| range.1), before.and_then(|b| b.range).map(|range| range.1), i128::max);
-        let longest = both(self.longest.map(i128::from), before.and_then(|b| b.longest).map(i128::from), i128::max);
-        let unit = both(self.unit.map(i128::from), before.and_then(|b| b.unit).map(i128::from), i128::min);
-        let magnitude = match before {
-            Some(before) => self.magnitude.zip(before.magnitude).map(|(own, other)| own.max(other)),
-            None => self.magnitude,
-        };
-        Stats {
-            range: least.zip(most).map(|(least, most)| (below(least), above(most))),
-            magnitude: magnitude.map(|most| if most == 0.0 { 0.0 } else { most.log2().ceil().exp2().max(most) }),
-            unit: unit.map(|unit| unit.div_euclid(UNIT_STEP) * UNIT_STEP).and_then(|unit| i32::try_from(unit).ok()),
-            longest: longest.and_then(|longest| u32::try_from(longest).ok()?.checked_next_multiple_of(LENGTH_STEP)),
-            unique: false,
-            ascending: false,
-        }
-    }
-}
-
-/// Lengths of strings are rounded to multiples of this, as strings are compared by words.
-const LENGTH_STEP: u32 = 8;
-/// Exponents of units are rounded to multiples of this.
-const UNIT_STEP: i128 = 8;
-
-/// The greatest 2ⁿ − 1 that is no less than a number, if that is positive; else minus a power of two.
-fn above(number: i128) -> i128 {
-    match number {
-        ..0 => -((number.unsigned_abs() + 1).next_power_of_two() as i128 / 2).max(1),
-        _ => ((number as u128 + 1).checked_next_power_of_two().map_or(i128::MAX, |power| (power - 1) as i128))
-            .max(number),
-    }
-}
-
-/// Zero for what is not negative; else the greatest −2ⁿ that is no greater than a number.
-fn below(number: i128) -> i128 {
-    match number {
-        ..0 => {
-            number.unsigned_abs().checked_next_power_of_two().map_or(i128::MIN, |power| -(power as i128)).min(number)
-        }
-        _ => 0,
-    }
-}
-
 impl PieceStats {
     /// Looks at integers; `valid` is one byte a row.
     pub(super) fn integers<T: Integer>(values: &[T], valid: Option<&[u8]>) -> PieceStats {

@@ -29,23 +29,24 @@ mod sort;
 mod stored;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, TableScan};
 
 use self::budget::Budget;
-use self::chunks::OpenedScan;
+use self::chunks::{OpenedScan, least_row_bytes};
 use self::group::DividedRows;
 use self::sinks::Kept;
 use super::{Engine, Outcome};
 use crate::column::{Relation, Table};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::OfSession;
-use crate::plan::{DevicePlan, PlanTable, Prepared, Root, order_joins, table_source};
+use crate::plan::{DevicePlan, PlanTable, Prepared, Root, identity, order_joins, table_source};
 
 /// How often a plan is begun anew where files change meanwhile.
 const PATIENCE: usize = 5;
@@ -74,6 +75,23 @@ pub(super) async fn run_divided(
         }
     }
     Err(super::scan::restless(plan.scans().first().copied()))
+}
+
+/// Whether a plan's columns alone take more than the device may hold.
+pub(super) fn is_hopeless(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable]) -> Result<bool> {
+    let mut bytes = 0f64;
+    let scans = plan.scans();
+    for (at, scan) in scans.iter().enumerate() {
+        let reads_same = |other: &&TableScan| identity(other) == identity(scan) && other.projection == scan.projection;
+        if scans[..at].iter().any(|other| reads_same(other)) {
+            continue;
+        }
+        let provider = source_as_provider(table_source(scan, tables))?;
+        let Some(OfSession::Source(table)) = OfSession::of(provider.as_ref()) else { continue };
+        let rows = table.known_rows().unwrap_or(0) as f64;
+        bytes += rows * least_row_bytes(&arrow(&scan.projected_schema)) as f64;
+    }
+    Ok(bytes > engine.device.memory().limit as f64)
 }
 
 /// Lets go of the plan's columns that were read for all of it.
@@ -112,11 +130,17 @@ impl<'a> Divider<'a> {
     }
 
     async fn run(&mut self, plan: &LogicalPlan) -> Result<Outcome> {
+        let before = self.engine.device.counters();
         let rows = self.rows_of(plan).await?;
         let mut kept = Kept::new(self.engine, plan.schema(), self.budget.result);
         self.run_parts(&rows, &mut kept).await?;
         let stored = kept.finish();
-        self.engine.device.note(|| format!("divided: {} parts ran", self.budget.ran));
+        self.engine.device.note(|| {
+            let now = self.engine.device.counters();
+            let (parts, spilled) = (now.parts_run - before.parts_run, now.bytes_spilled - before.bytes_spilled);
+            let restored = now.bytes_restored - before.bytes_restored;
+            format!("divided: {parts} parts ran; {} went to the host, {} came back", Bytes(spilled), Bytes(restored))
+        });
         match stored.on_device()? {
             Some(table) => Ok(Outcome::Device(table)),
             None => Ok(Outcome::Host(stored.on_host()?)),
@@ -148,6 +172,19 @@ impl<'a> Divider<'a> {
             }
         }
         Ok(true)
+    }
+}
+
+/// A number of bytes as a reader wants it.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0..10_000 => write!(f, "{} bytes", self.0),
+            10_000..10_000_000 => write!(f, "{} KB", self.0 / 1000),
+            _ => write!(f, "{} MB", self.0 / 1_000_000),
+        }
     }
 }
 

@@ -224,7 +224,7 @@ async fn run_whole_or_divided(
     tables: &[PlanTable],
 ) -> Result<Outcome> {
     let limit = engine.device.memory().limit;
-    if !plan.is_too_large(limit) {
+    if !plan.is_too_large(limit) && !divide::is_hopeless(engine, plan, tables)? {
         match run_on_device(state, engine, plan, tables).await {
             Err(error) if divide::is_out_of_memory(&error) => plan.found_too_large(limit),
             ran => return ran.map(Outcome::Device),

@@ -262,6 +262,11 @@ impl SourceTable {
         Ok(())
     }
 
+    /// Rows of the version that was read last, where they are known before they are read.
+    pub(crate) fn known_rows(&self) -> Option<u64> {
+        rows(&self.last().source.chunks())
+    }
+
     /// Lets go of the columns on the device; who reads them keeps them so long.
     pub(crate) fn forget(&self) {
         // Poisoning is ignored: what is held is valid between statements.

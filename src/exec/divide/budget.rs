@@ -18,14 +18,21 @@ pub(super) struct Budget {
     pub(super) result: u64,
     /// A part of rows that are parted by hash or range.
     pub(super) part: u64,
-    /// Parts that ran.
-    pub(super) ran: u64,
+    /// A part's next rows are read while those before are computed.
+    pub(super) reads_ahead: bool,
 }
 
 impl Budget {
     pub(super) fn of(device: &Device) -> Budget {
         let memory = device.memory();
         let free = memory.limit.saturating_sub(memory.used).max(1);
-        Budget { chunk: free / 12, side: free / 5, stored: free / 12, result: free / 4, part: free / 10, ran: 0 }
+        Budget {
+            chunk: free / 8,
+            side: free / 5,
+            stored: free / 12,
+            result: free / 4,
+            part: free / 10,
+            reads_ahead: true,
+        }
     }
 }

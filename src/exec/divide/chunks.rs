@@ -116,6 +116,16 @@ pub(super) fn row_bytes(schema: &SchemaRef) -> u64 {
     schema.fields().iter().map(|field| of(field.data_type())).sum::<u64>().max(1)
 }
 
+/// Bytes that a row of a schema takes on the device at least: strings may be codes there.
+pub(super) fn least_row_bytes(schema: &SchemaRef) -> u64 {
+    const CODE: u64 = 4;
+    let of = |dtype| match Repr::of(value_type(dtype)) {
+        Some(Repr::View | Repr::List) | None => CODE,
+        Some(repr) => repr.width() as u64,
+    };
+    schema.fields().iter().map(|field| of(field.data_type())).sum()
+}
+
 /// Rows of an input on their way to the device.
 pub(super) struct Chunks<'a> {
     input: &'a PartInput,
@@ -124,28 +134,64 @@ pub(super) struct Chunks<'a> {
     began: bool,
     /// What the host reads of a source that has no parts of its own.
     batches: Option<BoxStream<'static, Result<RecordBatch>>>,
+    /// Those that were read and are not on the device yet.
+    waiting: Vec<RecordBatch>,
+    /// Where the last chunk began, and its batches: it may have to be read again.
+    last: (usize, Vec<RecordBatch>),
+    /// Bytes that a row of the last chunk took.
+    row_bytes: Option<u64>,
     /// What holds for the values of all chunks so far.
     seen: Vec<Option<Stats>>,
 }
 
 impl<'a> Chunks<'a> {
     pub(super) fn of(input: &'a PartInput) -> Self {
-        Chunks { input, at: 0, began: false, batches: None, seen: vec![] }
+        Chunks {
+            input,
+            at: 0,
+            began: false,
+            batches: None,
+            waiting: vec![],
+            last: (0, vec![]),
+            row_bytes: None,
+            seen: vec![],
+        }
     }
 
     /// The next rows, which take about so many bytes, or more where they cannot be had apart. `None`
-    /// at the end; of an input without rows there is one chunk without rows.
+    /// at the end; of an input without rows there is one chunk without rows. Where it fails it may
+    /// be asked again.
     pub(super) async fn next(&mut self, divider: &Divider<'_>, bytes: u64) -> Result<Option<Relation>> {
-        let first = !std::mem::replace(&mut self.began, true);
+        let found = self.found(divider, bytes).await?;
+        self.began |= found.is_some();
+        if let Some(found) = found.as_ref().filter(|found| found.rows > 0) {
+            let bytes: u64 = found.columns.iter().map(|(_, column)| column_bytes(column)).sum();
+            self.row_bytes = Some((bytes / found.rows).max(1));
+        }
+        Ok(found.map(|found| self.with_lasting_stats(found)))
+    }
+
+    /// Has the last chunk come again.
+    pub(super) fn unread(&mut self) {
+        let (at, mut batches) = std::mem::take(&mut self.last);
+        self.at = at;
+        batches.append(&mut self.waiting);
+        self.waiting = batches;
+    }
+
+    async fn found(&mut self, divider: &Divider<'_>, bytes: u64) -> Result<Option<Relation>> {
+        let first = !self.began;
+        self.last = (self.at, vec![]);
         let device = &divider.engine.device;
         let found = match self.input {
             PartInput::Stored(stored) => {
                 let some = stored.some(self.at, bytes);
-                self.at += some.rows();
                 if some.rows() == 0 && !first {
                     return Ok(None);
                 }
-                some.relation()?
+                let relation = some.relation()?;
+                self.at += some.rows();
+                relation
             }
             PartInput::Scan(scan) => match &scan.rows {
                 TableRows::Here(relation) => {
@@ -177,7 +223,7 @@ impl<'a> Chunks<'a> {
                 }
             },
         };
-        Ok(Some(self.with_lasting_stats(found)))
+        Ok(Some(found))
     }
 
     async fn of_source(
@@ -196,7 +242,7 @@ impl<'a> Chunks<'a> {
             }
             return self.of_batches(device, &scan.schema, bytes).await;
         }
-        let each = row_bytes(&scan.schema);
+        let each = self.row_bytes.unwrap_or_else(|| row_bytes(&scan.schema));
         let mut room = bytes;
         let fits = |chunk: &&crate::io::Chunk| {
             let needs = chunk.rows.map_or(chunk.bytes.unwrap_or(0), |rows| rows * each);
@@ -225,18 +271,25 @@ impl<'a> Chunks<'a> {
     }
 
     async fn of_batches(&mut self, device: &Device, schema: &SchemaRef, bytes: u64) -> Result<Option<Relation>> {
-        let most = (bytes / row_bytes(schema)).max(1) as usize;
-        let (mut batches, mut rows) = (vec![], 0);
+        let most = (bytes / self.row_bytes.unwrap_or_else(|| row_bytes(schema))).max(1) as usize;
+        let mut rows: usize = self.waiting.iter().map(RecordBatch::num_rows).sum();
         while let Some(next) = self.batches.as_mut().filter(|_| rows < most) {
             let Some(batch) = next.next().await else { break };
             let batch = batch?;
             rows += batch.num_rows();
-            batches.push(batch);
+            self.waiting.push(batch);
         }
-        match rows {
-            0 => Ok(None),
-            _ => Ok(Some(super::relation(&Table::from_batches(device, schema.clone(), &batches)?)?)),
+        let (mut taken, mut count) = (0, 0);
+        while count < self.waiting.len() && (count == 0 || taken < most) {
+            taken += self.waiting[count].num_rows();
+            count += 1;
         }
+        if taken == 0 {
+            return Ok(None);
+        }
+        let table = Table::from_batches(device, schema.clone(), &self.waiting[..count])?;
+        self.last.1 = self.waiting.drain(..count).collect();
+        Ok(Some(super::relation(&table)?))
     }
 
     /// The rows with statistics that hold for all chunks so far, in round numbers: generated kernels

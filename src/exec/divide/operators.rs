@@ -10,12 +10,13 @@ use datafusion::logical_expr::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::budget::Budget;
 use super::chunks::{OpenedScan, row_bytes};
 use super::exchange::HashParts;
 use super::group::{DividedRows, PartGroup, PartInput, placeholder};
 use super::sinks::{Combined, Combining, Kept};
 use super::stored::StoredRows;
-use super::{Divider, arrow, nothing};
+use super::{Bytes, Divider, arrow, nothing};
 use crate::error::{Error, Result};
 use crate::plan::{PartialAggregate, TablePlaceholder, TwoSteps, by_distinct_values, estimate, table_source};
 
@@ -140,6 +141,7 @@ impl Divider<'_> {
                 PartGroup { plan, driving: None, parts, keys }
             }
             Combined::Parted(parts, by) => {
+                self.engine.device.note(|| format!("divided: partial results are parted into {} parts", by.parts));
                 let parts = parts.into_iter().filter(|part| part.rows() > 0);
                 let parts = parts.map(|part| vec![PartInput::Stored(part)]).collect();
                 PartGroup { plan, driving: None, parts, keys: Some(vec![by.keys]) }
@@ -201,6 +203,9 @@ impl Divider<'_> {
             true => (vec![Arc::new(self.collect(&input, self.budget.stored).await?)], None),
             false => {
                 let parts = self.parts_of(self.expected_bytes(of));
+                self.engine
+                    .device
+                    .note(|| format!("divided: rows are parted by a hash of their keys, into {parts} parts"));
                 let by = HashParts { keys: keys.clone(), parts, round: 0 };
                 let parts = self.parted(&input, by).await?;
                 (parts.into_iter().filter(|part| part.rows() > 0).collect(), Some(vec![keys]))
@@ -246,6 +251,10 @@ impl Divider<'_> {
             let side = if holds_right { &mut right } else { &mut left };
             let stored = self.collect(side, self.budget.side).await?;
             if stored.bytes() <= self.budget.side {
+                self.note(join, || {
+                    let side = if holds_right { "right" } else { "left" };
+                    format!("its {side} side, {}, stands beside each part of the other", Bytes(stored.bytes()))
+                });
                 return self.beside(join, left, right, stored, holds_right);
             }
             *side = DividedRows::stored(stored);
@@ -259,6 +268,7 @@ impl Divider<'_> {
         }
         let sizes = (stored_bytes(&left).or(expected.0), stored_bytes(&right).or(expected.1));
         let parts = self.parts_of(sizes.0.zip(sizes.1).map(|(left, right)| left + right));
+        self.note(join, || format!("both sides are parted by a hash of their keys, into {parts} parts"));
         let keys: (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
         let of_left = self.parted(&left, HashParts { keys: keys.0.clone(), parts, round: 0 }).await?;
         drop(left.groups);
@@ -277,6 +287,13 @@ impl Divider<'_> {
         });
         let group = PartGroup { plan, driving, parts, keys: Some(vec![keys.0, keys.1]) };
         Ok(DividedRows { groups: vec![group], schema: join.schema.clone() })
+    }
+
+    /// Notes how a join is divided, while somebody records.
+    fn note(&self, join: &Join, how: impl FnOnce() -> String) {
+        let device = &self.engine.device;
+        let _operator = device.operator(|| LogicalPlan::Join(join.clone()).display().to_string());
+        device.note(|| format!("divided: {}", how()));
     }
 
     /// A join of which one side stands whole beside each chunk of the other.
@@ -300,7 +317,7 @@ impl Divider<'_> {
             group.beside(PartInput::Stored(whole.clone()));
             group.plan = joined(join, group.plan.clone(), beside, holds_right);
         }
-        self.budget = super::Budget { ran: self.budget.ran, ..super::Budget::of(&self.engine.device) };
+        self.budget = Budget { reads_ahead: self.budget.reads_ahead, ..Budget::of(&self.engine.device) };
         Ok(DividedRows { schema: join.schema.clone(), ..rows })
     }
 
@@ -311,6 +328,7 @@ impl Divider<'_> {
             let what = format!("{} join without equal keys", join.join_type);
             return Err(Error::unsupported(what, "neither side fits into device memory"));
         }
+        self.note(join, || "each part of the left side meets the right one block by block".into());
         let stored = self.collect(&right, 0).await?;
         let (mut at, mut groups) = (0, vec![]);
         while at < stored.rows() {

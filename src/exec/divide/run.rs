@@ -16,6 +16,7 @@ use crate::column::{Relation, Table};
 use crate::error::{Error, Result};
 use crate::exec::Engine;
 use crate::exec::scan::Scans;
+use crate::interrupt;
 use crate::plan::{DevicePlan, placeholder_number};
 
 /// Rows of a chunk that is not halved any more.
@@ -25,6 +26,9 @@ const FEW_ROWS: u64 = 1 << 13;
 /// Parts that a part becomes which is too large, and how often that is tried.
 const PARTED_AGAIN: u32 = 8;
 const MOST_ROUNDS: u64 = 4;
+
+/// Bytes of the stack of a thread that reads.
+const STACK: usize = 16 << 20;
 
 /// Runs a plan over placeholders, which these relations stand for in the order of their numbers.
 ///
@@ -160,20 +164,68 @@ impl Divider<'_> {
         let mut run = ChunkRun { engine: self.engine, plan, inputs, driving, began: false };
         let mut chunks = Chunks::of(&part[driving]);
         let mut bytes = self.budget.chunk;
-        while !sink.is_full() {
-            let chunk = match chunks.next(self, bytes).await {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => break,
-                Err(error) => return Err(FailedPart { error, began: run.began }),
+        let mut next = chunks.next(self, bytes).await.map_err(first)?;
+        while let Some(chunk) = next.take().filter(|_| !sink.is_full()) {
+            let (rows, chunk) = (chunk.rows, loose(chunk));
+            let (ran, read) = match self.budget.reads_ahead {
+                true => self.run_and_read(&mut run, chunk.clone(), sink, &mut chunks, bytes),
+                false => (run.run(chunk.clone(), sink), Ok(None)),
             };
-            let rows = chunk.rows;
-            let least = run.run(loose(chunk), sink).map_err(|error| FailedPart { error, began: run.began })?;
+            let failed = |began| move |error| FailedPart { error, began };
+            let (ran, read) = match ran {
+                Err(error) if is_out_of_memory(&error) && self.budget.reads_ahead => {
+                    // Not both at once, then.
+                    self.budget.reads_ahead = false;
+                    if let Ok(Some(_)) = read {
+                        chunks.unread();
+                    }
+                    drop(read);
+                    (run.run(chunk, sink), Ok(None))
+                }
+                ran => (ran, read),
+            };
+            let least = ran.map_err(failed(run.began))?;
             // What did not fit at once will not the next time.
             if least < rows {
                 bytes = (bytes / (rows / least.max(1)).max(2)).max(1);
             }
+            next = match read {
+                Err(error) if !is_out_of_memory(&error) => return Err(failed(run.began)(error)),
+                Ok(next) if self.budget.reads_ahead => next,
+                _ => chunks.next(self, bytes).await.map_err(failed(run.began))?,
+            };
         }
         Ok(())
+    }
+
+    /// Runs a chunk while another thread reads the next one.
+    fn run_and_read(
+        &self,
+        run: &mut ChunkRun<'_>,
+        chunk: Relation,
+        sink: &mut dyn RowSink,
+        chunks: &mut Chunks<'_>,
+        bytes: u64,
+    ) -> (Result<u64>, Result<Option<Relation>>) {
+        let (runtime, statement) = (tokio::runtime::Handle::current(), interrupt::current());
+        let read = || {
+            let _entered = statement.as_ref().map(|statement| statement.enter());
+            let next = chunks.next(self, bytes);
+            match &statement {
+                Some(statement) => runtime.block_on(statement.or_stop(next)),
+                None => runtime.block_on(next),
+            }
+        };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("warpframe-chunk".into()).stack_size(STACK);
+            let reader = thread.spawn_scoped(scope, read);
+            let ran = run.run_whole(chunk, sink);
+            let read = match reader {
+                Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(error) => Err(Error::internal(format!("the system gives no thread: {error}"))),
+            };
+            (ran, read)
+        })
     }
 }
 
@@ -190,25 +242,33 @@ impl ChunkRun<'_> {
     /// Runs a chunk, in halves where it does not fit; rows of the smallest piece that was run.
     fn run(&mut self, chunk: Relation, sink: &mut dyn RowSink) -> Result<u64> {
         let rows = chunk.rows;
+        let fails = match self.run_whole(chunk.clone(), sink) {
+            Err(error) if is_out_of_memory(&error) => error,
+            ran => return ran,
+        };
+        if sink.make_room()? {
+            return self.run(chunk, sink);
+        }
+        if rows <= LEAST_ROWS {
+            return Err(fails);
+        }
+        let chunk = if rows <= FEW_ROWS { without_ranges(chunk) } else { chunk };
+        let first = self.run(chunk.slice(0, Some(rows / 2)), sink)?;
+        let second = self.run(chunk.slice(rows / 2, None), sink)?;
+        Ok(first.min(second))
+    }
+
+    /// Runs a chunk at once; its rows.
+    fn run_whole(&mut self, chunk: Relation, sink: &mut dyn RowSink) -> Result<u64> {
+        let rows = chunk.rows;
         self.inputs[self.driving] = Some(chunk);
         let inputs: Vec<Relation> = self.inputs.iter().flatten().cloned().collect();
-        let ran = run_over(self.engine, self.plan, &inputs).and_then(|table| sink.push(table));
+        let ran = run_over(self.engine, self.plan, &inputs);
+        self.inputs[self.driving] = None;
         drop(inputs);
-        let chunk = self.inputs[self.driving].take();
-        match (ran, chunk) {
-            (Err(error), Some(chunk)) if is_out_of_memory(&error) && sink.make_room()? => self.run(chunk, sink),
-            (Err(error), Some(chunk)) if is_out_of_memory(&error) && rows > LEAST_ROWS => {
-                let chunk = if rows <= FEW_ROWS { without_ranges(chunk) } else { chunk };
-                let first = self.run(chunk.slice(0, Some(rows / 2)), sink)?;
-                let second = self.run(chunk.slice(rows / 2, None), sink)?;
-                Ok(first.min(second))
-            }
-            (Err(error), _) => Err(error),
-            (Ok(()), _) => {
-                self.began = true;
-                Ok(rows)
-            }
-        }
+        sink.push(ran?)?;
+        self.began = true;
+        Ok(rows)
     }
 }
 

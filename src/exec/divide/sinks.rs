@@ -228,7 +228,7 @@ impl Combining {
     /// # Errors
     /// Of the device.
     pub(super) fn finish(mut self) -> Result<Combined> {
-        self.part()?;
+        self.part(false)?;
         if let (Some(parted), Some(by)) = (self.parted.take(), self.by.clone()) {
             return Ok(Combined::Parted(parted.finish(), by));
         }
@@ -246,12 +246,21 @@ impl Combining {
         Ok(())
     }
 
-    /// Moves the partial results that wait to their parts.
-    fn part(&mut self) -> Result<()> {
+    /// Moves the partial results that wait to their parts, in smaller pieces where there is no memory
+    /// for all of one at once. Whoever may have to give the last one back wants it moved whole.
+    fn part(&mut self, last_whole: bool) -> Result<()> {
         let Some(parted) = &mut self.parted else { return Ok(()) };
-        while let Some(first) = self.partial.first() {
-            parted.push(first.clone())?;
-            self.partial.remove(0);
+        while let Some(first) = self.partial.first().cloned() {
+            match parted.push(first.clone()) {
+                Ok(()) => drop(self.partial.remove(0)),
+                Err(error) if !is_out_of_memory(&error) || first.rows < 2 => return Err(error),
+                Err(error) if last_whole && self.partial.len() == 1 => return Err(error),
+                Err(_) => {
+                    let half = first.rows / 2;
+                    let halves = [first.slice(0, half), first.slice(half, first.rows - half)];
+                    self.partial.splice(0..1, halves);
+                }
+            }
         }
         self.bytes = 0;
         Ok(())
@@ -259,7 +268,7 @@ impl Combining {
 
     fn settle(&mut self) -> Result<()> {
         if self.parted.is_some() {
-            return self.part();
+            return self.part(true);
         }
         if self.partial.len() < 2 || self.bytes <= self.most && self.partial.len() < MOST_WAITING {
             return Ok(());
@@ -269,11 +278,11 @@ impl Combining {
             (Ok(()), Some(by)) if self.bytes > self.most / 2 => {
                 self.parted = Some(Parted::new(&self.engine, &self.schema, by));
                 // What finds no memory for that now waits, merged as it is.
-                self.part().or_else(|error| if is_out_of_memory(&error) { Ok(()) } else { Err(error) })
+                self.part(false).or_else(|error| if is_out_of_memory(&error) { Ok(()) } else { Err(error) })
             }
             (Err(error), Some(by)) if is_out_of_memory(&error) => {
                 self.parted = Some(Parted::new(&self.engine, &self.schema, by));
-                self.part()
+                self.part(true)
             }
             (merged, _) => merged,
         }

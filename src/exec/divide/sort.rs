@@ -67,6 +67,7 @@ impl Divider<'_> {
                 schema,
             });
         }
+        self.engine.device.note(|| format!("divided: rows are parted by ranges of the key, {ranges} of them"));
         let splitters = self.splitters(&schema, &sample, &sort, ranges.min(MOST_SPLITTERS))?;
         let mut ranges = Ranges::new(self, &schema, keys, splitters)?;
         self.run_parts(&DividedRows::stored(stored), &mut ranges).await?;
