@@ -2,7 +2,12 @@
 
 use warpframe::device::MemoryLimit;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use warpframe::ErrorKind;
+
 use crate::differential::{Pair, builder, data, run};
+use crate::random::{queries_and_seed, query_of, tables_of};
 use crate::tables::Shape;
 
 /// A device of so many bytes, and the queries that it is asked.
@@ -64,4 +69,46 @@ fn tpch_queries_in_parts() {
         divided += u32::from(pair.gpu().counters().parts_run > 0);
     }
     assert!(divided >= 10, "{divided} queries were divided");
+}
+
+/// Random queries (`random.rs`) on devices of very little memory: none answers wrong. Where even the
+/// smallest parts find no memory an error says so. The environment variables are those of `random.rs`.
+#[test]
+fn random_queries_with_little_memory_are_right_or_say_so() {
+    let (count, first) = queries_and_seed(12);
+    let (mut rows, mut divided, mut out_of_memory, mut others, mut failed) = (0, 0, 0, 0, vec![]);
+    for seed in first..first + count {
+        let (sql, [t, u]) = (query_of(seed), tables_of(seed));
+        // Of the least that operators take at all up to what most queries run in whole.
+        let limit = (24 << 10) << (seed * 7 % 5);
+        let pair = small(limit).and("t", t).and("u", u).from(format!("seed {seed}, {limit} bytes"));
+        let ran = catch_unwind(AssertUnwindSafe(|| match (run(&pair.cpu, &sql), run(&pair.device, &sql)) {
+            (Ok(expected), Ok(found)) => {
+                pair.compare(&expected, &found, &sql);
+                Some(expected.num_rows())
+            }
+            (_, Err(error)) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+                out_of_memory += 1;
+                None
+            }
+            (Ok(_), Err(error)) if !matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+                panic!("only the device failed: {error}\n  {sql}\n  {}", pair.origin)
+            }
+            _ => {
+                others += 1;
+                None
+            }
+        }));
+        match ran {
+            Ok(found) => rows += found.unwrap_or(0),
+            Err(_) => failed.push(seed),
+        }
+        let counters = pair.gpu().counters();
+        divided += u64::from(counters.parts_run > 0);
+        let memory = pair.gpu().memory();
+        assert!(memory.peak <= memory.limit);
+    }
+    println!("{count} queries, {rows} rows, {divided} divided, {out_of_memory} out of memory, {others} not compared");
+    assert!(failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {failed:?}");
+    assert!(count < 12 || divided * 4 > count && out_of_memory * 3 < count * 2, "the limits say little");
 }

@@ -19,9 +19,11 @@ use crate::column::{Relation, Repr, Stats, Table, value_type};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::exec::foreign::Foreign;
-use crate::io::{ColumnRequest, OfSession, Snapshot, Source, To, batches_in_order, has_present_types};
+use crate::io::{Chunk, ColumnRequest, OfSession, Snapshot, Source, To, batches_in_order, has_present_types};
 use crate::plan::{PlanTable, is_foreign, projection, table_source};
 
+/// Times the bytes that are wanted, from which on a chunk of a source is not read at once.
+const GIANT: u64 = 4;
 /// Bytes that a string is taken to have besides its view.
 const STRING: u64 = 24;
 
@@ -236,16 +238,19 @@ impl<'a> Chunks<'a> {
     ) -> Result<Option<Relation>> {
         let (state, device) = (divider.state, &divider.engine.device);
         let chunks = source.chunks();
-        if self.batches.is_some() || matches!(chunks.as_slice(), [only] if only.bytes.unwrap_or(0) > bytes) {
-            if self.batches.is_none() {
-                self.batches = Some(batches_in_order(source.as_ref(), state, columns).await?);
-            }
+        let each = self.row_bytes.unwrap_or_else(|| row_bytes(&scan.schema));
+        let needs = |chunk: &Chunk| chunk.rows.map_or(chunk.bytes.unwrap_or(0), |rows| rows * each);
+        // The host's reader yields less at once than such a chunk has.
+        let is_giant = |chunk: &Chunk| needs(chunk) / GIANT > bytes;
+        if self.batches.is_none() && self.at == 0 && chunks.iter().any(is_giant) {
+            self.batches = Some(batches_in_order(source.as_ref(), state, columns).await?);
+        }
+        if self.batches.is_some() {
             return self.of_batches(device, &scan.schema, bytes).await;
         }
-        let each = self.row_bytes.unwrap_or_else(|| row_bytes(&scan.schema));
         let mut room = bytes;
-        let fits = |chunk: &&crate::io::Chunk| {
-            let needs = chunk.rows.map_or(chunk.bytes.unwrap_or(0), |rows| rows * each);
+        let fits = |chunk: &&Chunk| {
+            let needs = needs(chunk);
             let fits = needs <= room;
             room = room.saturating_sub(needs);
             fits
@@ -277,7 +282,8 @@ impl<'a> Chunks<'a> {
             let Some(batch) = next.next().await else { break };
             let batch = batch?;
             rows += batch.num_rows();
-            self.waiting.push(batch);
+            let starts = (0..batch.num_rows()).step_by(most);
+            self.waiting.extend(starts.map(|at| batch.slice(at, most.min(batch.num_rows() - at))));
         }
         let (mut taken, mut count) = (0, 0);
         while count < self.waiting.len() && (count == 0 || taken < most) {
