@@ -51,6 +51,13 @@ pub enum ErrorKind {
         free: u64,
         /// The pool's limit in bytes.
         limit: u64,
+        /// Bytes in use.
+        used: u64,
+        /// Of these, bytes of columns of files that were read. Where they are many, queries read
+        /// them now: the others made room.
+        cached: u64,
+        /// Of these, bytes of tables that their users keep: results and tables made of them.
+        kept: u64,
     },
     /// A call of the CUDA driver failed.
     Cuda {
@@ -247,8 +254,12 @@ impl From<ErrorKind> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {
-            ErrorKind::OutOfDeviceMemory { operator, asked, free, limit } => {
-                write!(f, "out of device memory: {operator} asked for {asked} bytes, {free} of {limit} bytes are free")
+            ErrorKind::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => {
+                write!(
+                    f,
+                    "out of device memory: {operator} asked for {asked} bytes, {free} of {limit} bytes are free"
+                )?;
+                write!(f, "; of {used} in use, {cached} hold columns of files and {kept} kept tables")
             }
             ErrorKind::Cuda { call, code } => write!(f, "CUDA driver: {call} failed: {code}"),
             ErrorKind::DeviceUnavailable { device, why } => write!(f, "device {device} is not available: {why}"),

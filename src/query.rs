@@ -37,7 +37,7 @@ use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Engine, Outcome};
 use crate::interrupt::{Statement as Running, Switch};
-use crate::io::{DOWNLOAD_ROWS, DeviceTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types};
+use crate::io::{DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types};
 use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, with_one_row, with_present_types};
 use crate::timeline::{self, Part, span};
 
@@ -57,7 +57,8 @@ pub(crate) struct Core {
 /// Where rows lie.
 #[derive(Debug, Clone)]
 pub(crate) enum Data {
-    Device(Table),
+    /// With a device, which may have moved them to the host for want of room.
+    Device(KeptTable),
     Host(Arc<[RecordBatch]>),
 }
 
@@ -70,7 +71,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn of_table(table: Table) -> Answer {
-        Answer { schema: table.schema.clone(), data: Data::Device(table) }
+        Answer { schema: table.schema.clone(), data: Data::Device(KeptTable::new(table)) }
     }
 }
 
@@ -311,10 +312,10 @@ impl Core {
     pub(crate) fn provider_of(&self, schema: &SchemaRef, data: &Data) -> Result<Arc<dyn TableProvider>> {
         match data {
             // Rows on another session's device are strangers to ours.
-            Data::Device(table) if self.device().is_some_and(|device| device.same(&table.device)) => {
+            Data::Device(table) if self.device().is_some_and(|device| device.same(table.device())) => {
                 Ok(Arc::new(DeviceTable { table: table.clone() }))
             }
-            Data::Device(table) => self.memory_table(table.to_batches(DOWNLOAD_ROWS)?, Some(table.schema.clone())),
+            Data::Device(table) => self.memory_table(table.to_batches()?, Some(table.schema().clone())),
             Data::Host(batches) => self.memory_table(batches.to_vec(), Some(schema.clone())),
         }
     }

@@ -26,6 +26,7 @@ mod pool;
 mod prepare;
 mod profile;
 mod rehearsal;
+mod room;
 mod secret;
 mod sim;
 mod source;
@@ -47,6 +48,7 @@ pub(crate) use parts::{LaunchBounds, Parts};
 pub use pool::{MemoryLimit, MemoryUse};
 pub(crate) use prepare::prepare;
 pub use profile::{KernelTime, OperatorNote};
+pub(crate) use room::{HeldBuffer, HeldPiece, Holder, PieceKind, RoomRetry, Sharers};
 pub use sim::SimOptions;
 #[cfg(test)]
 pub(crate) use source::HEADERS;
@@ -179,7 +181,8 @@ impl Device {
         let improver = driver
             .takes_quick()
             .then(|| Arc::new(improve::Improver::new(driver.clone(), cache.clone(), counters.clone())));
-        let driver = Arc::new(clock::Clocked { driver, counters: counters.clone() });
+        let driver: Arc<dyn Driver> = Arc::new(clock::Clocked { driver, counters: counters.clone() });
+        pool.room.add_driver(&driver);
         Ok(Device(Arc::new(Shared {
             driver,
             kind,
@@ -300,7 +303,9 @@ impl Device {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn counters(&self) -> Counters {
-        self.0.counters.snapshot()
+        let mut counters = self.0.counters.snapshot();
+        self.0.pool.room.add_counts(&mut counters);
+        counters
     }
 
     /// What somebody should know of the folders that compiled kernels are kept in, a sentence each,

@@ -72,9 +72,15 @@ fn again(error: &io::Error) -> io::Error {
 fn copy(error: &Error) -> Error {
     use ErrorKind as K;
     let kind = match error.kind() {
-        K::OutOfDeviceMemory { operator, asked, free, limit } => {
-            K::OutOfDeviceMemory { operator, asked: *asked, free: *free, limit: *limit }
-        }
+        K::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => K::OutOfDeviceMemory {
+            operator,
+            asked: *asked,
+            free: *free,
+            limit: *limit,
+            used: *used,
+            cached: *cached,
+            kept: *kept,
+        },
         K::Cuda { call, code } => K::Cuda { call, code: code.clone() },
         K::DeviceUnavailable { device, why } => K::DeviceUnavailable { device: device.clone(), why: why.clone() },
         K::Compile { kernel, log } => K::Compile { kernel: kernel.clone(), log: log.clone() },
@@ -123,10 +129,22 @@ mod tests {
 
     #[test]
     fn our_own_errors_keep_their_kind_and_place() {
-        let kind = ErrorKind::OutOfDeviceMemory { operator: "sort", asked: 3, free: 2, limit: 1 };
+        let kind =
+            ErrorKind::OutOfDeviceMemory { operator: "sort", asked: 3, free: 2, limit: 1, used: 9, cached: 5, kept: 4 };
         let error = shared(D::Context("while".into(), Box::new(Error::from(kind).at(Some((4, 5))).into())));
         assert!(
-            matches!(error.kind(), ErrorKind::OutOfDeviceMemory { operator: "sort", asked: 3, free: 2, limit: 1 }),
+            matches!(
+                error.kind(),
+                ErrorKind::OutOfDeviceMemory {
+                    operator: "sort",
+                    asked: 3,
+                    free: 2,
+                    limit: 1,
+                    used: 9,
+                    cached: 5,
+                    kept: 4
+                }
+            ),
             "{error:?}"
         );
         assert_eq!(error.location(), Some((4, 5)));
