@@ -23,7 +23,7 @@ mod improve;
 mod nvrtc;
 mod parts;
 mod pool;
-mod prepare;
+pub(crate) mod prepare;
 mod profile;
 mod rehearsal;
 mod room;
@@ -46,9 +46,8 @@ pub(crate) use feed::{Fed, MOST_FED};
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{LaunchBounds, Parts};
 pub use pool::{MemoryLimit, MemoryUse};
-pub(crate) use prepare::prepare;
 pub use profile::{KernelTime, OperatorNote};
-pub(crate) use room::{HeldBuffer, HeldPiece, Holder, PieceKind, RoomRetry, Sharers};
+pub(crate) use room::{HeldBuffer, HeldPiece, Holder, PieceKind, Sharers};
 pub use sim::SimOptions;
 #[cfg(test)]
 pub(crate) use source::HEADERS;
@@ -182,7 +181,7 @@ impl Device {
             .takes_quick()
             .then(|| Arc::new(improve::Improver::new(driver.clone(), cache.clone(), counters.clone())));
         let driver: Arc<dyn Driver> = Arc::new(clock::Clocked { driver, counters: counters.clone() });
-        pool.room.add_driver(&driver);
+        pool.holders.add_driver(&driver);
         Ok(Device(Arc::new(Shared {
             driver,
             kind,
@@ -304,7 +303,7 @@ impl Device {
     /// ```
     pub fn counters(&self) -> Counters {
         let mut counters = self.0.counters.snapshot();
-        self.0.pool.room.add_counts(&mut counters);
+        self.0.pool.holders.add_counts(&mut counters);
         counters
     }
 

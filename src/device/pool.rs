@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use super::driver::Driver;
-use super::room::Room;
+use super::room::Holders;
 use crate::error::{ErrorKind, Result};
 
 /// Most device memory a device's pool may have in use.
@@ -104,7 +104,7 @@ pub struct MemoryUse {
 pub(super) struct Pool {
     memory: u64,
     state: Mutex<PoolState>,
-    pub(super) room: Room,
+    pub(super) holders: Holders,
 }
 
 /// Why there is no memory.
@@ -127,7 +127,7 @@ struct PoolState {
 impl Pool {
     pub(super) fn new(limit: MemoryLimit, memory: u64) -> Self {
         let state = Mutex::new(PoolState { usage: MemoryUse::default(), fail_after: None });
-        let pool = Pool { memory, state, room: Room::default() };
+        let pool = Pool { memory, state, holders: Holders::default() };
         pool.set_limit(limit);
         pool
     }
@@ -143,7 +143,7 @@ impl Pool {
     pub(super) fn usage(&self, driver: &dyn Driver) -> MemoryUse {
         let usage = self.lock().usage;
         let reserved = driver.reserved_memory().unwrap_or(usage.used);
-        MemoryUse { reserved, evictable: self.room.evictable(), ..usage }
+        MemoryUse { reserved, evictable: self.holders.evictable(), ..usage }
     }
 
     pub(super) fn reset_peak(&self) {
@@ -180,16 +180,16 @@ impl Pool {
             let more = match refusal {
                 Refusal::Injected => false,
                 Refusal::Limit { .. } if asked > self.lock().usage.limit => false,
-                Refusal::Limit { beyond } => self.room.evict_for(beyond)?,
+                Refusal::Limit { beyond } => self.holders.evict_for(beyond)?,
                 // What other streams keep of freed memory.
                 Refusal::Driver if !trimmed => {
-                    self.room.trim()?;
+                    self.holders.trim()?;
                     trimmed = true;
                     true
                 }
                 Refusal::Driver => {
                     trimmed = false;
-                    self.room.evict_for(asked)?
+                    self.holders.evict_for(asked)?
                 }
             };
             if !more {
@@ -239,7 +239,7 @@ impl Pool {
             Refusal::Driver => driver.free_memory()?,
             Refusal::Injected | Refusal::Limit { .. } => limit.saturating_sub(used),
         };
-        let held = self.room.held();
+        let held = self.holders.held();
         let (cached, kept) = (held.cached, held.kept);
         Ok(ErrorKind::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept }.into())
     }

@@ -110,8 +110,8 @@ pub(super) struct HeldBytes {
 
 /// The holders of a device and its branches.
 #[derive(Debug, Default)]
-pub(super) struct Room {
-    holders: Mutex<Vec<Weak<dyn Holder>>>,
+pub(super) struct Holders {
+    known: Mutex<Vec<Weak<dyn Holder>>>,
     /// Those of the device and its branches: each keeps freed blocks of its own.
     drivers: Mutex<Vec<Weak<dyn Driver>>>,
     clock: AtomicU64,
@@ -124,16 +124,16 @@ pub(super) struct Room {
 
 type PieceOfHolder = (Arc<dyn Holder>, HeldPiece);
 
-impl Room {
+impl Holders {
     pub(super) fn add(&self, holder: Weak<dyn Holder>) {
-        let mut holders = lock(&self.holders);
-        // Each time there is no space left half of them or more are alive, or it doubles.
-        if holders.len() == holders.capacity() {
-            holders.retain(|holder| holder.strong_count() > 0);
-            let live = holders.len();
-            holders.reserve(live.max(64));
+        let mut known = lock(&self.known);
+        // The dead go each time that there is no space left.
+        if known.len() == known.capacity() {
+            known.retain(|holder| holder.strong_count() > 0);
+            let live = known.len();
+            known.reserve(live.max(64));
         }
-        holders.push(holder);
+        known.push(holder);
     }
 
     pub(super) fn add_driver(&self, driver: &Arc<dyn Driver>) {
@@ -142,7 +142,7 @@ impl Room {
 
     fn pieces(&self) -> Vec<PieceOfHolder> {
         // What is dropped here for the last time frees memory: behind the lock.
-        let holders: Vec<_> = lock(&self.holders).iter().filter_map(Weak::upgrade).collect();
+        let holders: Vec<_> = lock(&self.known).iter().filter_map(Weak::upgrade).collect();
         let of = |holder: Arc<dyn Holder>| holder.pieces().into_iter().map(move |piece| (holder.clone(), piece));
         holders.into_iter().flat_map(of).collect()
     }
@@ -273,29 +273,45 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Device {
     /// Makes something known that keeps memory of this device, as long as it lives.
     pub(crate) fn hold(&self, holder: Weak<dyn Holder>) {
-        self.0.pool.room.add(holder);
+        self.0.pool.holders.add(holder);
     }
 
     /// The next number of a clock that only tells what was used later.
     pub(crate) fn tick(&self) -> u64 {
-        self.0.pool.room.clock.fetch_add(1, Relaxed)
+        self.0.pool.holders.clock.fetch_add(1, Relaxed)
     }
 
     /// Notes that a kept table came back to the device.
     pub(crate) fn count_moved_back(&self) {
-        self.0.pool.room.tables_moved_back.fetch_add(1, Relaxed);
+        self.0.pool.holders.tables_moved_back.fetch_add(1, Relaxed);
     }
 
-    /// Makes room for so many bytes, as far as that can be ([`super::MemoryUse::evictable`]): cached columns go, then kept tables move
-    /// to the host. Only where no operator is under way on this thread. How many bytes are free then.
+    /// Makes room for so many bytes, as far as that can be, for who else uses the GPU: columns of files
+    /// that no query uses go, then results and tables that none uses move to host memory, until
+    /// queries read them. [`MemoryUse::evictable`](super::MemoryUse::evictable) says how much there
+    /// is. Yields the bytes that are free then; [`Device::trim`] gives them back to the system.
     ///
     /// # Errors
-    /// Of the device.
-    pub(crate) fn make_room(&self, bytes: u64) -> Result<u64> {
+    /// Of the device; [`ErrorKind::Interrupted`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).build()?;
+    /// let device = session.device().expect("the simulator");
+    /// let jets = session.read_csv("data/jets.csv")?;
+    /// let memory = device.memory();
+    /// assert_eq!(memory.evictable, memory.used);
+    /// assert!(device.make_room(memory.limit)? >= memory.limit - memory.used);
+    /// assert_eq!((device.memory().used, jets.is_on_device()), (0, false));
+    /// assert_eq!(jets.head(5)?.num_rows(), 5);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    // Not while an operator is under way on this thread.
+    pub fn make_room(&self, bytes: u64) -> Result<u64> {
         let (pool, driver) = (&self.0.pool, &*self.0.driver);
         let free = pool.free_bytes(driver)?;
         if free < bytes {
-            pool.room.evict(pool.room.cached(), bytes - free)?;
+            pool.holders.evict(pool.holders.cached(), bytes - free)?;
             self.move_out(bytes)?;
         }
         pool.free_bytes(driver)
@@ -304,7 +320,7 @@ impl Device {
     /// Moves kept tables to the host until so many bytes are free: how many moved.
     fn move_out(&self, bytes: u64) -> Result<usize> {
         let (pool, driver) = (&self.0.pool, &*self.0.driver);
-        pool.room.move_out(|| Ok(pool.free_bytes(driver)? >= bytes))
+        pool.holders.move_out(|| Ok(pool.free_bytes(driver)? >= bytes))
     }
 
     /// For running something again that memory did not suffice for.

@@ -21,7 +21,7 @@ use super::host_files::HostFiles;
 use super::json;
 use super::options::{FileKind, ParquetOptions};
 use super::parquet::{Parquet, ParquetFiles, ParquetTable, TableFile};
-use super::partitions::Partitions;
+use super::partitions::HivePartitions;
 use super::selection::{IntoPaths, Selection};
 use super::source::Source;
 use super::stream::read_all;
@@ -95,7 +95,7 @@ impl Files {
                     let doubles = &named[doubles].0;
                     self.are_doubles(state, &format, (&paths[file], &files[file]), column, doubles).await?;
                 }
-                let partitions = Partitions::of(&self.selection, paths, options.hive_partitioning)?;
+                let partitions = HivePartitions::of(&self.selection, paths, options.hive_partitioning)?;
                 let described =
                     paths.iter().zip(&files).map(|(path, file)| format.described(path, &file.object.location));
                 let described = described.collect::<Result<_>>()?;
@@ -230,7 +230,7 @@ impl Files {
         file: &TableFile,
         columns: &[usize],
     ) -> Result<Vec<RecordBatch>> {
-        let table = ParquetTable::new(format.clone(), vec![file.clone()], &file.schema, Partitions::default());
+        let table = ParquetTable::new(format.clone(), vec![file.clone()], &file.schema, HivePartitions::default());
         let provider: Arc<dyn TableProvider> = Arc::new(table);
         read_all(&provider, state, columns).await.map_err(|error| self.name(error, path))
     }
@@ -248,7 +248,7 @@ impl Files {
                 // Nothing is known of the file's own columns.
                 let file = TableFile { object: object(path)?, schema: Arc::new(Schema::empty()) };
                 let format = Parquet::new(state, *options);
-                Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, Partitions::default())))
+                Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, HivePartitions::default())))
             }
             Format::Csv(_) => Err(Error::internal("CSV files are not listed")),
             Format::Json => json::provider(&[path.into()], schema),

@@ -21,10 +21,10 @@ use crate::timeline::{Part, span};
 
 /// A table of a device, in its memory or moved to the host's. Clones are one table.
 #[derive(Debug, Clone)]
-pub(crate) struct KeptTable(Arc<KeptRows>);
+pub(crate) struct KeptTable(Arc<PlacedRows>);
 
 #[derive(Debug)]
-struct KeptRows {
+struct PlacedRows {
     device: Device,
     schema: SchemaRef,
     rows: usize,
@@ -48,8 +48,8 @@ impl KeptTable {
     pub(crate) fn new(table: Table) -> KeptTable {
         let (device, schema, rows) = (table.device.clone(), table.schema.clone(), table.rows);
         let place = Mutex::new(KeptPlace::Device { table, used: device.tick() });
-        let kept = Arc::new(KeptRows { device, schema, rows, place });
-        let holder: Weak<KeptRows> = Arc::downgrade(&kept);
+        let kept = Arc::new(PlacedRows { device, schema, rows, place });
+        let holder: Weak<PlacedRows> = Arc::downgrade(&kept);
         kept.device.hold(holder);
         KeptTable(kept)
     }
@@ -128,7 +128,7 @@ pub(crate) enum RowsHere {
     Host(Arc<[RecordBatch]>),
 }
 
-impl KeptRows {
+impl PlacedRows {
     fn place(&self) -> MutexGuard<'_, KeptPlace> {
         // Poisoning is ignored: the place is valid between statements.
         self.place.lock().unwrap_or_else(|e| e.into_inner())
@@ -148,7 +148,7 @@ fn buffers(table: &Table) -> Vec<HeldBuffer> {
     table.columns.iter().flat_map(|column| column.held_buffers()).collect()
 }
 
-impl Holder for KeptRows {
+impl Holder for PlacedRows {
     fn pieces(&self) -> Vec<HeldPiece> {
         match self.place_unless_locked().as_deref() {
             Some(KeptPlace::Device { table, used }) if !table.columns.is_empty() => {

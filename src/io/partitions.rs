@@ -17,7 +17,7 @@ const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Partition columns of files, and their value in each file.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Partitions {
+pub(crate) struct HivePartitions {
     pub(crate) fields: Vec<FieldRef>,
     /// By file, by field; empty where there are no fields.
     values: Vec<Vec<ScalarValue>>,
@@ -26,15 +26,15 @@ pub(crate) struct Partitions {
 /// Keys and values of a path, in its order.
 type Keys = Vec<(String, Option<String>)>;
 
-impl Partitions {
+impl HivePartitions {
     /// What the paths of a selection's files tell: by default nothing, where not all of them have the
     /// same keys.
     ///
     /// # Errors
     /// [`ErrorKind::File`] where partitions are wanted and files have different keys.
-    pub(crate) fn of(selection: &Selection, files: &[PathBuf], wanted: Option<bool>) -> Result<Partitions> {
+    pub(crate) fn of(selection: &Selection, files: &[PathBuf], wanted: Option<bool>) -> Result<HivePartitions> {
         if wanted == Some(false) {
-            return Ok(Partitions::default());
+            return Ok(HivePartitions::default());
         }
         let told = |file: &PathBuf| match selection.below(file) {
             Some(below) => keys(below),
@@ -43,10 +43,10 @@ impl Partitions {
         };
         let found: Vec<Keys> = files.iter().map(told).collect();
         let names = |keys: &Keys| keys.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
-        let Some(first) = found.first().map(names) else { return Ok(Partitions::default()) };
+        let Some(first) = found.first().map(names) else { return Ok(HivePartitions::default()) };
         if let Some(other) = found.iter().position(|keys| names(keys) != first) {
             if wanted != Some(true) {
-                return Ok(Partitions::default());
+                return Ok(HivePartitions::default());
             }
             let (own, first, file) = (names(&found[other]).join(", "), first.join(", "), files[0].display());
             let message = format!("the partition keys of its path are ({own}), those of {file} are ({first})");
@@ -60,7 +60,7 @@ impl Partitions {
             values.iter_mut().zip(texts(at)).for_each(|(values, text)| values.push(value(text, &dtype)));
             fields.push(Arc::new(Field::new(name, dtype, true)));
         }
-        Ok(Partitions { fields, values })
+        Ok(HivePartitions { fields, values })
     }
 
     /// A file's values.
@@ -147,9 +147,9 @@ mod tests {
     use super::*;
     use crate::io::options::FileKind;
 
-    fn of(files: &[&str], wanted: Option<bool>) -> Result<Partitions> {
+    fn of(files: &[&str], wanted: Option<bool>) -> Result<HivePartitions> {
         let files: Vec<PathBuf> = files.iter().map(|file| Path::new("d").join(file)).collect();
-        Partitions::of(&Selection::new("d", FileKind::Parquet), &files, wanted)
+        HivePartitions::of(&Selection::new("d", FileKind::Parquet), &files, wanted)
     }
 
     #[test]

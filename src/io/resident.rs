@@ -9,10 +9,10 @@ use crate::error::Result;
 
 /// Columns in device memory, all of one version of their table.
 #[derive(Debug, Default)]
-pub(super) struct Resident(Mutex<Held>);
+pub(super) struct Resident(Mutex<ResidentColumns>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct ResidentColumns {
     /// The version's number.
     of: u64,
     rows: Option<u64>,
@@ -32,14 +32,14 @@ struct ResidentColumn {
 }
 
 impl Resident {
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, ResidentColumns> {
         // Poisoning is ignored: what is held is valid between statements.
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// What is held, unless somebody has the lock: who asks may be inside an allocation of that
     /// thread.
-    fn held_unless_locked(&self) -> Option<MutexGuard<'_, Held>> {
+    fn held_unless_locked(&self) -> Option<MutexGuard<'_, ResidentColumns>> {
         match self.0.try_lock() {
             Ok(held) => Some(held),
             Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
@@ -48,10 +48,10 @@ impl Resident {
     }
 
     /// What is held of a version; what there was of an earlier one is let go.
-    fn of(&self, version: u64) -> MutexGuard<'_, Held> {
+    fn of(&self, version: u64) -> MutexGuard<'_, ResidentColumns> {
         let mut held = self.held();
         if held.of < version {
-            *held = Held { of: version, is_known: held.is_known, ..Held::default() };
+            *held = ResidentColumns { of: version, is_known: held.is_known, ..ResidentColumns::default() };
         }
         held
     }

@@ -179,5 +179,5 @@ fn holders_that_are_gone_are_forgotten() {
     for _ in 0..1000 {
         Shelf::new(&device, PieceKind::Kept, &[]);
     }
-    assert!(lock(&device.0.pool.room.holders).len() <= 128);
+    assert!(lock(&device.0.pool.holders.known).len() <= 128);
 }

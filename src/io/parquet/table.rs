@@ -25,7 +25,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
 use super::{Parquet, intervals};
-use crate::io::partitions::Partitions;
+use crate::io::partitions::HivePartitions;
 
 /// A file of a table.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub(in crate::io) struct TableFile {
 pub(in crate::io) struct ParquetTable {
     format: Parquet,
     files: Vec<TableFile>,
-    partitions: Partitions,
+    partitions: HivePartitions,
     /// Columns as they come out of files, and those of partitions behind them.
     columns: TableSchema,
     /// The same, of which intervals are such.
@@ -56,7 +56,7 @@ impl ParquetTable {
         format: Parquet,
         files: Vec<TableFile>,
         schema: &Schema,
-        partitions: Partitions,
+        partitions: HivePartitions,
     ) -> ParquetTable {
         let of_files = schema.fields().iter().filter(|field| !partitions.has(field.name())).cloned();
         let of_files = Schema::new(of_files.collect::<Vec<_>>());
@@ -68,7 +68,7 @@ impl ParquetTable {
         ParquetTable { format, files, partitions, columns, schema, statistics }
     }
 
-    pub(in crate::io) fn partitions(&self) -> &Partitions {
+    pub(in crate::io) fn partitions(&self) -> &HivePartitions {
         &self.partitions
     }
 

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{CsvOptions, Encoding, ParquetOptions, Ragged};
+use crate::io::{CsvOptions, ParquetOptions, Ragged, TextEncoding};
 
 /// An option as a user gave it.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
     let (mut seen, mut types) = (vec![], None);
     for option in given {
         let known = |(name, others): &&(&str, &[&str])| *name == option.name || others.contains(&option.name.as_str());
-        let reader = Reader { state, by, option };
+        let reader = OptionReader { state, by, option };
         let Some((name, _)) = CSV.iter().find(known) else {
             let known: Vec<&str> = CSV.iter().map(|(name, _)| *name).collect();
             return Err(reader.wrong(format!("no option named {:?}; known: {}", option.name, known.join(", "))));
@@ -151,12 +151,12 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
     Ok(options)
 }
 
-const ENCODINGS: [(&str, Encoding); 5] = [
-    ("utf-8", Encoding::Utf8),
-    ("utf-16le", Encoding::Utf16Le),
-    ("utf-16be", Encoding::Utf16Be),
-    ("latin-1", Encoding::Latin1),
-    ("windows-1252", Encoding::Windows1252),
+const ENCODINGS: [(&str, TextEncoding); 5] = [
+    ("utf-8", TextEncoding::Utf8),
+    ("utf-16le", TextEncoding::Utf16Le),
+    ("utf-16be", TextEncoding::Utf16Be),
+    ("latin-1", TextEncoding::Latin1),
+    ("windows-1252", TextEncoding::Windows1252),
 ];
 
 /// The options of Parquet files.
@@ -167,7 +167,7 @@ pub(super) fn parquet(state: &SessionState, by: &str, given: &[Given]) -> Result
     const UNIT: &str = "coerce_int96_timestamp_unit";
     let mut options = ParquetOptions::default();
     for option in given {
-        let reader = Reader { state, by, option };
+        let reader = OptionReader { state, by, option };
         if option.name != UNIT {
             return Err(reader.wrong(format!("no option named {:?}; known: {UNIT}", option.name)));
         }
@@ -196,13 +196,13 @@ pub(super) fn none(by: &str, given: &[Given]) -> Result<()> {
 }
 
 /// An option's value, read as what the option takes.
-struct Reader<'a> {
+struct OptionReader<'a> {
     state: &'a SessionState,
     by: &'a str,
     option: &'a Given,
 }
 
-impl Reader<'_> {
+impl OptionReader<'_> {
     fn wrong(&self, message: String) -> Error {
         ErrorKind::Plan { message: format!("{}: {message}", self.by), location: self.option.place }.into()
     }
