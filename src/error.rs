@@ -59,6 +59,16 @@ pub enum ErrorKind {
         /// Of these, bytes of tables that their users keep: results and tables made of them.
         kept: u64,
     },
+    /// The CPU engine's operators needed more host memory than its limit, beyond what they could
+    /// spill to files.
+    OutOfHostMemory {
+        /// DataFusion's account: who asked, and for how much.
+        account: String,
+        /// The limit in bytes, where it is known.
+        limit: Option<u64>,
+        /// Most bytes of files, where it is known.
+        spill_limit: Option<u64>,
+    },
     /// A call of the CUDA driver failed.
     Cuda {
         /// The driver function.
@@ -227,6 +237,14 @@ impl Error {
         self.0.misfit
     }
 
+    /// The same error, with the limits of the CPU engine where it is about these.
+    pub(crate) fn with_host_limits(mut self, memory: Option<u64>, files: u64) -> Self {
+        if let ErrorKind::OutOfHostMemory { limit, spill_limit, .. } = &mut self.0.kind {
+            (*limit, *spill_limit) = (memory, Some(files));
+        }
+        self
+    }
+
     pub(crate) fn unsupported(what: impl Into<String>, why: impl Into<String>) -> Self {
         ErrorKind::Unsupported { what: what.into(), why: why.into() }.into()
     }
@@ -260,6 +278,11 @@ impl fmt::Display for Error {
                     "out of device memory: {operator} asked for {asked} bytes, {free} of {limit} bytes are free"
                 )?;
                 write!(f, "; of {used} in use, {cached} hold columns of files and {kept} kept tables")
+            }
+            ErrorKind::OutOfHostMemory { account, limit, spill_limit } => {
+                write!(f, "out of host memory: {}", account.trim_end_matches(['.', '\n']))?;
+                limit.iter().try_for_each(|bytes| write!(f, "; the limit is {bytes} bytes"))?;
+                spill_limit.iter().try_for_each(|bytes| write!(f, ", and {bytes} bytes of files"))
             }
             ErrorKind::Cuda { call, code } => write!(f, "CUDA driver: {call} failed: {code}"),
             ErrorKind::DeviceUnavailable { device, why } => write!(f, "device {device} is not available: {why}"),
@@ -359,6 +382,9 @@ impl From<datafusion::error::DataFusionError> for Error {
             },
             D::SQL(inner, _) => parse_error(&inner),
             D::IoError(source) => Error::io("", source),
+            D::ResourcesExhausted(account) => {
+                ErrorKind::OutOfHostMemory { account, limit: None, spill_limit: None }.into()
+            }
             other => ErrorKind::Plan { message: other.strip_backtrace(), location: None }.into(),
         }
     }

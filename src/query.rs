@@ -10,6 +10,7 @@ mod join;
 mod plans;
 mod recipe;
 mod runtime;
+mod streamed;
 mod verb;
 
 use std::future::Future;
@@ -364,21 +365,26 @@ impl Core {
     /// waiting is forbidden, and deep plans recurse deeper than a small caller's stack allows. The
     /// future is dropped where the statement is to stop; a panic becomes an error.
     pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = Result<T>> + Send) -> Result<T> {
-        const STACK: usize = 64 << 20;
         let runtime = &self.runtime;
         let statement = Running::begin(&self.switch);
-        let wait = || {
+        on_thread(|| {
             let _entered = statement.enter();
             runtime.block_on(statement.or_stop(future))
-        };
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
-            match thread.spawn_scoped(scope, wait) {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref()))),
-                Err(error) => panic!("the system gives no thread: {error}"),
-            }
         })
     }
+}
+
+/// Does something on a thread of its own, whose stack suffices for deep plans; a panic becomes an
+/// error.
+fn on_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    const STACK: usize = 64 << 20;
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
+        match thread.spawn_scoped(scope, work) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref()))),
+            Err(error) => panic!("the system gives no thread: {error}"),
+        }
+    })
 }
 
 /// The plan that reads a table without a name.

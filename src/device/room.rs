@@ -349,10 +349,12 @@ impl RoomRetry {
         if asked <= free || asked > limit {
             return Ok(false);
         }
-        let wanted = [*asked, (*asked).max(limit / 4), *limit];
-        let Some(wanted) = wanted.get(self.round) else { return Ok(false) };
+        let lacking = asked - free;
+        let Some(more) = [lacking, lacking.max(limit / 4), *limit].get(self.round).copied() else { return Ok(false) };
         self.round += 1;
-        Ok(self.device.move_out(*wanted)? > 0)
+        // What failed had what is free now.
+        let free = self.device.0.pool.free_bytes(&*self.device.0.driver)?;
+        Ok(self.device.move_out(free.saturating_add(more))? > 0)
     }
 }
 

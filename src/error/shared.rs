@@ -24,6 +24,9 @@ pub(super) fn of_shared(error: &D) -> Error {
             other => file(other),
         },
         D::IoError(source) => Error::io("", again(source)),
+        D::ResourcesExhausted(account) => {
+            ErrorKind::OutOfHostMemory { account: account.clone(), limit: None, spill_limit: None }.into()
+        }
         other => ErrorKind::Plan { message: other.strip_backtrace(), location: None }.into(),
     }
 }
@@ -81,6 +84,9 @@ fn copy(error: &Error) -> Error {
             cached: *cached,
             kept: *kept,
         },
+        K::OutOfHostMemory { account, limit, spill_limit } => {
+            K::OutOfHostMemory { account: account.clone(), limit: *limit, spill_limit: *spill_limit }
+        }
         K::Cuda { call, code } => K::Cuda { call, code: code.clone() },
         K::DeviceUnavailable { device, why } => K::DeviceUnavailable { device: device.clone(), why: why.clone() },
         K::Compile { kernel, log } => K::Compile { kernel: kernel.clone(), log: log.clone() },
