@@ -42,6 +42,7 @@ fn of_arrow(error: &ArrowError) -> Error {
         ArrowError::ParquetError(text) => ArrowError::ParquetError(text.clone()),
         ArrowError::CsvError(text) => ArrowError::CsvError(text.clone()),
         ArrowError::ParseError(text) => ArrowError::ParseError(text.clone()),
+        ArrowError::IoError(text, source) => ArrowError::IoError(text.clone(), again(source)),
         other => return ErrorKind::Plan { message: other.to_string(), location: None }.into(),
     })
 }

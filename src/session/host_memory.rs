@@ -3,7 +3,7 @@
 //! The limit is shared out evenly among the operators that can spill ([`SharedOut`]). Each partition
 //! of a sort or an aggregation is such an operator: where the first to ask took all (DataFusion's
 //! `GreedyMemoryPool`), the others could not hold a single batch, and would fail instead of spilling.
-//! An eighth is left to operators that cannot spill: those that merge what sorts yield ask when the
+//! A quarter is left to operators that cannot spill: those that merge what sorts yield ask when the
 //! sorts have taken their shares (as of DataFusion's `FairSpillPool`, which leaves nothing).
 
 use std::fmt;
@@ -100,8 +100,9 @@ impl Shares {
 }
 
 impl SharedOut {
-    /// Part of the limit that is left to operators that cannot spill.
-    const FIXED: usize = 8;
+    /// Part of the limit that is left to operators that cannot spill; twice what sorts reserve of it
+    /// ([`HostResources::configure`]).
+    const FIXED: usize = 4;
 
     fn shares(&self) -> MutexGuard<'_, Shares> {
         self.shares.lock().unwrap_or_else(|e| e.into_inner())
@@ -200,17 +201,17 @@ mod tests {
         let pool: Arc<dyn MemoryPool> = Arc::new(SharedOut { limit: 800, shares: Mutex::default() });
         let sort = |number: usize| MemoryConsumer::new(format!("sort {number}")).with_can_spill(true).register(&pool);
         let (first, second) = (sort(1), sort(2));
-        assert!(first.try_grow(350).is_ok() && first.try_grow(1).is_err() && second.try_grow(350).is_ok());
+        assert!(first.try_grow(300).is_ok() && first.try_grow(1).is_err() && second.try_grow(300).is_ok());
         let merge = MemoryConsumer::new("merge").register(&pool);
-        assert!(merge.try_grow(100).is_ok());
+        assert!(merge.try_grow(200).is_ok());
         let refused = merge.try_grow(1).unwrap_err();
         assert!(matches!(&refused, DataFusionError::ResourcesExhausted(_)), "operators that spill look for it");
-        assert!(refused.to_string().contains("merge has 100 bytes and asked for 1 more, of which 0 are free"));
+        assert!(refused.to_string().contains("merge has 200 bytes and asked for 1 more, of which 0 are free"));
         drop(second);
-        assert_eq!(pool.reserved(), 450);
-        assert!(first.try_grow(350).is_ok() && first.try_grow(1).is_err(), "alone it has all but the eighth");
-        first.shrink(600);
-        assert!(merge.try_grow(600).is_ok() && first.try_grow(1).is_err());
+        assert_eq!(pool.reserved(), 500);
+        assert!(first.try_grow(300).is_ok() && first.try_grow(1).is_err(), "alone it has all but the quarter");
+        first.shrink(500);
+        assert!(merge.try_grow(500).is_ok() && first.try_grow(1).is_err());
         drop((first, merge));
         assert_eq!(pool.reserved(), 0);
     }

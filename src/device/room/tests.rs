@@ -6,8 +6,11 @@ use crate::device::{Buffer, DeviceKind, MemoryLimit};
 #[derive(Debug)]
 struct Shelf {
     kind: PieceKind,
-    pieces: Mutex<Vec<Option<(u64, Arc<Buffer>)>>>,
+    pieces: Mutex<Vec<ShelfPiece>>,
 }
+
+/// When it was used, and the memory; `None` once it is gone.
+type ShelfPiece = Option<(u64, Arc<Buffer>)>;
 
 impl Shelf {
     fn new(device: &Device, kind: PieceKind, pieces: &[(u64, usize)]) -> Arc<Shelf> {
@@ -37,7 +40,7 @@ fn buffers(buffer: &Arc<Buffer>) -> Vec<HeldBuffer> {
 impl Holder for Shelf {
     fn pieces(&self) -> Vec<HeldPiece> {
         let Ok(pieces) = self.pieces.try_lock() else { return vec![] };
-        let of = |(number, piece): (usize, &Option<(u64, Arc<Buffer>)>)| {
+        let of = |(number, piece): (usize, &ShelfPiece)| {
             let (used, buffer) = piece.as_ref()?;
             Some(HeldPiece { kind: self.kind, number, used: *used, buffers: buffers(buffer) })
         };
