@@ -417,7 +417,8 @@ fn from_arrow(error: ArrowError) -> Error {
         ArrowError::ParseError(what) if what.starts_with("Error parsing timestamp from") => {
             Error::arithmetic(Fault::Cast, format!("Cast error: {what}"))
         }
-        // "The used disk space during the spilling process has exceeded the allowable limit of … . Please …"
+        // "The used disk space during the spilling process has exceeded the allowable limit of … .
+        // Please …"
         ArrowError::IoError(what, _) if what.contains("disk space during the spilling process") => {
             let account = what.split(" Please ").next().unwrap_or_default().to_string();
             ErrorKind::OutOfHostMemory { account, limit: None, spill_limit: None }.into()

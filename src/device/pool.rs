@@ -1,5 +1,5 @@
-//! Accounting of device memory: a limit, and what is in use. Where an allocation is refused, what is
-//! cached makes room for it (`room.rs`).
+//! Accounting of device memory: a limit, and what is in use. Where an allocation is refused, what
+//! is cached makes room for it (`room.rs`).
 
 use std::sync::Mutex;
 
@@ -95,8 +95,8 @@ pub struct MemoryUse {
     pub limit: u64,
     /// Live allocations.
     pub allocations: u64,
-    /// Of the bytes in use, those of columns of files and of kept tables that no query uses: they go,
-    /// or move to the host, where others want the room. An estimate where buffers are shared.
+    /// Of the bytes in use, those of columns of files and of kept tables that no query uses: they
+    /// go, or move to the host, where others want the room. An estimate where buffers are shared.
     pub evictable: u64,
 }
 

@@ -31,8 +31,8 @@ pub(crate) trait Holder: Debug + Send + Sync {
     /// What it keeps on the device; nothing while somebody has its lock.
     fn pieces(&self) -> Vec<HeldPiece>;
 
-    /// Lets go of a piece, where only holders have it by now: whether it did. Of a cached piece this
-    /// neither allocates nor waits.
+    /// Lets go of a piece, where only holders have it by now: whether it did. Of a cached piece
+    /// this neither allocates nor waits.
     ///
     /// # Errors
     /// Of the device, for a kept piece.
@@ -286,10 +286,11 @@ impl Device {
         self.0.pool.holders.tables_moved_back.fetch_add(1, Relaxed);
     }
 
-    /// Makes room for so many bytes, as far as that can be, for who else uses the GPU: columns of files
-    /// that no query uses go, then results and tables that none uses move to host memory, until
-    /// queries read them. [`MemoryUse::evictable`](super::MemoryUse::evictable) says how much there
-    /// is. Yields the bytes that are free then; [`Device::trim`] gives them back to the system.
+    /// Makes room for so many bytes, as far as that can be, for who else uses the GPU: columns of
+    /// files that no query uses go, then results and tables that none uses move to host memory,
+    /// until queries read them. [`MemoryUse::evictable`](super::MemoryUse::evictable) says how much
+    /// there is. Yields the bytes that are free then; [`Device::trim`] gives them back to the
+    /// system.
     ///
     /// # Errors
     /// Of the device; [`ErrorKind::Interrupted`].

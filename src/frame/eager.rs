@@ -332,8 +332,8 @@ impl DataFrame {
         self.schema.clone()
     }
 
-    /// Whether the rows lie in device memory at this moment. Rows that no query uses may move to host
-    /// memory where others want the room, and come back with the next query that reads them.
+    /// Whether the rows lie in device memory at this moment. Rows that no query uses may move to
+    /// host memory where others want the room, and come back with the next query that reads them.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -397,8 +397,9 @@ impl DataFrame {
             .as_statement(|| crate::io::write_csv(path.as_ref(), &self.schema, self.batches(WRITTEN_ROWS), &options))
     }
 
-    /// Writes a Parquet file; a file that is there is replaced. The format has no seconds, and keeps
-    /// dates as days: timestamps in seconds become milliseconds, and `Date64` becomes `Date32`.
+    /// Writes a Parquet file; a file that is there is replaced. The format has no seconds, and
+    /// keeps dates as days: timestamps in seconds become milliseconds, and `Date64` becomes
+    /// `Date32`.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Io`].

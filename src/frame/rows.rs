@@ -204,8 +204,8 @@ impl DataFrame {
     }
 }
 
-/// Does something with a table that a user keeps, once it is on the device; again where there is more
-/// room after it failed for want of it.
+/// Does something with a table that a user keeps, once it is on the device; again where there is
+/// more room after it failed for want of it.
 fn with_room<T>(table: &KeptTable, work: impl Fn(&Table) -> Result<T>) -> Result<T> {
     let mut retry = table.device().room_retry();
     loop {

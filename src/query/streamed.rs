@@ -1,5 +1,5 @@
-//! Rows of the CPU engine for who takes them as they come, such as a writer of files: they are never
-//! in memory as a whole.
+//! Rows of the CPU engine for who takes them as they come, such as a writer of files: they are
+//! never in memory as a whole.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,8 +18,8 @@ use crate::io::Reading;
 pub(crate) type StreamedBatches<'a> = &'a mut dyn Iterator<Item = Result<RecordBatch>>;
 
 impl Core {
-    /// Runs a plan on the CPU engine and has `take` take its rows, in a statement of their own. Where
-    /// files changed meanwhile the last batch is an error, and `take` begins anew.
+    /// Runs a plan on the CPU engine and has `take` take its rows, in a statement of their own.
+    /// Where files changed meanwhile the last batch is an error, and `take` begins anew.
     ///
     /// # Errors
     /// Those of the plan and of `take`.

@@ -142,8 +142,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Folder of the files that the CPU engine spills to; otherwise `WARPFRAME_SPILL_DIR`, otherwise
-    /// the system's for temporary files. It is made if it is not there.
+    /// Folder of the files that the CPU engine spills to; otherwise `WARPFRAME_SPILL_DIR`,
+    /// otherwise the system's for temporary files. It is made if it is not there.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, Session};

@@ -1,10 +1,11 @@
 //! Memory of DataFusion's CPU engine: a limit, and files for what exceeds it.
 //!
-//! The limit is shared out evenly among the operators that can spill ([`SharedOut`]). Each partition
-//! of a sort or an aggregation is such an operator: where the first to ask took all (DataFusion's
-//! `GreedyMemoryPool`), the others could not hold a single batch, and would fail instead of spilling.
-//! A quarter is left to operators that cannot spill: those that merge what sorts yield ask when the
-//! sorts have taken their shares (as of DataFusion's `FairSpillPool`, which leaves nothing).
+//! The limit is shared out evenly among the operators that can spill ([`SharedOut`]). Each
+//! partition of a sort or an aggregation is such an operator: where the first to ask took all
+//! (DataFusion's `GreedyMemoryPool`), the others could not hold a single batch, and would fail
+//! instead of spilling. A quarter is left to operators that cannot spill: those that merge what
+//! sorts yield ask when the sorts have taken their shares (as of DataFusion's `FairSpillPool`,
+//! which leaves nothing).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -100,8 +101,8 @@ impl Shares {
 }
 
 impl SharedOut {
-    /// Part of the limit that is left to operators that cannot spill; twice what sorts reserve of it
-    /// ([`HostResources::configure`]).
+    /// Part of the limit that is left to operators that cannot spill; twice what sorts reserve of
+    /// it ([`HostResources::configure`]).
     const FIXED: usize = 4;
 
     fn shares(&self) -> MutexGuard<'_, Shares> {

@@ -26,8 +26,8 @@ fn numbers(seed: i64) -> (RecordBatch, [i64; 3]) {
     (batch, [0, 1, 2].map(|of| values(of).sum()))
 }
 
-/// A strict session with tables `t0`, `t1`, … in Parquet files, the sums of their columns, and the bytes
-/// of device memory that reading one of them takes at most. So many are the limit.
+/// A strict session with tables `t0`, `t1`, … in Parquet files, the sums of their columns, and the
+/// bytes of device memory that reading one of them takes at most. So many are the limit.
 fn session_with(tables: usize, directory: &tempfile::TempDir) -> (Session, Vec<[i64; 3]>, u64) {
     let writer = Session::builder().device(DeviceChoice::Cpu).build().expect("the CPU is there");
     let path = |number: usize| directory.path().join(format!("t{number}.parquet"));
