@@ -58,6 +58,19 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     pub memory_limit: Option<MemoryLimit>,
 
+    /// Most memory of the CPU engine at once: bytes, or per cent of the machine's; 75% otherwise. Sorts
+    /// and aggregations that need more spill to files
+    #[arg(long, value_name = "N")]
+    pub host_memory_limit: Option<MemoryLimit>,
+
+    /// Folder of the files that the CPU engine spills to; the system's for temporary files otherwise
+    #[arg(long, value_name = "DIR")]
+    pub spill_dir: Option<PathBuf>,
+
+    /// Most bytes of these files at once, such as 20GiB; 100GiB otherwise
+    #[arg(long, value_name = "N", value_parser = bytes)]
+    pub spill_limit: Option<u64>,
+
     /// Unit of timestamps that Parquet files hold as INT96; beyond the years from 1678 to 2261
     /// nanoseconds are an error
     #[arg(long, value_name = "UNIT", value_enum, default_value_t = Unit::Us)]
@@ -66,6 +79,15 @@ pub struct Arguments {
     /// How CSV files are laid out.
     #[command(flatten)]
     pub csv: CsvArguments,
+}
+
+/// A number of bytes, such as `20GiB`.
+fn bytes(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(MemoryLimit::Bytes(bytes)) => Ok(bytes),
+        Ok(MemoryLimit::Percent(_)) => Err("expected bytes such as 20GiB".into()),
+        Err(error) => Err(Failure::from(error).to_string()),
+    }
 }
 
 /// Units of time, as Parquet's tools write them.
@@ -133,6 +155,15 @@ impl Arguments {
         }
         if let Some(limit) = self.memory_limit {
             builder = builder.memory_limit(limit);
+        }
+        if let Some(limit) = self.host_memory_limit {
+            builder = builder.host_memory_limit(limit);
+        }
+        if let Some(folder) = &self.spill_dir {
+            builder = builder.spill_dir(folder);
+        }
+        if let Some(bytes) = self.spill_limit {
+            builder = builder.spill_limit(bytes);
         }
         if !self.arch.is_empty() {
             return Err(Failure::usage("--arch says for which GPUs --prepare compiles; there is no --prepare"));

@@ -1,6 +1,6 @@
 //! `COPY … TO`: how files are written.
 
-use warpframe::{Codec, CsvWriteOptions, DataFrame, ParquetWriteOptions};
+use warpframe::{Codec, CsvWriteOptions, LazyFrame, ParquetWriteOptions};
 
 use crate::report::Failure;
 use crate::statement::Name;
@@ -28,11 +28,11 @@ impl Writer {
         }
     }
 
-    /// Writes a frame's rows.
+    /// Runs a query and writes its rows: how many.
     ///
     /// # Errors
-    /// The file cannot be written.
-    pub fn write(&self, frame: &DataFrame, path: &str) -> warpframe::Result<()> {
+    /// Those of the query; the file cannot be written.
+    pub fn write(&self, frame: &LazyFrame, path: &str) -> warpframe::Result<u64> {
         match self {
             Writer::Csv(options) => frame.write_csv_with(path, options.clone()),
             Writer::Parquet(options) => frame.write_parquet_with(path, *options),

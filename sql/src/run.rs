@@ -195,14 +195,13 @@ impl<'a> Runner<'a> {
             return Err(Failure::sql(message.into(), Some(place)));
         };
         let frame = match rows {
-            RowSource::Query(query) => self.collect(query)?,
-            RowSource::Table(table) => {
-                let _told = Progress::begin(&self.session);
-                self.table(table)?.collect()?
-            }
+            RowSource::Query(query) => self.plan(query)?,
+            RowSource::Table(table) => self.table(table)?,
         };
-        writer.write(&frame, &file.text)?;
-        self.done(format!("{} in {}", count(frame.num_rows()), file.text))
+        let told = Progress::begin(&self.session);
+        let rows = writer.write(&frame, &file.text)?;
+        drop(told);
+        self.done(format!("{} in {}", count(rows as usize), file.text))
     }
 
     fn table(&self, table: &Name) -> Result<LazyFrame, Failure> {
@@ -378,6 +377,16 @@ fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<(
         in_words(after.module_wait - before.module_wait),
         spent(|c| c.improved),
     );
+    if spent(|c| c.columns_evicted + c.tables_moved_out + c.tables_moved_back) > 0 {
+        text.push_str(&format!(
+            "made room: columns of files dropped {} ({} bytes), tables moved to the host {} ({} bytes) and back {}\n",
+            spent(|c| c.columns_evicted),
+            spent(|c| c.bytes_evicted),
+            spent(|c| c.tables_moved_out),
+            spent(|c| c.bytes_moved_out),
+            spent(|c| c.tables_moved_back),
+        ));
+    }
     for reason in session.take_fallback_reasons() {
         text.push_str(&format!("a part planned for the device ran on the CPU: {reason}\n"));
     }

@@ -17,6 +17,7 @@ mod export;
 mod export_strings;
 mod facts;
 mod gathered;
+mod held;
 mod import;
 mod import_strings;
 pub(crate) mod interval;

@@ -78,6 +78,16 @@ pub struct Counters {
     /// Aggregates without groups that were launched as before, over the very same columns, without
     /// generating a kernel.
     pub replays: u64,
+    /// Columns of files that left device memory because others wanted the room.
+    pub columns_evicted: u64,
+    /// Bytes that this freed.
+    pub bytes_evicted: u64,
+    /// Tables kept by their users that moved to host memory because others wanted the room.
+    pub tables_moved_out: u64,
+    /// Bytes of device memory that they had.
+    pub bytes_moved_out: u64,
+    /// Tables that came back from host memory when they were asked for.
+    pub tables_moved_back: u64,
     /// Time that the host was in the driver: allocating what is not kept, submitting work, moving
     /// bytes, waiting. Of the simulator that is all that kernels take.
     pub driver_time: Duration,

@@ -26,6 +26,7 @@ mod pool;
 pub(crate) mod prepare;
 mod profile;
 mod rehearsal;
+mod room;
 mod secret;
 mod sim;
 mod source;
@@ -46,6 +47,7 @@ pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{LaunchBounds, Parts};
 pub use pool::{MemoryLimit, MemoryUse};
 pub use profile::{KernelTime, OperatorNote};
+pub(crate) use room::{HeldBuffer, HeldPiece, Holder, PieceKind, Sharers};
 pub use sim::SimOptions;
 #[cfg(test)]
 pub(crate) use source::HEADERS;
@@ -178,7 +180,8 @@ impl Device {
         let improver = driver
             .takes_quick()
             .then(|| Arc::new(improve::Improver::new(driver.clone(), cache.clone(), counters.clone())));
-        let driver = Arc::new(clock::Clocked { driver, counters: counters.clone() });
+        let driver: Arc<dyn Driver> = Arc::new(clock::Clocked { driver, counters: counters.clone() });
+        pool.holders.add_driver(&driver);
         Ok(Device(Arc::new(Shared {
             driver,
             kind,
@@ -299,7 +302,9 @@ impl Device {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn counters(&self) -> Counters {
-        self.0.counters.snapshot()
+        let mut counters = self.0.counters.snapshot();
+        self.0.pool.holders.add_counts(&mut counters);
+        counters
     }
 
     /// What somebody should know of the folders that compiled kernels are kept in, a sentence each,

@@ -35,7 +35,7 @@ use self::node::Planner;
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use self::run::Runner;
 use self::scan::Scans;
-pub(crate) use self::stops::collect;
+pub(crate) use self::stops::{collect, stream};
 
 use crate::column::Table;
 use crate::device::{Ahead, Device};

@@ -97,7 +97,7 @@ pub(super) fn evenly_spaced(table: &Table, most: usize) -> Result<Table> {
 /// The numbers of the rows of the input of the sort that the plan ends in, in its order: a table of
 /// one column.
 pub(super) fn order(runner: &Runner) -> Result<Table> {
-    let (numbers, rows) = runner.order()?;
+    let (numbers, rows) = runner.with_room(Runner::order)?;
     let range = rows.checked_sub(1).map(|last| (0, i128::from(last)));
     let stats = Stats { range, unique: true, ..Stats::default() };
     let column = Column { stats, ..u32_column(Arc::new(numbers), 0, rows) };

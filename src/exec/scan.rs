@@ -78,8 +78,24 @@ fn asked(scan: &TableScan) -> Asked {
 /// How often a plan's tables are loaded anew, where files change meanwhile.
 const PATIENCE: usize = 5;
 
-/// Loads every table of a supported plan, as far as it is not resident: all of them side by side.
+/// Loads every table of a supported plan, as far as it is not resident: all of them side by side;
+/// again where there is more room after it failed for want of it.
 pub(crate) async fn load(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Scans> {
+    let mut retry = engine.device.room_retry();
+    loop {
+        match load_into_room(state, engine, plan, tables).await {
+            Err(error) if retry.makes_room(&error)? => {}
+            loaded => return loaded,
+        }
+    }
+}
+
+async fn load_into_room(
     state: &SessionState,
     engine: &Engine,
     plan: &DevicePlan,
@@ -208,7 +224,9 @@ pub(crate) fn resident(plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option
 fn here(scan: &TableScan, tables: &[PlanTable]) -> Result<Option<Versioned>> {
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     match OfSession::of(provider.as_ref()) {
-        Some(OfSession::Device(kept)) => Ok(Some((0, relation(kept.read(&columns))?))),
+        // What was moved to the host is read like a file: that may fail for want of memory.
+        Some(OfSession::Device(kept)) if !kept.table.is_on_device() => Ok(None),
+        Some(OfSession::Device(kept)) => Ok(Some((0, relation(kept.read(&columns)?)?))),
         Some(OfSession::Source(source)) => {
             has_present_types(scan, &provider.schema())?;
             resident_relation(source, &columns)
@@ -238,7 +256,7 @@ async fn load_table(
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     let to = To { state, device: &engine.device };
     let source = match OfSession::of(provider.as_ref()) {
-        Some(OfSession::Device(kept)) => return Ok(((0, relation(kept.read(&columns))?), Extent::All)),
+        Some(OfSession::Device(kept)) => return Ok(((0, relation(kept.read(&columns)?)?), Extent::All)),
         Some(OfSession::Source(source)) => source,
         None => {
             // Its columns, filters and limit are the scan's.
@@ -253,11 +271,13 @@ async fn load_table(
         if let Some(relation) = source.resident(&snapshot, &columns)? {
             return Ok(((snapshot.number(), relation), Extent::All));
         }
+        // They stay while the others are read.
+        let held = source.held(&snapshot, &columns);
         // What a filter leaves is not known before it is read.
         let fetch = scan.fetch.filter(|_| scan.filters.is_empty()).map(|fetch| fetch as u64);
         let missing = match fetch {
             Some(_) => columns.clone(),
-            None => source.missing(&snapshot, &columns),
+            None => columns.iter().zip(&held).filter(|(_, held)| held.is_none()).map(|(at, _)| *at).collect(),
         };
         let read = source.read(&to, &snapshot, &missing, fetch).await;
         // What was read of files that changed meanwhile is no one version, and neither is an error.
@@ -269,7 +289,13 @@ async fn load_table(
         if extent == Extent::First {
             return Ok(((snapshot.number(), relation(read)?), extent));
         }
-        source.keep(&snapshot, read.rows, missing.into_iter().zip(read.columns).collect())?;
+        let kept = missing.into_iter().zip(read.columns.iter().cloned()).collect();
+        source.keep(&snapshot, read.rows, kept)?;
+        // As they were read: who else wants room may take what is kept at once.
+        let mut fresh = read.columns.into_iter();
+        let columns: Option<Vec<_>> = held.into_iter().map(|held| held.or_else(|| fresh.next())).collect();
+        let columns = columns.ok_or_else(|| Error::internal("a source yields fewer columns than it was asked for"))?;
+        return Ok(((snapshot.number(), Relation::dense(read.rows, columns)?), Extent::All));
     }
     Err(restless(Some(scan)))
 }

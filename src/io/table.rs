@@ -1,13 +1,13 @@
 //! The tables of a session, as DataFusion's planner sees them.
 //!
 //! A column whose rows were all read stays in device memory, as long as the version of its table is
-//! the newest. A query checks the version by one `stat` of each file (`version.rs`), and reads
+//! the newest and nobody wants the room: the columns used longest ago go first (`device/room.rs`),
+//! and are read again when a query wants them. A query checks the version by one `stat` of each file (`version.rs`), and reads
 //! changed files anew. Where the first rows are enough, only the chunks that have them are read,
 //! and nothing stays. Tables of other providers have no version: each query reads them once, and
 //! nothing stays.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -24,6 +24,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::device_table::DeviceTable;
 use super::files::{Files, Format};
+use super::resident::Resident;
 use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use super::stream;
 use super::version::Version;
@@ -38,7 +39,7 @@ pub(crate) struct SourceTable {
     pub(super) files: Option<Files>,
     /// The version that was read last.
     last: Mutex<Arc<Snapshot>>,
-    resident: Resident,
+    resident: Arc<Resident>,
     /// Most filters that a scan takes, which its reader joins by AND, one within another: none
     /// where a device reads whole columns and filters itself.
     most_filters: usize,
@@ -131,35 +132,10 @@ pub(super) fn restless(files: &Files) -> Error {
     ErrorKind::File { path: files.selection.named().into(), message }.into()
 }
 
-/// Columns in device memory, all of one version of their table.
-#[derive(Debug, Default)]
-struct Resident(Mutex<ResidentColumns>);
-
-#[derive(Debug, Default)]
-struct ResidentColumns {
-    /// The version's number.
-    of: u64,
-    rows: Option<u64>,
-    /// By index in the table's schema.
-    columns: HashMap<usize, Column>,
-}
-
-impl Resident {
-    /// What is held of a version; what there was of another is let go.
-    fn of(&self, snapshot: &Snapshot) -> MutexGuard<'_, ResidentColumns> {
-        // Poisoning is ignored: what is held is valid between statements.
-        let mut held = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        if held.of < snapshot.number {
-            *held = ResidentColumns { of: snapshot.number, ..ResidentColumns::default() };
-        }
-        held
-    }
-}
-
 impl SourceTable {
     pub(crate) fn new(snapshot: Snapshot, files: Option<Files>, most_filters: usize) -> Self {
         let last = Mutex::new(Arc::new(snapshot));
-        SourceTable { files, last, resident: Resident::default(), most_filters }
+        SourceTable { files, last, resident: Arc::default(), most_filters }
     }
 
     pub(super) fn last(&self) -> MutexGuard<'_, Arc<Snapshot>> {
@@ -230,16 +206,14 @@ impl SourceTable {
 
     /// Columns of a version, as far as all of them and the number of rows are on the device.
     pub(crate) fn resident(&self, snapshot: &Snapshot, columns: &[usize]) -> Result<Option<Relation>> {
-        let held = self.resident.of(snapshot);
-        let Some(rows) = held.rows.filter(|_| held.of == snapshot.number) else { return Ok(None) };
-        let columns: Option<Vec<_>> = columns.iter().map(|at| held.columns.get(at).cloned()).collect();
+        let Some(rows) = self.resident.rows(snapshot.number) else { return Ok(None) };
+        let columns: Option<Vec<_>> = self.held(snapshot, columns).into_iter().collect();
         columns.map(|columns| Relation::dense(rows, columns)).transpose()
     }
 
-    /// Those of the columns that are not on the device in this version.
-    pub(crate) fn missing(&self, snapshot: &Snapshot, columns: &[usize]) -> Vec<usize> {
-        let held = self.resident.of(snapshot);
-        columns.iter().copied().filter(|at| held.of != snapshot.number || !held.columns.contains_key(at)).collect()
+    /// Each of the columns, as far as it is on the device in this version. Who has it keeps it there.
+    pub(crate) fn held(&self, snapshot: &Snapshot, columns: &[usize]) -> Vec<Option<Column>> {
+        self.resident.columns(snapshot.number, columns)
     }
 
     /// Keeps columns of a version; in vain where a later one is held already.
@@ -247,19 +221,12 @@ impl SourceTable {
     /// # Errors
     /// [`ErrorKind::TypeMismatch`] where the table has another number of rows.
     pub(crate) fn keep(&self, snapshot: &Snapshot, rows: u64, columns: Vec<(usize, Column)>) -> Result<()> {
-        let mut held = self.resident.of(snapshot);
-        if held.of != snapshot.number {
-            return Ok(());
-        }
-        if let Some(known) = held.rows.filter(|known| *known != rows) {
+        self.resident.keep(snapshot.number, rows, columns).map_err(|known| {
             let what =
                 self.files.as_ref().map_or("a table".into(), |files| files.selection.named().display().to_string());
             let (expected, found) = (format!("{known} rows"), format!("{rows} rows"));
-            return Err(ErrorKind::TypeMismatch { what, expected, found }.into());
-        }
-        held.rows = Some(rows);
-        held.columns.extend(columns);
-        Ok(())
+            ErrorKind::TypeMismatch { what, expected, found }.into()
+        })
     }
 
     /// Rows of the version that was read last, where they are known before they are read.
@@ -277,9 +244,9 @@ impl SourceTable {
     /// are read: for estimates.
     fn facts(&self, columns: &[usize]) -> (Option<u64>, Vec<Option<Facts>>) {
         let source = self.last().source.clone();
-        let held = self.resident.0.lock().unwrap_or_else(|e| e.into_inner());
-        let of = |at: &usize| held.columns.get(at).map(Facts::of).or_else(|| source.facts(*at));
-        (held.rows.or_else(|| rows(&source.chunks())), columns.iter().map(of).collect())
+        let (rows_read, of_read) = self.resident.facts(columns);
+        let facts = columns.iter().zip(of_read).map(|(at, of_read)| of_read.or_else(|| source.facts(*at)));
+        (rows_read.or_else(|| rows(&source.chunks())), facts.collect())
     }
 
     /// Reads columns of a version into device memory: all rows, or those of the chunks at its begin
@@ -457,7 +424,7 @@ impl OfSession<'_> {
     pub(crate) fn facts(&self, columns: &[usize]) -> (Option<u64>, Vec<Option<Facts>>) {
         match self {
             OfSession::Device(table) => {
-                (Some(table.table.rows as u64), columns.iter().map(|at| table.facts(*at)).collect())
+                (Some(table.table.rows() as u64), columns.iter().map(|at| table.facts(*at)).collect())
             }
             OfSession::Source(table) => table.facts(columns),
         }

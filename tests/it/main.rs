@@ -40,6 +40,7 @@ mod list_sets;
 mod lists;
 mod long;
 mod membership;
+mod memory_limit;
 mod modules;
 mod moved;
 mod nan;
