@@ -65,7 +65,8 @@ pub(super) async fn run_divided(
         true => order_joins(plan.logical().clone(), tables)?.plan,
         false => plan.logical().clone(),
     };
-    let_go(plan, tables)?;
+    // What is cached or kept moves out, as far as it is needed.
+    engine.device.make_room(engine.device.memory().limit)?;
     for _ in 0..PATIENCE {
         let mut divider = Divider::new(state, engine, tables);
         let ran = divider.run(&logical).await;
@@ -92,17 +93,6 @@ pub(super) fn is_hopeless(engine: &Engine, plan: &DevicePlan, tables: &[PlanTabl
         bytes += rows * least_row_bytes(&arrow(&scan.projected_schema)) as f64;
     }
     Ok(bytes > engine.device.memory().limit as f64)
-}
-
-/// Lets go of the plan's columns that were read for all of it.
-fn let_go(plan: &DevicePlan, tables: &[PlanTable]) -> Result<()> {
-    for scan in plan.scans() {
-        let provider = source_as_provider(table_source(scan, tables))?;
-        if let Some(OfSession::Source(table)) = OfSession::of(provider.as_ref()) {
-            table.forget();
-        }
-    }
-    Ok(())
 }
 
 /// Whether an error is of a lack of device memory.

@@ -234,12 +234,6 @@ impl SourceTable {
         rows(&self.last().source.chunks())
     }
 
-    /// Lets go of the columns on the device; who reads them keeps them so long.
-    pub(crate) fn forget(&self) {
-        // Poisoning is ignored: what is held is valid between statements.
-        self.resident.0.lock().unwrap_or_else(|e| e.into_inner()).columns.clear();
-    }
-
     /// Rows, as far as they are known, and what is known of columns, on the device or before they
     /// are read: for estimates.
     fn facts(&self, columns: &[usize]) -> (Option<u64>, Vec<Option<Facts>>) {

@@ -58,7 +58,7 @@ impl OpenedScan {
         let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
         let rows = match OfSession::of(provider.as_ref()) {
             Some(OfSession::Device(kept)) => {
-                let read = kept.read(&columns);
+                let read = kept.read(&columns)?;
                 TableRows::Here(Relation::dense(read.rows, read.columns)?)
             }
             Some(OfSession::Source(table)) => {
