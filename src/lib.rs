@@ -49,7 +49,8 @@ pub mod interop;
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use frame::{DataFrame, GroupBy, LazyFrame};
 pub use io::{
-    Codec, CsvOptions, CsvWriteOptions, Encoding, FileKind, IntoPaths, ParquetOptions, ParquetWriteOptions, Ragged,
+    Codec, CsvOptions, CsvWriteOptions, Encoding, FileKind, IntoPaths, JsonOptions, ParquetOptions,
+    ParquetWriteOptions, Ragged,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{DeviceChoice, Session, SessionBuilder};
@@ -74,6 +75,6 @@ struct Readme;
 pub mod prelude {
     pub use crate::frame::expr::*;
     pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame};
-    pub use crate::io::{CsvOptions, Encoding, IntoPaths, ParquetOptions, Ragged};
+    pub use crate::io::{CsvOptions, Encoding, IntoPaths, JsonOptions, ParquetOptions, Ragged};
     pub use crate::session::{DeviceChoice, Session};
 }

@@ -1,6 +1,7 @@
 //! Where rows come from and go to: files, batches, providers ([`Source`]), and tables over them as
 //! DataFusion's planner sees them ([`SourceTable`]).
 
+mod constant;
 mod csv;
 mod device_table;
 mod feeding;
@@ -9,11 +10,12 @@ mod footer;
 mod guard;
 mod host_files;
 mod json;
+mod lone_files;
 mod memory;
 mod options;
 mod pages;
 mod parquet;
-mod partitions;
+mod path_columns;
 mod reading;
 mod selection;
 mod source;
@@ -29,7 +31,7 @@ pub(crate) use device_table::{DOWNLOAD_ROWS, DeviceTable};
 pub(crate) use files::{Files, Format};
 pub(crate) use guard::{guard_rule, of_panic, of_their_types};
 pub(crate) use memory::Memory;
-pub use options::{FileKind, ParquetOptions};
+pub use options::{FileKind, JsonOptions, ParquetOptions};
 pub(crate) use reading::{Reading, diagnose, has_present_types, widen};
 pub use selection::IntoPaths;
 pub(crate) use source::{Chunk, ColumnRequest, Read, Source, To};

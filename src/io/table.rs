@@ -8,6 +8,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -134,9 +135,47 @@ struct Resident(Mutex<Held>);
 struct Held {
     /// The version's number.
     of: u64,
+    whole: HeldColumns,
+    /// Of some of the files: those that were asked for last.
+    part: Option<(Vec<usize>, HeldColumns)>,
+}
+
+#[derive(Debug, Default)]
+struct HeldColumns {
     rows: Option<u64>,
     /// By index in the table's schema.
     columns: HashMap<usize, Column>,
+}
+
+impl HeldColumns {
+    /// Columns, as far as all of them are here.
+    fn relation(&self, columns: &[usize]) -> Result<Option<Relation>> {
+        let Some(rows) = self.rows else { return Ok(None) };
+        let columns: Option<Vec<_>> = columns.iter().map(|at| self.columns.get(at).cloned()).collect();
+        columns.map(|columns| Relation::dense(rows, columns)).transpose()
+    }
+}
+
+impl Held {
+    fn part(&self, part: &FilePart) -> Option<&HeldColumns> {
+        self.part.as_ref().filter(|(files, _)| *files == part.files).map(|(_, held)| held)
+    }
+}
+
+/// Some of the files of a table in one version.
+#[derive(Debug)]
+pub(crate) struct FilePart {
+    files: Vec<usize>,
+    /// How many files the table has.
+    all: usize,
+    source: Arc<dyn Source>,
+}
+
+/// How many of the files it has.
+impl fmt::Display for FilePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} files", self.files.len(), self.all)
+    }
 }
 
 impl Resident {
@@ -223,37 +262,87 @@ impl SourceTable {
         Ok(true)
     }
 
-    /// Columns of a version, as far as all of them and the number of rows are on the device.
-    pub(crate) fn resident(&self, snapshot: &Snapshot, columns: &[usize]) -> Result<Option<Relation>> {
+    /// The files of a version in which scans with these filters may find rows; `None` where that is all
+    /// of them.
+    ///
+    /// # Errors
+    /// None: what cannot be told is left to who filters rows.
+    pub(crate) fn part(
+        &self,
+        state: &SessionState,
+        snapshot: &Snapshot,
+        scans: &[Vec<Expr>],
+    ) -> Result<Option<FilePart>> {
+        let source = &snapshot.source;
+        let Some(paths) = source.paths().filter(|paths| !paths.fields.is_empty()) else { return Ok(None) };
+        let Some(files) = paths.selected_by_any(state, scans)? else { return Ok(None) };
+        let all = paths.files();
+        Ok(source.of_files(&files).map(|source| FilePart { files, all, source }))
+    }
+
+    /// Columns of a version, or of some of its files, as far as all of them and the number of rows are on
+    /// the device.
+    pub(crate) fn resident(
+        &self,
+        snapshot: &Snapshot,
+        part: Option<&FilePart>,
+        columns: &[usize],
+    ) -> Result<Option<Relation>> {
         let held = self.resident.of(snapshot);
-        let Some(rows) = held.rows.filter(|_| held.of == snapshot.number) else { return Ok(None) };
-        let columns: Option<Vec<_>> = columns.iter().map(|at| held.columns.get(at).cloned()).collect();
-        columns.map(|columns| Relation::dense(rows, columns)).transpose()
+        if held.of != snapshot.number {
+            return Ok(None);
+        }
+        match (held.whole.relation(columns)?, part.and_then(|part| held.part(part))) {
+            (None, Some(of_part)) => of_part.relation(columns),
+            (whole, _) => Ok(whole),
+        }
     }
 
     /// Those of the columns that are not on the device in this version.
-    pub(crate) fn missing(&self, snapshot: &Snapshot, columns: &[usize]) -> Vec<usize> {
+    pub(crate) fn missing(&self, snapshot: &Snapshot, part: Option<&FilePart>, columns: &[usize]) -> Vec<usize> {
         let held = self.resident.of(snapshot);
-        columns.iter().copied().filter(|at| held.of != snapshot.number || !held.columns.contains_key(at)).collect()
+        let known = match part {
+            _ if held.of != snapshot.number => None,
+            None => Some(&held.whole),
+            Some(part) => held.part(part),
+        };
+        let is_here = |at: &usize| known.is_some_and(|known| known.columns.contains_key(at));
+        columns.iter().copied().filter(|at| !is_here(at)).collect()
     }
 
-    /// Keeps columns of a version; in vain where a later one is held already.
+    /// Keeps columns of a version, or of some of its files, in place of those of other ones; in vain where
+    /// a later version is held already.
     ///
     /// # Errors
     /// [`ErrorKind::TypeMismatch`] where the table has another number of rows.
-    pub(crate) fn keep(&self, snapshot: &Snapshot, rows: u64, columns: Vec<(usize, Column)>) -> Result<()> {
+    pub(crate) fn keep(
+        &self,
+        snapshot: &Snapshot,
+        part: Option<&FilePart>,
+        rows: u64,
+        columns: Vec<(usize, Column)>,
+    ) -> Result<()> {
         let mut held = self.resident.of(snapshot);
         if held.of != snapshot.number {
             return Ok(());
         }
-        if let Some(known) = held.rows.filter(|known| *known != rows) {
+        let known = match part {
+            None => &mut held.whole,
+            Some(part) => {
+                if held.part(part).is_none() {
+                    held.part = None;
+                }
+                &mut held.part.get_or_insert_with(|| (part.files.clone(), HeldColumns::default())).1
+            }
+        };
+        if let Some(known) = known.rows.filter(|known| *known != rows) {
             let what =
                 self.files.as_ref().map_or("a table".into(), |files| files.selection.named().display().to_string());
             let (expected, found) = (format!("{known} rows"), format!("{rows} rows"));
             return Err(ErrorKind::TypeMismatch { what, expected, found }.into());
         }
-        held.rows = Some(rows);
-        held.columns.extend(columns);
+        known.rows = Some(rows);
+        known.columns.extend(columns);
         Ok(())
     }
 
@@ -262,12 +351,13 @@ impl SourceTable {
     fn facts(&self, columns: &[usize]) -> (Option<u64>, Vec<Option<Facts>>) {
         let source = self.last().source.clone();
         let held = self.resident.0.lock().unwrap_or_else(|e| e.into_inner());
-        let of = |at: &usize| held.columns.get(at).map(Facts::of).or_else(|| source.facts(*at));
-        (held.rows.or_else(|| rows(&source.chunks())), columns.iter().map(of).collect())
+        let of = |at: &usize| held.whole.columns.get(at).map(Facts::of).or_else(|| source.facts(*at));
+        (held.whole.rows.or_else(|| rows(&source.chunks())), columns.iter().map(of).collect())
     }
 
-    /// Reads columns of a version into device memory: all rows, or those of the chunks at its begin
-    /// that have the first `fetch` rows, where these are few chunks. Whether all were read.
+    /// Reads columns of a version, or of some of its files, into device memory: all rows, or those of the
+    /// chunks at its begin that have the first `fetch` rows, where these are few chunks. Whether all
+    /// were read.
     ///
     /// # Errors
     /// A file's bad content, with the file's name; of the device.
@@ -275,17 +365,19 @@ impl SourceTable {
         &self,
         to: &To<'_>,
         snapshot: &Snapshot,
+        part: Option<&FilePart>,
         columns: &[usize],
         fetch: Option<u64>,
     ) -> Result<(Read, Extent)> {
-        let all = snapshot.source.chunks();
+        let source = part.map_or(&snapshot.source, |part| &part.source);
+        let all = source.chunks();
         let first = fetch.and_then(|fetch| Some((fetch, first_chunks(&all, fetch)?)));
         let wanted = match first {
             Some((fetch, chunks)) => ColumnRequest { chunks: 0..chunks, columns, fetch: Some(fetch) },
             None => ColumnRequest { chunks: 0..all.len(), columns, fetch: None },
         };
         let extent = if wanted.fetch.is_some() { Extent::First } else { Extent::All };
-        match snapshot.source.read(to, &wanted).await {
+        match source.read(to, &wanted).await {
             Ok(read) => Ok((read, extent)),
             Err(error) => Err(self.blame(error, to.state, snapshot).await),
         }
