@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Whether modules use only those before them, and whether files of src/codegen use one another in a circle.
+"""Whether modules use only those before them, whether files of src/codegen use one another in a circle, and whether
+types share a name.
 
 usage: check-modules.py [ROOT]
 
@@ -10,7 +11,11 @@ Circles: a file `x.rs` and the files in `x/` count as one, as they implement one
 src/codegen that reach themselves through others, and likewise the files within each `x/`. A file uses another if a
 `use` or a path names it, or names what the module above re-exports from it. Methods are not looked at.
 
-Tests are left out of both.
+Names: prints each struct, enum, union, trait and type alias of src/ whose name another one has too, with the places
+of both; likewise in sql/src/, which is a crate of its own and counts by itself. Looks at definitions that begin a
+line: types that an impl or a trait names (`type Item`) and those in a function are indented.
+
+Tests are left out of all three.
 """
 import pathlib
 import re
@@ -24,6 +29,7 @@ ORDER = ["device", "ops", "column", "io", "codegen", "plan", "exec", "query", "f
 REEXPORT = re.compile(r"\bpub(?:\(\w+\))? use ([^;]+);")
 USE = re.compile(r"\buse ([^;]+);")
 PATH = re.compile(r"\b\w+(?:::\w+)+")
+TYPE = re.compile(r"(?:pub(?:\([^)]*\))? )?(?:unsafe )?(?:struct|enum|union|trait|type) (\w+)")
 
 
 def sources(folder):
@@ -31,7 +37,7 @@ def sources(folder):
     for path in sorted(folder.rglob("*.rs")):
         place = path.relative_to(folder).with_suffix("").parts
         if "tests" not in place:
-            lines = path.read_text().split("\nmod tests", 1)[0].splitlines()
+            lines = path.read_text().split("\nmod tests {", 1)[0].splitlines()
             yield path, place, "\n".join(line.split("//")[0] for line in lines)
 
 
@@ -123,7 +129,21 @@ def circles(folder, crate):
                 yield f"{where}: files use one another in a circle: {', '.join(sorted(circle))}"
 
 
-src = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".") / "src"
+def shared_names(folder):
+    """Names that two types have."""
+    places = {}
+    for path, _, code in sources(folder):
+        for number, line in enumerate(code.splitlines(), 1):
+            if defined := TYPE.match(line):
+                places.setdefault(defined[1], []).append(f"{path}:{number}")
+    for name, found in sorted(places.items()):
+        if len(found) > 1:
+            yield f"{folder}: types share the name {name}: {', '.join(found)}"
+
+
+root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+src = root / "src"
 found = [*late_uses(src), *circles(src / "codegen", "crate::codegen")]
+found += [*shared_names(src), *shared_names(root / "sql" / "src")]
 print("\n".join(found), end="\n" if found else "")
 sys.exit(1 if found else 0)

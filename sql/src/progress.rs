@@ -89,9 +89,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Terminal(Arc<Mutex<Vec<u8>>>);
+    struct TestTerminal(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Terminal {
+    impl Write for TestTerminal {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    impl Terminal {
+    impl TestTerminal {
         fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn only_statements_that_take_long_are_told_of_and_the_line_is_erased() {
         let session = Session::builder().device(DeviceChoice::Cpu).build().unwrap();
-        let terminal = Terminal::default();
+        let terminal = TestTerminal::default();
         drop(Progress::to(&session, Duration::from_secs(3600), terminal.clone()));
         assert_eq!(terminal.text(), "");
         let progress = Progress::to(&session, Duration::ZERO, terminal.clone());

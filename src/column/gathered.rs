@@ -21,7 +21,7 @@ pub(crate) enum Rows<'a> {
 
 /// What is wanted of a relation's columns.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Wanted<'a> {
+pub(crate) enum WantedColumn<'a> {
     /// The column at this position.
     Column(usize),
     /// The column at this position, row numbers without nulls; where its own index names no row, the
@@ -48,7 +48,7 @@ impl Relation {
         device: &Device,
         operator: &'static str,
         rows: Rows<'_>,
-        wanted: impl IntoIterator<Item = Wanted<'a>>,
+        wanted: impl IntoIterator<Item = WantedColumn<'a>>,
     ) -> Result<Vec<Column>> {
         let kept = match rows {
             Rows::All => self.rows,
@@ -61,12 +61,12 @@ impl Relation {
                 (column, self.indices[*number].as_ref())
             };
             match wanted {
-                Wanted::Column(at) => match (of(at), rows) {
+                WantedColumn::Column(at) => match (of(at), rows) {
                     ((column, None), Rows::All) if column.len as u64 == kept => Ok(column.clone()),
                     ((column, index), _) => gather.column(column, index),
                 },
-                Wanted::RowNumbers(at) => gather.row_numbers(of(at)),
-                Wanted::Key(digits) => gather.key(digits, of),
+                WantedColumn::RowNumbers(at) => gather.row_numbers(of(at)),
+                WantedColumn::Key(digits) => gather.key(digits, of),
             }
         });
         let columns = columns.collect::<Result<_>>()?;

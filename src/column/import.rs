@@ -8,7 +8,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Decimal128Type, IntervalUnit, ToByteSlice};
 
 use super::pieces::{self, Piece};
-use super::stats::{Integer, Seen};
+use super::stats::{Integer, PieceStats};
 use super::{Column, Repr, Stats, coded_numbers, decimal_bound, interval, repr_of};
 use crate::device::{Buffer, Device, Event, Fed, MOST_FED};
 use crate::error::{Error, ErrorKind, Fault, Result};
@@ -192,8 +192,8 @@ impl ImportedRows<'_> {
     pub(super) fn import(
         &self,
         width: usize,
-        upload: impl Fn(&mut Scratch, &Piece, &Inflow) -> Result<Seen> + Sync,
-    ) -> Result<(Column, Vec<Seen>)> {
+        upload: impl Fn(&mut Scratch, &Piece, &Inflow) -> Result<PieceStats> + Sync,
+    ) -> Result<(Column, Vec<PieceStats>)> {
         let data = Arc::new(self.device.alloc(IMPORT, self.len * width)?);
         let validity = self.alloc_validity()?.map(Arc::new);
         let after = self.device.record()?;
@@ -213,7 +213,7 @@ impl ImportedRows<'_> {
 
     /// The column with what is known of its values: what was seen of few, what a kernel finds of
     /// many.
-    fn known(&self, mut column: Column, seen: &[Seen], of: fn(&[Seen]) -> Stats) -> Result<Column> {
+    fn known(&self, mut column: Column, seen: &[PieceStats], of: fn(&[PieceStats]) -> Stats) -> Result<Column> {
         match self.is_seen() {
             true => column.stats = of(seen),
             false => Column::survey(self.device, std::iter::once(&mut column))?,
@@ -228,12 +228,15 @@ impl ImportedRows<'_> {
     }
 
     /// What is seen of a piece, where the host looks at it.
-    fn see<T>(&self, look: fn(&[T], Option<&[u8]>) -> Seen, values: &[T], valid: Option<&[u8]>) -> Seen {
-        if self.is_seen() { look(values, valid) } else { Seen::default() }
+    fn see<T>(&self, look: fn(&[T], Option<&[u8]>) -> PieceStats, values: &[T], valid: Option<&[u8]>) -> PieceStats {
+        if self.is_seen() { look(values, valid) } else { PieceStats::default() }
     }
 
     /// Imports values that lie on the device as they do in Arrow, straight from Arrow's memory.
-    fn import_native<T: ArrowNativeType>(&self, look: fn(&[T], Option<&[u8]>) -> Seen) -> Result<(Column, Vec<Seen>)>
+    fn import_native<T: ArrowNativeType>(
+        &self,
+        look: fn(&[T], Option<&[u8]>) -> PieceStats,
+    ) -> Result<(Column, Vec<PieceStats>)>
     where
         [T]: ToByteSlice,
     {
@@ -249,7 +252,7 @@ impl ImportedRows<'_> {
     where
         [T]: ToByteSlice,
     {
-        let (column, seen) = self.import_native::<T>(Seen::integers)?;
+        let (column, seen) = self.import_native::<T>(PieceStats::integers)?;
         self.known(column, &seen, Stats::of_integers)
     }
 
@@ -276,7 +279,7 @@ impl ImportedRows<'_> {
             let array = piece.array.to_data();
             let values: Vec<P> = array.buffer::<T>(0)[..array.len()].iter().map(|value| pack(*value)).collect();
             data.write(piece.start * size_of::<P>(), values.to_byte_slice())?;
-            Ok(self.see(Seen::integers, &values, scratch.valid()))
+            Ok(self.see(PieceStats::integers, &values, scratch.valid()))
         })?;
         self.known(column, &seen, Stats::of_integers)
     }
@@ -285,7 +288,7 @@ impl ImportedRows<'_> {
     where
         [T]: ToByteSlice,
     {
-        let (column, seen) = self.import_native::<T>(Seen::floats)?;
+        let (column, seen) = self.import_native::<T>(PieceStats::floats)?;
         self.known(column, &seen, Stats::of_floats)
     }
 
@@ -294,7 +297,7 @@ impl ImportedRows<'_> {
             scratch.data.clear();
             expand_bits(piece.array.as_boolean().values(), &mut scratch.data);
             data.write(piece.start, &scratch.data)?;
-            Ok(Seen::default())
+            Ok(PieceStats::default())
         })?;
         Ok(column)
     }
@@ -313,7 +316,7 @@ impl ImportedRows<'_> {
                 }
             }
             data.write(piece.start * 8, narrow.to_byte_slice())?;
-            Ok(self.see(Seen::integers, &narrow, scratch.valid()))
+            Ok(self.see(PieceStats::integers, &narrow, scratch.valid()))
         })?;
         self.known(column, &seen, Stats::of_integers)
     }

@@ -12,7 +12,7 @@ use datafusion::common::{HashMap, HashSet};
 
 use super::import::{IMPORT, ImportedRows, Inflow, Scratch};
 use super::pieces;
-use super::stats::Seen;
+use super::stats::PieceStats;
 use super::{CODE_WIDTH, Column, Dictionary, Encoding, Stats};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
@@ -174,7 +174,7 @@ impl ImportedRows<'_> {
         })?;
         views.arrive()?;
         valid.into_iter().chain(text).try_for_each(Inflow::arrive)?;
-        let seen: Vec<Seen> = done.results.into_iter().map(|(_, seen)| seen).collect();
+        let seen: Vec<PieceStats> = done.results.into_iter().map(|(_, seen)| seen).collect();
         Ok(Column {
             characters: characters.into_iter().collect(),
             stats: Stats::of_strings(&seen),
@@ -325,11 +325,11 @@ fn write_views<'a, T: AsRef<[u8]> + ?Sized + 'a>(
     strings: impl ArrayAccessor<Item = &'a T>,
     address: u64,
     scratch: &mut Scratch,
-) -> Result<Seen> {
+) -> Result<PieceStats> {
     scratch.data.clear();
     scratch.characters.clear();
     scratch.data.reserve(strings.len() * VIEW_WIDTH);
-    let mut seen = Seen::default();
+    let mut seen = PieceStats::default();
     for row in 0..strings.len() {
         let mut view = [0; VIEW_WIDTH];
         if strings.is_valid(row) {

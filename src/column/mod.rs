@@ -36,7 +36,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 pub(crate) use facts::Facts;
-pub(crate) use gathered::{Digit, Rows, Wanted};
+pub(crate) use gathered::{Digit, Rows, WantedColumn};
 pub(crate) use import_strings::distinct_limit;
 pub(crate) use nested::widths_of;
 pub(crate) use relation::{Index, NO_ROW, Relation};

@@ -20,7 +20,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, ToByteSlice};
 use super::export::cut;
 use super::import::{IMPORT, ImportedRows, StringImport};
 use super::import_strings::VIEW_WIDTH;
-use super::stats::Seen;
+use super::stats::PieceStats;
 use super::{Column, Encoding, Repr, Stats, item_of, repr_of};
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};
@@ -80,7 +80,7 @@ impl ImportedRows<'_> {
         let (column, _) = self.import(VIEW_WIDTH, |_, piece, data| {
             let rows = &views[piece.start..piece.start + piece.array.len()];
             data.write(piece.start * VIEW_WIDTH, rows.to_byte_slice())?;
-            Ok(Seen::default())
+            Ok(PieceStats::default())
         })?;
         let stats = Stats { longest: child.longest_inside(), ..Stats::default() };
         Ok(Column { stats, characters: child.behind_lists(slots), ..column })
@@ -96,7 +96,7 @@ impl ImportedRows<'_> {
             Column::import(self.device, field.data_type(), &arrays.iter().map(of).collect::<Vec<_>>(), strings)
         };
         let children = fields.iter().enumerate().map(child).collect::<Result<Vec<_>>>()?;
-        let (column, _) = self.import(0, |_, _, _| Ok(Seen::default()))?;
+        let (column, _) = self.import(0, |_, _, _| Ok(PieceStats::default()))?;
         Ok(Column { children: children.into(), ..column })
     }
 }

@@ -9,7 +9,7 @@ use super::Stats;
 
 /// What was seen of one piece of a column.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seen {
+pub(super) struct PieceStats {
     /// Least and greatest integer.
     pub(super) range: Option<(i128, i128)>,
     /// First and last integer, where no row is null and none is less than the one before.
@@ -40,9 +40,9 @@ fn unit_of(value: f64) -> i32 {
 pub(super) trait Integer: ArrowNativeTypeOp + Ord + Into<i128> {}
 impl<T: ArrowNativeTypeOp + Ord + Into<i128>> Integer for T {}
 
-impl Seen {
+impl PieceStats {
     /// Looks at integers; `valid` is one byte a row.
-    pub(super) fn integers<T: Integer>(values: &[T], valid: Option<&[u8]>) -> Seen {
+    pub(super) fn integers<T: Integer>(values: &[T], valid: Option<&[u8]>) -> PieceStats {
         let (mut least, mut greatest) = (T::MAX_TOTAL_ORDER, T::MIN_TOTAL_ORDER);
         match valid {
             None => {
@@ -64,16 +64,16 @@ impl Seen {
             (None, [only]) => Some((*only, *only)),
             _ => None,
         };
-        Seen {
+        PieceStats {
             range: (least <= greatest).then(|| (least.into(), greatest.into())),
             ascending: ascending.map(|(first, last)| (first.into(), last.into())),
             strictly: ascending.is_some() && values.windows(2).all(|pair| pair[0] < pair[1]),
-            ..Seen::default()
+            ..PieceStats::default()
         }
     }
 
     /// Looks at floats; `valid` is one byte a row.
-    pub(super) fn floats<T: Copy + Into<f64>>(values: &[T], valid: Option<&[u8]>) -> Seen {
+    pub(super) fn floats<T: Copy + Into<f64>>(values: &[T], valid: Option<&[u8]>) -> PieceStats {
         let mut greatest = 0.0f64;
         let mut finite = true;
         let mut unit = MOST_UNIT;
@@ -88,7 +88,7 @@ impl Seen {
                 values.iter().zip(valid).for_each(|(&value, &valid)| look(if valid != 0 { value.into() } else { 0.0 }))
             }
         }
-        Seen { magnitude: finite.then_some(greatest), unit: finite.then_some(unit), ..Seen::default() }
+        PieceStats { magnitude: finite.then_some(greatest), unit: finite.then_some(unit), ..PieceStats::default() }
     }
 
     /// Notes the length of a string.
@@ -99,7 +99,7 @@ impl Seen {
 
 impl Stats {
     /// Of integers, from what was seen of the pieces in order.
-    pub(super) fn of_integers(pieces: &[Seen]) -> Stats {
+    pub(super) fn of_integers(pieces: &[PieceStats]) -> Stats {
         let range = pieces.iter().filter_map(|seen| seen.range).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let ends: Option<Vec<_>> = pieces.iter().map(|seen| seen.ascending).collect();
         let ends = ends.filter(|ends| !ends.is_empty()).unwrap_or_default();
@@ -109,7 +109,7 @@ impl Stats {
     }
 
     /// Of floats.
-    pub(super) fn of_floats(pieces: &[Seen]) -> Stats {
+    pub(super) fn of_floats(pieces: &[PieceStats]) -> Stats {
         let magnitudes: Option<Vec<f64>> = pieces.iter().map(|seen| seen.magnitude).collect();
         let units: Option<Vec<i32>> = pieces.iter().map(|seen| seen.unit).collect();
         Stats {
@@ -120,7 +120,7 @@ impl Stats {
     }
 
     /// Of strings.
-    pub(super) fn of_strings(pieces: &[Seen]) -> Stats {
+    pub(super) fn of_strings(pieces: &[PieceStats]) -> Stats {
         // No valid string at all is known to be no longer than the empty one.
         let longest = pieces.iter().filter_map(|seen| seen.longest).max().unwrap_or(0);
         Stats { longest: Some(longest), ..Stats::default() }
@@ -133,51 +133,52 @@ mod tests {
 
     #[test]
     fn range_ignores_values_under_nulls() {
-        let seen = Seen::integers(&[100i8, 3, -5, -128], Some(&[0, 1, 1, 0]));
+        let seen = PieceStats::integers(&[100i8, 3, -5, -128], Some(&[0, 1, 1, 0]));
         assert_eq!(seen.range, Some((-5, 3)));
         assert_eq!(seen.ascending, None);
-        assert_eq!(Seen::integers(&[1u64, 2], Some(&[0, 0])).range, None);
-        assert_eq!(Seen::integers(&[u64::MAX, 0], None).range, Some((0, u64::MAX as i128)));
+        assert_eq!(PieceStats::integers(&[1u64, 2], Some(&[0, 0])).range, None);
+        assert_eq!(PieceStats::integers(&[u64::MAX, 0], None).range, Some((0, u64::MAX as i128)));
     }
 
     #[test]
     fn unique_needs_ascending_pieces_in_ascending_order() {
-        let (low, high) = (Seen::integers(&[1i32, 2, 5], None), Seen::integers(&[6i32], None));
+        let (low, high) = (PieceStats::integers(&[1i32, 2, 5], None), PieceStats::integers(&[6i32], None));
         assert!(Stats::of_integers(&[low, high]).unique);
         assert!(!Stats::of_integers(&[high, low]).unique);
-        assert!(!Stats::of_integers(&[low, Seen::integers(&[5i32, 6], None)]).unique);
-        assert!(!Stats::of_integers(&[Seen::integers(&[1i32, 1], None)]).unique);
-        assert!(!Stats::of_integers(&[low, Seen::integers(&[6i32, 7], Some(&[1, 1]))]).unique);
+        assert!(!Stats::of_integers(&[low, PieceStats::integers(&[5i32, 6], None)]).unique);
+        assert!(!Stats::of_integers(&[PieceStats::integers(&[1i32, 1], None)]).unique);
+        assert!(!Stats::of_integers(&[low, PieceStats::integers(&[6i32, 7], Some(&[1, 1]))]).unique);
         assert!(!Stats::of_integers(&[]).unique);
     }
 
     #[test]
     fn ascending_values_may_repeat_and_are_not_null() {
-        let (low, high) = (Seen::integers(&[1i32, 2, 2, 5], None), Seen::integers(&[5i32], None));
+        let (low, high) = (PieceStats::integers(&[1i32, 2, 2, 5], None), PieceStats::integers(&[5i32], None));
         let stats = Stats::of_integers(&[low, high]);
         assert!(stats.ascending && !stats.unique);
         assert!(!Stats::of_integers(&[high, low]).ascending);
-        assert!(!Stats::of_integers(&[Seen::integers(&[2i32, 1], None)]).ascending);
-        assert!(!Stats::of_integers(&[low, Seen::integers(&[6i32, 7], Some(&[1, 1]))]).ascending);
+        assert!(!Stats::of_integers(&[PieceStats::integers(&[2i32, 1], None)]).ascending);
+        assert!(!Stats::of_integers(&[low, PieceStats::integers(&[6i32, 7], Some(&[1, 1]))]).ascending);
         assert!(!Stats::of_integers(&[]).ascending);
     }
 
     #[test]
     fn magnitude_is_unknown_with_nan_or_infinity() {
-        assert_eq!(Stats::of_floats(&[Seen::floats(&[1.0f64, -7.5], None)]).magnitude, Some(7.5));
+        assert_eq!(Stats::of_floats(&[PieceStats::floats(&[1.0f64, -7.5], None)]).magnitude, Some(7.5));
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(
-                Stats::of_floats(&[Seen::floats(&[1.0, bad], None), Seen::floats(&[2.0f64], None)]).magnitude,
+                Stats::of_floats(&[PieceStats::floats(&[1.0, bad], None), PieceStats::floats(&[2.0f64], None)])
+                    .magnitude,
                 None
             );
-            assert_eq!(Stats::of_floats(&[Seen::floats(&[1.0, bad], Some(&[1, 0]))]).magnitude, Some(1.0));
+            assert_eq!(Stats::of_floats(&[PieceStats::floats(&[1.0, bad], Some(&[1, 0]))]).magnitude, Some(1.0));
         }
-        assert_eq!(Stats::of_floats(&[Seen::floats(&[-0.5f32], None)]).magnitude, Some(0.5));
+        assert_eq!(Stats::of_floats(&[PieceStats::floats(&[-0.5f32], None)]).magnitude, Some(0.5));
     }
 
     #[test]
     fn unit_is_the_lowest_bit_of_all_values() {
-        let unit = |values: &[f64]| Stats::of_floats(&[Seen::floats(values, None)]).unit;
+        let unit = |values: &[f64]| Stats::of_floats(&[PieceStats::floats(values, None)]).unit;
         assert_eq!(unit(&[]), Some(1023));
         assert_eq!(unit(&[0.0, -0.0]), Some(1023));
         assert_eq!(unit(&[6.0, -0.75, 1e300]), Some(-2));
@@ -186,6 +187,6 @@ mod tests {
         assert_eq!(unit(&[f64::MIN_POSITIVE]), Some(-1022));
         assert_eq!(unit(&[0.1]), Some(-55));
         assert_eq!(unit(&[1.0, f64::NAN]), None);
-        assert_eq!(Stats::of_floats(&[Seen::floats(&[0.1f32, 5.0], Some(&[0, 1]))]).unit, Some(0));
+        assert_eq!(Stats::of_floats(&[PieceStats::floats(&[0.1f32, 5.0], Some(&[0, 1]))]).unit, Some(0));
     }
 }

@@ -23,7 +23,7 @@ mod improve;
 mod nvrtc;
 mod parts;
 mod pool;
-mod prepare;
+pub(crate) mod prepare;
 mod profile;
 mod rehearsal;
 mod secret;
@@ -45,7 +45,6 @@ pub(crate) use feed::{Fed, MOST_FED};
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{LaunchBounds, Parts};
 pub use pool::{MemoryLimit, MemoryUse};
-pub(crate) use prepare::prepare;
 pub use profile::{KernelTime, OperatorNote};
 pub use sim::SimOptions;
 #[cfg(test)]

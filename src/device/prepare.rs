@@ -29,14 +29,16 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Most threads at it behind a session, which needs cores for itself.
 const MOST: usize = 4;
 
-/// What [`prepare`] did.
-pub(crate) struct Prepared {
+/// What [`prepare_kernels`](crate::prepare_kernels) did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PreparedKernels {
     /// Kernels that were compiled.
-    pub(crate) compiled: usize,
-    /// Kernels that the cache had.
-    pub(crate) found: usize,
-    /// Where they are kept.
-    pub(crate) directory: PathBuf,
+    pub compiled: usize,
+    /// Kernels that the cache already had.
+    pub found: usize,
+    /// The directory in which they are kept.
+    pub directory: PathBuf,
 }
 
 /// Compiles what the kernel cache lacks of these sources, fully and on all cores, for an architecture
@@ -46,7 +48,7 @@ pub(crate) struct Prepared {
 /// [`DeviceUnavailable`](crate::ErrorKind::DeviceUnavailable) without an NVRTC that knows the
 /// architecture, [`Compile`](crate::ErrorKind::Compile), and [`Io`](crate::ErrorKind::Io) where nothing
 /// can be kept.
-pub(crate) fn prepare(architecture: &str, sources: &[KernelSource]) -> Result<Prepared> {
+pub(crate) fn prepare(architecture: &str, sources: &[KernelSource]) -> Result<PreparedKernels> {
     let nvrtc = Nvrtc::get()?;
     nvrtc.supports(architecture)?;
     nvrtc.wake();
@@ -77,7 +79,7 @@ pub(crate) fn prepare(architecture: &str, sources: &[KernelSource]) -> Result<Pr
     // The first query on this machine will generate kernels.
     cache.note_query(true);
     let compiled = compiled.into_inner();
-    Ok(Prepared { compiled, found: sources.len() - compiled, directory: cache.directory()? })
+    Ok(PreparedKernels { compiled, found: sources.len() - compiled, directory: cache.directory()? })
 }
 
 /// What prepares kernels behind a session. Dropping it gives up what is not done.

@@ -20,7 +20,7 @@ use super::run::{Runner, anonymous, u32_column};
 use crate::codegen::{
     BuildSide, Codes, Flow, FlowSource, Probe, Residual, Value, for_each, materialize, materialize_uncompacted,
 };
-use crate::column::{Column, Index, NO_ROW, Relation, Repr, Rows, Wanted};
+use crate::column::{Column, Index, NO_ROW, Relation, Repr, Rows, WantedColumn};
 use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::join::{CandidateLists, expand_pairs};
@@ -125,7 +125,7 @@ impl Runner {
         let found = materialize_uncompacted(&self.device, "join condition", &flow, |_, _| Ok(vec![]))?;
         let sides = [&pairs.probe, &pairs.build].map(|numbers| u32_column(numbers.clone(), 0, pairs.rows));
         let sides = Relation::dense(pairs.rows, sides.into())?;
-        let (rows, both) = (Rows::Kept(&found.kept_rows, found.kept), [0, 1].map(Wanted::Column));
+        let (rows, both) = (Rows::Kept(&found.kept_rows, found.kept), [0, 1].map(WantedColumn::Column));
         let kept = sides.gathered(&self.device, "join condition", rows, both)?;
         Ok(Pairs { rows: found.kept, probe: kept[0].data.clone(), build: kept[1].data.clone() })
     }

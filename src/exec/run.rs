@@ -15,7 +15,7 @@ use super::scan::Scans;
 use crate::codegen::{
     Codes, Emitter, Flow, FlowSource, Generator, KeyLayout, Value, materialize, materialize_uncompacted,
 };
-use crate::column::{Column, Digit, Encoding, Index, Relation, Rows, Stats, Table, Wanted};
+use crate::column::{Column, Digit, Encoding, Index, Relation, Rows, Stats, Table, WantedColumn};
 use crate::device::{Buffer, Device, DeviceKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::gather::{gather_pairs, interleave, is_scattered};
@@ -167,11 +167,11 @@ impl Runner {
         let Some(columns) = origins.collect::<Option<Vec<_>>>() else { return Ok(None) };
         let mut relation = Relation { rows: source.rows, indices: source.indices.clone(), columns };
         let digits: Vec<_> = key.iter().zip(width..).map(|(digit, at)| Digit { at, ..*digit }).collect();
-        let key = (!digits.is_empty()).then_some(Wanted::Key(&digits));
+        let key = (!digits.is_empty()).then_some(WantedColumn::Key(&digits));
         if flow.drops_rows() && source.rows > 0 {
             let found = materialize_uncompacted(&self.device, operator, flow, |_, _| Ok(vec![]))?;
             if found.kept < source.rows {
-                let (rows, wanted) = (Rows::Kept(&found.kept_rows, found.kept), (0..width).map(Wanted::Column));
+                let (rows, wanted) = (Rows::Kept(&found.kept_rows, found.kept), (0..width).map(WantedColumn::Column));
                 let mut columns = relation.gathered(&self.device, operator, rows, wanted.chain(key))?;
                 let key = columns.split_off(width);
                 return Ok(Some((Relation::dense(found.kept, columns)?, key)));
@@ -231,7 +231,7 @@ impl Runner {
         let places = 0..columns.len();
         let all = Relation { rows, indices, columns };
         let rows = Rows::Kept(&kept_rows, kept);
-        let mut columns = all.gathered(&self.device, operator, rows, places.map(Wanted::Column))?;
+        let mut columns = all.gathered(&self.device, operator, rows, places.map(WantedColumn::Column))?;
         let extras = columns.split_off(width);
         Ok((Relation::dense(kept, columns)?, extras))
     }
@@ -239,7 +239,7 @@ impl Runner {
     /// The columns of a relation, in place, and how many rows they have.
     pub(super) fn dense(&self, operator: &'static str, relation: Relation) -> Result<(u64, Vec<Column>)> {
         let mut paired = self.gathered_in_pairs(&relation)?;
-        let rest = (0..relation.columns.len()).filter(|at| !paired.contains_key(at)).map(Wanted::Column);
+        let rest = (0..relation.columns.len()).filter(|at| !paired.contains_key(at)).map(WantedColumn::Column);
         let mut others = relation.gathered(&self.device, operator, Rows::All, rest)?.into_iter();
         let columns = (0..relation.columns.len())
             .map(|at| paired.remove(&at).unwrap_or_else(|| others.next().expect("a column for each of the rest")));
@@ -305,7 +305,7 @@ impl Runner {
             };
             let through = u32_column(old.rows.clone(), old.offset, relation.rows);
             let nested = Relation { rows, indices: vec![Some(direct.clone())], columns: vec![(0, through)] };
-            let columns = nested.gathered(&self.device, "row numbers", Rows::All, [Wanted::RowNumbers(0)])?;
+            let columns = nested.gathered(&self.device, "row numbers", Rows::All, [WantedColumn::RowNumbers(0)])?;
             indices.push(Some(Index { rows: columns[0].data.clone(), offset: 0, gaps: direct.gaps || old.gaps }));
         }
         Ok(Relation { rows, indices, columns: relation.columns })

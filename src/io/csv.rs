@@ -55,7 +55,7 @@ use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
-pub use self::options::{CsvOptions, Encoding, Ragged};
+pub use self::options::{CsvOptions, Ragged, TextEncoding};
 
 use self::device::DeviceRead;
 use self::host::CsvProvider;

@@ -26,7 +26,7 @@ mod unite;
 mod version;
 mod write;
 
-pub use csv::{CsvOptions, Encoding, Ragged};
+pub use csv::{CsvOptions, Ragged, TextEncoding};
 pub(crate) use device_table::{DOWNLOAD_ROWS, DeviceTable};
 pub(crate) use files::{Files, Format};
 pub(crate) use guard::{guard_rule, of_panic, of_their_types};

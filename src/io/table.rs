@@ -129,10 +129,10 @@ pub(super) fn restless(files: &Files) -> Error {
 
 /// Columns in device memory, all of one version of their table.
 #[derive(Debug, Default)]
-struct Resident(Mutex<Held>);
+struct Resident(Mutex<ResidentColumns>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct ResidentColumns {
     /// The version's number.
     of: u64,
     whole: HeldColumns,
@@ -180,11 +180,11 @@ impl fmt::Display for FilePart {
 
 impl Resident {
     /// What is held of a version; what there was of another is let go.
-    fn of(&self, snapshot: &Snapshot) -> MutexGuard<'_, Held> {
+    fn of(&self, snapshot: &Snapshot) -> MutexGuard<'_, ResidentColumns> {
         // Poisoning is ignored: what is held is valid between statements.
         let mut held = self.0.lock().unwrap_or_else(|e| e.into_inner());
         if held.of < snapshot.number {
-            *held = Held { of: snapshot.number, ..Held::default() };
+            *held = ResidentColumns { of: snapshot.number, ..ResidentColumns::default() };
         }
         held
     }

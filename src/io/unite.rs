@@ -21,7 +21,7 @@ pub(super) struct United {
 }
 
 /// A column of the table so far.
-struct Known {
+struct UnitedColumn {
     field: FieldRef,
     /// The file that gave it its type.
     of: usize,
@@ -36,7 +36,7 @@ struct Known {
 /// [`ErrorKind::File`] of a file whose columns do not fit those of the files before, with both files,
 /// the column and both types.
 pub(super) fn unite(files: &[(PathBuf, SchemaRef)], by_name: bool) -> Result<United> {
-    let mut columns: Vec<Known> = vec![];
+    let mut columns: Vec<UnitedColumn> = vec![];
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (at, (path, schema)) in files.iter().enumerate() {
         distinct(path, schema)?;
@@ -46,7 +46,7 @@ pub(super) fn unite(files: &[(PathBuf, SchemaRef)], by_name: bool) -> Result<Uni
         for field in schema.fields() {
             let Some(&place) = places.get(field.name().as_str()) else {
                 places.insert(field.name(), columns.len());
-                columns.push(Known { field: field.clone(), of: at, files: 1 });
+                columns.push(UnitedColumn { field: field.clone(), of: at, files: 1 });
                 continue;
             };
             let known = &mut columns[place];
@@ -65,7 +65,7 @@ pub(super) fn unite(files: &[(PathBuf, SchemaRef)], by_name: bool) -> Result<Uni
         }
     }
     let to_doubles = to_doubles(files, &columns, &places);
-    let field = |known: Known| match known.files == files.len() {
+    let field = |known: UnitedColumn| match known.files == files.len() {
         true => known.field,
         false => Arc::new(known.field.as_ref().clone().with_nullable(true)),
     };
@@ -74,7 +74,7 @@ pub(super) fn unite(files: &[(PathBuf, SchemaRef)], by_name: bool) -> Result<Uni
 
 fn to_doubles(
     files: &[(PathBuf, SchemaRef)],
-    columns: &[Known],
+    columns: &[UnitedColumn],
     places: &HashMap<&str, usize>,
 ) -> Vec<(usize, usize, usize)> {
     let mut found = vec![];

@@ -22,19 +22,19 @@ const PART_WIDTH: usize = 16;
 const MOST: u32 = 0x7FFE_0000;
 
 pub(super) fn sources() -> [KernelSource; 2] {
-    [source(Codec::Snappy), source(Codec::Lz4Raw)]
+    [source(DeviceCodec::Snappy), source(DeviceCodec::Lz4Raw)]
 }
 
-fn source(codec: Codec) -> KernelSource {
+fn source(codec: DeviceCodec) -> KernelSource {
     match codec {
-        Codec::Snappy => KernelSource::new("snappy", "#include \"snappy.cuh\"\nWF_SNAPPY_ENTRIES\n"),
-        Codec::Lz4Raw => KernelSource::new("lz4", "#include \"lz4.cuh\"\nWF_LZ4_ENTRIES\n"),
+        DeviceCodec::Snappy => KernelSource::new("snappy", "#include \"snappy.cuh\"\nWF_SNAPPY_ENTRIES\n"),
+        DeviceCodec::Lz4Raw => KernelSource::new("lz4", "#include \"lz4.cuh\"\nWF_LZ4_ENTRIES\n"),
     }
 }
 
 /// How pages are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Codec {
+pub(crate) enum DeviceCodec {
     /// A Snappy block, without the frames of Snappy's streams.
     Snappy,
     /// An LZ4 block, without frames and without Hadoop's lengths.
@@ -46,7 +46,7 @@ pub(crate) enum Codec {
 /// Up to 15 bytes before `source` and 64 behind its end may be read. Neither address needs an
 /// alignment. Targets do not overlap.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Block {
+pub(crate) struct CompressedBlock {
     /// The page whose content it is: its number in `places` and `faults`.
     pub(crate) page: u32,
     pub(crate) source: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Block {
     pub(crate) in_place: bool,
 }
 
-impl Block {
+impl CompressedBlock {
     /// `Compressed` of the kernels.
     fn record(&self, first_part: u32, map: u64) -> [u64; 6] {
         let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
@@ -104,8 +104,8 @@ pub(crate) fn damage(code: u32) -> Option<&'static str> {
 /// `Unsupported` where a block has about 2 GiB.
 pub(crate) fn decompress(
     device: &Device,
-    codec: Codec,
-    blocks: &[Block],
+    codec: DeviceCodec,
+    blocks: &[CompressedBlock],
     places: &Buffer,
     faults: &Buffer,
 ) -> Result<()> {
@@ -116,15 +116,16 @@ pub(crate) fn decompress(
         return Err(Error::unsupported(format!("a page of {size} bytes"), "pages have less than 2 GiB"));
     }
     match codec {
-        Codec::Snappy => snappy(device, blocks, places, faults).map(drop),
-        Codec::Lz4Raw => lz4(device, blocks, places, faults),
+        DeviceCodec::Snappy => snappy(device, blocks, places, faults).map(drop),
+        DeviceCodec::Lz4Raw => lz4(device, blocks, places, faults),
     }
 }
 
 /// Gives what tests ask for: in the third word, how many blocks could not be cut.
-fn snappy(device: &Device, blocks: &[Block], places: &Buffer, faults: &Buffer) -> Result<Buffer> {
+fn snappy(device: &Device, blocks: &[CompressedBlock], places: &Buffer, faults: &Buffer) -> Result<Buffer> {
     // Blocks that are cut come first: their parts are begun while there is other work.
-    let (cut, whole): (Vec<&Block>, Vec<&Block>) = blocks.iter().partition(|block| block.target_len > PART);
+    let (cut, whole): (Vec<&CompressedBlock>, Vec<&CompressedBlock>) =
+        blocks.iter().partition(|block| block.target_len > PART);
     let map = device.alloc(OPERATOR, cut.iter().map(|block| block.map_words() as usize * 4).sum())?;
     let (mut parts, mut mapped) = (0u32, map.address());
     let mut records = Vec::with_capacity(blocks.len() * 48);
@@ -140,14 +141,14 @@ fn snappy(device: &Device, blocks: &[Block], places: &Buffer, faults: &Buffer) -
     let words = device.alloc_zeroed(OPERATOR, (3 + cut.len()) * 4)?;
     let listed = words.slice(8);
 
-    let kernel = device.kernel(&source(Codec::Snappy), "snappy_split")?;
+    let kernel = device.kernel(&source(DeviceCodec::Snappy), "snappy_split")?;
     let arguments: [Argument; 5] = [(&records).into(), (&table).into(), listed.into(), places.into(), faults.into()];
     // SAFETY: SnappySplit { blocks: `cut` of them first, each with a map of its text; parts: as
     // many as they have; whole: a count, zero, and a word for each; places and faults: one
     // for each page, checked }. Sources and targets are the caller's promise.
     unsafe { device.launch(&kernel, grid(cut.len() as u64, SPLIT_THREADS), &arguments)? };
 
-    let kernel = device.kernel(&source(Codec::Snappy), "snappy_decode")?;
+    let kernel = device.kernel(&source(DeviceCodec::Snappy), "snappy_decode")?;
     let full = u64::from(device.full_grid(&kernel, DECODE_THREADS, 0)?);
     let decode = |items: u64, list: Argument, ticket: usize| -> Result<()> {
         let arguments: [Argument; 10] = [
@@ -173,13 +174,13 @@ fn snappy(device: &Device, blocks: &[Block], places: &Buffer, faults: &Buffer) -
     Ok(words)
 }
 
-fn lz4(device: &Device, blocks: &[Block], places: &Buffer, faults: &Buffer) -> Result<()> {
+fn lz4(device: &Device, blocks: &[CompressedBlock], places: &Buffer, faults: &Buffer) -> Result<()> {
     // The largest page begun last would be waited for.
-    let mut blocks: Vec<&Block> = blocks.iter().collect();
+    let mut blocks: Vec<&CompressedBlock> = blocks.iter().collect();
     blocks.sort_by_key(|block| std::cmp::Reverse(block.source_len));
     let records: Vec<u8> = blocks.iter().flat_map(|block| block.record(0, 0)).flat_map(u64::to_le_bytes).collect();
     let records = device.upload(OPERATOR, &records)?;
-    let kernel = device.kernel(&source(Codec::Lz4Raw), "lz4_decode")?;
+    let kernel = device.kernel(&source(DeviceCodec::Lz4Raw), "lz4_decode")?;
     let arguments: [Argument; 3] = [(&records).into(), places.into(), faults.into()];
     // SAFETY: Lz4Decode { blocks: one a block of threads; places and faults: one for each page,
     // checked }. Sources and targets are the caller's promise.

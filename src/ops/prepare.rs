@@ -1,21 +1,8 @@
 //! Preparing the hand-written kernels.
 
-use std::path::PathBuf;
-
-use crate::device::prepare;
+pub use crate::device::prepare::PreparedKernels;
+use crate::device::prepare::prepare;
 use crate::error::Result;
-
-/// What [`prepare_kernels`] did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PreparedKernels {
-    /// Kernels that were compiled.
-    pub compiled: usize,
-    /// Kernels that the cache already had.
-    pub found: usize,
-    /// The directory in which they are kept.
-    pub directory: PathBuf,
-}
 
 /// Compiles the kernels that every query may need, for GPUs of an architecture such as `sm_90`, and
 /// keeps them in the kernel cache (`WARPFRAME_CACHE_DIR`). Needs NVRTC, but no GPU: containers and
@@ -33,6 +20,5 @@ pub struct PreparedKernels {
 /// }
 /// ```
 pub fn prepare_kernels(architecture: &str) -> Result<PreparedKernels> {
-    let prepared = prepare(architecture, &super::sources())?;
-    Ok(PreparedKernels { compiled: prepared.compiled, found: prepared.found, directory: prepared.directory })
+    prepare(architecture, &super::sources())
 }

@@ -69,11 +69,11 @@ struct Builder<'a> {
     how: Planning<'a>,
     pipelines: Vec<Pipeline>,
     /// Finished pipelines by what they compute.
-    known: Vec<Known<'a>>,
+    known: Vec<KnownPipeline<'a>>,
 }
 
 /// A subtree, and the pipeline that computes it.
-struct Known<'a> {
+struct KnownPipeline<'a> {
     reads: Reads,
     plan: &'a LogicalPlan,
     pipeline: usize,
@@ -149,7 +149,7 @@ impl<'a> Builder<'a> {
         let rows = self.rows(plan);
         self.pipelines.push(Pipeline { input, stages, sink, readers: 0, rows });
         let number = self.pipelines.len() - 1;
-        self.known.push(Known { reads, plan, pipeline: number });
+        self.known.push(KnownPipeline { reads, plan, pipeline: number });
         Ok(number)
     }
 

@@ -41,13 +41,13 @@ struct KeptPlans {
     /// What all of them were made under, and how many there were before it.
     environment: Environment,
     generation: u64,
-    texts: Recent<Text>,
+    texts: Recent<KeptText>,
     recipes: Recent<KeptRecipe>,
 }
 
 /// A query as it was typed.
 #[derive(Debug)]
-struct Text {
+struct KeptText {
     text: String,
     plan: Arc<LiftedPlan>,
     /// What the placeholders are called, and what their tables look like.
@@ -115,7 +115,7 @@ impl Plans {
         };
         let Some(tables) = sources.iter().map(named).collect::<Option<_>>() else { return };
         if names.iter().all(known) {
-            let text = Text { text: text.to_string(), plan: plan.clone(), tables };
+            let text = KeptText { text: text.to_string(), plan: plan.clone(), tables };
             self.kept(state).texts.insert(hash(&text.text), text);
         }
     }

@@ -41,13 +41,13 @@ pub(super) struct NamedFiles(Mutex<Kept>);
 #[derive(Debug, Default)]
 struct Kept {
     /// Used last at the end.
-    files: Vec<Named>,
+    files: Vec<NamedFile>,
     /// No two have one name, whenever they were opened: kept plans know files by name.
     named: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Named {
+struct NamedFile {
     name: String,
     /// Whatever the working directory is.
     path: PathBuf,
@@ -107,7 +107,7 @@ impl NamedFiles {
 
 impl Kept {
     /// A table, which becomes the one used last.
-    fn used(&mut self, is_it: impl Fn(&Named) -> bool) -> Option<Named> {
+    fn used(&mut self, is_it: impl Fn(&NamedFile) -> bool) -> Option<NamedFile> {
         let named = self.files.remove(self.files.iter().position(is_it)?);
         self.files.push(named.clone());
         Some(named)
@@ -124,7 +124,7 @@ impl Kept {
             }
         };
         let (name_of, spelled) = (name.clone(), spelled.to_path_buf());
-        self.files.push(Named { name: name_of, path, spelled, format: format.clone(), table: table.clone() });
+        self.files.push(NamedFile { name: name_of, path, spelled, format: format.clone(), table: table.clone() });
         name
     }
 }

@@ -17,7 +17,7 @@ const STALE: Duration = Duration::from_secs(60 * 60);
 
 /// An image and its checksum, or one of them.
 #[derive(Default)]
-struct Pair {
+struct ImageFiles {
     bytes: u64,
     used: Option<SystemTime>,
 }
@@ -26,7 +26,7 @@ struct Pair {
 /// taken, if more than `most_bytes` are; and drafts that nobody finishes.
 pub(super) fn tidy(folder: &Path, most_bytes: u64) {
     let Ok(entries) = fs::read_dir(folder) else { return };
-    let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
+    let mut images: BTreeMap<String, ImageFiles> = BTreeMap::new();
     for entry in entries.flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
         // Of a link, what is told is the link's own.
@@ -37,19 +37,19 @@ pub(super) fn tidy(folder: &Path, most_bytes: u64) {
                 let _ = fs::remove_file(entry.path());
             }
         } else if let Some(image) = image_of(&name) {
-            let pair = pairs.entry(image.to_string()).or_default();
+            let files = images.entry(image.to_string()).or_default();
             // As it is on disk, in blocks of 512 bytes: checksums are short, and many.
-            pair.bytes += data.blocks() * 512;
-            pair.used = pair.used.max(modified);
+            files.bytes += data.blocks() * 512;
+            files.used = files.used.max(modified);
         }
     }
-    let mut left: u64 = pairs.values().map(|pair| pair.bytes).sum();
+    let mut left: u64 = images.values().map(|files| files.bytes).sum();
     if left <= most_bytes {
         return;
     }
-    let mut pairs: Vec<_> = pairs.into_iter().filter(|(_, pair)| older(pair.used, JUST_USED)).collect();
-    pairs.sort_by_key(|(_, pair)| pair.used);
-    for (image, pair) in pairs {
+    let mut images: Vec<_> = images.into_iter().filter(|(_, files)| older(files.used, JUST_USED)).collect();
+    images.sort_by_key(|(_, files)| files.used);
+    for (image, files) in images {
         if left <= most_bytes / 8 * 7 {
             return;
         }
@@ -57,7 +57,7 @@ pub(super) fn tidy(folder: &Path, most_bytes: u64) {
         // damaged.
         let _ = fs::remove_file(folder.join(format!("{image}.sha256")));
         let _ = fs::remove_file(folder.join(&image));
-        left -= pair.bytes;
+        left -= files.bytes;
     }
 }
 

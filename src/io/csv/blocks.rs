@@ -19,7 +19,7 @@ use super::grammar::{State, begin_states};
 use super::options::Ragged;
 use super::parallel::on_cores;
 use super::text::{Reader, Text};
-use super::tokens::{Span, Token, Tokens, Wanted};
+use super::tokens::{Token, Tokens, ValueSpan, Wanted};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 
@@ -38,7 +38,7 @@ pub(crate) struct CsvFile {
 
 /// Rows that begin in a range of a file, in front of which the state is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct FilePiece {
     pub(crate) range: Range<u64>,
     pub(crate) state: State,
 }
@@ -49,8 +49,8 @@ impl CsvFile {
     }
 
     /// All rows.
-    pub(crate) fn whole(&self) -> Piece {
-        Piece { range: self.body..self.text.bytes().max(self.body), state: State::Row }
+    pub(crate) fn whole(&self) -> FilePiece {
+        FilePiece { range: self.body..self.text.bytes().max(self.body), state: State::Row }
     }
 
     /// The states at the begins of blocks of so many bytes from the first row on, and at the end.
@@ -92,7 +92,7 @@ pub(crate) struct Block {
     /// Where the bytes lie in the text.
     pub(crate) at: u64,
     /// The wanted values of each row, row by row.
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<ValueSpan>,
     pub(crate) rows: usize,
     /// Rows of another number of values that were left out.
     pub(crate) skipped: u64,
@@ -121,7 +121,7 @@ impl<'a> Blocks<'a> {
         file: &'a CsvFile,
         dialect: &'a Dialect,
         wanted: Wanted<'a>,
-        piece: &Piece,
+        piece: &FilePiece,
         block: usize,
     ) -> Result<Blocks<'a>> {
         Ok(Blocks {
@@ -139,9 +139,9 @@ impl<'a> Blocks<'a> {
     }
 
     /// The rows that are still to come.
-    pub(crate) fn rest(&self) -> Piece {
+    pub(crate) fn rest(&self) -> FilePiece {
         let begin = if self.is_done { self.piece_end } else { self.at };
-        Piece { range: begin..self.piece_end, state: self.state }
+        FilePiece { range: begin..self.piece_end, state: self.state }
     }
 
     /// Where the rows lie that come next.
@@ -244,7 +244,7 @@ impl<'a> Blocks<'a> {
                     }
                     Ragged::Fill if values < columns => {
                         let wanted = (values..columns).filter(|column| self.wanted.has(*column)).count();
-                        block.spans.extend(std::iter::repeat_n(Span::MISSING, wanted));
+                        block.spans.extend(std::iter::repeat_n(ValueSpan::MISSING, wanted));
                         block.rows += 1;
                     }
                     Ragged::Fill | Ragged::Error => {

@@ -12,7 +12,7 @@ use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::arrow::datatypes::*;
 
 use super::dialect::Dialect;
-use super::tokens::Span;
+use super::tokens::ValueSpan;
 use super::values::{Timestamp, boolean, date, decimal, double, integer, timestamp, without_blanks};
 
 /// Texts up to this length lie in their views.
@@ -20,12 +20,12 @@ const INLINE: usize = 12;
 
 /// The values of one column of a block.
 #[derive(Debug)]
-pub(crate) struct Cells<'a> {
+pub(crate) struct BlockColumn<'a> {
     pub(crate) bytes: &'a Buffer,
     /// The bytes, if they are UTF-8 as a whole.
     pub(crate) text: Option<&'a str>,
     /// Of all wanted columns, row by row.
-    pub(crate) spans: &'a [Span],
+    pub(crate) spans: &'a [ValueSpan],
     /// Which of them, and how many there are.
     pub(crate) slot: usize,
     pub(crate) stride: usize,
@@ -42,9 +42,9 @@ pub(crate) struct Misfit {
 
 /// Where values are that are not null, if some are.
 #[derive(Debug, Default)]
-struct Validity(Option<BooleanBufferBuilder>);
+struct ValidityBuilder(Option<BooleanBufferBuilder>);
 
-impl Validity {
+impl ValidityBuilder {
     fn push_null(&mut self, row: usize, rows: usize) {
         let valid = self.0.get_or_insert_with(|| BooleanBufferBuilder::new(rows));
         valid.append_n(row - valid.len(), true);
@@ -59,8 +59,8 @@ impl Validity {
     }
 }
 
-impl<'a> Cells<'a> {
-    fn spans(&self) -> impl Iterator<Item = Span> + '_ {
+impl<'a> BlockColumn<'a> {
+    fn spans(&self) -> impl Iterator<Item = ValueSpan> + '_ {
         self.spans.iter().skip(self.slot).step_by(self.stride).copied()
     }
 
@@ -152,7 +152,7 @@ impl<'a> Cells<'a> {
     ) -> Result<PrimitiveArray<T>, Misfit> {
         let rows = self.rows();
         let mut values: Vec<T::Native> = Vec::with_capacity(rows);
-        let mut validity = Validity::default();
+        let mut validity = ValidityBuilder::default();
         let is_plain = self.dialect.nulls.is_empty();
         for (row, span) in self.spans().enumerate() {
             // What most values are: neither quoted nor padded.
@@ -177,7 +177,7 @@ impl<'a> Cells<'a> {
     fn booleans(&self) -> Result<BooleanArray, Misfit> {
         let rows = self.rows();
         let mut values = BooleanBufferBuilder::new(rows);
-        let mut validity = Validity::default();
+        let mut validity = ValidityBuilder::default();
         for (row, span) in self.spans().enumerate() {
             match self.bare(span) {
                 None => {
@@ -192,7 +192,7 @@ impl<'a> Cells<'a> {
 
     /// A value's text without blanks around it, in columns that are not text: NULL where nothing is
     /// left.
-    fn bare(&self, span: Span) -> Option<Cow<'a, [u8]>> {
+    fn bare(&self, span: ValueSpan) -> Option<Cow<'a, [u8]>> {
         let text = match self.dialect.text(self.bytes, span)? {
             Cow::Borrowed(text) => Cow::Borrowed(without_blanks(text)),
             Cow::Owned(text) => Cow::Owned(without_blanks(&text).to_vec()),
@@ -201,7 +201,7 @@ impl<'a> Cells<'a> {
     }
 
     fn strings(&self) -> Result<StringViewArray, Misfit> {
-        let long = |span: Span| Some(span.range().len()).filter(|length| *length > INLINE && !span.is_rewritten());
+        let long = |span: ValueSpan| Some(span.range().len()).filter(|length| *length > INLINE && !span.is_rewritten());
         let long: usize = self.spans().filter_map(long).sum();
         let mut builder = StringViewBuilder::with_capacity(self.rows());
         // Views keep the whole block: for a part of it, texts are copied.

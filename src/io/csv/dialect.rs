@@ -7,7 +7,7 @@ use super::grammar::Grammar;
 use super::options::{CsvOptions, Ragged};
 use super::sniff::{Sniffed, sniff};
 use super::text::Text;
-use super::tokens::{MOST_BYTES, Span, Token, Tokens, Wanted};
+use super::tokens::{MOST_BYTES, Token, Tokens, ValueSpan, Wanted};
 use super::values::{Notation, without_blanks};
 use crate::error::{ErrorKind, Result};
 
@@ -57,7 +57,7 @@ impl Dialect {
     }
 
     /// The text of a value, or `None` where it is NULL in a column of text.
-    pub(crate) fn text<'a>(&self, bytes: &'a [u8], span: Span) -> Option<Cow<'a, [u8]>> {
+    pub(crate) fn text<'a>(&self, bytes: &'a [u8], span: ValueSpan) -> Option<Cow<'a, [u8]>> {
         if span.is_quoted() {
             return Some(span.text(bytes, &self.grammar));
         }
@@ -110,7 +110,7 @@ impl Dialect {
     }
 
     /// A name, or what is wrong with it.
-    fn name(&self, bytes: &[u8], span: Span) -> Result<String, String> {
+    fn name(&self, bytes: &[u8], span: ValueSpan) -> Result<String, String> {
         let raw = span.text(bytes, &self.grammar);
         let raw = if self.trim && !span.is_quoted() { without_blanks(&raw) } else { &raw };
         std::str::from_utf8(raw).map(str::to_string).map_err(|_| format!("a name: {}", no_utf8(raw)))

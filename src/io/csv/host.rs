@@ -23,9 +23,9 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
-use super::blocks::{BLOCK, Block, Blocks, CsvFile, Piece};
+use super::blocks::{BLOCK, Block, Blocks, CsvFile, FilePiece};
 use super::columns::PickedValues;
-use super::convert::{Cells, Misfit};
+use super::convert::{BlockColumn, Misfit};
 use super::dialect::no_utf8;
 use super::grammar::State;
 use super::table::CsvTable;
@@ -192,7 +192,7 @@ impl ExecutionPlan for CsvScan {
 impl Scanned {
     /// The pieces of files that a partition reads. Where there are several partitions, all bytes
     /// are looked at once for that.
-    fn pieces(&self, partition: usize) -> Result<Vec<(usize, Piece)>> {
+    fn pieces(&self, partition: usize) -> Result<Vec<(usize, FilePiece)>> {
         let files = self.files.iter().map(|number| (*number, &self.table.files[*number]));
         if self.count == 1 {
             return Ok(files.map(|(number, file)| (number, file.whole())).collect());
@@ -221,7 +221,7 @@ impl Scanned {
                     states.get(first as usize).copied().unwrap_or(State::Row)
                 }
             };
-            pieces.push((number, Piece { range: file.body + range.start..file.body + range.end, state }));
+            pieces.push((number, FilePiece { range: file.body + range.start..file.body + range.end, state }));
         }
         Ok(pieces)
     }
@@ -244,21 +244,21 @@ impl Scanned {
                 arrays.push(new_null_array(field.data_type(), rows));
                 continue;
             };
-            let cells = Cells { bytes: &bytes, text, spans: &block.spans, slot, stride, dialect };
+            let values = BlockColumn { bytes: &bytes, text, spans: &block.spans, slot, stride, dialect };
             let is_inferred = !self.table.given[*column];
-            let array = cells.array(field.data_type(), is_inferred);
-            arrays.push(array.map_err(|misfit| self.error(file, at, *column, &cells, misfit))?);
+            let array = values.array(field.data_type(), is_inferred);
+            arrays.push(array.map_err(|misfit| self.error(file, at, *column, &values, misfit))?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?)
     }
 
-    fn error(&self, file: &CsvFile, at: u64, column: usize, cells: &Cells<'_>, misfit: Misfit) -> Error {
+    fn error(&self, file: &CsvFile, at: u64, column: usize, values: &BlockColumn<'_>, misfit: Misfit) -> Error {
         /// Characters of a value that are shown.
         const SHOWN: usize = 60;
         let field = self.table.schema.field(column);
-        let shown = cells.shown(misfit.row);
-        let place = at + cells.place(misfit.row) as u64;
+        let shown = values.shown(misfit.row);
+        let place = at + values.place(misfit.row) as u64;
         let number = file.layout.value(column).map_or(0, |value| value as u64 + 1);
         if misfit.is_no_text {
             return file.error(place, number, format!("column {:?}: {}", field.name(), no_utf8(&shown)));
@@ -291,7 +291,7 @@ struct Batches {
     /// The values that are read of the file whose number this is.
     picked: Option<(usize, PickedValues)>,
     /// What is left to read, last first; `None` before it was asked.
-    pieces: Option<Vec<(usize, Piece)>>,
+    pieces: Option<Vec<(usize, FilePiece)>>,
     /// What is handed on in slices.
     batch: Option<RecordBatch>,
     /// Rows that are still wanted.

@@ -180,10 +180,10 @@ pub struct CsvOptions {
     /// mark of that.
     ///
     /// ```
-    /// use warpframe::{CsvOptions, Encoding};
-    /// let options = CsvOptions { encoding: Some(Encoding::Windows1252), ..CsvOptions::default() };
+    /// use warpframe::{CsvOptions, TextEncoding};
+    /// let options = CsvOptions { encoding: Some(TextEncoding::Windows1252), ..CsvOptions::default() };
     /// ```
-    pub encoding: Option<Encoding>,
+    pub encoding: Option<TextEncoding>,
     /// Longer rows are an error, so that a quote that nothing closes does not take all memory. At
     /// most 1 GiB.
     ///
@@ -241,7 +241,7 @@ pub enum Ragged {
 /// assert_eq!(warpframe::CsvOptions::default().encoding, None);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
+pub enum TextEncoding {
     /// The only one that files are read in as they lie.
     Utf8,
     /// UTF-16, low bytes first.

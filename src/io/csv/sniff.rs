@@ -9,7 +9,7 @@ use memchr::memchr;
 use super::grammar::Grammar;
 use super::options::CsvOptions;
 use super::seen::Seen;
-use super::tokens::{Span, Token, Tokens, Wanted};
+use super::tokens::{Token, Tokens, ValueSpan, Wanted};
 use super::values::{Notation, without_blanks};
 use crate::io::options::without_codec;
 
@@ -49,10 +49,10 @@ pub(crate) fn sniff(head: &[u8], path: &Path, options: &CsvOptions, notation: &N
     };
     let quotes: &[u8] = if options.quote.is_some() { &[quote] } else { b"'\"" };
     let is_free = |byte: u8| Some(byte) != options.comment && Some(byte) != options.escape && byte != quote;
-    let mut best: Option<(Merit, Rows)> = None;
+    let mut best: Option<(Merit, FirstRows)> = None;
     for delimiter in delimiters.iter().filter(|byte| delimiter.is_some() || is_free(**byte)) {
         for quote in quotes.iter().filter(|quote| *quote != delimiter && Some(**quote) != options.comment) {
-            let rows = Rows::of(head, of(*delimiter, *quote));
+            let rows = FirstRows::of(head, of(*delimiter, *quote));
             if *quote == b'\'' && options.quote.is_none() && !rows.are_quoted_in_single() {
                 continue;
             }
@@ -62,7 +62,7 @@ pub(crate) fn sniff(head: &[u8], path: &Path, options: &CsvOptions, notation: &N
             }
         }
     }
-    let rows = best.map_or_else(|| Rows::of(head, of(delimiter.unwrap_or(b','), quote)), |(_, rows)| rows);
+    let rows = best.map_or_else(|| FirstRows::of(head, of(delimiter.unwrap_or(b','), quote)), |(_, rows)| rows);
     let has_header = options.has_header.unwrap_or_else(|| rows.have_header(notation));
     Sniffed { grammar: rows.grammar, has_header }
 }
@@ -88,16 +88,16 @@ struct Merit {
 
 /// The first rows by one grammar.
 #[derive(Debug)]
-struct Rows<'a> {
+struct FirstRows<'a> {
     head: &'a [u8],
     grammar: Grammar,
-    rows: Vec<Vec<Span>>,
+    rows: Vec<Vec<ValueSpan>>,
     /// The last row has a quote that nothing closes.
     is_unclosed: bool,
 }
 
-impl<'a> Rows<'a> {
-    fn of(head: &'a [u8], grammar: Grammar) -> Rows<'a> {
+impl<'a> FirstRows<'a> {
+    fn of(head: &'a [u8], grammar: Grammar) -> FirstRows<'a> {
         let mut tokens = Tokens::new(head, &grammar, 0);
         let (mut rows, mut spans) = (vec![], vec![]);
         let mut is_unclosed = false;
@@ -111,7 +111,7 @@ impl<'a> Rows<'a> {
                 Token::End(_) => break,
             }
         }
-        Rows { head, grammar, rows, is_unclosed }
+        FirstRows { head, grammar, rows, is_unclosed }
     }
 
     fn merit(&self) -> Merit {
@@ -142,7 +142,7 @@ impl<'a> Rows<'a> {
         any && !self.is_unclosed
     }
 
-    fn text(&self, span: Span) -> Cow<'a, [u8]> {
+    fn text(&self, span: ValueSpan) -> Cow<'a, [u8]> {
         span.text(self.head, &self.grammar)
     }
 

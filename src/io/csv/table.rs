@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::blocks::{BLOCK, Block, Blocks, CsvFile, Piece};
+use super::blocks::{BLOCK, Block, Blocks, CsvFile, FilePiece};
 use super::columns::{FileColumns, PickedValues, given_fields};
 use super::dialect::Dialect;
 use super::grammar::State;
@@ -165,7 +165,7 @@ impl CsvTable {
             for first in (0..blocks).step_by(BLOCKS) {
                 let at = |block: usize| file.body + (block * BLOCK) as u64;
                 let end = if first + BLOCKS < blocks { at(first + BLOCKS) } else { file.whole().range.end };
-                pieces.push((number, Piece { range: at(first)..end, state: states[first] }));
+                pieces.push((number, FilePiece { range: at(first)..end, state: states[first] }));
             }
         }
         let seen = on_cores(pieces.len(), |at| {

@@ -17,11 +17,11 @@ use super::table::CsvTable;
 use super::*;
 use crate::error::{Error, ErrorKind};
 
-struct Files(tempfile::TempDir);
+struct TestFolder(tempfile::TempDir);
 
-impl Files {
-    fn new() -> Files {
-        Files(tempfile::tempdir().unwrap())
+impl TestFolder {
+    fn new() -> TestFolder {
+        TestFolder(tempfile::tempdir().unwrap())
     }
 
     fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
@@ -52,7 +52,7 @@ fn read(paths: &[PathBuf], options: &CsvOptions) -> Result<RecordBatch> {
 
 /// A table of one file's text.
 fn of(text: impl AsRef<[u8]>, options: &CsvOptions) -> Result<RecordBatch> {
-    read(&[Files::new().write("t.csv", text)], options)
+    read(&[TestFolder::new().write("t.csv", text)], options)
 }
 
 fn types(batch: &RecordBatch) -> Vec<DataType> {
@@ -74,7 +74,7 @@ fn parse_error(result: Result<RecordBatch>) -> (u64, u64, String) {
 
 #[test]
 fn odd_files_are_read_alike_by_blocks_of_any_width_and_by_any_number_of_partitions() {
-    let files = Files::new();
+    let files = TestFolder::new();
     let mut compared = 0;
     for seed in 0..120 {
         let grammar = grammars()[seed as usize % grammars().len()];
@@ -189,7 +189,7 @@ fn columns_have_the_types_of_their_values() {
 
 #[test]
 fn a_misfit_names_its_place_and_its_column_becomes_wider() {
-    let files = Files::new();
+    let files = TestFolder::new();
     let line = |n: usize| if n == 5_500 { "x!,2020-01-31 12:00:00\r\n".into() } else { format!("{n},2020-01-31\r\n") };
     let text: String = (0..10_000).map(line).collect();
     let paths = [files.write("a.csv", "n,t\n1,2020-01-31\n"), files.write("b.csv", format!("n,t\r\n{text}"))];
@@ -229,7 +229,7 @@ fn quotes_that_are_not_closed_are_named_by_the_line_where_they_open() {
     let rest: String = (1..=20).map(|n| format!("{n},y\n")).collect();
     for (text, line) in [("a,b\n1,x\n2,\"y\n3,z\n4,w\n".to_string(), 3), (format!("a,b\n{late}7,\"oops\n{rest}"), 3002)]
     {
-        let files = Files::new();
+        let files = TestFolder::new();
         let path = files.write("t.csv", &text);
         let options = CsvOptions { sample_size: Some(1), ..CsvOptions::default() };
         let Ok(table) = CsvTable::open(&[path], &options, PathColumns::default()) else { continue };
@@ -300,12 +300,12 @@ fn bytes_that_are_no_characters_are_named_and_other_encodings_read() {
     let (line, column, message) = parse_error(of(latin, &CsvOptions::default()));
     assert_eq!((line, column), (2, 2));
     assert!(message.contains("636166e9") && message.contains("encoding"), "{message}");
-    let options = CsvOptions { encoding: Some(Encoding::Windows1252), ..CsvOptions::default() };
+    let options = CsvOptions { encoding: Some(TextEncoding::Windows1252), ..CsvOptions::default() };
     assert_eq!(texts(&of(latin, &options).unwrap(), 1), [Some("café".to_string()), Some("€".to_string())]);
     let utf16: Vec<u8> = "\u{feff}n,s\n1,é\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert_eq!(texts(&of(utf16, &CsvOptions::default()).unwrap(), 1), [Some("é".to_string())]);
     // A column that is not read says nothing.
-    let files = Files::new();
+    let files = TestFolder::new();
     let table = CsvTable::open(&[files.write("t.csv", latin)], &CsvOptions::default(), PathColumns::default()).unwrap();
     assert_eq!(rows_of(&CsvProvider::new(Arc::new(table)), &[0], None, 1).unwrap().num_rows(), 2);
 }
@@ -340,7 +340,7 @@ fn values_with_line_ends_are_counted_as_one_row() {
 fn lines_inside_quotes_are_no_rows_of_a_sample() {
     let lines = "x,y\n".repeat(1000);
     let text: String = (0..400).map(|n| format!("{n},\"{lines}\"\n")).collect();
-    let files = Files::new();
+    let files = TestFolder::new();
     let path = files.write("t.csv", format!("n,s\n{text}"));
     let few = CsvOptions { sample_size: Some(100), ..CsvOptions::default() };
     let table = CsvTable::open(&[path], &few, PathColumns::default()).unwrap();
@@ -387,7 +387,7 @@ fn what_was_seen_can_be_read() {
         "x",
         "+5",
     ];
-    let files = Files::new();
+    let files = TestFolder::new();
     let mut random = StdRng::seed_from_u64(7);
     let mut kinds = std::collections::HashSet::new();
     for _ in 0..400 {

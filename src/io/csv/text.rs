@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::grammar::Lines;
-use super::options::Encoding;
+use super::options::TextEncoding;
 use super::packed::Packed;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -39,7 +39,7 @@ impl Text {
     ///
     /// # Errors
     /// A file that cannot be read, is empty, is not in the encoding, or cannot be unpacked.
-    pub(crate) fn open(path: &Path, encoding: Option<Encoding>) -> Result<Text> {
+    pub(crate) fn open(path: &Path, encoding: Option<TextEncoding>) -> Result<Text> {
         let io = |error| Error::io(path, error);
         let mut file = File::open(path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
@@ -55,17 +55,17 @@ impl Text {
         };
         let begin = unpacked.as_ref().unwrap_or(&begin);
         let encoding = encoding.unwrap_or(match begin.as_slice() {
-            [0xFF, 0xFE, ..] => Encoding::Utf16Le,
-            [0xFE, 0xFF, ..] => Encoding::Utf16Be,
-            _ => Encoding::Utf8,
+            [0xFF, 0xFE, ..] => TextEncoding::Utf16Le,
+            [0xFE, 0xFF, ..] => TextEncoding::Utf16Be,
+            _ => TextEncoding::Utf8,
         });
         let mark = if begin.starts_with(MARK) { MARK.len() } else { 0 };
         let text = match (encoding, unpacked) {
-            (Encoding::Utf8, None) => {
+            (TextEncoding::Utf8, None) => {
                 let (mark, path) = (mark as u64, path.into());
                 return Ok(Text { path, held: Held::InFile { mark }, bytes: size - mark });
             }
-            (Encoding::Utf8, Some(mut text)) => {
+            (TextEncoding::Utf8, Some(mut text)) => {
                 text.drain(..mark);
                 text
             }
@@ -154,13 +154,13 @@ impl Reader<'_> {
 }
 
 /// The text without its byte order mark; what is wrong with it otherwise.
-fn transcoded(raw: &[u8], encoding: Encoding) -> Result<String, String> {
+fn transcoded(raw: &[u8], encoding: TextEncoding) -> Result<String, String> {
     let text = match encoding {
-        Encoding::Utf8 => String::from_utf8(raw.into()).map_err(|error| error.to_string())?,
-        Encoding::Latin1 => raw.iter().map(|byte| char::from(*byte)).collect(),
-        Encoding::Windows1252 => raw.iter().map(|byte| of_windows(*byte)).collect(),
-        Encoding::Utf16Le => of_utf16(raw, u16::from_le_bytes)?,
-        Encoding::Utf16Be => of_utf16(raw, u16::from_be_bytes)?,
+        TextEncoding::Utf8 => String::from_utf8(raw.into()).map_err(|error| error.to_string())?,
+        TextEncoding::Latin1 => raw.iter().map(|byte| char::from(*byte)).collect(),
+        TextEncoding::Windows1252 => raw.iter().map(|byte| of_windows(*byte)).collect(),
+        TextEncoding::Utf16Le => of_utf16(raw, u16::from_le_bytes)?,
+        TextEncoding::Utf16Be => of_utf16(raw, u16::from_be_bytes)?,
     };
     Ok(text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text))
 }
@@ -210,9 +210,9 @@ mod tests {
             ("\u{feff}a".as_bytes().to_vec(), None, "a"),
             (utf16("\u{feff}a,é😀", u16::to_le_bytes), None, "a,é😀"),
             (utf16("\u{feff}a", u16::to_be_bytes), None, "a"),
-            (utf16("a,é", u16::to_be_bytes), Some(Encoding::Utf16Be), "a,é"),
-            (b"caf\xe9,\x80\n".to_vec(), Some(Encoding::Windows1252), "café,€\n"),
-            (b"caf\xe9,\x80\n".to_vec(), Some(Encoding::Latin1), "café,\u{80}\n"),
+            (utf16("a,é", u16::to_be_bytes), Some(TextEncoding::Utf16Be), "a,é"),
+            (b"caf\xe9,\x80\n".to_vec(), Some(TextEncoding::Windows1252), "café,€\n"),
+            (b"caf\xe9,\x80\n".to_vec(), Some(TextEncoding::Latin1), "café,\u{80}\n"),
         ] {
             std::fs::write(&path, &raw).unwrap();
             let text = Text::open(&path, encoding).unwrap();

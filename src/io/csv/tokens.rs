@@ -1,7 +1,7 @@
 //! Rows taken apart into values.
 //!
 //! Delimiters and row ends are found 64 bytes at a time, as bits of a word; quoted values are
-//! jumped over. What a value's text is comes later ([`Span::text`]): most values are never looked
+//! jumped over. What a value's text is comes later ([`ValueSpan::text`]): most values are never looked
 //! at.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use super::grammar::Grammar;
 
 /// Where a value lies in a block. Its ends have 31 bits each; the rest are flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct ValueSpan {
     start: u32,
     end: u32,
 }
@@ -22,22 +22,22 @@ const FLAG: u32 = 1 << 31;
 /// Bytes that spans reach.
 pub(crate) const MOST_BYTES: usize = (FLAG - 1) as usize;
 
-impl Span {
+impl ValueSpan {
     /// A value that a row of too few does not have.
-    pub(crate) const MISSING: Span = Span { start: 0, end: 0 };
+    pub(crate) const MISSING: ValueSpan = ValueSpan { start: 0, end: 0 };
 
-    fn plain(start: usize, end: usize) -> Span {
-        Span { start: start as u32, end: end as u32 }
+    fn plain(start: usize, end: usize) -> ValueSpan {
+        ValueSpan { start: start as u32, end: end as u32 }
     }
 
     /// Between quotes.
-    fn quoted(start: usize, end: usize) -> Span {
-        Span { start: start as u32 | FLAG, end: end as u32 }
+    fn quoted(start: usize, end: usize) -> ValueSpan {
+        ValueSpan { start: start as u32 | FLAG, end: end as u32 }
     }
 
     /// From behind the opening quote to what ends the value; its text is not what lies there.
-    fn rewritten(start: usize, end: usize) -> Span {
-        Span { start: start as u32 | FLAG, end: end as u32 | FLAG }
+    fn rewritten(start: usize, end: usize) -> ValueSpan {
+        ValueSpan { start: start as u32 | FLAG, end: end as u32 | FLAG }
     }
 
     /// Where it lies.
@@ -137,7 +137,7 @@ impl<'a> Tokens<'a> {
 
     /// The next row, if it begins before `until`; those of its values that are wanted are pushed to
     /// `spans`. Nothing is pushed but for a row.
-    pub(crate) fn next(&mut self, until: usize, wanted: Wanted<'_>, spans: &mut Vec<Span>) -> Token {
+    pub(crate) fn next(&mut self, until: usize, wanted: Wanted<'_>, spans: &mut Vec<ValueSpan>) -> Token {
         let bytes = self.bytes;
         let until = until.min(bytes.len());
         let mut at = self.at;
@@ -170,7 +170,7 @@ impl<'a> Tokens<'a> {
                     }
                 },
                 _ => match self.specials.next() {
-                    Some(end) => (Span::plain(at, end), end),
+                    Some(end) => (ValueSpan::plain(at, end), end),
                     None => {
                         spans.truncate(before);
                         return Token::Partial { start, quote: None };
@@ -190,7 +190,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// The value that the quote at `open` opens, and what ends it.
-    fn quoted(&mut self, open: usize) -> Option<(Span, usize)> {
+    fn quoted(&mut self, open: usize) -> Option<(ValueSpan, usize)> {
         let (bytes, quote) = (self.bytes, self.grammar.quote);
         let mut rewritten = false;
         let mut at = open + 1;
@@ -211,8 +211,8 @@ impl<'a> Tokens<'a> {
         self.specials.jump(close + 1);
         let end = self.specials.next()?;
         let span = match rewritten || end > close + 1 {
-            true => Span::rewritten(open + 1, end),
-            false => Span::quoted(open + 1, close),
+            true => ValueSpan::rewritten(open + 1, end),
+            false => ValueSpan::quoted(open + 1, close),
         };
         Some((span, end))
     }
@@ -327,7 +327,7 @@ mod tests {
         let text = b"a,\"b\",c\n1,2,3\n4";
         let (mut spans, wanted) = (vec![], [false, true, true]);
         let mut tokens = Tokens::new(text, &grammar, 0);
-        let mut next = |spans: &mut Vec<Span>| tokens.next(usize::MAX, Wanted::Some(&wanted), spans);
+        let mut next = |spans: &mut Vec<ValueSpan>| tokens.next(usize::MAX, Wanted::Some(&wanted), spans);
         assert_eq!(next(&mut spans), Token::Row { start: 0, values: 3 });
         assert_eq!(next(&mut spans), Token::Row { start: 8, values: 3 });
         assert_eq!(next(&mut spans), Token::Partial { start: 14, quote: None });

@@ -25,7 +25,7 @@ use super::unpack::{Unpacker, unpacker};
 use super::workers::Headers;
 use crate::device::{Buffer, Device, Event};
 use crate::error::Result;
-use crate::ops::decompress::{Block, Codec, decompress};
+use crate::ops::decompress::{CompressedBlock, DeviceCodec, decompress};
 use crate::ops::parquet::{
     Characters, ColumnChunk, DictionaryPage, Page, PageEncoding, PageOutput, Physical, decode, unreadable,
 };
@@ -92,8 +92,8 @@ struct Copied {
 /// What is to be done with a batch.
 pub(super) struct Plan {
     places: Vec<u64>,
-    snappy: Vec<Block>,
-    lz4: Vec<Block>,
+    snappy: Vec<CompressedBlock>,
+    lz4: Vec<CompressedBlock>,
     copies: Vec<Copied>,
     chunks: Vec<ColumnChunk>,
     pages: Vec<Page>,
@@ -223,7 +223,7 @@ impl Plan {
                 true => rooms.of_contents(chunk.column, stays).take(content(page) as usize),
                 false => source,
             };
-            let block = Block {
+            let block = CompressedBlock {
                 page: self.places.len() as u32,
                 source,
                 source_len: page.compressed - levels,
@@ -304,7 +304,7 @@ impl Plan {
         let places = device.upload(OPERATOR, &places)?;
         let faults = device.alloc_filled(OPERATOR, self.named.len() * 4, 0xFF)?;
         let nulls = device.alloc_zeroed(OPERATOR, self.chunks.len() * 8)?;
-        for (codec, blocks) in [(Codec::Snappy, &self.snappy), (Codec::Lz4Raw, &self.lz4)] {
+        for (codec, blocks) in [(DeviceCodec::Snappy, &self.snappy), (DeviceCodec::Lz4Raw, &self.lz4)] {
             if !blocks.is_empty() {
                 decompress(device, codec, blocks, &places, &faults)?;
             }

@@ -10,7 +10,7 @@ use super::CsvWriteOptions;
 use crate::error::{Error, Result};
 
 /// The values of a column, as they are written.
-enum Cells<'a> {
+enum WrittenColumn<'a> {
     Text(StringViewArray),
     /// What Arrow writes them as, and which there are.
     Formatted(ArrayFormatter<'a>, Option<NullBuffer>),
@@ -43,23 +43,25 @@ pub(super) fn rows(batch: &RecordBatch, options: &CsvWriteOptions) -> Result<Vec
                 let what = format!("column {:?} of type {of} in CSV", field.name());
                 return Err(Error::unsupported(what, "CSV has no form for nested values"));
             }
-            of if is_text(of) => Cells::Text(cast(column, &DataType::Utf8View)?.as_string_view().clone()),
+            of if is_text(of) => WrittenColumn::Text(cast(column, &DataType::Utf8View)?.as_string_view().clone()),
             DataType::Dictionary(_, of) if is_text(of) => {
-                Cells::Text(cast(column, &DataType::Utf8View)?.as_string_view().clone())
+                WrittenColumn::Text(cast(column, &DataType::Utf8View)?.as_string_view().clone())
             }
-            _ => Cells::Formatted(ArrayFormatter::try_new(column, &format)?, column.logical_nulls()),
+            _ => WrittenColumn::Formatted(ArrayFormatter::try_new(column, &format)?, column.logical_nulls()),
         });
     }
     let mut text = Vec::with_capacity(batch.num_rows() * columns.len() * 8);
     let mut value = String::new();
     for row in 0..batch.num_rows() {
-        for (at, cells) in columns.iter().enumerate() {
+        for (at, column) in columns.iter().enumerate() {
             if at > 0 {
                 text.push(options.delimiter);
             }
-            match cells {
-                Cells::Text(strings) if strings.is_valid(row) => put(&mut text, strings.value(row), options),
-                Cells::Formatted(formatter, nulls) if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) => {
+            match column {
+                WrittenColumn::Text(strings) if strings.is_valid(row) => put(&mut text, strings.value(row), options),
+                WrittenColumn::Formatted(formatter, nulls)
+                    if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) =>
+                {
                     value.clear();
                     formatter.value(row).write(&mut value)?;
                     put(&mut text, &value, options);

@@ -3,12 +3,12 @@ use crate::ops::powers;
 use crate::ops::testing::*;
 
 /// Bytes of a value; `None` of one that is empty and not quoted.
-type Cell = Option<Vec<u8>>;
+type CsvValue = Option<Vec<u8>>;
 
 /// The rows that end, the begin of one that does not, and all values that end.
 #[derive(Debug, PartialEq)]
 struct Parsed {
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<CsvValue>>,
     rest: usize,
     fields: u64,
 }
@@ -48,7 +48,7 @@ fn simple(text: &[u8], marks: Marks) -> Parsed {
 }
 
 /// The value that begins at a place, and the place of the delimiter or line end behind it.
-fn simple_value(text: &[u8], mut at: usize, marks: Marks) -> Option<(Cell, usize)> {
+fn simple_value(text: &[u8], mut at: usize, marks: Marks) -> Option<(CsvValue, usize)> {
     let (mut value, mut quoted) = (vec![], false);
     if text.get(at).is_some() && text.get(at) == marks.quote.as_ref() {
         quoted = true;
@@ -110,7 +110,7 @@ fn placed(device: &Device, text: &[u8], begin: usize) -> Buffer {
 }
 
 /// The strings of a column, which point into a text.
-fn strings(data: &Buffer, validity: &Buffer, rows: usize, text: &Buffer) -> Vec<Cell> {
+fn strings(data: &Buffer, validity: &Buffer, rows: usize, text: &Buffer) -> Vec<CsvValue> {
     let mut characters = vec![0; text.len()];
     text.read(0, &mut characters).unwrap();
     let (views, valid) = (read::<u128>(data, rows), read::<u8>(validity, rows));
@@ -153,8 +153,8 @@ fn check(device: &Device, text: &[u8], begin: usize, marks: Marks) {
     assert_eq!(outcome.ragged, None);
     for (at, (data, validity)) in converted.columns.iter().enumerate() {
         let found = strings(data, validity, expected.rows.len(), &buffer);
-        let of = |row: &Vec<Cell>| row.get(at).cloned().flatten();
-        let expected: Vec<Cell> = expected.rows.iter().map(of).collect();
+        let of = |row: &Vec<CsvValue>| row.get(at).cloned().flatten();
+        let expected: Vec<CsvValue> = expected.rows.iter().map(of).collect();
         assert_eq!(found, expected, "column {at} of {shown:?}");
         assert_eq!(outcome.nulls[at], expected.iter().filter(|value| value.is_none()).count() as u64);
     }

@@ -9,20 +9,20 @@ use pages::*;
 
 /// A compressed page of a test.
 #[derive(Clone)]
-struct Page {
+struct CompressedPage {
     text: Vec<u8>,
     len: usize,
     in_place: bool,
 }
 
-impl Page {
+impl CompressedPage {
     fn new(text: Vec<u8>, len: usize) -> Self {
-        Page { text, len, in_place: false }
+        CompressedPage { text, len, in_place: false }
     }
 }
 
 /// What came of a call: each page's content, whether it stayed in its source, and its fault.
-struct Outcome {
+struct DecompressedPages {
     contents: Vec<Vec<u8>>,
     stayed: Vec<bool>,
     faults: Vec<Option<u32>>,
@@ -32,7 +32,7 @@ const GUARD: u8 = 0xA5;
 
 /// Pages in a device's memory, sources and targets at all alignments.
 struct Laid {
-    blocks: Vec<Block>,
+    blocks: Vec<CompressedBlock>,
     sources: Vec<u8>,
     source: Buffer,
     target: Buffer,
@@ -40,7 +40,7 @@ struct Laid {
     faults: Buffer,
 }
 
-fn lay(device: &Device, pages: &[Page]) -> Laid {
+fn lay(device: &Device, pages: &[CompressedPage]) -> Laid {
     let mut sources = vec![0xEE; 16];
     let mut room = 32;
     let (mut from, mut to) = (vec![], vec![]);
@@ -59,7 +59,7 @@ fn lay(device: &Device, pages: &[Page]) -> Laid {
     let places = device.alloc_filled("test", pages.len() * 8 + 8, 0xFF).unwrap();
     let faults = device.alloc_filled("test", pages.len() * 4 + 4, 0xFF).unwrap();
     let blocks = (pages.iter().enumerate())
-        .map(|(i, page)| Block {
+        .map(|(i, page)| CompressedBlock {
             page: i as u32,
             source: source.address() + from[i] as u64,
             source_len: page.text.len() as u32,
@@ -72,14 +72,14 @@ fn lay(device: &Device, pages: &[Page]) -> Laid {
 }
 
 /// How many Snappy pages cannot be cut.
-fn uncut(device: &Device, pages: &[Page]) -> u32 {
+fn uncut(device: &Device, pages: &[CompressedPage]) -> u32 {
     let laid = lay(device, pages);
     let words = snappy(device, &laid.blocks, &laid.places, &laid.faults).unwrap();
     read::<u32>(&words, 3)[2]
 }
 
 /// Decompresses all pages in one call, and looks whether anything but their targets was written.
-fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
+fn run(device: &Device, codec: DeviceCodec, pages: &[CompressedPage]) -> DecompressedPages {
     let Laid { blocks, sources, source, target, places, faults } = lay(device, pages);
     decompress(device, codec, &blocks, &places, &faults).unwrap();
 
@@ -108,11 +108,11 @@ fn run(device: &Device, codec: Codec, pages: &[Page]) -> Outcome {
     }
     assert!(made == expected, "something outside of the targets was written");
     assert!(read::<u8>(&source, sources.len()) == sources, "sources were written");
-    Outcome { contents, stayed, faults }
+    DecompressedPages { contents, stayed, faults }
 }
 
 /// Asserts that pages come back.
-fn check(device: &Device, codec: Codec, pages: &[Page], contents: &[Vec<u8>]) {
+fn check(device: &Device, codec: DeviceCodec, pages: &[CompressedPage], contents: &[Vec<u8>]) {
     let outcome = run(device, codec, pages);
     let lengths = |i: usize| (contents[i].len(), pages[i].text.len());
     for (i, fault) in outcome.faults.iter().enumerate() {
@@ -129,8 +129,9 @@ fn check(device: &Device, codec: Codec, pages: &[Page], contents: &[Vec<u8>]) {
 fn snappy_pages_of_all_kinds_come_back_in_one_call() {
     for (i, device) in devices().iter().enumerate() {
         let contents = many_contents(i == 0);
-        let pages: Vec<_> = contents.iter().map(|content| Page::new(snappy_page(content), content.len())).collect();
-        check(device, Codec::Snappy, &pages, &contents);
+        let pages: Vec<_> =
+            contents.iter().map(|content| CompressedPage::new(snappy_page(content), content.len())).collect();
+        check(device, DeviceCodec::Snappy, &pages, &contents);
         assert_eq!(uncut(device, &pages), 0);
     }
 }
@@ -139,8 +140,9 @@ fn snappy_pages_of_all_kinds_come_back_in_one_call() {
 fn lz4_pages_of_all_kinds_come_back_in_one_call() {
     for (i, device) in devices().iter().enumerate() {
         let contents = many_contents(i == 0);
-        let pages: Vec<_> = contents.iter().map(|content| Page::new(lz4_page(content), content.len())).collect();
-        check(device, Codec::Lz4Raw, &pages, &contents);
+        let pages: Vec<_> =
+            contents.iter().map(|content| CompressedPage::new(lz4_page(content), content.len())).collect();
+        check(device, DeviceCodec::Lz4Raw, &pages, &contents);
     }
 }
 
@@ -150,21 +152,21 @@ fn pages_of_three_megabytes_come_back() {
         let content: Vec<u8> = [1, 4, 5, 3].iter().flat_map(|&kind| contents(5, 800_000).swap_remove(kind)).collect();
         check(
             &device,
-            Codec::Snappy,
-            &[Page::new(snappy_page(&content), content.len())],
+            DeviceCodec::Snappy,
+            &[CompressedPage::new(snappy_page(&content), content.len())],
             std::slice::from_ref(&content),
         );
-        check(&device, Codec::Lz4Raw, &[Page::new(lz4_page(&content), content.len())], &[content]);
+        check(&device, DeviceCodec::Lz4Raw, &[CompressedPage::new(lz4_page(&content), content.len())], &[content]);
     }
 }
 
 #[test]
 fn no_pages_are_nothing_to_do() {
     for device in device_and_gpu(0) {
-        for codec in [Codec::Snappy, Codec::Lz4Raw] {
+        for codec in [DeviceCodec::Snappy, DeviceCodec::Lz4Raw] {
             assert!(run(&device, codec, &[]).contents.is_empty());
             // Parquet does not compress what is empty.
-            check(&device, codec, &[Page::new(vec![], 0)], &[vec![]]);
+            check(&device, codec, &[CompressedPage::new(vec![], 0)], &[vec![]]);
         }
     }
 }
@@ -185,7 +187,7 @@ fn copies_of_every_distance_and_size_repeat_what_precedes_them() {
                 }
             }
             contents.push(made_of(&pieces));
-            snappy.push(Page::new(snappy_of(&pieces, distance % 3), contents[contents.len() - 1].len()));
+            snappy.push(CompressedPage::new(snappy_of(&pieces, distance % 3), contents[contents.len() - 1].len()));
             // LZ4's copies are of 4 bytes or more, of any size.
             let mut pieces = vec![Literal(&start)];
             for size in sizes.iter().map(|size| size * 3 + 1).chain([127, 128, 129, 1000, 20_000 + distance]) {
@@ -196,10 +198,10 @@ fn copies_of_every_distance_and_size_repeat_what_precedes_them() {
             }
             pieces.push(Literal(&start[..5]));
             lz4_contents.push(made_of(&pieces));
-            lz4.push(Page::new(lz4_of(&pieces), lz4_contents[lz4_contents.len() - 1].len()));
+            lz4.push(CompressedPage::new(lz4_of(&pieces), lz4_contents[lz4_contents.len() - 1].len()));
         }
-        check(&device, Codec::Snappy, &snappy, &contents);
-        check(&device, Codec::Lz4Raw, &lz4, &lz4_contents);
+        check(&device, DeviceCodec::Snappy, &snappy, &contents);
+        check(&device, DeviceCodec::Lz4Raw, &lz4, &lz4_contents);
     }
 }
 
@@ -227,9 +229,9 @@ fn chains_of_copies_within_a_batch_are_followed() {
                 }
             }
             contents.push(made_of(&pieces));
-            pages.push(Page::new(snappy_of(&pieces, kind % 2), made));
+            pages.push(CompressedPage::new(snappy_of(&pieces, kind % 2), made));
         }
-        check(&device, Codec::Snappy, &pages, &contents);
+        check(&device, DeviceCodec::Snappy, &pages, &contents);
     }
 }
 
@@ -252,13 +254,13 @@ fn literals_of_every_size_are_read() {
             ];
             let content = made_of(&pieces);
             for longer in 0..3 {
-                snappy.push(Page::new(snappy_of(&pieces, longer), content.len()));
-                lz4.push(Page::new(lz4_of(&pieces), content.len()));
+                snappy.push(CompressedPage::new(snappy_of(&pieces, longer), content.len()));
+                lz4.push(CompressedPage::new(lz4_of(&pieces), content.len()));
                 contents.push(content.clone());
             }
         }
-        check(&device, Codec::Snappy, &snappy, &contents);
-        check(&device, Codec::Lz4Raw, &lz4, &contents);
+        check(&device, DeviceCodec::Snappy, &snappy, &contents);
+        check(&device, DeviceCodec::Lz4Raw, &lz4, &contents);
     }
 }
 
@@ -288,8 +290,9 @@ fn snappy_tokens_may_lie_across_parts_and_copies_reach_over_them() {
     }
     for device in devices() {
         let contents: Vec<_> = pages.iter().map(|pieces| made_of(pieces)).collect();
-        let texts: Vec<_> = pages.iter().zip(&contents).map(|(p, c)| Page::new(snappy_of(p, 0), c.len())).collect();
-        check(&device, Codec::Snappy, &texts, &contents);
+        let texts: Vec<_> =
+            pages.iter().zip(&contents).map(|(p, c)| CompressedPage::new(snappy_of(p, 0), c.len())).collect();
+        check(&device, DeviceCodec::Snappy, &texts, &contents);
         // All but the first have a token or a copy that reaches over a border.
         assert_eq!(uncut(&device, &texts), 7);
     }
@@ -326,9 +329,9 @@ fn parts_with_literals_of_all_sizes_are_found() {
                 }
             }
             contents.push(made_of(&pieces));
-            pages.push(Page::new(snappy_of(&pieces, 0), contents[contents.len() - 1].len()));
+            pages.push(CompressedPage::new(snappy_of(&pieces, 0), contents[contents.len() - 1].len()));
         }
-        check(&device, Codec::Snappy, &pages, &contents);
+        check(&device, DeviceCodec::Snappy, &pages, &contents);
         assert_eq!(uncut(&device, &pages), 0);
     }
 }
@@ -350,9 +353,9 @@ fn starts_are_found_where_guesses_are_never_right() {
             }
             pieces.extend((i % 2 == 1).then(|| Literal(&start[i..])));
             contents.push(made_of(&pieces));
-            pages.push(Page::new(snappy_of(&pieces, 0), contents[i].len()));
+            pages.push(CompressedPage::new(snappy_of(&pieces, 0), contents[i].len()));
         }
-        check(&device, Codec::Snappy, &pages, &contents);
+        check(&device, DeviceCodec::Snappy, &pages, &contents);
         assert_eq!(uncut(&device, &pages), 0);
     }
 }
@@ -380,9 +383,9 @@ fn small_literals_in_long_forms_are_found_in_pages_of_several_parts() {
             }
             pieces.push(Literal(&fresh[..77]));
             contents.push(made_of(&pieces));
-            pages.push(Page::new(snappy_of(&pieces, longer), contents[longer].len()));
+            pages.push(CompressedPage::new(snappy_of(&pieces, longer), contents[longer].len()));
         }
-        check(&device, Codec::Snappy, &pages, &contents);
+        check(&device, DeviceCodec::Snappy, &pages, &contents);
         assert_eq!(uncut(&device, &pages), 0);
     }
 }
@@ -390,7 +393,7 @@ fn small_literals_in_long_forms_are_found_in_pages_of_several_parts() {
 #[test]
 fn pages_of_one_literal_stay_in_place_where_they_may() {
     for device in devices() {
-        for codec in [Codec::Snappy, Codec::Lz4Raw] {
+        for codec in [DeviceCodec::Snappy, DeviceCodec::Lz4Raw] {
             let (mut pages, mut contents, mut stay) = (vec![], vec![], vec![]);
             for (i, size) in [1, 14, 15, 16, 60, 61, 270, 5000, 65_536, 65_537, 150_000].into_iter().enumerate() {
                 let fresh = bytes(i as u64, size + 10);
@@ -398,10 +401,10 @@ fn pages_of_one_literal_stay_in_place_where_they_may() {
                     for pieces in
                         [vec![Literal(&fresh[..size])], vec![Literal(&fresh[..size]), Copy { distance: 1, size: 4 }]]
                     {
-                        let text = if codec == Codec::Snappy { snappy_of(&pieces, 0) } else { lz4_of(&pieces) };
+                        let text = if codec == DeviceCodec::Snappy { snappy_of(&pieces, 0) } else { lz4_of(&pieces) };
                         contents.push(made_of(&pieces));
                         stay.push(in_place && pieces.len() == 1);
-                        pages.push(Page { text, len: contents[contents.len() - 1].len(), in_place });
+                        pages.push(CompressedPage { text, len: contents[contents.len() - 1].len(), in_place });
                     }
                 }
             }

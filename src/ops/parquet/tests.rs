@@ -12,13 +12,13 @@ use crate::ops::testing::*;
 use file::File;
 
 /// A chunk to decode and what to make of it.
-struct Column<'a> {
+struct TestChunk<'a> {
     file: &'a File,
     output: PageOutput,
 }
 
 /// What came of a column: nulls have no value.
-struct Decoded {
+struct TestValues {
     values: Vec<Option<Vec<u8>>>,
     nulls: u64,
 }
@@ -48,7 +48,7 @@ impl Contents {
 }
 
 /// Decodes columns in one call; or says which page is the first at fault, and why.
-fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<Decoded>, (u32, u32)> {
+fn decode_all(device: &Device, columns: &[TestChunk]) -> std::result::Result<Vec<TestValues>, (u32, u32)> {
     let mut bytes = vec![0u8; 16];
     let mut offsets = Vec::new();
     let mut place = |content: &[u8]| {
@@ -125,7 +125,7 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
     }
     let nulls = read::<u64>(&nulls, chunks.len());
     let of_column =
-        |(index, (column, (data, validity, values, _, characters))): (usize, (&Column, &(_, _, _, _, _)))| {
+        |(index, (column, (data, validity, values, _, characters))): (usize, (&TestChunk, &(_, _, _, _, _)))| {
             let (rows, width) = (column.file.rows(), column.output.width() as usize);
             let (data, valid) =
                 (read::<u8>(data, rows * width), read::<u8>(validity, if column.file.optional { rows } else { 0 }));
@@ -156,7 +156,7 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
                     _ => bytes.to_vec(),
                 })
             };
-            Decoded { values: (0..rows).map(value).collect(), nulls: nulls[index] }
+            TestValues { values: (0..rows).map(value).collect(), nulls: nulls[index] }
         };
     Ok(columns.iter().zip(&buffers).enumerate().map(of_column).collect())
 }
@@ -164,7 +164,7 @@ fn decode_all(device: &Device, columns: &[Column]) -> std::result::Result<Vec<De
 /// Decodes a file's column on all devices and compares.
 fn assert_decodes(what: &str, file: &File, output: PageOutput, expected: &[Option<Vec<u8>>]) {
     for device in [device(0), device(20261121)].into_iter().chain(gpu()) {
-        let column = Column { file, output };
+        let column = TestChunk { file, output };
         let decoded = decode_all(&device, &[column]).unwrap_or_else(|(page, code)| {
             panic!("{what}: page {page}: {:?}", damage(code));
         });

@@ -19,14 +19,14 @@ fn shapes() -> Vec<Vec<usize>> {
 
 /// Bounds of partitions of these lengths, in which each third row has no peers before it, and what
 /// they should be.
-struct Sample {
+struct BoundsSample {
     bounds: Bounds,
     /// First and end of each position's partition, and of its peers.
     partition: Vec<(usize, usize)>,
     peers: Vec<(usize, usize)>,
 }
 
-fn sample(device: &Device, lengths: &[usize]) -> Sample {
+fn sample(device: &Device, lengths: &[usize]) -> BoundsSample {
     let (mut partition, mut peers, mut keys) = (vec![], vec![], vec![]);
     let mut begin = 0;
     for (number, &length) in lengths.iter().enumerate() {
@@ -52,14 +52,14 @@ fn sample(device: &Device, lengths: &[usize]) -> Sample {
     let order = argsort(device, &sorted, rows as u64).unwrap();
     let words = [WindowWord { keys: &words[0], below: 0 }, WindowWord { keys: &words[1], below: 40 }];
     let bounds = bounds(device, &words, Some(&order), rows as u64).unwrap();
-    Sample { bounds, partition, peers }
+    BoundsSample { bounds, partition, peers }
 }
 
 #[test]
 fn bounds_are_where_partitions_and_peers_begin() {
     for device in devices() {
         for lengths in shapes() {
-            let Sample { bounds, partition, peers } = sample(&device, &lengths);
+            let BoundsSample { bounds, partition, peers } = sample(&device, &lengths);
             let rows = partition.len();
             for (number_of, offsets, expected) in
                 [(&bounds.partition_of, &bounds.partitions, partition), (&bounds.peers_of, &bounds.peers, peers)]
@@ -109,7 +109,7 @@ fn the_example_of_the_kernels_is_right() {
 fn running_reductions_start_anew_with_each_partition() {
     for device in devices() {
         for lengths in shapes() {
-            let Sample { bounds, partition, .. } = sample(&device, &lengths);
+            let BoundsSample { bounds, partition, .. } = sample(&device, &lengths);
             let rows = partition.len();
             let values: Vec<i64> = random(5, rows).map(|x| x as i64).collect();
             let floats: Vec<f64> = values.iter().map(|&x| x as f64 / 1e15).collect();
@@ -209,7 +209,7 @@ fn float_sums_of_windows_do_not_depend_on_the_schedule() {
     let runs: Vec<[Vec<u64>; 2]> = devices()
         .iter()
         .map(|device| {
-            let Sample { bounds, .. } = sample(device, &[10_000, 29_000, 1000]);
+            let BoundsSample { bounds, .. } = sample(device, &[10_000, 29_000, 1000]);
             let values = upload(device, &values);
             let fold = Fold::Reduce(Reduction::SumF64);
             let low = upload(device, &(0..rows as u32).map(|row| row.saturating_sub(700)).collect::<Vec<_>>());

@@ -9,19 +9,19 @@ use crate::plan::estimate::Estimate;
 
 /// A table of columns `k`, whose values are unique, and `a` to `d`, which have each so many
 /// different ones.
-struct Table {
+struct SizedTable {
     name: &'static str,
     rows: f64,
     distinct: f64,
 }
 
-fn table(name: &'static str, rows: f64, distinct: f64) -> Table {
-    Table { name, rows, distinct }
+fn table(name: &'static str, rows: f64, distinct: f64) -> SizedTable {
+    SizedTable { name, rows, distinct }
 }
 
 const COLUMNS: [&str; 5] = ["k", "a", "b", "c", "d"];
 
-impl Table {
+impl SizedTable {
     fn plan(&self) -> LogicalPlanBuilder {
         let fields: Vec<Field> = COLUMNS.map(|name| Field::new(name, DataType::Int64, false)).into();
         table_scan(Some(self.name), &Schema::new(fields), None).unwrap()
@@ -37,7 +37,7 @@ impl Table {
 }
 
 /// The tables joined from left to right, each on equalities `left = right` with those before it.
-fn joined(tables: &[Table], on: &[&[(&str, &str)]]) -> LogicalPlan {
+fn joined(tables: &[SizedTable], on: &[&[(&str, &str)]]) -> LogicalPlan {
     let mut plan = tables[0].plan();
     for (table, on) in tables[1..].iter().zip(on) {
         let (left, right): (Vec<Name>, Vec<Name>) =
@@ -57,16 +57,16 @@ fn name(plan: &LogicalPlan) -> String {
     }
 }
 
-struct Orders {
+struct FoundOrders {
     exact: String,
     greedy: String,
     plan: LogicalPlan,
 }
 
 /// The orders found, with the probe's side first.
-fn orders(tables: &[Table], plan: &LogicalPlan) -> Orders {
+fn orders(tables: &[SizedTable], plan: &LogicalPlan) -> FoundOrders {
     let tree = Tree::of(plan).expect("a tree of inner joins");
-    let estimates: Vec<Estimate> = tables.iter().map(Table::estimate).collect();
+    let estimates: Vec<Estimate> = tables.iter().map(SizedTable::estimate).collect();
     let costs = Costs::of(&tree, &estimates);
     let (exact, cost) = costs.cheapest().expect("an order");
     let (greedy, least) = costs.greedy().expect("an order");
@@ -75,7 +75,7 @@ fn orders(tables: &[Table], plan: &LogicalPlan) -> Orders {
     let made = tree.plan(&exact, plan).unwrap();
     assert_eq!(made.schema(), plan.schema(), "columns stay in their order");
     let text = |shape: &JoinTree| name(&tree.joined(shape).unwrap());
-    Orders { exact: text(&exact), greedy: text(&greedy), plan: made }
+    FoundOrders { exact: text(&exact), greedy: text(&greedy), plan: made }
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn columns_that_nobody_looks_at_end_where_they_begin() {
 #[test]
 fn many_tables_are_joined_greedily() {
     let names = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11", "t12", "t13"];
-    let tables: Vec<Table> =
+    let tables: Vec<SizedTable> =
         names.iter().enumerate().map(|(at, name)| table(name, 10f64.powi(2 + at as i32 % 5), 50.0)).collect();
     let keys: Vec<[(String, String); 1]> =
         (1..names.len()).map(|at| [(format!("{}.a", names[at - 1]), format!("{}.k", names[at]))]).collect();
@@ -145,7 +145,7 @@ fn many_tables_are_joined_greedily() {
     let keys: Vec<&[(&str, &str)]> = keys.iter().map(Vec::as_slice).collect();
     let plan = joined(&tables, &keys);
     let tree = Tree::of(&plan).unwrap();
-    let estimates: Vec<Estimate> = tables.iter().map(Table::estimate).collect();
+    let estimates: Vec<Estimate> = tables.iter().map(SizedTable::estimate).collect();
     let costs = Costs::of(&tree, &estimates);
     let (shape, cost) = costs.greedy().unwrap();
     assert_eq!(shape.set(), (1 << 14) - 1);
@@ -156,7 +156,7 @@ fn many_tables_are_joined_greedily() {
 #[test]
 fn a_clique_of_ten_tables_is_ordered_exactly() {
     let names = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"];
-    let tables: Vec<Table> =
+    let tables: Vec<SizedTable> =
         names.iter().enumerate().map(|(at, name)| table(name, 10f64.powi(2 + at as i32 % 5), 50.0)).collect();
     let pairs = |at: usize| (0..at).map(move |other| (format!("{}.k", names[other]), format!("{}.k", names[at])));
     let keys: Vec<Vec<(String, String)>> = (1..names.len()).map(|at| pairs(at).collect()).collect();
@@ -165,7 +165,7 @@ fn a_clique_of_ten_tables_is_ordered_exactly() {
     let keys: Vec<&[(&str, &str)]> = keys.iter().map(Vec::as_slice).collect();
     let plan = joined(&tables, &keys);
     let tree = Tree::of(&plan).unwrap();
-    let estimates: Vec<Estimate> = tables.iter().map(Table::estimate).collect();
+    let estimates: Vec<Estimate> = tables.iter().map(SizedTable::estimate).collect();
     let costs = Costs::of(&tree, &estimates);
     let ((shape, cost), (_, greedy)) = (costs.cheapest().unwrap(), costs.greedy().unwrap());
     assert_eq!(shape.set(), (1 << 10) - 1);

@@ -43,7 +43,7 @@ pub(in crate::session) async fn opened(
         tables.push(table);
     }
     let ControlFlow::Continue(()) =
-        VisitMut::visit(statement, &mut Namer { at: 0, tables: names.into_iter().peekable() });
+        VisitMut::visit(statement, &mut TableNamer { at: 0, tables: names.into_iter().peekable() });
     Ok(tables)
 }
 
@@ -237,12 +237,12 @@ fn value(expr: &Expr) -> Option<OptionValue> {
 }
 
 /// Puts the names of tables in the place of files, in the order of the tables of the statement.
-struct Namer<I: Iterator<Item = TableAt>> {
+struct TableNamer<I: Iterator<Item = TableAt>> {
     at: usize,
     tables: std::iter::Peekable<I>,
 }
 
-impl<I: Iterator<Item = TableAt>> VisitorMut for Namer<I> {
+impl<I: Iterator<Item = TableAt>> VisitorMut for TableNamer<I> {
     type Break = std::convert::Infallible;
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {

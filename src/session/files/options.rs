@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{CsvOptions, Encoding, JsonOptions, ParquetOptions, Ragged};
+use crate::io::{CsvOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
 
 /// An option as a user gave it.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
     let (mut seen, mut types) = (vec![], None);
     for option in given {
         let known = |(name, others): &&(&str, &[&str])| *name == option.name || others.contains(&option.name.as_str());
-        let reader = Reader { state, by, option };
+        let reader = OptionReader { state, by, option };
         let Some((name, _)) = CSV.iter().find(known) else {
             return Err(reader.unknown(&CSV.map(|(name, _)| name)));
         };
@@ -161,12 +161,12 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
     Ok(options)
 }
 
-const ENCODINGS: [(&str, Encoding); 5] = [
-    ("utf-8", Encoding::Utf8),
-    ("utf-16le", Encoding::Utf16Le),
-    ("utf-16be", Encoding::Utf16Be),
-    ("latin-1", Encoding::Latin1),
-    ("windows-1252", Encoding::Windows1252),
+const ENCODINGS: [(&str, TextEncoding); 5] = [
+    ("utf-8", TextEncoding::Utf8),
+    ("utf-16le", TextEncoding::Utf16Le),
+    ("utf-16be", TextEncoding::Utf16Be),
+    ("latin-1", TextEncoding::Latin1),
+    ("windows-1252", TextEncoding::Windows1252),
 ];
 
 /// The options of Parquet files.
@@ -176,7 +176,7 @@ const ENCODINGS: [(&str, Encoding); 5] = [
 pub(super) fn parquet(state: &SessionState, by: &str, given: &[Given]) -> Result<ParquetOptions> {
     let mut options = ParquetOptions::default();
     for option in given {
-        let reader = Reader { state, by, option };
+        let reader = OptionReader { state, by, option };
         match option.name.as_str() {
             INT96_UNIT => {
                 options.coerce_int96_timestamp_unit = reader.one_of(&[
@@ -202,7 +202,7 @@ pub(super) fn parquet(state: &SessionState, by: &str, given: &[Given]) -> Result
 pub(super) fn json(state: &SessionState, by: &str, given: &[Given]) -> Result<JsonOptions> {
     let mut options = JsonOptions::default();
     for option in given {
-        let reader = Reader { state, by, option };
+        let reader = OptionReader { state, by, option };
         match option.name.as_str() {
             HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
             FILENAME => options.filename = reader.flag()?,
@@ -213,13 +213,13 @@ pub(super) fn json(state: &SessionState, by: &str, given: &[Given]) -> Result<Js
 }
 
 /// An option's value, read as what the option takes.
-struct Reader<'a> {
+struct OptionReader<'a> {
     state: &'a SessionState,
     by: &'a str,
     option: &'a Given,
 }
 
-impl Reader<'_> {
+impl OptionReader<'_> {
     fn wrong(&self, message: String) -> Error {
         ErrorKind::Plan { message: format!("{}: {message}", self.by), location: self.option.place }.into()
     }

@@ -38,7 +38,7 @@ fn named(statement: &Statement) -> Option<Statement> {
     }
     let mut named = statement.clone();
     if let Statement::Statement(inner) = &mut named {
-        let _ = VisitMut::visit(inner, &mut Namer);
+        let _ = VisitMut::visit(inner, &mut SubqueryNamer);
     }
     Some(named)
 }
@@ -58,9 +58,9 @@ impl Visitor for Unnamed {
 }
 
 /// Names those of a select list by their texts, in which those within have their names.
-struct Namer;
+struct SubqueryNamer;
 
-impl VisitorMut for Namer {
+impl VisitorMut for SubqueryNamer {
     type Break = ();
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {

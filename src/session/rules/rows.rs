@@ -27,9 +27,9 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::dialect::Ours;
 
 /// Visits a statement.
-pub(super) struct Rows;
+pub(super) struct RowComparisons;
 
-impl VisitorMut for Rows {
+impl VisitorMut for RowComparisons {
     type Break = Infallible;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::clauses::Clauses;
 use super::dialect::Ours;
-use super::rows::Rows;
+use super::rows::RowComparisons;
 use super::using;
 use super::windows::Windows;
 use crate::error::Error;
@@ -47,7 +47,7 @@ pub(crate) fn prepared(state: &SessionState, statement: &mut ast::Statement) -> 
     };
     done(statement.visit(&mut Windows))?;
     let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Longhand);
-    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut Rows);
+    let ControlFlow::Continue(()) = VisitMut::visit(statement, &mut RowComparisons);
     done(Visit::visit(statement, &mut Clauses { state }))?;
     match statement {
         ast::Statement::Query(query) => using::written_out(state, query),

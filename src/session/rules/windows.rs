@@ -21,7 +21,7 @@ impl VisitorMut for Windows {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         let SetExpr::Select(select) = query.body.as_ref() else { return ControlFlow::Continue(()) };
-        let mut named = Named::of(select)?;
+        let mut named = NamedWindows::of(select)?;
         let Some(order) = &mut query.order_by else { return ControlFlow::Continue(()) };
         match &mut order.kind {
             OrderByKind::Expressions(keys) => keys.iter_mut().try_for_each(|key| key.expr.visit(&mut named)),
@@ -30,7 +30,7 @@ impl VisitorMut for Windows {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
-        let mut named = Named::of(select)?;
+        let mut named = NamedWindows::of(select)?;
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
                 expr.visit(&mut named)?;
@@ -45,15 +45,15 @@ impl VisitorMut for Windows {
 }
 
 /// The windows of one SELECT, put in place of their names.
-struct Named {
+struct NamedWindows {
     windows: HashMap<String, WindowSpec>,
     /// Queries around the expression, within the one that these windows are of.
     depth: usize,
 }
 
-impl Named {
-    fn of(select: &Select) -> ControlFlow<Error, Named> {
-        let mut named = Named { windows: HashMap::new(), depth: 0 };
+impl NamedWindows {
+    fn of(select: &Select) -> ControlFlow<Error, NamedWindows> {
+        let mut named = NamedWindows { windows: HashMap::new(), depth: 0 };
         for NamedWindowDefinition(name, window) in &select.named_window {
             let window = match window {
                 NamedWindowExpr::NamedWindow(other) => named.window(other)?.clone(),
@@ -96,7 +96,7 @@ impl Named {
     }
 }
 
-impl VisitorMut for Named {
+impl VisitorMut for NamedWindows {
     type Break = Error;
 
     fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {

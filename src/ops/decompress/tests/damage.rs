@@ -61,13 +61,16 @@ fn damage_is_named() {
         (5, (vec![0x10, 1, 1, 0, 0x10, 1], 7)),
     ];
     for device in devices() {
-        for (codec, cases) in [(Codec::Snappy, &snappy), (Codec::Lz4Raw, &lz4_cases)] {
+        for (codec, cases) in [(DeviceCodec::Snappy, &snappy), (DeviceCodec::Lz4Raw, &lz4_cases)] {
             for (code, (text, len)) in cases {
                 // A good page before and behind it.
                 let good = [5u8; 40].to_vec();
-                let page = Page::new(if codec == Codec::Snappy { snappy_page(&good) } else { lz4_page(&good) }, 40);
+                let page = CompressedPage::new(
+                    if codec == DeviceCodec::Snappy { snappy_page(&good) } else { lz4_page(&good) },
+                    40,
+                );
                 for in_place in [false, true] {
-                    let bad = Page { text: text.clone(), len: *len, in_place };
+                    let bad = CompressedPage { text: text.clone(), len: *len, in_place };
                     let outcome = run(&device, codec, &[page.clone(), bad, page.clone()]);
                     let expected = [None, Some(*code), None];
                     assert_eq!(outcome.faults, expected, "{codec:?} {:?}", &text[..text.len().min(20)]);
@@ -75,18 +78,20 @@ fn damage_is_named() {
                 }
             }
         }
-        let both = [Page::new(vec![3], 3), Page::new(vec![9], 3)];
-        assert_eq!(run(&device, Codec::Snappy, &both).faults, [Some(5), Some(1)]);
+        let both = [CompressedPage::new(vec![3], 3), CompressedPage::new(vec![9], 3)];
+        assert_eq!(run(&device, DeviceCodec::Snappy, &both).faults, [Some(5), Some(1)]);
     }
     assert!((1..=5).all(|code| damage(code).is_some()) && damage(0).is_none() && damage(6).is_none());
 }
 
 /// Decompresses damaged pages in one call and asks for the content that the reference gives, or a
 /// fault where that gives none. How many there are of both.
-pub(super) fn compare(device: &Device, codec: Codec, pages: &[Page]) -> (usize, usize) {
-    let expected = |page: &Page| match codec {
-        Codec::Snappy => ::snap::raw::Decoder::new().decompress_vec(&page.text).ok().filter(|c| c.len() == page.len),
-        Codec::Lz4Raw => lz4_content(&page.text, page.len),
+pub(super) fn compare(device: &Device, codec: DeviceCodec, pages: &[CompressedPage]) -> (usize, usize) {
+    let expected = |page: &CompressedPage| match codec {
+        DeviceCodec::Snappy => {
+            ::snap::raw::Decoder::new().decompress_vec(&page.text).ok().filter(|c| c.len() == page.len)
+        }
+        DeviceCodec::Lz4Raw => lz4_content(&page.text, page.len),
     };
     let outcome = run(device, codec, pages);
     let mut whole = 0;
@@ -105,7 +110,7 @@ pub(super) fn compare(device: &Device, codec: Codec, pages: &[Page]) -> (usize, 
 }
 
 /// Pages with bytes changed, taken out and cut off.
-pub(super) fn damaged(seed: u64, text: &[u8], len: usize, count: usize) -> Vec<Page> {
+pub(super) fn damaged(seed: u64, text: &[u8], len: usize, count: usize) -> Vec<CompressedPage> {
     let mut words = random(seed, count * 8);
     let mut word = move || words.next().unwrap() as usize;
     let change = |i: usize| {
@@ -122,7 +127,7 @@ pub(super) fn damaged(seed: u64, text: &[u8], len: usize, count: usize) -> Vec<P
                 break;
             }
         }
-        Page { text, len, in_place: i.is_multiple_of(4) }
+        CompressedPage { text, len, in_place: i.is_multiple_of(4) }
     };
     (0..count).map(change).collect()
 }
@@ -132,11 +137,11 @@ fn damaged_pages_are_refused_or_read_as_the_reference_reads_them() {
     // How often: WARPFRAME_DAMAGED_PAGES times 100 for each content.
     let hundreds = std::env::var("WARPFRAME_DAMAGED_PAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(1usize);
     for device in device_and_gpu(20261121) {
-        for codec in [Codec::Snappy, Codec::Lz4Raw] {
+        for codec in [DeviceCodec::Snappy, DeviceCodec::Lz4Raw] {
             let (mut whole, mut faults) = (0, 0);
             for (seed, len) in [(1, 40), (2, 300), (3, 1500), (4, 5000)] {
                 for (kind, content) in contents(seed, len).iter().enumerate() {
-                    let text = if codec == Codec::Snappy { snappy_page(content) } else { lz4_page(content) };
+                    let text = if codec == DeviceCodec::Snappy { snappy_page(content) } else { lz4_page(content) };
                     let pages = damaged(seed * 8 + kind as u64, &text, len, 100 * hundreds);
                     let (good, bad) = compare(&device, codec, &pages);
                     whole += good;
@@ -155,7 +160,7 @@ fn damaged_pages_of_several_parts_are_refused_or_read() {
         for kind in [1, 4] {
             let content = contents(kind, 140_000).swap_remove(kind as usize);
             let pages = damaged(kind, &snappy_page(&content), content.len(), 12);
-            compare(&device, Codec::Snappy, &pages);
+            compare(&device, DeviceCodec::Snappy, &pages);
         }
     }
 }
@@ -165,8 +170,9 @@ fn pages_cut_off_anywhere_are_refused() {
     let device = device(0);
     for kind in [0, 4] {
         let content = contents(kind, 400).swap_remove(kind as usize);
-        for (codec, text) in [(Codec::Snappy, snappy_page(&content)), (Codec::Lz4Raw, lz4_page(&content))] {
-            let pages: Vec<_> = (0..text.len()).map(|end| Page::new(text[..end].to_vec(), content.len())).collect();
+        for (codec, text) in [(DeviceCodec::Snappy, snappy_page(&content)), (DeviceCodec::Lz4Raw, lz4_page(&content))] {
+            let pages: Vec<_> =
+                (0..text.len()).map(|end| CompressedPage::new(text[..end].to_vec(), content.len())).collect();
             assert_eq!(compare(&device, codec, &pages).0, 0);
         }
     }

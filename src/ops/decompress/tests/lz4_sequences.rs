@@ -14,16 +14,16 @@ const MOST: usize = 1024;
 const AROUND: [usize; 13] = [0, 1, 14, 15, 16, 269, 270, 271, 524, 525, 526, 780, 1035];
 
 /// A page by hand, and its content, of which the crate thinks the same.
-fn page(pieces: &[PagePiece<'_>]) -> (Page, Vec<u8>) {
+fn page(pieces: &[PagePiece<'_>]) -> (CompressedPage, Vec<u8>) {
     let content = made_of(pieces);
-    let page = Page::new(lz4_of(pieces), content.len());
+    let page = CompressedPage::new(lz4_of(pieces), content.len());
     assert!(lz4_content(&page.text, page.len).as_ref() == Some(&content));
     (page, content)
 }
 
-fn check_pages(device: &Device, pages: Vec<(Page, Vec<u8>)>) {
+fn check_pages(device: &Device, pages: Vec<(CompressedPage, Vec<u8>)>) {
     let (pages, contents): (Vec<_>, Vec<_>) = pages.into_iter().unzip();
-    check(device, Codec::Lz4Raw, &pages, &contents);
+    check(device, DeviceCodec::Lz4Raw, &pages, &contents);
 }
 
 /// Sequences whose literals and copies have these sizes, as distances come.
@@ -190,10 +190,10 @@ fn pages_cut_off_at_each_byte_are_refused_as_the_reference_refuses_them() {
             let cut = |end: usize| {
                 let text = text[..end].to_vec();
                 // What is left may be a page of its own length.
-                [Page::new(text.clone(), len), Page::new(text.clone(), length_of(&text))]
+                [CompressedPage::new(text.clone(), len), CompressedPage::new(text.clone(), length_of(&text))]
             };
             let pages: Vec<_> = (0..=text.len()).flat_map(cut).collect();
-            let (good, bad) = compare(&device, Codec::Lz4Raw, &pages);
+            let (good, bad) = compare(&device, DeviceCodec::Lz4Raw, &pages);
             whole += good;
             refused += bad;
         }
@@ -210,9 +210,9 @@ fn damaged_sequences_are_refused_or_read_as_the_reference_reads_them() {
             let text = any(seed, count);
             let pages = damaged(seed, &text, length_of(&text), if count > 1000 { 20 } else { 60 } * hundreds);
             // Damaged in the same ways, with the lengths that they then have.
-            let fitted = pages.iter().map(|page| Page { len: length_of(&page.text), ..page.clone() });
+            let fitted = pages.iter().map(|page| CompressedPage { len: length_of(&page.text), ..page.clone() });
             let pages: Vec<_> = pages.iter().cloned().chain(fitted).collect();
-            let (good, bad) = compare(&device, Codec::Lz4Raw, &pages);
+            let (good, bad) = compare(&device, DeviceCodec::Lz4Raw, &pages);
             whole += good;
             refused += bad;
         }
@@ -238,10 +238,10 @@ fn noise_is_refused_or_read_as_the_reference_reads_it() {
                 _ => {}
             }
             let len = if at.is_multiple_of(3) { length_of(&text) } else { 1000 + len * 3 };
-            Page { text, len, in_place: at.is_multiple_of(2) }
+            CompressedPage { text, len, in_place: at.is_multiple_of(2) }
         };
         let pages: Vec<_> = (0..100 * hundreds).map(noise).collect();
-        let (_, refused) = compare(&device, Codec::Lz4Raw, &pages);
+        let (_, refused) = compare(&device, DeviceCodec::Lz4Raw, &pages);
         assert!(refused as u64 > 50 * hundreds, "{refused}");
     }
 }

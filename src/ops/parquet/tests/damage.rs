@@ -4,11 +4,11 @@ use datafusion::parquet::basic::Encoding as Written;
 use datafusion::parquet::data_type::*;
 
 use super::file::{File, Settings};
-use super::numbers::{Nulls, with_nulls};
+use super::numbers::{NullPattern, with_nulls};
 use super::*;
 
 fn fault(file: &File, output: PageOutput) -> Option<(u32, u32)> {
-    decode_all(&device(3), &[Column { file, output }]).err()
+    decode_all(&device(3), &[TestChunk { file, output }]).err()
 }
 
 const LONG: PageOutput = PageOutput::Integer { width: 8 };
@@ -141,7 +141,7 @@ fn pages_too_short_for_their_values_are_told() {
 
 #[test]
 fn without_validity_nulls_are_counted_only() {
-    let values = with_nulls(Nulls::Some, random(1, 6000).map(|x| x as i64));
+    let values = with_nulls(NullPattern::Some, random(1, 6000).map(|x| x as i64));
     let file = File::written::<Int64Type>("INT64", &values, true, Settings::of(Some(Written::PLAIN)));
     let device = device(1);
     let content = upload(&device, &[file.pages[0].content.clone(), vec![0; 64]].concat());
@@ -168,12 +168,12 @@ fn without_validity_nulls_are_counted_only() {
 /// simulator looks).
 #[test]
 fn pages_changed_at_random_do_no_harm() {
-    let integers = with_nulls(Nulls::Some, random(1, 3000).map(|x| (x % 1000) as i64));
+    let integers = with_nulls(NullPattern::Some, random(1, 3000).map(|x| (x % 1000) as i64));
     let texts = with_nulls(
-        Nulls::Some,
+        NullPattern::Some,
         random(2, 3000).map(|x| ByteArray::from("abcdefghijklmnop".as_bytes()[..x as usize % 16].to_vec())),
     );
-    let flags = with_nulls(Nulls::Some, random(3, 3000).map(|x| x % 5 == 0));
+    let flags = with_nulls(NullPattern::Some, random(3, 3000).map(|x| x % 5 == 0));
     let files = [
         (File::written::<Int64Type>("INT64", &integers, true, Settings::of(None)), LONG),
         (File::written::<Int64Type>("INT64", &integers, true, Settings::of(Some(Written::PLAIN))), LONG),
@@ -215,7 +215,7 @@ fn pages_changed_at_random_do_no_harm() {
                     dictionary[at] ^= (x >> 30) as u8;
                 }
             }
-            faults += decode_all(&device, &[Column { file: &file, output: *output }]).is_err() as u64;
+            faults += decode_all(&device, &[TestChunk { file: &file, output: *output }]).is_err() as u64;
         }
     }
     assert!(faults > rounds, "{faults} faults");

@@ -4,7 +4,7 @@ use datafusion::parquet::basic::Encoding as Written;
 use datafusion::parquet::data_type::*;
 
 use super::file::{File, Settings};
-use super::numbers::{NULLS, Nulls, check as check_numbers, with_nulls};
+use super::numbers::{NULLS, NullPattern, check as check_numbers, with_nulls};
 use super::strings::{KINDS, VIEWS, check, texts, written};
 use super::*;
 
@@ -125,7 +125,7 @@ fn strings_have_their_lengths_and_what_they_share_apart() {
 
 #[test]
 fn bytes_of_fixed_length_share_their_beginnings() {
-    let values = with_nulls(Nulls::Some, (0..3000u64).map(|x| (x * 1_000_003).to_be_bytes().to_vec()));
+    let values = with_nulls(NullPattern::Some, (0..3000u64).map(|x| (x * 1_000_003).to_be_bytes().to_vec()));
     let written: Vec<_> =
         values.iter().map(|v| v.as_ref().map(|v| FixedLenByteArray::from(ByteArray::from(v.clone())))).collect();
     let settings = Settings::of(Some(Written::DELTA_BYTE_ARRAY));
@@ -137,7 +137,7 @@ fn bytes_of_fixed_length_share_their_beginnings() {
 
 #[test]
 fn damaged_deltas_are_told() {
-    let fault = |file: &File, output| decode_all(&device(2), &[Column { file, output }]).err();
+    let fault = |file: &File, output| decode_all(&device(2), &[TestChunk { file, output }]).err();
     let values: Vec<_> = random(1, 500).map(|x| Some(x as i64)).collect();
     let good = File::written::<Int64Type>("INT64", &values, false, Settings::of(PACKED));
     let output = PageOutput::Integer { width: 8 };

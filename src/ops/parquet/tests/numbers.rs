@@ -10,21 +10,21 @@ const SIZES: [usize; 8] = [1, 31, 32, 33, 4095, 4096, 4097, 9_000];
 
 /// Values of which some are null: none, some at random, long runs of both, or all.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Nulls {
+pub(super) enum NullPattern {
     None,
     Some,
     Runs,
     All,
 }
 
-pub(super) const NULLS: [Nulls; 4] = [Nulls::None, Nulls::Some, Nulls::Runs, Nulls::All];
+pub(super) const NULLS: [NullPattern; 4] = [NullPattern::None, NullPattern::Some, NullPattern::Runs, NullPattern::All];
 
-pub(super) fn with_nulls<T>(nulls: Nulls, values: impl Iterator<Item = T>) -> Vec<Option<T>> {
+pub(super) fn with_nulls<T>(nulls: NullPattern, values: impl Iterator<Item = T>) -> Vec<Option<T>> {
     let null = |row: usize| match nulls {
-        Nulls::None => false,
-        Nulls::Some => random(row as u64 + 9, 1).next().unwrap().is_multiple_of(4),
-        Nulls::Runs => (row / 700).is_multiple_of(2),
-        Nulls::All => true,
+        NullPattern::None => false,
+        NullPattern::Some => random(row as u64 + 9, 1).next().unwrap().is_multiple_of(4),
+        NullPattern::Runs => (row / 700).is_multiple_of(2),
+        NullPattern::All => true,
     };
     values.enumerate().map(|(row, value)| (!null(row)).then_some(value)).collect()
 }
@@ -37,8 +37,8 @@ pub(super) fn check<T: DataType>(
     make: impl Fn(u64) -> T::T,
     becomes: impl Fn(&T::T) -> Vec<u8>,
 ) {
-    let compare = |rows: usize, nulls: Option<Nulls>, settings: Settings| {
-        let values = with_nulls(nulls.unwrap_or(Nulls::None), random(rows as u64, rows).map(&make));
+    let compare = |rows: usize, nulls: Option<NullPattern>, settings: Settings| {
+        let values = with_nulls(nulls.unwrap_or(NullPattern::None), random(rows as u64, rows).map(&make));
         let file = File::written::<T>(kind, &values, nulls.is_some(), settings);
         let expected: Vec<_> = values.iter().map(|value| value.as_ref().map(&becomes)).collect();
         assert_decodes(&format!("{kind} {encoding:?} {output:?} {nulls:?} {settings:?}"), &file, output, &expected);
@@ -47,7 +47,7 @@ pub(super) fn check<T: DataType>(
     if kind == "INT64" && output.width() == 8 {
         for rows in SIZES {
             compare(rows, None, Settings::of(encoding));
-            compare(rows, Some(Nulls::Some), Settings::of(encoding));
+            compare(rows, Some(NullPattern::Some), Settings::of(encoding));
         }
         for settings in Settings::all(encoding) {
             compare(5000, None, settings);
@@ -55,7 +55,7 @@ pub(super) fn check<T: DataType>(
         }
     } else {
         compare(4500, None, Settings::of(encoding));
-        compare(1000, Some(Nulls::Some), Settings::all(encoding)[1]);
+        compare(1000, Some(NullPattern::Some), Settings::all(encoding)[1]);
     }
 }
 
@@ -102,7 +102,7 @@ fn codes_of_every_width_are_unpacked() {
         let device = device(bits.into());
         let output = PageOutput::Integer { width: 8 };
         let decoded =
-            decode_all(&device, &[Column { file: &file, output }]).unwrap_or_else(|fault| panic!("{fault:?}"));
+            decode_all(&device, &[TestChunk { file: &file, output }]).unwrap_or_else(|fault| panic!("{fault:?}"));
         for (found, value) in decoded[0].values.iter().zip(&values) {
             assert_eq!(found.as_ref().unwrap()[..], value.unwrap().to_le_bytes(), "{bits} bits");
         }
@@ -206,7 +206,7 @@ fn decimals_beyond_their_digits_are_damage() {
     let output = PageOutput::Decimal { width: 8, bound: Some(999) };
     let fault = |physical, content: Vec<u8>| {
         let file = File::by_hand(physical, PageEncoding::Plain, 1, content);
-        decode_all(&device(1), &[Column { file: &file, output }]).err()
+        decode_all(&device(1), &[TestChunk { file: &file, output }]).err()
     };
     assert_eq!(fault(Physical::Int32, 999i32.to_le_bytes().to_vec()), None);
     assert_eq!(fault(Physical::Int32, (-999i32).to_le_bytes().to_vec()), None);
@@ -217,7 +217,7 @@ fn decimals_beyond_their_digits_are_damage() {
     assert_eq!(fault(Physical::FixedLenByteArray(20), vec![7; 20]), Some((0, 38)));
     let output = PageOutput::Decimal { width: 8, bound: None };
     let file = File::by_hand(Physical::FixedLenByteArray(9), PageEncoding::Plain, 1, vec![1, 0, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(decode_all(&device(1), &[Column { file: &file, output }]).err(), Some((0, 38)));
+    assert_eq!(decode_all(&device(1), &[TestChunk { file: &file, output }]).err(), Some((0, 38)));
 }
 
 #[test]
@@ -244,24 +244,24 @@ fn timestamps_of_12_bytes_are_read_as_the_crate_does() {
     }
     let far =
         File::by_hand(Physical::Int96, PageEncoding::Plain, 1, [[0; 8].as_slice(), &[255, 255, 255, 127]].concat());
-    let decoded = |unit| decode_all(&device(1), &[Column { file: &far, output: PageOutput::Int96 { unit } }]).err();
+    let decoded = |unit| decode_all(&device(1), &[TestChunk { file: &far, output: PageOutput::Int96 { unit } }]).err();
     assert_eq!(decoded(Int96Unit::Nanosecond), Some((0, 39)));
     assert_eq!(decoded(Int96Unit::Second), None);
 }
 
 #[test]
 fn columns_of_many_kinds_are_decoded_in_one_call() {
-    let integers: Vec<_> = with_nulls(Nulls::Some, random(1, 7000).map(|x| x as i32 % 50));
+    let integers: Vec<_> = with_nulls(NullPattern::Some, random(1, 7000).map(|x| x as i32 % 50));
     let floats: Vec<_> = random(2, 9000).map(|x| Some(x as f64)).collect();
-    let flags: Vec<_> = with_nulls(Nulls::Runs, random(3, 5000).map(|x| x % 2 == 0));
+    let flags: Vec<_> = with_nulls(NullPattern::Runs, random(3, 5000).map(|x| x % 2 == 0));
     let first = File::written::<Int32Type>("INT32", &integers, true, Settings::of(None));
     let second = File::written::<DoubleType>("DOUBLE", &floats, false, Settings::of(Some(Written::PLAIN)));
     let third = File::written::<BoolType>("BOOLEAN", &flags, true, Settings::of(Some(Written::RLE)));
     for device in devices() {
         let columns = [
-            Column { file: &first, output: PageOutput::Integer { width: 4 } },
-            Column { file: &second, output: PageOutput::Float64 },
-            Column { file: &third, output: PageOutput::Bool },
+            TestChunk { file: &first, output: PageOutput::Integer { width: 4 } },
+            TestChunk { file: &second, output: PageOutput::Float64 },
+            TestChunk { file: &third, output: PageOutput::Bool },
         ];
         let decoded = decode_all(&device, &columns).unwrap_or_else(|fault| panic!("{fault:?}"));
         let expected: Vec<_> = integers.iter().map(|x| x.map(|x| x.to_le_bytes().to_vec())).collect();

@@ -4,7 +4,7 @@ use datafusion::parquet::basic::Encoding as Written;
 use datafusion::parquet::data_type::*;
 
 use super::file::{File, Settings};
-use super::numbers::{NULLS, Nulls, with_nulls};
+use super::numbers::{NULLS, NullPattern, with_nulls};
 use super::*;
 
 pub(super) const VIEWS: PageOutput = PageOutput::Views { utf8: true };
@@ -97,7 +97,7 @@ fn bytes_of_fixed_length_become_views() {
     for length in [1, 4, 12, 13, 16, 33] {
         let kind = format!("FIXED_LEN_BYTE_ARRAY({length})");
         let bytes = |x: u64| (0..length).map(|i| (x >> (i % 57)) as u8).collect::<Vec<u8>>();
-        let values = with_nulls(Nulls::Some, random(length as u64, 3000).map(bytes));
+        let values = with_nulls(NullPattern::Some, random(length as u64, 3000).map(bytes));
         let written: Vec<_> =
             values.iter().map(|v| v.as_ref().map(|v| FixedLenByteArray::from(ByteArray::from(v.clone())))).collect();
         for encoding in [None, Some(Written::PLAIN)] {
@@ -162,7 +162,7 @@ fn strings_that_are_no_utf8_are_damage_and_bytes_are_not() {
         let fault = |strings: &[&[u8]], utf8| {
             let rows = strings.len() as u32;
             let file = File::by_hand(Physical::ByteArray, PageEncoding::Plain, rows, plain(strings));
-            decode_all(&device, &[Column { file: &file, output: PageOutput::Views { utf8 } }]).err()
+            decode_all(&device, &[TestChunk { file: &file, output: PageOutput::Views { utf8 } }]).err()
         };
         for wrong in wrong {
             assert!(std::str::from_utf8(wrong).is_err());
