@@ -17,6 +17,7 @@ mod pages;
 mod parquet;
 mod path_columns;
 mod reading;
+mod resident;
 mod selection;
 mod source;
 mod stream;

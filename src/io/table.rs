@@ -7,7 +7,6 @@
 //! nothing stays.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -25,8 +24,10 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::device_table::DeviceTable;
 use super::files::{Files, Format};
+use super::resident::Resident;
 use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use super::stream;
+use super::unite::wider;
 use super::version::Version;
 use crate::column::{Column, Facts, Relation};
 use crate::error::{Error, ErrorKind, Result};
@@ -127,41 +128,6 @@ pub(super) fn restless(files: &Files) -> Error {
     ErrorKind::File { path: files.selection.named().into(), message }.into()
 }
 
-/// Columns in device memory, all of one version of their table.
-#[derive(Debug, Default)]
-struct Resident(Mutex<ResidentColumns>);
-
-#[derive(Debug, Default)]
-struct ResidentColumns {
-    /// The version's number.
-    of: u64,
-    whole: HeldColumns,
-    /// Of some of the files: those that were asked for last.
-    part: Option<(Vec<usize>, HeldColumns)>,
-}
-
-#[derive(Debug, Default)]
-struct HeldColumns {
-    rows: Option<u64>,
-    /// By index in the table's schema.
-    columns: HashMap<usize, Column>,
-}
-
-impl HeldColumns {
-    /// Columns, as far as all of them are here.
-    fn relation(&self, columns: &[usize]) -> Result<Option<Relation>> {
-        let Some(rows) = self.rows else { return Ok(None) };
-        let columns: Option<Vec<_>> = columns.iter().map(|at| self.columns.get(at).cloned()).collect();
-        columns.map(|columns| Relation::dense(rows, columns)).transpose()
-    }
-}
-
-impl Held {
-    fn part(&self, part: &FilePart) -> Option<&HeldColumns> {
-        self.part.as_ref().filter(|(files, _)| *files == part.files).map(|(_, held)| held)
-    }
-}
-
 /// Some of the files of a table in one version.
 #[derive(Debug)]
 pub(crate) struct FilePart {
@@ -175,18 +141,6 @@ pub(crate) struct FilePart {
 impl fmt::Display for FilePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} files", self.files.len(), self.all)
-    }
-}
-
-impl Resident {
-    /// What is held of a version; what there was of another is let go.
-    fn of(&self, snapshot: &Snapshot) -> MutexGuard<'_, ResidentColumns> {
-        // Poisoning is ignored: what is held is valid between statements.
-        let mut held = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        if held.of < snapshot.number {
-            *held = ResidentColumns { of: snapshot.number, ..ResidentColumns::default() };
-        }
-        held
     }
 }
 
@@ -224,7 +178,7 @@ impl SourceTable {
     ///
     /// # Errors
     /// As [`Snapshot::of_files`], and [`ErrorKind::File`] where the files have other columns than
-    /// the table.
+    /// the table, or narrower ones.
     pub(crate) async fn current(&self, state: &SessionState) -> Result<Arc<Snapshot>> {
         let Some(files) = &self.files else { return Ok(self.last().clone()) };
         if let Some(known) = self.known()? {
@@ -232,7 +186,7 @@ impl SourceTable {
         }
         let number = self.last().number + 1;
         let next = Arc::new(Snapshot::of_files(files, state, number).await?);
-        same_schema(&self.schema(), &next.source.schema(), files)?;
+        same_columns(&self.schema(), &next.source.schema(), files)?;
         let mut last = self.last();
         // Somebody else may have been faster.
         if last.number < number {
@@ -288,26 +242,12 @@ impl SourceTable {
         part: Option<&FilePart>,
         columns: &[usize],
     ) -> Result<Option<Relation>> {
-        let held = self.resident.of(snapshot);
-        if held.of != snapshot.number {
-            return Ok(None);
-        }
-        match (held.whole.relation(columns)?, part.and_then(|part| held.part(part))) {
-            (None, Some(of_part)) => of_part.relation(columns),
-            (whole, _) => Ok(whole),
-        }
+        self.resident.relation(snapshot.number, part.map(|part| &part.files[..]), columns)
     }
 
     /// Those of the columns that are not on the device in this version.
     pub(crate) fn missing(&self, snapshot: &Snapshot, part: Option<&FilePart>, columns: &[usize]) -> Vec<usize> {
-        let held = self.resident.of(snapshot);
-        let known = match part {
-            _ if held.of != snapshot.number => None,
-            None => Some(&held.whole),
-            Some(part) => held.part(part),
-        };
-        let is_here = |at: &usize| known.is_some_and(|known| known.columns.contains_key(at));
-        columns.iter().copied().filter(|at| !is_here(at)).collect()
+        self.resident.missing(snapshot.number, part.map(|part| &part.files[..]), columns)
     }
 
     /// Keeps columns of a version, or of some of its files, in place of those of other ones; in vain where
@@ -322,37 +262,22 @@ impl SourceTable {
         rows: u64,
         columns: Vec<(usize, Column)>,
     ) -> Result<()> {
-        let mut held = self.resident.of(snapshot);
-        if held.of != snapshot.number {
-            return Ok(());
-        }
-        let known = match part {
-            None => &mut held.whole,
-            Some(part) => {
-                if held.part(part).is_none() {
-                    held.part = None;
-                }
-                &mut held.part.get_or_insert_with(|| (part.files.clone(), HeldColumns::default())).1
-            }
-        };
-        if let Some(known) = known.rows.filter(|known| *known != rows) {
+        let kept = self.resident.keep(snapshot.number, part.map(|part| &part.files[..]), rows, columns);
+        kept.map_err(|known| {
             let what =
                 self.files.as_ref().map_or("a table".into(), |files| files.selection.named().display().to_string());
             let (expected, found) = (format!("{known} rows"), format!("{rows} rows"));
-            return Err(ErrorKind::TypeMismatch { what, expected, found }.into());
-        }
-        known.rows = Some(rows);
-        known.columns.extend(columns);
-        Ok(())
+            ErrorKind::TypeMismatch { what, expected, found }.into()
+        })
     }
 
     /// Rows, as far as they are known, and what is known of columns, on the device or before they
     /// are read: for estimates.
     fn facts(&self, columns: &[usize]) -> (Option<u64>, Vec<Option<Facts>>) {
         let source = self.last().source.clone();
-        let held = self.resident.0.lock().unwrap_or_else(|e| e.into_inner());
-        let of = |at: &usize| held.whole.columns.get(at).map(Facts::of).or_else(|| source.facts(*at));
-        (held.whole.rows.or_else(|| rows(&source.chunks())), columns.iter().map(of).collect())
+        let (held, known) = self.resident.facts(columns);
+        let facts = columns.iter().zip(known).map(|(at, known)| known.or_else(|| source.facts(*at)));
+        (held.or_else(|| rows(&source.chunks())), facts.collect())
     }
 
     /// Reads columns of a version, or of some of its files, into device memory: all rows, or those of the
@@ -443,26 +368,29 @@ async fn foreign_bytes(file: &Path, files: &Files, schema: &SchemaRef, state: &S
 /// Bytes of a value that an error shows.
 const SHOWN: usize = 32;
 
-/// Whether files have the columns that the table had when it was registered. Inferred types may be
-/// others now.
-fn same_schema(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()> {
-    let inferred = files.format.is_inferred();
+/// Whether files have the columns that the table had before, in types that hold the values of those, or
+/// in any where types are inferred. Plans over other types are made again ([`has_present_types`]).
+///
+/// [`has_present_types`]: super::has_present_types
+fn same_columns(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()> {
+    let is_inferred = files.format.is_inferred();
+    let holds = |before: &Field, now: &Field| {
+        is_inferred || wider(before.data_type(), now.data_type()).as_ref() == Some(now.data_type())
+    };
+    let mut both = table.fields().iter().zip(now.fields());
+    if table.fields().len() == now.fields().len()
+        && both.all(|(before, now)| before.name() == now.name() && holds(before, now))
+    {
+        return Ok(());
+    }
     let of = |schema: &SchemaRef| {
-        let column = |field: &Arc<Field>| match inferred {
+        let column = |field: &Arc<Field>| match is_inferred {
             true => format!("{:?}", field.name()),
             false => format!("{:?} {}", field.name(), field.data_type()),
         };
-        schema.fields().iter().map(column).collect::<Vec<_>>()
+        schema.fields().iter().map(column).collect::<Vec<_>>().join(", ")
     };
-    let (before, after) = (of(table), of(now));
-    // Plans rely on columns without nulls.
-    let nulls = (table.fields().iter().zip(now.fields())).find(|(t, n)| !t.is_nullable() && n.is_nullable());
-    let message = match (before == after, nulls) {
-        (true, None) => return Ok(()),
-        (true, Some((field, _))) => format!("column {:?} may be null now", field.name()),
-        (false, _) => format!("its columns were {} and are {} now", before.join(", "), after.join(", ")),
-    };
-    let message = format!("{message}: register the table again");
+    let message = format!("its columns were {} and are {} now: register the table again", of(table), of(now));
     Err(ErrorKind::File { path: files.selection.named().into(), message }.into())
 }
 

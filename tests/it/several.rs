@@ -2,6 +2,7 @@
 
 mod paths;
 mod texts;
+mod widened;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use warpframe::arrow::compute::{cast, concat, concat_batches};
 use warpframe::arrow::datatypes::{DataType, Field, Fields, Schema, TimeUnit};
 use warpframe::{ErrorKind, ParquetOptions, Result, Session};
 
-use crate::differential::{Cell, Pair, Rows, run, scalar};
+use crate::differential::{Agreement, Cell, Pair, Rows, run, scalar};
 
 fn directory() -> TempDir {
     tempfile::tempdir().expect("a directory for tests")
@@ -63,6 +64,12 @@ fn all(session: &Session, sql: &str) -> RecordBatch {
 
 fn rows(session: &Session, sql: &str) -> Vec<Vec<Cell>> {
     Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))).rows
+}
+
+/// Checks that both engines yield the same rows. Columns that are only read need no kernel.
+fn same(pair: &Pair, sql: &str) {
+    let agreement = pair.agreement(sql);
+    assert!(matches!(agreement, Agreement::Rows(_)), "{sql}: {agreement:?}");
 }
 
 /// Columns that files have, and the types that each has in one of them or another.
@@ -324,6 +331,52 @@ fn the_device_reads_narrow_integers_and_files_that_lack_a_column() -> Result<()>
     assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
     pair.check("SELECT s, count(*), sum(n % 10), max(d) FROM t GROUP BY s");
     pair.check("SELECT count(*) FROM t WHERE s IS NULL AND n IS NOT NULL");
+    Ok(())
+}
+
+#[test]
+fn the_device_widens_integers_and_floats() -> Result<()> {
+    let directory = directory();
+    let all = |dtype: DataType, values: [i64; 3]| {
+        let values = Int64Array::from(vec![Some(values[0]), None, Some(values[1]), Some(values[2])]);
+        cast(&values, &dtype).expect("they fit")
+    };
+    use DataType as T;
+    let of = |name: &str, columns: [ArrayRef; 5]| {
+        file(&directory, name, ["a", "b", "c", "d", "f"].into_iter().zip(columns).collect());
+    };
+    let floats: ArrayRef =
+        Arc::new(Float32Array::from(vec![Some(0.1), Some(f32::NAN), None, Some(-f32::MIN_POSITIVE)]));
+    of(
+        "1.parquet",
+        [
+            all(T::Int8, [-128, 127, 5]),
+            all(T::UInt8, [0, 255, 5]),
+            all(T::UInt32, [0, u32::MAX.into(), 5]),
+            all(T::UInt16, [0, 65535, 5]),
+            floats,
+        ],
+    );
+    let doubles: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.1), None, Some(f64::MIN), Some(1e300)]));
+    of(
+        "2.parquet",
+        [
+            all(T::Int16, [-32768, 32767, 5]),
+            all(T::Int16, [-32768, 32767, 5]),
+            all(T::Int64, [i64::MIN, i64::MAX, 5]),
+            all(T::UInt32, [0, u32::MAX.into(), 5]),
+            doubles,
+        ],
+    );
+    let pair = Pair::new();
+    for session in [&pair.cpu, &pair.device] {
+        session.register_parquet("t", directory.path())?;
+        let types: Vec<_> = session.schema("t")?.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(types, [T::Int16, T::Int16, T::Int64, T::UInt32, T::Float64]);
+    }
+    same(&pair, "SELECT * FROM t");
+    pair.check("SELECT min(a), max(a), min(b), max(b), min(c), max(c), min(d), max(d), min(f), max(f) FROM t");
+    assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
     Ok(())
 }
 

@@ -55,7 +55,7 @@ fn columns_are_found_by_their_names() -> Result<()> {
         "SELECT s, count(*) FROM t GROUP BY s",
         "SELECT id, x FROM t WHERE x = 'nothing else' OR d > DATE '2024-02-29'",
     ] {
-        pair.check(sql);
+        same(&pair, sql);
     }
     assert_eq!(rows(&pair.device, "SELECT d FROM t LIMIT 1"), [[Cell::Null]]);
     assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
@@ -98,10 +98,10 @@ fn files_of_any_headers_are_alike_on_the_device_and_the_cpu() -> Result<()> {
             session.register_csv_with("t", directory.path(), few)?;
         }
         assert_eq!(columns(&pair.cpu)?, columns(&pair.device)?, "seed {seed}");
-        pair.check("SELECT * FROM t");
+        same(&pair, "SELECT * FROM t");
         let (name, _) = columns(&pair.cpu)?[random.random_range(0..2) % columns(&pair.cpu)?.len()].clone();
-        pair.check(&format!("SELECT count(*), count({name}), min({name}) FROM t"));
-        pair.check(&format!("SELECT {name} FROM t WHERE id % 3 = 1"));
+        same(&pair, &format!("SELECT count(*), count({name}), min({name}) FROM t"));
+        same(&pair, &format!("SELECT {name} FROM t WHERE id % 3 = 1"));
     }
     Ok(())
 }
@@ -205,7 +205,7 @@ fn directories_make_columns_of_csv_files() -> Result<()> {
         "SELECT z, n FROM t WHERE m = 1",
         "SELECT count(*) FROM t WHERE year > 2023",
     ] {
-        pair.check(sql);
+        same(&pair, sql);
     }
     assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
     Ok(())
@@ -239,7 +239,7 @@ fn json_files_are_one_table_by_the_same_rules() -> Result<()> {
         "SELECT k FROM t",
         "SELECT o['y'], o['x'] FROM t WHERE k > 0",
     ] {
-        pair.check(sql);
+        same(&pair, sql);
     }
     Ok(())
 }
