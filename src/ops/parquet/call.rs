@@ -143,7 +143,7 @@ impl Call {
             PageOutput::Int96 { unit: Int96Unit::Millisecond } => 1_000_000,
             PageOutput::Int96 { unit: Int96Unit::Microsecond } => 1_000,
             // `widened` of the kernels.
-            PageOutput::Widened { bits, signed, .. } => 64 - bits | u32::from(signed) << 6,
+            PageOutput::Widened { bits, signed, .. } => (64 - bits) | (u32::from(signed) << 6),
             _ => 1,
         };
         let room = chunk.characters.unwrap_or(Characters { address: 0, bytes: 0 });
