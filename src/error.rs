@@ -33,7 +33,7 @@ struct Inner {
     kind: ErrorKind,
     /// Line and column in the SQL text, for kinds that have no place for it.
     location: Option<(u64, u64)>,
-    /// Of a CSV file's value: the column whose inferred type is too narrow for it, from 0 on.
+    /// The column whose type, by which a query was planned, is too narrow for what is there, from 0 on.
     misfit: Option<usize>,
 }
 
@@ -226,13 +226,13 @@ impl Error {
         self
     }
 
-    /// The same error, said to be about a column of a CSV file that a wider type would hold.
+    /// The same error, said to be about a column that a wider type would hold.
     pub(crate) fn with_misfit(mut self, column: usize) -> Self {
         self.0.misfit = Some(column);
         self
     }
 
-    /// The column of a CSV file whose inferred type is too narrow, if this is what went wrong.
+    /// The column whose type is too narrow, if this is what went wrong.
     pub(crate) fn misfit(&self) -> Option<usize> {
         self.0.misfit
     }

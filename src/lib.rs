@@ -49,7 +49,8 @@ pub mod interop;
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use frame::{DataFrame, GroupBy, LazyFrame};
 pub use io::{
-    Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding,
+    Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, JsonOptions, ParquetOptions, ParquetWriteOptions, Ragged,
+    TextEncoding,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{DeviceChoice, Session, SessionBuilder};
@@ -74,6 +75,6 @@ struct Readme;
 pub mod prelude {
     pub use crate::frame::expr::*;
     pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame};
-    pub use crate::io::{CsvOptions, IntoPaths, ParquetOptions, Ragged, TextEncoding};
+    pub use crate::io::{CsvOptions, IntoPaths, JsonOptions, ParquetOptions, Ragged, TextEncoding};
     pub use crate::session::{DeviceChoice, Session};
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use warpframe::arrow::datatypes::TimeUnit;
 use warpframe::device::MemoryLimit;
-use warpframe::{DeviceChoice, FileKind, ParquetOptions, Session};
+use warpframe::{DeviceChoice, FileKind, JsonOptions, ParquetOptions, Session};
 
 use crate::files::{self, Content, CsvArguments, Table};
 use crate::output::Format;
@@ -75,6 +75,10 @@ pub struct Arguments {
     /// nanoseconds are an error
     #[arg(long, value_name = "UNIT", value_enum, default_value_t = Unit::Us)]
     pub coerce_int96_timestamp_unit: Unit,
+
+    /// Give each table a column "filename" with the path of the file that a row comes from
+    #[arg(long)]
+    pub filename: bool,
 
     /// How CSV files are laid out.
     #[command(flatten)]
@@ -176,13 +180,17 @@ impl Arguments {
 
     /// Makes each file a table of the session.
     pub fn register(&self, session: &Session) -> Result<(), Failure> {
-        let csv = self.csv.options(session)?;
+        let mut csv = self.csv.options(session)?;
+        csv.filename |= self.filename;
+        let json = JsonOptions { filename: self.filename, ..JsonOptions::default() };
         let unit = self.coerce_int96_timestamp_unit.into();
-        let parquet = ParquetOptions { coerce_int96_timestamp_unit: unit, ..ParquetOptions::default() };
+        let filename = self.filename;
+        let parquet = ParquetOptions { coerce_int96_timestamp_unit: unit, filename, ..ParquetOptions::default() };
         for table in self.tables()? {
             match table.content {
                 Content::File(FileKind::Parquet) => session.register_parquet_with(&table.name, &table.path, parquet)?,
                 Content::File(FileKind::Csv) => session.register_csv_with(&table.name, &table.path, csv.clone())?,
+                Content::File(FileKind::Json) => session.register_json_with(&table.name, &table.path, json)?,
                 Content::File(kind) => session.register_files(&table.name, &table.path, kind)?,
                 Content::StandardInput => {
                     let path = files::standard_input()?;

@@ -36,12 +36,12 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{LogicalPlan, TableScan};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use self::budget::Budget;
 use self::chunks::{OpenedScan, least_row_bytes};
 use self::group::DividedRows;
-use self::sinks::Kept;
+use self::sinks::RowStore;
 use super::{Engine, Outcome};
 use crate::column::{Relation, Table};
 use crate::error::{Error, ErrorKind, Result};
@@ -66,9 +66,9 @@ pub(super) async fn run_divided(
         false => plan.logical().clone(),
     };
     // What is cached or kept moves out, as far as it is needed.
-    engine.device.make_room(engine.device.memory().limit)?;
+    engine.device.make_room(engine.device.memory().limit / 4 * 3)?;
     for _ in 0..PATIENCE {
-        let mut divider = Divider::new(state, engine, tables);
+        let mut divider = Divider::new(state, engine, plan, tables);
         let ran = divider.run(&logical).await;
         // What was read of files that changed meanwhile is of no one version, and neither is an error.
         if divider.is_of_one_version()? {
@@ -106,6 +106,8 @@ struct Divider<'a> {
     engine: &'a Engine,
     /// The tables that the plan's placeholders stand for.
     tables: &'a [PlanTable],
+    /// The conditions of each scan, with its table.
+    filters: Vec<(usize, Vec<Expr>)>,
     budget: Budget,
     /// Tables that were opened, each in one version.
     opened: Vec<Arc<OpenedScan>>,
@@ -114,22 +116,27 @@ struct Divider<'a> {
 }
 
 impl<'a> Divider<'a> {
-    fn new(state: &'a SessionState, engine: &'a Engine, tables: &'a [PlanTable]) -> Self {
+    fn new(state: &'a SessionState, engine: &'a Engine, plan: &DevicePlan, tables: &'a [PlanTable]) -> Self {
         let budget = Budget::of(&engine.device);
-        Divider { state, engine, tables, budget, opened: vec![], prepared: HashMap::new() }
+        let filters = plan.scans().into_iter().map(identity).zip(plan.scan_filters()).collect();
+        Divider { state, engine, tables, filters, budget, opened: vec![], prepared: HashMap::new() }
     }
 
     async fn run(&mut self, plan: &LogicalPlan) -> Result<Outcome> {
         let before = self.engine.device.counters();
         let rows = self.rows_of(plan).await?;
-        let mut kept = Kept::new(self.engine, plan.schema(), self.budget.result);
+        let mut kept = RowStore::new(self.engine, plan.schema(), self.budget.result);
         self.run_parts(&rows, &mut kept).await?;
         let stored = kept.finish();
         self.engine.device.note(|| {
             let now = self.engine.device.counters();
             let (parts, spilled) = (now.parts_run - before.parts_run, now.bytes_spilled - before.bytes_spilled);
             let restored = now.bytes_restored - before.bytes_restored;
-            format!("divided: {parts} parts ran; {} went to the host, {} came back", Bytes(spilled), Bytes(restored))
+            format!(
+                "divided: {parts} parts ran; {} went to the host, {} came back",
+                ByteCount(spilled),
+                ByteCount(restored)
+            )
         });
         match stored.on_device()? {
             Some(table) => Ok(Outcome::Device(table)),
@@ -166,9 +173,9 @@ impl<'a> Divider<'a> {
 }
 
 /// A number of bytes as a reader wants it.
-struct Bytes(u64);
+struct ByteCount(u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0..10_000 => write!(f, "{} bytes", self.0),

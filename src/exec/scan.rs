@@ -101,7 +101,7 @@ async fn load_into_room(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Scans> {
-    let scans = plan.scans();
+    let (scans, filters) = (plan.scans(), plan.scan_filters());
     'anew: for _ in 0..PATIENCE {
         let mut loaded = Scans::default();
         let mut missing = vec![];
@@ -118,7 +118,8 @@ async fn load_into_room(
                 None => missing.push(scan),
             }
         }
-        for (scan, (read, extent)) in read_together(state, engine, tables, &distinct(&missing)).await? {
+        let of_tables = distinct(&missing, &scans, &filters);
+        for (scan, (read, extent)) in read_together(state, engine, tables, &of_tables).await? {
             if !loaded.insert(scan, read, extent) {
                 continue 'anew;
             }
@@ -128,15 +129,24 @@ async fn load_into_room(
     Err(restless(scans.first().copied()))
 }
 
-/// Scans that read different things. One table's columns are read once where several scans want
-/// them: their scans come one after the other.
-fn distinct<'a>(scans: &[&'a TableScan]) -> Vec<Vec<&'a TableScan>> {
-    let mut tables: Vec<Vec<&TableScan>> = vec![];
-    for &scan in scans {
-        match tables.iter_mut().find(|of| identity(of[0]) == identity(scan)) {
-            Some(of) if of.iter().any(|known| reads_same(known, scan)) => {}
-            Some(of) => of.push(scan),
-            None => tables.push(vec![scan]),
+/// Scans of one table that read different things.
+struct TableScans<'a> {
+    scans: Vec<&'a TableScan>,
+    /// The conditions of all scans of the table in the plan: what no scan wants need not be read.
+    filters: Vec<Vec<Expr>>,
+}
+
+/// One table's columns are read once where several scans want them: its scans come one after the other.
+fn distinct<'a>(missing: &[&'a TableScan], scans: &[&'a TableScan], filters: &[Vec<Expr>]) -> Vec<TableScans<'a>> {
+    let mut tables: Vec<TableScans<'a>> = vec![];
+    for &scan in missing {
+        match tables.iter_mut().find(|of| identity(of.scans[0]) == identity(scan)) {
+            Some(of) if of.scans.iter().any(|known| reads_same(known, scan)) => {}
+            Some(of) => of.scans.push(scan),
+            None => {
+                let same = scans.iter().zip(filters).filter(|(other, _)| identity(other) == identity(scan));
+                tables.push(TableScans { scans: vec![scan], filters: same.map(|(_, of)| of.clone()).collect() });
+            }
         }
     }
     tables
@@ -161,12 +171,12 @@ async fn read_together<'a>(
     state: &SessionState,
     engine: &Engine,
     tables: &[PlanTable],
-    distinct: &[Vec<&'a TableScan>],
+    distinct: &[TableScans<'a>],
 ) -> Result<Vec<ReadScan<'a>>> {
-    let read_table = async |scans: &[&'a TableScan]| {
+    let read_table = async |of: &TableScans<'a>| {
         let mut read = vec![];
-        for scan in scans {
-            read.push((*scan, load_table(state, engine, tables, scan).await?));
+        for scan in &of.scans {
+            read.push((*scan, load_table(state, engine, tables, scan, &of.filters).await?));
         }
         Ok::<_, Error>(read)
     };
@@ -242,7 +252,7 @@ fn relation(read: io::Read) -> Result<Relation> {
 /// `None` where the files changed, and where a column, or the number of rows, is not known yet.
 fn resident_relation(source: &SourceTable, columns: &[usize]) -> Result<Option<Versioned>> {
     let Some(snapshot) = source.known()? else { return Ok(None) };
-    let relation = source.resident(&snapshot, columns)?;
+    let relation = source.resident(&snapshot, None, columns)?;
     Ok(relation.map(|relation| (snapshot.number(), relation)))
 }
 
@@ -251,6 +261,7 @@ async fn load_table(
     engine: &Engine,
     tables: &[PlanTable],
     scan: &TableScan,
+    filters: &[Vec<Expr>],
 ) -> Result<(Versioned, Extent)> {
     let _span = span(Part::Read, || scan.table_name.to_string());
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
@@ -268,18 +279,23 @@ async fn load_table(
     for _ in 0..PATIENCE {
         let snapshot = source.current(state).await?;
         has_present_types(scan, &snapshot.schema())?;
-        if let Some(relation) = source.resident(&snapshot, &columns)? {
+        let part = source.part(state, &snapshot, filters)?;
+        let part = part.as_ref();
+        if let Some(relation) = source.resident(&snapshot, part, &columns)? {
             return Ok(((snapshot.number(), relation), Extent::All));
         }
         // They stay while the others are read.
-        let held = source.held(&snapshot, &columns);
+        let held = source.held(&snapshot, part, &columns);
         // What a filter leaves is not known before it is read.
         let fetch = scan.fetch.filter(|_| scan.filters.is_empty()).map(|fetch| fetch as u64);
         let missing = match fetch {
             Some(_) => columns.clone(),
             None => columns.iter().zip(&held).filter(|(_, held)| held.is_none()).map(|(at, _)| *at).collect(),
         };
-        let read = source.read(&to, &snapshot, &missing, fetch).await;
+        if let Some(part) = part {
+            engine.device.note(|| format!("files: {part} of {} may have rows of the condition", scan.table_name));
+        }
+        let read = source.read(&to, &snapshot, part, &missing, fetch).await;
         // What was read of files that changed meanwhile is no one version, and neither is an error.
         if !source.is_current(&snapshot)? {
             continue;
@@ -290,7 +306,7 @@ async fn load_table(
             return Ok(((snapshot.number(), relation(read)?), extent));
         }
         let kept = missing.into_iter().zip(read.columns.iter().cloned()).collect();
-        source.keep(&snapshot, read.rows, kept)?;
+        source.keep(&snapshot, part, read.rows, kept)?;
         // As they were read: who else wants room may take what is kept at once.
         let mut fresh = read.columns.into_iter();
         let columns: Option<Vec<_>> = held.into_iter().map(|held| held.or_else(|| fresh.next())).collect();

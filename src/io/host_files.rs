@@ -6,9 +6,11 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::lone_files::LoneFiles;
+use super::path_columns::PathColumns;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use super::stream::{self, ProviderRows};
 use crate::error::Result;
@@ -17,12 +19,19 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(super) struct HostFiles {
     provider: Arc<dyn TableProvider>,
+    /// The same, where the files' paths make columns.
+    lone: Option<LoneFiles>,
     bytes: u64,
 }
 
 impl HostFiles {
+    /// Files whose paths make columns.
+    pub(super) fn of_paths(files: LoneFiles) -> HostFiles {
+        HostFiles { provider: Arc::new(files.clone()), bytes: files.bytes(), lone: Some(files) }
+    }
+
     pub(super) fn new(provider: Arc<dyn TableProvider>, bytes: u64) -> HostFiles {
-        HostFiles { provider, bytes }
+        HostFiles { provider, lone: None, bytes }
     }
 }
 
@@ -42,6 +51,15 @@ impl Source for HostFiles {
         Ok(Read::new(rows, columns))
     }
 
+    fn paths(&self) -> Option<&PathColumns> {
+        self.lone.as_ref().map(LoneFiles::paths)
+    }
+
+    fn of_files(&self, files: &[usize]) -> Option<Arc<dyn Source>> {
+        let lone = self.lone.as_ref()?;
+        Some(Arc::new(HostFiles::of_paths(lone.of_files(files))))
+    }
+
     async fn scan(
         &self,
         state: &dyn Session,
@@ -50,5 +68,9 @@ impl Source for HostFiles {
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
         self.provider.scan(state, projection, filters, limit).await
+    }
+
+    fn supports_filters(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
+        self.provider.supports_filters_pushdown(filters)
     }
 }

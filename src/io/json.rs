@@ -11,6 +11,10 @@ use datafusion::execution::session_state::SessionState;
 
 use super::files::{Files, url};
 use super::guard::{of_content, unpanicked};
+use super::host_files::HostFiles;
+use super::lone_files::{LoneFile, LoneFiles};
+use super::path_columns::PathColumns;
+use super::unite::unite;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Types follow from all rows: what comes late may be of another one.
@@ -19,28 +23,36 @@ fn listing() -> ListingOptions {
     ListingOptions::new(Arc::new(format)).with_file_extension("")
 }
 
-/// Files as a table, and their bytes. It has the columns of all files, of which a row need not have
-/// all.
+/// Files as a table. It has the columns of all files, of which a row need not have all.
 ///
 /// # Errors
-/// Files that cannot be opened or are no JSON, by name; columns of two types.
-pub(super) async fn table(
+/// Files that cannot be opened or are no JSON, by name; columns of types that no type holds both of.
+pub(super) async fn files(
     files: &Files,
     state: &SessionState,
     paths: &[PathBuf],
-) -> Result<(Arc<dyn TableProvider>, u64)> {
-    let (mut all, mut bytes) = (Schema::empty(), 0);
+    of_paths: PathColumns,
+) -> Result<HostFiles> {
+    let (mut described, mut sizes) = (vec![], vec![]);
     for path in paths {
         let (schema, size) = describe(files, state, path).await?;
-        bytes += size;
-        all = Schema::try_merge([all, schema.as_ref().clone()])
-            .map_err(|error| Error::from(ErrorKind::File { path: path.clone(), message: error.to_string() }))?;
+        described.push((path.clone(), schema));
+        sizes.push(size);
     }
+    let all = unite(&described, true)?.schema;
     if all.fields().is_empty() {
         let path = paths.first().cloned().unwrap_or_default();
         return Err(ErrorKind::File { path, message: "no row has a value".into() }.into());
     }
-    Ok((provider(paths, Arc::new(all))?, bytes))
+    if of_paths.fields.is_empty() {
+        return Ok(HostFiles::new(provider(paths, all)?, sizes.iter().sum()));
+    }
+    let schema = Arc::new(of_paths.behind(&all, files.selection.named())?);
+    let in_files = Schema::new(schema.fields()[..schema.fields().len() - of_paths.fields.len()].to_vec());
+    let alone = |path: &PathBuf| provider(std::slice::from_ref(path), Arc::new(in_files.clone()));
+    let alone = paths.iter().map(alone).collect::<Result<Vec<_>>>()?;
+    let alone = alone.into_iter().zip(sizes).map(|(provider, bytes)| LoneFile { provider, bytes }).collect();
+    Ok(HostFiles::of_paths(LoneFiles::new(alone, of_paths, schema)))
 }
 
 /// The columns of a file, and its bytes.

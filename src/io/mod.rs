@@ -1,6 +1,7 @@
 //! Where rows come from and go to: files, batches, providers ([`Source`]), and tables over them as
 //! DataFusion's planner sees them ([`SourceTable`]).
 
+mod constant;
 mod csv;
 mod device_table;
 mod feeding;
@@ -10,11 +11,12 @@ mod guard;
 mod host_files;
 mod json;
 mod kept_table;
+mod lone_files;
 mod memory;
 mod options;
 mod pages;
 mod parquet;
-mod partitions;
+mod path_columns;
 mod reading;
 mod resident;
 mod selection;
@@ -32,7 +34,7 @@ pub(crate) use files::{Files, Format};
 pub(crate) use guard::{guard_rule, of_panic, of_their_types};
 pub(crate) use kept_table::{KeptTable, RowsHere};
 pub(crate) use memory::Memory;
-pub use options::{FileKind, ParquetOptions};
+pub use options::{FileKind, JsonOptions, ParquetOptions};
 pub(crate) use reading::{Reading, diagnose, has_present_types, widen};
 pub use selection::IntoPaths;
 pub(crate) use source::{Chunk, ColumnRequest, Read, Source, To};

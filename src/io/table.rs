@@ -8,6 +8,7 @@
 //! nothing stays.
 
 use std::any::Any;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -27,6 +28,7 @@ use super::files::{Files, Format};
 use super::resident::Resident;
 use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use super::stream;
+use super::unite::wider;
 use super::version::Version;
 use crate::column::{Column, Facts, Relation};
 use crate::error::{Error, ErrorKind, Result};
@@ -132,6 +134,29 @@ pub(super) fn restless(files: &Files) -> Error {
     ErrorKind::File { path: files.selection.named().into(), message }.into()
 }
 
+/// Some of the files of a table in one version.
+#[derive(Debug)]
+pub(crate) struct FilePart {
+    files: Vec<usize>,
+    /// How many files the table has.
+    all: usize,
+    source: Arc<dyn Source>,
+}
+
+impl FilePart {
+    /// Their rows.
+    pub(crate) fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+}
+
+/// How many of the files it has.
+impl fmt::Display for FilePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} files", self.files.len(), self.all)
+    }
+}
+
 impl SourceTable {
     pub(crate) fn new(snapshot: Snapshot, files: Option<Files>, most_filters: usize) -> Self {
         let last = Mutex::new(Arc::new(snapshot));
@@ -166,7 +191,7 @@ impl SourceTable {
     ///
     /// # Errors
     /// As [`Snapshot::of_files`], and [`ErrorKind::File`] where the files have other columns than
-    /// the table.
+    /// the table, or narrower ones.
     pub(crate) async fn current(&self, state: &SessionState) -> Result<Arc<Snapshot>> {
         let Some(files) = &self.files else { return Ok(self.last().clone()) };
         if let Some(known) = self.known()? {
@@ -174,7 +199,7 @@ impl SourceTable {
         }
         let number = self.last().number + 1;
         let next = Arc::new(Snapshot::of_files(files, state, number).await?);
-        same_schema(&self.schema(), &next.source.schema(), files)?;
+        same_columns(&self.schema(), &next.source.schema(), files)?;
         let mut last = self.last();
         // Somebody else may have been faster.
         if last.number < number {
@@ -204,24 +229,55 @@ impl SourceTable {
         Ok(true)
     }
 
-    /// Columns of a version, as far as all of them and the number of rows are on the device.
-    pub(crate) fn resident(&self, snapshot: &Snapshot, columns: &[usize]) -> Result<Option<Relation>> {
-        let Some(rows) = self.resident.rows(snapshot.number) else { return Ok(None) };
-        let columns: Option<Vec<_>> = self.held(snapshot, columns).into_iter().collect();
-        columns.map(|columns| Relation::dense(rows, columns)).transpose()
+    /// The files of a version in which scans with these filters may find rows; `None` where that is all
+    /// of them.
+    ///
+    /// # Errors
+    /// None: what cannot be told is left to who filters rows.
+    pub(crate) fn part(
+        &self,
+        state: &SessionState,
+        snapshot: &Snapshot,
+        scans: &[Vec<Expr>],
+    ) -> Result<Option<FilePart>> {
+        let source = &snapshot.source;
+        let Some(paths) = source.paths().filter(|paths| !paths.fields.is_empty()) else { return Ok(None) };
+        let Some(files) = paths.selected_by_any(state, scans)? else { return Ok(None) };
+        let all = paths.files();
+        Ok(source.of_files(&files).map(|source| FilePart { files, all, source }))
     }
 
-    /// Each of the columns, as far as it is on the device in this version. Who has it keeps it there.
-    pub(crate) fn held(&self, snapshot: &Snapshot, columns: &[usize]) -> Vec<Option<Column>> {
-        self.resident.columns(snapshot.number, columns)
+    /// Columns of a version, or of some of its files, as far as all of them and the number of rows are on
+    /// the device.
+    pub(crate) fn resident(
+        &self,
+        snapshot: &Snapshot,
+        part: Option<&FilePart>,
+        columns: &[usize],
+    ) -> Result<Option<Relation>> {
+        self.resident.relation(snapshot.number, part.map(|part| &part.files[..]), columns)
     }
 
-    /// Keeps columns of a version; in vain where a later one is held already.
+    /// Each of the columns of a version, or of some of its files, as far as it is on the device. Who has it
+    /// keeps it there.
+    pub(crate) fn held(&self, snapshot: &Snapshot, part: Option<&FilePart>, columns: &[usize]) -> Vec<Option<Column>> {
+        self.resident.columns(snapshot.number, part.map(|part| &part.files[..]), columns)
+    }
+
+    /// Keeps columns of a version, or of some of its files, in place of those of other ones; in vain where
+    /// a later version is held already.
     ///
     /// # Errors
     /// [`ErrorKind::TypeMismatch`] where the table has another number of rows.
-    pub(crate) fn keep(&self, snapshot: &Snapshot, rows: u64, columns: Vec<(usize, Column)>) -> Result<()> {
-        self.resident.keep(snapshot.number, rows, columns).map_err(|known| {
+    pub(crate) fn keep(
+        &self,
+        snapshot: &Snapshot,
+        part: Option<&FilePart>,
+        rows: u64,
+        columns: Vec<(usize, Column)>,
+    ) -> Result<()> {
+        let kept = self.resident.keep(snapshot.number, part.map(|part| &part.files[..]), rows, columns);
+        kept.map_err(|known| {
             let what =
                 self.files.as_ref().map_or("a table".into(), |files| files.selection.named().display().to_string());
             let (expected, found) = (format!("{known} rows"), format!("{rows} rows"));
@@ -243,8 +299,9 @@ impl SourceTable {
         (rows_read.or_else(|| rows(&source.chunks())), facts.collect())
     }
 
-    /// Reads columns of a version into device memory: all rows, or those of the chunks at its begin
-    /// that have the first `fetch` rows, where these are few chunks. Whether all were read.
+    /// Reads columns of a version, or of some of its files, into device memory: all rows, or those of the
+    /// chunks at its begin that have the first `fetch` rows, where these are few chunks. Whether all
+    /// were read.
     ///
     /// # Errors
     /// A file's bad content, with the file's name; of the device.
@@ -252,17 +309,19 @@ impl SourceTable {
         &self,
         to: &To<'_>,
         snapshot: &Snapshot,
+        part: Option<&FilePart>,
         columns: &[usize],
         fetch: Option<u64>,
     ) -> Result<(Read, Extent)> {
-        let all = snapshot.source.chunks();
+        let source = part.map_or(&snapshot.source, |part| &part.source);
+        let all = source.chunks();
         let first = fetch.and_then(|fetch| Some((fetch, first_chunks(&all, fetch)?)));
         let wanted = match first {
             Some((fetch, chunks)) => ColumnRequest { chunks: 0..chunks, columns, fetch: Some(fetch) },
             None => ColumnRequest { chunks: 0..all.len(), columns, fetch: None },
         };
         let extent = if wanted.fetch.is_some() { Extent::First } else { Extent::All };
-        match snapshot.source.read(to, &wanted).await {
+        match source.read(to, &wanted).await {
             Ok(read) => Ok((read, extent)),
             Err(error) => Err(self.blame(error, to.state, snapshot).await),
         }
@@ -328,26 +387,29 @@ async fn foreign_bytes(file: &Path, files: &Files, schema: &SchemaRef, state: &S
 /// Bytes of a value that an error shows.
 const SHOWN: usize = 32;
 
-/// Whether files have the columns that the table had when it was registered. Inferred types may be
-/// others now.
-fn same_schema(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()> {
-    let inferred = files.format.is_inferred();
+/// Whether files have the columns that the table had before, in types that hold the values of those, or
+/// in any where types are inferred. Plans over other types are made again ([`has_present_types`]).
+///
+/// [`has_present_types`]: super::has_present_types
+fn same_columns(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()> {
+    let is_inferred = files.format.is_inferred();
+    let holds = |before: &Field, now: &Field| {
+        is_inferred || wider(before.data_type(), now.data_type()).as_ref() == Some(now.data_type())
+    };
+    let mut both = table.fields().iter().zip(now.fields());
+    if table.fields().len() == now.fields().len()
+        && both.all(|(before, now)| before.name() == now.name() && holds(before, now))
+    {
+        return Ok(());
+    }
     let of = |schema: &SchemaRef| {
-        let column = |field: &Arc<Field>| match inferred {
+        let column = |field: &Arc<Field>| match is_inferred {
             true => format!("{:?}", field.name()),
             false => format!("{:?} {}", field.name(), field.data_type()),
         };
-        schema.fields().iter().map(column).collect::<Vec<_>>()
+        schema.fields().iter().map(column).collect::<Vec<_>>().join(", ")
     };
-    let (before, after) = (of(table), of(now));
-    // Plans rely on columns without nulls.
-    let nulls = (table.fields().iter().zip(now.fields())).find(|(t, n)| !t.is_nullable() && n.is_nullable());
-    let message = match (before == after, nulls) {
-        (true, None) => return Ok(()),
-        (true, Some((field, _))) => format!("column {:?} may be null now", field.name()),
-        (false, _) => format!("its columns were {} and are {} now", before.join(", "), after.join(", ")),
-    };
-    let message = format!("{message}: register the table again");
+    let message = format!("its columns were {} and are {} now: register the table again", of(table), of(now));
     Err(ErrorKind::File { path: files.selection.named().into(), message }.into())
 }
 

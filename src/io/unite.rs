@@ -125,7 +125,7 @@ fn equal((first_path, first): &(PathBuf, SchemaRef), (path, schema): (&Path, &Sc
 }
 
 /// Bits of an integer, and whether it has a sign.
-fn integer(dtype: &DataType) -> Option<(u32, bool)> {
+pub(super) fn integer(dtype: &DataType) -> Option<(u32, bool)> {
     Some(match dtype {
         DataType::Int8 => (8, true),
         DataType::Int16 => (16, true),
@@ -158,7 +158,7 @@ fn is_bytes(dtype: &DataType) -> bool {
 /// The narrowest type that holds the values of two. Integers of 64 bits become doubles only if each
 /// of them is one, which whoever has the values has to see. Bytes beside text become text, which
 /// readers check.
-fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
+pub(super) fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
     use DataType as T;
     if one == other {
         return Some(one.clone());

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use datafusion::common::DFSchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, Volatility};
 
 use super::cut::{Cut, Root, cut};
@@ -173,6 +174,14 @@ impl DevicePlan {
         scans
     }
 
+    /// The conditions that the rows of each scan have to meet, joined by AND; as many as there are scans, in
+    /// the same order.
+    pub(crate) fn scan_filters(&self) -> Vec<Vec<Expr>> {
+        let mut filters = vec![];
+        collect_filters(&self.logical, None, &mut filters);
+        filters
+    }
+
     /// Its pipelines. They are those of the last time unless their joins might have another order
     /// now: `order_joins` has joins run in the order of estimated rows, which come of what is known
     /// of the tables.
@@ -211,6 +220,17 @@ fn collect_scans<'a>(plan: &'a LogicalPlan, scans: &mut Vec<&'a TableScan>) {
         scans.push(scan);
     }
     plan.inputs().into_iter().for_each(|input| collect_scans(input, scans));
+}
+
+fn collect_filters(plan: &LogicalPlan, above: Option<&Expr>, filters: &mut Vec<Vec<Expr>>) {
+    if matches!(plan, LogicalPlan::TableScan(_)) {
+        filters.push(above.map_or_else(Vec::new, |above| split_conjunction(above).into_iter().cloned().collect()));
+    }
+    let own = match plan {
+        LogicalPlan::Filter(filter) => Some(&filter.predicate),
+        _ => None,
+    };
+    plan.inputs().into_iter().for_each(|input| collect_filters(input, own, filters));
 }
 
 fn count_joins(plan: &LogicalPlan) -> usize {

@@ -210,3 +210,14 @@ fn a_folder_for_kernels_that_cannot_be_written_costs_a_note_and_leaves_nothing_b
     assert_eq!(messages.matches("note: compiled kernels are not kept").count(), 1, "{messages}");
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
 }
+
+#[test]
+fn tables_have_the_paths_of_their_files() {
+    let files = Files::new();
+    let (csv, json) = (files.write("a.csv", "n\n1\n2\n"), files.write("b.ndjson", "{\"n\": 4}\n"));
+    let query = "SELECT filename, sum(n) AS n FROM a GROUP BY 1 UNION ALL SELECT filename, n FROM b ORDER BY n";
+    for device in DEVICES {
+        let arguments = ["--filename", "--device", device, "--format", "csv", &csv, &json, "-c", query];
+        assert_eq!(warpframe(&arguments).results(), format!("filename,n\n{csv},3\n{json},4\n"));
+    }
+}

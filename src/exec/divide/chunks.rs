@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::TableScan;
+use datafusion::logical_expr::{Expr, TableScan};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
@@ -24,7 +24,7 @@ use crate::plan::{PlanTable, is_foreign, projection, table_source};
 
 /// Times the bytes that are wanted, from which on a chunk of a source is not read at once.
 const GIANT: u64 = 4;
-/// Bytes that a string is taken to have besides its view.
+/// ByteCount that a string is taken to have besides its view.
 const STRING: u64 = 24;
 
 /// Columns of a table, in one version of it.
@@ -42,17 +42,20 @@ enum TableRows {
     Here(Relation),
     Source {
         snapshot: Arc<Snapshot>,
+        source: Arc<dyn Source>,
         columns: Vec<usize>,
     },
     Foreign(Foreign),
 }
 
 impl OpenedScan {
-    /// `known` are other scans of the same plan: what reads a table twice reads one version.
+    /// `filters` are those of all scans of the table, `known` other scans of the same plan: what reads
+    /// a table twice reads one version.
     pub(super) async fn open(
         state: &SessionState,
         scan: &TableScan,
         tables: &[PlanTable],
+        filters: &[Vec<Expr>],
         known: &[Arc<OpenedScan>],
     ) -> Result<OpenedScan> {
         let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
@@ -69,9 +72,13 @@ impl OpenedScan {
                     None => table.current(state).await?,
                 };
                 has_present_types(scan, &snapshot.schema())?;
-                match table.resident(&snapshot, &columns)? {
+                let part = table.part(state, &snapshot, filters)?;
+                match table.resident(&snapshot, part.as_ref(), &columns)? {
                     Some(relation) if !columns.is_empty() => TableRows::Here(relation),
-                    _ => TableRows::Source { snapshot, columns },
+                    _ => {
+                        let source = part.as_ref().map_or(snapshot.source(), |part| part.source()).clone();
+                        TableRows::Source { snapshot, source, columns }
+                    }
                 }
             }
             None => TableRows::Foreign(Foreign::new(scan)),
@@ -107,7 +114,7 @@ impl OpenedScan {
     }
 }
 
-/// Bytes that a row of a schema takes on the device, about.
+/// ByteCount that a row of a schema takes on the device, about.
 pub(super) fn row_bytes(schema: &SchemaRef) -> u64 {
     let of = |dtype| match Repr::of(value_type(dtype)) {
         Some(repr @ (Repr::View | Repr::List)) => repr.width() as u64 + STRING,
@@ -118,7 +125,7 @@ pub(super) fn row_bytes(schema: &SchemaRef) -> u64 {
     schema.fields().iter().map(|field| of(field.data_type())).sum::<u64>().max(1)
 }
 
-/// Bytes that a row of a schema takes on the device at least: strings may be codes there.
+/// ByteCount that a row of a schema takes on the device at least: strings may be codes there.
 pub(super) fn least_row_bytes(schema: &SchemaRef) -> u64 {
     const CODE: u64 = 4;
     let of = |dtype| match Repr::of(value_type(dtype)) {
@@ -129,7 +136,7 @@ pub(super) fn least_row_bytes(schema: &SchemaRef) -> u64 {
 }
 
 /// Rows of an input on their way to the device.
-pub(super) struct Chunks<'a> {
+pub(super) struct InputChunks<'a> {
     input: &'a PartInput,
     /// The next row of what is here or stored, or the next chunk of a source.
     at: usize,
@@ -140,15 +147,15 @@ pub(super) struct Chunks<'a> {
     waiting: Vec<RecordBatch>,
     /// Where the last chunk began, and its batches: it may have to be read again.
     last: (usize, Vec<RecordBatch>),
-    /// Bytes that a row of the last chunk took.
+    /// ByteCount that a row of the last chunk took.
     row_bytes: Option<u64>,
     /// What holds for the values of all chunks so far.
     seen: Vec<Option<Stats>>,
 }
 
-impl<'a> Chunks<'a> {
+impl<'a> InputChunks<'a> {
     pub(super) fn of(input: &'a PartInput) -> Self {
-        Chunks {
+        InputChunks {
             input,
             at: 0,
             began: false,
@@ -206,8 +213,8 @@ impl<'a> Chunks<'a> {
                     self.at += some.rows as usize;
                     some
                 }
-                TableRows::Source { snapshot, columns } => {
-                    match self.of_source(divider, scan, snapshot.source(), columns, bytes).await? {
+                TableRows::Source { source, columns, .. } => {
+                    match self.of_source(divider, scan, source, columns, bytes).await? {
                         Some(relation) => relation,
                         None if first => nothing(device, &scan.schema)?,
                         None => return Ok(None),
@@ -324,7 +331,7 @@ pub(super) async fn whole(divider: &Divider<'_>, input: &PartInput) -> Result<Re
     match input {
         PartInput::Stored(stored) => stored.relation(),
         PartInput::Scan(scan) => {
-            let chunk = Chunks::of(input).next(divider, u64::MAX).await?;
+            let chunk = InputChunks::of(input).next(divider, u64::MAX).await?;
             chunk.ok_or_else(|| Error::internal(format!("table {} has no chunk", scan.name)))
         }
     }

@@ -14,11 +14,11 @@ use super::budget::Budget;
 use super::chunks::{OpenedScan, row_bytes};
 use super::exchange::HashParts;
 use super::group::{DividedRows, PartGroup, PartInput, placeholder};
-use super::sinks::{Combined, Combining, Kept};
+use super::sinks::{Combined, Combining, RowStore};
 use super::stored::StoredRows;
-use super::{Bytes, Divider, arrow, nothing};
+use super::{ByteCount, Divider, arrow, nothing};
 use crate::error::{Error, Result};
-use crate::plan::{PartialAggregate, TablePlaceholder, TwoSteps, by_distinct_values, estimate, table_source};
+use crate::plan::{PartialAggregate, TablePlaceholder, TwoSteps, by_distinct_values, estimate, identity, table_source};
 
 /// Parts where nobody knows how many rows there are.
 const UNKNOWN_PARTS: u32 = 16;
@@ -76,7 +76,9 @@ impl Divider<'_> {
     }
 
     async fn scan(&mut self, scan: &TableScan) -> Result<DividedRows> {
-        let opened = Arc::new(OpenedScan::open(self.state, scan, self.tables, &self.opened).await?);
+        let of_table = self.filters.iter().filter(|(table, _)| *table == identity(scan));
+        let filters: Vec<_> = of_table.map(|(_, filters)| filters.clone()).collect();
+        let opened = Arc::new(OpenedScan::open(self.state, scan, self.tables, &filters, &self.opened).await?);
         self.opened.push(opened.clone());
         // Another provider's columns are the scan's.
         let schema = match crate::plan::is_foreign(scan) {
@@ -112,7 +114,7 @@ impl Divider<'_> {
             return Err(Error::unsupported("LIMIT", "its count is not a constant"));
         };
         let rows = self.rows_of(&limit.input).await?;
-        let kept = Kept::new(self.engine, &rows.schema, self.budget.stored);
+        let kept = RowStore::new(self.engine, &rows.schema, self.budget.stored);
         let mut kept = kept.limited(skip, fetch.unwrap_or(usize::MAX));
         self.run_parts(&rows, &mut kept).await?;
         Ok(DividedRows::stored(kept.finish()))
@@ -216,7 +218,7 @@ impl Divider<'_> {
         Ok(DividedRows { groups: vec![group], schema: schema.clone() })
     }
 
-    /// Bytes that the rows of a plan are expected to take on the device.
+    /// ByteCount that the rows of a plan are expected to take on the device.
     fn expected_bytes(&self, plan: &LogicalPlan) -> Option<u64> {
         let rows = estimate(plan, self.tables)?.rows;
         Some((rows * row_bytes(&arrow(plan.schema())) as f64) as u64)
@@ -253,7 +255,7 @@ impl Divider<'_> {
             if stored.bytes() <= self.budget.side {
                 self.note(join, || {
                     let side = if holds_right { "right" } else { "left" };
-                    format!("its {side} side, {}, stands beside each part of the other", Bytes(stored.bytes()))
+                    format!("its {side} side, {}, stands beside each part of the other", ByteCount(stored.bytes()))
                 });
                 return self.beside(join, left, right, stored, holds_right);
             }
@@ -352,7 +354,7 @@ fn joined(join: &Join, rows: LogicalPlan, beside: LogicalPlan, holds_right: bool
     LogicalPlan::Join(Join { left: Arc::new(left), right: Arc::new(right), ..join.clone() })
 }
 
-/// Bytes of rows that are stored already.
+/// ByteCount of rows that are stored already.
 fn stored_bytes(rows: &DividedRows) -> Option<u64> {
     match rows.groups.as_slice() {
         [] => Some(0),

@@ -6,10 +6,10 @@ use datafusion::logical_expr::Expr;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::chunks::{Chunks, whole};
+use super::chunks::{InputChunks, whole};
 use super::exchange::HashParts;
 use super::group::{DividedRows, PartGroup, PartInput};
-use super::sinks::{Kept, Parted, RowSink};
+use super::sinks::{Parted, RowSink, RowStore};
 use super::stored::StoredRows;
 use super::{Divider, is_out_of_memory};
 use crate::column::{Relation, Table};
@@ -27,7 +27,7 @@ const FEW_ROWS: u64 = 1 << 13;
 const PARTED_AGAIN: u32 = 8;
 const MOST_ROUNDS: u64 = 4;
 
-/// Bytes of the stack of a thread that reads.
+/// ByteCount of the stack of a thread that reads.
 const STACK: usize = 16 << 20;
 
 /// Runs a plan over placeholders, which these relations stand for in the order of their numbers.
@@ -72,7 +72,7 @@ impl Divider<'_> {
 
     /// All rows, stored: on the device if they take no more than so much there.
     pub(super) async fn collect(&mut self, rows: &DividedRows, most: u64) -> Result<StoredRows> {
-        let mut kept = Kept::new(self.engine, &rows.schema, most);
+        let mut kept = RowStore::new(self.engine, &rows.schema, most);
         self.run_parts(rows, &mut kept).await?;
         Ok(kept.finish())
     }
@@ -162,7 +162,7 @@ impl Divider<'_> {
             return run_over(self.engine, plan, &inputs).and_then(|table| sink.push(table)).map_err(first);
         };
         let mut run = ChunkRun { engine: self.engine, plan, inputs, driving, began: false };
-        let mut chunks = Chunks::of(&part[driving]);
+        let mut chunks = InputChunks::of(&part[driving]);
         let mut bytes = self.budget.chunk;
         let mut next = chunks.next(self, bytes).await.map_err(first)?;
         while let Some(chunk) = next.take().filter(|_| !sink.is_full()) {
@@ -204,7 +204,7 @@ impl Divider<'_> {
         run: &mut ChunkRun<'_>,
         chunk: Relation,
         sink: &mut dyn RowSink,
-        chunks: &mut Chunks<'_>,
+        chunks: &mut InputChunks<'_>,
         bytes: u64,
     ) -> (Result<u64>, Result<Option<Relation>>) {
         let (runtime, statement) = (tokio::runtime::Handle::current(), interrupt::current());

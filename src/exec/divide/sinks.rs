@@ -37,7 +37,7 @@ pub(super) trait RowSink: Send {
 }
 
 /// Stores rows: on the device until they take too much there.
-pub(super) struct Kept {
+pub(super) struct RowStore {
     stored: StoredRows,
     on_device: u64,
     most: u64,
@@ -46,15 +46,15 @@ pub(super) struct Kept {
     wanted: usize,
 }
 
-impl Kept {
-    pub(super) fn new(engine: &Engine, schema: &DFSchemaRef, most: u64) -> Kept {
+impl RowStore {
+    pub(super) fn new(engine: &Engine, schema: &DFSchemaRef, most: u64) -> RowStore {
         let stored = StoredRows::new(&engine.device, schema);
-        Kept { stored, on_device: 0, most, skip: 0, wanted: usize::MAX }
+        RowStore { stored, on_device: 0, most, skip: 0, wanted: usize::MAX }
     }
 
     /// Stores these rows only.
-    pub(super) fn limited(self, skip: usize, wanted: usize) -> Kept {
-        Kept { skip, wanted, ..self }
+    pub(super) fn limited(self, skip: usize, wanted: usize) -> RowStore {
+        RowStore { skip, wanted, ..self }
     }
 
     pub(super) fn finish(self) -> StoredRows {
@@ -62,7 +62,7 @@ impl Kept {
     }
 }
 
-impl RowSink for Kept {
+impl RowSink for RowStore {
     fn push(&mut self, table: Table) -> Result<()> {
         let skipped = self.skip.min(table.rows);
         let table = table.slice(skipped, self.wanted);
@@ -100,7 +100,7 @@ impl RowSink for Kept {
     }
 }
 
-/// Bytes that are kept for the sake of a few of them without looking.
+/// ByteCount that are kept for the sake of a few of them without looking.
 const SMALL: usize = 4096;
 
 /// The table in memory of its own, where it holds much that is not its rows': room for rows that did
@@ -199,7 +199,7 @@ pub(super) struct Combining {
     by: Option<HashParts>,
     partial: Vec<Table>,
     bytes: u64,
-    /// Bytes from which on partial results are merged.
+    /// ByteCount from which on partial results are merged.
     most: u64,
     parted: Option<Parted>,
 }
@@ -309,7 +309,7 @@ impl RowSink for Combining {
 
 /// Stores rows on the host, and some of them, evenly spaced, as a sample.
 pub(super) struct Sampling {
-    kept: Kept,
+    kept: RowStore,
     sample: Vec<RecordBatch>,
 }
 
@@ -317,7 +317,7 @@ pub(super) struct Sampling {
 const SAMPLED: usize = 512;
 
 impl Sampling {
-    pub(super) fn new(kept: Kept) -> Sampling {
+    pub(super) fn new(kept: RowStore) -> Sampling {
         Sampling { kept, sample: vec![] }
     }
 

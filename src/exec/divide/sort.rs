@@ -20,7 +20,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, SortExpr, Un
 use super::chunks::row_bytes;
 use super::group::{DividedRows, PartGroup, PartInput, placeholder};
 use super::run::run_over;
-use super::sinks::{Kept, RowSink, Sampling, scatter};
+use super::sinks::{RowSink, RowStore, Sampling, scatter};
 use super::stored::{StoredBlock, parted};
 use super::{Divider, arrow};
 use crate::column::Table;
@@ -47,14 +47,14 @@ impl Divider<'_> {
         }
         let sorted = self.sorted(&input, &sort.expr).await?;
         let Some(fetch) = sort.fetch else { return Ok(sorted) };
-        let mut kept = Kept::new(self.engine, &sorted.schema, self.budget.stored).limited(0, fetch);
+        let mut kept = RowStore::new(self.engine, &sorted.schema, self.budget.stored).limited(0, fetch);
         self.run_parts(&sorted, &mut kept).await?;
         Ok(DividedRows::stored(kept.finish()))
     }
 
     async fn sorted(&mut self, input: &DividedRows, keys: &[SortExpr]) -> Result<DividedRows> {
         let schema = input.schema.clone();
-        let mut sampling = Sampling::new(Kept::new(self.engine, &schema, self.budget.stored));
+        let mut sampling = Sampling::new(RowStore::new(self.engine, &schema, self.budget.stored));
         self.run_parts(input, &mut sampling).await?;
         let (stored, sample) = sampling.finish();
         let by_keys = |input| LogicalPlan::Sort(Sort { expr: keys.to_vec(), input: Arc::new(input), fetch: None });

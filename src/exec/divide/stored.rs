@@ -79,7 +79,7 @@ impl StoredRows {
         self.blocks.iter().map(StoredBlock::rows).sum()
     }
 
-    /// Bytes that the rows take on the device.
+    /// ByteCount that the rows take on the device.
     pub(super) fn bytes(&self) -> u64 {
         self.blocks.iter().map(StoredBlock::bytes).sum()
     }
@@ -174,7 +174,7 @@ impl StoredRows {
     }
 }
 
-/// Bytes that a table takes on the device; characters that others use, too, count whole.
+/// ByteCount that a table takes on the device; characters that others use, too, count whole.
 pub(super) fn table_bytes(table: &Table) -> u64 {
     table.columns.iter().map(column_bytes).sum()
 }
