@@ -26,6 +26,7 @@ mod pieces;
 mod relation;
 mod repr;
 mod rounded;
+mod spilled;
 mod stats;
 mod survey;
 mod table;
@@ -43,6 +44,7 @@ pub(crate) use import_strings::distinct_limit;
 pub(crate) use nested::widths_of;
 pub(crate) use relation::{Index, NO_ROW, Relation};
 pub(crate) use repr::{Repr, coded_numbers, decimal_bound, is_nested, item_of, value_type};
+pub(crate) use spilled::SpilledRows;
 
 use crate::device::{Buffer, Device};
 use crate::error::{Error, Result};

@@ -12,13 +12,18 @@ const LARGE_PAGE: usize = 2 << 20;
 
 /// Bytes in host memory, zero at first.
 #[derive(Debug)]
-pub(crate) struct HostBlock(Place);
+pub(crate) struct HostBlock(BlockMemory);
 
 #[derive(Debug)]
-enum Place {
+enum BlockMemory {
     Small(Vec<u8>),
     /// A mapping of its own, and where in it the bytes begin.
-    Mapped { start: *mut u8, mapped: usize, from: usize, len: usize },
+    Mapped {
+        start: *mut u8,
+        mapped: usize,
+        from: usize,
+        len: usize,
+    },
 }
 
 // SAFETY: the mapping is owned, and reached through the block alone.
@@ -31,7 +36,7 @@ impl HostBlock {
     /// `OutOfHostMemory` where the system gives none.
     pub(crate) fn zeroed(len: usize) -> Result<HostBlock> {
         if len < LARGE {
-            return Ok(HostBlock(Place::Small(vec![0; len])));
+            return Ok(HostBlock(BlockMemory::Small(vec![0; len])));
         }
         let mapped = len + LARGE_PAGE;
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -44,23 +49,25 @@ impl HostBlock {
         let from = start.align_offset(LARGE_PAGE);
         // SAFETY: a range of the mapping. It is a wish: nothing depends on its success.
         unsafe { libc::madvise(start.byte_add(from), len, libc::MADV_HUGEPAGE) };
-        Ok(HostBlock(Place::Mapped { start: start.cast(), mapped, from, len }))
+        Ok(HostBlock(BlockMemory::Mapped { start: start.cast(), mapped, from, len }))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.0 {
-            Place::Small(bytes) => bytes,
+            BlockMemory::Small(bytes) => bytes,
             // SAFETY: the range lies in the mapping, which lives as long as the block; anonymous memory
             // is initialised.
-            Place::Mapped { start, from, len, .. } => unsafe { std::slice::from_raw_parts(start.add(*from), *len) },
+            BlockMemory::Mapped { start, from, len, .. } => unsafe {
+                std::slice::from_raw_parts(start.add(*from), *len)
+            },
         }
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
-            Place::Small(bytes) => bytes,
+            BlockMemory::Small(bytes) => bytes,
             // SAFETY: as above, and the block is borrowed alone.
-            Place::Mapped { start, from, len, .. } => unsafe {
+            BlockMemory::Mapped { start, from, len, .. } => unsafe {
                 std::slice::from_raw_parts_mut(start.add(*from), *len)
             },
         }
@@ -69,7 +76,7 @@ impl HostBlock {
 
 impl Drop for HostBlock {
     fn drop(&mut self) {
-        if let Place::Mapped { start, mapped, .. } = self.0 {
+        if let BlockMemory::Mapped { start, mapped, .. } = self.0 {
             // SAFETY: the whole mapping, which nobody can reach any more.
             unsafe { libc::munmap(start.cast(), mapped) };
         }

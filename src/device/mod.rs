@@ -19,6 +19,7 @@ mod end;
 #[cfg(test)]
 mod fake;
 mod feed;
+mod host_block;
 mod improve;
 mod nvrtc;
 mod parts;
@@ -42,6 +43,7 @@ pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
 pub use end::close_all;
 pub(crate) use feed::{Fed, MOST_FED};
+pub(crate) use host_block::HostBlock;
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{LaunchBounds, Parts};

@@ -140,7 +140,7 @@ impl<'a> Divider<'a> {
         });
         match stored.on_device()? {
             Some(table) => Ok(Outcome::Device(table)),
-            None => Ok(Outcome::Host(stored.on_host()?)),
+            None => Ok(Outcome::Host(stored.on_host(self.budget.part)?)),
         }
     }
 

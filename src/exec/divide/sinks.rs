@@ -74,9 +74,9 @@ impl RowSink for RowStore {
                 self.on_device += bytes;
                 self.stored.blocks.push(StoredBlock::Device(table.clone()));
             } else {
-                let last = downloaded(&table, table.rows)?;
+                let last = downloaded(&table)?;
                 self.make_room()?;
-                self.stored.blocks.extend(last);
+                self.stored.blocks.push(last);
                 self.most = 0;
             }
         }
@@ -179,11 +179,11 @@ pub(super) fn scatter(table: &Table, begins: &[usize], blocks: &mut [Vec<StoredB
     if table.rows == 0 {
         return Ok(());
     }
-    let whole = downloaded(table, table.rows)?;
+    let whole = downloaded(table)?;
     for (bounds, blocks) in begins.windows(2).zip(blocks) {
         let rows = bounds[1] - bounds[0];
         if rows > 0 {
-            blocks.extend(whole.iter().map(|block| block.slice(bounds[0], rows)));
+            blocks.push(whole.slice(bounds[0], rows));
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::DFSchemaRef;
 
 use super::arrow;
-use crate::column::{Column, Relation, Table};
+use crate::column::{Column, Relation, SpilledRows, Table};
 use crate::device::Device;
 use crate::error::Result;
 use crate::io::DOWNLOAD_ROWS;
@@ -24,14 +24,14 @@ pub(super) struct StoredRows {
 pub(super) enum StoredBlock {
     Device(Table),
     /// Rows, and the bytes that they take on the device.
-    Host(RecordBatch, u64),
+    Host(SpilledRows, u64),
 }
 
 impl StoredBlock {
     pub(super) fn rows(&self) -> usize {
         match self {
             StoredBlock::Device(table) => table.rows,
-            StoredBlock::Host(batch, _) => batch.num_rows(),
+            StoredBlock::Host((_, rows), _) => rows.len(),
         }
     }
 
@@ -46,28 +46,27 @@ impl StoredBlock {
     pub(super) fn to_host(&self) -> Result<Vec<StoredBlock>> {
         match self {
             StoredBlock::Host(..) => Ok(vec![self.clone()]),
-            StoredBlock::Device(table) => downloaded(table, table.rows.max(1)),
+            StoredBlock::Device(table) => Ok(vec![downloaded(table)?]),
         }
     }
 
     pub(super) fn slice(&self, from: usize, rows: usize) -> StoredBlock {
         match self {
             StoredBlock::Device(table) => StoredBlock::Device(table.slice(from, rows)),
-            StoredBlock::Host(batch, bytes) => {
-                let share = *bytes as u128 * rows as u128 / batch.num_rows().max(1) as u128;
-                StoredBlock::Host(batch.slice(from, rows), share as u64)
+            StoredBlock::Host((table, own), bytes) => {
+                let share = *bytes as u128 * rows as u128 / own.len().max(1) as u128;
+                let begin = own.start + from;
+                StoredBlock::Host((table.clone(), begin..begin + rows), share as u64)
             }
         }
     }
 }
 
-/// A table's rows on the host, so many a block.
-pub(super) fn downloaded(table: &Table, rows: usize) -> Result<Vec<StoredBlock>> {
+/// A table's rows on the host.
+pub(super) fn downloaded(table: &Table) -> Result<StoredBlock> {
     let bytes = table_bytes(table);
     table.device.count_spilled(bytes);
-    let share = |rows: usize| (bytes as u128 * rows as u128 / table.rows.max(1) as u128) as u64;
-    let batches = table.to_batches(rows)?;
-    Ok(batches.into_iter().map(|batch| StoredBlock::Host(batch.clone(), share(batch.num_rows()))).collect())
+    Ok(StoredBlock::Host((Arc::new(table.spilled()?), 0..table.rows), bytes))
 }
 
 impl StoredRows {
@@ -116,25 +115,19 @@ impl StoredRows {
         }
         // Blocks on the host that follow each other come together.
         let (mut tables, mut waiting) = (vec![], vec![]);
-        let upload = |waiting: &mut Vec<RecordBatch>, tables: &mut Vec<Table>| {
-            if !waiting.is_empty() {
-                tables.push(Table::from_batches(&self.device, schema.clone(), &std::mem::take(waiting))?);
-            }
-            Ok::<_, crate::Error>(())
-        };
         for block in &self.blocks {
             match block {
-                StoredBlock::Host(batch, bytes) => {
+                StoredBlock::Host(rows, bytes) => {
                     self.device.count_restored(*bytes);
-                    waiting.push(batch.clone());
+                    waiting.push(rows.clone());
                 }
                 StoredBlock::Device(table) => {
-                    upload(&mut waiting, &mut tables)?;
+                    tables.extend(Table::restored(&self.device, &schema, &std::mem::take(&mut waiting))?);
                     tables.push(table.clone());
                 }
             }
         }
-        upload(&mut waiting, &mut tables)?;
+        tables.extend(Table::restored(&self.device, &schema, &waiting)?);
         match tables.len() {
             0 => Table::empty(&self.device, schema),
             1 => Ok(tables.remove(0)),
@@ -153,17 +146,13 @@ impl StoredRows {
         }
     }
 
-    /// All rows as batches.
-    pub(super) fn on_host(&self) -> Result<Vec<RecordBatch>> {
-        let mut batches = vec![];
-        for block in &self.blocks {
-            match block {
-                StoredBlock::Host(batch, _) => {
-                    let starts = (0..batch.num_rows()).step_by(DOWNLOAD_ROWS);
-                    batches.extend(starts.map(|at| batch.slice(at, DOWNLOAD_ROWS.min(batch.num_rows() - at))));
-                }
-                StoredBlock::Device(table) => batches.extend(table.to_batches(DOWNLOAD_ROWS)?),
-            }
+    /// All rows as batches; so many bytes of them are on the device at a time.
+    pub(super) fn on_host(&self, bytes: u64) -> Result<Vec<RecordBatch>> {
+        let (mut at, mut batches) = (0, vec![]);
+        while at < self.rows() {
+            let some = self.some(at, bytes);
+            batches.extend(some.load()?.to_batches(DOWNLOAD_ROWS)?);
+            at += some.rows();
         }
         Ok(batches)
     }
