@@ -75,12 +75,12 @@ fn tpch_queries_in_parts() {
 /// smallest parts find no memory an error says so. The environment variables are those of `random.rs`.
 #[test]
 fn random_queries_with_little_memory_are_right_or_say_so() {
-    let (count, first) = queries_and_seed(12);
+    let (count, first) = queries_and_seed(40);
     let (mut rows, mut divided, mut out_of_memory, mut others, mut failed) = (0, 0, 0, 0, vec![]);
     for seed in first..first + count {
         let (sql, [t, u]) = (query_of(seed), tables_of(seed));
         // Of the least that operators take at all up to what most queries run in whole.
-        let limit = (24 << 10) << (seed * 7 % 5);
+        let limit = (12 << 10) << (seed * 7 % 5);
         let pair = small(limit).and("t", t).and("u", u).from(format!("seed {seed}, {limit} bytes"));
         let ran = catch_unwind(AssertUnwindSafe(|| match (run(&pair.cpu, &sql), run(&pair.device, &sql)) {
             (Ok(expected), Ok(found)) => {
@@ -110,5 +110,5 @@ fn random_queries_with_little_memory_are_right_or_say_so() {
     }
     println!("{count} queries, {rows} rows, {divided} divided, {out_of_memory} out of memory, {others} not compared");
     assert!(failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {failed:?}");
-    assert!(count < 12 || divided * 4 > count && out_of_memory * 3 < count * 2, "the limits say little");
+    assert!(count < 40 || divided * 4 > count && out_of_memory * 2 < count, "the limits say little");
 }

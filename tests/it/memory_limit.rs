@@ -120,7 +120,7 @@ fn what_does_not_fit_alone_says_what_is_in_the_way() {
         ErrorKind::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => {
             assert!(!operator.is_empty() && asked > free, "{error}");
             assert_eq!((*limit, *used + *free), (most, most), "{error}");
-            assert!(*cached >= 3 * COLUMN && *kept <= *used - *cached, "{error}");
+            assert!(*cached + *kept <= *used, "{error}");
         }
         other => panic!("{other:?}"),
     }
@@ -297,9 +297,9 @@ fn threads_on_one_session_under_a_tight_limit_get_answers_or_the_error() {
     }
 }
 
-/// Rows that the CPU engine sorts, more than 20 MB.
+/// Rows that the CPU engine sorts, more than 40 MB, and a limit within which it has to spill them.
 const SORTED: &str = "SELECT n, repeat(to_hex(n * 7919 % 1000003), 10) AS s FROM \
-     (SELECT unnest(range(0, 300000)) AS n) ORDER BY s, n";
+     (SELECT unnest(range(0, 500000)) AS n) ORDER BY s, n";
 
 fn on_cpu(limit: &str) -> warpframe::SessionBuilder {
     Session::builder().device(DeviceChoice::Cpu).cpu_partitions(2).host_memory_limit(limit.parse().expect("a limit"))
@@ -311,19 +311,19 @@ fn the_cpu_engine_spills_what_its_limit_does_not_hold() {
     let folder = directory.path().join("spilled");
     let rows = |session: &Session| session.sql(SORTED).and_then(|frame| frame.collect()).map(|frame| whole(&frame));
     let expected = rows(&on_cpu("75%").build().expect("a session")).expect("there is memory");
-    let tight = on_cpu("24MiB").spill_dir(&folder).build().expect("a session");
+    let tight = on_cpu("40MiB").spill_dir(&folder).build().expect("a session");
     assert!(folder.is_dir());
     assert_eq!(rows(&tight).expect("it spills"), expected);
     // The same without files to spill to.
-    let without = on_cpu("24MiB").spill_dir(&folder).spill_limit(1000).build().expect("a session");
+    let without = on_cpu("40MiB").spill_dir(&folder).spill_limit(1000).build().expect("a session");
     let error = rows(&without).expect_err("it has to spill");
     match error.kind() {
         ErrorKind::OutOfHostMemory { limit, spill_limit, account } => {
-            assert_eq!((*limit, *spill_limit), (Some(24 << 20), Some(1000)), "{account}");
+            assert_eq!((*limit, *spill_limit), (Some(40 << 20), Some(1000)), "{account}");
         }
         other => panic!("{other:?}"),
     }
-    assert!(error.to_string().contains("25165824"), "{error}");
+    assert!(error.to_string().contains("41943040"), "{error}");
     // The session goes on, and nothing stays in the folder.
     assert_eq!(without.sql("SELECT 1").and_then(|frame| frame.collect()).expect("it is small").num_rows(), 1);
     drop((tight, without));
@@ -333,8 +333,8 @@ fn the_cpu_engine_spills_what_its_limit_does_not_hold() {
 #[test]
 fn what_cannot_spill_says_which_limit_is_in_the_way() {
     let session = on_cpu("2MiB").build().expect("a session");
-    let sql = "SELECT count(*) FROM (SELECT unnest(range(0, 300000)) AS n) a JOIN \
-        (SELECT unnest(range(0, 300000)) AS n) b ON a.n = b.n";
+    let sql = "SELECT count(*) FROM (SELECT unnest(range(0, 500000)) AS n) a JOIN \
+        (SELECT unnest(range(0, 500000)) AS n) b ON a.n = b.n";
     let error = session.sql(sql).and_then(|frame| frame.collect()).expect_err("a build side of 2.4 MB");
     match error.kind() {
         ErrorKind::OutOfHostMemory { limit, account, .. } => assert_eq!(*limit, Some(2 << 20), "{account}"),

@@ -161,12 +161,12 @@ impl Divider<'_> {
             let inputs: Vec<Relation> = inputs.into_iter().flatten().collect();
             return run_over(self.engine, plan, &inputs).and_then(|table| sink.push(table)).map_err(first);
         };
-        let mut run = ChunkRun { engine: self.engine, plan, inputs, driving, began: false };
+        let mut run = ChunkRun { engine: self.engine, plan, inputs, driving, began: false, loose: again };
         let mut chunks = InputChunks::of(&part[driving]);
         let mut bytes = self.budget.chunk;
         let mut next = chunks.next(self, bytes).await.map_err(first)?;
         while let Some(chunk) = next.take().filter(|_| !sink.is_full()) {
-            let (rows, chunk) = (chunk.rows, loose(chunk));
+            let rows = chunk.rows;
             let (ran, read) = match self.budget.reads_ahead {
                 true => self.run_and_read(&mut run, chunk.clone(), sink, &mut chunks, bytes),
                 false => (run.run(chunk.clone(), sink), Ok(None)),
@@ -236,6 +236,8 @@ struct ChunkRun<'a> {
     inputs: Vec<Option<Relation>>,
     driving: usize,
     began: bool,
+    /// Nothing is said of the ranges of integers.
+    loose: bool,
 }
 
 impl ChunkRun<'_> {
@@ -249,10 +251,13 @@ impl ChunkRun<'_> {
         if sink.make_room()? {
             return self.run(chunk, sink);
         }
+        if rows <= FEW_ROWS && !self.loose {
+            self.loose = true;
+            return self.run(chunk, sink);
+        }
         if rows <= LEAST_ROWS {
             return Err(fails);
         }
-        let chunk = if rows <= FEW_ROWS { without_ranges(chunk) } else { chunk };
         let first = self.run(chunk.slice(0, Some(rows / 2)), sink)?;
         let second = self.run(chunk.slice(rows / 2, None), sink)?;
         Ok(first.min(second))
@@ -261,7 +266,7 @@ impl ChunkRun<'_> {
     /// Runs a chunk at once; its rows.
     fn run_whole(&mut self, chunk: Relation, sink: &mut dyn RowSink) -> Result<u64> {
         let rows = chunk.rows;
-        self.inputs[self.driving] = Some(chunk);
+        self.inputs[self.driving] = Some(if self.loose { without_ranges(chunk) } else { chunk });
         let inputs: Vec<Relation> = self.inputs.iter().flatten().cloned().collect();
         let ran = run_over(self.engine, self.plan, &inputs);
         self.inputs[self.driving] = None;
