@@ -119,7 +119,7 @@ impl Column {
 }
 
 fn downloaded(buffer: &Buffer, offset: usize, len: usize) -> Result<HostBlock> {
-    let mut block = HostBlock::zeroed(len)?;
+    let mut block = buffer.device().host_block(len)?;
     buffer.read(offset, block.bytes_mut())?;
     Ok(block)
 }

@@ -69,6 +69,8 @@ pub struct Counters {
     pub bytes_spilled: u64,
     /// Bytes of these that were brought back.
     pub bytes_restored: u64,
+    /// Most bytes of these that lay in files at once.
+    pub bytes_in_spill_files: u64,
     /// Parts of divided plans that ran.
     pub parts_run: u64,
     /// Queries and verbs that were planned: analysed, optimized, and cut into what runs where.
@@ -172,6 +174,10 @@ impl Counting {
     }
     pub(super) fn spilled(&self, bytes: u64) {
         self.lock().bytes_spilled += bytes;
+    }
+    pub(super) fn in_spill_files(&self, bytes: u64) {
+        let mut counters = self.lock();
+        counters.bytes_in_spill_files = counters.bytes_in_spill_files.max(bytes);
     }
     pub(super) fn restored(&self, bytes: u64) {
         self.lock().bytes_restored += bytes;

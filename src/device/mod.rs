@@ -43,7 +43,7 @@ pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
 pub use end::close_all;
 pub(crate) use feed::{Fed, MOST_FED};
-pub(crate) use host_block::HostBlock;
+pub(crate) use host_block::{HostBlock, SpillBounds};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{LaunchBounds, Parts};
@@ -82,6 +82,7 @@ struct Shared {
     by_parts: parts::ByParts,
     counters: Arc<counters::Counting>,
     profile: Arc<Mutex<profile::Profile>>,
+    spill: Arc<host_block::SpillSpace>,
     fixed_secret: secret::Fixed,
     /// Of a stand-in: where the kernels that are asked for go.
     rehearsal: Option<Arc<ahead::CompileQueue>>,
@@ -193,6 +194,7 @@ impl Device {
             by_parts,
             counters,
             profile,
+            spill: Arc::default(),
             fixed_secret: Default::default(),
             rehearsal: None,
             improver,
@@ -340,6 +342,21 @@ impl Device {
     /// Notes that a plan was given up here and goes to the CPU.
     pub(crate) fn count_fallback(&self) {
         self.0.counters.fell_back();
+    }
+
+    /// Bounds what lies on the host of what does not fit here.
+    pub(crate) fn bound_spills(&self, bounds: SpillBounds) {
+        self.0.spill.set(bounds);
+    }
+
+    /// Zeros in host memory, or in a file where that is full.
+    ///
+    /// # Errors
+    /// `OutOfHostMemory`; [`ErrorKind::Io`].
+    pub(crate) fn host_block(&self, len: usize) -> Result<HostBlock> {
+        let block = self.0.spill.block(len)?;
+        self.0.counters.in_spill_files(self.0.spill.in_files());
+        Ok(block)
     }
 
     /// Notes that bytes of an intermediate result moved to the host.

@@ -17,7 +17,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit as PoolLimi
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
 
-use crate::device::MemoryLimit;
+use crate::device::{MemoryLimit, SpillBounds};
 use crate::error::{Error, Result};
 
 /// Most memory of the CPU engine in per cent of the machine's, unless somebody says otherwise: the
@@ -63,6 +63,17 @@ impl HostResources {
             runtime = runtime.with_memory_pool(Arc::new(SharedOut { limit: bytes, shares: Mutex::default() }));
         }
         Ok(runtime.build_arc()?)
+    }
+
+    /// What the rows of divided plans may take on the host, apart from the CPU engine.
+    pub(super) fn spill_bounds(&self) -> SpillBounds {
+        /// Most bytes of files, as of the CPU engine's.
+        const FILES: u64 = 100 << 30;
+        SpillBounds {
+            memory: self.bytes().map_or(u64::MAX, |bytes| bytes as u64),
+            files: self.spill_limit.unwrap_or(FILES),
+            folder: self.spill_dir.clone().unwrap_or_else(std::env::temp_dir),
+        }
     }
 
     /// Fits what operators reserve ahead to a small limit.
