@@ -158,6 +158,7 @@ WF_DEVICE bool delta_values(const parquet_bytes& bytes, const delta_head& head, 
 struct delta_integers {
     u64 out;
     u32 width;
+    u32 shape;    // see `widened`
     bool narrow;  // 32 bits in the file
     u64 bound;
     bool good;
@@ -166,7 +167,7 @@ struct delta_integers {
 #pragma unroll
         for (u32 k = 0; k < DELTA_EACH; k++) {
             if (k >= count) break;
-            const i64 value = narrow ? (i64)(i32)(u32)values[k] : (i64)values[k];
+            const i64 value = widened(narrow ? (i64)(i32)(u32)values[k] : (i64)values[k], shape);
             good &= magnitude(value) <= bound;
             store_integer(out, row + k, value, width);
         }
@@ -344,7 +345,7 @@ WF_DEVICE void parquet_delta_body(const ParquetCall& p) {
     } else if (page.encoding == PARQUET_DELTA_STRINGS) {
         code = delta_string_page(strings, chunk, p.used + page.chunk);
     } else {
-        delta_integers sink{target, chunk.width, chunk.length == 4, integer_bound(chunk), true};
+        delta_integers sink{target, chunk.width, integer_shape(chunk), chunk.length == 4, integer_bound(chunk), true};
         delta_head head;
         u32 at = 0;
         const u32 bits = chunk.length == 4 ? 32 : 64;

@@ -51,6 +51,14 @@ template <class T> struct fixed_same {
     WF_DEVICE void put(u32 k, T value) const { store_stream(out + k, value); }
 };
 
+// An integer of which only some of the bits count: `shape` has how many of 64 do not, and 64 where it has
+// a sign. All count where it is 0.
+WF_DEVICE i64 widened(i64 value, u32 shape) {
+    const u32 idle = shape & 63;
+    const u64 high = (u64)value << idle;
+    return (shape & 64) != 0 ? (i64)high >> idle : (i64)(high >> idle);
+}
+
 // An integer of up to 8 bytes, in any width.
 struct fixed_integer {
     typedef i64 Value;
@@ -58,15 +66,29 @@ struct fixed_integer {
     fixed_source source;
     bool reversed;  // the most significant byte first
     u64 bound;      // greatest magnitude
+    u32 shape;      // see `widened`
     u64 out;
     u32 width;
     WF_DEVICE bool make(u32 k, i64& value) const {
         const u32 idle = 64 - 8 * source.length;
         const u64 word = source.word(k, 0);
-        value = (i64)(reversed ? swap_bytes(word) : word << idle) >> idle;
+        value = widened((i64)(reversed ? swap_bytes(word) : word << idle) >> idle, shape);
         return magnitude(value) <= bound;
     }
     WF_DEVICE void put(u32 k, i64 value) const { store_integer(out, k, value, width); }
+};
+
+// A float of 4 bytes as one of 8.
+struct fixed_double {
+    typedef f64 Value;
+    static constexpr u32 AHEAD = 4;
+    fixed_source source;
+    f64* out;
+    WF_DEVICE bool make(u32 k, f64& value) const {
+        value = (f64)float_of_bits((u32)source.word(k, 0));
+        return true;
+    }
+    WF_DEVICE void put(u32 k, f64 value) const { out[k] = value; }
 };
 
 // A decimal of more than 8 bytes, or of a number of them that differs: `bytes(k)` has its bytes,
@@ -195,8 +217,10 @@ WF_DEVICE u128 decimal_bound(const parquet_chunk& chunk) {
 }
 // The bound of integers of up to 64 bits, which fit.
 WF_DEVICE u64 integer_bound(const parquet_chunk& chunk) {
-    return chunk.output == PARQUET_BITS || chunk.bound_high != 0 ? U64_MAX : chunk.bound_low;
+    const bool any = chunk.output == PARQUET_BITS || chunk.output == PARQUET_WIDENED;
+    return any || chunk.bound_high != 0 ? U64_MAX : chunk.bound_low;
 }
+WF_DEVICE u32 integer_shape(const parquet_chunk& chunk) { return chunk.output == PARQUET_WIDENED ? chunk.ticks : 0; }
 
 // A block a tile.
 WF_DEVICE void parquet_fixed_body(const ParquetCall& p) {
@@ -226,9 +250,13 @@ WF_DEVICE void parquet_fixed_body(const ParquetCall& p) {
         good = fixed_tile(fixed_int96{source, ticks, 86400000000000ll / ticks, (i64*)out}, begin, end);
     } else if (chunk.output == PARQUET_VIEW) {
         good = fixed_tile(fixed_view{source, (view*)out}, begin, end);
+    } else if (chunk.output == PARQUET_DOUBLE) {
+        good = fixed_tile(fixed_double{source, (f64*)out}, begin, end);
     } else if (chunk.length <= 8) {
         const bool reversed = chunk.output == PARQUET_DECIMAL_BYTES;
-        good = fixed_tile(fixed_integer{source, reversed, integer_bound(chunk), out, chunk.width}, begin, end);
+        const u64 bound = integer_bound(chunk);
+        const u32 shape = integer_shape(chunk);
+        good = fixed_tile(fixed_integer{source, reversed, bound, shape, out, chunk.width}, begin, end);
     } else {
         good = fixed_tile(fixed_decimal{source, decimal_bound(chunk), out, chunk.width}, begin, end);
     }

@@ -40,6 +40,8 @@ enum parquet_output : u32 {
     PARQUET_BOOL = 4,
     PARQUET_VIEW = 5,
     PARQUET_CODE = 6,
+    PARQUET_WIDENED = 7,        // of an integer of fewer bits than are written, by its own sign
+    PARQUET_DOUBLE = 8,         // of a float of 4 bytes
 };
 enum parquet_code : u32 {
     PARQUET_BAD_LEVELS = 32,
@@ -85,7 +87,7 @@ struct parquet_chunk {
     u32 length;       // bytes of a plain value, 0 where they differ
     u32 output;
     u32 width;        // bytes of a decoded value
-    u32 ticks;        // nanoseconds in a tick of a timestamp
+    u32 ticks;        // nanoseconds in a tick of a timestamp; of PARQUET_WIDENED, see `widened`
     u32 number;       // of its word of nulls
 };
 

@@ -33,7 +33,7 @@ struct Inner {
     kind: ErrorKind,
     /// Line and column in the SQL text, for kinds that have no place for it.
     location: Option<(u64, u64)>,
-    /// Of a CSV file's value: the column whose inferred type is too narrow for it, from 0 on.
+    /// The column whose type, by which a query was planned, is too narrow for what is there, from 0 on.
     misfit: Option<usize>,
 }
 
@@ -51,6 +51,23 @@ pub enum ErrorKind {
         free: u64,
         /// The pool's limit in bytes.
         limit: u64,
+        /// Bytes in use.
+        used: u64,
+        /// Of these, bytes of columns of files that were read. Where they are many, queries read
+        /// them now: the others made room.
+        cached: u64,
+        /// Of these, bytes of tables that their users keep: results and tables made of them.
+        kept: u64,
+    },
+    /// The CPU engine's operators needed more host memory than its limit, beyond what they could
+    /// spill to files.
+    OutOfHostMemory {
+        /// DataFusion's account: who asked, and for how much.
+        account: String,
+        /// The limit in bytes, where it is known.
+        limit: Option<u64>,
+        /// Most bytes of files, where it is known.
+        spill_limit: Option<u64>,
     },
     /// A call of the CUDA driver failed.
     Cuda {
@@ -209,15 +226,23 @@ impl Error {
         self
     }
 
-    /// The same error, said to be about a column of a CSV file that a wider type would hold.
+    /// The same error, said to be about a column that a wider type would hold.
     pub(crate) fn with_misfit(mut self, column: usize) -> Self {
         self.0.misfit = Some(column);
         self
     }
 
-    /// The column of a CSV file whose inferred type is too narrow, if this is what went wrong.
+    /// The column whose type is too narrow, if this is what went wrong.
     pub(crate) fn misfit(&self) -> Option<usize> {
         self.0.misfit
+    }
+
+    /// The same error, with the limits of the CPU engine where it is about these.
+    pub(crate) fn with_host_limits(mut self, memory: Option<u64>, files: u64) -> Self {
+        if let ErrorKind::OutOfHostMemory { limit, spill_limit, .. } = &mut self.0.kind {
+            (*limit, *spill_limit) = (memory, Some(files));
+        }
+        self
     }
 
     pub(crate) fn unsupported(what: impl Into<String>, why: impl Into<String>) -> Self {
@@ -247,8 +272,17 @@ impl From<ErrorKind> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind() {
-            ErrorKind::OutOfDeviceMemory { operator, asked, free, limit } => {
-                write!(f, "out of device memory: {operator} asked for {asked} bytes, {free} of {limit} bytes are free")
+            ErrorKind::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => {
+                write!(
+                    f,
+                    "out of device memory: {operator} asked for {asked} bytes, {free} of {limit} bytes are free"
+                )?;
+                write!(f, "; of {used} in use, {cached} hold columns of files and {kept} kept tables")
+            }
+            ErrorKind::OutOfHostMemory { account, limit, spill_limit } => {
+                write!(f, "out of host memory: {}", account.trim_end_matches(['.', '\n']))?;
+                limit.iter().try_for_each(|bytes| write!(f, "; the limit is {bytes} bytes"))?;
+                spill_limit.iter().try_for_each(|bytes| write!(f, ", and {bytes} bytes of files"))
             }
             ErrorKind::Cuda { call, code } => write!(f, "CUDA driver: {call} failed: {code}"),
             ErrorKind::DeviceUnavailable { device, why } => write!(f, "device {device} is not available: {why}"),
@@ -348,6 +382,9 @@ impl From<datafusion::error::DataFusionError> for Error {
             },
             D::SQL(inner, _) => parse_error(&inner),
             D::IoError(source) => Error::io("", source),
+            D::ResourcesExhausted(account) => {
+                ErrorKind::OutOfHostMemory { account, limit: None, spill_limit: None }.into()
+            }
             other => ErrorKind::Plan { message: other.strip_backtrace(), location: None }.into(),
         }
     }
@@ -379,6 +416,12 @@ fn from_arrow(error: ArrowError) -> Error {
         // "Error parsing timestamp from 'x': …", which is how strings are cast to dates, too.
         ArrowError::ParseError(what) if what.starts_with("Error parsing timestamp from") => {
             Error::arithmetic(Fault::Cast, format!("Cast error: {what}"))
+        }
+        // "The used disk space during the spilling process has exceeded the allowable limit of … .
+        // Please …"
+        ArrowError::IoError(what, _) if what.contains("disk space during the spilling process") => {
+            let account = what.split(" Please ").next().unwrap_or_default().to_string();
+            ErrorKind::OutOfHostMemory { account, limit: None, spill_limit: None }.into()
         }
         ArrowError::ParquetError(message) => ErrorKind::File { path: PathBuf::new(), message }.into(),
         ArrowError::CsvError(message) => bad_csv(message),

@@ -10,6 +10,7 @@ mod join;
 mod plans;
 mod recipe;
 mod runtime;
+mod streamed;
 mod verb;
 
 use std::future::Future;
@@ -37,7 +38,7 @@ use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Engine, Outcome};
 use crate::interrupt::{Statement as Running, Switch};
-use crate::io::{DOWNLOAD_ROWS, DeviceTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types};
+use crate::io::{DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types};
 use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, with_one_row, with_present_types};
 use crate::timeline::{self, Part, span};
 
@@ -57,7 +58,8 @@ pub(crate) struct Core {
 /// Where rows lie.
 #[derive(Debug, Clone)]
 pub(crate) enum Data {
-    Device(Table),
+    /// With a device, which may have moved them to the host for want of room.
+    Device(KeptTable),
     Host(Arc<[RecordBatch]>),
 }
 
@@ -70,7 +72,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn of_table(table: Table) -> Answer {
-        Answer { schema: table.schema.clone(), data: Data::Device(table) }
+        Answer { schema: table.schema.clone(), data: Data::Device(KeptTable::new(table)) }
     }
 }
 
@@ -311,10 +313,10 @@ impl Core {
     pub(crate) fn provider_of(&self, schema: &SchemaRef, data: &Data) -> Result<Arc<dyn TableProvider>> {
         match data {
             // Rows on another session's device are strangers to ours.
-            Data::Device(table) if self.device().is_some_and(|device| device.same(&table.device)) => {
+            Data::Device(table) if self.device().is_some_and(|device| device.same(table.device())) => {
                 Ok(Arc::new(DeviceTable { table: table.clone() }))
             }
-            Data::Device(table) => self.memory_table(table.to_batches(DOWNLOAD_ROWS)?, Some(table.schema.clone())),
+            Data::Device(table) => self.memory_table(table.to_batches()?, Some(table.schema().clone())),
             Data::Host(batches) => self.memory_table(batches.to_vec(), Some(schema.clone())),
         }
     }
@@ -363,21 +365,26 @@ impl Core {
     /// waiting is forbidden, and deep plans recurse deeper than a small caller's stack allows. The
     /// future is dropped where the statement is to stop; a panic becomes an error.
     pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = Result<T>> + Send) -> Result<T> {
-        const STACK: usize = 64 << 20;
         let runtime = &self.runtime;
         let statement = Running::begin(&self.switch);
-        let wait = || {
+        on_thread(|| {
             let _entered = statement.enter();
             runtime.block_on(statement.or_stop(future))
-        };
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
-            match thread.spawn_scoped(scope, wait) {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref()))),
-                Err(error) => panic!("the system gives no thread: {error}"),
-            }
         })
     }
+}
+
+/// Does something on a thread of its own, whose stack suffices for deep plans; a panic becomes an
+/// error.
+fn on_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    const STACK: usize = 64 << 20;
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("warpframe-query".into()).stack_size(STACK);
+        match thread.spawn_scoped(scope, work) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| Err(of_panic("planning", panic.as_ref()))),
+            Err(error) => panic!("the system gives no thread: {error}"),
+        }
+    })
 }
 
 /// The plan that reads a table without a name.

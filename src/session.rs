@@ -4,6 +4,7 @@ mod append;
 mod builder;
 mod catalog;
 mod files;
+mod host_memory;
 mod rules;
 mod tables;
 
@@ -56,7 +57,8 @@ impl std::fmt::Debug for Session {
 
 impl Session {
     /// A session as the environment asks for it: `WARPFRAME_DEVICE` (`auto`, `cuda`, `cuda:N`,
-    /// `sim`, `cpu`), `WARPFRAME_STRICT=1`, `WARPFRAME_MEMORY_LIMIT` (`2GiB`, `80%`).
+    /// `sim`, `cpu`), `WARPFRAME_STRICT=1`, `WARPFRAME_MEMORY_LIMIT` (`2GiB`, `80%`),
+    /// `WARPFRAME_HOST_MEMORY_LIMIT`, `WARPFRAME_SPILL_DIR`, `WARPFRAME_SPILL_LIMIT`.
     ///
     /// # Errors
     /// A variable that does not parse; a device asked for by name that is not there.

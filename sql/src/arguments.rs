@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use warpframe::arrow::datatypes::TimeUnit;
 use warpframe::device::MemoryLimit;
-use warpframe::{DeviceChoice, FileKind, ParquetOptions, Session};
+use warpframe::{DeviceChoice, FileKind, JsonOptions, ParquetOptions, Session};
 
 use crate::files::{self, Content, CsvArguments, Table};
 use crate::output::Format;
@@ -58,14 +58,40 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     pub memory_limit: Option<MemoryLimit>,
 
+    /// Most memory of the CPU engine at once: bytes, or per cent of the machine's; 75% otherwise. Sorts
+    /// and aggregations that need more spill to files
+    #[arg(long, value_name = "N")]
+    pub host_memory_limit: Option<MemoryLimit>,
+
+    /// Folder of the files that the CPU engine spills to; the system's for temporary files otherwise
+    #[arg(long, value_name = "DIR")]
+    pub spill_dir: Option<PathBuf>,
+
+    /// Most bytes of these files at once, such as 20GiB; 100GiB otherwise
+    #[arg(long, value_name = "N", value_parser = bytes)]
+    pub spill_limit: Option<u64>,
+
     /// Unit of timestamps that Parquet files hold as INT96; beyond the years from 1678 to 2261
     /// nanoseconds are an error
     #[arg(long, value_name = "UNIT", value_enum, default_value_t = Unit::Us)]
     pub coerce_int96_timestamp_unit: Unit,
 
+    /// Give each table a column "filename" with the path of the file that a row comes from
+    #[arg(long)]
+    pub filename: bool,
+
     /// How CSV files are laid out.
     #[command(flatten)]
     pub csv: CsvArguments,
+}
+
+/// A number of bytes, such as `20GiB`.
+fn bytes(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(MemoryLimit::Bytes(bytes)) => Ok(bytes),
+        Ok(MemoryLimit::Percent(_)) => Err("expected bytes such as 20GiB".into()),
+        Err(error) => Err(Failure::from(error).to_string()),
+    }
 }
 
 /// Units of time, as Parquet's tools write them.
@@ -134,6 +160,15 @@ impl Arguments {
         if let Some(limit) = self.memory_limit {
             builder = builder.memory_limit(limit);
         }
+        if let Some(limit) = self.host_memory_limit {
+            builder = builder.host_memory_limit(limit);
+        }
+        if let Some(folder) = &self.spill_dir {
+            builder = builder.spill_dir(folder);
+        }
+        if let Some(bytes) = self.spill_limit {
+            builder = builder.spill_limit(bytes);
+        }
         if !self.arch.is_empty() {
             return Err(Failure::usage("--arch says for which GPUs --prepare compiles; there is no --prepare"));
         }
@@ -145,13 +180,20 @@ impl Arguments {
 
     /// Makes each file a table of the session.
     pub fn register(&self, session: &Session) -> Result<(), Failure> {
-        let csv = self.csv.options(session)?;
+        let mut csv = self.csv.options(session)?;
+        csv.filename |= self.filename;
+        let json = JsonOptions { filename: self.filename, ..JsonOptions::default() };
         let unit = self.coerce_int96_timestamp_unit.into();
-        let parquet = ParquetOptions { coerce_int96_timestamp_unit: unit, ..ParquetOptions::default() };
+        let filename = self.filename;
+        let parquet = ParquetOptions { coerce_int96_timestamp_unit: unit, filename, ..ParquetOptions::default() };
         for table in self.tables()? {
             match table.content {
                 Content::File(FileKind::Parquet) => session.register_parquet_with(&table.name, &table.path, parquet)?,
                 Content::File(FileKind::Csv) => session.register_csv_with(&table.name, &table.path, csv.clone())?,
+                Content::File(FileKind::Json) => session.register_json_with(&table.name, &table.path, json)?,
+                Content::File(FileKind::Arrow) if self.filename => {
+                    return Err(Failure::usage(format!("--filename: {} is an Arrow file", table.path.display())));
+                }
                 Content::File(kind) => session.register_files(&table.name, &table.path, kind)?,
                 Content::StandardInput => {
                     let path = files::standard_input()?;

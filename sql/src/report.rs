@@ -151,18 +151,44 @@ impl Failure {
         report
     }
 
-    /// Names in SQL are lower case unless quoted: the one surprise that everybody meets.
     fn hint(&self) -> Option<String> {
-        let Problem::Engine(error) = &self.problem else {
-            return matches!(self.problem, Problem::Usage(_)).then(|| "--help shows how the command is used".into());
-        };
-        let (ErrorKind::ColumnNotFound { name, known } | ErrorKind::TableNotFound { name, known }) = error.kind()
-        else {
-            return None;
-        };
-        let meant = known.iter().find(|other| *other != name && other.eq_ignore_ascii_case(name))?;
-        Some(format!("write \"{meant}\" with its quotes: a name without them is taken in lower case"))
+        match &self.problem {
+            Problem::Engine(error) => of_memory(error.kind()).or_else(|| of_case(error.kind())),
+            Problem::Usage(_) => Some("--help shows how the command is used".into()),
+            _ => None,
+        }
     }
+}
+
+/// Which option gives more memory, and what takes it.
+fn of_memory(kind: &ErrorKind) -> Option<String> {
+    match kind {
+        ErrorKind::OutOfDeviceMemory { asked, limit, used, kept, .. } => {
+            let mut helps = vec![];
+            if used.saturating_add(*asked) > *limit {
+                helps.push("--memory-limit, WARPFRAME_MEMORY_LIMIT or SET memory_limit allow more");
+            }
+            if *kept > 0 {
+                helps.push("DROP TABLE lets go of tables that are kept");
+            }
+            helps.push("without --strict the CPU takes over");
+            Some(helps.join("; "))
+        }
+        ErrorKind::OutOfHostMemory { .. } => {
+            let memory = "--host-memory-limit or WARPFRAME_HOST_MEMORY_LIMIT allow more memory";
+            Some(format!("{memory}, --spill-limit or WARPFRAME_SPILL_LIMIT more files"))
+        }
+        _ => None,
+    }
+}
+
+/// Names in SQL are lower case unless quoted: the one surprise that everybody meets.
+fn of_case(kind: &ErrorKind) -> Option<String> {
+    let (ErrorKind::ColumnNotFound { name, known } | ErrorKind::TableNotFound { name, known }) = kind else {
+        return None;
+    };
+    let meant = known.iter().find(|other| *other != name && other.eq_ignore_ascii_case(name))?;
+    Some(format!("write \"{meant}\" with its quotes: a name without them is taken in lower case"))
 }
 
 impl fmt::Display for Failure {

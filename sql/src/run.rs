@@ -200,16 +200,15 @@ impl<'a> Runner<'a> {
             return Err(Failure::sql(message.into(), Some(place)));
         };
         let frame = match rows {
-            RowSource::Query(query) => self.collect(query)?,
-            RowSource::Table(table) => {
-                let _told = Progress::begin(&self.session);
-                self.table(table)?.collect()?
-            }
+            RowSource::Query(query) => self.plan(query)?,
+            RowSource::Table(table) => self.table(table)?,
         };
-        match partition_by.is_empty() {
+        let told = Progress::begin(&self.session);
+        let rows = match partition_by.is_empty() {
             true => frame.write(&file.text, &format)?,
             false => {
                 let by: Vec<&str> = partition_by.iter().map(|column| column.text.as_str()).collect();
+                let frame = frame.collect()?;
                 let written = frame.write_partitioned(&file.text, &by, &format);
                 written.map_err(|error| match error.kind() {
                     ErrorKind::ColumnNotFound { name, .. } => {
@@ -218,9 +217,11 @@ impl<'a> Runner<'a> {
                     }
                     _ => error.into(),
                 })?;
+                frame.num_rows() as u64
             }
-        }
-        self.done(format!("{} in {}", count(frame.num_rows()), file.text))
+        };
+        drop(told);
+        self.done(format!("{} in {}", count(rows as usize), file.text))
     }
 
     fn copy_from(
@@ -432,6 +433,16 @@ fn analyze_on(device: &Device, session: &Session, frame: &LazyFrame) -> Result<(
         in_words(after.module_wait - before.module_wait),
         spent(|c| c.improved),
     );
+    if spent(|c| c.columns_evicted + c.tables_moved_out + c.tables_moved_back) > 0 {
+        text.push_str(&format!(
+            "made room: columns of files dropped {} ({} bytes), tables moved to the host {} ({} bytes) and back {}\n",
+            spent(|c| c.columns_evicted),
+            spent(|c| c.bytes_evicted),
+            spent(|c| c.tables_moved_out),
+            spent(|c| c.bytes_moved_out),
+            spent(|c| c.tables_moved_back),
+        ));
+    }
     for reason in session.take_fallback_reasons() {
         text.push_str(&format!("a part planned for the device ran on the CPU: {reason}\n"));
     }

@@ -159,8 +159,9 @@ fn device_line(device: &Device) -> String {
 fn memory_lines(device: &Device) -> String {
     let memory = device.memory();
     format!(
-        "used      {}\nreserved  {}\npeak      {}\nlimit     {}\n",
+        "used       {}\nevictable  {}\nreserved   {}\npeak       {}\nlimit      {}\n",
         bytes(memory.used),
+        bytes(memory.evictable),
         bytes(memory.reserved),
         bytes(memory.peak),
         bytes(memory.limit)

@@ -53,7 +53,7 @@ pub(crate) use generator::{Generator, join_layout, keys_inside};
 pub(crate) use group_key_check::group_keys_collide;
 pub(crate) use groups::{Accumulator, DecimalSum, GroupOutput, GroupSlots, OutputKind};
 pub(crate) use join_partitioned::{ColumnOrigin, PartitionedJoin, join_partitioned};
-pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value};
+pub(crate) use keys::{KeyLayout, NullKeys, dictionary_value, emit_part};
 pub(crate) use materialize::{for_each, materialize};
 pub(crate) use order::{Direction, LONGEST_BYTES, LONGEST_SORTED, NullsPlace, emit_words, emit_words_of};
 pub(crate) use order_bytes::{Preparation, emit_order_bytes, preparation};

@@ -29,6 +29,7 @@ impl Device {
         for _ in 0..BRANCHES {
             let Some(driver) = self.0.driver.beside()? else { break };
             let shared = &self.0;
+            shared.pool.holders.add_driver(&driver);
             branches.push(Device(Arc::new(Shared {
                 driver,
                 kind: shared.kind,
@@ -38,6 +39,7 @@ impl Device {
                 by_parts: Default::default(),
                 counters: shared.counters.clone(),
                 profile: shared.profile.clone(),
+                spill: shared.spill.clone(),
                 fixed_secret: Default::default(),
                 rehearsal: shared.rehearsal.clone(),
                 improver: shared.improver.clone(),

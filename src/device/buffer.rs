@@ -53,7 +53,7 @@ impl Buffer {
         device: &Device,
         operator: &'static str,
         len: usize,
-        ask: impl FnOnce(&dyn Driver, usize) -> Result<Option<u64>>,
+        ask: impl Fn(&dyn Driver, usize) -> Result<Option<u64>>,
     ) -> Result<Self> {
         let shared = &*device.0;
         let address = shared.pool.alloc(&*shared.driver, operator, len.max(1), ask)?;

@@ -64,6 +64,15 @@ pub struct Counters {
     /// Plans that began here and went to the CPU, because the data showed that the device cannot
     /// run them, or has not memory enough.
     pub fallbacks: u64,
+    /// Bytes of intermediate results that were moved to the host, because a plan did not fit into
+    /// device memory and was divided.
+    pub bytes_spilled: u64,
+    /// Bytes of these that were brought back.
+    pub bytes_restored: u64,
+    /// Most bytes of these that lay in files at once.
+    pub bytes_in_spill_files: u64,
+    /// Parts of divided plans that ran.
+    pub parts_run: u64,
     /// Queries and verbs that were planned: analysed, optimized, and cut into what runs where.
     pub plans_made: u64,
     /// Queries and verbs whose plan was found, made for an earlier one of the same form.
@@ -71,6 +80,16 @@ pub struct Counters {
     /// Aggregates without groups that were launched as before, over the very same columns, without
     /// generating a kernel.
     pub replays: u64,
+    /// Columns of files that left device memory because others wanted the room.
+    pub columns_evicted: u64,
+    /// Bytes that this freed.
+    pub bytes_evicted: u64,
+    /// Tables kept by their users that moved to host memory because others wanted the room.
+    pub tables_moved_out: u64,
+    /// Bytes of device memory that they had.
+    pub bytes_moved_out: u64,
+    /// Tables that came back from host memory when they were asked for.
+    pub tables_moved_back: u64,
     /// Time that the host was in the driver: allocating what is not kept, submitting work, moving
     /// bytes, waiting. Of the simulator that is all that kernels take.
     pub driver_time: Duration,
@@ -152,6 +171,19 @@ impl Counting {
     }
     pub(super) fn fell_back(&self) {
         self.lock().fallbacks += 1;
+    }
+    pub(super) fn spilled(&self, bytes: u64) {
+        self.lock().bytes_spilled += bytes;
+    }
+    pub(super) fn in_spill_files(&self, bytes: u64) {
+        let mut counters = self.lock();
+        counters.bytes_in_spill_files = counters.bytes_in_spill_files.max(bytes);
+    }
+    pub(super) fn restored(&self, bytes: u64) {
+        self.lock().bytes_restored += bytes;
+    }
+    pub(super) fn part_ran(&self) {
+        self.lock().parts_run += 1;
     }
     pub(super) fn in_driver(&self, time: Duration) {
         self.in_driver.fetch_add(time.as_nanos() as u64, Relaxed);

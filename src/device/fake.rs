@@ -34,6 +34,11 @@ pub(super) struct Fake {
     /// Texts of the modules.
     loaded: Mutex<Vec<String>>,
     used: AtomicU64,
+    /// Every allocation has another address.
+    next: AtomicU64,
+    /// Bytes that nobody uses and that are not free before the next trim.
+    untrimmed: AtomicU64,
+    trims: AtomicU64,
 }
 
 /// The fake's memory in bytes.
@@ -64,7 +69,20 @@ impl Fake {
             refuse,
             loaded,
             used,
+            next: AtomicU64::new(256),
+            untrimmed: Default::default(),
+            trims: Default::default(),
         }
+    }
+
+    /// Keeps bytes until the next trim.
+    pub(super) fn keep_untrimmed(&self, bytes: u64) {
+        self.used.fetch_add(bytes, SeqCst);
+        self.untrimmed.fetch_add(bytes, SeqCst);
+    }
+
+    pub(super) fn trims(&self) -> u64 {
+        self.trims.load(SeqCst)
     }
 
     fn ask_compiler(&self) -> Result<&'static str> {
@@ -86,7 +104,7 @@ impl Driver for Fake {
     fn alloc(&self, bytes: usize) -> Result<Option<u64>> {
         let used = self.used.fetch_add(bytes as u64, SeqCst);
         if used + bytes as u64 <= MEMORY {
-            return Ok(Some(256 + used));
+            return Ok(Some(self.next.fetch_add((bytes as u64).next_multiple_of(256), SeqCst)));
         }
         self.used.fetch_sub(bytes as u64, SeqCst);
         Ok(None)
@@ -165,7 +183,9 @@ impl Driver for Fake {
     }
 
     fn trim(&self) -> Result<()> {
-        unreachable!()
+        self.trims.fetch_add(1, SeqCst);
+        self.used.fetch_sub(self.untrimmed.swap(0, SeqCst), SeqCst);
+        Ok(())
     }
 
     unsafe fn upload(&self, _: u64, _: &[u8]) -> Result<()> {

@@ -19,6 +19,7 @@ mod end;
 #[cfg(test)]
 mod fake;
 mod feed;
+mod host_block;
 mod improve;
 mod nvrtc;
 mod parts;
@@ -26,6 +27,7 @@ mod pool;
 pub(crate) mod prepare;
 mod profile;
 mod rehearsal;
+mod room;
 mod secret;
 mod sim;
 mod source;
@@ -41,11 +43,13 @@ pub use driver::DeviceProperties;
 pub(crate) use driver::{Driver, Grid};
 pub use end::close_all;
 pub(crate) use feed::{Fed, MOST_FED};
+pub(crate) use host_block::{HostBlock, SpillBounds};
 #[doc(hidden)]
 pub use nvrtc::{CompileReport, KernelReport, compile_for};
 pub(crate) use parts::{LaunchBounds, Parts};
 pub use pool::{MemoryLimit, MemoryUse};
 pub use profile::{KernelTime, OperatorNote};
+pub(crate) use room::{HeldBuffer, HeldPiece, Holder, PieceKind, Sharers};
 pub use sim::SimOptions;
 #[cfg(test)]
 pub(crate) use source::HEADERS;
@@ -78,6 +82,7 @@ struct Shared {
     by_parts: parts::ByParts,
     counters: Arc<counters::Counting>,
     profile: Arc<Mutex<profile::Profile>>,
+    spill: Arc<host_block::SpillSpace>,
     fixed_secret: secret::Fixed,
     /// Of a stand-in: where the kernels that are asked for go.
     rehearsal: Option<Arc<ahead::CompileQueue>>,
@@ -178,7 +183,8 @@ impl Device {
         let improver = driver
             .takes_quick()
             .then(|| Arc::new(improve::Improver::new(driver.clone(), cache.clone(), counters.clone())));
-        let driver = Arc::new(clock::Clocked { driver, counters: counters.clone() });
+        let driver: Arc<dyn Driver> = Arc::new(clock::Clocked { driver, counters: counters.clone() });
+        pool.holders.add_driver(&driver);
         Ok(Device(Arc::new(Shared {
             driver,
             kind,
@@ -188,6 +194,7 @@ impl Device {
             by_parts,
             counters,
             profile,
+            spill: Arc::default(),
             fixed_secret: Default::default(),
             rehearsal: None,
             improver,
@@ -299,7 +306,9 @@ impl Device {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn counters(&self) -> Counters {
-        self.0.counters.snapshot()
+        let mut counters = self.0.counters.snapshot();
+        self.0.pool.holders.add_counts(&mut counters);
+        counters
     }
 
     /// What somebody should know of the folders that compiled kernels are kept in, a sentence each,
@@ -333,6 +342,36 @@ impl Device {
     /// Notes that a plan was given up here and goes to the CPU.
     pub(crate) fn count_fallback(&self) {
         self.0.counters.fell_back();
+    }
+
+    /// Bounds what lies on the host of what does not fit here.
+    pub(crate) fn bound_spills(&self, bounds: SpillBounds) {
+        self.0.spill.set(bounds);
+    }
+
+    /// Zeros in host memory, or in a file where that is full.
+    ///
+    /// # Errors
+    /// `OutOfHostMemory`; [`ErrorKind::Io`].
+    pub(crate) fn host_block(&self, len: usize) -> Result<HostBlock> {
+        let block = self.0.spill.block(len)?;
+        self.0.counters.in_spill_files(self.0.spill.in_files());
+        Ok(block)
+    }
+
+    /// Notes that bytes of an intermediate result moved to the host.
+    pub(crate) fn count_spilled(&self, bytes: u64) {
+        self.0.counters.spilled(bytes);
+    }
+
+    /// Notes that bytes of an intermediate result came back from the host.
+    pub(crate) fn count_restored(&self, bytes: u64) {
+        self.0.counters.restored(bytes);
+    }
+
+    /// Notes that a part of a divided plan ran.
+    pub(crate) fn count_part(&self) {
+        self.0.counters.part_ran();
     }
 
     /// Notes that an aggregate was launched again.

@@ -1,8 +1,10 @@
-//! Accounting of device memory: a limit, and what is in use.
+//! Accounting of device memory: a limit, and what is in use. Where an allocation is refused, what
+//! is cached makes room for it (`room.rs`).
 
 use std::sync::Mutex;
 
 use super::driver::Driver;
+use super::room::Holders;
 use crate::error::{ErrorKind, Result};
 
 /// Most device memory a device's pool may have in use.
@@ -93,12 +95,27 @@ pub struct MemoryUse {
     pub limit: u64,
     /// Live allocations.
     pub allocations: u64,
+    /// Of the bytes in use, those of columns of files and of kept tables that no query uses: they
+    /// go, or move to the host, where others want the room. An estimate where buffers are shared.
+    pub evictable: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Pool {
     memory: u64,
     state: Mutex<PoolState>,
+    pub(super) holders: Holders,
+}
+
+/// Why there is no memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// A test wants it so.
+    Injected,
+    /// So many bytes would be beyond the limit.
+    Limit { beyond: u64 },
+    /// The driver has none.
+    Driver,
 }
 
 #[derive(Debug)]
@@ -109,7 +126,8 @@ struct PoolState {
 
 impl Pool {
     pub(super) fn new(limit: MemoryLimit, memory: u64) -> Self {
-        let pool = Pool { memory, state: Mutex::new(PoolState { usage: MemoryUse::default(), fail_after: None }) };
+        let state = Mutex::new(PoolState { usage: MemoryUse::default(), fail_after: None });
+        let pool = Pool { memory, state, holders: Holders::default() };
         pool.set_limit(limit);
         pool
     }
@@ -124,7 +142,8 @@ impl Pool {
 
     pub(super) fn usage(&self, driver: &dyn Driver) -> MemoryUse {
         let usage = self.lock().usage;
-        MemoryUse { reserved: driver.reserved_memory().unwrap_or(usage.used), ..usage }
+        let reserved = driver.reserved_memory().unwrap_or(usage.used);
+        MemoryUse { reserved, evictable: self.holders.evictable(), ..usage }
     }
 
     pub(super) fn reset_peak(&self) {
@@ -136,42 +155,93 @@ impl Pool {
         self.lock().fail_after = Some(successes);
     }
 
-    /// Has `ask` allocate so many bytes.
+    /// Bytes that can still be allocated.
+    pub(super) fn free_bytes(&self, driver: &dyn Driver) -> Result<u64> {
+        let usage = self.lock().usage;
+        Ok(usage.limit.saturating_sub(usage.used).min(driver.free_memory()?))
+    }
+
+    /// Has `ask` allocate so many bytes, once there is room for them.
     pub(super) fn alloc(
         &self,
         driver: &dyn Driver,
         operator: &'static str,
         bytes: usize,
-        ask: impl FnOnce(&dyn Driver, usize) -> Result<Option<u64>>,
+        ask: impl Fn(&dyn Driver, usize) -> Result<Option<u64>>,
     ) -> Result<u64> {
         let asked = bytes as u64;
+        let mut trimmed = false;
+        loop {
+            let refusal = match self.try_alloc(driver, bytes, &ask)? {
+                Ok(address) => return Ok(address),
+                Err(refusal) => refusal,
+            };
+            // Outside of the pool's lock: what goes takes it.
+            let more = match refusal {
+                Refusal::Injected => false,
+                Refusal::Limit { .. } if asked > self.lock().usage.limit => false,
+                Refusal::Limit { beyond } => self.holders.evict_for(beyond)?,
+                // What other streams keep of freed memory.
+                Refusal::Driver if !trimmed => {
+                    self.holders.trim()?;
+                    trimmed = true;
+                    true
+                }
+                Refusal::Driver => {
+                    trimmed = false;
+                    self.holders.evict_for(asked)?
+                }
+            };
+            if !more {
+                return Err(self.out_of_memory(driver, operator, asked, refusal)?);
+            }
+        }
+    }
+
+    fn try_alloc(
+        &self,
+        driver: &dyn Driver,
+        bytes: usize,
+        ask: impl Fn(&dyn Driver, usize) -> Result<Option<u64>>,
+    ) -> Result<Result<u64, Refusal>> {
+        let asked = bytes as u64;
         let mut state = self.lock();
-        let injected = match &mut state.fail_after {
+        match &mut state.fail_after {
             Some(0) => {
                 state.fail_after = None;
-                true
+                return Ok(Err(Refusal::Injected));
             }
-            Some(left) => {
-                *left -= 1;
-                false
-            }
-            None => false,
-        };
-        let usage = state.usage;
-        let refuse = |free: u64| -> crate::Error {
-            ErrorKind::OutOfDeviceMemory { operator, asked, free, limit: usage.limit }.into()
-        };
-        if injected || usage.used.saturating_add(asked) > usage.limit {
-            return Err(refuse(usage.limit.saturating_sub(usage.used)));
+            Some(left) => *left -= 1,
+            None => {}
         }
-        let Some(address) = ask(driver, bytes)? else {
-            return Err(refuse(driver.free_memory()?));
-        };
+        let usage = state.usage;
+        let after = usage.used.saturating_add(asked);
+        if after > usage.limit {
+            return Ok(Err(Refusal::Limit { beyond: after - usage.limit }));
+        }
+        let Some(address) = ask(driver, bytes)? else { return Ok(Err(Refusal::Driver)) };
         let usage = &mut state.usage;
-        usage.used += asked;
+        usage.used = after;
         usage.peak = usage.peak.max(usage.used);
         usage.allocations += 1;
-        Ok(address)
+        Ok(Ok(address))
+    }
+
+    fn out_of_memory(
+        &self,
+        driver: &dyn Driver,
+        operator: &'static str,
+        asked: u64,
+        refusal: Refusal,
+    ) -> Result<crate::Error> {
+        let MemoryUse { used, limit, .. } = self.lock().usage;
+        let free = match refusal {
+            Refusal::Driver => driver.free_memory()?,
+            Refusal::Injected | Refusal::Limit { .. } => limit.saturating_sub(used),
+        };
+        let held = self.holders.held();
+        let (cached, kept) = (held.cached, held.kept);
+        Ok(ErrorKind::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept }.into())
     }
 
     /// # Safety
@@ -198,7 +268,7 @@ mod tests {
     /// What an error of an allocation says: bytes asked, free, and the limit.
     fn refused(result: Result<u64>) -> (u64, u64, u64) {
         match result.expect_err("refused").kind() {
-            ErrorKind::OutOfDeviceMemory { operator: "sort", asked, free, limit } => (*asked, *free, *limit),
+            ErrorKind::OutOfDeviceMemory { operator: "sort", asked, free, limit, .. } => (*asked, *free, *limit),
             other => panic!("{other:?}"),
         }
     }
@@ -219,7 +289,8 @@ mod tests {
         let b = alloc(&pool, &driver, 200).unwrap();
         free(&pool, &driver, a, 100);
         let usage = pool.usage(&driver);
-        let expected = MemoryUse { used: 200, reserved: 200, peak: 300, limit: MEMORY / 2, allocations: 1 };
+        let expected =
+            MemoryUse { used: 200, reserved: 200, peak: 300, limit: MEMORY / 2, allocations: 1, evictable: 0 };
         assert_eq!(usage, expected);
         pool.reset_peak();
         assert_eq!(pool.usage(&driver).peak, 200);

@@ -24,6 +24,9 @@ pub(super) fn of_shared(error: &D) -> Error {
             other => file(other),
         },
         D::IoError(source) => Error::io("", again(source)),
+        D::ResourcesExhausted(account) => {
+            ErrorKind::OutOfHostMemory { account: account.clone(), limit: None, spill_limit: None }.into()
+        }
         other => ErrorKind::Plan { message: other.strip_backtrace(), location: None }.into(),
     }
 }
@@ -39,6 +42,7 @@ fn of_arrow(error: &ArrowError) -> Error {
         ArrowError::ParquetError(text) => ArrowError::ParquetError(text.clone()),
         ArrowError::CsvError(text) => ArrowError::CsvError(text.clone()),
         ArrowError::ParseError(text) => ArrowError::ParseError(text.clone()),
+        ArrowError::IoError(text, source) => ArrowError::IoError(text.clone(), again(source)),
         other => return ErrorKind::Plan { message: other.to_string(), location: None }.into(),
     })
 }
@@ -72,8 +76,17 @@ fn again(error: &io::Error) -> io::Error {
 fn copy(error: &Error) -> Error {
     use ErrorKind as K;
     let kind = match error.kind() {
-        K::OutOfDeviceMemory { operator, asked, free, limit } => {
-            K::OutOfDeviceMemory { operator, asked: *asked, free: *free, limit: *limit }
+        K::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => K::OutOfDeviceMemory {
+            operator,
+            asked: *asked,
+            free: *free,
+            limit: *limit,
+            used: *used,
+            cached: *cached,
+            kept: *kept,
+        },
+        K::OutOfHostMemory { account, limit, spill_limit } => {
+            K::OutOfHostMemory { account: account.clone(), limit: *limit, spill_limit: *spill_limit }
         }
         K::Cuda { call, code } => K::Cuda { call, code: code.clone() },
         K::DeviceUnavailable { device, why } => K::DeviceUnavailable { device: device.clone(), why: why.clone() },
@@ -123,10 +136,22 @@ mod tests {
 
     #[test]
     fn our_own_errors_keep_their_kind_and_place() {
-        let kind = ErrorKind::OutOfDeviceMemory { operator: "sort", asked: 3, free: 2, limit: 1 };
+        let kind =
+            ErrorKind::OutOfDeviceMemory { operator: "sort", asked: 3, free: 2, limit: 1, used: 9, cached: 5, kept: 4 };
         let error = shared(D::Context("while".into(), Box::new(Error::from(kind).at(Some((4, 5))).into())));
         assert!(
-            matches!(error.kind(), ErrorKind::OutOfDeviceMemory { operator: "sort", asked: 3, free: 2, limit: 1 }),
+            matches!(
+                error.kind(),
+                ErrorKind::OutOfDeviceMemory {
+                    operator: "sort",
+                    asked: 3,
+                    free: 2,
+                    limit: 1,
+                    used: 9,
+                    cached: 5,
+                    kept: 4
+                }
+            ),
             "{error:?}"
         );
         assert_eq!(error.location(), Some((4, 5)));

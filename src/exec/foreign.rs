@@ -17,10 +17,11 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
-use futures::FutureExt;
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt, TryStreamExt};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Chunk, ColumnRequest, Read, Source, To, of_panic, of_their_types, upload};
+use crate::io::{Chunk, ColumnRequest, Read, Source, To, of_panic, of_their_types, partitions_in_order, upload};
 use crate::plan::for_cpu;
 
 /// What one scan asks of somebody else's provider, as a source of the scan's columns.
@@ -32,6 +33,17 @@ pub(super) struct Foreign {
 impl Foreign {
     pub(super) fn new(scan: &TableScan) -> Foreign {
         Foreign { scan: scan.clone() }
+    }
+
+    /// The rows as the provider yields them, one partition after the other.
+    ///
+    /// # Errors
+    /// As [`Source::read`], but those of the device.
+    pub(super) async fn batches(&self, state: &SessionState) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let plan = self.plan(state).await?;
+        let (table, schema) = (self.scan.table_name.to_string(), Source::schema(self));
+        let checked = move |batch: RecordBatch| futures::future::ready(check(&table, &batch, &schema).map(|()| batch));
+        Ok(partitions_in_order(plan, state.task_ctx())?.and_then(checked).boxed())
     }
 
     async fn plan(&self, state: &SessionState) -> Result<Arc<dyn ExecutionPlan>> {

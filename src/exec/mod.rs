@@ -1,6 +1,7 @@
 //! Runs plans for a session that has a device.
 
 mod aggregate;
+mod divide;
 mod foreign;
 mod grouping;
 mod join;
@@ -34,7 +35,7 @@ use self::node::Planner;
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use self::run::Runner;
 use self::scan::Scans;
-pub(crate) use self::stops::collect;
+pub(crate) use self::stops::{collect, stream};
 
 use crate::column::Table;
 use crate::device::{Ahead, Device};
@@ -202,8 +203,8 @@ pub(crate) async fn run_subtree(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Outcome> {
-    match run_on_device(state, engine, plan, tables).await {
-        Ok(table) => Ok(Outcome::Device(table)),
+    match run_whole_or_divided(state, engine, plan, tables).await {
+        Ok(outcome) => Ok(outcome),
         Err(error) if engine.gives_way(&error) => {
             engine.give_up(&error);
             let planner = DefaultPhysicalPlanner::default();
@@ -213,6 +214,23 @@ pub(crate) async fn run_subtree(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Runs a supported plan: whole, or where it finds no memory for that in parts.
+async fn run_whole_or_divided(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Outcome> {
+    let limit = engine.device.memory().limit;
+    if !plan.is_too_large(limit) && !divide::is_hopeless(engine, plan, tables)? {
+        match run_on_device(state, engine, plan, tables).await {
+            Err(error) if divide::is_out_of_memory(&error) => plan.found_too_large(limit),
+            ran => return ran.map(Outcome::Device),
+        }
+    }
+    divide::run_divided(state, engine, plan, tables).await
 }
 
 /// Runs a supported plan whole. Its tables stay on the device.
@@ -234,8 +252,15 @@ async fn run_on_device(
 
 /// Runs a supported plan here and now: `None` where some of what it reads is not on the device yet.
 pub(crate) fn run_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option<Table>> {
-    let Some(scans) = scan::resident(plan, tables)? else { return Ok(None) };
-    run(engine, plan, tables, scans, None).map(Some)
+    let limit = engine.device.memory().limit;
+    let Some(scans) = scan::resident(plan, tables)?.filter(|_| !plan.is_too_large(limit)) else { return Ok(None) };
+    match run(engine, plan, tables, scans, None) {
+        Err(error) if divide::is_out_of_memory(&error) => {
+            plan.found_too_large(limit);
+            Ok(None)
+        }
+        ran => ran.map(Some),
+    }
 }
 
 /// Runs a plan over what its scans read. Kernels of pipelines that are new here are compiled on other

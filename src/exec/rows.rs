@@ -34,10 +34,70 @@ pub(crate) fn take(table: &Table, numbers: &Column) -> Result<Table> {
     Table::with_rows(device, schema, columns, rows as usize)
 }
 
+/// The rows of tables of one schema, one table after the other. Codes become the strings that they
+/// stand for.
+///
+/// # Errors
+/// Of the device.
+pub(super) fn concatenated(tables: &[Table]) -> Result<Table> {
+    let [first, _, ..] = tables else {
+        return tables.first().cloned().ok_or_else(|| Error::internal("no tables to put together"));
+    };
+    let (device, schema) = (&first.device, first.schema.clone());
+    let plain = tables.iter().map(without_codes).collect::<Result<Vec<_>>>()?;
+    let rows = tables.iter().map(|table| table.rows).sum();
+    let columns = (0..schema.fields().len()).map(|at| {
+        let pieces: Vec<&Column> = plain.iter().map(|columns| &columns[at]).collect();
+        Column::concatenated(device, &pieces[0].dtype, &pieces, rows)
+    });
+    Table::with_rows(device, schema.clone(), columns.collect::<Result<_>>()?, rows)
+}
+
+/// A table's columns, with strings instead of codes.
+fn without_codes(table: &Table) -> Result<Vec<Column>> {
+    let coded: Vec<usize> = (0..table.columns.len()).filter(|at| has_codes(&table.columns[*at])).collect();
+    if coded.is_empty() {
+        return Ok(table.columns.clone());
+    }
+    let some: Vec<Column> = coded.iter().map(|at| table.columns[*at].clone()).collect();
+    let types: Vec<DataType> = some.iter().map(|column| column.dtype.clone()).collect();
+    let relation = Relation::dense(table.rows as u64, some)?;
+    let flow = Flow::new(FlowSource::Relation(relation), anonymous(&types)?);
+    let (_, decoded) = materialize(&table.device, "concatenate", &flow, Codes::Decode, |generator, out| {
+        (0..types.len()).map(|at| generator.column(at, out)).collect()
+    })?;
+    let mut columns = table.columns.clone();
+    for (at, decoded) in coded.into_iter().zip(decoded) {
+        let longest = columns[at].dictionary().and_then(|dictionary| dictionary.stats().longest);
+        let stats = Stats { longest: decoded.stats.longest.or(longest), ..decoded.stats };
+        columns[at] = Column { stats, ..decoded };
+    }
+    Ok(columns)
+}
+
+fn has_codes(column: &Column) -> bool {
+    column.dictionary().is_some() || column.children.iter().any(has_codes)
+}
+
+/// Some rows of a table, evenly spaced, at most so many.
+///
+/// # Errors
+/// Of the device.
+pub(super) fn evenly_spaced(table: &Table, most: usize) -> Result<Table> {
+    if table.rows <= most {
+        return Ok(table.clone());
+    }
+    let number = |at: usize| (at as u64 * table.rows as u64 / most as u64) as u32;
+    let bytes: Vec<u8> = (0..most).flat_map(|at| number(at).to_le_bytes()).collect();
+    let numbers = u32_column(Arc::new(table.device.upload("sample", &bytes)?), 0, most as u64);
+    let stats = Stats { range: Some((0, table.rows as i128 - 1)), ..Stats::default() };
+    take(table, &Column { stats, ..numbers })
+}
+
 /// The numbers of the rows of the input of the sort that the plan ends in, in its order: a table of
 /// one column.
 pub(super) fn order(runner: &Runner) -> Result<Table> {
-    let (numbers, rows) = runner.order()?;
+    let (numbers, rows) = runner.with_room(Runner::order)?;
     let range = rows.checked_sub(1).map(|last| (0, i128::from(last)));
     let stats = Stats { range, unique: true, ..Stats::default() };
     let column = Column { stats, ..u32_column(Arc::new(numbers), 0, rows) };

@@ -56,8 +56,29 @@ impl Runner {
         Runner { device, ..self }
     }
 
-    /// Runs the plan to the end.
+    /// Runs the plan to the end; again where there is more room after it failed for want of it.
     pub(crate) fn table(&self) -> Result<Table> {
+        self.with_room(Runner::run_to_end)
+    }
+
+    /// Runs something, and again where tables that users keep make room for it: between two runs no
+    /// operator is under way.
+    pub(super) fn with_room<T>(&self, run: impl Fn(&Runner) -> Result<T>) -> Result<T> {
+        let mut retry = self.device.room_retry();
+        loop {
+            match run(self) {
+                Err(error) => {
+                    self.shared.borrow_mut().clear();
+                    if !retry.makes_room(&error)? {
+                        return Err(error);
+                    }
+                }
+                ran => return ran,
+            }
+        }
+    }
+
+    fn run_to_end(&self) -> Result<Table> {
         let flow = self.rows_of(self.plan.last())?;
         let relation = self.relation("result", &flow)?;
         let (rows, columns) = self.dense("result", relation)?;

@@ -53,6 +53,11 @@ impl Scans {
         Some(&self.0.iter().find(same)?.relation)
     }
 
+    /// Adds all rows of what a placeholder stands for.
+    pub(super) fn insert_all(&mut self, scan: &TableScan, relation: Relation) {
+        self.insert(scan, (0, relation), Extent::All);
+    }
+
     /// Whether it is of the version of which the table's other columns are.
     fn insert(&mut self, scan: &TableScan, (version, relation): Versioned, extent: Extent) -> bool {
         let (table, columns) = (identity(scan), projection(scan));
@@ -73,14 +78,30 @@ fn asked(scan: &TableScan) -> Asked {
 /// How often a plan's tables are loaded anew, where files change meanwhile.
 const PATIENCE: usize = 5;
 
-/// Loads every table of a supported plan, as far as it is not resident: all of them side by side.
+/// Loads every table of a supported plan, as far as it is not resident: all of them side by side;
+/// again where there is more room after it failed for want of it.
 pub(crate) async fn load(
     state: &SessionState,
     engine: &Engine,
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Scans> {
-    let scans = plan.scans();
+    let mut retry = engine.device.room_retry();
+    loop {
+        match load_into_room(state, engine, plan, tables).await {
+            Err(error) if retry.makes_room(&error)? => {}
+            loaded => return loaded,
+        }
+    }
+}
+
+async fn load_into_room(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Scans> {
+    let (scans, filters) = (plan.scans(), plan.scan_filters());
     'anew: for _ in 0..PATIENCE {
         let mut loaded = Scans::default();
         let mut missing = vec![];
@@ -97,7 +118,8 @@ pub(crate) async fn load(
                 None => missing.push(scan),
             }
         }
-        for (scan, (read, extent)) in read_together(state, engine, tables, &distinct(&missing)).await? {
+        let of_tables = distinct(&missing, &scans, &filters);
+        for (scan, (read, extent)) in read_together(state, engine, tables, &of_tables).await? {
             if !loaded.insert(scan, read, extent) {
                 continue 'anew;
             }
@@ -107,15 +129,24 @@ pub(crate) async fn load(
     Err(restless(scans.first().copied()))
 }
 
-/// Scans that read different things. One table's columns are read once where several scans want
-/// them: their scans come one after the other.
-fn distinct<'a>(scans: &[&'a TableScan]) -> Vec<Vec<&'a TableScan>> {
-    let mut tables: Vec<Vec<&TableScan>> = vec![];
-    for &scan in scans {
-        match tables.iter_mut().find(|of| identity(of[0]) == identity(scan)) {
-            Some(of) if of.iter().any(|known| reads_same(known, scan)) => {}
-            Some(of) => of.push(scan),
-            None => tables.push(vec![scan]),
+/// Scans of one table that read different things.
+struct TableScans<'a> {
+    scans: Vec<&'a TableScan>,
+    /// The conditions of all scans of the table in the plan: what no scan wants need not be read.
+    filters: Vec<Vec<Expr>>,
+}
+
+/// One table's columns are read once where several scans want them: its scans come one after the other.
+fn distinct<'a>(missing: &[&'a TableScan], scans: &[&'a TableScan], filters: &[Vec<Expr>]) -> Vec<TableScans<'a>> {
+    let mut tables: Vec<TableScans<'a>> = vec![];
+    for &scan in missing {
+        match tables.iter_mut().find(|of| identity(of.scans[0]) == identity(scan)) {
+            Some(of) if of.scans.iter().any(|known| reads_same(known, scan)) => {}
+            Some(of) => of.scans.push(scan),
+            None => {
+                let same = scans.iter().zip(filters).filter(|(other, _)| identity(other) == identity(scan));
+                tables.push(TableScans { scans: vec![scan], filters: same.map(|(_, of)| of.clone()).collect() });
+            }
         }
     }
     tables
@@ -140,12 +171,12 @@ async fn read_together<'a>(
     state: &SessionState,
     engine: &Engine,
     tables: &[PlanTable],
-    distinct: &[Vec<&'a TableScan>],
+    distinct: &[TableScans<'a>],
 ) -> Result<Vec<ReadScan<'a>>> {
-    let read_table = async |scans: &[&'a TableScan]| {
+    let read_table = async |of: &TableScans<'a>| {
         let mut read = vec![];
-        for scan in scans {
-            read.push((*scan, load_table(state, engine, tables, scan).await?));
+        for scan in &of.scans {
+            read.push((*scan, load_table(state, engine, tables, scan, &of.filters).await?));
         }
         Ok::<_, Error>(read)
     };
@@ -178,7 +209,7 @@ async fn read_together<'a>(
     Ok(parts.into_iter().flatten().collect())
 }
 
-fn restless(scan: Option<&TableScan>) -> Error {
+pub(super) fn restless(scan: Option<&TableScan>) -> Error {
     let table = scan.map_or(String::new(), |scan| scan.table_name.to_string());
     ErrorKind::File { path: table.into(), message: "its files changed while they were read, again and again".into() }
         .into()
@@ -203,7 +234,9 @@ pub(crate) fn resident(plan: &DevicePlan, tables: &[PlanTable]) -> Result<Option
 fn here(scan: &TableScan, tables: &[PlanTable]) -> Result<Option<Versioned>> {
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     match OfSession::of(provider.as_ref()) {
-        Some(OfSession::Device(kept)) => Ok(Some((0, relation(kept.read(&columns))?))),
+        // What was moved to the host is read like a file: that may fail for want of memory.
+        Some(OfSession::Device(kept)) if !kept.table.is_on_device() => Ok(None),
+        Some(OfSession::Device(kept)) => Ok(Some((0, relation(kept.read(&columns)?)?))),
         Some(OfSession::Source(source)) => {
             has_present_types(scan, &provider.schema())?;
             resident_relation(source, &columns)
@@ -219,7 +252,7 @@ fn relation(read: io::Read) -> Result<Relation> {
 /// `None` where the files changed, and where a column, or the number of rows, is not known yet.
 fn resident_relation(source: &SourceTable, columns: &[usize]) -> Result<Option<Versioned>> {
     let Some(snapshot) = source.known()? else { return Ok(None) };
-    let relation = source.resident(&snapshot, columns)?;
+    let relation = source.resident(&snapshot, None, columns)?;
     Ok(relation.map(|relation| (snapshot.number(), relation)))
 }
 
@@ -228,12 +261,13 @@ async fn load_table(
     engine: &Engine,
     tables: &[PlanTable],
     scan: &TableScan,
+    filters: &[Vec<Expr>],
 ) -> Result<(Versioned, Extent)> {
     let _span = span(Part::Read, || scan.table_name.to_string());
     let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
     let to = To { state, device: &engine.device };
     let source = match OfSession::of(provider.as_ref()) {
-        Some(OfSession::Device(kept)) => return Ok(((0, relation(kept.read(&columns))?), Extent::All)),
+        Some(OfSession::Device(kept)) => return Ok(((0, relation(kept.read(&columns)?)?), Extent::All)),
         Some(OfSession::Source(source)) => source,
         None => {
             // Its columns, filters and limit are the scan's.
@@ -245,16 +279,23 @@ async fn load_table(
     for _ in 0..PATIENCE {
         let snapshot = source.current(state).await?;
         has_present_types(scan, &snapshot.schema())?;
-        if let Some(relation) = source.resident(&snapshot, &columns)? {
+        let part = source.part(state, &snapshot, filters)?;
+        let part = part.as_ref();
+        if let Some(relation) = source.resident(&snapshot, part, &columns)? {
             return Ok(((snapshot.number(), relation), Extent::All));
         }
+        // They stay while the others are read.
+        let held = source.held(&snapshot, part, &columns);
         // What a filter leaves is not known before it is read.
         let fetch = scan.fetch.filter(|_| scan.filters.is_empty()).map(|fetch| fetch as u64);
         let missing = match fetch {
             Some(_) => columns.clone(),
-            None => source.missing(&snapshot, &columns),
+            None => columns.iter().zip(&held).filter(|(_, held)| held.is_none()).map(|(at, _)| *at).collect(),
         };
-        let read = source.read(&to, &snapshot, &missing, fetch).await;
+        if let Some(part) = part {
+            engine.device.note(|| format!("files: {part} of {} may have rows of the condition", scan.table_name));
+        }
+        let read = source.read(&to, &snapshot, part, &missing, fetch).await;
         // What was read of files that changed meanwhile is no one version, and neither is an error.
         if !source.is_current(&snapshot)? {
             continue;
@@ -264,7 +305,13 @@ async fn load_table(
         if extent == Extent::First {
             return Ok(((snapshot.number(), relation(read)?), extent));
         }
-        source.keep(&snapshot, read.rows, missing.into_iter().zip(read.columns).collect())?;
+        let kept = missing.into_iter().zip(read.columns.iter().cloned()).collect();
+        source.keep(&snapshot, part, read.rows, kept)?;
+        // As they were read: who else wants room may take what is kept at once.
+        let mut fresh = read.columns.into_iter();
+        let columns: Option<Vec<_>> = held.into_iter().map(|held| held.or_else(|| fresh.next())).collect();
+        let columns = columns.ok_or_else(|| Error::internal("a source yields fewer columns than it was asked for"))?;
+        return Ok(((snapshot.number(), Relation::dense(read.rows, columns)?), Extent::All));
     }
     Err(restless(Some(scan)))
 }

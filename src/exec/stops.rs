@@ -10,14 +10,15 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as PlanResult;
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{self, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::interrupt::{self, Statement};
 
 /// All rows of a plan.
@@ -25,11 +26,52 @@ use crate::interrupt::{self, Statement};
 /// # Errors
 /// Those of the plan; `Interrupted`.
 pub(crate) async fn collect(plan: Arc<dyn ExecutionPlan>, state: &SessionState) -> Result<Vec<RecordBatch>> {
-    let plan = match interrupt::current() {
-        Some(statement) => stopping(plan, &statement)?,
-        None => plan,
-    };
-    Ok(physical_plan::collect(plan, state.task_ctx()).await?)
+    let collected = physical_plan::collect(of_statement(plan)?, state.task_ctx()).await;
+    let limits = HostLimits::of(state);
+    collected.map_err(|error| limits.named(error.into()))
+}
+
+/// The rows of a plan as they come, in the order in which [`collect`] has them.
+///
+/// # Errors
+/// Those of the plan; `Interrupted`.
+pub(crate) fn stream(
+    plan: Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+) -> Result<impl Stream<Item = Result<RecordBatch>> + Send + Unpin + use<>> {
+    let batches = physical_plan::execute_stream(of_statement(plan)?, state.task_ctx())?;
+    let limits = HostLimits::of(state);
+    Ok(batches.map(move |batch| batch.map_err(|error| limits.named(error.into()))))
+}
+
+/// The plan, as it runs in the statement that this thread is in.
+fn of_statement(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    match interrupt::current() {
+        Some(statement) => stopping(plan, &statement),
+        None => Ok(plan),
+    }
+}
+
+/// What the CPU engine may use.
+struct HostLimits {
+    memory: Option<u64>,
+    files: u64,
+}
+
+impl HostLimits {
+    fn of(state: &SessionState) -> HostLimits {
+        let runtime = state.runtime_env();
+        let memory = match runtime.memory_pool.memory_limit() {
+            MemoryLimit::Finite(bytes) => Some(bytes as u64),
+            _ => None,
+        };
+        HostLimits { memory, files: runtime.disk_manager.max_temp_directory_size() }
+    }
+
+    /// The same error; where memory was short, with the limits.
+    fn named(&self, error: Error) -> Error {
+        error.with_host_limits(self.memory, self.files)
+    }
 }
 
 fn stopping(plan: Arc<dyn ExecutionPlan>, statement: &Statement) -> Result<Arc<dyn ExecutionPlan>> {

@@ -11,14 +11,15 @@ use datafusion::logical_expr::{Expr, JoinType, SortExpr, ident};
 
 use super::{GroupBy, LazyFrame};
 use crate::error::{Error, Result};
-use crate::io::{CsvWriteOptions, DOWNLOAD_ROWS, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, WriteFormat};
+use crate::io::{CsvWriteOptions, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, RowsHere, WriteFormat};
 use crate::plan::PlanTable;
 use crate::query::{Answer, Core, Data, Recipe, Verb, scan};
 
 /// Rows that are downloaded together while others are written.
 const WRITTEN_ROWS: usize = 1 << 17;
 
-/// Rows that were computed, in device memory where the session has a device. Clones share them.
+/// Rows that were computed, in device memory where the session has a device; in host memory while
+/// others need the room. Clones share them.
 ///
 /// A verb is planned when it comes for the first time, with these expressions and over columns of
 /// these names and types; the session keeps the plan, and the next time takes tens of microseconds
@@ -260,7 +261,7 @@ impl DataFrame {
     /// ```
     pub fn to_arrow(&self) -> Result<Vec<RecordBatch>> {
         match &self.data {
-            Data::Device(table) => self.core.as_statement(|| table.to_batches(DOWNLOAD_ROWS)),
+            Data::Device(table) => self.core.as_statement(|| table.to_batches()),
             Data::Host(batches) => Ok(batches.to_vec()),
         }
     }
@@ -281,9 +282,13 @@ impl DataFrame {
     /// ```
     pub fn batches(&self, rows: usize) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
         let rows = rows.max(1);
-        let (table, host) = match &self.data {
-            Data::Device(table) => (Some(table), [].as_slice()),
-            Data::Host(batches) => (None, &**batches),
+        let here = match &self.data {
+            Data::Device(table) => table.rows_here(),
+            Data::Host(batches) => RowsHere::Host(batches.clone()),
+        };
+        let (table, host) = match here {
+            RowsHere::Device(table) => (Some(table), None),
+            RowsHere::Host(batches) => (None, Some(batches)),
         };
         let starts = move |len: usize| (0..len).step_by(rows);
         let of_table = table.into_iter().flat_map(move |table| {
@@ -292,7 +297,8 @@ impl DataFrame {
                 Err(error) => vec![Err(error)],
             })
         });
-        let of_host = host.iter().flat_map(move |batch| {
+        let numbers = 0..host.as_ref().map_or(0, |batches| batches.len());
+        let of_host = numbers.filter_map(move |at| host.as_ref()?.get(at).cloned()).flat_map(move |batch| {
             let len = batch.num_rows();
             starts(len).map(move |start| Ok(batch.slice(start, rows.min(len - start))))
         });
@@ -309,7 +315,7 @@ impl DataFrame {
     /// ```
     pub fn num_rows(&self) -> usize {
         match &self.data {
-            Data::Device(table) => table.rows,
+            Data::Device(table) => table.rows(),
             Data::Host(batches) => batches.iter().map(RecordBatch::num_rows).sum(),
         }
     }
@@ -326,7 +332,8 @@ impl DataFrame {
         self.schema.clone()
     }
 
-    /// Whether the rows lie in device memory.
+    /// Whether the rows lie in device memory at this moment. Rows that no query uses may move to
+    /// host memory where others want the room, and come back with the next query that reads them.
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -335,7 +342,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn is_on_device(&self) -> bool {
-        matches!(self.data, Data::Device(_))
+        matches!(&self.data, Data::Device(table) if table.is_on_device())
     }
 
     /// Prints the first 20 rows as a table, and how many there are.
@@ -389,8 +396,9 @@ impl DataFrame {
         self.write(path, &WriteFormat::Csv(options))
     }
 
-    /// Writes a Parquet file; a file that is there is replaced. The format has no seconds, and keeps
-    /// dates as days: timestamps and times in seconds become milliseconds, and `Date64` becomes `Date32`.
+    /// Writes a Parquet file; a file that is there is replaced. The format has no seconds, and
+    /// keeps dates as days: timestamps and times in seconds become milliseconds, and `Date64`
+    /// becomes `Date32`.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Io`].

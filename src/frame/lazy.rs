@@ -31,7 +31,7 @@ use crate::query::{Core, Recipe, Verb, scan};
 /// ```
 #[derive(Clone)]
 pub struct LazyFrame {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     schema: DFSchemaRef,
     growth: Growth,
     /// Its plan may be deeper than the stack of the caller's thread takes.
@@ -115,7 +115,7 @@ impl LazyFrame {
         }
     }
 
-    fn plan(&self) -> Result<&LogicalPlan> {
+    pub(super) fn plan(&self) -> Result<&LogicalPlan> {
         match &self.growth {
             Growth::Plan(plan) => Ok(plan),
             Growth::Recipe(recipe, plan) => match plan.get() {

@@ -8,6 +8,7 @@ mod eager;
 pub mod expr;
 mod lazy;
 mod rows;
+mod written;
 
 pub use datafusion::logical_expr::JoinType;
 pub use eager::DataFrame;

@@ -21,6 +21,7 @@ use super::lazy::LazyFrame;
 use crate::column::{Column, Table};
 use crate::error::{ErrorKind, Result};
 use crate::exec;
+use crate::io::KeptTable;
 use crate::query::{Answer, Data};
 
 impl DataFrame {
@@ -53,10 +54,11 @@ impl DataFrame {
             return Err(ErrorKind::TypeMismatch { what, expected, found }.into());
         }
         if let Data::Device(table) = &self.data {
-            let here = matches!(&rows.data, Data::Device(numbers) if numbers.device.same(&table.device));
+            let here = matches!(&rows.data, Data::Device(numbers) if numbers.device().same(table.device()));
             let moved = if here { rows.clone() } else { LazyFrame::of_frame(&self.core, rows)?.collect()? };
             if let Data::Device(numbers) = &moved.data
-                && let Some(taken) = self.core.or_on_cpu(exec::take(table, &numbers.columns[0]))?
+                && let Some(taken) =
+                    self.core.or_on_cpu(with_room(table, |table| exec::take(table, &numbers.table()?.columns[0])))?
             {
                 return Ok(self.of_table(taken));
             }
@@ -90,7 +92,7 @@ impl DataFrame {
     /// ```
     pub fn arg_sort(&self, keys: impl IntoIterator<Item = SortExpr>) -> Result<DataFrame> {
         let mut keys: Vec<SortExpr> = keys.into_iter().collect();
-        if self.is_on_device()
+        if matches!(self.data, Data::Device(_))
             && let Some(table) = self.core.order(self.source_of(self)?, &keys)?
         {
             return Ok(self.of_table(table));
@@ -131,12 +133,12 @@ impl DataFrame {
         if let Data::Device(table) = &self.data
             && let Some(values) = self.summands(table, at, &dtype)?
         {
-            let sums = || {
+            let sums = |table: &Table| {
                 let mut columns = table.columns.clone();
                 columns[at] = exec::running_sums(&table.device, &values, &table.columns[at])?;
                 Table::with_rows(&table.device, schema.clone(), columns, table.rows)
             };
-            if let Some(table) = self.core.or_on_cpu(sums())? {
+            if let Some(table) = self.core.or_on_cpu(with_room(table, sums))? {
                 return Ok(self.of_table(table));
             }
         }
@@ -154,15 +156,19 @@ impl DataFrame {
 
     /// A column of the table as a type of sums, with 0 for null. `None` where it came to lie on the
     /// host.
-    fn summands(&self, table: &Table, at: usize, dtype: &DataType) -> Result<Option<Column>> {
-        let column = &table.columns[at];
-        if column.dtype == *dtype && column.validity.is_none() {
-            return Ok(Some(column.clone()));
+    fn summands(&self, table: &KeptTable, at: usize, dtype: &DataType) -> Result<Option<Column>> {
+        if self.schema.field(at).data_type() == dtype {
+            let Some(table) = self.core.or_on_cpu(with_room(table, |table| Ok(table.clone())))? else {
+                return Ok(None);
+            };
+            if table.columns[at].validity.is_none() {
+                return Ok(Some(table.columns[at].clone()));
+            }
         }
         let value = datafusion::logical_expr::cast(col(self.schema.field(at).name()), dtype.clone());
         let zero = Expr::Literal(ScalarValue::new_zero(dtype)?, None);
         Ok(match self.select([coalesce(vec![value, zero])])?.data {
-            Data::Device(values) => Some(values.columns[0].clone()),
+            Data::Device(values) => Some(values.table()?.columns[0].clone()),
             Data::Host(_) => None,
         })
     }
@@ -195,6 +201,18 @@ impl DataFrame {
             name.push('_');
         }
         name
+    }
+}
+
+/// Does something with a table that a user keeps, once it is on the device; again where there is
+/// more room after it failed for want of it.
+fn with_room<T>(table: &KeptTable, work: impl Fn(&Table) -> Result<T>) -> Result<T> {
+    let mut retry = table.device().room_retry();
+    loop {
+        match table.table().and_then(|table| work(&table)) {
+            Err(error) if retry.makes_room(&error)? => {}
+            ran => return ran,
+        }
     }
 }
 

@@ -18,11 +18,13 @@
 //! | `text`, `packed` | encodings, compressed files |
 //! | `values`, `seen` | how values are written; what types columns have |
 //! | `sniff`, `dialect` | how files are laid out |
-//! | `table` | files, names, inference |
+//! | `columns` | names, and which values of a file's rows they are |
+//! | `table` | files, inference |
 //! | `blocks`, `convert`, `host` | the host's reader |
 //! | `device` | the device's reader |
 
 mod blocks;
+mod columns;
 mod convert;
 mod device;
 mod dialect;
@@ -42,6 +44,7 @@ mod text;
 mod tokens;
 mod values;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -49,7 +52,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
 pub use self::options::{CsvOptions, Ragged, TextEncoding};
@@ -58,11 +61,12 @@ pub(super) use self::packed::Packed;
 use self::device::DeviceRead;
 use self::host::CsvProvider;
 use self::table::CsvTable;
+use super::path_columns::PathColumns;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use super::stream::{self, ProviderRows};
 use crate::error::Result;
 
-/// CSV files of one schema.
+/// CSV files of one table.
 #[derive(Debug)]
 pub(crate) struct CsvFiles {
     provider: Arc<CsvProvider>,
@@ -73,8 +77,8 @@ impl CsvFiles {
     ///
     /// # Errors
     /// As [`CsvTable::open`].
-    pub(crate) fn open(paths: &[PathBuf], options: &CsvOptions) -> Result<CsvFiles> {
-        Ok(CsvFiles::of(Arc::new(CsvTable::open(paths, options)?)))
+    pub(crate) fn open(paths: &[PathBuf], options: &CsvOptions, of_paths: PathColumns) -> Result<CsvFiles> {
+        Ok(CsvFiles::of(Arc::new(CsvTable::open(paths, options, of_paths)?)))
     }
 
     fn of(table: Arc<CsvTable>) -> CsvFiles {
@@ -88,7 +92,8 @@ impl CsvFiles {
         let mut read = Read::new(rows, columns);
         let skipped = self.provider.take_skipped();
         if skipped > 0 {
-            let values = self.table().dialect.columns;
+            let values: BTreeSet<usize> = self.table().files.iter().map(|file| file.layout.values).collect();
+            let values = values.iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
             let named = self.named();
             read.by_host.push(format!("{skipped} rows of {named} are left out: they do not have {values} values"));
         }
@@ -99,7 +104,7 @@ impl CsvFiles {
     fn named(&self) -> String {
         let files = &self.table().files;
         let more = if files.len() > 1 { " and other files" } else { "" };
-        format!("{}{more}", files[0].text.path.display())
+        files.first().map_or_else(String::new, |file| format!("{}{more}", file.text.path.display()))
     }
 
     fn table(&self) -> &CsvTable {
@@ -137,6 +142,14 @@ impl Source for CsvFiles {
         Ok(wider.map(|table| Arc::new(CsvFiles::of(table)) as Arc<dyn Source>))
     }
 
+    fn paths(&self) -> Option<&PathColumns> {
+        Some(&self.table().paths)
+    }
+
+    fn of_files(&self, files: &[usize]) -> Option<Arc<dyn Source>> {
+        Some(Arc::new(CsvFiles::of(Arc::new(self.table().of_files(files)))))
+    }
+
     async fn scan(
         &self,
         state: &dyn Session,
@@ -145,5 +158,9 @@ impl Source for CsvFiles {
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
         self.provider.scan(state, projection, filters, limit).await
+    }
+
+    fn supports_filters(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
+        self.provider.supports_filters_pushdown(filters)
     }
 }

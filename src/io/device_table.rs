@@ -1,4 +1,4 @@
-//! Tables that lie in device memory as a source.
+//! Kept tables as a source.
 
 use std::sync::Arc;
 
@@ -10,43 +10,48 @@ use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::kept_table::KeptTable;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
-use crate::column::{Facts, Table};
+use crate::column::Facts;
 use crate::error::Result;
 
 /// Rows in a host batch that a device table becomes: few batches, of a size that the CPU's
 /// operators split cheaply.
 pub(crate) const DOWNLOAD_ROWS: usize = 1 << 16;
 
-/// A table whose rows already lie in device memory: a result that was kept.
+/// A table whose rows lie in device memory, unless they had to make room: a result that was kept.
 #[derive(Debug)]
 pub(crate) struct DeviceTable {
-    pub(crate) table: Table,
+    pub(crate) table: KeptTable,
 }
 
 impl DeviceTable {
     /// Its columns, where they lie.
-    pub(crate) fn read(&self, columns: &[usize]) -> Read {
-        Read::new(self.table.rows as u64, columns.iter().map(|at| self.table.columns[*at].clone()).collect())
+    ///
+    /// # Errors
+    /// Those of [`KeptTable::table`].
+    pub(crate) fn read(&self, columns: &[usize]) -> Result<Read> {
+        let table = self.table.table()?;
+        Ok(Read::new(table.rows as u64, columns.iter().map(|at| table.columns[*at].clone()).collect()))
     }
 }
 
 #[async_trait]
 impl Source for DeviceTable {
     fn schema(&self) -> SchemaRef {
-        self.table.schema.clone()
+        self.table.schema().clone()
     }
 
     fn chunks(&self) -> Vec<Chunk> {
-        vec![Chunk { rows: Some(self.table.rows as u64), bytes: None }]
+        vec![Chunk { rows: Some(self.table.rows() as u64), bytes: None }]
     }
 
     fn facts(&self, column: usize) -> Option<Facts> {
-        Some(Facts::of(&self.table.columns[column]))
+        Some(self.table.facts(column))
     }
 
     async fn read(&self, _to: &To<'_>, wanted: &ColumnRequest<'_>) -> Result<Read> {
-        Ok(DeviceTable::read(self, wanted.columns))
+        DeviceTable::read(self, wanted.columns)
     }
 
     /// Where the CPU has to read it, the rows come back to the host.
@@ -57,8 +62,8 @@ impl Source for DeviceTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let batches = self.table.to_batches(DOWNLOAD_ROWS)?;
-        MemTable::try_new(self.table.schema.clone(), vec![batches])?.scan(state, projection, filters, limit).await
+        let batches = self.table.to_batches()?;
+        MemTable::try_new(self.table.schema().clone(), vec![batches])?.scan(state, projection, filters, limit).await
     }
 }
 

@@ -17,12 +17,11 @@ use datafusion::object_store::ObjectMeta;
 
 use super::csv::{CsvFiles, CsvOptions};
 use super::guard::{of_content, unpanicked};
-use super::host_files::HostFiles;
 use super::ipc;
 use super::json;
-use super::options::{FileKind, ParquetOptions};
+use super::options::{FileKind, JsonOptions, ParquetOptions};
 use super::parquet::{Parquet, ParquetFiles, ParquetTable, TableFile};
-use super::partitions::HivePartitions;
+use super::path_columns::{PathColumns, PathOptions};
 use super::selection::{IntoPaths, Selection};
 use super::source::Source;
 use super::stream::read_all;
@@ -41,7 +40,7 @@ pub(crate) struct Files {
 pub(crate) enum Format {
     Parquet(ParquetOptions),
     Csv(Box<CsvOptions>),
-    Json,
+    Json(JsonOptions),
     Arrow,
 }
 
@@ -51,22 +50,32 @@ impl Format {
         match kind {
             FileKind::Parquet => Format::Parquet(ParquetOptions::default()),
             FileKind::Csv => Format::Csv(Box::default()),
-            FileKind::Json => Format::Json,
+            FileKind::Json => Format::Json(JsonOptions::default()),
             FileKind::Arrow => Format::Arrow,
         }
     }
 
     /// Whether types follow from the values: they may be others when the files have changed.
     pub(crate) fn is_inferred(&self) -> bool {
-        matches!(self, Format::Csv(_) | Format::Json)
+        matches!(self, Format::Csv(_) | Format::Json(_))
     }
 
     pub(crate) fn kind(&self) -> FileKind {
         match self {
             Format::Parquet(_) => FileKind::Parquet,
             Format::Csv(_) => FileKind::Csv,
-            Format::Json => FileKind::Json,
+            Format::Json(_) => FileKind::Json,
             Format::Arrow => FileKind::Arrow,
+        }
+    }
+
+    /// Which columns paths make.
+    fn paths(&self) -> PathOptions {
+        match self {
+            Format::Parquet(options) => options.paths(),
+            Format::Csv(options) => options.paths(),
+            Format::Json(options) => options.paths(),
+            Format::Arrow => PathOptions::default(),
         }
     }
 }
@@ -86,8 +95,9 @@ impl Files {
     /// Files that cannot be opened or whose content does not fit their format, by name; columns that
     /// do not fit together.
     pub(super) async fn source(&self, state: &SessionState, paths: &[PathBuf]) -> Result<Arc<dyn Source>> {
+        let of_paths = PathColumns::of(&self.selection, paths, self.format.paths())?;
         match &self.format {
-            Format::Csv(csv) => Ok(Arc::new(CsvFiles::open(paths, csv)?)),
+            Format::Csv(csv) => Ok(Arc::new(CsvFiles::open(paths, csv, of_paths)?)),
             Format::Parquet(options) => {
                 let format = Parquet::new(state, *options);
                 let files = self.describe(state, &format, paths).await.into_iter().collect::<Result<Vec<_>>>()?;
@@ -99,22 +109,16 @@ impl Files {
                     let doubles = &named[doubles].0;
                     self.are_doubles(state, &format, (&paths[file], &files[file]), column, doubles).await?;
                 }
-                let partitions = HivePartitions::of(&self.selection, paths, options.hive_partitioning)?;
+                let schema = of_paths.behind(&united.schema, self.selection.named())?;
                 let described =
                     paths.iter().zip(&files).map(|(path, file)| format.described(path, &file.object.location));
                 let described = described.collect::<Result<_>>()?;
                 // With the format that has the footers already.
-                let table = Arc::new(ParquetTable::new(format, files, &united.schema, partitions));
+                let table = Arc::new(ParquetTable::new(format, files, &schema, of_paths));
                 Ok(Arc::new(ParquetFiles::new(self.selection.named().into(), described, table)))
             }
-            Format::Json => {
-                let (table, bytes) = json::table(self, state, paths).await?;
-                Ok(Arc::new(HostFiles::new(table, bytes, self.selection.named(), "JSON")))
-            }
-            Format::Arrow => {
-                let (table, bytes) = ipc::table(&self.selection, state, paths).await?;
-                Ok(Arc::new(HostFiles::new(table, bytes, self.selection.named(), "Arrow IPC")))
-            }
+            Format::Json(_) => Ok(Arc::new(json::files(self, state, paths, of_paths).await?)),
+            Format::Arrow => Ok(Arc::new(ipc::files(&self.selection, state, paths, of_paths).await?)),
         }
     }
 
@@ -231,7 +235,7 @@ impl Files {
         file: &TableFile,
         columns: &[usize],
     ) -> Result<Vec<RecordBatch>> {
-        let table = ParquetTable::new(format.clone(), vec![file.clone()], &file.schema, HivePartitions::default());
+        let table = ParquetTable::new(format.clone(), vec![file.clone()], &file.schema, PathColumns::default());
         let provider: Arc<dyn TableProvider> = Arc::new(table);
         read_all(&provider, state, columns).await.map_err(|error| self.name(error, path))
     }
@@ -249,10 +253,10 @@ impl Files {
                 // Nothing is known of the file's own columns.
                 let file = TableFile { object: object(path)?, schema: Arc::new(Schema::empty()) };
                 let format = Parquet::new(state, *options);
-                Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, HivePartitions::default())))
+                Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, PathColumns::default())))
             }
             Format::Csv(_) | Format::Arrow => Err(Error::internal("files that name themselves are not listed")),
-            Format::Json => json::provider(path, &schema),
+            Format::Json(_) => json::provider(path, &schema),
         }
     }
 

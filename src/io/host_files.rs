@@ -7,9 +7,11 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::lone_files::LoneFiles;
+use super::path_columns::PathColumns;
 use super::source::{Chunk, ColumnRequest, Read, Source, To};
 use super::stream::{self, ProviderRows};
 use crate::error::Result;
@@ -18,6 +20,8 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(super) struct HostFiles {
     provider: Arc<dyn TableProvider>,
+    /// The same, where files are read one by one.
+    lone: Option<LoneFiles>,
     bytes: u64,
     /// That the host reads them, in a sentence.
     account: String,
@@ -26,9 +30,21 @@ pub(super) struct HostFiles {
 impl HostFiles {
     /// `named`: the path that a user knows the files by. `format`: what they are.
     pub(super) fn new(provider: Arc<dyn TableProvider>, bytes: u64, named: &Path, format: &str) -> HostFiles {
-        let account = format!("{} is read by the host, as all {format} is", named.display());
-        HostFiles { provider, bytes, account }
+        HostFiles { provider, lone: None, bytes, account: account(named, format) }
     }
+
+    /// Files that are read one by one.
+    pub(super) fn of_lone(files: LoneFiles, named: &Path, format: &str) -> HostFiles {
+        HostFiles::with_account(files, account(named, format))
+    }
+
+    fn with_account(files: LoneFiles, account: String) -> HostFiles {
+        HostFiles { provider: Arc::new(files.clone()), bytes: files.bytes(), lone: Some(files), account }
+    }
+}
+
+fn account(named: &Path, format: &str) -> String {
+    format!("{} is read by the host, as all {format} is", named.display())
 }
 
 #[async_trait]
@@ -47,6 +63,15 @@ impl Source for HostFiles {
         Ok(Read { by_host: vec![self.account.clone()], ..Read::new(rows, columns) })
     }
 
+    fn paths(&self) -> Option<&PathColumns> {
+        self.lone.as_ref().map(LoneFiles::paths)
+    }
+
+    fn of_files(&self, files: &[usize]) -> Option<Arc<dyn Source>> {
+        let lone = self.lone.as_ref()?;
+        Some(Arc::new(HostFiles::with_account(lone.of_files(files), self.account.clone())))
+    }
+
     async fn scan(
         &self,
         state: &dyn Session,
@@ -55,5 +80,9 @@ impl Source for HostFiles {
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
         self.provider.scan(state, projection, filters, limit).await
+    }
+
+    fn supports_filters(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
+        self.provider.supports_filters_pushdown(filters)
     }
 }

@@ -31,36 +31,40 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::TableProvider;
 use datafusion::execution::session_state::SessionState;
 
 use self::table::IpcTable;
 use super::files::lost_as_double;
-use super::partitions::HivePartitions;
+use super::host_files::HostFiles;
+use super::lone_files::{LoneFile, LoneFiles};
+use super::path_columns::PathColumns;
 use super::selection::Selection;
 use super::stream::read_all;
 use super::unite::unite;
-use super::united_files::UnitedFiles;
 use crate::error::{ErrorKind, Result};
 
-/// Files as a table, and their bytes.
+/// Files as a table.
 ///
 /// # Errors
 /// Files that cannot be opened or are no Arrow files, by name; columns that do not fit together.
-pub(super) async fn table(
+pub(super) async fn files(
     selection: &Selection,
     state: &SessionState,
     paths: &[PathBuf],
-) -> Result<(Arc<dyn TableProvider>, u64)> {
-    let opened = paths.iter().map(|path| IpcTable::open(path)).collect::<Result<Vec<_>>>()?;
-    let bytes = opened.iter().map(IpcTable::bytes).sum();
-    let files: Vec<Arc<dyn TableProvider>> = opened.into_iter().map(|file| Arc::new(file) as _).collect();
-    let named = paths.iter().cloned().zip(files.iter().map(|file| file.schema()));
+    of_paths: PathColumns,
+) -> Result<HostFiles> {
+    let open = |path: &PathBuf| {
+        let file = IpcTable::open(path)?;
+        let bytes = file.bytes();
+        Ok(LoneFile { provider: Arc::new(file), bytes })
+    };
+    let files = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let named = paths.iter().cloned().zip(files.iter().map(|file| file.provider.schema()));
     let named: Vec<(PathBuf, SchemaRef)> = named.collect();
     let united = unite(&named, true)?;
     for (file, column, doubles) in united.to_doubles {
         let (path, schema) = &named[file];
-        for batch in read_all(&files[file], state, &[column]).await? {
+        for batch in read_all(&files[file].provider, state, &[column]).await? {
             if let Some(value) = lost_as_double(batch.column(0)) {
                 let (name, doubles) = (schema.field(column).name(), named[doubles].0.display());
                 let message = format!("column {name:?} is a double in {doubles}, and {value} is none");
@@ -68,6 +72,6 @@ pub(super) async fn table(
             }
         }
     }
-    let partitions = HivePartitions::of(selection, paths, None)?;
-    Ok((Arc::new(UnitedFiles::new(files, &united.schema, partitions)), bytes))
+    let schema = Arc::new(of_paths.behind(&united.schema, selection.named())?);
+    Ok(HostFiles::of_lone(LoneFiles::new(files, of_paths, schema), selection.named(), "Arrow IPC"))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::json::reader::infer_json_schema;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::TableType;
@@ -21,9 +21,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::csv::Packed;
 use super::files::{Files, url};
 use super::guard::{of_content, uncut, unpanicked};
-use super::partitions::HivePartitions;
-use super::united_files::UnitedFiles;
+use super::host_files::HostFiles;
+use super::lone_files::{LoneFile, LoneFiles};
+use super::path_columns::PathColumns;
+use super::unite::unite;
 use crate::error::{Error, ErrorKind, Result};
+
+/// What errors and notes call the files.
+const FORMAT: &str = "JSON";
 
 /// How the rows of a file stand in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +99,12 @@ impl JsonLayout {
         let config = ListingTableConfig::new_with_multi_paths(urls);
         let config = config.with_listing_options(self.listing()).with_schema(schema.clone());
         Ok(Arc::new(ListingTable::try_new(config)?))
+    }
+
+    fn lone(self, path: &Path, schema: &SchemaRef) -> Result<Arc<dyn TableProvider>> {
+        let file = self.provider(&[path.into()], schema)?;
+        // DataFusion (55) cuts files of arrays into ranges, and then refuses these.
+        Ok(if self.is_array { Arc::new(UncutFile(file)) } else { file })
     }
 }
 
@@ -174,40 +185,38 @@ impl<R: Read> Read for JsonMemberLines<R> {
     }
 }
 
-/// Files as a table, and their bytes. It has the columns of all files, of which a row need not have
-/// all.
+/// Files as a table. It has the columns of all files, of which a row need not have all.
 ///
 /// # Errors
-/// Files that cannot be opened or are no JSON, by name; columns of two types.
-pub(super) async fn table(
+/// Files that cannot be opened or are no JSON, by name; columns of types that no type holds both of.
+pub(super) async fn files(
     files: &Files,
     state: &SessionState,
     paths: &[PathBuf],
-) -> Result<(Arc<dyn TableProvider>, u64)> {
-    let (mut all, mut bytes, mut layouts) = (Schema::empty(), 0, vec![]);
+    of_paths: PathColumns,
+) -> Result<HostFiles> {
+    let (mut described, mut sizes, mut layouts) = (vec![], vec![], vec![]);
     for path in paths {
         let layout = JsonLayout::of(path)?;
-        let schema = layout.schema(files, state, path).await?;
-        bytes += path.metadata().map_err(|error| Error::io(path, error))?.len();
-        all = Schema::try_merge([all, schema.as_ref().clone()])
-            .map_err(|error| Error::from(ErrorKind::File { path: path.clone(), message: error.to_string() }))?;
+        described.push((path.clone(), layout.schema(files, state, path).await?));
+        sizes.push(path.metadata().map_err(|error| Error::io(path, error))?.len());
         layouts.push(layout);
     }
+    let all = unite(&described, true)?.schema;
     if all.fields().is_empty() {
         let path = paths.first().cloned().unwrap_or_default();
         return Err(ErrorKind::File { path, message: "no row has a value".into() }.into());
     }
-    let (all, partitions) = (Arc::new(all), HivePartitions::of(&files.selection, paths, None)?);
+    let named = files.selection.named();
     let is_one = layouts.iter().all(|layout| *layout == layouts[0] && !layout.is_array);
-    if is_one && partitions.fields.is_empty() {
-        return Ok((layouts[0].provider(paths, &all)?, bytes));
+    if is_one && of_paths.fields.is_empty() {
+        return Ok(HostFiles::new(layouts[0].provider(paths, &all)?, sizes.iter().sum(), named, FORMAT));
     }
-    let each = paths.iter().zip(&layouts).map(|(path, layout)| -> Result<Arc<dyn TableProvider>> {
-        let file = layout.provider(std::slice::from_ref(path), &all)?;
-        // DataFusion (55) cuts files of arrays into ranges, and then refuses these.
-        Ok(if layout.is_array { Arc::new(UncutFile(file)) } else { file })
-    });
-    Ok((Arc::new(UnitedFiles::new(each.collect::<Result<_>>()?, &all, partitions)), bytes))
+    let alone = paths.iter().zip(layouts).zip(sizes);
+    let alone = alone.map(|((path, layout), bytes)| Ok(LoneFile { provider: layout.lone(path, &all)?, bytes }));
+    let alone = alone.collect::<Result<Vec<_>>>()?;
+    let schema = Arc::new(of_paths.behind(&all, named)?);
+    Ok(HostFiles::of_lone(LoneFiles::new(alone, of_paths, schema), named, FORMAT))
 }
 
 /// A file that is read whole, by one thread.
@@ -240,7 +249,5 @@ impl TableProvider for UncutFile {
 /// # Errors
 /// A file that cannot be read; a path that is no location.
 pub(super) fn provider(path: &Path, schema: &SchemaRef) -> Result<Arc<dyn TableProvider>> {
-    let layout = JsonLayout::of(path)?;
-    let file = layout.provider(&[path.into()], schema)?;
-    Ok(if layout.is_array { Arc::new(UncutFile(file)) } else { file })
+    JsonLayout::of(path)?.lone(path, schema)
 }

@@ -1,6 +1,7 @@
 //! Where rows come from and go to: files, batches, providers ([`Source`]), and tables over them as
 //! DataFusion's planner sees them ([`SourceTable`]).
 
+mod constant;
 mod csv;
 mod device_table;
 mod feeding;
@@ -10,19 +11,21 @@ mod guard;
 mod host_files;
 mod ipc;
 mod json;
+mod kept_table;
+mod lone_files;
 mod memory;
 mod options;
 mod pages;
 mod parquet;
-mod partitions;
+mod path_columns;
 mod reading;
+mod resident;
 mod selection;
 mod source;
 mod stream;
 mod table;
 mod thrift;
 mod unite;
-mod united_files;
 mod version;
 mod write;
 
@@ -30,12 +33,13 @@ pub use csv::{CsvOptions, Ragged, TextEncoding};
 pub(crate) use device_table::{DOWNLOAD_ROWS, DeviceTable};
 pub(crate) use files::{Files, Format};
 pub(crate) use guard::{guard_rule, of_panic, of_their_types};
+pub(crate) use kept_table::{KeptTable, RowsHere};
 pub(crate) use memory::Memory;
-pub use options::{FileKind, ParquetOptions};
+pub use options::{FileKind, JsonOptions, ParquetOptions};
 pub(crate) use reading::{Reading, diagnose, has_present_types, widen};
 pub use selection::IntoPaths;
 pub(crate) use source::{Chunk, ColumnRequest, Read, Source, To};
-pub(crate) use stream::upload;
+pub(crate) use stream::{batches_in_order, partitions_in_order, upload};
 pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};
 pub(crate) use unite::wider;
 pub use write::{

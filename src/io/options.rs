@@ -6,6 +6,7 @@ use std::path::Path;
 
 use datafusion::arrow::datatypes::TimeUnit;
 
+use super::path_columns::PathOptions;
 use super::selection::is_hidden;
 
 /// How Parquet files are read.
@@ -28,6 +29,15 @@ pub struct ParquetOptions {
     /// Whether directories named `key=value` make columns: where not said, if all files of a table lie
     /// in such of the same keys.
     pub hive_partitioning: Option<bool>,
+    /// Whether there is a column `filename` with the path of the file that a row comes from. Files must
+    /// have no column of that name.
+    pub filename: bool,
+}
+
+impl ParquetOptions {
+    pub(super) fn paths(&self) -> PathOptions {
+        PathOptions { hive_partitioning: self.hive_partitioning, filename: self.filename }
+    }
 }
 
 impl Default for ParquetOptions {
@@ -36,7 +46,29 @@ impl Default for ParquetOptions {
             coerce_int96_timestamp_unit: TimeUnit::Microsecond,
             union_by_name: true,
             hive_partitioning: None,
+            filename: false,
         }
+    }
+}
+
+/// How JSON files are read.
+///
+/// ```
+/// use warpframe::JsonOptions;
+/// let options = JsonOptions { filename: true, ..JsonOptions::default() };
+/// assert_eq!(options.hive_partitioning, None);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JsonOptions {
+    /// As [`ParquetOptions::hive_partitioning`].
+    pub hive_partitioning: Option<bool>,
+    /// As [`ParquetOptions::filename`].
+    pub filename: bool,
+}
+
+impl JsonOptions {
+    pub(super) fn paths(&self) -> PathOptions {
+        PathOptions { hive_partitioning: self.hive_partitioning, filename: self.filename }
     }
 }
 

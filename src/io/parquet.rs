@@ -2,7 +2,6 @@
 //! (`footer.rs`).
 
 mod batches;
-mod constant;
 mod headers;
 mod intervals;
 mod outputs;

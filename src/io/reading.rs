@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::source_as_provider;
@@ -36,7 +36,7 @@ fn source(provider: &Arc<dyn TableProvider>) -> Option<&SourceTable> {
 }
 
 /// Whether a scan was planned with the types that its table, whose schema this is, has by now. Types
-/// that were inferred may have become wider.
+/// may have become wider, and columns may have nulls that had none: plans rely on that.
 ///
 /// # Errors
 /// One that asks for the plan to be made again ([`Error::misfit`]).
@@ -48,7 +48,9 @@ pub(crate) fn has_present_types(scan: &TableScan, table: &Schema) -> Result<()> 
     };
     for (number, field) in fields.enumerate() {
         let at = of_table(number);
-        if table.fields().get(at).is_some_and(|now| now.data_type() != field.data_type()) {
+        let is_other =
+            |now: &Arc<Field>| now.data_type() != field.data_type() || now.is_nullable() && !field.is_nullable();
+        if table.fields().get(at).is_some_and(is_other) {
             let message = format!("column {:?} has another type by now: ask again", field.name());
             let kind = ErrorKind::Plan { message, location: None };
             return Err(Error::from(kind).with_misfit(at));
@@ -101,6 +103,12 @@ impl Reading {
     /// As [`SourceTable::current`].
     pub(crate) async fn begin(state: &SessionState, plan: &LogicalPlan) -> Result<Reading> {
         let mut read = vec![];
+        for provider in sources(plan) {
+            if let Some(table) = source(&provider).filter(|table| table.files.is_some()) {
+                let snapshot = table.current(state).await?;
+                read.push((provider, snapshot));
+            }
+        }
         let mut stale = None;
         // Nothing fails here.
         let _ = plan.apply_with_subqueries(|node| {
@@ -112,16 +120,10 @@ impl Reading {
             }
             Ok(TreeNodeRecursion::Continue)
         });
-        if let Some(stale) = stale {
-            return Err(stale);
+        match stale {
+            Some(stale) => Err(stale),
+            None => Ok(Reading(read)),
         }
-        for provider in sources(plan) {
-            if let Some(table) = source(&provider).filter(|table| table.files.is_some()) {
-                let snapshot = table.current(state).await?;
-                read.push((provider, snapshot));
-            }
-        }
-        Ok(Reading(read))
     }
 
     /// After it ran: the error of a table that changed meanwhile.

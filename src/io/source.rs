@@ -25,6 +25,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::path_columns::PathColumns;
 use crate::column::{Column, Facts};
 use crate::device::Device;
 use crate::error::Result;
@@ -56,6 +57,16 @@ pub(crate) trait Source: Debug + Send + Sync {
     /// Of the rows' content; files that cannot be read.
     fn widened(&self) -> Result<Option<Arc<dyn Source>>> {
         Ok(None)
+    }
+
+    /// The columns that the paths of its files make; `None` of what is no files.
+    fn paths(&self) -> Option<&PathColumns> {
+        None
+    }
+
+    /// The rows of some of its files; `None` where they cannot be read alone.
+    fn of_files(&self, _files: &[usize]) -> Option<Arc<dyn Source>> {
+        None
     }
 
     /// The rows as record batches, for DataFusion's operators on the host.

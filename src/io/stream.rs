@@ -19,11 +19,12 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect_partitioned};
-use futures::StreamExt;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use tokio::task::JoinSet;
 
 use super::guard::{guard, unpanicked};
-use super::source::To;
+use super::source::{Source, To};
 use crate::column::{Column, Repr, Table, value_type};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -65,6 +66,35 @@ pub(super) async fn read(to: &To<'_>, rows: &ProviderRows<'_>) -> Result<(u64, V
         upload(to.device, schema, scan, to.state.task_ctx(), |_| Ok(())).await
     })
     .await
+}
+
+/// Columns of a source as its reader on the host yields them, one partition after the other.
+///
+/// # Errors
+/// Of the reader that is made; the stream's are of the rows' content.
+pub(crate) async fn batches_in_order(
+    source: &dyn Source,
+    state: &SessionState,
+    columns: &[usize],
+) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+    Ok(partitions_in_order(source.scan(state, Some(&columns.to_vec()), &[], None).await?, state.task_ctx())?)
+}
+
+/// The batches of a plan, one partition after the other.
+///
+/// # Errors
+/// Of the plan.
+pub(crate) fn partitions_in_order(
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+    let plan = guard(plan)?;
+    let partitions = 0..plan.output_partitioning().partition_count();
+    let batches = move |number| {
+        let batches = plan.execute(number, context.clone()).map_err(Error::from);
+        futures::future::ready(batches.map(|batches| batches.map(|batch| batch.map_err(Error::from))))
+    };
+    Ok(futures::stream::iter(partitions).then(batches).try_flatten().boxed())
 }
 
 /// Reads columns into host memory, in the order of the rows.

@@ -1,13 +1,14 @@
 //! The tables of a session, as DataFusion's planner sees them.
 //!
 //! A column whose rows were all read stays in device memory, as long as the version of its table is
-//! the newest. A query checks the version by one `stat` of each file (`version.rs`), and reads
+//! the newest and nobody wants the room: the columns used longest ago go first (`device/room.rs`),
+//! and are read again when a query wants them. A query checks the version by one `stat` of each file (`version.rs`), and reads
 //! changed files anew. Where the first rows are enough, only the chunks that have them are read,
 //! and nothing stays. Tables of other providers have no version: each query reads them once, and
 //! nothing stays.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -24,8 +25,10 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::device_table::DeviceTable;
 use super::files::{Files, Format};
+use super::resident::Resident;
 use super::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use super::stream;
+use super::unite::wider;
 use super::version::Version;
 use crate::column::{Column, Facts, Relation};
 use crate::error::{Error, ErrorKind, Result};
@@ -38,7 +41,7 @@ pub(crate) struct SourceTable {
     pub(super) files: Option<Files>,
     /// The version that was read last.
     last: Mutex<Arc<Snapshot>>,
-    resident: Resident,
+    resident: Arc<Resident>,
     /// Most filters that a scan takes, which its reader joins by AND, one within another: none
     /// where a device reads whole columns and filters itself.
     most_filters: usize,
@@ -89,6 +92,11 @@ impl Snapshot {
         self.source.schema()
     }
 
+    /// Its rows.
+    pub(crate) fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
     /// Tells it from other versions of its table.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -126,35 +134,33 @@ pub(super) fn restless(files: &Files) -> Error {
     ErrorKind::File { path: files.selection.named().into(), message }.into()
 }
 
-/// Columns in device memory, all of one version of their table.
-#[derive(Debug, Default)]
-struct Resident(Mutex<ResidentColumns>);
-
-#[derive(Debug, Default)]
-struct ResidentColumns {
-    /// The version's number.
-    of: u64,
-    rows: Option<u64>,
-    /// By index in the table's schema.
-    columns: HashMap<usize, Column>,
+/// Some of the files of a table in one version.
+#[derive(Debug)]
+pub(crate) struct FilePart {
+    files: Vec<usize>,
+    /// How many files the table has.
+    all: usize,
+    source: Arc<dyn Source>,
 }
 
-impl Resident {
-    /// What is held of a version; what there was of another is let go.
-    fn of(&self, snapshot: &Snapshot) -> MutexGuard<'_, ResidentColumns> {
-        // Poisoning is ignored: what is held is valid between statements.
-        let mut held = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        if held.of < snapshot.number {
-            *held = ResidentColumns { of: snapshot.number, ..ResidentColumns::default() };
-        }
-        held
+impl FilePart {
+    /// Their rows.
+    pub(crate) fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+}
+
+/// How many of the files it has.
+impl fmt::Display for FilePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} files", self.files.len(), self.all)
     }
 }
 
 impl SourceTable {
     pub(crate) fn new(snapshot: Snapshot, files: Option<Files>, most_filters: usize) -> Self {
         let last = Mutex::new(Arc::new(snapshot));
-        SourceTable { files, last, resident: Resident::default(), most_filters }
+        SourceTable { files, last, resident: Arc::default(), most_filters }
     }
 
     pub(super) fn last(&self) -> MutexGuard<'_, Arc<Snapshot>> {
@@ -185,7 +191,7 @@ impl SourceTable {
     ///
     /// # Errors
     /// As [`Snapshot::of_files`], and [`ErrorKind::File`] where the files have other columns than
-    /// the table.
+    /// the table, or narrower ones.
     pub(crate) async fn current(&self, state: &SessionState) -> Result<Arc<Snapshot>> {
         let Some(files) = &self.files else { return Ok(self.last().clone()) };
         if let Some(known) = self.known()? {
@@ -193,7 +199,7 @@ impl SourceTable {
         }
         let number = self.last().number + 1;
         let next = Arc::new(Snapshot::of_files(files, state, number).await?);
-        same_schema(&self.schema(), &next.source.schema(), files)?;
+        same_columns(&self.schema(), &next.source.schema(), files)?;
         let mut last = self.last();
         // Somebody else may have been faster.
         if last.number < number {
@@ -223,51 +229,79 @@ impl SourceTable {
         Ok(true)
     }
 
-    /// Columns of a version, as far as all of them and the number of rows are on the device.
-    pub(crate) fn resident(&self, snapshot: &Snapshot, columns: &[usize]) -> Result<Option<Relation>> {
-        let held = self.resident.of(snapshot);
-        let Some(rows) = held.rows.filter(|_| held.of == snapshot.number) else { return Ok(None) };
-        let columns: Option<Vec<_>> = columns.iter().map(|at| held.columns.get(at).cloned()).collect();
-        columns.map(|columns| Relation::dense(rows, columns)).transpose()
+    /// The files of a version in which scans with these filters may find rows; `None` where that is all
+    /// of them.
+    ///
+    /// # Errors
+    /// None: what cannot be told is left to who filters rows.
+    pub(crate) fn part(
+        &self,
+        state: &SessionState,
+        snapshot: &Snapshot,
+        scans: &[Vec<Expr>],
+    ) -> Result<Option<FilePart>> {
+        let source = &snapshot.source;
+        let Some(paths) = source.paths().filter(|paths| !paths.fields.is_empty()) else { return Ok(None) };
+        let Some(files) = paths.selected_by_any(state, scans)? else { return Ok(None) };
+        let all = paths.files();
+        Ok(source.of_files(&files).map(|source| FilePart { files, all, source }))
     }
 
-    /// Those of the columns that are not on the device in this version.
-    pub(crate) fn missing(&self, snapshot: &Snapshot, columns: &[usize]) -> Vec<usize> {
-        let held = self.resident.of(snapshot);
-        columns.iter().copied().filter(|at| held.of != snapshot.number || !held.columns.contains_key(at)).collect()
+    /// Columns of a version, or of some of its files, as far as all of them and the number of rows are on
+    /// the device.
+    pub(crate) fn resident(
+        &self,
+        snapshot: &Snapshot,
+        part: Option<&FilePart>,
+        columns: &[usize],
+    ) -> Result<Option<Relation>> {
+        self.resident.relation(snapshot.number, part.map(|part| &part.files[..]), columns)
     }
 
-    /// Keeps columns of a version; in vain where a later one is held already.
+    /// Each of the columns of a version, or of some of its files, as far as it is on the device. Who has it
+    /// keeps it there.
+    pub(crate) fn held(&self, snapshot: &Snapshot, part: Option<&FilePart>, columns: &[usize]) -> Vec<Option<Column>> {
+        self.resident.columns(snapshot.number, part.map(|part| &part.files[..]), columns)
+    }
+
+    /// Keeps columns of a version, or of some of its files, in place of those of other ones; in vain where
+    /// a later version is held already.
     ///
     /// # Errors
     /// [`ErrorKind::TypeMismatch`] where the table has another number of rows.
-    pub(crate) fn keep(&self, snapshot: &Snapshot, rows: u64, columns: Vec<(usize, Column)>) -> Result<()> {
-        let mut held = self.resident.of(snapshot);
-        if held.of != snapshot.number {
-            return Ok(());
-        }
-        if let Some(known) = held.rows.filter(|known| *known != rows) {
+    pub(crate) fn keep(
+        &self,
+        snapshot: &Snapshot,
+        part: Option<&FilePart>,
+        rows: u64,
+        columns: Vec<(usize, Column)>,
+    ) -> Result<()> {
+        let kept = self.resident.keep(snapshot.number, part.map(|part| &part.files[..]), rows, columns);
+        kept.map_err(|known| {
             let what =
                 self.files.as_ref().map_or("a table".into(), |files| files.selection.named().display().to_string());
             let (expected, found) = (format!("{known} rows"), format!("{rows} rows"));
-            return Err(ErrorKind::TypeMismatch { what, expected, found }.into());
-        }
-        held.rows = Some(rows);
-        held.columns.extend(columns);
-        Ok(())
+            ErrorKind::TypeMismatch { what, expected, found }.into()
+        })
+    }
+
+    /// Rows of the version that was read last, where they are known before they are read.
+    pub(crate) fn known_rows(&self) -> Option<u64> {
+        rows(&self.last().source.chunks())
     }
 
     /// Rows, as far as they are known, and what is known of columns, on the device or before they
     /// are read: for estimates.
     fn facts(&self, columns: &[usize]) -> (Option<u64>, Vec<Option<Facts>>) {
         let source = self.last().source.clone();
-        let held = self.resident.0.lock().unwrap_or_else(|e| e.into_inner());
-        let of = |at: &usize| held.columns.get(at).map(Facts::of).or_else(|| source.facts(*at));
-        (held.rows.or_else(|| rows(&source.chunks())), columns.iter().map(of).collect())
+        let (rows_read, of_read) = self.resident.facts(columns);
+        let facts = columns.iter().zip(of_read).map(|(at, of_read)| of_read.or_else(|| source.facts(*at)));
+        (rows_read.or_else(|| rows(&source.chunks())), facts.collect())
     }
 
-    /// Reads columns of a version into device memory: all rows, or those of the chunks at its begin
-    /// that have the first `fetch` rows, where these are few chunks. Whether all were read.
+    /// Reads columns of a version, or of some of its files, into device memory: all rows, or those of the
+    /// chunks at its begin that have the first `fetch` rows, where these are few chunks. Whether all
+    /// were read.
     ///
     /// # Errors
     /// A file's bad content, with the file's name; of the device.
@@ -275,17 +309,19 @@ impl SourceTable {
         &self,
         to: &To<'_>,
         snapshot: &Snapshot,
+        part: Option<&FilePart>,
         columns: &[usize],
         fetch: Option<u64>,
     ) -> Result<(Read, Extent)> {
-        let all = snapshot.source.chunks();
+        let source = part.map_or(&snapshot.source, |part| &part.source);
+        let all = source.chunks();
         let first = fetch.and_then(|fetch| Some((fetch, first_chunks(&all, fetch)?)));
         let wanted = match first {
             Some((fetch, chunks)) => ColumnRequest { chunks: 0..chunks, columns, fetch: Some(fetch) },
             None => ColumnRequest { chunks: 0..all.len(), columns, fetch: None },
         };
         let extent = if wanted.fetch.is_some() { Extent::First } else { Extent::All };
-        match snapshot.source.read(to, &wanted).await {
+        match source.read(to, &wanted).await {
             Ok(read) => Ok((read, extent)),
             Err(error) => Err(self.blame(error, to.state, snapshot).await),
         }
@@ -351,26 +387,29 @@ async fn foreign_bytes(file: &Path, files: &Files, schema: &SchemaRef, state: &S
 /// Bytes of a value that an error shows.
 const SHOWN: usize = 32;
 
-/// Whether files have the columns that the table had when it was registered. Inferred types may be
-/// others now.
-fn same_schema(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()> {
-    let inferred = files.format.is_inferred();
+/// Whether files have the columns that the table had before, in types that hold the values of those, or
+/// in any where types are inferred. Plans over other types are made again ([`has_present_types`]).
+///
+/// [`has_present_types`]: super::has_present_types
+fn same_columns(table: &SchemaRef, now: &SchemaRef, files: &Files) -> Result<()> {
+    let is_inferred = files.format.is_inferred();
+    let holds = |before: &Field, now: &Field| {
+        is_inferred || wider(before.data_type(), now.data_type()).as_ref() == Some(now.data_type())
+    };
+    let mut both = table.fields().iter().zip(now.fields());
+    if table.fields().len() == now.fields().len()
+        && both.all(|(before, now)| before.name() == now.name() && holds(before, now))
+    {
+        return Ok(());
+    }
     let of = |schema: &SchemaRef| {
-        let column = |field: &Arc<Field>| match inferred {
+        let column = |field: &Arc<Field>| match is_inferred {
             true => format!("{:?}", field.name()),
             false => format!("{:?} {}", field.name(), field.data_type()),
         };
-        schema.fields().iter().map(column).collect::<Vec<_>>()
+        schema.fields().iter().map(column).collect::<Vec<_>>().join(", ")
     };
-    let (before, after) = (of(table), of(now));
-    // Plans rely on columns without nulls.
-    let nulls = (table.fields().iter().zip(now.fields())).find(|(t, n)| !t.is_nullable() && n.is_nullable());
-    let message = match (before == after, nulls) {
-        (true, None) => return Ok(()),
-        (true, Some((field, _))) => format!("column {:?} may be null now", field.name()),
-        (false, _) => format!("its columns were {} and are {} now", before.join(", "), after.join(", ")),
-    };
-    let message = format!("{message}: register the table again");
+    let message = format!("its columns were {} and are {} now: register the table again", of(table), of(now));
     Err(ErrorKind::File { path: files.selection.named().into(), message }.into())
 }
 
@@ -449,7 +488,7 @@ impl OfSession<'_> {
     pub(crate) fn facts(&self, columns: &[usize]) -> (Option<u64>, Vec<Option<Facts>>) {
         match self {
             OfSession::Device(table) => {
-                (Some(table.table.rows as u64), columns.iter().map(|at| table.facts(*at)).collect())
+                (Some(table.table.rows() as u64), columns.iter().map(|at| table.facts(*at)).collect())
             }
             OfSession::Source(table) => table.facts(columns),
         }

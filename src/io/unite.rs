@@ -125,7 +125,7 @@ fn equal((first_path, first): &(PathBuf, SchemaRef), (path, schema): (&Path, &Sc
 }
 
 /// Bits of an integer, and whether it has a sign.
-fn integer(dtype: &DataType) -> Option<(u32, bool)> {
+pub(super) fn integer(dtype: &DataType) -> Option<(u32, bool)> {
     Some(match dtype {
         DataType::Int8 => (8, true),
         DataType::Int16 => (16, true),

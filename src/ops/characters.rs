@@ -3,7 +3,7 @@
 use super::scan::exclusive_scan_u32;
 use super::{grid, tiles};
 use crate::device::{Argument, Buffer, Device, KernelSource, Slice};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 const OPERATOR: &str = "strings";
 /// `CHARACTERS_THREADS` of the kernel, of which each has a row.
@@ -62,14 +62,28 @@ pub(crate) fn lengths(device: &Device, views: &Buffer, rows: u64) -> Result<Leng
 
 /// Copies the characters of strings together, and has their views point there.
 pub(crate) fn gathered(device: &Device, views: &Buffer, lengths: &Lengths) -> Result<Buffer> {
-    let rows = lengths.rows;
-    let out = pack_to(device, views.slice(0), &lengths.offsets, rows, lengths.total)?;
-    let kernel = device.kernel(&source(), "characters_move")?;
-    let arguments: [Argument; 4] = [views.into(), (&lengths.offsets).into(), rows.into(), out.address().into()];
-    // SAFETY: CharactersMove { strings: rows views, whose lengths the offsets were made of; offsets:
-    // rows + 1 u64; rows; characters: as many bytes as the last offset says }.
-    unsafe { device.launch(&kernel, grid(tiles(rows, u64::from(THREADS)), THREADS), &arguments)? };
+    let out = pack_to(device, views.slice(0), &lengths.offsets, lengths.rows, lengths.total)?;
+    point_at(device, views, lengths, &out)?;
     Ok(out)
+}
+
+/// Has the views of strings point into characters that lie one string after the other there, as
+/// [`gathered`] left them.
+pub(crate) fn point_into(device: &Device, views: &Buffer, rows: u64, characters: &Buffer) -> Result<()> {
+    let lengths = lengths(device, views, rows)?;
+    if lengths.total as usize > characters.len() {
+        return Err(Error::internal(format!("{} bytes of strings in {}", lengths.total, characters.len())));
+    }
+    point_at(device, views, &lengths, characters)
+}
+
+fn point_at(device: &Device, views: &Buffer, lengths: &Lengths, characters: &Buffer) -> Result<()> {
+    let rows = lengths.rows;
+    let kernel = device.kernel(&source(), "characters_move")?;
+    let arguments: [Argument; 4] = [views.into(), (&lengths.offsets).into(), rows.into(), characters.address().into()];
+    // SAFETY: CharactersMove { strings: rows views, whose lengths the offsets were made of; offsets:
+    // rows + 1 u64; rows; characters: as many bytes as the last offset says, the callers' check }.
+    unsafe { device.launch(&kernel, grid(tiles(rows, u64::from(THREADS)), THREADS), &arguments) }
 }
 
 #[cfg(test)]

@@ -144,6 +144,12 @@ pub(crate) enum PageOutput {
     Integer {
         width: u32,
     },
+    /// An integer of fewer bits than are written, in more bytes: the bits above its own do not count.
+    Widened {
+        width: u32,
+        bits: u32,
+        signed: bool,
+    },
     /// An unscaled value of 8 or 16 bytes. One of a greater magnitude than the bound is damage, and
     /// so is one that does not fit.
     Decimal {
@@ -156,6 +162,8 @@ pub(crate) enum PageOutput {
     },
     Float32,
     Float64,
+    /// 8 bytes of a float of 4.
+    Double,
     /// Views of 16 bytes into the content of the page, which has to stay; see `kernels/string.cuh`.
     /// Whether the bytes have to be UTF-8.
     Views {
@@ -183,9 +191,11 @@ impl PageOutput {
         match self {
             PageOutput::Bool => 1,
             PageOutput::Codes { .. } | PageOutput::Float32 => 4,
-            PageOutput::Int96 { .. } | PageOutput::Float64 => 8,
+            PageOutput::Int96 { .. } | PageOutput::Float64 | PageOutput::Double => 8,
             PageOutput::Views { .. } => 16,
-            PageOutput::Integer { width } | PageOutput::Decimal { width, .. } => width,
+            PageOutput::Integer { width } | PageOutput::Widened { width, .. } | PageOutput::Decimal { width, .. } => {
+                width
+            }
         }
     }
 
@@ -203,7 +213,8 @@ impl PageOutput {
 pub(crate) fn unreadable(physical: Physical, encoding: PageEncoding, output: PageOutput) -> Option<String> {
     use {PageEncoding as E, PageOutput as O, Physical as P};
     let made = match (physical, output) {
-        (P::Boolean, O::Bool) | (P::Float, O::Float32) | (P::Double, O::Float64) => true,
+        (P::Boolean, O::Bool) | (P::Float, O::Float32 | O::Double) | (P::Double, O::Float64) => true,
+        (P::Int32, O::Widened { width, bits, .. }) => matches!(width, 1 | 2 | 4 | 8 | 16) && (1..=32).contains(&bits),
         (P::Int32 | P::Int64, O::Integer { width }) => matches!(width, 1 | 2 | 4 | 8 | 16),
         (P::Int32 | P::Int64 | P::ByteArray, O::Decimal { width: 8 | 16, .. }) => true,
         (P::FixedLenByteArray(length), O::Decimal { width: 8 | 16, .. }) => length > 0,

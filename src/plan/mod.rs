@@ -20,6 +20,7 @@ mod in_order;
 mod join_order;
 mod nesting;
 mod node;
+mod partial;
 mod physical;
 mod pipelines;
 mod prepared;
@@ -33,14 +34,16 @@ mod window;
 pub(crate) use aggregates::{BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor};
 pub(crate) use cpu::for_cpu;
 pub(crate) use cut::{CpuOperator, Root};
+pub(crate) use estimate::estimate;
 pub(crate) use explain::{explain, join_name, sink_name};
 pub(crate) use failing::{
     can_fail, cast_fails, fails_itself, has_failing, is_comparison, is_total, operands, sum_fails,
 };
 pub(crate) use in_order::evaluated_in_order;
-pub(crate) use join_order::join_cost;
+pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use nesting::{MOST_NESTED, balanced, joined, too_nested};
 pub(crate) use node::DeviceNode;
+pub(crate) use partial::{PartialAggregate, TwoSteps, by_distinct_values};
 pub(crate) use physical::{
     Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
     WindowCalls,
@@ -51,8 +54,8 @@ pub(crate) use sealed::{
 };
 pub(crate) use subquery::with_one_row;
 pub(crate) use tables::{
-    PlanTable, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift, reads_placeholders, same_table,
-    table_source, with_present_types,
+    PlanTable, TablePlaceholder, bind, has_subqueries, identity, is_foreign, lift, placeholder_number,
+    reads_placeholders, same_table, table_source, with_present_types,
 };
 pub(crate) use truth::UnknownAs;
 pub(crate) use window::{Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind};

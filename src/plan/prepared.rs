@@ -1,12 +1,13 @@
 //! Plans that are prepared to run: optimized, and cut once. One over placeholders runs again on
 //! whatever tables have the same schemas.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use datafusion::common::DFSchemaRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, Volatility};
 
 use super::cut::{Cut, Root, cut};
@@ -127,6 +128,8 @@ pub(crate) struct DevicePlan {
     joins: usize,
     /// Its pipelines, as they ran last.
     physical: Mutex<Option<Latest>>,
+    /// The greatest limit of device memory within which it was found not to fit; 0 if it was not.
+    too_large_for: AtomicU64,
 }
 
 /// Pipelines, and the facts that the order of their joins comes of.
@@ -142,7 +145,7 @@ type TableFacts = (Option<u64>, Vec<Option<Facts>>);
 impl DevicePlan {
     pub(super) fn of(logical: LogicalPlan) -> Arc<DevicePlan> {
         let joins = count_joins(&logical);
-        Arc::new(DevicePlan { logical, joins, physical: Mutex::default() })
+        Arc::new(DevicePlan { logical, joins, physical: Mutex::default(), too_large_for: AtomicU64::new(0) })
     }
 
     /// What it was made of, for the CPU engine.
@@ -154,11 +157,29 @@ impl DevicePlan {
         self.joins > 0
     }
 
+    /// Whether it was found not to fit within so many bytes of device memory.
+    pub(crate) fn is_too_large(&self, limit: u64) -> bool {
+        limit <= self.too_large_for.load(Relaxed)
+    }
+
+    /// Notes that it does not fit within so many bytes of device memory.
+    pub(crate) fn found_too_large(&self, limit: u64) {
+        self.too_large_for.fetch_max(limit, Relaxed);
+    }
+
     /// The scans of all its tables, in the order of a walk.
     pub(crate) fn scans(&self) -> Vec<&TableScan> {
         let mut scans = vec![];
         collect_scans(&self.logical, &mut scans);
         scans
+    }
+
+    /// The conditions that the rows of each scan have to meet, joined by AND; as many as there are scans, in
+    /// the same order.
+    pub(crate) fn scan_filters(&self) -> Vec<Vec<Expr>> {
+        let mut filters = vec![];
+        collect_filters(&self.logical, None, &mut filters);
+        filters
     }
 
     /// Its pipelines. They are those of the last time unless their joins might have another order
@@ -199,6 +220,17 @@ fn collect_scans<'a>(plan: &'a LogicalPlan, scans: &mut Vec<&'a TableScan>) {
         scans.push(scan);
     }
     plan.inputs().into_iter().for_each(|input| collect_scans(input, scans));
+}
+
+fn collect_filters(plan: &LogicalPlan, above: Option<&Expr>, filters: &mut Vec<Vec<Expr>>) {
+    if matches!(plan, LogicalPlan::TableScan(_)) {
+        filters.push(above.map_or_else(Vec::new, |above| split_conjunction(above).into_iter().cloned().collect()));
+    }
+    let own = match plan {
+        LogicalPlan::Filter(filter) => Some(&filter.predicate),
+        _ => None,
+    };
+    plan.inputs().into_iter().for_each(|input| collect_filters(input, own, filters));
 }
 
 fn count_joins(plan: &LogicalPlan) -> usize {

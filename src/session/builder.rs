@@ -1,5 +1,6 @@
 //! Making a session: device, strictness, memory.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use datafusion::prelude::SessionConfig;
 
 use super::catalog::Catalog;
 use super::files::{self, NamedFiles};
+use super::host_memory::HostResources;
 use super::{Session, rules};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
@@ -79,6 +81,7 @@ pub struct SessionBuilder {
     device: Option<DeviceChoice>,
     strict: Option<bool>,
     memory_limit: Option<MemoryLimit>,
+    host: HostResources,
     sim: SimOptions,
     partitions: Option<usize>,
     join_order: Option<bool>,
@@ -112,7 +115,7 @@ impl SessionBuilder {
     }
 
     /// Most device memory in use at once; otherwise `WARPFRAME_MEMORY_LIMIT`, otherwise 90% of the
-    /// device's. Nothing limits queries that run on the CPU.
+    /// device's. Columns of files and results that no query uses make room for those that do.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, Session};
@@ -121,6 +124,49 @@ impl SessionBuilder {
     /// ```
     pub fn memory_limit(mut self, limit: MemoryLimit) -> Self {
         self.memory_limit = Some(limit);
+        self
+    }
+
+    /// Most host memory that operators of the CPU engine use at once; otherwise
+    /// `WARPFRAME_HOST_MEMORY_LIMIT`, otherwise 75% of the machine's, or of what its control group
+    /// gives this process. Sorts and aggregations that need more spill to files; what cannot spill
+    /// fails with [`ErrorKind::OutOfHostMemory`]. Results and tables in host memory do not count.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).host_memory_limit("2GiB".parse()?).build()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn host_memory_limit(mut self, limit: MemoryLimit) -> Self {
+        self.host.limit = Some(limit);
+        self
+    }
+
+    /// Folder of the files that the CPU engine spills to; otherwise `WARPFRAME_SPILL_DIR`,
+    /// otherwise the system's for temporary files. It is made if it is not there.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session};
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// let folder = directory.path().join("spilled");
+    /// let session = Session::builder().device(DeviceChoice::Cpu).spill_dir(&folder).build()?;
+    /// assert!(folder.is_dir());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn spill_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.host.spill_dir = Some(folder.into());
+        self
+    }
+
+    /// Most bytes of these files at once; otherwise `WARPFRAME_SPILL_LIMIT`, otherwise 100 GiB.
+    ///
+    /// ```
+    /// use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).spill_limit(1 << 30).build()?;
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn spill_limit(mut self, bytes: u64) -> Self {
+        self.host.spill_limit = Some(bytes);
         self
     }
 
@@ -181,7 +227,7 @@ impl SessionBuilder {
     /// # Errors
     /// [`ErrorKind::DeviceUnavailable`] where the device asked for, or in strict mode any device,
     /// is not there; [`ErrorKind::Parse`] for an environment variable with a value that means
-    /// nothing.
+    /// nothing; [`ErrorKind::Io`] of a folder to spill to.
     ///
     /// ```
     /// use warpframe::{DeviceChoice, Session};
@@ -201,6 +247,7 @@ impl SessionBuilder {
             Some(limit) => limit,
             None => variable("WARPFRAME_MEMORY_LIMIT")?.unwrap_or_default(),
         };
+        let host = of_environment(self.host)?;
 
         let mut notice = None;
         let device = match choice {
@@ -226,7 +273,8 @@ impl SessionBuilder {
 
         let runtime = Runtime::new()?;
         let state = SessionStateBuilder::new_with_default_features()
-            .with_config(config(device.is_some(), self.partitions)?)
+            .with_config(host.configure(config(device.is_some(), self.partitions)?))
+            .with_runtime_env(host.runtime()?)
             .with_optimizer_rules(rules::logical(device.is_some()))
             .with_query_planner(Arc::new(host::HostPlanner))
             .with_analyzer_rules(rules::analyzer_rules(device.is_some()))
@@ -239,6 +287,9 @@ impl SessionBuilder {
             catalog.register_schema(&names.default_schema, Arc::new(Catalog::default()))?;
             catalog.register_schema(files::SCHEMA, named.clone())?;
         }
+        if let Some(device) = &device {
+            device.bound_spills(host.spill_bounds());
+        }
         let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));
         let switch = Arc::<Switch>::default();
         switch.set_timeout(self.statement_timeout);
@@ -246,6 +297,26 @@ impl SessionBuilder {
         let core = Arc::new(Core { context, runtime, engine, plans, switch, refuse });
         Ok(Session { core, files: named, appending: Arc::default(), notice: notice.map(Arc::from) })
     }
+}
+
+/// The choices that nobody made are the environment's.
+fn of_environment(host: HostResources) -> Result<HostResources> {
+    let limit = match host.limit {
+        Some(limit) => Some(limit),
+        None => variable("WARPFRAME_HOST_MEMORY_LIMIT")?,
+    };
+    let folder = || std::env::var_os("WARPFRAME_SPILL_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let spill_limit = match host.spill_limit {
+        Some(bytes) => Some(bytes),
+        None => match variable("WARPFRAME_SPILL_LIMIT")? {
+            Some(MemoryLimit::Percent(_)) => {
+                return Err(setting("WARPFRAME_SPILL_LIMIT: expected bytes such as 20GiB".into()));
+            }
+            Some(MemoryLimit::Bytes(bytes)) => Some(bytes),
+            None => None,
+        },
+    };
+    Ok(HostResources { limit, spill_dir: host.spill_dir.or_else(folder), spill_limit })
 }
 
 /// How DataFusion plans for us.

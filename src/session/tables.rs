@@ -12,7 +12,7 @@ use datafusion::logical_expr::{LogicalPlanBuilder, UNNAMED_TABLE};
 use super::Session;
 use crate::error::Result;
 use crate::frame::{DataFrame, LazyFrame};
-use crate::io::{CsvOptions, FileKind, Files, Format, IntoPaths, ParquetOptions, Snapshot, SourceTable};
+use crate::io::{CsvOptions, FileKind, Files, Format, IntoPaths, JsonOptions, ParquetOptions, Snapshot, SourceTable};
 use crate::query::Core;
 
 impl Session {
@@ -104,6 +104,23 @@ impl Session {
     /// ```
     pub fn register_csv_with(&self, name: &str, path: impl IntoPaths, options: CsvOptions) -> Result<()> {
         self.register(name, self.file_table(path, Format::Csv(Box::new(options)))?)
+    }
+
+    /// Makes JSON files, a row in each line, a table; a table of this name is replaced. The files are
+    /// read as [`Session::register_parquet`] says.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, JsonOptions, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("t.ndjson");
+    /// # std::fs::write(&path, "{\"a\": 1}\n").unwrap();
+    /// session.register_json_with("t", &path, JsonOptions { filename: true, ..JsonOptions::default() })?;
+    /// assert_eq!(session.schema("t")?.field(1).name(), "filename");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_json_with(&self, name: &str, path: impl IntoPaths, options: JsonOptions) -> Result<()> {
+        self.register(name, self.file_table(path, Format::Json(options))?)
     }
 
     /// Makes files of any kind a table, with what else is to be known found out; a table of this name
@@ -270,6 +287,21 @@ impl Session {
         self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Csv(Box::new(options)))?)
     }
 
+    /// A lazy frame of the rows of JSON files, as [`Session::register_json_with`] takes them.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, JsonOptions, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("t.ndjson");
+    /// # std::fs::write(&path, "{\"a\": 1}\n").unwrap();
+    /// assert_eq!(session.scan_json_with(&path, JsonOptions::default())?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn scan_json_with(&self, path: impl IntoPaths, options: JsonOptions) -> Result<LazyFrame> {
+        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Json(options))?)
+    }
+
     /// Reads Parquet files now.
     ///
     /// ```
@@ -306,7 +338,7 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn scan_json(&self, path: impl IntoPaths) -> Result<LazyFrame> {
-        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Json)?)
+        self.scan_json_with(path, JsonOptions::default())
     }
 
     /// Reads JSON files now.

@@ -29,7 +29,8 @@ fn session_of_the_environment() {
 /// set.
 fn in_environment(variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(std::env::current_exe().expect("a test has a program"));
-    for name in ["WARPFRAME_DEVICE", "WARPFRAME_STRICT", "WARPFRAME_MEMORY_LIMIT"] {
+    let of_host = ["WARPFRAME_HOST_MEMORY_LIMIT", "WARPFRAME_SPILL_DIR", "WARPFRAME_SPILL_LIMIT"];
+    for name in ["WARPFRAME_DEVICE", "WARPFRAME_STRICT", "WARPFRAME_MEMORY_LIMIT"].iter().chain(&of_host) {
         child.env_remove(name);
     }
     child.args(["--exact", "builder::session_of_the_environment", "--nocapture"]);
@@ -60,9 +61,13 @@ fn the_environment_chooses_what_the_builder_does_not() {
 
 #[test]
 fn variables_that_mean_nothing_are_named() {
-    for (name, value) in
-        [("WARPFRAME_DEVICE", "gpu"), ("WARPFRAME_STRICT", "perhaps"), ("WARPFRAME_MEMORY_LIMIT", "much")]
-    {
+    for (name, value) in [
+        ("WARPFRAME_DEVICE", "gpu"),
+        ("WARPFRAME_STRICT", "perhaps"),
+        ("WARPFRAME_MEMORY_LIMIT", "much"),
+        ("WARPFRAME_HOST_MEMORY_LIMIT", "more"),
+        ("WARPFRAME_SPILL_LIMIT", "none"),
+    ] {
         let said = in_environment(&[("WARPFRAME_DEVICE", "cpu"), (name, value)]);
         assert!(said.starts_with("error: ") && said.contains(name) && said.contains(value), "{said}");
     }

@@ -277,3 +277,47 @@ fn random_files_are_the_same_on_device_and_cpu() -> Result<()> {
     }
     Ok(())
 }
+
+/// Tables of unusual shapes take no longer than their bytes.
+#[test]
+fn wide_and_long_rows_are_read_in_bounded_time() -> Result<()> {
+    const COLUMNS: usize = 5000;
+    let directory = tempfile::tempdir().expect("a directory for files");
+    let names: Vec<String> = (0..COLUMNS).map(|column| format!("c{column}")).collect();
+    let row = |row: usize| (0..COLUMNS).map(|column| (row * column % 1000).to_string()).collect::<Vec<_>>().join(",");
+    let rows: Vec<String> = (0..200).map(row).collect();
+    let wide = write(&directory, "wide.csv", format!("{}\n{}\n", names.join(","), rows.join("\n")));
+    // The columns the other way round: found by name, each.
+    let turned: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+    let values: Vec<String> = (0..COLUMNS).rev().map(|column| column.to_string()).collect();
+    let parts = directory.path().join("parts");
+    std::fs::create_dir(&parts).expect("directories can be made");
+    std::fs::copy(&wide, parts.join("1.csv")).expect("the file is copied");
+    std::fs::write(parts.join("2.csv"), format!("{}\n{}\n", turned.join(","), values.join(",")))
+        .expect("it is written");
+    let long = |n: usize| format!("{n},\"{}\",x{n}\n", format!("value {n}, ").repeat(100_000));
+    let long = write(&directory, "long.csv", format!("n,long,s\n{}", (0..6).map(long).collect::<String>()));
+    let pair = Pair::new();
+    for session in [&pair.cpu, &pair.device] {
+        let began = std::time::Instant::now();
+        session.register_csv("wide", &wide)?;
+        session.register_csv("parts", &parts)?;
+        session.register_csv("long", &long)?;
+        // Not by SELECT *: DataFusion's planner compares each of its columns with all others. Of columns in
+        // the simulator's memory each launch looks at all.
+        let width = if session.device().is_some() { 200 } else { COLUMNS };
+        let columns: Vec<_> = names.iter().rev().take(width).map(col).collect();
+        let frame = session.table("wide")?.select(columns)?.collect()?;
+        assert_eq!((frame.num_rows(), frame.schema().fields().len()), (200, width));
+        assert_eq!(
+            scalar(session, "SELECT sum(c4999) FROM parts"),
+            Cell::Int((0..200).map(|r| r * 4999 % 1000).sum::<i128>() + 4999)
+        );
+        assert_eq!(scalar(session, "SELECT sum(length(long)) FROM long"), Cell::Int(6 * 900_000));
+        assert_eq!(scalar(session, "SELECT count(DISTINCT long) FROM long WHERE s <> 'x3'"), Cell::Int(5));
+        // Far beyond what it takes, and far below what anything quadratic would.
+        assert!(began.elapsed() < std::time::Duration::from_secs(120), "{:?}", began.elapsed());
+    }
+    assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
+    Ok(())
+}

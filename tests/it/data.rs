@@ -152,12 +152,13 @@ fn a_line_of_too_few_fields_is_reported_with_file_and_line() {
 }
 
 #[test]
-fn files_of_one_table_have_the_same_columns() -> Result<()> {
+fn files_of_one_table_have_the_same_columns_where_that_is_wanted() -> Result<()> {
     let directory = directory();
     write(&directory, "1.csv", "a,b\n1,2\n");
     let other = write(&directory, "2.csv", "a,c\n1,2\n");
     for session in sessions() {
-        let error = session.register_csv("t", directory.path()).expect_err("b is not c");
+        let same = CsvOptions { union_by_name: false, ..CsvOptions::default() };
+        let error = session.register_csv_with("t", directory.path(), same).expect_err("b is not c");
         names_file(&error, &other);
         assert!(error.to_string().contains("a, c") && error.to_string().contains("a, b"), "{error}");
     }

@@ -345,7 +345,7 @@ impl Pair {
         Agreement::Rows(expected.num_rows())
     }
 
-    fn compare(&self, expected: &DataFrame, found: &DataFrame, sql: &str) {
+    pub fn compare(&self, expected: &DataFrame, found: &DataFrame, sql: &str) {
         let (expected, found) = (Rows::of(expected), Rows::of(found));
         if let Some(difference) = expected.difference(&found, is_ordered(sql)) {
             panic!("{difference}\n  {sql}\n  {}", self.origin);

@@ -364,7 +364,7 @@ fn the_page_on_files_is_right() {
             examples += 1;
         }
     }
-    assert_eq!(examples, 6);
+    assert_eq!(examples, 7);
 }
 
 #[test]

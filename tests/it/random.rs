@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use datafusion::arrow::array::RecordBatch;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -142,6 +143,22 @@ fn shrunk(pair: &Pair, choices: Vec<u64>) -> String {
     made(Choices::again(least)).0
 }
 
+/// How many queries run, and the seed of the first.
+pub fn queries_and_seed(default: u64) -> (u64, u64) {
+    (number("WARPFRAME_RANDOM_QUERIES", default), number("WARPFRAME_RANDOM_SEED", 1))
+}
+
+/// The query of a seed.
+pub fn query_of(seed: u64) -> String {
+    std::env::var("WARPFRAME_RANDOM_SQL").unwrap_or_else(|_| made(Choices::seeded(seed)).0)
+}
+
+/// The batches of the tables `t` and `u` of a seed's query.
+pub fn tables_of(seed: u64) -> [Vec<RecordBatch>; 2] {
+    let [t, u] = shapes(seed / QUERIES_PER_TABLES);
+    [t.batches(), u.batches()]
+}
+
 /// A number of the environment.
 fn number(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
@@ -152,6 +169,11 @@ fn number(name: &str, default: u64) -> u64 {
 
 /// The tables `t` and `u` of a group of queries.
 fn pair(group: u64) -> Pair {
+    let [t, u] = shapes(group);
+    Pair::of(t.batches()).and("u", u.batches()).from(format!("t: {t:?}\n  u: {u:?}"))
+}
+
+fn shapes(group: u64) -> [Shape; 2] {
     let mut rng = StdRng::seed_from_u64(group ^ 0x7AB1E5);
     let mut shape = |sizes: &[usize]| Shape {
         rows: *sizes.choose(&mut rng).expect("sizes"),
@@ -170,6 +192,5 @@ fn pair(group: u64) -> Pair {
         nulls: *[0.0, 0.1, 0.6].choose(&mut rng).expect("shares"),
         seed: rng.random(),
     };
-    let (t, u) = (shape(&[1, 33, 700, 2049, 3000]), shape(&[0, 1, 32, 150, 400]));
-    Pair::of(t.batches()).and("u", u.batches()).from(format!("t: {t:?}\n  u: {u:?}"))
+    [shape(&[1, 33, 700, 2049, 3000]), shape(&[0, 1, 32, 150, 400])]
 }

@@ -255,6 +255,8 @@ fn the_cpu_takes_over_where_device_memory_is_short() -> Result<()> {
     let frame = run(session, "SELECT id, k2, x, sv FROM t ORDER BY id")?;
     let there = run(&pair.cpu, "SELECT id, k2, x, sv FROM t ORDER BY id")?;
     assert!(frame.is_on_device());
+    // Its columns would make room.
+    session.deregister("t")?;
     device.set_memory_limit(warpframe::device::MemoryLimit::Bytes(device.memory().used + 256));
     type Verb = fn(&DataFrame) -> Result<DataFrame>;
     let verbs: [Verb; 4] = [

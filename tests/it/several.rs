@@ -1,4 +1,8 @@
-//! Several files as one table: columns by name, wider types, partitions.
+//! Several files as one table: columns by name, wider types.
+
+mod paths;
+mod texts;
+mod widened;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +21,7 @@ use warpframe::arrow::compute::{cast, concat, concat_batches};
 use warpframe::arrow::datatypes::{DataType, Field, Fields, Schema, TimeUnit};
 use warpframe::{ErrorKind, ParquetOptions, Result, Session};
 
-use crate::differential::{Cell, Pair, Rows, run, scalar};
+use crate::differential::{Agreement, Cell, Pair, Rows, run, scalar};
 
 fn directory() -> TempDir {
     tempfile::tempdir().expect("a directory for tests")
@@ -60,6 +64,12 @@ fn all(session: &Session, sql: &str) -> RecordBatch {
 
 fn rows(session: &Session, sql: &str) -> Vec<Vec<Cell>> {
     Rows::of(&run(session, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))).rows
+}
+
+/// Checks that both engines yield the same rows. Columns that are only read need no kernel.
+fn same(pair: &Pair, sql: &str) {
+    let agreement = pair.agreement(sql);
+    assert!(matches!(agreement, Agreement::Rows(_)), "{sql}: {agreement:?}");
 }
 
 /// Columns that files have, and the types that each has in one of them or another.
@@ -325,6 +335,52 @@ fn the_device_reads_narrow_integers_and_files_that_lack_a_column() -> Result<()>
 }
 
 #[test]
+fn the_device_widens_integers_and_floats() -> Result<()> {
+    let directory = directory();
+    let all = |dtype: DataType, values: [i64; 3]| {
+        let values = Int64Array::from(vec![Some(values[0]), None, Some(values[1]), Some(values[2])]);
+        cast(&values, &dtype).expect("they fit")
+    };
+    use DataType as T;
+    let of = |name: &str, columns: [ArrayRef; 5]| {
+        file(&directory, name, ["a", "b", "c", "d", "f"].into_iter().zip(columns).collect());
+    };
+    let floats: ArrayRef =
+        Arc::new(Float32Array::from(vec![Some(0.1), Some(f32::NAN), None, Some(-f32::MIN_POSITIVE)]));
+    of(
+        "1.parquet",
+        [
+            all(T::Int8, [-128, 127, 5]),
+            all(T::UInt8, [0, 255, 5]),
+            all(T::UInt32, [0, u32::MAX.into(), 5]),
+            all(T::UInt16, [0, 65535, 5]),
+            floats,
+        ],
+    );
+    let doubles: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.1), None, Some(f64::MIN), Some(1e300)]));
+    of(
+        "2.parquet",
+        [
+            all(T::Int16, [-32768, 32767, 5]),
+            all(T::Int16, [-32768, 32767, 5]),
+            all(T::Int64, [i64::MIN, i64::MAX, 5]),
+            all(T::UInt32, [0, u32::MAX.into(), 5]),
+            doubles,
+        ],
+    );
+    let pair = Pair::new();
+    for session in [&pair.cpu, &pair.device] {
+        session.register_parquet("t", directory.path())?;
+        let types: Vec<_> = session.schema("t")?.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(types, [T::Int16, T::Int16, T::Int64, T::UInt32, T::Float64]);
+    }
+    same(&pair, "SELECT * FROM t");
+    pair.check("SELECT min(a), max(a), min(b), max(b), min(c), max(c), min(d), max(d), min(f), max(f) FROM t");
+    assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
+    Ok(())
+}
+
+#[test]
 fn integers_become_doubles_where_all_of_them_are() -> Result<()> {
     let pair = Pair::new();
     let exact = 1i64 << 53;
@@ -429,184 +485,6 @@ fn units_that_do_not_reach_are_errors() -> Result<()> {
         session.register_parquet("t", directory.path())?;
         let error = run(session, "SELECT max(t) FROM t").expect_err("9999 is too far");
         assert!(matches!(error.kind(), ErrorKind::File { path, .. } if path.ends_with("1.parquet")), "{error:?}");
-    }
-    Ok(())
-}
-
-/// Files of `n` = 0, 1, 2, then 1, 2, 3, … in directories of these names.
-fn partitioned(directories: &[&str]) -> TempDir {
-    let directory = directory();
-    for (at, name) in directories.iter().enumerate() {
-        file(&directory, &format!("{name}/part.parquet"), vec![("n", ints(at as i64..at as i64 + 3))]);
-    }
-    directory
-}
-
-#[test]
-fn directories_make_columns() -> Result<()> {
-    let directory = partitioned(&[
-        "year=2023/day=2023-12-31/city=Z%C3%BCrich",
-        "year=2024/day=2024-01-01/city=__HIVE_DEFAULT_PARTITION__",
-        "year=2024/day=2024-02-29/city=a longer name than a view has",
-    ]);
-    let pair = Pair::new();
-    for session in [&pair.cpu, &pair.device] {
-        session.register_parquet("t", directory.path())?;
-        session.register_parquet("g", directory.path().join("*/*/*/*.parquet"))?;
-        for table in ["t", "g"] {
-            let schema = session.schema(table)?;
-            let types: Vec<_> =
-                schema.fields().iter().map(|field| (field.name().as_str(), field.data_type())).collect();
-            let (int, date, text) = (&DataType::Int64, &DataType::Date32, &DataType::Utf8View);
-            assert_eq!(types, [("n", int), ("year", int), ("day", date), ("city", text)]);
-        }
-    }
-    for sql in [
-        "SELECT * FROM t",
-        "SELECT city, year, n FROM g",
-        "SELECT year, city, count(*), sum(n) FROM t GROUP BY year, city",
-        "SELECT count(*), count(city), min(year), max(day), min(city) FROM t",
-        "SELECT n FROM t WHERE city IS NULL",
-        "SELECT n FROM t WHERE year = 2024 AND n > 2",
-        "SELECT n FROM t WHERE year IN (2023, 2025) OR day > DATE '2024-02-01'",
-        "SELECT n FROM t WHERE year = 1999",
-        "SELECT a.n, b.n FROM t a JOIN g b ON a.day = b.day AND a.year = b.year",
-    ] {
-        pair.check(sql);
-    }
-    let expected = [Cell::Int(0), Cell::Int(2023), Cell::Int(19_722), Cell::Text("Zürich".into())];
-    assert_eq!(rows(&pair.device, "SELECT * FROM t")[0], expected);
-    let first = rows(&pair.device, "SELECT day FROM t LIMIT 4");
-    assert_eq!(first, [19_722, 19_722, 19_722, 19_723].map(|day| [Cell::Int(day)]));
-    assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
-    // Nothing is read for them.
-    let read = || pair.gpu().counters().file_bytes_read;
-    pair.device.register_parquet("u", directory.path())?;
-    let before = read();
-    assert_eq!(scalar(&pair.device, "SELECT sum(year) FROM u"), Cell::Int(3 * (2023 + 2024 + 2024)));
-    assert_eq!(read(), before);
-    Ok(())
-}
-
-#[test]
-fn partitions_are_made_where_all_files_have_the_same_keys() -> Result<()> {
-    let session = Pair::new().device;
-    let names = |session: &Session| -> Result<Vec<String>> {
-        Ok(session.schema("t")?.fields().iter().map(|field| field.name().clone()).collect())
-    };
-    let with = |hive_partitioning| ParquetOptions { hive_partitioning, ..ParquetOptions::default() };
-    let mixed = partitioned(&["a=1", "b=1"]);
-    session.register_parquet("t", mixed.path())?;
-    assert_eq!(names(&session)?, ["n"]);
-    let error = session.register_parquet_with("t", mixed.path(), with(Some(true))).expect_err("other keys");
-    assert!(matches!(error.kind(), ErrorKind::File { path, .. } if path.ends_with("b=1/part.parquet")), "{error}");
-    let same = partitioned(&["a=1", "a=x"]);
-    session.register_parquet_with("t", same.path(), with(Some(false)))?;
-    assert_eq!(names(&session)?, ["n"]);
-    session.register_parquet("t", same.path())?;
-    assert_eq!(rows(&session, "SELECT max(a), min(a) FROM t"), [["x", "1"].map(|text| Cell::Text(text.into()))]);
-    // A file that is named itself has a path, and no partition, unless it is said to.
-    let one = same.path().join("a=1/part.parquet");
-    session.register_parquet("t", &one)?;
-    assert_eq!(names(&session)?, ["n"]);
-    session.register_parquet_with("t", &one, with(Some(true)))?;
-    assert_eq!(names(&session)?, ["n", "a"]);
-    // The path has the last word about a column that the files have, too.
-    let both = partitioned(&["n=7", "n=8"]);
-    for session in [Pair::new().cpu, session] {
-        session.register_parquet("t", both.path())?;
-        assert_eq!(scalar(&session, "SELECT sum(n) FROM t"), Cell::Int(45));
-        assert_eq!(scalar(&session, "SELECT count(*) FROM t WHERE n = 7"), Cell::Int(3));
-    }
-    Ok(())
-}
-
-#[test]
-fn filters_on_partitions_leave_files_out() -> Result<()> {
-    let directory = partitioned(&["y=1/m=1", "y=1/m=2", "y=2/m=1"]);
-    // The footer stays whole, the pages do not: whoever reads this file fails.
-    let broken = directory.path().join("y=1/m=2/part.parquet");
-    let mut bytes = std::fs::read(&broken).expect("it was written");
-    bytes[4..30].fill(0xA5);
-    std::fs::write(&broken, bytes).expect("the file can be written");
-    let session = Pair::new().cpu;
-    session.register_parquet("t", directory.path())?;
-    let error = run(&session, "SELECT sum(n) FROM t").expect_err("a broken page");
-    assert!(matches!(error.kind(), ErrorKind::File { path, .. } if *path == broken), "{error:?}");
-    for (filter, sum) in [
-        ("y = 2", 9),
-        ("m = 1", 12),
-        ("y = 1 AND m < 2", 3),
-        ("y IN (2, 3)", 9),
-        ("m <> 2 AND n > 1", 11),
-        ("y > 1 AND m BETWEEN 1 AND 5", 9),
-        ("(y = 2 OR m = 1) AND n < 3", 5),
-    ] {
-        let sql = format!("SELECT sum(n) FROM t WHERE {filter}");
-        assert_eq!(scalar(&session, &sql), Cell::Int(sum), "{filter}");
-    }
-    assert_eq!(rows(&session, "SELECT n FROM t WHERE y = 5"), Vec::<Vec<Cell>>::new());
-    Ok(())
-}
-
-#[test]
-fn files_of_nested_directories_come_and_go() -> Result<()> {
-    let pair = Pair::new();
-    for session in [&pair.cpu, &pair.device] {
-        let directory = directory();
-        file(&directory, "k=1/1.parquet", vec![("n", ints([1]))]);
-        file(&directory, "k=1/_temporary/1.parquet", vec![("n", ints([100]))]);
-        session.register_parquet("t", directory.path())?;
-        let sums = || rows(session, "SELECT sum(n), sum(k) FROM t").remove(0);
-        assert_eq!(sums(), [1, 1].map(Cell::Int));
-        file(&directory, "k=1/x/y/2.parquet", vec![("n", ints([2]))]);
-        assert_eq!(sums(), [3, 2].map(Cell::Int));
-        file(&directory, "k=5/1.parquet", vec![("n", ints([4]))]);
-        assert_eq!(sums(), [7, 7].map(Cell::Int));
-        std::fs::remove_dir_all(directory.path().join("k=1/x")).expect("it was there");
-        assert_eq!(sums(), [5, 6].map(Cell::Int));
-        std::fs::rename(directory.path().join("k=5"), directory.path().join("k=9")).expect("it was there");
-        assert_eq!(sums(), [5, 10].map(Cell::Int));
-    }
-    Ok(())
-}
-
-#[cfg(unix)]
-#[test]
-fn a_path_means_what_the_system_means() -> Result<()> {
-    let directory = directory();
-    file(&directory, "x.parquet", vec![("n", ints([1]))]);
-    file(&directory, "real/x.parquet", vec![("n", ints([2]))]);
-    std::fs::create_dir(directory.path().join("real/deep")).expect("directories can be made");
-    std::os::unix::fs::symlink(directory.path().join("real/deep"), directory.path().join("link")).expect("links");
-    let pair = Pair::new();
-    for session in [&pair.cpu, &pair.device] {
-        session.register_parquet("t", directory.path().join("link/../x.parquet"))?;
-        assert_eq!(scalar(session, "SELECT sum(n) FROM t"), Cell::Int(2));
-        session.register_parquet("t", directory.path().join("link/../*.parquet"))?;
-        assert_eq!(scalar(session, "SELECT sum(n) FROM t"), Cell::Int(2));
-    }
-    Ok(())
-}
-
-#[test]
-fn rows_are_in_the_order_of_the_paths_that_were_given() -> Result<()> {
-    let directory = directory();
-    for (number, name) in ["a/b.parquet", "a-b/c.parquet", "a.parquet", "z.parquet"].into_iter().enumerate() {
-        let lists = ListArray::from_iter_primitive::<warpframe::arrow::datatypes::Int64Type, _, _>([Some([Some(
-            number as i64,
-        )])]);
-        file(&directory, name, vec![("n", ints([number as i64])), ("l", Arc::new(lists))]);
-    }
-    let pair = Pair::new();
-    let at = |name: &str| directory.path().join(name);
-    for session in [&pair.cpu, &pair.device] {
-        // The host's reader brings lists, the device the rest.
-        let sql = "SELECT n, l[1] FROM t";
-        session.register_parquet("t", [at("z.parquet"), at("a"), at("a.parquet"), at("z.parquet")])?;
-        assert_eq!(rows(session, sql), [3, 0, 2, 3].map(|n| [Cell::Int(n), Cell::Int(n)]));
-        session.register_parquet("t", directory.path())?;
-        assert_eq!(rows(session, sql), [1, 2, 0, 3].map(|n| [Cell::Int(n), Cell::Int(n)]));
     }
     Ok(())
 }

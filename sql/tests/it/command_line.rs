@@ -166,6 +166,22 @@ fn the_memory_limit_is_kept_and_said() {
 }
 
 #[test]
+fn memory_that_is_short_says_which_option_helps() {
+    let q = "SELECT l_orderkey, l_partkey FROM lineitem ORDER BY l_partkey";
+    let asked = |flags: &[&str]| {
+        let arguments = [&["data/tpch/lineitem.parquet", "-c", q], flags].concat();
+        warpframe(&arguments).failure(1)
+    };
+    let messages = asked(&["--device", "sim", "--strict", "--memory-limit", "64KiB"]);
+    assert!(messages.contains("hint: --memory-limit, WARPFRAME_MEMORY_LIMIT or SET memory_limit"), "{messages}");
+    let messages = asked(&["--device", "cpu", "--host-memory-limit", "32KiB"]);
+    assert!(messages.starts_with("error: out of host memory: ") && messages.contains("32768"), "{messages}");
+    assert!(messages.contains("hint: --host-memory-limit or WARPFRAME_HOST_MEMORY_LIMIT"), "{messages}");
+    let messages = warpframe(&["--device", "cpu", "--spill-limit", "50%", "-c", q]).failure(2);
+    assert!(messages.contains("expected bytes such as 20GiB"), "{messages}");
+}
+
+#[test]
 fn the_shipped_query_runs_strictly_on_the_device_as_on_the_cpu() {
     for query in ["data/queries/q6.sql", "data/queries/q1.sql"] {
         let run = |flags: &[&str]| {
@@ -193,4 +209,15 @@ fn a_folder_for_kernels_that_cannot_be_written_costs_a_note_and_leaves_nothing_b
     assert!(output.status.success(), "{messages}");
     assert_eq!(messages.matches("note: compiled kernels are not kept").count(), 1, "{messages}");
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn tables_have_the_paths_of_their_files() {
+    let files = Files::new();
+    let (csv, json) = (files.write("a.csv", "n\n1\n2\n"), files.write("b.ndjson", "{\"n\": 4}\n"));
+    let query = "SELECT filename, sum(n) AS n FROM a GROUP BY 1 UNION ALL SELECT filename, n FROM b ORDER BY n";
+    for device in DEVICES {
+        let arguments = ["--filename", "--device", device, "--format", "csv", &csv, &json, "-c", query];
+        assert_eq!(warpframe(&arguments).results(), format!("filename,n\n{csv},3\n{json},4\n"));
+    }
 }

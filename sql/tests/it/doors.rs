@@ -137,7 +137,7 @@ fn json_and_arrow_are_written_and_read() {
 fn rows_are_written_to_folders_by_their_values() {
     let files = Files::new();
     let rows = "SELECT * FROM (VALUES (1, 'a/b', 10), (2, NULL, 20), (1, 'ü=', 30), (NULL, '', 40)) t(k, s, n)";
-    for (at, format) in ["parquet", "ndjson", "arrow", "arrows"].into_iter().enumerate() {
+    for (at, format) in ["parquet", "csv", "ndjson", "arrow", "arrows"].into_iter().enumerate() {
         let path = files.path(&format!("parts{at}"));
         let copy = format!("COPY ({rows}) TO '{path}' (FORMAT {format}, PARTITION_BY (k, s))");
         assert_eq!(csv(&["-c", &copy]), "", "{format}");
@@ -166,7 +166,7 @@ fn rows_are_written_to_folders_by_their_values() {
         assert!(messages.contains(expected), "{messages}");
     }
     let left: Vec<_> = std::fs::read_dir(files.path("")).expect("it is there").flatten().collect();
-    assert_eq!(left.len(), 5, "nothing else is left: {left:?}");
+    assert_eq!(left.len(), 6, "nothing else is left: {left:?}");
 }
 
 #[test]

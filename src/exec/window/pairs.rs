@@ -115,7 +115,8 @@ impl Runner {
             _ => SLICE_PAIRS,
         });
         let memory = self.device.memory();
-        most.min(memory.limit.saturating_sub(memory.used) / PAIR_BYTES).max(1)
+        let in_the_way = memory.used.saturating_sub(memory.evictable);
+        most.min(memory.limit.saturating_sub(in_the_way) / PAIR_BYTES).max(1)
     }
 
     /// Lengths of the frames (`u32`) from one up to another.

@@ -13,6 +13,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+use super::columns::RowLayout;
 use super::dialect::Dialect;
 use super::grammar::{State, begin_states};
 use super::options::Ragged;
@@ -31,6 +32,7 @@ pub(crate) struct CsvFile {
     pub(crate) text: Text,
     /// Where the rows begin, behind the header.
     pub(crate) body: u64,
+    pub(crate) layout: RowLayout,
     states: Mutex<Option<Arc<Vec<State>>>>,
 }
 
@@ -42,8 +44,8 @@ pub(crate) struct FilePiece {
 }
 
 impl CsvFile {
-    pub(crate) fn new(text: Text, body: u64) -> CsvFile {
-        CsvFile { text, body, states: Mutex::default() }
+    pub(crate) fn new(text: Text, body: u64, layout: RowLayout) -> CsvFile {
+        CsvFile { text, body, layout, states: Mutex::default() }
     }
 
     /// All rows.
@@ -229,7 +231,7 @@ impl<'a> Blocks<'a> {
     fn tokens(&self) -> Result<(Block, Token)> {
         let mut block = Block { bytes: vec![], at: self.at, spans: vec![], rows: 0, skipped: 0 };
         let until = usize::try_from(self.piece_end.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let columns = self.dialect.columns;
+        let columns = self.file.layout.values;
         let mut tokens = Tokens::new(&self.bytes, &self.dialect.grammar, 0);
         loop {
             let before = block.spans.len();

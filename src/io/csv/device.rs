@@ -18,17 +18,23 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 
+use super::blocks::CsvFile;
 use super::options::Ragged;
 use super::table::CsvTable;
 use super::text::Reader;
 use crate::column::{Column, Repr};
 use crate::device::{Buffer, Device};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::io::constant::of_runs;
 use crate::io::feeding::{Further, Room, Stretch, feed};
+use crate::ops::characters::{gathered, lengths};
 use crate::ops::csv::{
     BEHIND, Converted, CsvColumn, CsvKind, CsvOutcome, CsvState, CsvText, MOST_TEXT, Marks, Rules, convert,
 };
 use crate::ops::powers;
+
+#[cfg(test)]
+mod tests;
 
 const OPERATOR: &str = "csv";
 /// Bytes of a file that are brought to the device together: a part of all, so that some are converted
@@ -71,25 +77,19 @@ fn read_by(
     fetch: Option<u64>,
     stretch: u64,
 ) -> Result<DeviceRead> {
-    // Where no column is wanted, some are counted.
-    let counted = [0];
-    let columns = if wanted.is_empty() { &counted[..] } else { wanted };
-    let kinds = match kinds(table, columns, wanted.is_empty()) {
-        Ok(kinds) => kinds,
+    let in_files: Vec<usize> = wanted.iter().copied().filter(|column| *column < table.columns_of_files()).collect();
+    let conversions = match conversions(table, &in_files) {
+        Ok(conversions) => conversions,
         Err(reason) => return Ok(DeviceRead::ByHost(reason)),
     };
     let stretches = stretches(table, stretch);
     let readers = table.files.iter().map(|file| file.text.reader()).collect::<Result<Vec<_>>>()?;
     device.count_wanted_of_files(table.bytes());
-    let mut texts = Texts::new(device, table, kinds, &stretches, fetch)?;
+    let mut texts = Texts::new(device, table, (in_files, conversions), &stretches, fetch)?;
     let fill = |file: usize, at: u64, bytes: &mut [u8]| -> Result<()> { Reader::fill(&readers[file], at, bytes) };
     let room = Room { before: REST, behind: BEHIND + 1 };
     feed(device, &stretches, room, fill, |number, bytes| texts.add(number, bytes))?;
-    let mut read = texts.finish(columns)?;
-    if let DeviceRead::Rows(_, found) = &mut read {
-        found.truncate(wanted.len());
-    }
-    Ok(read)
+    texts.finish(wanted)
 }
 
 /// Stretches of all files, a file's one after the other.
@@ -101,23 +101,58 @@ fn stretches(table: &CsvTable, bytes: u64) -> Vec<Stretch> {
     table.files.iter().map(|file| file.whole().range).enumerate().flat_map(of).collect()
 }
 
-/// What becomes of the values of each wanted column, or why the device does not read them.
-fn kinds(table: &CsvTable, columns: &[usize], only_counted: bool) -> std::result::Result<Vec<CsvColumn>, String> {
+/// What becomes of the values of a column.
+#[derive(Debug, Clone, Copy)]
+struct Conversion {
+    kind: CsvKind,
+    /// Whether the whole text has to be of the type.
+    exact: bool,
+}
+
+/// What becomes of the values of columns, or why the device does not read them.
+fn conversions(table: &CsvTable, columns: &[usize]) -> std::result::Result<Vec<Conversion>, String> {
     if table.dialect.ragged == Ragged::Skip {
         return Err("rows of another number of values are left out".into());
     }
     let of = |column: &usize| {
         let dtype = table.schema.field(*column).data_type();
-        let kind = match only_counted {
-            true => CsvKind::Text,
-            false => kind(dtype).ok_or_else(|| format!("type {dtype}"))?,
-        };
+        let kind = kind(dtype).ok_or_else(|| format!("type {dtype}"))?;
         if kind != CsvKind::Text && !table.dialect.notation.is_plain() {
             return Err("its options say how numbers and dates are written".to_string());
         }
-        Ok(CsvColumn { field: *column as u32, kind, exact: !table.given[*column] })
+        Ok(Conversion { kind, exact: !table.given[*column] })
     };
     columns.iter().map(of).collect()
+}
+
+/// The columns that a file's rows have.
+struct FileConversions {
+    columns: Vec<CsvColumn>,
+    /// Of each wanted column its place among these; `None` where the file lacks it.
+    places: Vec<Option<usize>>,
+}
+
+impl FileConversions {
+    /// Where a file has none of the columns, its first values are converted, so that its rows are looked
+    /// at.
+    fn of(file: &CsvFile, columns: &[usize], conversions: &[Conversion]) -> FileConversions {
+        let (mut own, mut places) = (vec![], vec![]);
+        for (column, Conversion { kind, exact }) in columns.iter().zip(conversions) {
+            places.push(file.layout.value(*column).map(|value| {
+                own.push(CsvColumn { field: value as u32, kind: *kind, exact: *exact });
+                own.len() - 1
+            }));
+        }
+        if own.is_empty() {
+            own.push(CsvColumn { field: 0, kind: CsvKind::Text, exact: false });
+        }
+        FileConversions { columns: own, places }
+    }
+
+    /// Whether strings are among the wanted columns.
+    fn texts(&self) -> impl Iterator<Item = usize> {
+        self.places.iter().flatten().copied().filter(|at| self.columns[*at].kind == CsvKind::Text)
+    }
 }
 
 fn kind(dtype: &DataType) -> Option<CsvKind> {
@@ -161,17 +196,22 @@ struct Region {
 
 /// The rows of a text, converted.
 struct ConvertedText {
+    file: usize,
     rows: u64,
     converted: Converted,
     /// What strings point into.
-    text: Arc<Buffer>,
+    characters: Vec<Arc<Buffer>>,
 }
 
 /// The texts of a table, one after the other.
 struct Texts<'a> {
     device: &'a Device,
     table: &'a CsvTable,
-    kinds: Vec<CsvColumn>,
+    /// Columns of files.
+    columns: Vec<usize>,
+    conversions: Vec<Conversion>,
+    /// By file.
+    in_files: Vec<FileConversions>,
     stretches: &'a [Stretch],
     fetch: Option<u64>,
     marks: Marks,
@@ -190,7 +230,7 @@ impl<'a> Texts<'a> {
     fn new(
         device: &'a Device,
         table: &'a CsvTable,
-        kinds: Vec<CsvColumn>,
+        (columns, conversions): (Vec<usize>, Vec<Conversion>),
         stretches: &'a [Stretch],
         fetch: Option<u64>,
     ) -> Result<Self> {
@@ -198,10 +238,13 @@ impl<'a> Texts<'a> {
         let quote = (grammar.quote != 0).then_some(grammar.quote);
         let escape = grammar.escape.filter(|escape| Some(*escape) != quote);
         let marks = Marks { delimiter: grammar.delimiter, quote, escape, comment: grammar.comment };
+        let in_files = table.files.iter().map(|file| FileConversions::of(file, &columns, &conversions)).collect();
         Ok(Texts {
             device,
             table,
-            kinds,
+            columns,
+            conversions,
+            in_files,
             stretches,
             fetch,
             marks,
@@ -239,15 +282,16 @@ impl<'a> Texts<'a> {
         }
         let fields = text.fields(self.device, &scanned)?;
         let rules = Rules {
-            fields: self.table.dialect.columns as u64,
+            fields: self.table.files[stretch.file].layout.values as u64,
             trim: self.table.dialect.trim,
             fill: self.table.dialect.ragged == Ragged::Fill,
             nulls: &self.nulls.0,
             null_count: self.table.dialect.nulls.len() as u64,
             powers: &self.powers,
         };
-        let converted = convert(self.device, &text, &fields, &self.kinds, &rules)?;
-        self.pieces.push(ConvertedText { rows: scanned.rows, converted, text: region.bytes.clone() });
+        let converted = convert(self.device, &text, &fields, &self.in_files[stretch.file].columns, &rules)?;
+        let characters = self.characters(stretch.file, scanned.rows, &converted, &region)?;
+        self.pieces.push(ConvertedText { file: stretch.file, rows: scanned.rows, converted, characters });
         self.rows += scanned.rows;
         // A row that goes on is looked at again from its begin.
         self.state = if is_last || scanned.state.is_in_row() { CsvState::ROW } else { scanned.state };
@@ -255,6 +299,22 @@ impl<'a> Texts<'a> {
         self.rest = (!is_last && begin < region.end).then_some(Region { begin, ..region });
         let is_enough = self.fetch.is_some_and(|fetch| self.rows >= fetch);
         Ok(if is_enough { Further::Enough } else { Further::More })
+    }
+
+    /// What the strings of a text's rows point into: the text, or where they are a small part of it
+    /// characters of their own. The memory of the text is needed for further stretches.
+    fn characters(&self, file: usize, rows: u64, converted: &Converted, region: &Region) -> Result<Vec<Arc<Buffer>>> {
+        let views = || self.in_files[file].texts().map(|at| &converted.columns[at].0);
+        if rows == 0 || views().next().is_none() {
+            return Ok(vec![]);
+        }
+        let found = views().map(|views| lengths(self.device, views, rows)).collect::<Result<Vec<_>>>()?;
+        let bytes: u64 = found.iter().map(|lengths| lengths.total).sum();
+        if bytes as usize >= (region.end - region.begin) / 2 {
+            return Ok(vec![region.bytes.clone()]);
+        }
+        let own = views().zip(&found).map(|(views, lengths)| Ok(Arc::new(gathered(self.device, views, lengths)?)));
+        own.collect()
     }
 
     fn give_up(&mut self, reason: &str) -> Further {
@@ -285,42 +345,76 @@ impl<'a> Texts<'a> {
         if outcomes.iter().any(|outcome| outcome.ragged.is_some()) {
             return Ok(DeviceRead::ByHost("a row has another number of values".into()));
         }
-        let is_refused = |at: usize| outcomes.iter().any(|outcome| outcome.refused[at].is_some());
-        let refused: Vec<usize> = (0..wanted.len()).filter(|at| is_refused(*at)).map(|at| wanted[at]).collect();
+        let is_refused = |at: &usize| {
+            let of_piece = self.pieces.iter().zip(&outcomes);
+            of_piece
+                .filter_map(|(piece, outcome)| Some(outcome.refused[self.place(piece, *at)?]))
+                .any(|row| row.is_some())
+        };
+        let refused: Vec<usize> = (0..self.columns.len()).filter(is_refused).map(|at| self.columns[at]).collect();
         if !refused.is_empty() {
             return Ok(match refused.iter().all(|column| self.table.may_widen[*column]) {
                 true => DeviceRead::Refused(refused),
                 false => DeviceRead::ByHost("the device does not read one of its values".into()),
             });
         }
-        let mut columns = vec![];
-        for (at, column) in wanted.iter().enumerate() {
-            columns.push(self.column(at, self.table.schema.field(*column).data_type(), &outcomes)?);
+        let mut in_files = vec![];
+        for (at, column) in self.columns.iter().enumerate() {
+            in_files.push(self.column(at, self.table.schema.field(*column).data_type(), &outcomes)?);
         }
-        Column::survey(self.device, columns.iter_mut())?;
-        Ok(DeviceRead::Rows(self.rows, columns))
+        Column::survey(self.device, in_files.iter_mut())?;
+        let mut in_files = in_files.into_iter();
+        let columns = wanted.iter().map(|column| match column.checked_sub(self.table.columns_of_files()) {
+            Some(field) => self.of_paths(field),
+            None => in_files.next().ok_or_else(|| Error::internal("a column of files was not read")),
+        });
+        Ok(DeviceRead::Rows(self.rows, columns.collect::<Result<_>>()?))
+    }
+
+    /// A column of paths.
+    fn of_paths(&self, field: usize) -> Result<Column> {
+        let mut runs = vec![0; self.table.files.len()];
+        self.pieces.iter().for_each(|piece| runs[piece.file] += piece.rows);
+        of_runs(self.device, &self.table.paths.column(field)?, &runs)
+    }
+
+    /// Which of a piece's columns a wanted one is.
+    fn place(&self, piece: &ConvertedText, at: usize) -> Option<usize> {
+        self.in_files[piece.file].places[at]
     }
 
     /// A column of all pieces.
     fn column(&self, at: usize, dtype: &DataType, outcomes: &[CsvOutcome]) -> Result<Column> {
-        let (rows, width) = (self.rows as usize, self.kinds[at].kind.width() as usize);
-        let data = self.device.alloc(OPERATOR, rows * width)?;
-        let has_nulls = outcomes.iter().any(|outcome| outcome.nulls[at] > 0);
-        let validity = has_nulls.then(|| self.device.alloc(OPERATOR, rows)).transpose()?;
+        let (rows, width) = (self.rows as usize, self.conversions[at].kind.width() as usize);
+        let pieces = || self.pieces.iter().filter(|piece| piece.rows > 0);
+        let is_absent = pieces().any(|piece| self.place(piece, at).is_none());
+        let nulls = |(piece, outcome): (&ConvertedText, &CsvOutcome)| {
+            self.place(piece, at).is_some_and(|place| outcome.nulls[place] > 0)
+        };
+        let has_nulls = is_absent || self.pieces.iter().zip(outcomes).any(nulls);
+        // Under nulls of files that lack the column nobody writes anything.
+        let alloc = |bytes: usize| match is_absent {
+            true => self.device.alloc_zeroed(OPERATOR, bytes),
+            false => self.device.alloc(OPERATOR, bytes),
+        };
+        let data = alloc(rows * width)?;
+        let validity = has_nulls.then(|| alloc(rows)).transpose()?;
         let mut row = 0;
-        for piece in &self.pieces {
-            let (values, valid) = &piece.converted.columns[at];
-            data.copy_from(row * width, values, 0, piece.rows as usize * width)?;
-            if let Some(validity) = &validity {
-                validity.copy_from(row, valid, 0, piece.rows as usize)?;
+        for piece in pieces() {
+            if let Some(place) = self.place(piece, at) {
+                let (values, valid) = &piece.converted.columns[place];
+                data.copy_from(row * width, values, 0, piece.rows as usize * width)?;
+                if let Some(validity) = &validity {
+                    validity.copy_from(row, valid, 0, piece.rows as usize)?;
+                }
             }
             row += piece.rows as usize;
         }
         let column = Column::plain(dtype.clone(), rows, Arc::new(data), validity.map(Arc::new));
-        if self.kinds[at].kind != CsvKind::Text {
+        if self.conversions[at].kind != CsvKind::Text {
             return Ok(column);
         }
-        let characters = self.pieces.iter().map(|piece| piece.text.clone()).collect();
+        let characters = pieces().flat_map(|piece| piece.characters.iter().cloned()).collect();
         Column { characters, ..column }.settled(self.device)
     }
 }
@@ -341,113 +435,4 @@ fn null_texts(device: &Device, texts: &[Vec<u8>]) -> Result<(Buffer, Buffer)> {
         at += text.len() as u64;
     }
     Ok((device.upload(OPERATOR, &views)?, characters))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use datafusion::arrow::array::{ArrayRef, RecordBatch};
-    use datafusion::arrow::compute::concat_batches;
-    use datafusion::arrow::datatypes::Schema;
-
-    use super::*;
-    use crate::device::{MemoryLimit, SimOptions};
-    use crate::io::csv::host::CsvProvider;
-    use crate::io::csv::options::CsvOptions;
-
-    fn device() -> Device {
-        Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30)).expect("the simulator opens")
-    }
-
-    /// The rows of columns as the host's reader has them.
-    fn expected(table: &Arc<CsvTable>, columns: &[usize]) -> RecordBatch {
-        let schema = Arc::new(table.schema.project(columns).unwrap());
-        let batches = CsvProvider::new(table.clone()).rows(columns).unwrap();
-        concat_batches(&schema, &batches).unwrap()
-    }
-
-    fn found(device: &Device, table: &CsvTable, columns: &[usize], stretch: u64) -> Vec<ArrayRef> {
-        match read_by(device, table, columns, None, stretch).unwrap() {
-            DeviceRead::Rows(rows, found) => {
-                let array = |column: &Column| column.to_arrays(rows.max(1) as usize).unwrap().remove(0);
-                found.iter().map(array).collect()
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn written(directory: &tempfile::TempDir, texts: &[String]) -> Vec<PathBuf> {
-        let path = |at: usize| directory.path().join(format!("{at}.csv"));
-        texts.iter().enumerate().for_each(|(at, text)| std::fs::write(path(at), text).unwrap());
-        (0..texts.len()).map(path).collect()
-    }
-
-    #[test]
-    fn rows_go_over_the_ends_of_stretches() {
-        let device = device();
-        let directory = tempfile::tempdir().unwrap();
-        let row = |n: usize| {
-            let day = n % 28 + 1;
-            let text = ["plain", "\"a \"\"quoted\"\" one, with\nlines\"", "", "\"\"", "häßlich"][n % 5];
-            format!("{n},{}.5,2024-02-{day:02},{text},{}\r\n", n * 7, "long ".repeat(n % 4))
-        };
-        let whole: String = (0..60).map(row).collect();
-        let texts = [format!("a,b,c,d,e\n{whole}"), "a,b,c,d,e\n".into(), format!("a,b,c,d,e\n{}", row(3).trim_end())];
-        let table = Arc::new(CsvTable::open(&written(&directory, &texts), &CsvOptions::default()).unwrap());
-        let columns = [0, 1, 2, 3, 4];
-        let expected = expected(&table, &columns);
-        assert_eq!(expected.num_rows(), 61);
-        for stretch in [13, 63, 64, 65, 1000, 1 << 20] {
-            assert_eq!(found(&device, &table, &columns, stretch), expected.columns(), "stretches of {stretch} bytes");
-        }
-        let counted = read_by(&device, &table, &[], None, 50).unwrap();
-        assert!(matches!(counted, DeviceRead::Rows(61, columns) if columns.is_empty()));
-        let first = read_by(&device, &table, &[0], Some(2), 50).unwrap();
-        assert!(matches!(&first, DeviceRead::Rows(2..61, _)));
-        drop(first);
-        assert_eq!(device.memory().used, 0);
-    }
-
-    #[test]
-    fn rows_may_be_longer_than_the_room_for_them() {
-        let device = device();
-        let directory = tempfile::tempdir().unwrap();
-        let row = |n: usize| format!("{n},\"{}\"\n", "word, ".repeat(if n == 1 { 3 * REST / 6 } else { 4 * n }));
-        let text: String = (0..4).map(row).collect();
-        let table = CsvTable::open(&written(&directory, &[format!("a,b\n{text}")]), &CsvOptions::default()).unwrap();
-        let table = Arc::new(table);
-        let expected = expected(&table, &[1, 0]);
-        for stretch in [REST as u64 / 3, REST as u64 - 1, REST as u64 + 1] {
-            assert_eq!(found(&device, &table, &[1, 0], stretch), expected.columns());
-        }
-    }
-
-    #[test]
-    fn what_does_not_fit_is_said_and_what_the_host_knows_better_is_left_to_it() {
-        let device = device();
-        let directory = tempfile::tempdir().unwrap();
-        let numbers: String = (0..3000).map(|n| format!("{n},{n}\n")).collect();
-        let of = |text: String, options: CsvOptions| {
-            let table = CsvTable::open(&written(&directory, &[text]), &options).unwrap();
-            read_by(&device, &table, &[0, 1], None, 1000).unwrap()
-        };
-        let few = CsvOptions { sample_size: Some(1), ..CsvOptions::default() };
-        let late = format!("a,b\n{numbers}x,1\n{numbers}");
-        assert!(matches!(of(late.clone(), few.clone()), DeviceRead::Refused(columns) if columns == [0]));
-        let by_host = |read: DeviceRead, what: &str| {
-            assert!(matches!(&read, DeviceRead::ByHost(reason) if reason.contains(what)), "{read:?}");
-        };
-        by_host(of(late, CsvOptions { widen: false, ..few.clone() }), "one of its values");
-        let typed = |first: DataType| {
-            let field = |name: &str, dtype| datafusion::arrow::datatypes::Field::new(name, dtype, true);
-            let schema = Schema::new(vec![field("a", first), field("b", DataType::Utf8View)]);
-            CsvOptions { schema: Some(Arc::new(schema)), ..few.clone() }
-        };
-        by_host(of(format!("a,b\n{numbers}1,\"x\n"), typed(DataType::Int64)), "a quote is not closed");
-        by_host(of(format!("a,b\n{numbers}1\n{numbers}"), typed(DataType::Int64)), "another number of values");
-        by_host(of("a,b\n1,2\n".into(), CsvOptions { ragged: Ragged::Skip, ..few.clone() }), "left out");
-        by_host(of("a,b\n1,2\n".into(), typed(DataType::Binary)), "type Binary");
-        by_host(of("a,b\n1,2\n".into(), CsvOptions { thousands: Some(b'_'), ..few }), "how numbers");
-    }
 }

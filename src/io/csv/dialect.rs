@@ -16,8 +16,6 @@ use crate::error::{ErrorKind, Result};
 pub(crate) struct Dialect {
     pub(crate) grammar: Grammar,
     pub(crate) has_header: bool,
-    /// Values of a row.
-    pub(crate) columns: usize,
     pub(crate) ragged: Ragged,
     /// Unquoted texts that are NULL besides the empty one.
     pub(crate) nulls: Vec<Vec<u8>>,
@@ -29,8 +27,7 @@ pub(crate) struct Dialect {
 }
 
 impl Dialect {
-    /// What the options say, and what the begin of the first file shows. The number of columns is
-    /// not known yet.
+    /// What the options say, and what the begin of the first file shows.
     ///
     /// # Errors
     /// Options that contradict themselves; a file that cannot be read.
@@ -50,7 +47,6 @@ impl Dialect {
         Ok(Dialect {
             grammar,
             has_header,
-            columns: 0,
             ragged: options.ragged,
             nulls: options.nulls.iter().map(|text| text.clone().into_bytes()).collect(),
             trim: options.trim,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
@@ -17,18 +17,18 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::TableType;
 use datafusion::error::Result as PlanResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
 use super::blocks::{BLOCK, Block, Blocks, CsvFile, FilePiece};
+use super::columns::PickedValues;
 use super::convert::{BlockColumn, Misfit};
 use super::dialect::no_utf8;
 use super::grammar::State;
 use super::table::CsvTable;
-use super::tokens::Wanted;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes of a partition at least: of smaller ones, the threads would take longer than the rows.
@@ -58,7 +58,7 @@ impl CsvProvider {
     /// All rows of columns, read by one thread.
     #[cfg(test)]
     pub(crate) fn rows(&self, columns: &[usize]) -> Result<Vec<RecordBatch>> {
-        let scan = self.plan(columns.to_vec(), None, 1)?;
+        let scan = self.plan((0..self.table.files.len()).collect(), columns.to_vec(), None, 1)?;
         Batches::new(scan.read.clone(), 0, 1000).collect()
     }
 
@@ -67,9 +67,16 @@ impl CsvProvider {
         self.skipped.swap(0, Relaxed)
     }
 
-    fn plan(&self, columns: Vec<usize>, limit: Option<usize>, partitions: usize) -> PlanResult<CsvScan> {
+    fn plan(
+        &self,
+        files: Vec<usize>,
+        columns: Vec<usize>,
+        limit: Option<usize>,
+        partitions: usize,
+    ) -> PlanResult<CsvScan> {
         let schema = Arc::new(self.table.schema.project(&columns)?);
-        let most = (self.table.bytes() / LEAST_PARTITION.min(2 * self.block as u64)).max(1);
+        let bytes: u64 = files.iter().map(|file| bytes_of(&self.table.files[*file])).sum();
+        let most = (bytes / LEAST_PARTITION.min(2 * self.block as u64)).max(1);
         let count = if limit.is_some() { 1 } else { partitions.min(most as usize).max(1) };
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema.clone()),
@@ -78,7 +85,7 @@ impl CsvProvider {
             Boundedness::Bounded,
         );
         let (table, skipped) = (self.table.clone(), self.skipped.clone());
-        let read = Arc::new(Scanned { table, columns, limit, count, block: self.block, schema, skipped });
+        let read = Arc::new(Scanned { table, files, columns, limit, count, block: self.block, schema, skipped });
         Ok(CsvScan { read, properties: Arc::new(properties) })
     }
 }
@@ -97,14 +104,20 @@ impl TableProvider for CsvProvider {
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+        filters: &[Expr],
         limit: Option<usize>,
     ) -> PlanResult<Arc<dyn ExecutionPlan>> {
-        let columns = projection.cloned().unwrap_or_else(|| (0..self.table.dialect.columns).collect());
+        let columns = projection.cloned().unwrap_or_else(|| (0..self.table.schema.fields().len()).collect());
+        let selected = self.table.paths.selected(state, filters)?;
+        let files = selected.unwrap_or_else(|| (0..self.table.files.len()).collect());
         let settings = &state.config_options().optimizer;
         let is_cut = settings.repartition_file_scans && self.table.bytes() >= settings.repartition_file_min_size as u64;
         let partitions = if is_cut { state.config().target_partitions() } else { 1 };
-        Ok(Arc::new(self.plan(columns, limit, partitions)?))
+        Ok(Arc::new(self.plan(files, columns, limit, partitions)?))
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> PlanResult<Vec<TableProviderFilterPushDown>> {
+        Ok(self.table.paths.supports(filters))
     }
 }
 
@@ -112,6 +125,8 @@ impl TableProvider for CsvProvider {
 #[derive(Debug)]
 struct Scanned {
     table: Arc<CsvTable>,
+    /// Those that are read.
+    files: Vec<usize>,
     columns: Vec<usize>,
     limit: Option<usize>,
     /// Partitions.
@@ -132,7 +147,9 @@ struct CsvScan {
 impl DisplayAs for CsvScan {
     fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
         let names: Vec<&str> = self.read.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        write!(f, "CsvScan: files={}, columns=[{}]", self.read.table.files.len(), names.join(", "))?;
+        let (read, all) = (self.read.files.len(), self.read.table.files.len());
+        let of = if read < all { format!(" of {all}") } else { String::new() };
+        write!(f, "CsvScan: files={read}{of}, columns=[{}]", names.join(", "))?;
         match self.read.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),
@@ -176,11 +193,11 @@ impl Scanned {
     /// The pieces of files that a partition reads. Where there are several partitions, all bytes
     /// are looked at once for that.
     fn pieces(&self, partition: usize) -> Result<Vec<(usize, FilePiece)>> {
-        let files = self.table.files.iter().enumerate();
+        let files = self.files.iter().map(|number| (*number, &self.table.files[*number]));
         if self.count == 1 {
             return Ok(files.map(|(number, file)| (number, file.whole())).collect());
         }
-        let total: u64 = self.table.files.iter().map(bytes_of).sum();
+        let total: u64 = files.clone().map(|(_, file)| bytes_of(file)).sum();
         let begins = |partition: usize| (u128::from(total) * partition as u128 / self.count as u128) as u64;
         let (begin, end) = (begins(partition), begins(partition + 1));
         let mut before = 0;
@@ -209,19 +226,24 @@ impl Scanned {
         Ok(pieces)
     }
 
-    fn batch(&self, file: &CsvFile, block: Block) -> Result<RecordBatch> {
+    fn batch(&self, number: usize, picked: &PickedValues, block: Block) -> Result<RecordBatch> {
         self.skipped.fetch_add(block.skipped, Relaxed);
-        let mut sorted = self.columns.clone();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let (rows, at) = (block.rows, block.at);
+        let (rows, at, file) = (block.rows, block.at, &self.table.files[number]);
         let bytes = Buffer::from_vec(block.bytes);
         let has_text = self.schema.fields().iter().any(|field| field.data_type().is_string());
         let text = has_text.then(|| std::str::from_utf8(&bytes).ok()).flatten();
-        let (stride, dialect) = (sorted.len(), &self.table.dialect);
+        let (stride, dialect) = (picked.stride, &self.table.dialect);
+        let of_paths = self.table.paths.values(number);
         let mut arrays: Vec<ArrayRef> = vec![];
-        for (column, field) in self.columns.iter().zip(self.schema.fields()) {
-            let slot = sorted.partition_point(|other| other < column);
+        for ((column, slot), field) in self.columns.iter().zip(&picked.slots).zip(self.schema.fields()) {
+            if let Some(value) = column.checked_sub(self.table.columns_of_files()) {
+                arrays.push(of_paths[value].to_array_of_size(rows)?);
+                continue;
+            }
+            let Some(slot) = *slot else {
+                arrays.push(new_null_array(field.data_type(), rows));
+                continue;
+            };
             let values = BlockColumn { bytes: &bytes, text, spans: &block.spans, slot, stride, dialect };
             let is_inferred = !self.table.given[*column];
             let array = values.array(field.data_type(), is_inferred);
@@ -237,7 +259,7 @@ impl Scanned {
         let field = self.table.schema.field(column);
         let shown = values.shown(misfit.row);
         let place = at + values.place(misfit.row) as u64;
-        let number = column as u64 + 1;
+        let number = file.layout.value(column).map_or(0, |value| value as u64 + 1);
         if misfit.is_no_text {
             return file.error(place, number, format!("column {:?}: {}", field.name(), no_utf8(&shown)));
         }
@@ -266,8 +288,8 @@ struct Batches {
     partition: usize,
     /// Of a batch that is handed on.
     rows: usize,
-    /// By column.
-    wanted: Vec<bool>,
+    /// The values that are read of the file whose number this is.
+    picked: Option<(usize, PickedValues)>,
     /// What is left to read, last first; `None` before it was asked.
     pieces: Option<Vec<(usize, FilePiece)>>,
     /// What is handed on in slices.
@@ -278,9 +300,8 @@ struct Batches {
 
 impl Batches {
     fn new(read: Arc<Scanned>, partition: usize, rows: usize) -> Batches {
-        let wanted = (0..read.table.dialect.columns).map(|column| read.columns.contains(&column)).collect();
         let left = read.limit.unwrap_or(usize::MAX);
-        Batches { read, partition, rows, wanted, pieces: None, batch: None, left }
+        Batches { read, partition, rows, picked: None, pieces: None, batch: None, left }
     }
 
     fn step(&mut self) -> Result<Option<RecordBatch>> {
@@ -298,11 +319,15 @@ impl Batches {
             };
             let Some((number, piece)) = pieces.pop() else { return Ok(None) };
             let file = &read.table.files[number];
-            let mut blocks = Blocks::new(file, &read.table.dialect, Wanted::Some(&self.wanted), &piece, read.block)?;
+            if self.picked.as_ref().is_none_or(|(of, _)| *of != number) {
+                self.picked = Some((number, file.layout.pick(&read.columns)));
+            }
+            let Some((_, picked)) = &self.picked else { return Ok(None) };
+            let mut blocks = Blocks::new(file, &read.table.dialect, picked.wanted(), &piece, read.block)?;
             if let Some(block) = blocks.next()? {
                 let rest = blocks.rest();
                 pieces.push((number, rest));
-                self.batch = Some(read.batch(file, block)?);
+                self.batch = Some(read.batch(number, picked, block)?);
             }
         }
         Ok(None)

@@ -3,6 +3,7 @@
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 use crate::error::{ErrorKind, Result};
+use crate::io::path_columns::PathOptions;
 
 /// How CSV files are laid out, and what types their columns have. The rules are in `docs/csv.md`.
 ///
@@ -191,6 +192,31 @@ pub struct CsvOptions {
     /// let options = CsvOptions { max_row_bytes: 1 << 30, ..CsvOptions::default() };
     /// ```
     pub max_row_bytes: usize,
+    /// Whether files of one table may have other columns, which are found by the names in their
+    /// headers: a column that a file lacks is NULL there. Otherwise all files have the same header.
+    /// Without a header, and where names are given, columns are known by their place.
+    ///
+    /// ```
+    /// use warpframe::CsvOptions;
+    /// let options = CsvOptions { union_by_name: false, ..CsvOptions::default() };
+    /// ```
+    pub union_by_name: bool,
+    /// Whether directories named `key=value` make columns: where not said, if all files of a table lie
+    /// in such of the same keys.
+    ///
+    /// ```
+    /// use warpframe::CsvOptions;
+    /// let options = CsvOptions { hive_partitioning: Some(false), ..CsvOptions::default() };
+    /// ```
+    pub hive_partitioning: Option<bool>,
+    /// Whether there is a column `filename` with the path of the file that a row comes from. Files must
+    /// have no column of that name.
+    ///
+    /// ```
+    /// use warpframe::CsvOptions;
+    /// let options = CsvOptions { filename: true, ..CsvOptions::default() };
+    /// ```
+    pub filename: bool,
 }
 
 /// What becomes of rows that have another number of values than there are columns.
@@ -253,11 +279,18 @@ impl Default for CsvOptions {
             thousands: None,
             encoding: None,
             max_row_bytes: 128 << 20,
+            union_by_name: true,
+            hive_partitioning: None,
+            filename: false,
         }
     }
 }
 
 impl CsvOptions {
+    pub(crate) fn paths(&self) -> PathOptions {
+        PathOptions { hive_partitioning: self.hive_partitioning, filename: self.filename }
+    }
+
     /// # Errors
     /// Bytes that would mean two things.
     pub(crate) fn check(&self) -> Result<()> {

@@ -45,8 +45,8 @@ fn rows_of(provider: &CsvProvider, columns: &[usize], limit: Option<usize>, part
 }
 
 fn read(paths: &[PathBuf], options: &CsvOptions) -> Result<RecordBatch> {
-    let table = Arc::new(CsvTable::open(paths, options)?);
-    let all: Vec<usize> = (0..table.dialect.columns).collect();
+    let table = Arc::new(CsvTable::open(paths, options, PathColumns::default())?);
+    let all: Vec<usize> = (0..table.schema.fields().len()).collect();
     rows_of(&CsvProvider::new(table), &all, None, 1)
 }
 
@@ -101,7 +101,7 @@ fn odd_files_are_read_alike_by_blocks_of_any_width_and_by_any_number_of_partitio
         };
         let rows: Vec<Vec<Option<String>>> = rows.map(|row| row.iter().map(value).collect()).collect();
         let all: Vec<usize> = (0..values).collect();
-        let table = Arc::new(CsvTable::open(&[path], &options).unwrap());
+        let table = Arc::new(CsvTable::open(&[path], &options, PathColumns::default()).unwrap());
         for block in [1, 2, 3, 7, 64, 1 << 20] {
             for partitions in [1, 2, 5] {
                 let provider = CsvProvider::with_block(table.clone(), block);
@@ -194,7 +194,7 @@ fn a_misfit_names_its_place_and_its_column_becomes_wider() {
     let text: String = (0..10_000).map(line).collect();
     let paths = [files.write("a.csv", "n,t\n1,2020-01-31\n"), files.write("b.csv", format!("n,t\r\n{text}"))];
     let options = CsvOptions { sample_size: Some(3), ..CsvOptions::default() };
-    let table = Arc::new(CsvTable::open(&paths, &options).unwrap());
+    let table = Arc::new(CsvTable::open(&paths, &options, PathColumns::default()).unwrap());
     let provider = CsvProvider::new(table.clone());
     for (column, shown, dtype) in [(0, "\"x!\"", "Int64"), (1, "2020-01-31 12:00:00", "Date32")] {
         let error = rows_of(&provider, &[column], None, 1).unwrap_err();
@@ -211,13 +211,15 @@ fn a_misfit_names_its_place_and_its_column_becomes_wider() {
     let timestamp = DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Microsecond, None);
     assert_eq!(*wider.field(0).data_type(), DataType::Utf8View);
     assert_eq!(*wider.field(1).data_type(), timestamp);
-    let narrow = CsvTable::open(&paths, &CsvOptions { widen: false, ..options.clone() }).unwrap();
+    let narrow =
+        CsvTable::open(&paths, &CsvOptions { widen: false, ..options.clone() }, PathColumns::default()).unwrap();
     let error = rows_of(&CsvProvider::new(Arc::new(narrow)), &[0], None, 1).unwrap_err();
     assert_eq!(error.misfit(), None);
     // All rows, or a place among those all over the file, show it before.
-    let all = CsvTable::open(&paths, &CsvOptions { sample_size: None, ..options.clone() }).unwrap();
+    let all =
+        CsvTable::open(&paths, &CsvOptions { sample_size: None, ..options.clone() }, PathColumns::default()).unwrap();
     assert_eq!(*all.schema.field(1).data_type(), timestamp);
-    let many = CsvTable::open(&paths, &CsvOptions::default()).unwrap();
+    let many = CsvTable::open(&paths, &CsvOptions::default(), PathColumns::default()).unwrap();
     assert_eq!(*many.schema.field(0).data_type(), DataType::Utf8View);
 }
 
@@ -230,7 +232,7 @@ fn quotes_that_are_not_closed_are_named_by_the_line_where_they_open() {
         let files = TestFolder::new();
         let path = files.write("t.csv", &text);
         let options = CsvOptions { sample_size: Some(1), ..CsvOptions::default() };
-        let Ok(table) = CsvTable::open(&[path], &options) else { continue };
+        let Ok(table) = CsvTable::open(&[path], &options, PathColumns::default()) else { continue };
         let table = Arc::new(table);
         for (block, partitions) in [(1 << 20, 1), (16, 7), (100, 3)] {
             let provider = CsvProvider::with_block(table.clone(), block);
@@ -304,7 +306,7 @@ fn bytes_that_are_no_characters_are_named_and_other_encodings_read() {
     assert_eq!(texts(&of(utf16, &CsvOptions::default()).unwrap(), 1), [Some("é".to_string())]);
     // A column that is not read says nothing.
     let files = TestFolder::new();
-    let table = CsvTable::open(&[files.write("t.csv", latin)], &CsvOptions::default()).unwrap();
+    let table = CsvTable::open(&[files.write("t.csv", latin)], &CsvOptions::default(), PathColumns::default()).unwrap();
     assert_eq!(rows_of(&CsvProvider::new(Arc::new(table)), &[0], None, 1).unwrap().num_rows(), 2);
 }
 
@@ -341,7 +343,7 @@ fn lines_inside_quotes_are_no_rows_of_a_sample() {
     let files = TestFolder::new();
     let path = files.write("t.csv", format!("n,s\n{text}"));
     let few = CsvOptions { sample_size: Some(100), ..CsvOptions::default() };
-    let table = CsvTable::open(&[path], &few).unwrap();
+    let table = CsvTable::open(&[path], &few, PathColumns::default()).unwrap();
     assert_eq!(*table.schema.field(0).data_type(), DataType::Int64);
 }
 
@@ -396,7 +398,7 @@ fn what_was_seen_can_be_read() {
         let path =
             files.write("t.csv", format!("n,v\n{}", values.iter().map(|v| format!("1,{v}\n")).collect::<String>()));
         let options = CsvOptions { sample_size: Some(1), has_header: Some(true), ..CsvOptions::default() };
-        let narrow = Arc::new(CsvTable::open(&[path], &options).unwrap());
+        let narrow = Arc::new(CsvTable::open(&[path], &options, PathColumns::default()).unwrap());
         narrow.note_misfit(1);
         let wide = narrow.widened().unwrap().map_or(narrow.clone(), Arc::new);
         kinds.insert(wide.schema.field(1).data_type().clone());

@@ -6,6 +6,7 @@ use datafusion::parquet::schema::types::ColumnDescriptor;
 
 use super::headers::Reason;
 use crate::column::{Repr, decimal_bound, is_nested};
+use crate::io::unite::{integer, wider};
 use crate::ops::parquet::{Int96Unit, PageOutput, Physical};
 
 /// The type of values in the file.
@@ -38,7 +39,8 @@ pub(super) fn output(dtype: &DataType, own: &DataType, leaf: &ColumnDescriptor) 
     let is_same = dtype == own
         || match (dtype, own) {
             // Files of one table: those of narrower types.
-            (DataType::Int64, DataType::Int32) => true,
+            (DataType::Float64, DataType::Float32) => true,
+            _ if is_wider_integer(dtype, own) => true,
             (DataType::Decimal128(precision, scale), DataType::Decimal128(own, same)) => {
                 scale == same && own <= precision
             }
@@ -52,7 +54,11 @@ pub(super) fn output(dtype: &DataType, own: &DataType, leaf: &ColumnDescriptor) 
         return Err(format!("type {own} in the file, {dtype} in the table"));
     }
     Ok(match (dtype, physical(leaf)) {
-        (DataType::Int64, Physical::Int32) if *own == DataType::Int32 => PageOutput::Integer { width },
+        (_, Physical::Int32) if is_wider_integer(dtype, own) => match integer(own) {
+            Some((bits, signed)) => PageOutput::Widened { width, bits, signed },
+            None => return unread(),
+        },
+        (DataType::Float64, Physical::Float) => PageOutput::Double,
         (DataType::Boolean, Physical::Boolean) => PageOutput::Bool,
         (DataType::Float32, Physical::Float) => PageOutput::Float32,
         (DataType::Float64, Physical::Double) => PageOutput::Float64,
@@ -79,6 +85,12 @@ pub(super) fn output(dtype: &DataType, own: &DataType, leaf: &ColumnDescriptor) 
         (DataType::FixedSizeBinary(_), Physical::FixedLenByteArray(_)) => PageOutput::Views { utf8: false },
         _ => return unread(),
     })
+}
+
+/// Whether an integer holds all of another type that has fewer bits.
+fn is_wider_integer(dtype: &DataType, own: &DataType) -> bool {
+    let are_integers = integer(dtype).is_some() && integer(own).is_some();
+    are_integers && dtype != own && wider(dtype, own).as_ref() == Some(dtype)
 }
 
 fn is_text(dtype: &DataType) -> bool {

@@ -1,5 +1,5 @@
 //! Parquet files as a source: decoded on the device; what it does not decode the host's reader
-//! brings. Partition columns are made of paths.
+//! brings. Columns of paths are constants of files.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,12 +14,13 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::parquet::file::statistics::Statistics;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::constant::of_runs;
 use super::read::{DescribedFile, read};
 use super::table::ParquetTable;
 use crate::column::{Column, Facts};
 use crate::device::Device;
 use crate::error::{ErrorKind, Result};
+use crate::io::constant::of_runs;
+use crate::io::path_columns::PathColumns;
 use crate::io::source::{Chunk, ColumnRequest, Read, Source, To, rows};
 use crate::io::stream::{self, ProviderRows};
 
@@ -68,7 +69,7 @@ impl ParquetFiles {
         format!("column {name:?} of {} is read by the host: {reason}", self.named.display())
     }
 
-    /// A partition column of the wanted chunks.
+    /// A column of paths, of the wanted chunks.
     fn constant(&self, device: &Device, column: usize, chunks: &Range<usize>) -> Result<Column> {
         let mut numbers = 0..;
         let mut rows = |file: &DescribedFile| {
@@ -77,7 +78,7 @@ impl ParquetFiles {
             wanted.map(|group| group.num_rows() as u64).sum::<u64>()
         };
         let runs: Vec<u64> = self.files.iter().map(&mut rows).collect();
-        let values = self.table.partitions().column(column - self.table.columns_of_files())?;
+        let values = self.table.paths().column(column - self.table.columns_of_files())?;
         of_runs(device, &values, &runs)
     }
 
@@ -161,6 +162,16 @@ impl Source for ParquetFiles {
             columns.iter_mut().filter(|column| column.is_err()).for_each(|column| *column = read.next().ok_or(()));
         }
         Ok(Read { rows: expected, columns: columns.into_iter().flatten().collect(), by_host })
+    }
+
+    fn paths(&self) -> Option<&PathColumns> {
+        Some(self.table.paths())
+    }
+
+    fn of_files(&self, files: &[usize]) -> Option<Arc<dyn Source>> {
+        let described = files.iter().map(|file| self.files[*file].clone()).collect();
+        let table = Arc::new(self.table.of_files(files));
+        Some(Arc::new(ParquetFiles::new(self.named.clone(), described, table)))
     }
 
     async fn scan(

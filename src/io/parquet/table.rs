@@ -1,17 +1,15 @@
 //! Parquet files as a table of DataFusion's.
 //!
 //! Its rows are those of the files in the order given, which the device's reader follows, too. A
-//! filter on partition columns alone leaves files out before they are read.
+//! filter on columns of paths alone leaves files out before they are read.
 
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column as Named, ColumnStatistics, DFSchema, ScalarValue, Statistics};
+use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use datafusion::datasource::TableType;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::PartitionedFile;
@@ -25,7 +23,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
 use super::{Parquet, intervals};
-use crate::io::partitions::HivePartitions;
+use crate::io::path_columns::PathColumns;
 
 /// A file of a table.
 #[derive(Debug, Clone)]
@@ -40,8 +38,8 @@ pub(in crate::io) struct TableFile {
 pub(in crate::io) struct ParquetTable {
     format: Parquet,
     files: Vec<TableFile>,
-    partitions: HivePartitions,
-    /// Columns as they come out of files, and those of partitions behind them.
+    paths: PathColumns,
+    /// Columns as they come out of files, and those of paths behind them.
     columns: TableSchema,
     /// The same, of which intervals are such.
     schema: SchemaRef,
@@ -50,53 +48,40 @@ pub(in crate::io) struct ParquetTable {
 }
 
 impl ParquetTable {
-    /// A table with these columns of its files. Partition columns take the place of those of their
-    /// names.
+    /// A table with these columns, those of paths behind those of files.
     pub(in crate::io) fn new(
         format: Parquet,
         files: Vec<TableFile>,
         schema: &Schema,
-        partitions: HivePartitions,
+        paths: PathColumns,
     ) -> ParquetTable {
-        let of_files = schema.fields().iter().filter(|field| !partitions.has(field.name())).cloned();
-        let of_files = Schema::new(of_files.collect::<Vec<_>>());
+        let of_files = schema.fields()[..schema.fields().len() - paths.fields.len()].to_vec();
+        let of_files = Schema::new(of_files);
         let columns = TableSchema::builder(Arc::new(intervals::in_bytes(&of_files)));
-        let columns = columns.with_table_partition_cols(partitions.fields.clone()).build();
-        let fields = of_files.fields().iter().chain(&partitions.fields).cloned();
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let columns = columns.with_table_partition_cols(paths.fields.clone()).build();
         let statistics = files.iter().map(|_| OnceLock::new()).collect();
-        ParquetTable { format, files, partitions, columns, schema, statistics }
+        ParquetTable { format, files, paths, columns, schema: Arc::new(schema.clone()), statistics }
     }
 
-    pub(in crate::io) fn partitions(&self) -> &HivePartitions {
-        &self.partitions
+    /// The same of some of the files.
+    pub(in crate::io) fn of_files(&self, files: &[usize]) -> ParquetTable {
+        ParquetTable {
+            format: self.format.clone(),
+            files: files.iter().map(|file| self.files[*file].clone()).collect(),
+            paths: self.paths.of_files(files),
+            columns: self.columns.clone(),
+            schema: self.schema.clone(),
+            statistics: files.iter().map(|file| self.statistics[*file].clone()).collect(),
+        }
     }
 
-    /// How many columns come out of files; those behind them are partitions.
+    pub(in crate::io) fn paths(&self) -> &PathColumns {
+        &self.paths
+    }
+
+    /// How many columns come out of files; those behind them are of paths.
     pub(in crate::io) fn columns_of_files(&self) -> usize {
         self.columns.file_schema().fields().len()
-    }
-
-    /// The files that may have rows of which filters hold.
-    fn selected(&self, state: &dyn Session, filters: &[Expr]) -> Result<Vec<usize>> {
-        let mut kept = vec![true; self.files.len()];
-        let fields = self.partitions.fields.clone();
-        let is_told = |filter: &&Expr| {
-            let columns = filter.column_refs();
-            !columns.is_empty() && columns.iter().all(|column| self.partitions.has(&column.name))
-        };
-        let told: Vec<&Expr> = filters.iter().filter(is_told).filter(|filter| !filter.is_volatile()).collect();
-        if !told.is_empty() {
-            let schema = Arc::new(Schema::new(fields));
-            let values = (0..schema.fields().len()).map(|field| self.partitions.column(field));
-            let rows = RecordBatch::try_new(schema.clone(), values.collect::<crate::Result<_>>()?)?;
-            let schema = DFSchema::try_from(schema)?;
-            for filter in told {
-                let Some(holds) = holds(state, filter, &schema, &rows) else { continue };
-                kept.iter_mut().zip(holds).for_each(|(kept, holds)| *kept &= holds);
-            }
-        }
-        Ok((0..self.files.len()).filter(|file| kept[*file]).collect())
     }
 
     /// What a file's footer and path tell.
@@ -127,21 +112,9 @@ impl ParquetTable {
             }
         }
         let rows = found.num_rows;
-        found.column_statistics.extend(self.partitions.values(at).iter().map(|value| of_constant(value, rows)));
+        found.column_statistics.extend(self.paths.values(at).iter().map(|value| of_constant(value, rows)));
         Ok(found)
     }
-}
-
-/// Of which rows a filter holds; `None` where it fails, which is for whoever reads to say.
-fn holds(state: &dyn Session, filter: &Expr, schema: &DFSchema, rows: &RecordBatch) -> Option<Vec<bool>> {
-    let bare = filter.clone().transform_up(|expr| match expr {
-        Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Named::new_unqualified(column.name)))),
-        other => Ok(Transformed::no(other)),
-    });
-    let expr = state.create_physical_expr(bare.ok()?.data, schema).ok()?;
-    let found = expr.evaluate(rows).and_then(|found| found.into_array(rows.num_rows())).ok()?;
-    let found = (*found.data_type() == DataType::Boolean).then(|| found.as_boolean().clone())?;
-    Some(found.iter().map(|holds| holds == Some(true)).collect())
 }
 
 /// Statistics of a column that has one value in all rows.
@@ -174,7 +147,7 @@ impl TableProvider for ParquetTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let selected = self.selected(state, filters)?;
+        let selected = self.paths.selected(state, filters)?.unwrap_or_else(|| (0..self.files.len()).collect());
         let projected = match projection {
             Some(columns) => Arc::new(self.schema.project(columns)?),
             None => self.schema.clone(),
@@ -187,7 +160,7 @@ impl TableProvider for ParquetTable {
         let (mut files, mut statistics) = (vec![], vec![]);
         for at in selected {
             let mut file = PartitionedFile::new_from_meta(self.files[at].object.clone())
-                .with_partition_values(self.partitions.values(at).to_vec());
+                .with_partition_values(self.paths.values(at).to_vec());
             if state.config().collect_statistics() {
                 let of_file = self.known_statistics(state, &store, at).await?;
                 file.statistics = Some(Arc::new(of_file.clone()));

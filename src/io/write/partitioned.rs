@@ -15,7 +15,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::{IpcLayout, WriteFormat, beside, linked, write};
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::partitions::NULL;
+use crate::io::path_columns::NULL;
 
 impl WriteFormat {
     /// What a file of a folder is called.

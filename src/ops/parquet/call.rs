@@ -130,6 +130,8 @@ impl Call {
             PageOutput::Bool => 4,
             PageOutput::Views { .. } => 5,
             PageOutput::Codes { .. } => 6,
+            PageOutput::Widened { .. } => 7,
+            PageOutput::Double => 8,
         };
         let bound = match chunk.output {
             PageOutput::Decimal { bound, .. } => bound.unwrap_or(u128::MAX),
@@ -140,6 +142,8 @@ impl Call {
             PageOutput::Int96 { unit: Int96Unit::Second } => 1_000_000_000,
             PageOutput::Int96 { unit: Int96Unit::Millisecond } => 1_000_000,
             PageOutput::Int96 { unit: Int96Unit::Microsecond } => 1_000,
+            // `widened` of the kernels.
+            PageOutput::Widened { bits, signed, .. } => (64 - bits) | (u32::from(signed) << 6),
             _ => 1,
         };
         let room = chunk.characters.unwrap_or(Characters { address: 0, bytes: 0 });

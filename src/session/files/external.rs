@@ -118,7 +118,7 @@ impl Session {
             "JSON" | "NDJSON" | "ARROW" if !create.columns.is_empty() => {
                 Err(plan("such files have columns of their own: leave those of the statement out".into()))
             }
-            "JSON" | "NDJSON" => options::none(BY, &given).map(|()| Format::Json),
+            "JSON" | "NDJSON" => Ok(Format::Json(options::json(&state, BY, &given)?)),
             "ARROW" => options::none(BY, &given).map(|()| Format::Arrow),
             other => Err(plan(format!("no files are stored as {other}; known: CSV, TSV, PARQUET, JSON, ARROW"))),
         }

@@ -177,10 +177,8 @@ impl Finder<'_> {
         let format = match kind {
             FileKind::Csv => Format::Csv(Box::new(options::csv(self.state, &function, &given)?)),
             FileKind::Parquet => Format::Parquet(options::parquet(self.state, &function, &given)?),
-            FileKind::Json | FileKind::Arrow => {
-                options::none(&function, &given)?;
-                Format::of(kind)
-            }
+            FileKind::Json => Format::Json(options::json(self.state, &function, &given)?),
+            FileKind::Arrow => options::none(&function, &given).map(|()| Format::Arrow)?,
         };
         Ok(Some((path, format, place)))
     }

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{CsvOptions, ParquetOptions, Ragged, TextEncoding};
+use crate::io::{CsvOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
 
 /// An option as a user gave it.
 #[derive(Debug)]
@@ -52,8 +52,13 @@ impl fmt::Display for OptionValue {
     }
 }
 
+const UNION_BY_NAME: &str = "union_by_name";
+const HIVE_PARTITIONING: &str = "hive_partitioning";
+const FILENAME: &str = "filename";
+const INT96_UNIT: &str = "coerce_int96_timestamp_unit";
+
 /// The options of CSV files, each with its other names.
-const CSV: [(&str, &[&str]); 24] = [
+const CSV: [(&str, &[&str]); 27] = [
     ("delim", &["sep", "delimiter"]),
     ("header", &["has_header"]),
     ("quote", &[]),
@@ -78,6 +83,9 @@ const CSV: [(&str, &[&str]); 24] = [
     ("ignore_errors", &[]),
     ("encoding", &[]),
     ("max_line_size", &["max_row_bytes"]),
+    (UNION_BY_NAME, &[]),
+    (HIVE_PARTITIONING, &[]),
+    (FILENAME, &[]),
 ];
 
 /// The options of CSV files; `by` is who was given them.
@@ -91,8 +99,7 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
         let known = |(name, others): &&(&str, &[&str])| *name == option.name || others.contains(&option.name.as_str());
         let reader = OptionReader { state, by, option };
         let Some((name, _)) = CSV.iter().find(known) else {
-            let known: Vec<&str> = CSV.iter().map(|(name, _)| *name).collect();
-            return Err(reader.wrong(format!("no option named {:?}; known: {}", option.name, known.join(", "))));
+            return Err(reader.unknown(&CSV.map(|(name, _)| name)));
         };
         if seen.contains(name) {
             return Err(reader.wrong(format!("the option {name} is given twice")));
@@ -132,6 +139,9 @@ pub(super) fn csv(state: &SessionState, by: &str, given: &[Given]) -> Result<Csv
             "ignore_errors" => options.ragged = if reader.flag()? { Ragged::Skip } else { Ragged::Error },
             "encoding" => options.encoding = Some(reader.one_of(&ENCODINGS)?),
             "max_line_size" => options.max_row_bytes = reader.count()?,
+            UNION_BY_NAME => options.union_by_name = reader.flag()?,
+            HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
+            FILENAME => options.filename = reader.flag()?,
             other => return Err(Error::internal(format!("the option {other} has a name and no meaning"))),
         }
     }
@@ -164,19 +174,40 @@ const ENCODINGS: [(&str, TextEncoding); 5] = [
 /// # Errors
 /// As [`csv`].
 pub(super) fn parquet(state: &SessionState, by: &str, given: &[Given]) -> Result<ParquetOptions> {
-    const UNIT: &str = "coerce_int96_timestamp_unit";
     let mut options = ParquetOptions::default();
     for option in given {
         let reader = OptionReader { state, by, option };
-        if option.name != UNIT {
-            return Err(reader.wrong(format!("no option named {:?}; known: {UNIT}", option.name)));
+        match option.name.as_str() {
+            INT96_UNIT => {
+                options.coerce_int96_timestamp_unit = reader.one_of(&[
+                    ("s", TimeUnit::Second),
+                    ("ms", TimeUnit::Millisecond),
+                    ("us", TimeUnit::Microsecond),
+                    ("ns", TimeUnit::Nanosecond),
+                ])?;
+            }
+            UNION_BY_NAME => options.union_by_name = reader.flag()?,
+            HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
+            FILENAME => options.filename = reader.flag()?,
+            _ => return Err(reader.unknown(&[INT96_UNIT, UNION_BY_NAME, HIVE_PARTITIONING, FILENAME])),
         }
-        options.coerce_int96_timestamp_unit = reader.one_of(&[
-            ("s", TimeUnit::Second),
-            ("ms", TimeUnit::Millisecond),
-            ("us", TimeUnit::Microsecond),
-            ("ns", TimeUnit::Nanosecond),
-        ])?;
+    }
+    Ok(options)
+}
+
+/// The options of JSON files.
+///
+/// # Errors
+/// As [`csv`].
+pub(super) fn json(state: &SessionState, by: &str, given: &[Given]) -> Result<JsonOptions> {
+    let mut options = JsonOptions::default();
+    for option in given {
+        let reader = OptionReader { state, by, option };
+        match option.name.as_str() {
+            HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
+            FILENAME => options.filename = reader.flag()?,
+            _ => return Err(reader.unknown(&[HIVE_PARTITIONING, FILENAME])),
+        }
     }
     Ok(options)
 }
@@ -205,6 +236,10 @@ struct OptionReader<'a> {
 impl OptionReader<'_> {
     fn wrong(&self, message: String) -> Error {
         ErrorKind::Plan { message: format!("{}: {message}", self.by), location: self.option.place }.into()
+    }
+
+    fn unknown(&self, known: &[&str]) -> Error {
+        self.wrong(format!("no option named {:?}; known: {}", self.option.name, known.join(", ")))
     }
 
     fn takes(&self, what: &str) -> Error {

@@ -26,6 +26,21 @@ fn integers_are_added_up() {
     let small = |x: u64| (x % 211) as i32 - 100;
     check_numbers::<Int32Type>("INT32", PACKED, output(1), small, |x| (*x as i8).to_le_bytes().to_vec());
     check_numbers::<Int32Type>("INT32", PACKED, output(2), small, |x| (*x as i16).to_le_bytes().to_vec());
+    let widened = |bits, signed| PageOutput::Widened { width: 8, bits, signed };
+    check_numbers::<Int32Type>(
+        "INT32",
+        PACKED,
+        widened(8, true),
+        |x| x as i32,
+        |x| i64::from(*x as i8).to_le_bytes().to_vec(),
+    );
+    check_numbers::<Int32Type>(
+        "INT32",
+        PACKED,
+        widened(32, false),
+        |x| x as i32,
+        |x| u64::from(*x as u32).to_le_bytes().to_vec(),
+    );
     let decimal = |width| PageOutput::Decimal { width, bound: Some(10u128.pow(18)) };
     let narrow = |x: u64| x as i64 / 10;
     let wide = |x: &i64| i128::from(*x).to_le_bytes().to_vec();

@@ -60,6 +60,29 @@ pub(super) fn check<T: DataType>(
 }
 
 #[test]
+fn numbers_of_fewer_bits_are_widened() {
+    for encoding in [None, Some(Written::PLAIN), Some(Written::BYTE_STREAM_SPLIT)] {
+        let output = |width, bits, signed| PageOutput::Widened { width, bits, signed };
+        // Bits above a value's own are anything.
+        let any = |x: u64| ((x % 5003) as i32).wrapping_mul(429_497_003);
+        check::<Int32Type>("INT32", encoding, output(2, 8, true), any, |x| i16::from(*x as i8).to_le_bytes().to_vec());
+        check::<Int32Type>("INT32", encoding, output(4, 16, true), any, |x| {
+            i32::from(*x as i16).to_le_bytes().to_vec()
+        });
+        check::<Int32Type>("INT32", encoding, output(8, 32, true), any, |x| i64::from(*x).to_le_bytes().to_vec());
+        check::<Int32Type>("INT32", encoding, output(2, 8, false), any, |x| u16::from(*x as u8).to_le_bytes().to_vec());
+        check::<Int32Type>("INT32", encoding, output(8, 16, false), any, |x| {
+            u64::from(*x as u16).to_le_bytes().to_vec()
+        });
+        check::<Int32Type>("INT32", encoding, output(8, 32, false), any, |x| {
+            u64::from(*x as u32).to_le_bytes().to_vec()
+        });
+        let third = |x: u64| (x % 4999) as f32 / 3.0 - 500.0;
+        check::<FloatType>("FLOAT", encoding, PageOutput::Double, third, |x| f64::from(*x).to_le_bytes().to_vec());
+    }
+}
+
+#[test]
 fn integers_are_read_in_every_width() {
     for encoding in [None, Some(Written::PLAIN)] {
         let output = |width| PageOutput::Integer { width };

@@ -1,4 +1,4 @@
-//! Columns in device memory that have one value for all rows of a file: nothing is read for them.
+//! Columns in device memory that have one value for all rows of a file.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::ops::gather::gather;
 
-const OPERATOR: &str = "partitions";
+const OPERATOR: &str = "paths";
 const INDEX_WIDTH: usize = 4;
 
 /// A column of runs: of each value of `values` so many rows.

@@ -1,0 +1,201 @@
+//! Plans that do not fit into device memory: divided into parts that fit, each of which runs whole,
+//! as any plan does.
+//!
+//! ```text
+//!   scan ─ filter ─ project ─ join with what fits      chunk by chunk of the scan
+//!   … ─ aggregate, distinct, top k, limit              partial results of chunks, merged
+//!   join of two that do not fit                        both parted by a hash of the key
+//!   aggregate that needs whole groups, window          parted by a hash of the group
+//!   sort                                               parted by ranges of the key
+//! ```
+//!
+//! [`Divider::rows_of`] goes through the logical plan from its scans up. What it makes of a subtree
+//! is a [`DividedRows`]: plans over placeholders, and for each the parts that stand for these, of
+//! which nothing has run yet. An operator that takes rows one by one is added to these plans. One
+//! that needs all rows makes the parts run, and keeps what they yield as [`StoredRows`], on the
+//! device, or on the host where that is too much.
+//!
+//! A part whose run finds no memory is made smaller: the rows that drive it are halved, or it is
+//! parted again by another hash.
+
+mod budget;
+mod chunks;
+mod exchange;
+mod group;
+mod operators;
+mod run;
+mod sinks;
+mod sort;
+mod stored;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::datasource::source_as_provider;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+
+use self::budget::Budget;
+use self::chunks::{OpenedScan, least_row_bytes};
+use self::group::DividedRows;
+use self::sinks::RowStore;
+use super::{Engine, Outcome};
+use crate::column::{Relation, Table};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::OfSession;
+use crate::plan::{DevicePlan, PlanTable, Prepared, Root, identity, order_joins, table_source};
+
+/// How often a plan is begun anew where files change meanwhile.
+const PATIENCE: usize = 5;
+
+/// Runs a supported plan in parts.
+///
+/// # Errors
+/// `OutOfDeviceMemory` where even parts do not fit; those of the parts.
+pub(super) async fn run_divided(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<Outcome> {
+    let logical = match engine.orders_joins() {
+        true => order_joins(plan.logical().clone(), tables)?.plan,
+        false => plan.logical().clone(),
+    };
+    // What is cached or kept moves out, as far as it is needed.
+    engine.device.make_room(engine.device.memory().limit / 4 * 3)?;
+    for _ in 0..PATIENCE {
+        let mut divider = Divider::new(state, engine, plan, tables);
+        let ran = divider.run(&logical).await;
+        // What was read of files that changed meanwhile is of no one version, and neither is an error.
+        if divider.is_of_one_version()? {
+            return ran;
+        }
+    }
+    Err(super::scan::restless(plan.scans().first().copied()))
+}
+
+/// Whether a plan's columns alone take more than the device may hold.
+pub(super) fn is_hopeless(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable]) -> Result<bool> {
+    let mut bytes = 0f64;
+    let scans = plan.scans();
+    for (at, scan) in scans.iter().enumerate() {
+        let reads_same = |other: &&TableScan| identity(other) == identity(scan) && other.projection == scan.projection;
+        if scans[..at].iter().any(|other| reads_same(other)) {
+            continue;
+        }
+        let provider = source_as_provider(table_source(scan, tables))?;
+        let Some(OfSession::Source(table)) = OfSession::of(provider.as_ref()) else { continue };
+        let rows = table.known_rows().unwrap_or(0) as f64;
+        bytes += rows * least_row_bytes(&arrow(&scan.projected_schema)) as f64;
+    }
+    Ok(bytes > engine.device.memory().limit as f64)
+}
+
+/// Whether an error is of a lack of device memory.
+pub(super) fn is_out_of_memory(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. })
+}
+
+/// Divides one plan.
+struct Divider<'a> {
+    state: &'a SessionState,
+    engine: &'a Engine,
+    /// The tables that the plan's placeholders stand for.
+    tables: &'a [PlanTable],
+    /// The conditions of each scan, with its table.
+    filters: Vec<(usize, Vec<Expr>)>,
+    budget: Budget,
+    /// Tables that were opened, each in one version.
+    opened: Vec<Arc<OpenedScan>>,
+    /// Plans of parts.
+    prepared: HashMap<LogicalPlan, Arc<DevicePlan>>,
+}
+
+impl<'a> Divider<'a> {
+    fn new(state: &'a SessionState, engine: &'a Engine, plan: &DevicePlan, tables: &'a [PlanTable]) -> Self {
+        let budget = Budget::of(&engine.device);
+        let filters = plan.scans().into_iter().map(identity).zip(plan.scan_filters()).collect();
+        Divider { state, engine, tables, filters, budget, opened: vec![], prepared: HashMap::new() }
+    }
+
+    async fn run(&mut self, plan: &LogicalPlan) -> Result<Outcome> {
+        let before = self.engine.device.counters();
+        let rows = self.rows_of(plan).await?;
+        let mut kept = RowStore::new(self.engine, plan.schema(), self.budget.result);
+        self.run_parts(&rows, &mut kept).await?;
+        let stored = kept.finish();
+        self.engine.device.note(|| {
+            let now = self.engine.device.counters();
+            let (parts, spilled) = (now.parts_run - before.parts_run, now.bytes_spilled - before.bytes_spilled);
+            let restored = now.bytes_restored - before.bytes_restored;
+            format!(
+                "divided: {parts} parts ran; {} went to the host, {} came back",
+                ByteCount(spilled),
+                ByteCount(restored)
+            )
+        });
+        match stored.on_device()? {
+            Some(table) => Ok(Outcome::Device(table)),
+            None => Ok(Outcome::Host(stored.on_host(self.budget.part)?)),
+        }
+    }
+
+    /// The plan of a part, prepared once.
+    fn prepared(&mut self, plan: &LogicalPlan) -> Result<Arc<DevicePlan>> {
+        if let Some(known) = self.prepared.get(plan) {
+            return Ok(known.clone());
+        }
+        let prepared = Prepared::new(plan.clone())?;
+        let Root::Device(device_plan) = &prepared.cut().root else {
+            let (operator, why) = prepared
+                .cut()
+                .left
+                .last()
+                .map_or_else(Default::default, |left| (left.operator.clone(), left.why.clone()));
+            return Err(Error::unsupported(format!("in parts: {operator}"), why));
+        };
+        self.prepared.insert(plan.clone(), device_plan.clone());
+        Ok(device_plan.clone())
+    }
+
+    fn is_of_one_version(&self) -> Result<bool> {
+        for opened in &self.opened {
+            if !opened.is_current()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A number of bytes as a reader wants it.
+struct ByteCount(u64);
+
+impl fmt::Display for ByteCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0..10_000 => write!(f, "{} bytes", self.0),
+            10_000..10_000_000 => write!(f, "{} KB", self.0 / 1000),
+            _ => write!(f, "{} MB", self.0 / 1_000_000),
+        }
+    }
+}
+
+/// The Arrow schema of rows.
+fn arrow(schema: &DFSchema) -> SchemaRef {
+    Arc::new(schema.as_arrow().clone())
+}
+
+/// A table as a relation.
+fn relation(table: &Table) -> Result<Relation> {
+    Relation::dense(table.rows as u64, table.columns.clone())
+}
+
+/// Rows without any part.
+fn nothing(schema: &DFSchemaRef) -> DividedRows {
+    DividedRows { groups: vec![], schema: schema.clone() }
+}

@@ -1,0 +1,38 @@
+//! How much memory the parts of a plan may take.
+
+use crate::device::Device;
+
+/// ByteCount of device memory for each purpose, as shares of what is free when a plan is divided.
+///
+/// A part takes several times its rows: pages while they are decoded, keys, hash tables, the rows
+/// that come out. Where it takes more yet, it is made smaller.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// Rows that drive a part.
+    pub(super) chunk: u64,
+    /// One side of a join, while the other goes by.
+    pub(super) side: u64,
+    /// What is stored of one intermediate result, before it moves to the host.
+    pub(super) stored: u64,
+    /// The same of the result.
+    pub(super) result: u64,
+    /// A part of rows that are parted by hash or range.
+    pub(super) part: u64,
+    /// A part's next rows are read while those before are computed.
+    pub(super) reads_ahead: bool,
+}
+
+impl Budget {
+    pub(super) fn of(device: &Device) -> Budget {
+        let memory = device.memory();
+        let free = memory.limit.saturating_sub(memory.used).max(1);
+        Budget {
+            chunk: free / 8,
+            side: free / 5,
+            stored: free / 12,
+            result: free / 4,
+            part: free / 10,
+            reads_ahead: true,
+        }
+    }
+}

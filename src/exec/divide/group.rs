@@ -1,0 +1,91 @@
+//! Rows that are not computed yet: plans over placeholders, and what stands for these, part by part.
+
+use std::sync::Arc;
+
+use datafusion::common::{DFSchemaRef, TableReference};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+
+use super::chunks::OpenedScan;
+use super::stored::StoredRows;
+use super::{arrow, nothing};
+use crate::error::Result;
+use crate::plan::TablePlaceholder;
+
+/// The rows of groups of parts, one after the other.
+#[derive(Debug, Clone)]
+pub(super) struct DividedRows {
+    pub(super) groups: Vec<PartGroup>,
+    pub(super) schema: DFSchemaRef,
+}
+
+/// Parts that one plan computes.
+#[derive(Debug, Clone)]
+pub(super) struct PartGroup {
+    /// Over placeholders, which stand for a part's inputs by their numbers.
+    pub(super) plan: LogicalPlan,
+    /// The input whose rows may come chunk by chunk: what the plan yields of its chunks are the rows
+    /// that it yields of all of it.
+    pub(super) driving: Option<usize>,
+    pub(super) parts: Vec<Vec<PartInput>>,
+    /// Of each input, what its rows were parted by, if they can be parted again by that.
+    pub(super) keys: Option<Vec<Vec<Expr>>>,
+}
+
+/// What stands for a placeholder.
+#[derive(Debug, Clone)]
+pub(super) enum PartInput {
+    Scan(Arc<OpenedScan>),
+    Stored(Arc<StoredRows>),
+}
+
+impl DividedRows {
+    /// Rows that are stored, chunk by chunk.
+    pub(super) fn stored(stored: StoredRows) -> DividedRows {
+        let schema = stored.schema.clone();
+        if stored.rows() == 0 {
+            return nothing(&schema);
+        }
+        let plan = placeholder(0, &schema);
+        let parts = vec![vec![PartInput::Stored(Arc::new(stored))]];
+        DividedRows { groups: vec![PartGroup { plan, driving: Some(0), parts, keys: None }], schema }
+    }
+
+    /// The same rows through an operator that takes them one by one.
+    pub(super) fn through(
+        mut self,
+        schema: &DFSchemaRef,
+        operator: impl Fn(LogicalPlan) -> Result<LogicalPlan>,
+    ) -> Result<DividedRows> {
+        for group in &mut self.groups {
+            group.plan = operator(group.plan.clone())?;
+        }
+        Ok(DividedRows { schema: schema.clone(), ..self })
+    }
+}
+
+impl PartGroup {
+    /// The number of the next placeholder.
+    pub(super) fn next_input(&self) -> usize {
+        self.parts.first().map_or(0, Vec::len)
+    }
+
+    /// The same with an input more, which stands whole beside each part.
+    pub(super) fn beside(&mut self, input: PartInput) {
+        self.parts.iter_mut().for_each(|part| part.push(input.clone()));
+        // The rows of this input are not parted.
+        self.keys = None;
+    }
+}
+
+/// A scan of a placeholder, whose rows have this schema.
+pub(super) fn placeholder(number: usize, schema: &DFSchemaRef) -> LogicalPlan {
+    LogicalPlan::TableScan(TableScan {
+        table_name: TableReference::bare(format!("input {number}")),
+        source: TablePlaceholder::source(number, arrow(schema)),
+        projection: None,
+        projected_schema: schema.clone(),
+        filters: vec![],
+        fetch: None,
+        statistics_requests: Default::default(),
+    })
+}

@@ -1,0 +1,162 @@
+//! ORDER BY of rows that do not fit: parted by ranges of the key, each of which is sorted.
+//!
+//! ```text
+//!   chunk ─ with the splitters ─ sorted     3 3 ‖5‖ 5 5 ‖·‖ 6 8 8 ‖9‖ 9 ‖·‖ 12
+//!                                           │ < 5 │ = 5 │ between │= 9│ > 9
+//! ```
+//!
+//! A sample of the rows is sorted, and some of it, evenly spaced, are the splitters. Each chunk is
+//! sorted with the splitters in it, twice: before and after the rows whose key is theirs. Where they
+//! come to lie the chunk is cut. Rows between two splitters are sorted, range by range. Rows of a
+//! splitter's own key need not be, so however many they are, they are no part that is too large.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Int8Type};
+use datafusion::common::{Column as Name, DFSchema, DFSchemaRef};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, SortExpr, Union, lit};
+
+use super::chunks::row_bytes;
+use super::group::{DividedRows, PartGroup, PartInput, placeholder};
+use super::run::run_over;
+use super::sinks::{RowSink, RowStore, Sampling, scatter};
+use super::stored::{StoredBlock, parted};
+use super::{Divider, arrow};
+use crate::column::Table;
+use crate::error::{Error, Result};
+use crate::exec::Engine;
+use crate::exec::rows::{concatenated, evenly_spaced};
+use crate::plan::{DevicePlan, TwoSteps};
+
+/// The column that tells rows from splitters: these come before and after the rows of their key.
+const PLACE: &str = "__place";
+const BEFORE: i8 = 0;
+const ROW: i8 = 1;
+const AFTER: i8 = 2;
+/// Most splitters.
+const MOST_SPLITTERS: u64 = 128;
+
+impl Divider<'_> {
+    pub(super) async fn sort(&mut self, sort: &Sort) -> Result<DividedRows> {
+        let input = self.rows_of(&sort.input).await?;
+        if let Some(fetch) = sort.fetch
+            && fetch as u64 * row_bytes(&arrow(&input.schema)) <= self.budget.stored
+        {
+            return self.in_two_steps(input, &TwoSteps::Top { keys: sort.expr.clone(), fetch }).await;
+        }
+        let sorted = self.sorted(&input, &sort.expr).await?;
+        let Some(fetch) = sort.fetch else { return Ok(sorted) };
+        let mut kept = RowStore::new(self.engine, &sorted.schema, self.budget.stored).limited(0, fetch);
+        self.run_parts(&sorted, &mut kept).await?;
+        Ok(DividedRows::stored(kept.finish()))
+    }
+
+    async fn sorted(&mut self, input: &DividedRows, keys: &[SortExpr]) -> Result<DividedRows> {
+        let schema = input.schema.clone();
+        let mut sampling = Sampling::new(RowStore::new(self.engine, &schema, self.budget.stored));
+        self.run_parts(input, &mut sampling).await?;
+        let (stored, sample) = sampling.finish();
+        let by_keys = |input| LogicalPlan::Sort(Sort { expr: keys.to_vec(), input: Arc::new(input), fetch: None });
+        let sort = by_keys(placeholder(0, &schema));
+        let ranges = stored.bytes() / self.budget.part.max(1) * 2;
+        if ranges < 2 {
+            let parts = vec![vec![PartInput::Stored(Arc::new(stored))]];
+            return Ok(DividedRows {
+                groups: vec![PartGroup { plan: sort, driving: None, parts, keys: None }],
+                schema,
+            });
+        }
+        self.engine.device.note(|| format!("divided: rows are parted by ranges of the key, {ranges} of them"));
+        let splitters = self.splitters(&schema, &sample, &sort, ranges.min(MOST_SPLITTERS))?;
+        let mut ranges = Ranges::new(self, &schema, keys, splitters)?;
+        self.run_parts(&DividedRows::stored(stored), &mut ranges).await?;
+        let groups = ranges.finish().into_iter().enumerate().filter(|(_, part)| part.rows() > 0);
+        let groups = groups.map(|(number, part)| {
+            let parts = vec![vec![PartInput::Stored(part)]];
+            // Every other range is of one key.
+            let (plan, driving) =
+                if number % 2 == 0 { (sort.clone(), None) } else { (placeholder(0, &schema), Some(0)) };
+            PartGroup { plan, driving, parts, keys: None }
+        });
+        Ok(DividedRows { groups: groups.collect(), schema })
+    }
+
+    /// Rows of a sample, evenly spaced in their order.
+    fn splitters(
+        &mut self,
+        schema: &DFSchemaRef,
+        sample: &[RecordBatch],
+        sort: &LogicalPlan,
+        count: u64,
+    ) -> Result<Table> {
+        let sort = self.prepared(sort)?;
+        let sample = Table::from_batches(&self.engine.device, arrow(schema), sample)?;
+        let sorted = run_over(self.engine, &sort, &[super::relation(&sample)?])?;
+        evenly_spaced(&sorted, count as usize)
+    }
+}
+
+/// Cuts tables into ranges.
+struct Ranges {
+    engine: Engine,
+    schema: DFSchemaRef,
+    /// Sorts rows with splitters among them.
+    sort: Arc<DevicePlan>,
+    splitters: Table,
+    blocks: Vec<Vec<StoredBlock>>,
+}
+
+impl Ranges {
+    fn new(divider: &mut Divider<'_>, schema: &DFSchemaRef, keys: &[SortExpr], splitters: Table) -> Result<Ranges> {
+        let place = Arc::new(Field::new(PLACE, DataType::Int8, false));
+        let fields = schema.iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone()));
+        let fields = fields.chain([(None, place)]).collect();
+        let placed = Arc::new(DFSchema::new_with_metadata(fields, Default::default())?);
+        let rows = |number, place: i8| -> Result<Arc<LogicalPlan>> {
+            let input = placeholder(number, schema);
+            let exprs = schema.columns().into_iter().map(Expr::Column).chain([lit(place).alias(PLACE)]).collect();
+            let project = Projection::try_new_with_schema(exprs, Arc::new(input), placed.clone())?;
+            Ok(Arc::new(LogicalPlan::Projection(project)))
+        };
+        let inputs = vec![rows(0, ROW)?, rows(1, BEFORE)?, rows(1, AFTER)?];
+        let union = LogicalPlan::Union(Union { inputs, schema: placed });
+        let last = Expr::Column(Name::new_unqualified(PLACE)).sort(true, false);
+        let expr = keys.iter().cloned().chain([last]).collect();
+        let sort = LogicalPlan::Sort(Sort { expr, input: Arc::new(union), fetch: None });
+        let blocks = vec![vec![]; 2 * splitters.rows + 1];
+        let (engine, schema) = (divider.engine.clone(), schema.clone());
+        Ok(Ranges { sort: divider.prepared(&sort)?, engine, schema, splitters, blocks })
+    }
+
+    fn finish(self) -> Vec<Arc<super::stored::StoredRows>> {
+        parted(&self.engine.device, &self.schema, self.blocks)
+    }
+}
+
+impl RowSink for Ranges {
+    fn push(&mut self, table: Table) -> Result<()> {
+        let inputs = [super::relation(&table)?, super::relation(&self.splitters)?];
+        let mut sorted = run_over(&self.engine, &self.sort, &inputs)?;
+        let places = sorted.columns.pop().ok_or_else(|| Error::internal("a sort without columns"))?;
+        let places = places.to_arrays(sorted.rows.max(1))?;
+        sorted.schema = table.schema.clone();
+        // Between two splitters lie the rows of a range.
+        let (mut pieces, mut begins, mut begin) = (vec![], vec![0], 0);
+        let mut rows = 0;
+        let cuts = places.iter().flat_map(|places| places.as_primitive::<Int8Type>().values().iter().enumerate());
+        for (at, _) in cuts.filter(|(_, place)| **place != ROW) {
+            pieces.push(sorted.slice(begin, at - begin));
+            rows += at - begin;
+            begins.push(rows);
+            begin = at + 1;
+        }
+        pieces.push(sorted.slice(begin, sorted.rows - begin));
+        begins.push(rows + sorted.rows - begin);
+        pieces.retain(|piece| piece.rows > 0);
+        match pieces.is_empty() {
+            true => Ok(()),
+            false => scatter(&concatenated(&pieces)?, &begins, &mut self.blocks),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Plans that do not fit into device memory, run in parts: their rows are those of the CPU.
+
+use warpframe::device::MemoryLimit;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use warpframe::ErrorKind;
+
+use crate::differential::{Pair, builder, data, run};
+use crate::random::{queries_and_seed, query_of, tables_of};
+use crate::tables::Shape;
+
+/// A device of so many bytes, and the queries that it is asked.
+fn small(bytes: u64) -> Pair {
+    Pair::with(builder().strict(true).memory_limit(MemoryLimit::Bytes(bytes)))
+}
+
+/// Both say the same, and the device did it in parts, within its limit.
+fn check(pair: &Pair, sql: &str) {
+    let before = pair.gpu().counters();
+    let expected = run(&pair.cpu, sql).unwrap_or_else(|error| panic!("the CPU: {error}\n  {sql}"));
+    let found = run(&pair.device, sql).unwrap_or_else(|error| panic!("the device: {error}\n  {sql}"));
+    pair.compare(&expected, &found, sql);
+    let after = pair.gpu().counters();
+    assert!(after.parts_run > before.parts_run, "it ran whole\n  {sql}");
+    assert!(after.launches > before.launches, "no kernel ran\n  {sql}");
+    assert_eq!(after.fallbacks, before.fallbacks);
+    let memory = pair.gpu().memory();
+    assert!(memory.peak <= memory.limit);
+}
+
+#[test]
+fn operators_in_parts() {
+    for sql in [
+        "SELECT id, x * 2 AS y, s FROM t WHERE k < 3",
+        "SELECT count(*), sum(k), min(x), max(s), avg(x), sum(m38) FROM t",
+        "SELECT k, count(*), sum(x), avg(m), sum(m38), min(s), avg(k2) FROM t GROUP BY k",
+        "SELECT id, count(*), sum(k) FROM t GROUP BY id",
+        "SELECT DISTINCT id, s FROM t",
+        "SELECT id % 9000 AS g, median(x), count(DISTINCT s), array_agg(id ORDER BY id) FROM t GROUP BY id % 9000",
+        "SELECT count(DISTINCT id), sum(DISTINCT id), avg(DISTINCT id) FROM t",
+        "SELECT id, k, s FROM t ORDER BY s, id",
+        "SELECT id, k, x FROM t ORDER BY x DESC NULLS LAST, id LIMIT 20",
+        "SELECT t.id, u.id AS other, u.s FROM t JOIN u ON t.id = u.id",
+        "SELECT t.id, u.id AS other, u.s FROM t LEFT JOIN u ON t.id = u.id AND u.k < 5",
+        "SELECT t.id, u.id AS other, t.s FROM t FULL JOIN u ON t.id = u.id",
+        "SELECT id, s FROM t WHERE id IN (SELECT id FROM u WHERE k > 2)",
+        "SELECT id, s FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND u.k > 2)",
+        "SELECT id, row_number() OVER (PARTITION BY k2 ORDER BY id) AS n, sum(k) OVER (PARTITION BY k2) AS x FROM t",
+        "SELECT id + 1 AS n FROM t UNION ALL SELECT id FROM u",
+        "SELECT k, sum(n) FROM (SELECT k, id, count(*) AS n FROM t GROUP BY k, id) GROUP BY k",
+    ] {
+        let pair = small(1 << 20).and("t", Shape::random(60_000, 7).batches());
+        let pair = pair.and("u", Shape::random(40_000, 8).batches());
+        check(&pair, sql);
+    }
+}
+
+#[test]
+fn tpch_queries_in_parts() {
+    let mut divided = 0;
+    for number in 1..=22 {
+        let sql = std::fs::read_to_string(data(&format!("queries/q{number}.sql"))).expect("the sample is there");
+        let sql = sql.trim().trim_end_matches(';');
+        let pair = small(3 << 20).samples();
+        let expected = run(&pair.cpu, sql).expect("the CPU answers");
+        let found = run(&pair.device, sql).unwrap_or_else(|error| panic!("Q{number}: {error}"));
+        pair.compare(&expected, &found, sql);
+        divided += u32::from(pair.gpu().counters().parts_run > 0);
+    }
+    assert!(divided >= 10, "{divided} queries were divided");
+}
+
+/// Random queries (`random.rs`) on devices of very little memory: none answers wrong. Where even the
+/// smallest parts find no memory an error says so. The environment variables are those of `random.rs`.
+#[test]
+fn random_queries_with_little_memory_are_right_or_say_so() {
+    let (count, first) = queries_and_seed(40);
+    let (mut rows, mut divided, mut out_of_memory, mut others, mut failed) = (0, 0, 0, 0, vec![]);
+    for seed in first..first + count {
+        let (sql, [t, u]) = (query_of(seed), tables_of(seed));
+        // Of the least that operators take at all up to what most queries run in whole.
+        let limit = (12 << 10) << (seed * 7 % 5);
+        let pair = small(limit).and("t", t).and("u", u).from(format!("seed {seed}, {limit} bytes"));
+        let ran = catch_unwind(AssertUnwindSafe(|| match (run(&pair.cpu, &sql), run(&pair.device, &sql)) {
+            (Ok(expected), Ok(found)) => {
+                pair.compare(&expected, &found, &sql);
+                Some(expected.num_rows())
+            }
+            (_, Err(error)) if matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }) => {
+                out_of_memory += 1;
+                None
+            }
+            (Ok(_), Err(error)) if !matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+                panic!("only the device failed: {error}\n  {sql}\n  {}", pair.origin)
+            }
+            _ => {
+                others += 1;
+                None
+            }
+        }));
+        match ran {
+            Ok(found) => rows += found.unwrap_or(0),
+            Err(_) => failed.push(seed),
+        }
+        let counters = pair.gpu().counters();
+        divided += u64::from(counters.parts_run > 0);
+        let memory = pair.gpu().memory();
+        assert!(memory.peak <= memory.limit);
+    }
+    println!("{count} queries, {rows} rows, {divided} divided, {out_of_memory} out of memory, {others} not compared");
+    assert!(failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {failed:?}");
+    assert!(count < 40 || divided * 4 > count && out_of_memory * 2 < count, "the limits say little");
+}
