@@ -211,7 +211,7 @@ fn what_the_device_has_no_memory_for_runs_on_the_cpu_with_a_note() {
     let sql =
         "SELECT count(*) AS n, sum(a.px) IS NULL AS none FROM jets a JOIN jets b ON a.jetid = b.jetid AND a.px < b.px";
     let asked = |sql: &str| {
-        warpframe(&["data/jets.csv", "--device", "sim", "--memory-limit", "300kB", "--format", "csv", "-c", sql])
+        warpframe(&["data/jets.csv", "--device", "sim", "--memory-limit", "30kB", "--format", "csv", "-c", sql])
     };
     let run = asked(sql);
     assert_eq!(run.code, Some(0), "{}", run.messages);
