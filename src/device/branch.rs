@@ -39,6 +39,7 @@ impl Device {
                 by_parts: Default::default(),
                 counters: shared.counters.clone(),
                 profile: shared.profile.clone(),
+                spill: shared.spill.clone(),
                 fixed_secret: Default::default(),
                 rehearsal: shared.rehearsal.clone(),
                 improver: shared.improver.clone(),

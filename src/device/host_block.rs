@@ -141,8 +141,7 @@ impl BlockMemory {
         }
         let path = folder.join(format!(".warpframe-spill-{}-{number}", std::process::id()));
         let failed = |error| Error::io(&path, error);
-        let file: File =
-            OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
+        let file: File = OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
         std::fs::remove_file(&path).map_err(failed)?;
         let length = libc::off_t::try_from(len).unwrap_or(libc::off_t::MAX);
         // SAFETY: an open file.
@@ -152,8 +151,7 @@ impl BlockMemory {
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping of an open file of this length, which nobody else can open.
-        let start =
-            unsafe { libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         match start == libc::MAP_FAILED {
             true => Err(failed(std::io::Error::last_os_error())),
             false => Ok(BlockMemory::Mapped { start: start.cast(), mapped: len, from: 0, len }),

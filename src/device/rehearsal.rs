@@ -32,6 +32,7 @@ impl Device {
             by_parts: Default::default(),
             counters: Arc::default(),
             profile: Default::default(),
+            spill: Arc::default(),
             fixed_secret: Default::default(),
             rehearsal: Some(queue),
             improver: None,
