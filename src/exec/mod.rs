@@ -50,6 +50,8 @@ pub(crate) struct Engine {
     pub(crate) device: Device,
     /// Any operator left to the CPU is an error.
     pub(crate) strict: bool,
+    /// Plans that do not fit run in parts.
+    divides: bool,
     /// Joins run in the order of estimated rows instead of the query's.
     join_order: Arc<AtomicBool>,
     rehearsed: Arc<Rehearsed>,
@@ -66,11 +68,12 @@ pub(crate) enum Outcome {
 }
 
 impl Engine {
-    pub(crate) fn new(device: Device, strict: bool, join_order: bool) -> Self {
+    pub(crate) fn new(device: Device, strict: bool, join_order: bool, divides: bool) -> Self {
         device.prepare_behind(crate::ops::sources);
         Engine {
             device,
             strict,
+            divides,
             join_order: Arc::new(join_order.into()),
             rehearsed: Arc::default(),
             given_up: Sentences::default(),
@@ -223,6 +226,9 @@ async fn run_whole_or_divided(
     plan: &DevicePlan,
     tables: &[PlanTable],
 ) -> Result<Outcome> {
+    if !engine.divides {
+        return run_on_device(state, engine, plan, tables).await.map(Outcome::Device);
+    }
     let limit = engine.device.memory().limit;
     if !plan.is_too_large(limit) && !divide::is_hopeless(engine, plan, tables)? {
         match run_on_device(state, engine, plan, tables).await {
@@ -255,7 +261,7 @@ pub(crate) fn run_here(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable])
     let limit = engine.device.memory().limit;
     let Some(scans) = scan::resident(plan, tables)?.filter(|_| !plan.is_too_large(limit)) else { return Ok(None) };
     match run(engine, plan, tables, scans, None) {
-        Err(error) if divide::is_out_of_memory(&error) => {
+        Err(error) if engine.divides && divide::is_out_of_memory(&error) => {
             plan.found_too_large(limit);
             Ok(None)
         }
@@ -317,8 +323,8 @@ mod tests {
         let device = Device::sim(SimOptions::default(), MemoryLimit::default()).unwrap();
         let missing: Error =
             ErrorKind::DeviceUnavailable { device: "cuda".into(), why: "NVRTC not found".into() }.into();
-        let engine = Engine::new(device.clone(), false, true);
+        let engine = Engine::new(device.clone(), false, true, true);
         assert!(engine.gives_way(&missing) && !engine.gives_way(&Error::internal("a bug")));
-        assert!(!Engine::new(device, true, true).gives_way(&missing));
+        assert!(!Engine::new(device, true, true, true).gives_way(&missing));
     }
 }

@@ -85,6 +85,7 @@ pub struct SessionBuilder {
     sim: SimOptions,
     partitions: Option<usize>,
     join_order: Option<bool>,
+    divide: Option<bool>,
     statement_timeout: Option<Duration>,
 }
 
@@ -208,6 +209,21 @@ impl SessionBuilder {
         self
     }
 
+    /// Whether a query that does not fit into device memory runs in parts (as it does by default), or
+    /// fails with [`ErrorKind::OutOfDeviceMemory`](crate::ErrorKind::OutOfDeviceMemory), and outside of
+    /// strict mode goes to the CPU engine.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Sim).divide(false).build()?;
+    /// assert_eq!(session.sql("SELECT 1 AS one")?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn divide(mut self, on: bool) -> Self {
+        self.divide = Some(on);
+        self
+    }
+
     /// How long a statement may take, see [`Session::set_statement_timeout`]; otherwise any time.
     ///
     /// ```
@@ -290,7 +306,8 @@ impl SessionBuilder {
         if let Some(device) = &device {
             device.bound_spills(host.spill_bounds());
         }
-        let engine = device.map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true)));
+        let engine = device
+            .map(|device| Engine::new(device, strict, self.join_order.unwrap_or(true), self.divide.unwrap_or(true)));
         let switch = Arc::<Switch>::default();
         switch.set_timeout(self.statement_timeout);
         let (plans, refuse) = (Plans::default(), rules::refuse_what_is_left as _);

@@ -102,7 +102,7 @@ fn a_gpu_that_is_not_there_is_an_error_by_name_and_a_notice_otherwise() {
 
 #[test]
 fn a_query_that_exceeds_the_limit_succeeds_after_it_is_raised() {
-    let pair = Pair::with(builder().strict(true).memory_limit(MemoryLimit::Bytes(32 << 10)));
+    let pair = Pair::with(builder().strict(true).divide(false).memory_limit(MemoryLimit::Bytes(32 << 10)));
     let pair = pair.and("t", Shape::random(20_000, 41).batches());
     let sql = "SELECT k, sum(x) AS total FROM t GROUP BY k";
     let error = run(&pair.device, sql).expect_err("the columns alone are larger");

@@ -112,3 +112,63 @@ fn random_queries_with_little_memory_are_right_or_say_so() {
     assert!(failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {failed:?}");
     assert!(count < 40 || divided * 4 > count && out_of_memory * 2 < count, "the limits say little");
 }
+
+/// Rows that do not fit into host memory lie in files, of which nothing stays.
+#[test]
+fn rows_beyond_the_hosts_limit_lie_in_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sql = "SELECT t.id, u.id AS other, t.s, u.sv FROM t FULL JOIN u ON t.id = u.id";
+    let pair = |files: u64| {
+        let device = builder().strict(true).memory_limit(MemoryLimit::Bytes(1 << 20));
+        let device = device.host_memory_limit("300KB".parse().expect("a limit")).spill_dir(folder.path());
+        let pair = Pair::with(device.spill_limit(files)).and("t", Shape::random(60_000, 7).batches());
+        pair.and("u", Shape::random(40_000, 8).batches())
+    };
+    let roomy = pair(1 << 30);
+    check(&roomy, sql);
+    assert!(roomy.gpu().counters().bytes_in_spill_files > 100_000);
+    let tight = pair(100_000);
+    let error = run(&tight.device, sql).expect_err("no room");
+    match error.kind() {
+        ErrorKind::OutOfHostMemory { limit, spill_limit, .. } => {
+            assert_eq!((*limit, *spill_limit), (Some(300_000), Some(100_000)));
+        }
+        other => panic!("{other:?}"),
+    }
+    // The session goes on, and the next query has all the room.
+    check(&tight, "SELECT id, k, x FROM t ORDER BY x DESC NULLS LAST, id LIMIT 20");
+    drop((roomy, tight));
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
+}
+
+/// A failure of any allocation is a clean error or none, and leaves nothing on the device.
+#[test]
+fn an_allocation_that_fails_leaves_nothing_behind() {
+    let sql = "SELECT u.k, count(*), sum(t.x) FROM t JOIN u ON t.id = u.id GROUP BY u.k ORDER BY 1";
+    let pair = small(1 << 20).and("t", Shape::random(30_000, 7).batches());
+    let pair = pair.and("u", Shape::random(40_000, 8).batches());
+    check(&pair, sql);
+    let device = pair.gpu().clone();
+    let total = {
+        let before = device.counters().allocations;
+        run(&pair.device, sql).expect("it fits in parts");
+        device.counters().allocations - before
+    };
+    let (mut failed, mut ran) = (0, 0);
+    // Some of them: each costs a run.
+    for at in (0..total).step_by((total / 24).max(1) as usize) {
+        device.fail_allocation_after(at);
+        match run(&pair.device, sql) {
+            Ok(_) => ran += 1,
+            Err(error) => {
+                assert!(matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }), "{error}");
+                failed += 1;
+            }
+        }
+        device.fail_allocation_after(u64::MAX);
+        device.make_room(device.memory().limit).expect("what is cached can go");
+        assert_eq!(device.memory().used, 0, "allocation {at} of {total}");
+    }
+    assert!(ran > 0, "{failed} failed");
+    check(&pair, sql);
+}

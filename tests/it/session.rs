@@ -43,7 +43,9 @@ fn queries_answer_the_same_bits_each_time() {
 
 #[test]
 fn allocations_that_fail_leave_the_session_whole() {
-    let pair = Pair::of(Shape::random(3000, 92).batches()).and("u", Shape::random(500, 93).batches());
+    let pair = Pair::with(builder().strict(true).divide(false))
+        .and("t", Shape::random(3000, 92).batches())
+        .and("u", Shape::random(500, 93).batches());
     let device = pair.gpu().clone();
     for sql in [
         "SELECT id, s, x * 2 AS y FROM t WHERE k > 2 ORDER BY id",
@@ -82,7 +84,7 @@ fn allocations_that_fail_leave_the_session_whole() {
 
 #[test]
 fn loading_that_fails_is_repeated_by_the_next_query() {
-    let pair = Pair::of(Shape::random(3000, 94).batches());
+    let pair = Pair::with(builder().strict(true).divide(false)).and("t", Shape::random(3000, 94).batches());
     let device = pair.gpu().clone();
     let sql = "SELECT sv, s, sd, sum(x), max(m38) FROM t GROUP BY sv, s, sd";
     let mut failures = 0;
@@ -102,7 +104,7 @@ fn loading_that_fails_is_repeated_by_the_next_query() {
 
 #[test]
 fn a_memory_limit_is_an_error_with_numbers_and_no_end() {
-    let pair = Pair::with(builder().strict(true).memory_limit("4MiB".parse().expect("a limit")));
+    let pair = Pair::with(builder().strict(true).divide(false).memory_limit("4MiB".parse().expect("a limit")));
     let pair = pair.and("t", Shape::random(20_000, 95).batches());
     let error = run(&pair.device, "SELECT a.id, b.id AS other FROM t a JOIN t b ON a.k = b.k").expect_err("300 MB");
     match error.kind() {
@@ -227,7 +229,7 @@ fn queries_may_run_from_several_threads_at_once() {
 /// the device.
 #[test]
 fn the_cpu_takes_over_where_device_memory_is_short() -> Result<()> {
-    let pair = Pair::with(builder().strict(false)).and("t", Shape::random(900, 96).batches());
+    let pair = Pair::with(builder().strict(false).divide(false)).and("t", Shape::random(900, 96).batches());
     let device = pair.gpu().clone();
     let session = &pair.device;
     let sql = "SELECT k, count(*) AS n, sum(x) AS s, max(sv) AS v FROM t WHERE id % 3 <> 1 GROUP BY k ORDER BY k, s";
