@@ -29,9 +29,15 @@ fn check(pair: &Pair, sql: &str) {
     assert!(memory.peak <= memory.limit);
 }
 
+/// Which of many queries run: some of them, or all where `WARPFRAME_DIVIDE_ALL` is 1.
+fn some<T>(queries: impl IntoIterator<Item = T>, every: usize) -> impl Iterator<Item = T> {
+    let all = std::env::var_os("WARPFRAME_DIVIDE_ALL").is_some_and(|value| value == "1");
+    queries.into_iter().step_by(if all { 1 } else { every })
+}
+
 #[test]
 fn operators_in_parts() {
-    for sql in [
+    let queries = [
         "SELECT id, x * 2 AS y, s FROM t WHERE k < 3",
         "SELECT count(*), sum(k), min(x), max(s), avg(x), sum(m38) FROM t",
         "SELECT k, count(*), sum(x), avg(m), sum(m38), min(s), avg(k2) FROM t GROUP BY k",
@@ -39,8 +45,8 @@ fn operators_in_parts() {
         "SELECT DISTINCT id, s FROM t",
         "SELECT id % 9000 AS g, median(x), count(DISTINCT s), array_agg(id ORDER BY id) FROM t GROUP BY id % 9000",
         "SELECT count(DISTINCT id), sum(DISTINCT id), avg(DISTINCT id) FROM t",
-        "SELECT id, k, s FROM t ORDER BY s, id",
         "SELECT id, k, x FROM t ORDER BY x DESC NULLS LAST, id LIMIT 20",
+        "SELECT id, k, s FROM t ORDER BY s, id",
         "SELECT t.id, u.id AS other, u.s FROM t JOIN u ON t.id = u.id",
         "SELECT t.id, u.id AS other, u.s FROM t LEFT JOIN u ON t.id = u.id AND u.k < 5",
         "SELECT t.id, u.id AS other, t.s FROM t FULL JOIN u ON t.id = u.id",
@@ -49,7 +55,8 @@ fn operators_in_parts() {
         "SELECT id, row_number() OVER (PARTITION BY k2 ORDER BY id) AS n, sum(k) OVER (PARTITION BY k2) AS x FROM t",
         "SELECT id + 1 AS n FROM t UNION ALL SELECT id FROM u",
         "SELECT k, sum(n) FROM (SELECT k, id, count(*) AS n FROM t GROUP BY k, id) GROUP BY k",
-    ] {
+    ];
+    for sql in some(queries, 2) {
         let pair = small(1 << 20).and("t", Shape::random(60_000, 7).batches());
         let pair = pair.and("u", Shape::random(40_000, 8).batches());
         check(&pair, sql);
@@ -59,7 +66,7 @@ fn operators_in_parts() {
 #[test]
 fn tpch_queries_in_parts() {
     let mut divided = 0;
-    for number in 1..=22 {
+    for number in some([21, 18, 1, 3, 9, 10, 5, 2, 7, 4, 8, 6, 19, 11, 20, 12, 13, 14, 15, 16, 17, 22], 4) {
         let sql = std::fs::read_to_string(data(&format!("queries/q{number}.sql"))).expect("the sample is there");
         let sql = sql.trim().trim_end_matches(';');
         let pair = small(3 << 20).samples();
@@ -68,14 +75,14 @@ fn tpch_queries_in_parts() {
         pair.compare(&expected, &found, sql);
         divided += u32::from(pair.gpu().counters().parts_run > 0);
     }
-    assert!(divided >= 10, "{divided} queries were divided");
+    assert!(divided >= 3, "{divided} queries were divided");
 }
 
 /// Random queries (`random.rs`) on devices of very little memory: none answers wrong. Where even the
 /// smallest parts find no memory an error says so. The environment variables are those of `random.rs`.
 #[test]
 fn random_queries_with_little_memory_are_right_or_say_so() {
-    let (count, first) = queries_and_seed(40);
+    let (count, first) = queries_and_seed(8);
     let (mut rows, mut divided, mut out_of_memory, mut others, mut failed) = (0, 0, 0, 0, vec![]);
     for seed in first..first + count {
         let (sql, [t, u]) = (query_of(seed), tables_of(seed));
