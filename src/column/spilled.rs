@@ -330,7 +330,12 @@ mod tests {
         let spilled: Vec<Arc<SpilledTable>> = batches
             .iter()
             .map(|batch| {
-                Arc::new(Table::from_batches(&device, schema.clone(), &[batch.clone()]).unwrap().spilled().unwrap())
+                Arc::new(
+                    Table::from_batches(&device, schema.clone(), std::slice::from_ref(batch))
+                        .unwrap()
+                        .spilled()
+                        .unwrap(),
+                )
             })
             .collect();
         assert_eq!(device.memory().used, before, "nothing of them is left on the device");
@@ -348,7 +353,7 @@ mod tests {
     fn slices_go_without_the_rows_around_them() {
         let device = Device::sim(SimOptions::default(), MemoryLimit::Bytes(1 << 30)).unwrap();
         let whole = batch(1000, 7);
-        let table = Table::from_batches(&device, whole.schema(), &[whole.clone()]).unwrap();
+        let table = Table::from_batches(&device, whole.schema(), std::slice::from_ref(&whole)).unwrap();
         let spilled = Arc::new(table.slice(300, 77).spilled().unwrap());
         let back = Table::restored(&device, &whole.schema(), &[(spilled, 0..77)]).unwrap();
         assert_eq!(back[0].to_batches(100).unwrap(), [whole.slice(300, 77)]);

@@ -84,7 +84,7 @@ pub(super) fn is_hopeless(engine: &Engine, plan: &DevicePlan, tables: &[PlanTabl
     let scans = plan.scans();
     for (at, scan) in scans.iter().enumerate() {
         let reads_same = |other: &&TableScan| identity(other) == identity(scan) && other.projection == scan.projection;
-        if scans[..at].iter().any(|other| reads_same(other)) {
+        if scans[..at].iter().any(reads_same) {
             continue;
         }
         let provider = source_as_provider(table_source(scan, tables))?;

@@ -77,7 +77,7 @@ pub(crate) async fn batches_in_order(
     state: &SessionState,
     columns: &[usize],
 ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-    Ok(partitions_in_order(source.scan(state, Some(&columns.to_vec()), &[], None).await?, state.task_ctx())?)
+    partitions_in_order(source.scan(state, Some(&columns.to_vec()), &[], None).await?, state.task_ctx())
 }
 
 /// The batches of a plan, one partition after the other.
