@@ -210,7 +210,7 @@ impl SessionBuilder {
     }
 
     /// Whether a query that does not fit into device memory runs in parts (as it does by default), or
-    /// fails with [`ErrorKind::OutOfDeviceMemory`](crate::ErrorKind::OutOfDeviceMemory), and outside of
+    /// fails with [`ErrorKind::OutOfDeviceMemory`], and outside of
     /// strict mode goes to the CPU engine.
     ///
     /// ```

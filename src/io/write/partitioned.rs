@@ -183,7 +183,7 @@ fn escaped(text: &str) -> String {
 ///
 /// # Errors
 /// Columns that are not there or name no folders; a directory that is there and is not empty; as
-/// [`write`].
+/// [`write()`].
 pub(crate) fn write_partitioned(
     directory: &Path,
     schema: &SchemaRef,
