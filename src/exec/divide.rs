@@ -12,8 +12,8 @@
 //! [`Divider::rows_of`] goes through the logical plan from its scans up. What it makes of a subtree
 //! is a [`DividedRows`]: plans over placeholders, and for each the parts that stand for these, of
 //! which nothing has run yet. An operator that takes rows one by one is added to these plans. One
-//! that needs all rows makes the parts run, and keeps what they yield as [`stored::StoredRows`], on the
-//! device, or on the host where that is too much.
+//! that needs all rows makes the parts run, and keeps what they yield as [`stored::StoredRows`], on
+//! the device, or on the host where that is too much.
 //!
 //! A part whose run finds no memory is made smaller: the rows that drive it are halved, or it is
 //! parted again by another hash.
