@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   scan ─ filter ─ project ─ join with what fits      chunk by chunk of the scan
-//!   … ─ aggregate, distinct, top k, limit              partial results of chunks, merged
+//!   … ─ aggregate, distinct, top k                     partial results of chunks, merged
 //!   join of two that do not fit                        both parted by a hash of the key
 //!   aggregate that needs whole groups, window          parted by a hash of the group
 //!   sort                                               parted by ranges of the key
@@ -65,7 +65,7 @@ pub(super) async fn run_divided(
         true => order_joins(plan.logical().clone(), tables)?.plan,
         false => plan.logical().clone(),
     };
-    // What is cached or kept moves out, as far as it is needed.
+    // Cached columns and kept tables that nobody uses leave three quarters of the device to the parts.
     engine.device.make_room(engine.device.memory().limit / 4 * 3)?;
     for _ in 0..PATIENCE {
         let mut divider = Divider::new(state, engine, plan, tables);

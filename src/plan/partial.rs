@@ -14,7 +14,6 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, DFSchema, DFSchemaRef};
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{
@@ -149,7 +148,7 @@ impl PartialAggregate {
             }
             _ if MERGEABLE.contains(&name) => {
                 let own = Expr::AggregateFunction(call.clone());
-                Some(PartialResult::Call(self.call(own, merge_of(call))))
+                Some(PartialResult::Call(self.call(own, call.func.clone())))
             }
             _ => None,
         }
@@ -290,17 +289,6 @@ fn side_by_side(aggregate: &Aggregate, kinds: &[(Option<Expr>, Vec<usize>)]) -> 
 fn with_function(call: &AggregateFunction, func: Arc<AggregateUDF>) -> Expr {
     let AggregateFunctionParams { args, filter, .. } = call.params.clone();
     Expr::AggregateFunction(AggregateFunction::new_udf(func, args, false, filter, vec![], None))
-}
-
-/// What merges partial results of an extremum, a sum or bits: the function itself; of booleans their
-/// extremum.
-fn merge_of(call: &AggregateFunction) -> Arc<AggregateUDF> {
-    match call.func.name() {
-        "min" => min_udaf(),
-        "max" => max_udaf(),
-        "sum" => sum_udaf(),
-        _ => call.func.clone(),
-    }
 }
 
 /// A sum over a count as `avg` divides them; null of no rows. Decimals are cut to four more places,

@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 
-/// ByteCount of device memory for each purpose, as shares of what is free when a plan is divided.
+/// Bytes of device memory for each purpose, as shares of what is free when a plan is divided.
 ///
 /// A part takes several times its rows: pages while they are decoded, keys, hash tables, the rows
 /// that come out. Where it takes more yet, it is made smaller.

@@ -24,7 +24,7 @@ use crate::plan::{PlanTable, is_foreign, projection, table_source};
 
 /// Times the bytes that are wanted, from which on a chunk of a source is not read at once.
 const GIANT: u64 = 4;
-/// ByteCount that a string is taken to have besides its view.
+/// Bytes that a string is taken to have besides its view.
 const STRING: u64 = 24;
 
 /// Columns of a table, in one version of it.
@@ -114,7 +114,7 @@ impl OpenedScan {
     }
 }
 
-/// ByteCount that a row of a schema takes on the device, about.
+/// Bytes that a row of a schema takes on the device, about.
 pub(super) fn row_bytes(schema: &SchemaRef) -> u64 {
     let of = |dtype| match Repr::of(value_type(dtype)) {
         Some(repr @ (Repr::View | Repr::List)) => repr.width() as u64 + STRING,
@@ -125,7 +125,7 @@ pub(super) fn row_bytes(schema: &SchemaRef) -> u64 {
     schema.fields().iter().map(|field| of(field.data_type())).sum::<u64>().max(1)
 }
 
-/// ByteCount that a row of a schema takes on the device at least: strings may be codes there.
+/// Bytes that a row of a schema takes on the device at least: strings may be codes there.
 pub(super) fn least_row_bytes(schema: &SchemaRef) -> u64 {
     const CODE: u64 = 4;
     let of = |dtype| match Repr::of(value_type(dtype)) {
@@ -147,7 +147,7 @@ pub(super) struct InputChunks<'a> {
     waiting: Vec<RecordBatch>,
     /// Where the last chunk began, and its batches: it may have to be read again.
     last: (usize, Vec<RecordBatch>),
-    /// ByteCount that a row of the last chunk took.
+    /// Bytes that a row of the last chunk took.
     row_bytes: Option<u64>,
     /// What holds for the values of all chunks so far.
     seen: Vec<Option<Stats>>,

@@ -17,7 +17,7 @@ use crate::ops::sort::{KeyKind, SortKey, argsort_key};
 
 /// Names this work in errors about device memory.
 const EXCHANGE: &str = "exchange";
-/// ByteCount of the number of a part.
+/// Bytes of the number of a part.
 const WIDTH: usize = 4;
 
 /// How rows are parted. Rows of equal keys are of one part, in the order in which they came.

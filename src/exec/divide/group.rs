@@ -39,6 +39,12 @@ pub(super) enum PartInput {
 }
 
 impl DividedRows {
+    /// The rows of one group; without parts there are none.
+    pub(super) fn of(group: PartGroup, schema: &DFSchemaRef) -> DividedRows {
+        let groups = if group.parts.is_empty() { vec![] } else { vec![group] };
+        DividedRows { groups, schema: schema.clone() }
+    }
+
     /// Rows that are stored, chunk by chunk.
     pub(super) fn stored(stored: StoredRows) -> DividedRows {
         let schema = stored.schema.clone();

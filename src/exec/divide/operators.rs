@@ -149,7 +149,7 @@ impl Divider<'_> {
                 PartGroup { plan, driving: None, parts, keys: Some(vec![by.keys]) }
             }
         };
-        Ok(DividedRows { groups: vec![group], schema: finished })
+        Ok(DividedRows::of(group, &finished))
     }
 
     /// One part without rows.
@@ -214,11 +214,10 @@ impl Divider<'_> {
             }
         };
         let parts = parts.into_iter().map(|part| vec![PartInput::Stored(part)]).collect();
-        let group = PartGroup { plan, driving: None, parts, keys };
-        Ok(DividedRows { groups: vec![group], schema: schema.clone() })
+        Ok(DividedRows::of(PartGroup { plan, driving: None, parts, keys }, schema))
     }
 
-    /// ByteCount that the rows of a plan are expected to take on the device.
+    /// Bytes that the rows of a plan are expected to take on the device.
     fn expected_bytes(&self, plan: &LogicalPlan) -> Option<u64> {
         let rows = estimate(plan, self.tables)?.rows;
         Some((rows * row_bytes(&arrow(plan.schema())) as f64) as u64)
@@ -288,7 +287,7 @@ impl Divider<'_> {
             ..join.clone()
         });
         let group = PartGroup { plan, driving, parts, keys: Some(vec![keys.0, keys.1]) };
-        Ok(DividedRows { groups: vec![group], schema: join.schema.clone() })
+        Ok(DividedRows::of(group, &join.schema))
     }
 
     /// Notes how a join is divided, while somebody records.
@@ -354,7 +353,7 @@ fn joined(join: &Join, rows: LogicalPlan, beside: LogicalPlan, holds_right: bool
     LogicalPlan::Join(Join { left: Arc::new(left), right: Arc::new(right), ..join.clone() })
 }
 
-/// ByteCount of rows that are stored already.
+/// Bytes of rows that are stored already.
 fn stored_bytes(rows: &DividedRows) -> Option<u64> {
     match rows.groups.as_slice() {
         [] => Some(0),

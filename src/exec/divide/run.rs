@@ -27,7 +27,7 @@ const FEW_ROWS: u64 = 1 << 13;
 const PARTED_AGAIN: u32 = 8;
 const MOST_ROUNDS: u64 = 4;
 
-/// ByteCount of the stack of a thread that reads.
+/// Bytes of the stack of a thread that reads.
 const STACK: usize = 16 << 20;
 
 /// Runs a plan over placeholders, which these relations stand for in the order of their numbers.
@@ -176,10 +176,11 @@ impl Divider<'_> {
                 Err(error) if is_out_of_memory(&error) && self.budget.reads_ahead => {
                     // Not both at once, then.
                     self.budget.reads_ahead = false;
-                    if let Ok(Some(_)) = read {
-                        chunks.unread();
+                    match read {
+                        Ok(Some(_)) => chunks.unread(),
+                        Err(error) if !is_out_of_memory(&error) => return Err(failed(run.began)(error)),
+                        _ => {}
                     }
-                    drop(read);
                     (run.run(chunk, sink), Ok(None))
                 }
                 ran => (ran, read),

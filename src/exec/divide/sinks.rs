@@ -100,7 +100,7 @@ impl RowSink for RowStore {
     }
 }
 
-/// ByteCount that are kept for the sake of a few of them without looking.
+/// Bytes that are kept for the sake of a few of them without looking.
 const SMALL: usize = 4096;
 
 /// The table in memory of its own, where it holds much that is not its rows': room for rows that did
@@ -199,7 +199,7 @@ pub(super) struct Combining {
     by: Option<HashParts>,
     partial: Vec<Table>,
     bytes: u64,
-    /// ByteCount from which on partial results are merged.
+    /// Bytes from which on partial results are merged.
     most: u64,
     parted: Option<Parted>,
 }

@@ -21,7 +21,7 @@ use super::chunks::row_bytes;
 use super::group::{DividedRows, PartGroup, PartInput, placeholder};
 use super::run::run_over;
 use super::sinks::{RowSink, RowStore, Sampling, scatter};
-use super::stored::{StoredBlock, parted};
+use super::stored::{StoredBlock, StoredRows, parted};
 use super::{Divider, arrow};
 use crate::column::Table;
 use crate::error::{Error, Result};
@@ -71,12 +71,10 @@ impl Divider<'_> {
         let splitters = self.splitters(&schema, &sample, &sort, ranges.min(MOST_SPLITTERS))?;
         let mut ranges = Ranges::new(self, &schema, keys, splitters)?;
         self.run_parts(&DividedRows::stored(stored), &mut ranges).await?;
-        let groups = ranges.finish().into_iter().enumerate().filter(|(_, part)| part.rows() > 0);
-        let groups = groups.map(|(number, part)| {
+        let groups = ranges.finish().into_iter().filter(|(_, part)| part.rows() > 0);
+        let groups = groups.map(|(one_key, part)| {
             let parts = vec![vec![PartInput::Stored(part)]];
-            // Every other range is of one key.
-            let (plan, driving) =
-                if number % 2 == 0 { (sort.clone(), None) } else { (placeholder(0, &schema), Some(0)) };
+            let (plan, driving) = if one_key { (placeholder(0, &schema), Some(0)) } else { (sort.clone(), None) };
             PartGroup { plan, driving, parts, keys: None }
         });
         Ok(DividedRows { groups: groups.collect(), schema })
@@ -104,6 +102,8 @@ struct Ranges {
     /// Sorts rows with splitters among them.
     sort: Arc<DevicePlan>,
     splitters: Table,
+    /// The places of the splitters in their order, the same in each table.
+    cuts: Vec<i8>,
     blocks: Vec<Vec<StoredBlock>>,
 }
 
@@ -126,11 +126,17 @@ impl Ranges {
         let sort = LogicalPlan::Sort(Sort { expr, input: Arc::new(union), fetch: None });
         let blocks = vec![vec![]; 2 * splitters.rows + 1];
         let (engine, schema) = (divider.engine.clone(), schema.clone());
-        Ok(Ranges { sort: divider.prepared(&sort)?, engine, schema, splitters, blocks })
+        Ok(Ranges { sort: divider.prepared(&sort)?, engine, schema, splitters, cuts: vec![], blocks })
     }
 
-    fn finish(self) -> Vec<Arc<super::stored::StoredRows>> {
-        parted(&self.engine.device, &self.schema, self.blocks)
+    /// The ranges, and whether the rows of each have one key: those between a splitter's two places.
+    /// (Of equal splitters all come before the rows of their key, or all behind.)
+    fn finish(self) -> Vec<(bool, Arc<StoredRows>)> {
+        let place = |number: Option<usize>| number.and_then(|number| self.cuts.get(number)).copied();
+        let one_key =
+            |number: usize| (place(number.checked_sub(1)), place(Some(number))) == (Some(BEFORE), Some(AFTER));
+        let ranges = parted(&self.engine.device, &self.schema, self.blocks);
+        ranges.into_iter().enumerate().map(|(number, range)| (one_key(number), range)).collect()
     }
 }
 
@@ -143,9 +149,10 @@ impl RowSink for Ranges {
         sorted.schema = table.schema.clone();
         // Between two splitters lie the rows of a range.
         let (mut pieces, mut begins, mut begin) = (vec![], vec![0], 0);
-        let mut rows = 0;
+        let (mut rows, mut found) = (0, vec![]);
         let cuts = places.iter().flat_map(|places| places.as_primitive::<Int8Type>().values().iter().enumerate());
-        for (at, _) in cuts.filter(|(_, place)| **place != ROW) {
+        for (at, place) in cuts.filter(|(_, place)| **place != ROW) {
+            found.push(*place);
             pieces.push(sorted.slice(begin, at - begin));
             rows += at - begin;
             begins.push(rows);
@@ -154,6 +161,7 @@ impl RowSink for Ranges {
         pieces.push(sorted.slice(begin, sorted.rows - begin));
         begins.push(rows + sorted.rows - begin);
         pieces.retain(|piece| piece.rows > 0);
+        self.cuts = found;
         match pieces.is_empty() {
             true => Ok(()),
             false => scatter(&concatenated(&pieces)?, &begins, &mut self.blocks),

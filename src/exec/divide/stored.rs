@@ -78,7 +78,7 @@ impl StoredRows {
         self.blocks.iter().map(StoredBlock::rows).sum()
     }
 
-    /// ByteCount that the rows take on the device.
+    /// Bytes that the rows take on the device.
     pub(super) fn bytes(&self) -> u64 {
         self.blocks.iter().map(StoredBlock::bytes).sum()
     }
@@ -163,7 +163,7 @@ impl StoredRows {
     }
 }
 
-/// ByteCount that a table takes on the device; characters that others use, too, count whole.
+/// Bytes that a table takes on the device; characters that others use, too, count whole.
 pub(super) fn table_bytes(table: &Table) -> u64 {
     table.columns.iter().map(column_bytes).sum()
 }
