@@ -78,18 +78,25 @@ pub(super) async fn run_divided(
     Err(super::scan::restless(plan.scans().first().copied()))
 }
 
-/// Whether a plan's columns alone take more than the device may hold.
-pub(super) fn is_hopeless(engine: &Engine, plan: &DevicePlan, tables: &[PlanTable]) -> Result<bool> {
-    let mut bytes = 0f64;
-    let scans = plan.scans();
+/// Whether a plan's columns alone take more than the device may hold. Scans of which the first rows are
+/// enough do not count.
+pub(super) fn columns_exceed_device(
+    state: &SessionState,
+    engine: &Engine,
+    plan: &DevicePlan,
+    tables: &[PlanTable],
+) -> Result<bool> {
+    let (mut bytes, scans, filters) = (0f64, plan.scans(), plan.scan_filters());
     for (at, scan) in scans.iter().enumerate() {
         let reads_same = |other: &&TableScan| identity(other) == identity(scan) && other.projection == scan.projection;
-        if scans[..at].iter().any(reads_same) {
+        if scans[..at].iter().any(reads_same) || scan.fetch.is_some() && scan.filters.is_empty() {
             continue;
         }
         let provider = source_as_provider(table_source(scan, tables))?;
         let Some(OfSession::Source(table)) = OfSession::of(provider.as_ref()) else { continue };
-        let rows = table.known_rows().unwrap_or(0) as f64;
+        let same_table = scans.iter().zip(&filters).filter(|(other, _)| identity(other) == identity(scan));
+        let of_table: Vec<_> = same_table.map(|(_, filters)| filters.clone()).collect();
+        let rows = table.known_rows(state, &of_table)?.unwrap_or(0) as f64;
         bytes += rows * least_row_bytes(&arrow(&scan.projected_schema)) as f64;
     }
     Ok(bytes > engine.device.memory().limit as f64)

@@ -230,7 +230,7 @@ async fn run_whole_or_divided(
         return run_on_device(state, engine, plan, tables).await.map(Outcome::Device);
     }
     let limit = engine.device.memory().limit;
-    if !plan.is_too_large(limit) && !divide::is_hopeless(engine, plan, tables)? {
+    if !plan.is_too_large(limit) && !divide::columns_exceed_device(state, engine, plan, tables)? {
         match run_on_device(state, engine, plan, tables).await {
             Err(error) if divide::is_out_of_memory(&error) => plan.found_too_large(limit),
             ran => return ran.map(Outcome::Device),

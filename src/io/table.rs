@@ -285,9 +285,15 @@ impl SourceTable {
         })
     }
 
-    /// Rows of the version that was read last, where they are known before they are read.
-    pub(crate) fn known_rows(&self) -> Option<u64> {
-        rows(&self.last().source.chunks())
+    /// Rows of the version that was read last, in the files where scans with these filters may find any,
+    /// where they are known before they are read.
+    ///
+    /// # Errors
+    /// As [`SourceTable::part`].
+    pub(crate) fn known_rows(&self, state: &SessionState, scans: &[Vec<Expr>]) -> Result<Option<u64>> {
+        let last = self.last().clone();
+        let part = self.part(state, &last, scans)?;
+        Ok(rows(&part.as_ref().map_or(&last.source, |part| &part.source).chunks()))
     }
 
     /// Rows, as far as they are known, and what is known of columns, on the device or before they

@@ -31,6 +31,8 @@ const STRING: u64 = 24;
 #[derive(Debug)]
 pub(super) struct OpenedScan {
     provider: Arc<dyn TableProvider>,
+    /// The version, of a table that may have others.
+    snapshot: Option<Arc<Snapshot>>,
     rows: TableRows,
     schema: SchemaRef,
     name: String,
@@ -41,7 +43,6 @@ enum TableRows {
     /// On the device.
     Here(Relation),
     Source {
-        snapshot: Arc<Snapshot>,
         source: Arc<dyn Source>,
         columns: Vec<usize>,
     },
@@ -59,39 +60,33 @@ impl OpenedScan {
         known: &[Arc<OpenedScan>],
     ) -> Result<OpenedScan> {
         let (provider, columns) = (source_as_provider(table_source(scan, tables))?, projection(scan));
+        let mut version = None;
         let rows = match OfSession::of(provider.as_ref()) {
             Some(OfSession::Device(kept)) => {
                 let read = kept.read(&columns)?;
                 TableRows::Here(Relation::dense(read.rows, read.columns)?)
             }
             Some(OfSession::Source(table)) => {
-                let opened = known.iter().filter(|opened| Arc::ptr_eq(&opened.provider, &provider));
-                let snapshot = opened.filter_map(|opened| opened.snapshot()).next();
-                let snapshot = match snapshot {
-                    Some(snapshot) => snapshot.clone(),
+                let mut opened = known.iter().filter(|opened| Arc::ptr_eq(&opened.provider, &provider));
+                let snapshot = match opened.find_map(|opened| opened.snapshot.clone()) {
+                    Some(snapshot) => snapshot,
                     None => table.current(state).await?,
                 };
+                version = Some(snapshot.clone());
                 has_present_types(scan, &snapshot.schema())?;
                 let part = table.part(state, &snapshot, filters)?;
                 match table.resident(&snapshot, part.as_ref(), &columns)? {
                     Some(relation) if !columns.is_empty() => TableRows::Here(relation),
                     _ => {
                         let source = part.as_ref().map_or(snapshot.source(), |part| part.source()).clone();
-                        TableRows::Source { snapshot, source, columns }
+                        TableRows::Source { source, columns }
                     }
                 }
             }
             None => TableRows::Foreign(Foreign::new(scan)),
         };
         let schema = Arc::new(scan.projected_schema.as_arrow().clone());
-        Ok(OpenedScan { provider, rows, schema, name: scan.table_name.to_string() })
-    }
-
-    fn snapshot(&self) -> Option<&Arc<Snapshot>> {
-        match &self.rows {
-            TableRows::Source { snapshot, .. } => Some(snapshot),
-            _ => None,
-        }
+        Ok(OpenedScan { provider, snapshot: version, rows, schema, name: scan.table_name.to_string() })
     }
 
     /// Whether the table still is in this version.
@@ -99,7 +94,7 @@ impl OpenedScan {
     /// # Errors
     /// Of files that are no longer there.
     pub(super) fn is_current(&self) -> Result<bool> {
-        match (self.snapshot(), OfSession::of(self.provider.as_ref())) {
+        match (&self.snapshot, OfSession::of(self.provider.as_ref())) {
             (Some(snapshot), Some(OfSession::Source(table))) => table.is_current(snapshot),
             _ => Ok(true),
         }
