@@ -179,3 +179,20 @@ fn an_allocation_that_fails_leaves_nothing_behind() {
     assert!(ran > 0, "{failed} failed");
     check(&pair, sql);
 }
+
+/// Aggregates of no rows are a row, also where no part has rows; a sort's key may be one for most rows.
+#[test]
+fn parts_without_rows_and_of_one_key() {
+    let pair =
+        || small(1 << 20).and("t", Shape::random(60_000, 7).batches()).and("u", Shape::random(40_000, 8).batches());
+    check(
+        &pair(),
+        "SELECT count(*), sum(a.k), max(b.s) FROM (SELECT * FROM t WHERE k > 1000) a \
+         FULL JOIN (SELECT * FROM u WHERE k > 1000) b ON a.id = b.id",
+    );
+    check(
+        &pair(),
+        "SELECT key, key + 1 AS a, key * 2 AS b, repeat('x', CAST(key % 7 AS INT)) AS c FROM \
+         (SELECT CASE WHEN id % 8 = 0 THEN id ELSE 5 END AS key FROM t) ORDER BY key",
+    );
+}
