@@ -36,9 +36,11 @@ pub(crate) use self::verb::Verb;
 use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{self, Engine, Outcome};
+use crate::exec::{self, DividedResult, Engine, Outcome};
 use crate::interrupt::{Statement as Running, Switch};
-use crate::io::{DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types};
+use crate::io::{
+    DOWNLOAD_ROWS, DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types,
+};
 use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, with_one_row, with_present_types};
 use crate::timeline::{self, Part, span};
 
@@ -61,6 +63,8 @@ pub(crate) enum Data {
     /// With a device, which may have moved them to the host for want of room.
     Device(KeptTable),
     Host(Arc<[RecordBatch]>),
+    /// On the host, as a device had them: more than fits there.
+    Divided(DividedResult),
 }
 
 /// What a plan yields.
@@ -234,9 +238,10 @@ impl Core {
     ) -> Result<Answer> {
         let run = || exec::execute(state, engine, prepared, tables).boxed();
         // What the device ran read tables of one version each.
-        let whole = |outcome: &Outcome| matches!(outcome, Outcome::Device(_));
+        let whole = |outcome: &Outcome| matches!(outcome, Outcome::Device(_) | Outcome::Divided(_));
         match of_one_version(state, asked, run, whole).await {
             Ok(Outcome::Device(table)) => Ok(Answer::of_table(table)),
+            Ok(Outcome::Divided(rows)) => Ok(Answer { schema: rows.schema(), data: Data::Divided(rows) }),
             Ok(Outcome::Host(batches)) => {
                 let planned = || Arc::new(prepared.schema().as_arrow().clone());
                 let schema = batches.first().map_or_else(planned, |batch| batch.schema());
@@ -318,6 +323,10 @@ impl Core {
             }
             Data::Device(table) => self.memory_table(table.to_batches()?, Some(table.schema().clone())),
             Data::Host(batches) => self.memory_table(batches.to_vec(), Some(schema.clone())),
+            Data::Divided(rows) => {
+                let batches = rows.batches(DOWNLOAD_ROWS).collect::<Result<_>>()?;
+                self.memory_table(batches, Some(schema.clone()))
+            }
         }
     }
 

@@ -22,11 +22,16 @@ mod budget;
 mod chunks;
 mod exchange;
 mod group;
+mod join;
 mod operators;
+mod result;
 mod run;
 mod sinks;
 mod sort;
 mod stored;
+mod sweep;
+mod whole;
+mod window;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -41,6 +46,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use self::budget::Budget;
 use self::chunks::{OpenedScan, least_row_bytes};
 use self::group::DividedRows;
+pub(crate) use self::result::DividedResult;
 use self::sinks::RowStore;
 use super::{Engine, Outcome};
 use crate::column::{Relation, Table};
@@ -120,13 +126,18 @@ struct Divider<'a> {
     opened: Vec<Arc<OpenedScan>>,
     /// Plans of parts.
     prepared: HashMap<LogicalPlan, Arc<DevicePlan>>,
+    /// Rows that placeholders behind those of the tables stand for.
+    given: Vec<DividedRows>,
+    /// Windows take their rows in order, without a try whether partitions fit.
+    in_order: bool,
 }
 
 impl<'a> Divider<'a> {
     fn new(state: &'a SessionState, engine: &'a Engine, plan: &DevicePlan, tables: &'a [PlanTable]) -> Self {
         let budget = Budget::of(&engine.device);
         let filters = plan.scans().into_iter().map(identity).zip(plan.scan_filters()).collect();
-        Divider { state, engine, tables, filters, budget, opened: vec![], prepared: HashMap::new() }
+        let (opened, prepared, given) = (vec![], HashMap::new(), vec![]);
+        Divider { state, engine, tables, filters, budget, opened, prepared, given, in_order: false }
     }
 
     async fn run(&mut self, plan: &LogicalPlan) -> Result<Outcome> {
@@ -147,7 +158,7 @@ impl<'a> Divider<'a> {
         });
         match stored.on_device()? {
             Some(table) => Ok(Outcome::Device(table)),
-            None => Ok(Outcome::Host(stored.on_host(self.budget.part)?)),
+            None => Ok(Outcome::Divided(DividedResult::new(stored, self.budget.part))),
         }
     }
 

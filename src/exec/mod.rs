@@ -31,6 +31,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+pub(crate) use self::divide::DividedResult;
 use self::node::Planner;
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use self::run::Runner;
@@ -65,6 +66,8 @@ pub(crate) struct Engine {
 pub(crate) enum Outcome {
     Device(Table),
     Host(Vec<RecordBatch>),
+    /// On the host, as it lay on the device: more than fits there.
+    Divided(DividedResult),
 }
 
 impl Engine {

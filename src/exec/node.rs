@@ -111,6 +111,10 @@ impl ExecutionPlan for DeviceExec {
             let batches = match run_subtree(&state, &engine, &plan, &tables).await? {
                 Outcome::Device(table) => table.to_batches(DOWNLOAD_ROWS)?,
                 Outcome::Host(batches) => batches,
+                Outcome::Divided(rows) => {
+                    let batches = rows.batches(DOWNLOAD_ROWS).map(|batch| batch.map_err(Into::into));
+                    return Ok(futures::stream::iter(batches).boxed());
+                }
             };
             Ok::<_, datafusion::error::DataFusionError>(futures::stream::iter(batches.into_iter().map(Ok)).boxed())
         };

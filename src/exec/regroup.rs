@@ -16,7 +16,6 @@ mod bits;
 mod collect;
 mod middle;
 mod ordered;
-mod points;
 mod slots;
 
 use std::collections::HashMap;
@@ -29,8 +28,6 @@ use datafusion::prelude::{col, sqrt};
 
 pub(super) use self::middle::Middle;
 pub(super) use self::ordered::Strings;
-pub(super) use self::points::of_points;
-use self::points::share;
 use super::aggregate::slot_bits;
 use super::run::{Runner, u32_column};
 use crate::codegen::{
@@ -42,7 +39,7 @@ use crate::device::Buffer;
 use crate::error::{Error, Result};
 use crate::ops::segment::{Segments, segments};
 use crate::ops::sort::{SortWord, argsort};
-use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind};
+use crate::plan::{DeviceAggregate, RegroupedCall, RegroupedKind, of_points, variance_of};
 
 const OPERATOR: &str = "aggregate";
 
@@ -174,7 +171,7 @@ impl Runner {
         match call.kind {
             RegroupedKind::Distinct(kind) => self.of_distinct(rows, kind, call),
             RegroupedKind::Variance { of, root } => {
-                let variance = share(col("xx"), of);
+                let variance = variance_of(col("xx"), of);
                 self.of_deviations(rows, call, if root { sqrt(variance) } else { variance })
             }
             RegroupedKind::Points(of) => self.of_deviations(rows, call, of_points(of)?),

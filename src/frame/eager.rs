@@ -11,7 +11,9 @@ use datafusion::logical_expr::{Expr, JoinType, SortExpr, ident};
 
 use super::{GroupBy, LazyFrame};
 use crate::error::{Error, Result};
-use crate::io::{CsvWriteOptions, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, RowsHere, WriteFormat};
+use crate::io::{
+    CsvWriteOptions, DOWNLOAD_ROWS, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, RowsHere, WriteFormat,
+};
 use crate::plan::PlanTable;
 use crate::query::{Answer, Core, Data, Recipe, Verb, scan};
 
@@ -263,6 +265,7 @@ impl DataFrame {
         match &self.data {
             Data::Device(table) => self.core.as_statement(|| table.to_batches()),
             Data::Host(batches) => Ok(batches.to_vec()),
+            Data::Divided(rows) => self.core.as_statement(|| rows.batches(DOWNLOAD_ROWS).collect()),
         }
     }
 
@@ -282,14 +285,15 @@ impl DataFrame {
     /// ```
     pub fn batches(&self, rows: usize) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
         let rows = rows.max(1);
-        let here = match &self.data {
-            Data::Device(table) => table.rows_here(),
-            Data::Host(batches) => RowsHere::Host(batches.clone()),
-        };
-        let (table, host) = match here {
-            RowsHere::Device(table) => (Some(table), None),
-            RowsHere::Host(batches) => (None, Some(batches)),
-        };
+        let (mut table, mut host, mut divided) = (None, None, None);
+        match &self.data {
+            Data::Device(kept) => match kept.rows_here() {
+                RowsHere::Device(here) => table = Some(here),
+                RowsHere::Host(batches) => host = Some(batches),
+            },
+            Data::Host(batches) => host = Some(batches.clone()),
+            Data::Divided(of_parts) => divided = Some(of_parts.batches(rows)),
+        }
         let starts = move |len: usize| (0..len).step_by(rows);
         let of_table = table.into_iter().flat_map(move |table| {
             starts(table.rows).flat_map(move |start| match table.slice(start, rows).to_batches(rows) {
@@ -302,7 +306,7 @@ impl DataFrame {
             let len = batch.num_rows();
             starts(len).map(move |start| Ok(batch.slice(start, rows.min(len - start))))
         });
-        of_table.chain(of_host)
+        of_table.chain(of_host).chain(divided.into_iter().flatten())
     }
 
     /// The number of rows.
@@ -317,6 +321,7 @@ impl DataFrame {
         match &self.data {
             Data::Device(table) => table.rows(),
             Data::Host(batches) => batches.iter().map(RecordBatch::num_rows).sum(),
+            Data::Divided(rows) => rows.rows(),
         }
     }
 

@@ -169,7 +169,7 @@ impl DataFrame {
         let zero = Expr::Literal(ScalarValue::new_zero(dtype)?, None);
         Ok(match self.select([coalesce(vec![value, zero])])?.data {
             Data::Device(values) => Some(values.table()?.columns[0].clone()),
-            Data::Host(_) => None,
+            Data::Host(_) | Data::Divided(_) => None,
         })
     }
 

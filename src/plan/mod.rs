@@ -23,7 +23,9 @@ mod node;
 mod partial;
 mod physical;
 mod pipelines;
+mod points;
 mod prepared;
+mod ranks;
 mod sealed;
 mod subquery;
 mod support;
@@ -43,12 +45,14 @@ pub(crate) use in_order::evaluated_in_order;
 pub(crate) use join_order::{join_cost, order_joins};
 pub(crate) use nesting::{MOST_NESTED, balanced, joined, too_nested};
 pub(crate) use node::DeviceNode;
-pub(crate) use partial::{PartialAggregate, TwoSteps, by_distinct_values};
+pub(crate) use partial::{PartialAggregate, TwoSteps, average, by_distinct_values, projected};
 pub(crate) use physical::{
     Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
     WindowCalls,
 };
+pub(crate) use points::{of_points, variance_of};
 pub(crate) use prepared::{DevicePlan, Prepared, is_repeatable, is_small, is_small_expr, projection};
+pub(crate) use ranks::by_ranks;
 pub(crate) use sealed::{
     in_order, in_order_case, in_place, into_operands, is_in_place, is_sealed, of_some_rows, unseal,
 };
@@ -58,4 +62,4 @@ pub(crate) use tables::{
     reads_placeholders, same_table, table_source, with_present_types,
 };
 pub(crate) use truth::UnknownAs;
-pub(crate) use window::{Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind};
+pub(crate) use window::{Bound, Frame, RangeOffset, WindowCall, WindowKeys, WindowKind, device_window};

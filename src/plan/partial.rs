@@ -8,17 +8,36 @@
 //!
 //! A partial result has the columns `k0`, `k1`, … of the keys, then `p0`, `p1`, … of the calls. To
 //! merge partial results yields one of the same columns, so it may be done at any time, and again.
+//!
+//! ```text
+//!   var(x)                          parts    count of x, mean, sum of squared deviations from it
+//!                                   all      Σ n,  Σ n·m / Σ n,  Σ d + Σ n·(m − mean)²
+//! ```
+//!
+//! Sums of floats that come in parts are rounded in other places than those of all rows at once.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, DFSchemaRef};
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
-use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, Sort, SortExpr,
+use datafusion::functions_aggregate::expr_fn::{max, sum};
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::regr::{
+    regr_avgx_udaf, regr_avgy_udaf, regr_count_udaf, regr_sxx_udaf, regr_sxy_udaf, regr_syy_udaf,
 };
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, WindowFunction};
+use datafusion::logical_expr::{
+    Aggregate, AggregateUDF, Distinct, Expr, ExprFunctionExt, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
+    Projection, Sort, SortExpr, Window, cast, lit, when,
+};
+use datafusion::prelude::{col, sqrt};
+
+use super::aggregates::{DeviceAggregate, RegroupedKind, device_aggregate};
+use super::points::{of_points, variance_of};
 
 use crate::error::{Error, Result};
 
@@ -97,17 +116,33 @@ pub(crate) struct PartialAggregate {
     /// Columns of keys; with grouping sets there is one that tells the sets apart.
     keys: usize,
     calls: Vec<Expr>,
-    merges: Vec<Arc<AggregateUDF>>,
+    merges: Vec<PartialMerge>,
     /// What each of the aggregation's calls is, by the numbers of partial calls.
     results: Vec<PartialResult>,
     schema: DFSchemaRef,
 }
 
 /// How a call's result follows from partial calls.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum PartialResult {
     Call(usize),
-    Average { sum: usize, count: usize },
+    /// An expression over the columns of partial calls.
+    Value(Expr),
+}
+
+/// How partial calls become one.
+#[derive(Debug, Clone)]
+enum PartialMerge {
+    By(Arc<AggregateUDF>),
+    /// A mean of as many values as another call counts.
+    Mean {
+        count: usize,
+    },
+    /// A sum of products of deviations from two means, of as many values as another call counts.
+    Products {
+        count: usize,
+        means: [usize; 2],
+    },
 }
 
 impl PartialAggregate {
@@ -132,30 +167,53 @@ impl PartialAggregate {
         match name {
             "avg" => {
                 let [arg] = call.params.args.as_slice() else { return None };
-                let divides = match arg.get_type(input).ok()? {
-                    DataType::Float64 => true,
-                    DataType::Decimal128(digits, _) => digits <= MOST_DIGITS,
-                    _ => false,
-                };
-                let of = |func| with_function(call, func);
-                divides.then(|| PartialResult::Average {
-                    sum: self.call(of(sum_udaf()), sum_udaf()),
-                    count: self.call(of(count_udaf()), sum_udaf()),
-                })
+                let (of, arg) = (|func| with_function(call, func), arg.get_type(input).ok()?);
+                // No call is made in vain.
+                average(lit(0), lit(0), &arg)?;
+                let sum = self.call(of(sum_udaf()), PartialMerge::By(sum_udaf()));
+                let count = self.call(of(count_udaf()), PartialMerge::By(sum_udaf()));
+                let column = |at: usize| col(self.name(self.keys + at));
+                average(column(sum), column(count), &arg).map(PartialResult::Value)
             }
             "count" | "regr_count" => {
-                Some(PartialResult::Call(self.call(Expr::AggregateFunction(call.clone()), sum_udaf())))
+                let own = Expr::AggregateFunction(call.clone());
+                Some(PartialResult::Call(self.call(own, PartialMerge::By(sum_udaf()))))
             }
             _ if MERGEABLE.contains(&name) => {
                 let own = Expr::AggregateFunction(call.clone());
-                Some(PartialResult::Call(self.call(own, call.func.clone())))
+                Some(PartialResult::Call(self.call(own, PartialMerge::By(call.func.clone()))))
             }
-            _ => None,
+            _ => self.of_deviations(call, input).map(PartialResult::Value),
         }
     }
 
+    /// A call whose result follows from a number of values or points, their means, and sums of products
+    /// of deviations from these. `None` for other calls.
+    fn of_deviations(&mut self, call: &AggregateFunction, input: &DFSchema) -> Option<Expr> {
+        let own = Expr::AggregateFunction(call.clone());
+        let DeviceAggregate::Regrouped(device) = device_aggregate(&own, input).ok()? else { return None };
+        let value = match device.kind {
+            RegroupedKind::Variance { of, root: false } => variance_of(col("xx"), of),
+            RegroupedKind::Variance { of, root: true } => sqrt(variance_of(col("xx"), of)),
+            RegroupedKind::Points(of) => of_points(of).ok()?,
+            _ => return None,
+        };
+        // A value is a point on the diagonal.
+        let (x, y) = (device.args.first()?.clone(), device.args.last()?.clone());
+        let points = AggregateFunction {
+            params: AggregateFunctionParams { args: vec![x, y], ..call.params.clone() },
+            ..call.clone()
+        };
+        let mut parts = DeviationParts { aggregate: self, points, known: HashMap::new() };
+        let named = value.transform(|expr| match &expr {
+            Expr::Column(name) => Ok(Transformed::yes(parts.column(&name.name))),
+            _ => Ok(Transformed::no(expr)),
+        });
+        named.ok().map(|named| named.data)
+    }
+
     /// The number of a partial call, which is made once.
-    fn call(&mut self, call: Expr, merge: Arc<AggregateUDF>) -> usize {
+    fn call(&mut self, call: Expr, merge: PartialMerge) -> usize {
         let known = self.calls.iter().position(|known| *known == call);
         known.unwrap_or_else(|| {
             self.calls.push(call);
@@ -181,12 +239,60 @@ impl PartialAggregate {
     fn merged(&self, input: LogicalPlan) -> Result<LogicalPlan> {
         let schema = input.schema().clone();
         let columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
-        let (keys, calls) = columns.split_at(self.keys);
-        let merge = |(call, merge): (&Expr, &Arc<AggregateUDF>)| merge.call(vec![call.clone()]);
-        let calls = calls.iter().zip(&self.merges).map(merge).collect();
-        let merged = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), keys.to_vec(), calls)?);
+        let keys = columns[..self.keys].to_vec();
+        let (input, means) = self.with_means(input, &keys)?;
+        let call = |at: usize| col(self.name(self.keys + at));
+        let count = |at: usize| cast(call(at), DataType::Float64);
+        let mut calls = vec![];
+        for (at, merge) in self.merges.iter().enumerate() {
+            calls.push(match merge {
+                PartialMerge::By(func) => func.call(vec![call(at)]),
+                // It is the same in all rows of the group.
+                PartialMerge::Mean { .. } => max(means[&at].clone()),
+                PartialMerge::Products { count: of, means: [x, y] } => {
+                    let of_means = (call(*x) - means[x].clone()) * (call(*y) - means[y].clone());
+                    sum(call(at) + count(*of) * of_means)
+                }
+            });
+        }
+        let merged = LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), keys, calls)?);
         let exprs = merged.schema().columns().into_iter().map(Expr::Column).collect();
         projected(merged, exprs, schema)
+    }
+
+    /// Partial results with the mean of all values of their group beside each of a part of them: the
+    /// names of these, by the numbers of the calls. A group of equal means has that one, whatever
+    /// their sum is rounded to.
+    fn with_means(&self, input: LogicalPlan, keys: &[Expr]) -> Result<(LogicalPlan, HashMap<usize, Expr>)> {
+        let of_means = |(at, merge): (usize, &PartialMerge)| match merge {
+            PartialMerge::Mean { count } => Some((at, *count)),
+            _ => None,
+        };
+        let of_means: Vec<(usize, usize)> = self.merges.iter().enumerate().filter_map(of_means).collect();
+        if of_means.is_empty() {
+            return Ok((input, HashMap::new()));
+        }
+        let call = |at: usize| col(self.name(self.keys + at));
+        let over = |func: Arc<AggregateUDF>, arg: Expr, name: String| -> Result<Expr> {
+            let of_function = Expr::from(WindowFunction::new(func, vec![arg]));
+            Ok(of_function.partition_by(keys.to_vec()).build()?.alias(name))
+        };
+        let mut exprs = vec![];
+        for (at, count) in &of_means {
+            let (mean, count) = (call(*at), cast(call(*count), DataType::Float64));
+            exprs.push(over(min_udaf(), mean.clone(), format!("m{at}_least"))?);
+            exprs.push(over(max_udaf(), mean.clone(), format!("m{at}_greatest"))?);
+            exprs.push(over(sum_udaf(), mean * count.clone(), format!("m{at}_sum"))?);
+            exprs.push(over(sum_udaf(), count, format!("m{at}_count"))?);
+        }
+        let windows = LogicalPlan::Window(Window::try_new(exprs, Arc::new(input))?);
+        let mut means = HashMap::new();
+        for (at, _) in of_means {
+            let own = |what: &str| col(format!("m{at}_{what}"));
+            let mean = when(own("least").eq(own("greatest")), own("least")).otherwise(own("sum") / own("count"))?;
+            means.insert(at, mean);
+        }
+        Ok((windows, means))
     }
 
     fn finished(&self, input: LogicalPlan) -> Result<LogicalPlan> {
@@ -195,12 +301,49 @@ impl PartialAggregate {
         let (keys, calls) = columns.split_at(self.keys);
         let mut exprs = keys.to_vec();
         for result in &self.results {
-            exprs.push(match *result {
-                PartialResult::Call(at) => calls[at].clone(),
-                PartialResult::Average { sum, count } => average(&calls[sum], &calls[count], merged.schema())?,
+            exprs.push(match result {
+                PartialResult::Call(at) => calls[*at].clone(),
+                PartialResult::Value(value) => value.clone(),
             });
         }
         projected(merged, exprs, self.schema.clone())
+    }
+}
+
+/// Partial calls that a result needs of points: `n`, `mx`, `my`, `xx`, `xy`, `yy` (`points.rs`).
+struct DeviationParts<'a> {
+    aggregate: &'a mut PartialAggregate,
+    /// A call of the points.
+    points: AggregateFunction,
+    known: HashMap<String, usize>,
+}
+
+impl DeviationParts<'_> {
+    fn column(&mut self, name: &str) -> Expr {
+        let number = self.number(name);
+        let column = col(self.aggregate.name(self.aggregate.keys + number));
+        if name == "n" { cast(column, DataType::Float64) } else { column }
+    }
+
+    fn number(&mut self, name: &str) -> usize {
+        if let Some(known) = self.known.get(name) {
+            return *known;
+        }
+        let (func, merge) = match name {
+            "n" => (regr_count_udaf(), PartialMerge::By(sum_udaf())),
+            "mx" => (regr_avgy_udaf(), PartialMerge::Mean { count: self.number("n") }),
+            "my" => (regr_avgx_udaf(), PartialMerge::Mean { count: self.number("n") }),
+            "xx" => (regr_syy_udaf(), self.products(["mx", "mx"])),
+            "yy" => (regr_sxx_udaf(), self.products(["my", "my"])),
+            _ => (regr_sxy_udaf(), self.products(["mx", "my"])),
+        };
+        let number = self.aggregate.call(with_function(&self.points, func), merge);
+        self.known.insert(name.to_string(), number);
+        number
+    }
+
+    fn products(&mut self, means: [&str; 2]) -> PartialMerge {
+        PartialMerge::Products { count: self.number("n"), means: means.map(|mean| self.number(mean)) }
     }
 }
 
@@ -232,9 +375,12 @@ pub(crate) fn by_distinct_values(aggregate: &Aggregate) -> Result<Option<Logical
 
 /// The value of whose distinct ones a call is, or no value if it is a call of all rows that can be
 /// merged; `None` for calls of other kinds.
-fn distinct_value(expr: &Expr) -> Option<Option<Expr>> {
+pub(super) fn distinct_value(expr: &Expr) -> Option<Option<Expr>> {
     let Expr::AggregateFunction(call) = expr.clone().unalias() else { return None };
     let (name, params) = (call.func.name(), &call.params);
+    if let ("approx_distinct", [value], None) = (name, params.args.as_slice(), &params.filter) {
+        return Some(Some(value.clone()));
+    }
     if !params.distinct || matches!(name, "min" | "max") {
         let mergeable = matches!(name, "count" | "regr_count" | "avg") || MERGEABLE.contains(&name);
         return mergeable.then_some(None);
@@ -247,7 +393,7 @@ fn distinct_value(expr: &Expr) -> Option<Option<Expr>> {
 }
 
 /// An aggregation whose calls are all of the distinct ones of a value.
-fn over_distinct(aggregate: &Aggregate, value: &Expr) -> Result<LogicalPlan> {
+pub(super) fn over_distinct(aggregate: &Aggregate, value: &Expr) -> Result<LogicalPlan> {
     let keys = aggregate.group_expr.iter().cloned().chain([value.clone()]).collect();
     let values = LogicalPlan::Aggregate(Aggregate::try_new(aggregate.input.clone(), keys, vec![])?);
     let mut columns: Vec<Expr> = values.schema().columns().into_iter().map(Expr::Column).collect();
@@ -255,6 +401,9 @@ fn over_distinct(aggregate: &Aggregate, value: &Expr) -> Result<LogicalPlan> {
     let of_values = aggregate.aggr_expr.iter().map(|expr| match expr.clone().unalias() {
         Expr::AggregateFunction(mut call) => {
             call.params.distinct = false;
+            if call.func.name() == "approx_distinct" {
+                call.func = count_udaf();
+            }
             call.params.args = value.iter().cloned().collect();
             Expr::AggregateFunction(call)
         }
@@ -291,18 +440,19 @@ fn with_function(call: &AggregateFunction, func: Arc<AggregateUDF>) -> Expr {
     Expr::AggregateFunction(AggregateFunction::new_udf(func, args, false, filter, vec![], None))
 }
 
-/// A sum over a count as `avg` divides them; null of no rows. Decimals are cut to four more places,
-/// as DataFusion's `avg` cuts them.
-fn average(sum: &Expr, count: &Expr, schema: &DFSchema) -> Result<Expr> {
-    let divisor = match sum.get_type(schema)? {
-        DataType::Decimal128(..) => DataType::Decimal128(20, 0),
-        _ => DataType::Float64,
+/// A sum over a count as `avg` of values of this type divides them; null of no rows. Decimals are cut
+/// to four more places, as DataFusion's `avg` cuts them. `None` where that might not fit.
+pub(crate) fn average(sum: Expr, count: Expr, of: &DataType) -> Option<Expr> {
+    let divisor = match of {
+        DataType::Float64 => DataType::Float64,
+        DataType::Decimal128(digits, _) if *digits <= MOST_DIGITS => DataType::Decimal128(20, 0),
+        _ => return None,
     };
-    Ok(sum.clone() / count.clone().cast_to(&divisor, schema)?)
+    Some(sum / cast(count, divisor))
 }
 
 /// Expressions as columns of these names and types.
-fn projected(input: LogicalPlan, exprs: Vec<Expr>, schema: DFSchemaRef) -> Result<LogicalPlan> {
+pub(crate) fn projected(input: LogicalPlan, exprs: Vec<Expr>, schema: DFSchemaRef) -> Result<LogicalPlan> {
     let cast = |(expr, field): (Expr, &Arc<Field>)| match expr.get_type(input.schema())? == *field.data_type() {
         true => Ok(expr),
         false => expr.cast_to(field.data_type(), input.schema()),

@@ -196,3 +196,146 @@ fn parts_without_rows_and_of_one_key() {
          (SELECT CASE WHEN id % 8 = 0 THEN id ELSE 5 END AS key FROM t) ORDER BY key",
     );
 }
+
+/// Calls that need whole groups: without GROUP BY, and of one group that does not fit.
+#[test]
+fn aggregates_of_one_giant_group() {
+    let queries = [
+        "SELECT stddev(x), var_pop(x), stddev_pop(x) FILTER (WHERE k > 2), var(x + 1e6) FROM t",
+        "SELECT covar_samp(x, id), covar_pop(x, id), corr(x, id), regr_slope(x, id), regr_intercept(x, id), \
+         regr_r2(x, id), regr_avgx(x, id), regr_syy(x, id), regr_count(x, id) FROM t",
+        "SELECT median(x), median(i64), median(m), median(f32) FROM t",
+        "SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY x), median(DISTINCT k) FROM t",
+        "SELECT median(x), count(DISTINCT id), avg(x), median(x) FILTER (WHERE k > 3), max(s) FROM t",
+        "SELECT k > 100 AS g, median(x), count(DISTINCT id), sum(k) FROM t GROUP BY k > 100",
+        "SELECT k2, var(x), corr(x, id), stddev(CASE WHEN k2 > 0 THEN 4.1 END), count(*) FROM t GROUP BY k2",
+        "SELECT median(CASE WHEN id < 0 THEN x END), count(*), max(s) FROM t",
+        "SELECT k, k2, var(x), corr(x, id) FROM t GROUP BY GROUPING SETS ((k, k2), (k))",
+    ];
+    for sql in some(queries, 2) {
+        check(&small(1 << 20).and("t", Shape::random(60_000, 7).batches()), sql);
+    }
+}
+
+/// What follows from the mean follows from the means of parts: also where all values are one.
+#[test]
+fn deviations_of_equal_values_are_nothing_in_parts() {
+    let pair = small(1 << 20).and("t", Shape::random(60_000, 7).batches());
+    let sql = "SELECT var(v), corr(v, x), regr_slope(x, v) FROM (SELECT 0.1 + k * 0 AS v, x FROM t)";
+    check(&pair, sql);
+    let found = run(&pair.device, sql).expect("it ran a moment ago").to_arrow().expect("rows");
+    assert_eq!(found[0].column(1).null_count(), 1, "no correlation with a constant");
+}
+
+/// Windows of which one partition does not fit, or without PARTITION BY.
+#[test]
+fn windows_of_one_giant_partition() {
+    let queries = [
+        "SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM t",
+        "SELECT id, k, rank() OVER (ORDER BY k) AS r, dense_rank() OVER (ORDER BY k) AS d, \
+         percent_rank() OVER (ORDER BY k) AS p, cume_dist() OVER (ORDER BY k) AS c FROM t",
+        "SELECT id, ntile(7) OVER (ORDER BY id) AS a, ntile(100000) OVER (ORDER BY id) AS b FROM t",
+        "SELECT id, sum(k) OVER (ORDER BY id) AS s, count(k) OVER (ORDER BY id) AS c, avg(x) OVER (ORDER BY id) AS a, \
+         min(x) OVER (ORDER BY id) AS l, max(s) OVER (ORDER BY id) AS g FROM t",
+        "SELECT id, sum(k) OVER (ORDER BY k2, s) AS s FROM t",
+        "SELECT id, sum(m) OVER (ORDER BY k2) AS m, avg(m) OVER (ORDER BY k2) AS a FROM t",
+        "SELECT id, s, count(*) OVER (ORDER BY k2 NULLS FIRST) AS c, sum(k) OVER (ORDER BY k) AS n FROM t",
+        "SELECT id, sum(x) OVER () AS s, max(s) OVER () AS m, count(*) FILTER (WHERE k > 3) OVER () AS c FROM t",
+        "SELECT id, lag(x, 3) OVER (ORDER BY id) AS a, lead(s, 2, 'none') OVER (ORDER BY id) AS b, \
+         avg(x) OVER (ORDER BY id ROWS BETWEEN 5 PRECEDING AND 2 FOLLOWING) AS c, \
+         max(s) OVER (ORDER BY id ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS d FROM t",
+        "SELECT id, first_value(s) OVER (ORDER BY id) AS f, last_value(x) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED \
+         PRECEDING AND UNBOUNDED FOLLOWING) AS l, last_value(k) IGNORE NULLS OVER (ORDER BY id ROWS UNBOUNDED \
+         PRECEDING) AS n, first_value(k) IGNORE NULLS OVER (ORDER BY id) AS i FROM t",
+        "SELECT id, g, row_number() OVER (PARTITION BY g ORDER BY id) AS n, rank() OVER (PARTITION BY g ORDER BY k) AS r, \
+         sum(k) OVER (PARTITION BY g ORDER BY id) AS s, sum(k) OVER (PARTITION BY g) AS w, \
+         lag(id) OVER (PARTITION BY g ORDER BY id) AS p \
+         FROM (SELECT id, k, CASE WHEN id % 100 < 97 THEN 0 ELSE id % 1000 END AS g FROM t)",
+        "SELECT n, count(*), sum(r) FROM (SELECT row_number() OVER (ORDER BY id) % 5 AS n, \
+         rank() OVER (ORDER BY k + 1) AS r FROM t) WHERE r > 10 GROUP BY n",
+    ];
+    let failed: Vec<&str> = some(queries, 2)
+        .filter(|sql| {
+            let pair = small(1 << 20).and("t", Shape::random(40_000, 7).batches());
+            catch_unwind(AssertUnwindSafe(|| check(&pair, sql))).is_err()
+        })
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// What does not divide says so by the error that names the operator and the limit.
+#[test]
+fn frames_that_need_all_rows_find_no_memory() {
+    let pair = small(1 << 20).and("t", Shape::random(60_000, 7).batches());
+    for sql in [
+        "SELECT id, sum(k) OVER (ORDER BY id RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM t",
+        "SELECT array_agg(id) FROM t",
+    ] {
+        let error = run(&pair.device, sql).expect_err("all rows are needed at once");
+        assert!(matches!(error.kind(), ErrorKind::OutOfDeviceMemory { .. }), "{error}\n  {sql}");
+    }
+    check(&pair, "SELECT id, k, x, s FROM t ORDER BY x DESC NULLS LAST, id LIMIT 20");
+}
+
+/// Joins that no key parts: each row of a side that is kept learns from all blocks of the other.
+#[test]
+fn joins_without_equal_keys() {
+    // Neither side fits, since the condition takes many columns of both.
+    let on =
+        |gap: i32| format!("t.id > u.id + {gap} AND t.w <> u.w AND t.i64 <> u.i64 AND t.x <> u.x AND t.m38 <> u.m38");
+    let queries = [
+        format!("SELECT t.id, u.id AS other FROM t LEFT JOIN u ON {} AND t.k = 3", on(5500)),
+        format!("SELECT t.id, u.id AS other, u.s FROM t RIGHT JOIN u ON {}", on(5980)),
+        format!("SELECT t.id, u.id AS other, t.s FROM t FULL JOIN u ON {}", on(5980)),
+        format!("SELECT id, s FROM t WHERE EXISTS (SELECT 1 FROM u WHERE {})", on(5900)),
+        format!("SELECT id, s FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE {})", on(5900)),
+        format!("SELECT id, s FROM t WHERE k = 2 OR EXISTS (SELECT 1 FROM u WHERE {})", on(5900)),
+    ];
+    let failed: Vec<String> = some(queries, 2)
+        .filter(|sql| {
+            let pair = small(512 << 10).and("t", Shape::random(6_000, 7).batches());
+            let pair = pair.and("u", Shape::random(6_000, 8).batches());
+            catch_unwind(AssertUnwindSafe(|| check(&pair, sql))).is_err()
+        })
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// NOT IN a list that does not fit, without nulls, with one, and without rows.
+#[test]
+fn not_in_a_list_that_does_not_fit() {
+    let pair = || {
+        let pair = small(1 << 20).and("t", Shape::random(60_000, 7).batches());
+        pair.and("u", Shape::random(60_000, 8).batches())
+    };
+    let with = |list: &str| format!("SELECT id, s FROM t WHERE i32 NOT IN (SELECT {list})");
+    check(&pair(), &with("i32 FROM u WHERE i32 IS NOT NULL"));
+    check(&pair(), &with("i32 FROM u"));
+    check(&pair(), &with("i32 FROM u WHERE id < 0"));
+    check(&pair(), "SELECT id FROM t WHERE id NOT IN (SELECT id * 2 FROM u)");
+}
+
+/// A result that fits neither the device nor host memory is written as it comes back.
+#[test]
+fn results_larger_than_memory_are_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let device = builder().strict(true).memory_limit(MemoryLimit::Bytes(1 << 20)).spill_dir(folder.path());
+    let pair = Pair::with(device.host_memory_limit("300KB".parse().expect("a limit")).spill_limit(1 << 30));
+    let pair = pair.and("t", Shape::random(60_000, 7).batches());
+    let sql = "SELECT id, s, sv, x, m FROM t WHERE k < 6";
+    let path = folder.path().join("rows.parquet");
+    let rows = pair.device.sql(sql).and_then(|frame| frame.write_parquet(&path)).expect("it is written");
+    assert!(pair.gpu().counters().bytes_in_spill_files > 100_000, "it never was whole in memory");
+    let expected = run(&pair.cpu, sql).expect("the CPU answers");
+    assert_eq!(rows, expected.num_rows() as u64);
+    let found = pair.cpu.read_parquet(&path).expect("the file is there");
+    pair.compare(&expected, &found, sql);
+    // A frame of such rows is one as any other.
+    let frame = run(&pair.device, sql).expect("it runs in parts");
+    assert!(!frame.is_on_device());
+    assert_eq!(frame.num_rows(), expected.num_rows());
+    let sizes: Vec<usize> = frame.batches(1000).map(|batch| batch.expect("a batch").num_rows()).collect();
+    assert!(sizes.iter().all(|rows| (1..=1000).contains(rows)));
+    assert_eq!(sizes.iter().sum::<usize>(), expected.num_rows());
+    pair.compare(&expected, &frame, sql);
+}

@@ -144,8 +144,7 @@ pub(super) struct InputChunks<'a> {
     last: (usize, Vec<RecordBatch>),
     /// Bytes that a row of the last chunk took.
     row_bytes: Option<u64>,
-    /// What holds for the values of all chunks so far.
-    seen: Vec<Option<Stats>>,
+    stats: LastingStats,
 }
 
 impl<'a> InputChunks<'a> {
@@ -158,7 +157,7 @@ impl<'a> InputChunks<'a> {
             waiting: vec![],
             last: (0, vec![]),
             row_bytes: None,
-            seen: vec![],
+            stats: LastingStats::default(),
         }
     }
 
@@ -172,7 +171,7 @@ impl<'a> InputChunks<'a> {
             let bytes: u64 = found.columns.iter().map(|(_, column)| column_bytes(column)).sum();
             self.row_bytes = Some((bytes / found.rows).max(1));
         }
-        Ok(found.map(|found| self.with_lasting_stats(found)))
+        Ok(found.map(|found| self.stats.of(found)))
     }
 
     /// Has the last chunk come again.
@@ -299,12 +298,18 @@ impl<'a> InputChunks<'a> {
         self.last.1 = self.waiting.drain(..count).collect();
         Ok(Some(super::relation(&table)?))
     }
+}
 
+/// What holds for the values of all chunks so far.
+#[derive(Default)]
+pub(super) struct LastingStats(Vec<Option<Stats>>);
+
+impl LastingStats {
     /// The rows with statistics that hold for all chunks so far, in round numbers: generated kernels
     /// depend on them, and chunks that differ little are to have the same.
-    fn with_lasting_stats(&mut self, mut relation: Relation) -> Relation {
-        self.seen.resize(relation.columns.len(), None);
-        for ((_, column), seen) in relation.columns.iter_mut().zip(&mut self.seen) {
+    pub(super) fn of(&mut self, mut relation: Relation) -> Relation {
+        self.0.resize(relation.columns.len(), None);
+        for ((_, column), seen) in relation.columns.iter_mut().zip(&mut self.0) {
             if column.dictionary().is_some() || column.len == 0 {
                 column.stats = Stats { unique: false, ..column.stats };
                 continue;

@@ -29,6 +29,9 @@ pub(super) struct PartGroup {
     pub(super) parts: Vec<Vec<PartInput>>,
     /// Of each input, what its rows were parted by, if they can be parted again by that.
     pub(super) keys: Option<Vec<Vec<Expr>>>,
+    /// An operator in the plan over the first placeholders, which is what needs a part whole, and which
+    /// `whole.rs` computes otherwise where a part does not fit.
+    pub(super) whole: Option<Arc<LogicalPlan>>,
 }
 
 /// What stands for a placeholder.
@@ -53,7 +56,7 @@ impl DividedRows {
         }
         let plan = placeholder(0, &schema);
         let parts = vec![vec![PartInput::Stored(Arc::new(stored))]];
-        DividedRows { groups: vec![PartGroup { plan, driving: Some(0), parts, keys: None }], schema }
+        DividedRows { groups: vec![PartGroup { plan, driving: Some(0), parts, keys: None, whole: None }], schema }
     }
 
     /// The same rows through an operator that takes them one by one.

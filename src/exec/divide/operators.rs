@@ -34,9 +34,13 @@ impl Divider<'_> {
     pub(super) fn rows_of<'s>(&'s mut self, plan: &'s LogicalPlan) -> BoxFuture<'s, Result<DividedRows>> {
         async move {
             match plan {
-                LogicalPlan::TableScan(scan) => self.scan(scan).await,
+                LogicalPlan::TableScan(scan) => match self.given(scan) {
+                    Some(rows) => Ok(rows),
+                    None => self.scan(scan).await,
+                },
                 LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => {
-                    let group = PartGroup { plan: plan.clone(), driving: None, parts: vec![vec![]], keys: None };
+                    let group =
+                        PartGroup { plan: plan.clone(), driving: None, parts: vec![vec![]], keys: None, whole: None };
                     Ok(DividedRows { groups: vec![group], schema: plan.schema().clone() })
                 }
                 LogicalPlan::SubqueryAlias(alias) => {
@@ -91,6 +95,7 @@ impl Divider<'_> {
             driving: Some(0),
             parts: vec![vec![PartInput::Scan(opened)]],
             keys: None,
+            whole: None,
         };
         Ok(DividedRows { groups: vec![group], schema: scan.projected_schema.clone() })
     }
@@ -140,13 +145,13 @@ impl Divider<'_> {
             Combined::Together(stored) if stored.rows() == 0 => return Ok(nothing(&finished)),
             Combined::Together(stored) => {
                 let (parts, keys) = (vec![vec![PartInput::Stored(Arc::new(stored))]], keys.map(|keys| vec![keys]));
-                PartGroup { plan, driving: None, parts, keys }
+                PartGroup { plan, driving: None, parts, keys, whole: None }
             }
             Combined::Parted(parts, by) => {
                 self.engine.device.note(|| format!("divided: partial results are parted into {} parts", by.parts));
                 let parts = parts.into_iter().filter(|part| part.rows() > 0);
                 let parts = parts.map(|part| vec![PartInput::Stored(part)]).collect();
-                PartGroup { plan, driving: None, parts, keys: Some(vec![by.keys]) }
+                PartGroup { plan, driving: None, parts, keys: Some(vec![by.keys]), whole: None }
             }
         };
         Ok(DividedRows::of(group, &finished))
@@ -156,7 +161,7 @@ impl Divider<'_> {
     fn no_rows(&self, schema: &DFSchemaRef) -> DividedRows {
         let stored = Arc::new(StoredRows::new(&self.engine.device, schema));
         let (plan, parts) = (placeholder(0, schema), vec![vec![PartInput::Stored(stored)]]);
-        let group = PartGroup { plan, driving: Some(0), parts, keys: None };
+        let group = PartGroup { plan, driving: Some(0), parts, keys: None, whole: None };
         DividedRows { groups: vec![group], schema: schema.clone() }
     }
 
@@ -183,6 +188,9 @@ impl Divider<'_> {
 
     async fn window(&mut self, window: &Window) -> Result<DividedRows> {
         let input = self.rows_of(&window.input).await?;
+        if self.in_order {
+            return self.windows_in_order(window, input).await;
+        }
         let keys = common_partition(&window.window_expr);
         self.by_keys(&window.input, input, keys, &window.schema, |input| {
             let (exprs, schema) = (window.window_expr.clone(), window.schema.clone());
@@ -214,11 +222,12 @@ impl Divider<'_> {
             }
         };
         let parts = parts.into_iter().map(|part| vec![PartInput::Stored(part)]).collect();
-        Ok(DividedRows::of(PartGroup { plan, driving: None, parts, keys }, schema))
+        let whole = Some(Arc::new(plan.clone()));
+        Ok(DividedRows::of(PartGroup { plan, driving: None, parts, keys, whole }, schema))
     }
 
     /// Bytes that the rows of a plan are expected to take on the device.
-    fn expected_bytes(&self, plan: &LogicalPlan) -> Option<u64> {
+    pub(super) fn expected_bytes(&self, plan: &LogicalPlan) -> Option<u64> {
         let rows = estimate(plan, self.tables)?.rows;
         Some((rows * row_bytes(&arrow(plan.schema())) as f64) as u64)
     }
@@ -260,13 +269,23 @@ impl Divider<'_> {
             }
             *side = DividedRows::stored(stored);
         }
-        if join.on.is_empty() {
-            return self.pairwise(join, left, right).await;
-        }
         if join.null_aware {
-            let what = format!("NOT IN (…) of {} bytes", self.expected_bytes(&join.right).unwrap_or(0));
-            return Err(Error::unsupported(what, "all of them have to fit into device memory"));
+            return self.not_in(join, left, right).await;
         }
+        if join.on.is_empty() {
+            return self.in_blocks(join, left, right).await;
+        }
+        self.by_hash(join, left, right, expected).await
+    }
+
+    /// A join by equal keys, of sides that do not fit.
+    pub(super) async fn by_hash(
+        &mut self,
+        join: &Join,
+        left: DividedRows,
+        right: DividedRows,
+        expected: (Option<u64>, Option<u64>),
+    ) -> Result<DividedRows> {
         let sizes = (stored_bytes(&left).or(expected.0), stored_bytes(&right).or(expected.1));
         let parts = self.parts_of(sizes.0.zip(sizes.1).map(|(left, right)| left + right));
         self.note(join, || format!("both sides are parted by a hash of their keys, into {parts} parts"));
@@ -286,12 +305,13 @@ impl Divider<'_> {
             right: Arc::new(placeholder(1, &right.schema)),
             ..join.clone()
         });
-        let group = PartGroup { plan, driving, parts, keys: Some(vec![keys.0, keys.1]) };
+        let whole = Some(Arc::new(plan.clone()));
+        let group = PartGroup { plan, driving, parts, keys: Some(vec![keys.0, keys.1]), whole };
         Ok(DividedRows::of(group, &join.schema))
     }
 
     /// Notes how a join is divided, while somebody records.
-    fn note(&self, join: &Join, how: impl FnOnce() -> String) {
+    pub(super) fn note(&self, join: &Join, how: impl FnOnce() -> String) {
         let device = &self.engine.device;
         let _operator = device.operator(|| LogicalPlan::Join(join.clone()).display().to_string());
         device.note(|| format!("divided: {}", how()));
@@ -321,34 +341,9 @@ impl Divider<'_> {
         self.budget = Budget { reads_ahead: self.budget.reads_ahead, ..Budget::of(&self.engine.device) };
         Ok(DividedRows { schema: join.schema.clone(), ..rows })
     }
-
-    /// An inner join without equal keys, of sides that do not fit: each chunk of one beside all of
-    /// the other, block by block.
-    async fn pairwise(&mut self, join: &Join, left: DividedRows, right: DividedRows) -> Result<DividedRows> {
-        if join.join_type != JoinType::Inner {
-            let what = format!("{} join without equal keys", join.join_type);
-            return Err(Error::unsupported(what, "neither side fits into device memory"));
-        }
-        self.note(join, || "each part of the left side meets the right one block by block".into());
-        let stored = self.collect(&right, 0).await?;
-        let (mut at, mut groups) = (0, vec![]);
-        while at < stored.rows() {
-            let block = stored.some(at, self.budget.side);
-            at += block.rows();
-            let block = Arc::new(block);
-            for group in &left.groups {
-                let mut group = group.clone();
-                let beside = placeholder(group.next_input(), &stored.schema);
-                group.beside(PartInput::Stored(block.clone()));
-                group.plan = joined(join, group.plan.clone(), beside, true);
-                groups.push(group);
-            }
-        }
-        Ok(DividedRows { groups, schema: join.schema.clone() })
-    }
 }
 
-fn joined(join: &Join, rows: LogicalPlan, beside: LogicalPlan, holds_right: bool) -> LogicalPlan {
+pub(super) fn joined(join: &Join, rows: LogicalPlan, beside: LogicalPlan, holds_right: bool) -> LogicalPlan {
     let (left, right) = if holds_right { (rows, beside) } else { (beside, rows) };
     LogicalPlan::Join(Join { left: Arc::new(left), right: Arc::new(right), ..join.clone() })
 }

@@ -20,7 +20,7 @@ use crate::interrupt;
 use crate::plan::{DevicePlan, placeholder_number};
 
 /// Rows of a chunk that is not halved any more.
-const LEAST_ROWS: u64 = 64;
+pub(super) const LEAST_ROWS: u64 = 64;
 /// Rows of a chunk that is taken to be small beside the tables that ranges of keys may ask for.
 const FEW_ROWS: u64 = 1 << 13;
 /// Parts that a part becomes which is too large, and how often that is tried.
@@ -104,16 +104,23 @@ impl Divider<'_> {
                     Err(failed) => failed,
                 };
             }
-            let Some(keys) = group.keys.as_ref().filter(|_| round <= MOST_ROUNDS && !failed.began) else {
-                return Err(failed.error);
-            };
-            if !is_out_of_memory(&failed.error) {
+            if failed.began || !is_out_of_memory(&failed.error) {
                 return Err(failed.error);
             }
-            for part in self.parted_again(part, keys, round).await? {
-                self.run_part(group, plan, &part, sink, round + 1).await?;
+            if let Some(keys) = group.keys.as_ref().filter(|_| round <= MOST_ROUNDS) {
+                let smaller = self.parted_again(part, keys, round).await?;
+                // Rows of one key stay together by any hash.
+                if smaller.len() > 1 || group.whole.is_none() {
+                    for part in smaller {
+                        self.run_part(group, plan, &part, sink, round + 1).await?;
+                    }
+                    return Ok(());
+                }
             }
-            Ok(())
+            match &group.whole {
+                Some(operator) => self.run_otherwise(group, operator, part, failed.error, sink).await,
+                None => Err(failed.error),
+            }
         }
         .boxed()
     }

@@ -105,7 +105,7 @@ const SMALL: usize = 4096;
 
 /// The table in memory of its own, where it holds much that is not its rows': room for rows that did
 /// not come, other rows of which it is a slice, characters of other strings.
-fn compact(mut table: Table) -> Result<Table> {
+pub(super) fn compact(mut table: Table) -> Result<Table> {
     let device = table.device.clone();
     for column in &mut table.columns {
         match compact_column(&device, column) {

@@ -52,7 +52,11 @@ impl Divider<'_> {
         Ok(DividedRows::stored(kept.finish()))
     }
 
-    async fn sorted(&mut self, input: &DividedRows, keys: &[SortExpr]) -> Result<DividedRows> {
+    /// The rows in an order.
+    ///
+    /// # Errors
+    /// Of what ran.
+    pub(super) async fn sorted(&mut self, input: &DividedRows, keys: &[SortExpr]) -> Result<DividedRows> {
         let schema = input.schema.clone();
         let mut sampling = Sampling::new(RowStore::new(self.engine, &schema, self.budget.stored));
         self.run_parts(input, &mut sampling).await?;
@@ -62,10 +66,7 @@ impl Divider<'_> {
         let ranges = stored.bytes() / self.budget.part.max(1) * 2;
         if ranges < 2 {
             let parts = vec![vec![PartInput::Stored(Arc::new(stored))]];
-            return Ok(DividedRows {
-                groups: vec![PartGroup { plan: sort, driving: None, parts, keys: None }],
-                schema,
-            });
+            return Ok(DividedRows { groups: vec![range_of(sort, parts)], schema });
         }
         self.engine.device.note(|| format!("divided: rows are parted by ranges of the key, {ranges} of them"));
         let splitters = self.splitters(&schema, &sample, &sort, ranges.min(MOST_SPLITTERS))?;
@@ -74,8 +75,10 @@ impl Divider<'_> {
         let groups = ranges.finish().into_iter().filter(|(_, part)| part.rows() > 0);
         let groups = groups.map(|(one_key, part)| {
             let parts = vec![vec![PartInput::Stored(part)]];
-            let (plan, driving) = if one_key { (placeholder(0, &schema), Some(0)) } else { (sort.clone(), None) };
-            PartGroup { plan, driving, parts, keys: None }
+            match one_key {
+                true => PartGroup { plan: placeholder(0, &schema), driving: Some(0), parts, keys: None, whole: None },
+                false => range_of(sort.clone(), parts),
+            }
         });
         Ok(DividedRows { groups: groups.collect(), schema })
     }
@@ -93,6 +96,11 @@ impl Divider<'_> {
         let sorted = run_over(self.engine, &sort, &[super::relation(&sample)?])?;
         evenly_spaced(&sorted, count as usize)
     }
+}
+
+/// A range that is sorted; in smaller ones, where it does not fit.
+fn range_of(sort: LogicalPlan, parts: Vec<Vec<PartInput>>) -> PartGroup {
+    PartGroup { whole: Some(Arc::new(sort.clone())), plan: sort, driving: None, parts, keys: None }
 }
 
 /// Cuts tables into ranges.

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
 use datafusion::common::DFSchemaRef;
 
 use super::arrow;
 use crate::column::{Column, Relation, SpilledRows, Table};
 use crate::device::Device;
 use crate::error::Result;
-use crate::io::DOWNLOAD_ROWS;
 
 /// Blocks of rows of one schema, in their order.
 #[derive(Debug, Clone)]
@@ -107,6 +105,40 @@ impl StoredRows {
         StoredRows { blocks, ..self.clone() }
     }
 
+    /// The rows before a place, so many that they take about so many bytes; at least one.
+    pub(super) fn some_before(&self, to: usize, bytes: u64) -> StoredRows {
+        let (mut at, mut room, mut rows) = (self.rows(), bytes, 0);
+        for block in self.blocks.iter().rev() {
+            at -= block.rows();
+            let of_block = block.rows().min(to.saturating_sub(at));
+            if of_block == 0 {
+                continue;
+            }
+            let each = (block.bytes() / block.rows() as u64).max(1);
+            let wanted = ((room / each) as usize).max(usize::from(rows == 0)).min(of_block);
+            rows += wanted;
+            room = room.saturating_sub(each * wanted as u64);
+            if wanted < of_block {
+                break;
+            }
+        }
+        self.range(to - rows, rows)
+    }
+
+    /// So many rows from a place on, or as many as there are.
+    pub(super) fn range(&self, from: usize, rows: usize) -> StoredRows {
+        let (mut skip, mut wanted, mut blocks) = (from, rows, vec![]);
+        for block in &self.blocks {
+            let of_block = block.rows().saturating_sub(skip).min(wanted);
+            if of_block > 0 {
+                blocks.push(block.slice(skip, of_block));
+            }
+            skip = skip.saturating_sub(block.rows());
+            wanted -= of_block;
+        }
+        StoredRows { blocks, ..self.clone() }
+    }
+
     /// All rows as one table on the device.
     pub(super) fn load(&self) -> Result<Table> {
         let schema = arrow(&self.schema);
@@ -144,17 +176,6 @@ impl StoredRows {
             },
             false => Ok(None),
         }
-    }
-
-    /// All rows as batches; so many bytes of them are on the device at a time.
-    pub(super) fn on_host(&self, bytes: u64) -> Result<Vec<RecordBatch>> {
-        let (mut at, mut batches) = (0, vec![]);
-        while at < self.rows() {
-            let some = self.some(at, bytes);
-            batches.extend(some.load()?.to_batches(DOWNLOAD_ROWS)?);
-            at += some.rows();
-        }
-        Ok(batches)
     }
 
     /// The rows with what stands in for an empty relation where there are none.

@@ -8,10 +8,10 @@ use super::{OPERATOR, WindowRows, positions};
 use crate::codegen::{Codes, Flow, FlowSource, Value, materialize};
 use crate::column::{Column, Relation, Repr};
 use crate::error::{Error, Result};
-use crate::exec::regroup::{named, of_points};
+use crate::exec::regroup::named;
 use crate::exec::run::Runner;
 use crate::ops::window::{Fold, over_frames};
-use crate::plan::{Frame, Points, RegroupedCall};
+use crate::plan::{Frame, Points, RegroupedCall, of_points};
 
 /// What [`Fold::Products`] yields, in its order.
 const NAMES: [&str; 6] = ["n", "mx", "my", "xx", "xy", "yy"];

@@ -6,16 +6,16 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, lit, when};
 use datafusion::prelude::{col, isnan, sqrt};
 
+use super::aggregates::{Points, VarianceDivisor};
 use crate::error::Result;
-use crate::plan::{Points, VarianceDivisor};
 
 /// What is asked, null where it is not defined.
-pub(in crate::exec) fn of_points(of: Points) -> Result<Expr> {
+pub(crate) fn of_points(of: Points) -> Result<Expr> {
     let some = col("n").gt_eq(lit(1.0));
     let sloped = || col("n").gt(lit(1.0)).and(col("yy").not_eq(lit(0.0)));
     let slope = || col("xy") / col("yy");
     Ok(match of {
-        Points::Covariance(of) => share(col("xy"), of),
+        Points::Covariance(of) => variance_of(col("xy"), of),
         Points::Correlation => correlation()?,
         Points::Slope => nothing_unless(sloped(), slope()),
         Points::Intercept => nothing_unless(sloped(), col("mx") - slope() * col("my")),
@@ -32,7 +32,7 @@ pub(in crate::exec) fn of_points(of: Points) -> Result<Expr> {
 }
 
 /// A sum of products of deviations as a variance or covariance; null where there are too few rows.
-pub(super) fn share(sum: Expr, of: VarianceDivisor) -> Expr {
+pub(crate) fn variance_of(sum: Expr, of: VarianceDivisor) -> Expr {
     let (least, divisor) = match of {
         VarianceDivisor::Population => (1.0, col("n")),
         VarianceDivisor::Sample => (2.0, col("n") - lit(1.0)),

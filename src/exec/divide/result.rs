@@ -1,0 +1,64 @@
+//! The rows of a divided plan that do not fit on the device: they wait as they were stored, and become
+//! record batches where somebody takes them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+
+use super::stored::StoredRows;
+use super::{arrow, is_out_of_memory};
+use crate::error::Result;
+
+/// Rows on the host, or in files beyond its limit, in the form in which they lie on a device.
+#[derive(Debug, Clone)]
+pub(crate) struct DividedResult {
+    rows: Arc<StoredRows>,
+    /// Bytes that are on the device at a time while they become batches.
+    bytes: u64,
+}
+
+impl DividedResult {
+    pub(super) fn new(rows: StoredRows, bytes: u64) -> DividedResult {
+        DividedResult { rows: Arc::new(rows), bytes }
+    }
+
+    pub(crate) fn schema(&self) -> SchemaRef {
+        arrow(&self.rows.schema)
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.rows()
+    }
+
+    /// The rows in batches of at most so many, of which few are in host memory at a time.
+    pub(crate) fn batches(&self, most: usize) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
+        let DividedResult { rows, mut bytes } = self.clone();
+        let (mut at, mut waiting) = (0, VecDeque::new());
+        std::iter::from_fn(move || {
+            while waiting.is_empty() && at < rows.rows() {
+                let some = rows.some(at, bytes);
+                match some.load().and_then(|table| table.to_batches(most)) {
+                    Ok(batches) => {
+                        at += some.rows();
+                        waiting.extend(batches);
+                    }
+                    // Others have the room by now.
+                    Err(error) if is_out_of_memory(&error) && some.rows() > 1 => {
+                        bytes = (bytes.min(some.bytes()) / 2).max(1);
+                        if let Err(error) = rows.device.make_room(some.bytes()) {
+                            at = rows.rows();
+                            return Some(Err(error));
+                        }
+                    }
+                    Err(error) => {
+                        at = rows.rows();
+                        return Some(Err(error));
+                    }
+                }
+            }
+            waiting.pop_front().map(Ok)
+        })
+    }
+}
