@@ -43,11 +43,11 @@ mod session;
 
 // Beside them.
 mod host;
-#[cfg(feature = "polars")]
+#[cfg(any(feature = "polars", feature = "serde"))]
 pub mod interop;
 
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
-pub use frame::{DataFrame, GroupBy, LazyFrame};
+pub use frame::{DataFrame, GroupBy, LazyFrame, Series};
 pub use io::{
     Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcWriteOptions, JsonOptions,
     JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding, WriteFormat,
@@ -73,8 +73,9 @@ struct Readme;
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub mod prelude {
+    pub use crate::frame;
     pub use crate::frame::expr::*;
-    pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame};
+    pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame, Series};
     pub use crate::io::{CsvOptions, IntoPaths, JsonOptions, ParquetOptions, Ragged, TextEncoding};
     pub use crate::session::{DeviceChoice, Session};
 }

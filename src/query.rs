@@ -97,6 +97,27 @@ impl Core {
         work()
     }
 
+    /// Does something as a statement on a thread of the session's. Dropping the future stops the
+    /// statement.
+    pub(crate) async fn as_background<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let statement = Running::begin(&self.switch);
+        let _stop = statement.stop_on_drop();
+        let done = self.runtime.spawn_blocking(move || {
+            let _entered = statement.enter();
+            work()
+        });
+        match done.await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => Err(of_panic("a query in the background", panic.as_ref())),
+                Err(error) => Err(Error::internal(format!("a query in the background: {error}"))),
+            },
+        }
+    }
+
     /// Optimizes a plan that is not to be kept, and runs it.
     pub(crate) fn run(&self, plan: &LogicalPlan) -> Result<Answer> {
         match self.run_once(plan) {

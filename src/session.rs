@@ -5,6 +5,7 @@ mod builder;
 mod catalog;
 mod files;
 mod host_memory;
+mod made;
 mod rules;
 mod tables;
 

@@ -74,5 +74,6 @@ mod tpch;
 mod types;
 mod union;
 mod using;
+mod values;
 mod window;
 mod zones;
