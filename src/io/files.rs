@@ -110,8 +110,7 @@ impl Files {
                     self.are_doubles(state, &format, (&paths[file], &files[file]), column, doubles).await?;
                 }
                 let schema = of_paths.behind(&united.schema, self.selection.named())?;
-                let described =
-                    paths.iter().zip(&files).map(|(path, file)| format.described(path, &file.object.location));
+                let described = paths.iter().zip(&files).map(|(path, file)| format.described(path, file));
                 let described = described.collect::<Result<_>>()?;
                 // With the format that has the footers already.
                 let table = Arc::new(ParquetTable::new(format, files, &schema, of_paths));
