@@ -337,7 +337,7 @@ impl SourceTable {
     /// or where none does the one that the table's user named.
     pub(super) async fn blame(&self, error: Error, state: &SessionState, snapshot: &Snapshot) -> Error {
         let (Some(files), Some(version)) = (&self.files, &snapshot.version) else { return error };
-        if !lacks_path(&error) || matches!(files.format, Format::Csv(_) | Format::Arrow) {
+        if !lacks_path(&error) || matches!(files.format, Format::Csv(_) | Format::Arrow(_)) {
             return error;
         }
         for file in version.paths() {

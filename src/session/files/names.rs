@@ -178,7 +178,7 @@ impl Finder<'_> {
             FileKind::Csv => Format::Csv(Box::new(options::csv(self.state, &function, &given)?)),
             FileKind::Parquet => Format::Parquet(options::parquet(self.state, &function, &given)?),
             FileKind::Json => Format::Json(options::json(self.state, &function, &given)?),
-            FileKind::Arrow => options::none(&function, &given).map(|()| Format::Arrow)?,
+            FileKind::Arrow => Format::Arrow(options::ipc(self.state, &function, &given)?),
         };
         Ok(Some((path, format, place)))
     }

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{CsvOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
+use crate::io::{CsvOptions, IpcOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
 
 /// An option as a user gave it.
 #[derive(Debug)]
@@ -212,18 +212,22 @@ pub(super) fn json(state: &SessionState, by: &str, given: &[Given]) -> Result<Js
     Ok(options)
 }
 
-/// Refuses options of files that have none.
+/// The options of Arrow files.
 ///
 /// # Errors
-/// The first one.
-pub(super) fn none(by: &str, given: &[Given]) -> Result<()> {
-    match given.first() {
-        Some(Given { name, place, .. }) => {
-            let message = format!("{by}: no option named {name:?}: such files have none");
-            Err(ErrorKind::Plan { message, location: *place }.into())
+/// As [`csv`].
+pub(super) fn ipc(state: &SessionState, by: &str, given: &[Given]) -> Result<IpcOptions> {
+    let mut options = IpcOptions::default();
+    for option in given {
+        let reader = OptionReader { state, by, option };
+        match option.name.as_str() {
+            UNION_BY_NAME => options.union_by_name = reader.flag()?,
+            HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
+            FILENAME => options.filename = reader.flag()?,
+            _ => return Err(reader.unknown(&[UNION_BY_NAME, HIVE_PARTITIONING, FILENAME])),
         }
-        None => Ok(()),
     }
+    Ok(options)
 }
 
 /// An option's value, read as what the option takes.
