@@ -57,7 +57,7 @@ struct FilesAt {
 }
 
 /// Line and column, where known.
-type Place = Option<(u64, u64)>;
+pub(in crate::session) type Place = Option<(u64, u64)>;
 
 /// The table that such files are.
 struct TableAt {
@@ -269,6 +269,7 @@ impl<I: Iterator<Item = TableAt>> VisitorMut for TableNamer<I> {
     }
 }
 
-fn known(place: Location) -> Place {
+/// A place that the parser knows.
+pub(in crate::session) fn known(place: Location) -> Place {
     (place.line > 0).then_some((place.line, place.column))
 }

@@ -346,7 +346,7 @@ impl OptionReader<'_> {
 }
 
 /// A name as SQL has it: in lower case unless it is quoted.
-pub(super) fn folded(name: &datafusion::sql::sqlparser::ast::Ident) -> String {
+pub(in crate::session) fn folded(name: &datafusion::sql::sqlparser::ast::Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
@@ -373,7 +373,7 @@ fn column_definitions(text: &str) -> Result<Vec<ColumnDef>, String> {
 }
 
 /// The type that a column of this SQL type has.
-pub(super) fn data_type(state: &SessionState, of: SqlType) -> Result<DataType, String> {
+pub(in crate::session) fn data_type(state: &SessionState, of: SqlType) -> Result<DataType, String> {
     let text = of.to_string();
     let null = Box::new(Expr::value(Value::Null));
     let expr = Expr::Cast { kind: CastKind::Cast, expr: null, data_type: of, array: false, format: None };
