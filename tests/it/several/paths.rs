@@ -243,6 +243,22 @@ fn files_of_any_format_are_left_out_before_they_are_opened() -> Result<()> {
         let one = format!("SELECT sum(n), min(year) FROM {table} WHERE year = 2024");
         assert_eq!(files_read(&pair, &one), [format!("files: 1 of 3 files of {table} may have rows of the condition")]);
         let of_one = read() - before;
+        for (sql, on_device, on_cpu) in [
+            (one.clone(), "(1 of 3 files)", "reads 1 of 3 files"),
+            (format!("SELECT n FROM {table}"), "(3 files)", "reads 3 files"),
+            (format!("SELECT n FROM {table} WHERE year > 2030"), "(0 of 3 files)", "reads 0 of 3 files"),
+            // One of the scans wants another file.
+            (
+                format!("SELECT a.n FROM {table} a JOIN {table} b ON a.n < b.n AND a.year = 2023 AND b.year = 2025"),
+                "(2 of 3 files)",
+                "reads 1 of 3 files",
+            ),
+        ] {
+            for (session, expected) in [(&pair.device, on_device), (&pair.cpu, on_cpu)] {
+                let text = session.sql(&sql)?.explain()?;
+                assert!(text.contains(expected), "{sql}: {expected}: {text}");
+            }
+        }
         for session in [&pair.cpu, &pair.device] {
             assert_eq!(rows(session, &one), [[Cell::Int(22), Cell::Int(2024)]], "{table}");
         }
