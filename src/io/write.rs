@@ -292,9 +292,11 @@ mod tests {
 
     use datafusion::arrow::array::{
         ArrayRef, AsArray, Date64Array, Float64Array, Int64Array, ListArray, NullArray, StringArray,
-        TimestampSecondArray,
+        TimestampSecondArray, new_null_array,
     };
-    use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit, TimestampMillisecondType};
+    use datafusion::arrow::datatypes::{
+        DataType, Field, Int64Type, IntervalUnit, Schema, TimeUnit, TimestampMillisecondType,
+    };
     use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use datafusion::parquet::file::statistics::Statistics;
 
@@ -377,6 +379,12 @@ mod tests {
             }
         }
         assert_eq!(at, 2500);
+        let spans = batch(vec![
+            ("n", Arc::new(Int64Array::from(vec![1]))),
+            ("iv", new_null_array(&DataType::Interval(IntervalUnit::MonthDayNano), 1)),
+        ]);
+        let refused = write_parquet(&path, &spans.schema(), [Ok(spans.clone())].into_iter(), &options);
+        assert!(refused.unwrap_err().to_string().contains("\"iv\""));
         // No rows are a file, too.
         let empty = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
         write_parquet(&path, &empty, std::iter::empty(), &ParquetWriteOptions::default()).unwrap();
