@@ -99,8 +99,14 @@ pub enum Codec {
 impl ParquetWriteOptions {
     fn compression(&self) -> Result<Compression> {
         let refused = |why: String| ErrorKind::Plan { message: format!("Parquet: {why}"), location: None }.into();
-        let level = |level: i32| u32::try_from(level).map_err(|_| refused(format!("there is no level {level}")));
-        let of_codec = |error: ParquetError| -> Error { refused(error.to_string()) };
+        let level = |level: i32| {
+            u32::try_from(level).map_err(|_| refused(format!("compression_level {level}: there is no such level")))
+        };
+        let of_codec = |error: ParquetError| -> Error {
+            let text = error.to_string();
+            let range = text.strip_prefix("Parquet error: ").unwrap_or(&text).trim_end_matches('.').to_string();
+            refused(format!("compression_level {}: {range}", self.level.unwrap_or_default()))
+        };
         Ok(match (self.compression, self.level) {
             (Codec::Uncompressed, None) => Compression::UNCOMPRESSED,
             (Codec::Snappy, None) => Compression::SNAPPY,

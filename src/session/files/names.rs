@@ -123,6 +123,12 @@ impl Finder<'_> {
         let format = match FileKind::of(path) {
             Some(kind) => Format::of(kind),
             None if path.contains(['/', '.', '*']) || Path::new(path).exists() => {
+                if Path::new(path).is_dir() {
+                    let message = format!(
+                        "{path:?} is a directory that is no table: files of one kind, known by their extensions, make one"
+                    );
+                    return Err(ErrorKind::Plan { message, location: place }.into());
+                }
                 let message = format!(
                     "{path:?} is not a kind of file that is known by its extension (.parquet, .csv, .tsv, .psv, .txt, .json, .ndjson, .arrow, .feather): \
                      read_csv('…') and read_parquet('…') read files of any name"
