@@ -39,7 +39,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{self, Engine, Outcome};
 use crate::interrupt::{Statement as Running, Switch};
 use crate::io::{DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types};
-use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, with_one_row, with_present_types};
+use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, files_of, with_one_row, with_present_types};
 use crate::timeline::{self, Part, span};
 
 /// DataFusion's context, the device, and the plans that are kept.
@@ -307,7 +307,7 @@ impl Core {
     pub(crate) fn explain_recipe(&self, recipe: &Recipe) -> Result<String> {
         let Some(engine) = &self.engine else { return self.explain(&recipe.plan()?) };
         let (prepared, tables) = self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
-        self.block_on(async { explain(prepared.cut(), &tables, engine.orders_joins()) })
+        self.block_on(async { explain(prepared.cut(), &tables, engine.orders_joins(), &self.state()) })
     }
 
     /// The optimized plan, and what of it runs where.
@@ -316,11 +316,13 @@ impl Core {
             let state = self.state();
             let optimized = self.optimize(&state, plan)?;
             match &self.engine {
-                Some(engine) => explain(Prepared::new(optimized)?.cut(), &[], engine.orders_joins()),
+                Some(engine) => explain(Prepared::new(optimized)?.cut(), &[], engine.orders_joins(), &state),
                 None => {
                     let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
                     let physical = datafusion::physical_plan::displayable(physical.as_ref()).indent(false).to_string();
-                    Ok(format!("cpu\n{}\n\n{physical}", optimized.display_indent()))
+                    let mut logical = vec![optimized.display_indent().to_string()];
+                    logical.extend(files_of(&optimized, &state)?);
+                    Ok(format!("cpu\n{}\n\n{physical}", logical.join("\n")))
                 }
             }
         })

@@ -5,6 +5,7 @@ mod builder;
 mod catalog;
 mod files;
 mod host_memory;
+mod insert;
 mod made;
 mod rules;
 mod tables;
@@ -303,9 +304,14 @@ impl Session {
     /// The plan of a text, and the names of its tables.
     async fn plan_sql(&self, text: &str) -> Result<(LogicalPlan, Vec<TableReference>)> {
         let _span = span(Part::Parse, String::new);
-        let state = self.core.state();
-        let mut statement = rules::parsed(&state, text).map_err(|error| one_statement(error, text))?;
+        let mut statement = rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
         rules::balance(&mut statement)?;
+        self.plan_query(statement, text).await
+    }
+
+    /// The same of a query that stands in a text.
+    async fn plan_query(&self, mut statement: Statement, text: &str) -> Result<(LogicalPlan, Vec<TableReference>)> {
+        let state = self.core.state();
         let Statement::Statement(inner) = &mut statement else {
             return Err(not_a_query(&statement.to_string()));
         };
@@ -347,7 +353,11 @@ impl Session {
 
 fn not_a_query(statement: &str) -> Error {
     let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
-    Error::unsupported(format!("the statement {verb}"), "Session::sql takes one query (SELECT, WITH or VALUES)")
+    let why = match verb.as_str() {
+        "INSERT" => "Session::insert takes it; Session::sql takes one query (SELECT, WITH or VALUES)",
+        _ => "Session::sql takes one query (SELECT, WITH or VALUES)",
+    };
+    Error::unsupported(format!("the statement {verb}"), why)
 }
 
 /// DataFusion words "more than one statement" as a missing feature; say what to do instead.

@@ -115,6 +115,16 @@ impl<'a> Runner<'a> {
             }
             Request::Explain { analyze, query } => self.explain(&query, analyze),
             Request::CreateTable { table, existing, query } => self.create_table(&table, existing, &query),
+            Request::CreateEmptyTable(text) => {
+                let table = self.session.create_table(&text.0).map_err(|error| unfinished(error, &text))?;
+                self.done(format!("table {table}"))
+            }
+            Request::Insert(text) => {
+                let told = Progress::begin(&self.session);
+                let rows = self.session.insert(&text.0).map_err(|error| unfinished(error, &text))?;
+                drop(told);
+                self.done(count(rows))
+            }
             Request::CreateExternalTable(text) => {
                 let table = self.session.create_external_table(&text.0)?;
                 self.done(format!("table {table}: files"))
@@ -144,11 +154,7 @@ impl<'a> Runner<'a> {
     }
 
     fn plan(&self, query: &Sql) -> Result<LazyFrame, Failure> {
-        self.session.sql(&query.0).map_err(|error| match error.kind() {
-            // The parser gives no place where the text ends too early.
-            ErrorKind::Parse { path: None, line: 0, .. } => Failure::from(error).at(query.end()),
-            _ => error.into(),
-        })
+        self.session.sql(&query.0).map_err(|error| unfinished(error, query))
     }
 
     fn collect(&self, query: &Sql) -> Result<DataFrame, Failure> {
@@ -369,6 +375,14 @@ impl<'a> Runner<'a> {
                 self.batch([("plan", Arc::new(StringArray::from(lines)) as ArrayRef)])
             }
         }
+    }
+}
+
+/// A failure with its place. The parser gives none where a text ends too early.
+fn unfinished(error: Error, text: &Sql) -> Failure {
+    match error.kind() {
+        ErrorKind::Parse { path: None, line: 0, .. } => Failure::from(error).at(text.end()),
+        _ => error.into(),
     }
 }
 

@@ -73,9 +73,10 @@ fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Fa
 }
 
 const HELP: &str = "\
-Statements end in ';': queries, EXPLAIN [ANALYZE] query, CREATE [OR REPLACE] TABLE t AS query, DROP TABLE t,
-SHOW TABLES, DESCRIBE t, COPY t|(query) TO 'file.csv|.parquet|.ndjson|.arrow', COPY t FROM 'file', SET option = value
-(format, join_order, max_rows, memory_limit, statement_timeout, timer). Ctrl-C stops a statement.
+Statements end in ';': queries, EXPLAIN [ANALYZE] query, CREATE [OR REPLACE] TABLE t AS query|(column type, …),
+INSERT INTO t [(column, …)] query, DROP TABLE t, SHOW TABLES, DESCRIBE t, COPY t|(query) TO 'file.csv|.parquet|
+.ndjson|.arrow', COPY t FROM 'file', SET option = value (format, join_order, max_rows, memory_limit,
+statement_timeout, timer). Ctrl-C stops a statement.
 
 .help              this text
 .tables            names of the tables

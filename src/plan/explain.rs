@@ -3,6 +3,9 @@
 
 use std::fmt::Display;
 
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, TableScan};
 
 use super::cut::{Cut, Root};
@@ -10,12 +13,14 @@ use super::node::DeviceNode;
 use super::physical::{GroupKeys, PhysicalPlan, PipelineInput, PipelineJoin, PipelineSink, PipelineStage};
 use super::pipelines::Planning;
 use super::prepared::DevicePlan;
-use super::tables::PlanTable;
+use super::tables::{PlanTable, identity, table_source};
 use crate::error::Result;
+use crate::io::OfSession;
 
 /// The lines of a plan. `tables` are those that its placeholders stand for.
-pub(crate) fn explain(cut: &Cut, tables: &[PlanTable], order_joins: bool) -> Result<String> {
-    let mut text = PlanText { lines: vec![], reordered: 0, how: Planning { tables, order_joins, estimates: true } };
+pub(crate) fn explain(cut: &Cut, tables: &[PlanTable], order_joins: bool, state: &dyn Session) -> Result<String> {
+    let how = Planning { tables, order_joins, estimates: true };
+    let mut text = PlanText { lines: vec![], reordered: 0, how, state };
     match &cut.root {
         Root::Device(plan) => text.device(plan, 0)?,
         Root::Cpu(plan) => text.cpu(plan, &mut cut.left.iter().map(|of| of.why.as_str()), 0)?,
@@ -32,6 +37,7 @@ struct PlanText<'a> {
     /// Trees of joins that have another order than the query's.
     reordered: usize,
     how: Planning<'a>,
+    state: &'a dyn Session,
 }
 
 impl PlanText<'_> {
@@ -46,11 +52,18 @@ impl PlanText<'_> {
             return self.device(node.plan(), depth);
         }
         let why = reasons.next().unwrap_or_default();
+        let files = match plan {
+            LogicalPlan::TableScan(scan) => files(scan, self.how.tables, self.state, &[scan.filters.clone()])?,
+            _ => None,
+        };
+        let why = [Some(why.into()), files].into_iter().flatten().collect::<Vec<String>>().join("; ");
         self.line("cpu", depth, format_args!("{}    ({why})", plan.display()));
         plan.inputs().into_iter().try_for_each(|input| self.cpu(input, reasons, depth + 1))
     }
 
     fn device(&mut self, plan: &DevicePlan, depth: usize) -> Result<()> {
+        let filters = plan.scan_filters();
+        let scans: Vec<(usize, &Vec<Expr>)> = plan.scans().into_iter().map(identity).zip(&filters).collect();
         let plan = PhysicalPlan::of(plan.logical(), self.how)?;
         self.reordered += plan.reordered;
         for (number, pipeline) in plan.pipelines.iter().enumerate().rev() {
@@ -63,10 +76,43 @@ impl PlanText<'_> {
                     self.line("device", depth + 1, stage);
                 }
             }
-            self.line("device", depth + 1, of_input(&pipeline.input));
+            let files = match &pipeline.input {
+                PipelineInput::Scan(scan) => {
+                    // Of one table the files are read that any of its scans wants.
+                    let same = scans.iter().filter(|(of, _)| *of == identity(scan));
+                    let filters: Vec<Vec<Expr>> = same.map(|(_, filters)| (*filters).clone()).collect();
+                    files(scan, self.how.tables, self.state, &filters)?
+                }
+                _ => None,
+            };
+            let files = files.map_or(String::new(), |files| format!("    ({files})"));
+            self.line("device", depth + 1, format_args!("{}{files}", of_input(&pipeline.input)));
         }
         Ok(())
     }
+}
+
+/// How many files of its table a scan reads, where these are several.
+fn files(scan: &TableScan, tables: &[PlanTable], state: &dyn Session, filters: &[Vec<Expr>]) -> Result<Option<String>> {
+    let Ok(provider) = source_as_provider(table_source(scan, tables)) else { return Ok(None) };
+    match OfSession::of(provider.as_ref()) {
+        Some(OfSession::Source(table)) => table.files_read(state, filters),
+        _ => Ok(None),
+    }
+}
+
+/// Of a plan that the CPU engine runs: a line for each of its scans that reads several files.
+pub(crate) fn files_of(plan: &LogicalPlan, state: &dyn Session) -> Result<Vec<String>> {
+    let mut lines = vec![];
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(files) = files(scan, &[], state, &[scan.filters.clone()])?
+        {
+            lines.push(format!("TableScan: {} reads {files}", scan.table_name));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(lines)
 }
 
 fn rows(expected: Option<f64>) -> String {

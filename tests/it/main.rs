@@ -29,6 +29,7 @@ mod filter;
 mod frame;
 mod frames;
 mod guards;
+mod insert;
 mod interrupt;
 mod ipc;
 mod join;
