@@ -21,6 +21,7 @@
 mod budget;
 mod chunks;
 mod exchange;
+mod foresight;
 mod group;
 mod operators;
 mod run;
@@ -40,6 +41,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use self::budget::Budget;
 use self::chunks::{OpenedScan, least_row_bytes};
+pub(crate) use self::foresight::ForeseenPlans;
 use self::group::DividedRows;
 use self::sinks::RowStore;
 use super::{Engine, Outcome};

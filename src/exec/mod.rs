@@ -31,6 +31,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+pub(crate) use self::divide::ForeseenPlans;
 use self::node::Planner;
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use self::run::Runner;

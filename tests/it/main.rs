@@ -26,6 +26,7 @@ mod error_texts;
 mod examples;
 mod fails;
 mod filter;
+mod foresight;
 mod frame;
 mod frames;
 mod guards;
