@@ -29,6 +29,8 @@ pub struct Settings {
     pub timer: bool,
     /// Whether statements without a result say what they did.
     pub talkative: bool,
+    /// Whether a terminal is told how far statements are that take long.
+    pub progress: bool,
 }
 
 /// A session with somewhere to write to.
@@ -152,7 +154,7 @@ impl<'a> Runner<'a> {
     }
 
     fn collect(&self, query: &Sql) -> Result<DataFrame, Failure> {
-        let _told = Progress::begin(&self.session);
+        let _told = Progress::begin(&self.session, self.settings.progress);
         Ok(self.plan(query)?.collect()?)
     }
 
@@ -203,7 +205,7 @@ impl<'a> Runner<'a> {
             RowSource::Query(query) => self.plan(query)?,
             RowSource::Table(table) => self.table(table)?,
         };
-        let told = Progress::begin(&self.session);
+        let told = Progress::begin(&self.session, self.settings.progress);
         let rows = match partition_by.is_empty() {
             true => frame.write(&file.text, &format)?,
             false => {
@@ -231,7 +233,7 @@ impl<'a> Runner<'a> {
         format: Option<&Name>,
         options: &[(Name, String)],
     ) -> Result<(), Failure> {
-        let _told = Progress::begin(&self.session);
+        let _told = Progress::begin(&self.session, self.settings.progress);
         let kind = match format {
             Some(name) => FileKind::of(format!("named.{}", name.text)),
             None => FileKind::of(&file.text),
@@ -350,7 +352,7 @@ impl<'a> Runner<'a> {
         let frame = self.plan(query)?;
         let mut text = if analyze { String::new() } else { frame.explain()? };
         if analyze {
-            let _told = Progress::begin(&self.session);
+            let _told = Progress::begin(&self.session, self.settings.progress);
             let (account, notes) = match self.session.device() {
                 Some(device) => analyze_on(device, &self.session, &frame)?,
                 None => {

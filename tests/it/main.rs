@@ -53,6 +53,7 @@ mod outer;
 mod parquet;
 mod plans;
 mod precedence;
+mod progress;
 mod project;
 mod providers;
 mod random;

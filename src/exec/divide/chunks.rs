@@ -89,6 +89,15 @@ impl OpenedScan {
         Ok(OpenedScan { provider, snapshot: version, rows, schema, name: scan.table_name.to_string() })
     }
 
+    /// How many rows the table has, if that is known.
+    pub(super) fn rows(&self) -> Option<u64> {
+        match &self.rows {
+            TableRows::Here(relation) => Some(relation.rows),
+            TableRows::Source { source, .. } => source.chunks().iter().map(|chunk| chunk.rows).sum(),
+            TableRows::Foreign(_) => None,
+        }
+    }
+
     /// Whether the table still is in this version.
     ///
     /// # Errors
