@@ -19,6 +19,7 @@ mod decode;
 mod differential;
 mod distinct;
 mod divide;
+mod divide_fails;
 mod docs;
 mod doors;
 mod edges;
