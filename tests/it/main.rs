@@ -73,6 +73,7 @@ mod sources;
 mod tables;
 mod text;
 mod to_char;
+mod tpcds;
 mod tpch;
 mod types;
 mod union;
