@@ -270,6 +270,8 @@ impl ChunkRun<'_> {
         }
         if rows <= FEW_ROWS && !self.loose {
             self.loose = true;
+            // Those that stand beside the chunk, too: a join builds its table of them.
+            self.inputs.iter_mut().for_each(|input| *input = input.take().map(without_ranges));
             return self.run(chunk, sink);
         }
         if rows <= LEAST_ROWS {
