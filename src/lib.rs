@@ -47,6 +47,7 @@ mod host;
 pub mod interop;
 
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
+pub use exec::PartsProgress;
 pub use frame::{DataFrame, GroupBy, LazyFrame, Series};
 pub use io::{
     Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcOptions, IpcWriteOptions,

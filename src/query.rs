@@ -36,7 +36,7 @@ pub(crate) use self::verb::Verb;
 use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{self, Engine, Outcome};
+use crate::exec::{self, Engine, ForeseenPlans, Outcome};
 use crate::interrupt::{Statement as Running, Switch};
 use crate::io::{DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types};
 use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, files_of, with_one_row, with_present_types};
@@ -307,7 +307,11 @@ impl Core {
     pub(crate) fn explain_recipe(&self, recipe: &Recipe) -> Result<String> {
         let Some(engine) = &self.engine else { return self.explain(&recipe.plan()?) };
         let (prepared, tables) = self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
-        self.block_on(async { explain(prepared.cut(), &tables, engine.orders_joins(), &self.state()) })
+        self.block_on(async {
+            let state = self.state();
+            let foresight = ForeseenPlans::new(&state, engine, &tables);
+            explain(prepared.cut(), &tables, engine.orders_joins(), &state, &foresight)
+        })
     }
 
     /// The optimized plan, and what of it runs where.
@@ -316,7 +320,10 @@ impl Core {
             let state = self.state();
             let optimized = self.optimize(&state, plan)?;
             match &self.engine {
-                Some(engine) => explain(Prepared::new(optimized)?.cut(), &[], engine.orders_joins(), &state),
+                Some(engine) => {
+                    let foresight = ForeseenPlans::new(&state, engine, &[]);
+                    explain(Prepared::new(optimized)?.cut(), &[], engine.orders_joins(), &state, &foresight)
+                }
                 None => {
                     let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
                     let physical = datafusion::physical_plan::displayable(physical.as_ref()).indent(false).to_string();

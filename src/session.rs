@@ -24,7 +24,7 @@ pub use builder::{DeviceChoice, SessionBuilder};
 use self::files::NamedFiles;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::Engine;
+use crate::exec::{Engine, PartsProgress};
 use crate::frame::LazyFrame;
 use crate::query::Core;
 use crate::timeline::{Part, span};
@@ -146,6 +146,28 @@ impl Session {
     /// ```
     pub fn take_host_reads(&self) -> Vec<String> {
         self.core.engine.as_ref().map_or_else(Vec::new, Engine::take_host_reads)
+    }
+
+    /// How far a query is that runs in parts, because it does not fit into device memory; `None` where
+    /// the last one that began to has not come to its first step yet, and where none did. It stays as
+    /// it is at the end of the query, until another one begins. May be called from any thread, and
+    /// costs nothing to speak of. Of what else a query does [`Device::counters`] tells, such as the bytes
+    /// of files that were read.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// use warpframe::device::MemoryLimit;
+    /// let limit = MemoryLimit::Bytes(2 << 20);
+    /// let session = Session::builder().device(DeviceChoice::Sim).memory_limit(limit).build()?;
+    /// session.register_csv("jets", "data/jets.csv")?;
+    /// assert!(session.progress().is_none());
+    /// session.sql("SELECT jetid, max(px) FROM jets GROUP BY jetid")?.collect()?;
+    /// let progress = session.progress().expect("it does not fit whole");
+    /// assert_eq!((progress.parts_done, Some(progress.rows_done)), (progress.parts, progress.rows));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn progress(&self) -> Option<PartsProgress> {
+        self.core.engine.as_ref().and_then(Engine::progress)
     }
 
     /// Whether a part of a query that cannot run on the device is an error.

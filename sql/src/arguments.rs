@@ -71,6 +71,10 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = bytes)]
     pub spill_limit: Option<u64>,
 
+    /// Do not tell a terminal how far statements are that take longer than a second
+    #[arg(long)]
+    pub no_progress: bool,
+
     /// Unit of timestamps that Parquet files hold as INT96; beyond the years from 1678 to 2261
     /// nanoseconds are an error
     #[arg(long, value_name = "UNIT", value_enum, default_value_t = Unit::Us)]

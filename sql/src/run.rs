@@ -29,6 +29,8 @@ pub struct Settings {
     pub timer: bool,
     /// Whether statements without a result say what they did.
     pub talkative: bool,
+    /// Whether a terminal is told how far statements are that take long.
+    pub progress: bool,
 }
 
 /// A session with somewhere to write to.
@@ -158,7 +160,7 @@ impl<'a> Runner<'a> {
     }
 
     fn collect(&self, query: &Sql) -> Result<DataFrame, Failure> {
-        let _told = Progress::begin(&self.session);
+        let _told = Progress::begin(&self.session, self.settings.progress);
         Ok(self.plan(query)?.collect()?)
     }
 
@@ -209,7 +211,7 @@ impl<'a> Runner<'a> {
             RowSource::Query(query) => self.plan(query)?,
             RowSource::Table(table) => self.table(table)?,
         };
-        let told = Progress::begin(&self.session);
+        let told = Progress::begin(&self.session, self.settings.progress);
         let rows = match partition_by.is_empty() {
             true => frame.write(&file.text, &format)?,
             false => {
@@ -237,7 +239,7 @@ impl<'a> Runner<'a> {
         format: Option<&Name>,
         options: &[(Name, String)],
     ) -> Result<(), Failure> {
-        let _told = Progress::begin(&self.session);
+        let _told = Progress::begin(&self.session, self.settings.progress);
         let kind = match format {
             Some(name) => FileKind::of(format!("named.{}", name.text)),
             None => FileKind::of(&file.text),
@@ -356,7 +358,7 @@ impl<'a> Runner<'a> {
         let frame = self.plan(query)?;
         let mut text = if analyze { String::new() } else { frame.explain()? };
         if analyze {
-            let _told = Progress::begin(&self.session);
+            let _told = Progress::begin(&self.session, self.settings.progress);
             let (account, notes) = match self.session.device() {
                 Some(device) => analyze_on(device, &self.session, &frame)?,
                 None => {
@@ -391,9 +393,13 @@ fn unfinished(error: Error, text: &Sql) -> Failure {
 fn with_notes(plan: &str, mut notes: Vec<OperatorNote>) -> String {
     let (mut lines, mut pipeline) = (vec![], "");
     for line in plan.lines() {
+        let text = line.strip_prefix("device").map(str::trim_start);
+        // What was expected: what happened is among the notes.
+        if text.is_some_and(|text| text.starts_with("would be divided: ")) {
+            continue;
+        }
         lines.push(line.to_string());
-        let Some(text) = line.strip_prefix("device") else { continue };
-        let text = text.trim_start();
+        let Some(text) = text else { continue };
         let depth = line.len() - text.len();
         let operator = text.split("    (").next().unwrap_or(text);
         if operator.starts_with("pipeline ") {

@@ -21,6 +21,7 @@
 mod budget;
 mod chunks;
 mod exchange;
+mod foresight;
 mod group;
 mod operators;
 mod run;
@@ -40,8 +41,10 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use self::budget::Budget;
 use self::chunks::{OpenedScan, least_row_bytes};
+pub(crate) use self::foresight::ForeseenPlans;
 use self::group::DividedRows;
 use self::sinks::RowStore;
+use super::progress::PlanProgress;
 use super::{Engine, Outcome};
 use crate::column::{Relation, Table};
 use crate::error::{Error, ErrorKind, Result};
@@ -116,6 +119,7 @@ struct Divider<'a> {
     /// The conditions of each scan, with its table.
     filters: Vec<(usize, Vec<Expr>)>,
     budget: Budget,
+    progress: PlanProgress,
     /// Tables that were opened, each in one version.
     opened: Vec<Arc<OpenedScan>>,
     /// Plans of parts.
@@ -126,7 +130,8 @@ impl<'a> Divider<'a> {
     fn new(state: &'a SessionState, engine: &'a Engine, plan: &DevicePlan, tables: &'a [PlanTable]) -> Self {
         let budget = Budget::of(&engine.device);
         let filters = plan.scans().into_iter().map(identity).zip(plan.scan_filters()).collect();
-        Divider { state, engine, tables, filters, budget, opened: vec![], prepared: HashMap::new() }
+        let (progress, opened, prepared) = (engine.progress.begin(), vec![], HashMap::new());
+        Divider { state, engine, tables, filters, budget, progress, opened, prepared }
     }
 
     async fn run(&mut self, plan: &LogicalPlan) -> Result<Outcome> {

@@ -17,10 +17,31 @@ use super::tables::{PlanTable, identity, table_source};
 use crate::error::Result;
 use crate::io::OfSession;
 
+/// What is expected of plans that may not fit into device memory.
+pub(crate) trait Foresight {
+    /// Why a plan would be divided; `None` where it is expected to run whole.
+    ///
+    /// # Errors
+    /// Of its tables.
+    fn why_divided(&self, plan: &DevicePlan) -> Result<Option<String>>;
+
+    /// How an operator of such a plan would be; `None` where there is nothing to say.
+    fn how_divided(&self, operator: &LogicalPlan) -> Option<String>;
+}
+
 /// The lines of a plan. `tables` are those that its placeholders stand for.
-pub(crate) fn explain(cut: &Cut, tables: &[PlanTable], order_joins: bool, state: &dyn Session) -> Result<String> {
-    let how = Planning { tables, order_joins, estimates: true };
-    let mut text = PlanText { lines: vec![], reordered: 0, how, state };
+///
+/// # Errors
+/// Of the plan; of its tables.
+pub(crate) fn explain(
+    cut: &Cut,
+    tables: &[PlanTable],
+    order_joins: bool,
+    state: &dyn Session,
+    foresight: &dyn Foresight,
+) -> Result<String> {
+    let how = Planning { tables, order_joins, estimates: true, foresight: None };
+    let mut text = PlanText { lines: vec![], reordered: 0, how, state, foresight };
     match &cut.root {
         Root::Device(plan) => text.device(plan, 0)?,
         Root::Cpu(plan) => text.cpu(plan, &mut cut.left.iter().map(|of| of.why.as_str()), 0)?,
@@ -32,12 +53,16 @@ pub(crate) fn explain(cut: &Cut, tables: &[PlanTable], order_joins: bool, state:
     Ok(text.lines.join("\n"))
 }
 
+/// Begins the lines on what would be divided.
+const WOULD_BE_DIVIDED: &str = "would be divided: ";
+
 struct PlanText<'a> {
     lines: Vec<String>,
     /// Trees of joins that have another order than the query's.
     reordered: usize,
     how: Planning<'a>,
     state: &'a dyn Session,
+    foresight: &'a dyn Foresight,
 }
 
 impl PlanText<'_> {
@@ -62,18 +87,28 @@ impl PlanText<'_> {
     }
 
     fn device(&mut self, plan: &DevicePlan, depth: usize) -> Result<()> {
+        let why = self.foresight.why_divided(plan)?;
+        let foresight = why.as_ref().map(|_| self.foresight);
+        if let Some(why) = why {
+            self.line("device", depth, format_args!("{WOULD_BE_DIVIDED}{why}"));
+        }
+        let divided = |operator: LogicalPlan| foresight.and_then(|foresight| foresight.how_divided(&operator));
         let filters = plan.scan_filters();
         let scans: Vec<(usize, &Vec<Expr>)> = plan.scans().into_iter().map(identity).zip(&filters).collect();
-        let plan = PhysicalPlan::of(plan.logical(), self.how)?;
+        let plan = PhysicalPlan::of(plan.logical(), Planning { foresight, ..self.how })?;
         self.reordered += plan.reordered;
         for (number, pipeline) in plan.pipelines.iter().enumerate().rev() {
             self.line("device", depth, format_args!("pipeline {number}{}", rows(pipeline.rows)));
             if let Some(sink) = of_sink(&pipeline.sink) {
                 self.line("device", depth + 1, sink);
+                self.division(depth + 2, pipeline.division.clone());
             }
             for stage in pipeline.stages.iter().rev() {
-                if let Some(stage) = of_stage(stage) {
-                    self.line("device", depth + 1, stage);
+                if let Some(line) = of_stage(stage) {
+                    self.line("device", depth + 1, line);
+                }
+                if let PipelineStage::Join(step) = stage {
+                    self.division(depth + 2, divided(LogicalPlan::Join(step.join.clone())));
                 }
             }
             let files = match &pipeline.input {
@@ -87,8 +122,17 @@ impl PlanText<'_> {
             };
             let files = files.map_or(String::new(), |files| format!("    ({files})"));
             self.line("device", depth + 1, format_args!("{}{files}", of_input(&pipeline.input)));
+            if let PipelineInput::Scan(scan) = &pipeline.input {
+                self.division(depth + 2, divided(LogicalPlan::TableScan(scan.as_ref().clone())));
+            }
         }
         Ok(())
+    }
+
+    fn division(&mut self, depth: usize, how: Option<String>) {
+        if let Some(how) = how {
+            self.line("device", depth, format_args!("{WOULD_BE_DIVIDED}{how}"));
+        }
     }
 }
 
