@@ -122,7 +122,7 @@ impl<'a> Runner<'a> {
                 self.done(format!("table {table}"))
             }
             Request::Insert(text) => {
-                let told = Progress::begin(&self.session);
+                let told = Progress::begin(&self.session, self.settings.progress);
                 let rows = self.session.insert(&text.0).map_err(|error| unfinished(error, &text))?;
                 drop(told);
                 self.done(count(rows))

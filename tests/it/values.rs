@@ -1,6 +1,7 @@
 //! Frames made of a program's values, read back as values, and shown as text.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 use warpframe::arrow::array::{ArrayRef, Int32Array, RecordBatch, RecordBatchIterator, TimestampNanosecondArray};
 use warpframe::frame::{Borders, FrameFormat, FromColumn, IntoArray, MaybeValue, Row};
@@ -162,6 +163,7 @@ fn rows_come_in_order_over_many_batches() {
     }
 }
 
+#[cfg(feature = "serde")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Particle {
     id: u32,
@@ -171,12 +173,14 @@ struct Particle {
     at: Place,
 }
 
+#[cfg(feature = "serde")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Place {
     x: f32,
     label: Option<String>,
 }
 
+#[cfg(feature = "serde")]
 #[test]
 fn structs_are_rows() {
     let particle = |id: u32| Particle {
