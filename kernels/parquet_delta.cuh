@@ -160,7 +160,9 @@ struct delta_integers {
     u32 width;
     u32 shape;    // see `widened`
     bool narrow;  // 32 bits in the file
+    bool real;    // whether they become floats of 8 bytes
     u64 bound;
+    i128 factor;
     bool good;
 
     WF_DEVICE void operator()(u32 row, const u64 (&values)[DELTA_EACH], u32 count) {
@@ -169,7 +171,14 @@ struct delta_integers {
             if (k >= count) break;
             const i64 value = widened(narrow ? (i64)(i32)(u32)values[k] : (i64)values[k], shape);
             good &= magnitude(value) <= bound;
-            store_integer(out, row + k, value, width);
+            if (real)
+                ((f64*)out)[row + k] = number(value, shape);
+            else if (factor == 1)
+                store_integer(out, row + k, value, width);
+            else {
+                good &= fits_integer(value * factor, width);
+                store_wide_integer(out, row + k, value * factor, width);
+            }
         }
     }
 };
@@ -345,14 +354,16 @@ WF_DEVICE void parquet_delta_body(const ParquetCall& p) {
     } else if (page.encoding == PARQUET_DELTA_STRINGS) {
         code = delta_string_page(strings, chunk, p.used + page.chunk);
     } else {
-        delta_integers sink{target, chunk.width, integer_shape(chunk), chunk.length == 4, integer_bound(chunk), true};
+        const bool narrow = chunk.length == 4, real = chunk.output == PARQUET_NUMBER;
+        const u64 bound = integer_bound(chunk);
+        delta_integers sink{target, chunk.width, integer_shape(chunk), narrow, real, bound, scaling(chunk), true};
         delta_head head;
         u32 at = 0;
         const u32 bits = chunk.length == 4 ? 32 : 64;
         if (!delta_begin(strings.bytes, at, bits, head) || !delta_values(strings.bytes, head, at, state.valid, sink))
             code = PARQUET_BAD_DELTA;
         else if (!__all_sync(FULL_WARP, sink.good))
-            code = PARQUET_BAD_DECIMAL;
+            code = parquet_misfit(chunk);
     }
     __syncwarp();  // all lanes have read the state
     if (lane() != 0) return;

@@ -78,6 +78,21 @@ struct fixed_integer {
     WF_DEVICE void put(u32 k, i64 value) const { store_integer(out, k, value, width); }
 };
 
+// The same as a float of 8 bytes.
+WF_DEVICE f64 number(i64 value, u32 shape) { return (shape & 64) != 0 ? (f64)value : (f64)(u64)value; }
+struct fixed_number {
+    typedef f64 Value;
+    static constexpr u32 AHEAD = 4;
+    fixed_integer integer;
+    WF_DEVICE bool make(u32 k, f64& value) const {
+        i64 read;
+        integer.make(k, read);
+        value = number(read, integer.shape);
+        return true;
+    }
+    WF_DEVICE void put(u32 k, f64 value) const { ((f64*)integer.out)[k] = value; }
+};
+
 // A float of 4 bytes as one of 8.
 struct fixed_double {
     typedef f64 Value;
@@ -193,6 +208,23 @@ struct fixed_view {
     WF_DEVICE void put(u32 k, const view& value) const { out[k] = value; }
 };
 
+// What another kind makes, in a unit of which a factor makes one of its own. It has to fit.
+template <class Kind> struct fixed_scaled {
+    typedef i128 Value;
+    static constexpr u32 AHEAD = 1;
+    Kind kind;
+    i128 factor;
+    u64 out;
+    u32 width;
+    WF_DEVICE bool make(u32 k, i128& value) const {
+        typename Kind::Value read;
+        const bool good = kind.make(k, read);
+        value = (i128)read * factor;
+        return good && fits_integer(value, width);
+    }
+    WF_DEVICE void put(u32 k, i128 value) const { store_wide_integer(out, k, value, width); }
+};
+
 // Makes the values of a tile. Whether all are good, for this thread.
 template <class Kind> WF_DEVICE bool fixed_tile(const Kind& kind, u32 begin, u32 end) {
     bool good = true;
@@ -217,10 +249,27 @@ WF_DEVICE u128 decimal_bound(const parquet_chunk& chunk) {
 }
 // The bound of integers of up to 64 bits, which fit.
 WF_DEVICE u64 integer_bound(const parquet_chunk& chunk) {
-    const bool any = chunk.output == PARQUET_BITS || chunk.output == PARQUET_WIDENED;
+    const bool any = chunk.output == PARQUET_BITS || chunk.output == PARQUET_WIDENED || chunk.output == PARQUET_NUMBER;
     return any || chunk.bound_high != 0 ? U64_MAX : chunk.bound_low;
 }
-WF_DEVICE u32 integer_shape(const parquet_chunk& chunk) { return chunk.output == PARQUET_WIDENED ? chunk.ticks : 0; }
+WF_DEVICE u32 integer_shape(const parquet_chunk& chunk) {
+    return chunk.output == PARQUET_WIDENED || chunk.output == PARQUET_NUMBER ? chunk.ticks : 0;
+}
+WF_DEVICE i128 scaling(const parquet_chunk& chunk) { return (i128)make_u128(chunk.factor_high, chunk.factor_low); }
+
+// Makes the values of a tile in the unit that the chunk wants them in.
+template <class Kind>
+WF_DEVICE bool fixed_tile_scaled(const parquet_chunk& chunk, const Kind& kind, u64 out, u32 begin, u32 end) {
+    const i128 factor = scaling(chunk);
+    if (factor == 1) return fixed_tile(kind, begin, end);
+    return fixed_tile(fixed_scaled<Kind>{kind, factor, out, chunk.width}, begin, end);
+}
+
+// What is wrong with a value that is not good.
+WF_DEVICE u32 parquet_misfit(const parquet_chunk& chunk) {
+    if (chunk.output == PARQUET_INT96) return PARQUET_BAD_INT96;
+    return chunk.output == PARQUET_WIDENED ? PARQUET_TOO_FAR : PARQUET_BAD_DECIMAL;
+}
 
 // A block a tile.
 WF_DEVICE void parquet_fixed_body(const ParquetCall& p) {
@@ -247,7 +296,8 @@ WF_DEVICE void parquet_fixed_body(const ParquetCall& p) {
         good = fixed_tile(fixed_bool{bytes.at, (u8*)out}, begin, end);
     } else if (chunk.output == PARQUET_INT96) {
         const i64 ticks = chunk.ticks;
-        good = fixed_tile(fixed_int96{source, ticks, 86400000000000ll / ticks, (i64*)out}, begin, end);
+        const fixed_int96 kind{source, ticks, 86400000000000ll / ticks, (i64*)out};
+        good = fixed_tile_scaled(chunk, kind, out, begin, end);
     } else if (chunk.output == PARQUET_VIEW) {
         good = fixed_tile(fixed_view{source, (view*)out}, begin, end);
     } else if (chunk.output == PARQUET_DOUBLE) {
@@ -256,11 +306,14 @@ WF_DEVICE void parquet_fixed_body(const ParquetCall& p) {
         const bool reversed = chunk.output == PARQUET_DECIMAL_BYTES;
         const u64 bound = integer_bound(chunk);
         const u32 shape = integer_shape(chunk);
-        good = fixed_tile(fixed_integer{source, reversed, bound, shape, out, chunk.width}, begin, end);
+        const fixed_integer kind{source, reversed, bound, shape, out, chunk.width};
+        good = chunk.output == PARQUET_NUMBER ? fixed_tile(fixed_number{kind}, begin, end)
+                                              : fixed_tile_scaled(chunk, kind, out, begin, end);
     } else {
-        good = fixed_tile(fixed_decimal{source, decimal_bound(chunk), out, chunk.width}, begin, end);
+        const fixed_decimal kind{source, decimal_bound(chunk), out, chunk.width};
+        good = fixed_tile_scaled(chunk, kind, out, begin, end);
     }
-    if (!good) parquet_fault(p, page, chunk.output == PARQUET_INT96 ? PARQUET_BAD_INT96 : PARQUET_BAD_DECIMAL);
+    if (!good) parquet_fault(p, page, parquet_misfit(chunk));
 }
 
 // Decimals whose bytes are strings: a block a tile.
@@ -271,9 +324,9 @@ WF_DEVICE void parquet_decimals_body(const ParquetCall& p) {
     const u32 begin = tile * PARQUET_TILE, end = minimum(begin + PARQUET_TILE, state.valid);
     if (begin >= end) return;
     const parquet_chunk chunk = p.chunks[page.chunk];
-    const fixed_decimal decimal{{}, decimal_bound(chunk), parquet_target(page, state), chunk.width};
-    if (!fixed_tile(fixed_decimal_view{(const view*)page.views, decimal}, begin, end))
-        parquet_fault(p, page, PARQUET_BAD_DECIMAL);
+    const u64 out = parquet_target(page, state);
+    const fixed_decimal_view kind{(const view*)page.views, {{}, decimal_bound(chunk), out, chunk.width}};
+    if (!fixed_tile_scaled(chunk, kind, out, begin, end)) parquet_fault(p, page, PARQUET_BAD_DECIMAL);
 }
 
 }  // namespace wf

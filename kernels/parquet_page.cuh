@@ -42,6 +42,7 @@ enum parquet_output : u32 {
     PARQUET_CODE = 6,
     PARQUET_WIDENED = 7,        // of an integer of fewer bits than are written, by its own sign
     PARQUET_DOUBLE = 8,         // of a float of 4 bytes
+    PARQUET_NUMBER = 9,         // a float of 8 bytes, of an integer as PARQUET_WIDENED has it
 };
 enum parquet_code : u32 {
     PARQUET_BAD_LEVELS = 32,
@@ -54,6 +55,7 @@ enum parquet_code : u32 {
     PARQUET_BAD_INT96 = 39,
     PARQUET_BAD_DELTA = 40,
     PARQUET_NO_ROOM = 41,
+    PARQUET_TOO_FAR = 42,
 };
 
 // Bits of `flags`.
@@ -83,11 +85,13 @@ struct parquet_chunk {
     u64 bound_high;
     u64 characters;   // room for those of DELTA_BYTE_ARRAY
     u64 room;         // bytes of it
+    u64 factor_low;   // by which decimals, INT96 and PARQUET_WIDENED are multiplied, 128 bits
+    u64 factor_high;
     u32 entries;
     u32 length;       // bytes of a plain value, 0 where they differ
     u32 output;
     u32 width;        // bytes of a decoded value
-    u32 ticks;        // nanoseconds in a tick of a timestamp; of PARQUET_WIDENED, see `widened`
+    u32 ticks;        // nanoseconds in a tick of INT96; of integers by their own bits, see `widened`
     u32 number;       // of its word of nulls
 };
 
@@ -146,6 +150,18 @@ WF_DEVICE void store_integer(u64 out, u32 at, i64 value, u32 width) {
         ((i8*)out)[at] = (i8)value;
     else
         ((i128*)out)[at] = value;
+}
+
+// The same of an integer of 16 bytes.
+WF_DEVICE void store_wide_integer(u64 out, u32 at, i128 value, u32 width) {
+    if (width == 16)
+        ((i128*)out)[at] = value;
+    else
+        store_integer(out, at, (i64)value, width);
+}
+// Whether 4, 8 or 16 bytes have it.
+WF_DEVICE bool fits_integer(i128 value, u32 width) {
+    return width == 16 || value == (width == 4 ? (i64)(i32)value : (i64)value);
 }
 
 // A number of up to 32 bits in 7 bits a byte, the lowest first. False where the bytes end, or more

@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -52,6 +52,23 @@ pub(crate) struct Statement {
     before: u64,
     /// When it has to be done, and how long it may take.
     limit: Option<(Instant, Duration)>,
+    /// Whether nobody waits for it any more.
+    abandoned: Arc<AtomicBool>,
+}
+
+/// Stops one statement when it is dropped.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct StopOnDrop {
+    switch: Arc<Switch>,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.abandoned.store(true, Relaxed);
+        self.switch.told.notify_waiters();
+    }
 }
 
 thread_local! {
@@ -75,7 +92,13 @@ impl Statement {
             switch: switch.clone(),
             before: switch.interrupts.load(Relaxed),
             limit: switch.timeout().and_then(|limit| Some((Instant::now().checked_add(limit)?, limit))),
+            abandoned: Arc::default(),
         })
+    }
+
+    /// What stops this statement, and no other, once it is dropped.
+    pub(crate) fn stop_on_drop(&self) -> StopOnDrop {
+        StopOnDrop { switch: self.switch.clone(), abandoned: self.abandoned.clone() }
     }
 
     /// Until what this yields is dropped, this thread is in the statement.
@@ -85,7 +108,7 @@ impl Statement {
 
     /// Fails where the statement is to stop.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.switch.interrupts.load(Relaxed) != self.before {
+        if self.switch.interrupts.load(Relaxed) != self.before || self.abandoned.load(Relaxed) {
             return Err(ErrorKind::Interrupted { timeout: None }.into());
         }
         match self.limit {

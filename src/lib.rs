@@ -43,14 +43,15 @@ mod session;
 
 // Beside them.
 mod host;
-#[cfg(feature = "polars")]
+#[cfg(any(feature = "polars", feature = "serde"))]
 pub mod interop;
 
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
-pub use frame::{DataFrame, GroupBy, LazyFrame};
+pub use exec::PartsProgress;
+pub use frame::{DataFrame, GroupBy, LazyFrame, Series};
 pub use io::{
-    Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcWriteOptions, JsonOptions,
-    JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding, WriteFormat,
+    Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcOptions, IpcWriteOptions,
+    JsonOptions, JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding, WriteFormat,
 };
 pub use ops::prepare::{PreparedKernels, prepare_kernels};
 pub use session::{DeviceChoice, Session, SessionBuilder};
@@ -73,8 +74,9 @@ struct Readme;
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub mod prelude {
+    pub use crate::frame;
     pub use crate::frame::expr::*;
-    pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame};
-    pub use crate::io::{CsvOptions, IntoPaths, JsonOptions, ParquetOptions, Ragged, TextEncoding};
+    pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame, Series};
+    pub use crate::io::{CsvOptions, IntoPaths, IpcOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
     pub use crate::session::{DeviceChoice, Session};
 }

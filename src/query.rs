@@ -36,12 +36,12 @@ pub(crate) use self::verb::Verb;
 use crate::column::Table;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{self, DividedResult, Engine, Outcome};
+use crate::exec::{self, DividedResult, Engine, ForeseenPlans, Outcome};
 use crate::interrupt::{Statement as Running, Switch};
 use crate::io::{
     DOWNLOAD_ROWS, DeviceTable, KeptTable, Memory, Reading, Snapshot, SourceTable, of_panic, of_their_types,
 };
-use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, with_one_row, with_present_types};
+use crate::plan::{MOST_NESTED, PlanTable, Prepared, explain, files_of, with_one_row, with_present_types};
 use crate::timeline::{self, Part, span};
 
 /// DataFusion's context, the device, and the plans that are kept.
@@ -99,6 +99,27 @@ impl Core {
         let statement = Running::begin(&self.switch);
         let _entered = statement.enter();
         work()
+    }
+
+    /// Does something as a statement on a thread of the session's. Dropping the future stops the
+    /// statement.
+    pub(crate) async fn as_background<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let statement = Running::begin(&self.switch);
+        let _stop = statement.stop_on_drop();
+        let done = self.runtime.spawn_blocking(move || {
+            let _entered = statement.enter();
+            work()
+        });
+        match done.await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => Err(of_panic("a query in the background", panic.as_ref())),
+                Err(error) => Err(Error::internal(format!("a query in the background: {error}"))),
+            },
+        }
     }
 
     /// Optimizes a plan that is not to be kept, and runs it.
@@ -291,7 +312,11 @@ impl Core {
     pub(crate) fn explain_recipe(&self, recipe: &Recipe) -> Result<String> {
         let Some(engine) = &self.engine else { return self.explain(&recipe.plan()?) };
         let (prepared, tables) = self.prepared(engine, recipe, |state, plan| self.optimize(state, plan))?;
-        self.block_on(async { explain(prepared.cut(), &tables, engine.orders_joins()) })
+        self.block_on(async {
+            let state = self.state();
+            let foresight = ForeseenPlans::new(&state, engine, &tables);
+            explain(prepared.cut(), &tables, engine.orders_joins(), &state, &foresight)
+        })
     }
 
     /// The optimized plan, and what of it runs where.
@@ -300,11 +325,16 @@ impl Core {
             let state = self.state();
             let optimized = self.optimize(&state, plan)?;
             match &self.engine {
-                Some(engine) => explain(Prepared::new(optimized)?.cut(), &[], engine.orders_joins()),
+                Some(engine) => {
+                    let foresight = ForeseenPlans::new(&state, engine, &[]);
+                    explain(Prepared::new(optimized)?.cut(), &[], engine.orders_joins(), &state, &foresight)
+                }
                 None => {
                     let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
                     let physical = datafusion::physical_plan::displayable(physical.as_ref()).indent(false).to_string();
-                    Ok(format!("cpu\n{}\n\n{physical}", optimized.display_indent()))
+                    let mut logical = vec![optimized.display_indent().to_string()];
+                    logical.extend(files_of(&optimized, &state)?);
+                    Ok(format!("cpu\n{}\n\n{physical}", logical.join("\n")))
                 }
             }
         })

@@ -5,6 +5,8 @@ mod builder;
 mod catalog;
 mod files;
 mod host_memory;
+mod insert;
+mod made;
 mod rules;
 mod tables;
 
@@ -22,7 +24,7 @@ pub use builder::{DeviceChoice, SessionBuilder};
 use self::files::NamedFiles;
 use crate::device::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::Engine;
+use crate::exec::{Engine, PartsProgress};
 use crate::frame::LazyFrame;
 use crate::query::Core;
 use crate::timeline::{Part, span};
@@ -144,6 +146,28 @@ impl Session {
     /// ```
     pub fn take_host_reads(&self) -> Vec<String> {
         self.core.engine.as_ref().map_or_else(Vec::new, Engine::take_host_reads)
+    }
+
+    /// How far a query is that runs in parts, because it does not fit into device memory; `None` where
+    /// the last one that began to has not come to its first step yet, and where none did. It stays as
+    /// it is at the end of the query, until another one begins. May be called from any thread, and
+    /// costs nothing to speak of. Of what else a query does [`Device::counters`] tells, such as the bytes
+    /// of files that were read.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// use warpframe::device::MemoryLimit;
+    /// let limit = MemoryLimit::Bytes(2 << 20);
+    /// let session = Session::builder().device(DeviceChoice::Sim).memory_limit(limit).build()?;
+    /// session.register_csv("jets", "data/jets.csv")?;
+    /// assert!(session.progress().is_none());
+    /// session.sql("SELECT jetid, max(px) FROM jets GROUP BY jetid")?.collect()?;
+    /// let progress = session.progress().expect("it does not fit whole");
+    /// assert_eq!((progress.parts_done, Some(progress.rows_done)), (progress.parts, progress.rows));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn progress(&self) -> Option<PartsProgress> {
+        self.core.engine.as_ref().and_then(Engine::progress)
     }
 
     /// Whether a part of a query that cannot run on the device is an error.
@@ -302,9 +326,14 @@ impl Session {
     /// The plan of a text, and the names of its tables.
     async fn plan_sql(&self, text: &str) -> Result<(LogicalPlan, Vec<TableReference>)> {
         let _span = span(Part::Parse, String::new);
-        let state = self.core.state();
-        let mut statement = rules::parsed(&state, text).map_err(|error| one_statement(error, text))?;
+        let mut statement = rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
         rules::balance(&mut statement)?;
+        self.plan_query(statement, text).await
+    }
+
+    /// The same of a query that stands in a text.
+    async fn plan_query(&self, mut statement: Statement, text: &str) -> Result<(LogicalPlan, Vec<TableReference>)> {
+        let state = self.core.state();
         let Statement::Statement(inner) = &mut statement else {
             return Err(not_a_query(&statement.to_string()));
         };
@@ -346,7 +375,11 @@ impl Session {
 
 fn not_a_query(statement: &str) -> Error {
     let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
-    Error::unsupported(format!("the statement {verb}"), "Session::sql takes one query (SELECT, WITH or VALUES)")
+    let why = match verb.as_str() {
+        "INSERT" => "Session::insert takes it; Session::sql takes one query (SELECT, WITH or VALUES)",
+        _ => "Session::sql takes one query (SELECT, WITH or VALUES)",
+    };
+    Error::unsupported(format!("the statement {verb}"), why)
 }
 
 /// DataFusion words "more than one statement" as a missing feature; say what to do instead.

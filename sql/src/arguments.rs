@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use warpframe::arrow::datatypes::TimeUnit;
 use warpframe::device::MemoryLimit;
-use warpframe::{DeviceChoice, FileKind, JsonOptions, ParquetOptions, Session};
+use warpframe::{DeviceChoice, FileKind, IpcOptions, JsonOptions, ParquetOptions, Session};
 
 use crate::files::{self, Content, CsvArguments, Table};
 use crate::output::Format;
@@ -70,6 +70,10 @@ pub struct Arguments {
     /// Most bytes of these files at once, such as 20GiB; 100GiB otherwise
     #[arg(long, value_name = "N", value_parser = bytes)]
     pub spill_limit: Option<u64>,
+
+    /// Do not tell a terminal how far statements are that take longer than a second
+    #[arg(long)]
+    pub no_progress: bool,
 
     /// Unit of timestamps that Parquet files hold as INT96; beyond the years from 1678 to 2261
     /// nanoseconds are an error
@@ -185,20 +189,25 @@ impl Arguments {
         let json = JsonOptions { filename: self.filename, ..JsonOptions::default() };
         let unit = self.coerce_int96_timestamp_unit.into();
         let filename = self.filename;
+        let ipc = IpcOptions { filename: self.filename, ..IpcOptions::default() };
         let parquet = ParquetOptions { coerce_int96_timestamp_unit: unit, filename, ..ParquetOptions::default() };
         for table in self.tables()? {
             match table.content {
                 Content::File(FileKind::Parquet) => session.register_parquet_with(&table.name, &table.path, parquet)?,
                 Content::File(FileKind::Csv) => session.register_csv_with(&table.name, &table.path, csv.clone())?,
                 Content::File(FileKind::Json) => session.register_json_with(&table.name, &table.path, json)?,
-                Content::File(FileKind::Arrow) if self.filename => {
-                    return Err(Failure::usage(format!("--filename: {} is an Arrow file", table.path.display())));
-                }
+                Content::File(FileKind::Arrow) => session.register_ipc_with(&table.name, &table.path, ipc)?,
                 Content::File(kind) => session.register_files(&table.name, &table.path, kind)?,
+                Content::StandardInput if self.filename => {
+                    return Err(Failure::usage("--filename: standard input (-) has no path"));
+                }
                 Content::StandardInput => {
                     let path = files::standard_input()?;
                     match FileKind::of_content(&path).map_err(|error| Failure::file(&path, error))? {
                         Some(kind) => session.register_files(&table.name, &path, kind)?,
+                        None if csv.filename => {
+                            return Err(Failure::usage("the option filename: standard input (-) has no path"));
+                        }
                         None => session.register_csv_with(&table.name, &path, csv.clone())?,
                     }
                 }

@@ -91,6 +91,7 @@ fn run(
         max_rows: io::stdout().is_terminal().then_some(TERMINAL_ROWS),
         timer: false,
         talkative: shell,
+        progress: !arguments.no_progress,
     };
     let mut runner = Runner::new(session, settings, out, messages);
     if shell {

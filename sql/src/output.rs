@@ -1,16 +1,15 @@
 //! Results as text: tables, CSV, JSON, Markdown. Batches are written one after the other; no format
 //! keeps a result as text.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use unicode_width::UnicodeWidthStr;
 use warpframe::DataFrame;
 use warpframe::arrow::array::RecordBatch;
 use warpframe::arrow::datatypes::{DataType, Schema, SchemaRef};
 use warpframe::arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpframe::arrow::{csv, json};
+use warpframe::frame::{Borders, FrameFormat, TextTable};
 
 use crate::report::Failure;
 
@@ -166,32 +165,21 @@ fn write_ndjson(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
 
 /// Two walks over the rows, the first for the columns' widths: no row is kept as text.
 fn write_table(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
-    let names: Vec<String> = rows.schema().fields().iter().map(|field| visible(field.name())).collect();
-    let mut widths: Vec<usize> = names.iter().map(|name| name.width()).collect();
-    each_row(rows, |values| {
-        for (width, value) in widths.iter_mut().zip(values.iter_mut()) {
-            make_visible(value);
-            *width = (*width).max(value.width());
-        }
+    let format = FrameFormat::whole().borders(Borders::Ascii).types(false).null("NULL");
+    let mut table = TextTable::new(&rows.schema(), &format);
+    rows.each_batch(|batch| Ok(table.measure(batch)?))?;
+    let mut text = String::new();
+    table.write_head(&mut text);
+    rows.each_batch(|batch| {
+        table.write_rows(&mut text, batch)?;
+        out.write_all(text.as_bytes())?;
+        text.clear();
         Ok(())
     })?;
-
-    let mut rule = String::from("+");
-    widths.iter().for_each(|width| rule.push_str(&format!("{}+", "-".repeat(width + 2))));
-    if !widths.is_empty() {
-        writeln!(out, "{rule}")?;
-        let left = vec![false; widths.len()];
-        write_row(out, &names, &widths, &left)?;
-        writeln!(out, "{rule}")?;
-        let right = to_the_right(&rows.schema());
-        each_row(rows, |values| {
-            values.iter_mut().for_each(make_visible);
-            write_row(out, values, &widths, &right)
-        })?;
-        if rows.shown > 0 {
-            writeln!(out, "{rule}")?;
-        }
+    if rows.shown > 0 {
+        table.write_foot(&mut text);
     }
+    out.write_all(text.as_bytes())?;
     match (rows.total(), rows.shown) {
         (total, shown) if shown < total => {
             writeln!(out, "{total} rows, of which the first {shown} are shown (SET max_rows = 0 shows all)")?;
@@ -200,17 +188,6 @@ fn write_table(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
         (total, _) => writeln!(out, "{total} rows")?,
     }
     Ok(())
-}
-
-fn write_row(out: &mut dyn Write, values: &[String], widths: &[usize], right: &[bool]) -> Result<(), Failure> {
-    for ((value, width), right) in values.iter().zip(widths).zip(right) {
-        let space = " ".repeat(width.saturating_sub(value.width()));
-        match right {
-            true => write!(out, "| {space}{value} ")?,
-            false => write!(out, "| {value}{space} ")?,
-        }
-    }
-    Ok(writeln!(out, "|")?)
 }
 
 fn write_markdown(out: &mut dyn Write, rows: &Rows) -> Result<(), Failure> {
@@ -252,27 +229,6 @@ fn to_the_right(schema: &Schema) -> Vec<bool> {
         }
     }
     schema.fields().iter().map(|field| is_number(field.data_type())).collect()
-}
-
-/// Line ends would break the table, and escape sequences the terminal.
-fn visible(text: &str) -> String {
-    let mut text = text.to_string();
-    make_visible(&mut text);
-    text
-}
-
-fn make_visible(text: &mut String) {
-    if !text.chars().any(char::is_control) {
-        return;
-    }
-    let mut made = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c.is_control() {
-            true => write!(made, "{}", c.escape_default()).expect("writing to a string"),
-            false => made.push(c),
-        }
-    }
-    *text = made;
 }
 
 #[cfg(test)]

@@ -1,17 +1,19 @@
-//! A line on the terminal that tells what a statement is doing, once it has taken half a second.
+//! A line on the terminal that tells what a statement is doing, once it has taken a second.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use warpframe::Session;
 use warpframe::device::Counters;
+use warpframe::{PartsProgress, Session};
 
 /// Shorter statements say nothing.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the line is written anew.
 const PACE: Duration = Duration::from_millis(100);
+/// What most terminals show of a line: a longer one would not be erased whole.
+const WIDTH: usize = 79;
 /// Goes to the begin of the line and erases it.
 const ERASE: &str = "\r\x1b[K";
 
@@ -19,9 +21,9 @@ const ERASE: &str = "\r\x1b[K";
 pub struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Progress {
-    /// Tells on standard error, if that is a terminal.
-    pub fn begin(session: &Session) -> Progress {
-        match io::stderr().is_terminal() {
+    /// Tells on standard error, if that is wanted and it is a terminal.
+    pub fn begin(session: &Session, wanted: bool) -> Progress {
+        match wanted && io::stderr().is_terminal() {
             true => Progress::to(session, PATIENCE, io::stderr()),
             false => Progress(None),
         }
@@ -29,13 +31,17 @@ impl Progress {
 
     fn to(session: &Session, patience: Duration, mut terminal: impl Write + Send + 'static) -> Progress {
         let (session, (stop, stopped)) = (session.clone(), channel());
-        let counters = move || session.device().map(|device| device.counters()).unwrap_or_default();
-        let (before, start) = (counters(), Instant::now());
+        let counters = |session: &Session| session.device().map(|device| device.counters()).unwrap_or_default();
+        let (before, start) = (counters(&session), Instant::now());
         let tell = move || {
             let mut wait = patience;
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait) {
                 // A terminal that is gone is nobody to tell.
-                let _ = write!(terminal, "{ERASE}{}", line(start.elapsed(), &before, &counters()));
+                let now = counters(&session);
+                // What stays of an earlier statement's parts is not of this one.
+                let parts = session.progress().filter(|_| now.parts_run > before.parts_run);
+                let text: String = line(start.elapsed(), &before, &now, parts).chars().take(WIDTH).collect();
+                let _ = write!(terminal, "{ERASE}{text}");
                 let _ = terminal.flush();
                 wait = PACE;
             }
@@ -58,9 +64,17 @@ impl Drop for Progress {
     }
 }
 
-fn line(time: Duration, before: &Counters, now: &Counters) -> String {
+fn line(time: Duration, before: &Counters, now: &Counters, of_parts: Option<PartsProgress>) -> String {
     let mut parts = vec![format!("{:.1} s", time.as_secs_f64())];
     let since = |count: fn(&Counters) -> u64| count(now) - count(before);
+    if let Some(PartsProgress { step, parts_done, parts: all, rows_done, rows, .. }) = of_parts {
+        let rows = rows.map_or_else(String::new, |rows| format!(" of {}", count(rows)));
+        parts.push(format!(
+            "step {step}: part {} of {all}, rows {}{rows}",
+            (parts_done + 1).min(all),
+            count(rows_done)
+        ));
+    }
     let (wanted, read) = (since(|c| c.file_bytes_wanted), since(|c| c.file_bytes_read));
     if wanted > 0 {
         parts.push(format!("Parquet {} of {} GB", gigabytes(read), gigabytes(wanted)));
@@ -74,6 +88,15 @@ fn line(time: Duration, before: &Counters, now: &Counters) -> String {
         parts.push(format!("kernels compiled {compiled}"));
     }
     parts.join(" · ")
+}
+
+/// A number of rows as one takes it in at a glance.
+fn count(rows: u64) -> String {
+    match rows {
+        0..10_000 => rows.to_string(),
+        10_000..10_000_000 => format!("{}k", rows / 1000),
+        _ => format!("{}M", rows / 1_000_000),
+    }
 }
 
 fn gigabytes(bytes: u64) -> String {
@@ -112,14 +135,29 @@ mod tests {
     fn a_line_tells_what_was_read_of_how_much() {
         let session = Session::builder().device(DeviceChoice::Sim).build().unwrap();
         let before = session.device().unwrap().counters();
-        assert_eq!(line(Duration::from_millis(1540), &before, &before), "1.5 s");
+        assert_eq!(line(Duration::from_millis(1540), &before, &before, None), "1.5 s");
         session.register_parquet("lineitem", "../data/tpch/lineitem.parquet").unwrap();
         session.sql("SELECT sum(l_quantity) FROM lineitem").unwrap().collect().unwrap();
         let now = session.device().unwrap().counters();
         assert!(now.file_bytes_wanted > before.file_bytes_wanted);
         assert_eq!(now.file_bytes_wanted, now.file_bytes_read);
-        let told = line(Duration::from_secs(2), &before, &now);
+        let told = line(Duration::from_secs(2), &before, &now, None);
         assert!(told.starts_with("2.0 s · Parquet 0.00 of 0.00 GB · to the device 0.00 GB"), "{told}");
+    }
+
+    #[test]
+    fn a_line_tells_how_many_parts_and_rows_are_done() {
+        let limit = warpframe::device::MemoryLimit::Bytes(2 << 20);
+        let session = Session::builder().device(DeviceChoice::Sim).memory_limit(limit).build().unwrap();
+        session.register_csv("jets", "../data/jets.csv").unwrap();
+        let before = session.device().unwrap().counters();
+        session.sql("SELECT jetid, max(px) FROM jets GROUP BY jetid").unwrap().collect().unwrap();
+        let told = line(Duration::from_secs(3), &before, &before, session.progress());
+        let (start, rows) = told.split_once(", rows ").expect("parts");
+        assert!(start.starts_with("3.0 s · step ") && start.contains(": part "), "{told}");
+        let (done, all) = rows.split_once(" of ").expect("all");
+        assert_eq!(done, all, "{told}");
+        assert_eq!([0, 9_999, 10_000, 123_456, 60_000_000].map(count), ["0", "9999", "10k", "123k", "60M"]);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Settings {
     pub timer: bool,
     /// Whether statements without a result say what they did.
     pub talkative: bool,
+    /// Whether a terminal is told how far statements are that take long.
+    pub progress: bool,
 }
 
 /// A session with somewhere to write to.
@@ -115,6 +117,16 @@ impl<'a> Runner<'a> {
             }
             Request::Explain { analyze, query } => self.explain(&query, analyze),
             Request::CreateTable { table, existing, query } => self.create_table(&table, existing, &query),
+            Request::CreateEmptyTable(text) => {
+                let table = self.session.create_table(&text.0).map_err(|error| unfinished(error, &text))?;
+                self.done(format!("table {table}"))
+            }
+            Request::Insert(text) => {
+                let told = Progress::begin(&self.session, self.settings.progress);
+                let rows = self.session.insert(&text.0).map_err(|error| unfinished(error, &text))?;
+                drop(told);
+                self.done(count(rows))
+            }
             Request::CreateExternalTable(text) => {
                 let table = self.session.create_external_table(&text.0)?;
                 self.done(format!("table {table}: files"))
@@ -144,15 +156,11 @@ impl<'a> Runner<'a> {
     }
 
     fn plan(&self, query: &Sql) -> Result<LazyFrame, Failure> {
-        self.session.sql(&query.0).map_err(|error| match error.kind() {
-            // The parser gives no place where the text ends too early.
-            ErrorKind::Parse { path: None, line: 0, .. } => Failure::from(error).at(query.end()),
-            _ => error.into(),
-        })
+        self.session.sql(&query.0).map_err(|error| unfinished(error, query))
     }
 
     fn collect(&self, query: &Sql) -> Result<DataFrame, Failure> {
-        let _told = Progress::begin(&self.session);
+        let _told = Progress::begin(&self.session, self.settings.progress);
         Ok(self.plan(query)?.collect()?)
     }
 
@@ -203,7 +211,7 @@ impl<'a> Runner<'a> {
             RowSource::Query(query) => self.plan(query)?,
             RowSource::Table(table) => self.table(table)?,
         };
-        let told = Progress::begin(&self.session);
+        let told = Progress::begin(&self.session, self.settings.progress);
         let rows = match partition_by.is_empty() {
             true => frame.write(&file.text, &format)?,
             false => {
@@ -231,7 +239,7 @@ impl<'a> Runner<'a> {
         format: Option<&Name>,
         options: &[(Name, String)],
     ) -> Result<(), Failure> {
-        let _told = Progress::begin(&self.session);
+        let _told = Progress::begin(&self.session, self.settings.progress);
         let kind = match format {
             Some(name) => FileKind::of(format!("named.{}", name.text)),
             None => FileKind::of(&file.text),
@@ -350,7 +358,7 @@ impl<'a> Runner<'a> {
         let frame = self.plan(query)?;
         let mut text = if analyze { String::new() } else { frame.explain()? };
         if analyze {
-            let _told = Progress::begin(&self.session);
+            let _told = Progress::begin(&self.session, self.settings.progress);
             let (account, notes) = match self.session.device() {
                 Some(device) => analyze_on(device, &self.session, &frame)?,
                 None => {
@@ -372,14 +380,26 @@ impl<'a> Runner<'a> {
     }
 }
 
+/// A failure with its place. The parser gives none where a text ends too early.
+fn unfinished(error: Error, text: &Sql) -> Failure {
+    match error.kind() {
+        ErrorKind::Parse { path: None, line: 0, .. } => Failure::from(error).at(text.end()),
+        _ => error.into(),
+    }
+}
+
 /// The lines of a plan, each followed by what its operator decided as it ran. Notes of operators
 /// that have no line stand at the end.
 fn with_notes(plan: &str, mut notes: Vec<OperatorNote>) -> String {
     let (mut lines, mut pipeline) = (vec![], "");
     for line in plan.lines() {
+        let text = line.strip_prefix("device").map(str::trim_start);
+        // What was expected: what happened is among the notes.
+        if text.is_some_and(|text| text.starts_with("would be divided: ")) {
+            continue;
+        }
         lines.push(line.to_string());
-        let Some(text) = line.strip_prefix("device") else { continue };
-        let text = text.trim_start();
+        let Some(text) = text else { continue };
         let depth = line.len() - text.len();
         let operator = text.split("    (").next().unwrap_or(text);
         if operator.starts_with("pipeline ") {

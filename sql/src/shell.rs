@@ -73,9 +73,10 @@ fn converse(runner: &mut Runner<'_>, entries: &mut dyn Entries) -> Result<(), Fa
 }
 
 const HELP: &str = "\
-Statements end in ';': queries, EXPLAIN [ANALYZE] query, CREATE [OR REPLACE] TABLE t AS query, DROP TABLE t,
-SHOW TABLES, DESCRIBE t, COPY t|(query) TO 'file.csv|.parquet|.ndjson|.arrow', COPY t FROM 'file', SET option = value
-(format, join_order, max_rows, memory_limit, statement_timeout, timer). Ctrl-C stops a statement.
+Statements end in ';': queries, EXPLAIN [ANALYZE] query, CREATE [OR REPLACE] TABLE t AS query|(column type, …),
+INSERT INTO t [(column, …)] query, DROP TABLE t, SHOW TABLES, DESCRIBE t, COPY t|(query) TO 'file.csv|.parquet|
+.ndjson|.arrow', COPY t FROM 'file', SET option = value (format, join_order, max_rows, memory_limit,
+statement_timeout, timer). Ctrl-C stops a statement.
 
 .help              this text
 .tables            names of the tables
@@ -266,7 +267,7 @@ mod tests {
     /// What a session of these entries prints, and what it says besides.
     fn converse_about(entries: &[&str]) -> (String, String) {
         let session = Session::builder().device(DeviceChoice::Cpu).build().unwrap();
-        let settings = Settings { format: Format::Csv, max_rows: None, timer: false, talkative: true };
+        let settings = Settings { format: Format::Csv, max_rows: None, timer: false, talkative: true, progress: false };
         let (mut out, mut messages) = (vec![], vec![]);
         let mut runner = Runner::new(session, settings, &mut out, &mut messages);
         let mut typed: VecDeque<Entry> = entries.iter().map(|text| Entry::Text(text.to_string())).collect();
@@ -331,7 +332,7 @@ mod tests {
         assert!(COMMANDS.iter().all(|command| out.contains(command)), "{out}");
 
         let session = Session::builder().device(DeviceChoice::Cpu).build().unwrap();
-        let settings = Settings { format: Format::Csv, max_rows: None, timer: false, talkative: true };
+        let settings = Settings { format: Format::Csv, max_rows: None, timer: false, talkative: true, progress: false };
         let (mut out, mut messages) = (vec![], vec![]);
         let mut runner = Runner::new(session, settings, &mut out, &mut messages);
         let mut typed = Typed([".quit", "SELECT 1;"].map(|text| Entry::Text(text.into())).into());

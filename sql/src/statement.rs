@@ -41,8 +41,12 @@ pub enum Request {
         /// What its rows are.
         query: Sql,
     },
+    /// `CREATE [OR REPLACE] TABLE [IF NOT EXISTS] table (column type, …)`, which is the engine's to read.
+    CreateEmptyTable(Sql),
     /// `CREATE EXTERNAL TABLE …`, which is the engine's to read.
     CreateExternalTable(Sql),
+    /// `INSERT INTO table …`, which is the engine's to read.
+    Insert(Sql),
     /// `DROP TABLE [IF EXISTS] table`.
     DropTable {
         /// Its name.
@@ -233,6 +237,8 @@ impl Statement<'_> {
             })
         } else if reader.accept("COPY") {
             return reader.copy();
+        } else if reader.is_word(0, "INSERT") {
+            return Ok(Request::Insert(reader.rest("a statement")?));
         } else if reader.accept("SET") {
             return reader.set();
         } else {
@@ -374,9 +380,11 @@ impl Reader<'_> {
             (false, false) => Existing::Refuse,
         };
         let table = self.name("the table's name")?;
+        if self.token() == Some(&Token::LParen) {
+            return Ok(Request::CreateEmptyTable(self.statement.sql(0, self.statement.tokens.len())));
+        }
         if !self.accept("AS") {
-            let what = "AS and a query: tables are made of queries, or of files by CREATE EXTERNAL TABLE";
-            return Err(self.expected(what));
+            return Err(self.expected("AS and a query, or columns with their types in parentheses"));
         }
         Ok(Request::CreateTable { table, existing, query: self.rest("a query")? })
     }

@@ -120,7 +120,7 @@ impl Column {
 
 fn downloaded(buffer: &Buffer, offset: usize, len: usize) -> Result<HostBlock> {
     let mut block = buffer.device().host_block(len)?;
-    buffer.read(offset, block.bytes_mut())?;
+    buffer.read(offset, block.to_fill()?)?;
     Ok(block)
 }
 
@@ -150,10 +150,10 @@ impl SpilledColumn {
         }
     }
 
-    fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> Result<&[u8]> {
         match self {
-            SpilledColumn::Flat { bytes, .. } | SpilledColumn::Views { views: bytes, .. } => bytes.bytes(),
-            SpilledColumn::Nested(_) => &[],
+            SpilledColumn::Flat { bytes, .. } | SpilledColumn::Views { views: bytes, .. } => bytes.to_read(),
+            SpilledColumn::Nested(_) => Ok(&[]),
         }
     }
 }
@@ -185,7 +185,7 @@ fn restored(device: &Device, dtype: &DataType, pieces: &[SpilledPiece<'_>]) -> R
     if repr != Repr::View {
         return Ok(column);
     }
-    let characters: Vec<&[u8]> = pieces.iter().map(characters_of).collect();
+    let characters = pieces.iter().map(characters_of).collect::<Result<Vec<_>>>()?;
     let held = device.alloc(SPILL, characters.iter().map(|of| of.len()).sum())?;
     let mut at = 0;
     for characters in characters {
@@ -201,7 +201,7 @@ fn restored_bytes(device: &Device, pieces: &[SpilledPiece<'_>], width: usize, le
     let data = device.alloc(SPILL, len * width)?;
     let mut at = 0;
     for (column, rows) in pieces {
-        data.write(at * width, &column.bytes()[rows.start * width..rows.end * width])?;
+        data.write(at * width, &column.bytes()?[rows.start * width..rows.end * width])?;
         at += rows.len();
     }
     Ok(data)
@@ -215,7 +215,7 @@ fn restored_validity(device: &Device, pieces: &[SpilledPiece<'_>], len: usize) -
     let mut at = 0;
     for (column, rows) in pieces {
         if let Some(own) = column.validity() {
-            validity.write(at, &own.bytes()[rows.clone()])?;
+            validity.write(at, &own.to_read()?[rows.clone()])?;
         }
         at += rows.len();
     }
@@ -223,8 +223,8 @@ fn restored_validity(device: &Device, pieces: &[SpilledPiece<'_>], len: usize) -
 }
 
 /// The characters of a piece's long strings: they lie one after the other, in the order of the rows.
-fn characters_of<'a>((column, rows): &SpilledPiece<'a>) -> &'a [u8] {
-    let SpilledColumn::Views { views, characters, address, .. } = column else { return &[] };
+fn characters_of<'a>((column, rows): &SpilledPiece<'a>) -> Result<&'a [u8]> {
+    let SpilledColumn::Views { views, characters, address, .. } = column else { return Ok(&[]) };
     let place = |view: &[u8]| {
         let view = u128::from_le_bytes(view.try_into().expect("16 bytes"));
         let (length, at) = (view as u32, (view >> 64) as u64);
@@ -232,8 +232,8 @@ fn characters_of<'a>((column, rows): &SpilledPiece<'a>) -> &'a [u8] {
     };
     let views = views.bytes()[rows.start * VIEW_WIDTH..rows.end * VIEW_WIDTH].chunks_exact(VIEW_WIDTH);
     match (views.clone().find_map(place), views.rev().find_map(place)) {
-        (Some(first), Some(last)) => &characters.bytes()[first.start..last.end],
-        _ => &[],
+        (Some(first), Some(last)) => Ok(&characters.to_read()?[first.start..last.end]),
+        _ => Ok(&[]),
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct SpillSpace {
     in_memory: AtomicU64,
     in_files: AtomicU64,
     files_made: AtomicU64,
+    /// Steps that go well before one fails, where a test wants that.
+    fail_after: Mutex<Option<u64>>,
 }
 
 /// How much may lie where.
@@ -45,14 +47,43 @@ impl Default for SpillSpace {
     fn default() -> Self {
         let bounds = SpillBounds { memory: u64::MAX, files: 0, folder: std::env::temp_dir() };
         let bounds = Mutex::new(bounds);
-        let (in_memory, in_files, files_made) = Default::default();
-        SpillSpace { bounds, in_memory, in_files, files_made }
+        let (in_memory, in_files, files_made, fail_after) = Default::default();
+        SpillSpace { bounds, in_memory, in_files, files_made, fail_after }
     }
 }
 
 impl SpillSpace {
     pub(super) fn set(&self, bounds: SpillBounds) {
         *self.bounds.lock().unwrap_or_else(|e| e.into_inner()) = bounds;
+    }
+
+    pub(super) fn fail_after(&self, successes: u64) {
+        *self.fail_after.lock().unwrap_or_else(|e| e.into_inner()) = Some(successes);
+    }
+
+    /// A block is made, filled or read.
+    ///
+    /// # Errors
+    /// What a full disk says, where a test wants this step to fail.
+    fn step(&self) -> Result<()> {
+        let mut fail_after = self.fail_after.lock().unwrap_or_else(|e| e.into_inner());
+        match &mut *fail_after {
+            Some(0) => {
+                *fail_after = None;
+                let folder = self.bounds.lock().unwrap_or_else(|e| e.into_inner()).folder.clone();
+                Err(Error::io(folder, std::io::Error::from_raw_os_error(libc::ENOSPC)))
+            }
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes in memory and in files now.
+    pub(super) fn held(&self) -> (u64, u64) {
+        (self.in_memory.load(Relaxed), self.in_files.load(Relaxed))
     }
 
     /// Bytes in files now.
@@ -65,6 +96,7 @@ impl SpillSpace {
     /// # Errors
     /// `OutOfHostMemory` where neither memory nor files may hold it; [`ErrorKind::Io`] of the folder.
     pub(super) fn block(self: &Arc<Self>, len: usize) -> Result<HostBlock> {
+        self.step()?;
         let bytes = len as u64;
         let bounds = self.bounds.lock().unwrap_or_else(|e| e.into_inner()).clone();
         if self.in_memory.fetch_add(bytes, Relaxed) + bytes <= bounds.memory {
@@ -118,16 +150,22 @@ unsafe impl Sync for BlockMemory {}
 
 impl BlockMemory {
     fn of_memory(len: usize) -> Result<BlockMemory> {
+        let none = || -> Error {
+            let account = format!("{len} bytes for rows that do not fit into device memory");
+            ErrorKind::OutOfHostMemory { account, limit: None, spill_limit: None }.into()
+        };
         if len < LARGE {
-            return Ok(BlockMemory::Small(vec![0; len]));
+            let mut bytes = vec![];
+            bytes.try_reserve_exact(len).map_err(|_| none())?;
+            bytes.resize(len, 0);
+            return Ok(BlockMemory::Small(bytes));
         }
         let mapped = len.saturating_add(LARGE_PAGE);
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping of anonymous memory at a place that the system chooses.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), mapped, access, kind, -1, 0) };
         if start == libc::MAP_FAILED {
-            let account = format!("{len} bytes for rows that do not fit into device memory");
-            return Err(ErrorKind::OutOfHostMemory { account, limit: None, spill_limit: None }.into());
+            return Err(none());
         }
         let from = start.align_offset(LARGE_PAGE);
         // SAFETY: a range of the mapping. It is a wish: nothing depends on its success.
@@ -176,6 +214,24 @@ impl HostBlock {
                 std::slice::from_raw_parts(start.add(*from), *len)
             },
         }
+    }
+
+    /// The bytes, to be filled.
+    ///
+    /// # Errors
+    /// Those that a test injects: what a block holds is reserved when it is made.
+    pub(crate) fn to_fill(&mut self) -> Result<&mut [u8]> {
+        self.space.step()?;
+        Ok(self.bytes_mut())
+    }
+
+    /// The bytes, to be read back.
+    ///
+    /// # Errors
+    /// As of [`HostBlock::to_fill`].
+    pub(crate) fn to_read(&self) -> Result<&[u8]> {
+        self.space.step()?;
+        Ok(self.bytes())
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {

@@ -431,6 +431,19 @@ impl Device {
         self.0.pool.fail_after(successes);
     }
 
+    /// Makes a step of spilling after `successes` further ones fail, once, as a full disk would: each
+    /// block of host memory or of a file is made, filled and read. For tests of error paths.
+    #[doc(hidden)]
+    pub fn fail_spill_after(&self, successes: u64) {
+        self.0.spill.fail_after(successes);
+    }
+
+    /// Bytes of spilled rows in host memory and in files now: for tests that nothing of them stays.
+    #[doc(hidden)]
+    pub fn spilled_now(&self) -> (u64, u64) {
+        self.0.spill.held()
+    }
+
     /// Allocates at least one byte; the content is undefined.
     pub(crate) fn alloc(&self, operator: &'static str, bytes: usize) -> Result<Buffer> {
         Buffer::new(self, operator, bytes)

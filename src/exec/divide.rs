@@ -21,6 +21,7 @@
 mod budget;
 mod chunks;
 mod exchange;
+mod foresight;
 mod group;
 mod join;
 mod operators;
@@ -45,9 +46,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 
 use self::budget::Budget;
 use self::chunks::{OpenedScan, least_row_bytes};
+pub(crate) use self::foresight::ForeseenPlans;
 use self::group::DividedRows;
 pub(crate) use self::result::DividedResult;
 use self::sinks::RowStore;
+use super::progress::PlanProgress;
 use super::{Engine, Outcome};
 use crate::column::{Relation, Table};
 use crate::error::{Error, ErrorKind, Result};
@@ -122,6 +125,7 @@ struct Divider<'a> {
     /// The conditions of each scan, with its table.
     filters: Vec<(usize, Vec<Expr>)>,
     budget: Budget,
+    progress: PlanProgress,
     /// Tables that were opened, each in one version.
     opened: Vec<Arc<OpenedScan>>,
     /// Plans of parts.
@@ -136,8 +140,9 @@ impl<'a> Divider<'a> {
     fn new(state: &'a SessionState, engine: &'a Engine, plan: &DevicePlan, tables: &'a [PlanTable]) -> Self {
         let budget = Budget::of(&engine.device);
         let filters = plan.scans().into_iter().map(identity).zip(plan.scan_filters()).collect();
-        let (opened, prepared, given) = (vec![], HashMap::new(), vec![]);
-        Divider { state, engine, tables, filters, budget, opened, prepared, given, in_order: false }
+        let (progress, prepared) = (engine.progress.begin(), HashMap::new());
+        let (opened, given, in_order) = (vec![], vec![], false);
+        Divider { state, engine, tables, filters, budget, progress, opened, prepared, given, in_order }
     }
 
     async fn run(&mut self, plan: &LogicalPlan) -> Result<Outcome> {

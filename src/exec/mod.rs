@@ -9,6 +9,7 @@ mod join_pairs;
 mod join_partitioned;
 mod join_records;
 mod node;
+mod progress;
 mod regroup;
 mod rows;
 mod run;
@@ -31,8 +32,10 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
-pub(crate) use self::divide::DividedResult;
+pub(crate) use self::divide::{DividedResult, ForeseenPlans};
 use self::node::Planner;
+pub use self::progress::PartsProgress;
+use self::progress::ProgressBoard;
 pub(crate) use self::rows::{ROW, nullable, running_sums, take};
 use self::run::Runner;
 use self::scan::Scans;
@@ -56,6 +59,8 @@ pub(crate) struct Engine {
     /// Joins run in the order of estimated rows instead of the query's.
     join_order: Arc<AtomicBool>,
     rehearsed: Arc<Rehearsed>,
+    /// How far plans are that run in parts.
+    progress: ProgressBoard,
     /// Why parts of statements went to the CPU, since somebody asked.
     given_up: Sentences,
     /// Which columns of files the host's reader brought, and why, since somebody asked.
@@ -79,6 +84,7 @@ impl Engine {
             divides,
             join_order: Arc::new(join_order.into()),
             rehearsed: Arc::default(),
+            progress: ProgressBoard::default(),
             given_up: Sentences::default(),
             host_reads: Sentences::default(),
         }
@@ -105,6 +111,11 @@ impl Engine {
     pub(crate) fn give_up(&self, error: &Error) {
         self.device.count_fallback();
         self.given_up.add([error.to_string()]);
+    }
+
+    /// How far the plan is that runs in parts, or did so last.
+    pub(crate) fn progress(&self) -> Option<PartsProgress> {
+        self.progress.read()
     }
 
     /// Why parts of statements went to the CPU, since this was asked last.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::util::pretty::pretty_format_batches_with_schema;
 use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::{Expr, JoinType, SortExpr, ident};
 
@@ -48,13 +47,6 @@ pub struct DataFrame {
     pub(super) core: Arc<Core>,
     pub(super) schema: SchemaRef,
     pub(super) data: Data,
-}
-
-impl std::fmt::Debug for DataFrame {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let place = if self.is_on_device() { "device" } else { "host" };
-        write!(f, "DataFrame({} rows on the {place}: {})", self.num_rows(), self.schema)
-    }
 }
 
 impl DataFrame {
@@ -348,23 +340,6 @@ impl DataFrame {
     /// ```
     pub fn is_on_device(&self) -> bool {
         matches!(&self.data, Data::Device(table) if table.is_on_device())
-    }
-
-    /// Prints the first 20 rows as a table, and how many there are.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// session.sql("VALUES (1, 'a'), (2, 'b')")?.collect()?.show()?;
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn show(&self) -> Result<()> {
-        const ROWS: usize = 20;
-        let shown = if self.num_rows() > ROWS { self.head(ROWS)?.to_arrow()? } else { self.to_arrow()? };
-        println!("{}", pretty_format_batches_with_schema(self.schema(), &shown)?);
-        let rows = self.num_rows();
-        println!("{rows} {}", if rows == 1 { "row" } else { "rows" });
-        Ok(())
     }
 
     /// Writes a CSV file with a header line; a file that is there is replaced.

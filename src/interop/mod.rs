@@ -1,3 +1,6 @@
-//! Tables of other engines, in and out.
+//! Values of other libraries.
 
+#[cfg(feature = "polars")]
 pub mod polars;
+#[cfg(feature = "serde")]
+pub(crate) mod structs;

@@ -15,7 +15,7 @@
 //! | `options` | what a user says |
 //! | `grammar` | the automaton of rows and values |
 //! | `tokens` | rows taken apart into values |
-//! | `text`, `packed` | encodings, compressed files |
+//! | `text`, `packed`, `streams` | encodings, compressed files |
 //! | `values`, `seen` | how values are written; what types columns have |
 //! | `sniff`, `dialect` | how files are laid out |
 //! | `columns` | names, and which values of a file's rows they are |
@@ -37,6 +37,7 @@ mod packed;
 mod parallel;
 mod seen;
 mod sniff;
+mod streams;
 mod table;
 #[cfg(test)]
 mod tests;

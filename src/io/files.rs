@@ -19,7 +19,7 @@ use super::csv::{CsvFiles, CsvOptions};
 use super::guard::{of_content, unpanicked};
 use super::ipc;
 use super::json;
-use super::options::{FileKind, JsonOptions, ParquetOptions};
+use super::options::{FileKind, IpcOptions, JsonOptions, ParquetOptions};
 use super::parquet::{Parquet, ParquetFiles, ParquetTable, TableFile};
 use super::path_columns::{PathColumns, PathOptions};
 use super::selection::{IntoPaths, Selection};
@@ -41,7 +41,7 @@ pub(crate) enum Format {
     Parquet(ParquetOptions),
     Csv(Box<CsvOptions>),
     Json(JsonOptions),
-    Arrow,
+    Arrow(IpcOptions),
 }
 
 impl Format {
@@ -51,7 +51,7 @@ impl Format {
             FileKind::Parquet => Format::Parquet(ParquetOptions::default()),
             FileKind::Csv => Format::Csv(Box::default()),
             FileKind::Json => Format::Json(JsonOptions::default()),
-            FileKind::Arrow => Format::Arrow,
+            FileKind::Arrow => Format::Arrow(IpcOptions::default()),
         }
     }
 
@@ -65,7 +65,7 @@ impl Format {
             Format::Parquet(_) => FileKind::Parquet,
             Format::Csv(_) => FileKind::Csv,
             Format::Json(_) => FileKind::Json,
-            Format::Arrow => FileKind::Arrow,
+            Format::Arrow(_) => FileKind::Arrow,
         }
     }
 
@@ -75,7 +75,7 @@ impl Format {
             Format::Parquet(options) => options.paths(),
             Format::Csv(options) => options.paths(),
             Format::Json(options) => options.paths(),
-            Format::Arrow => PathOptions::default(),
+            Format::Arrow(options) => options.paths(),
         }
     }
 }
@@ -110,15 +110,17 @@ impl Files {
                     self.are_doubles(state, &format, (&paths[file], &files[file]), column, doubles).await?;
                 }
                 let schema = of_paths.behind(&united.schema, self.selection.named())?;
-                let described =
-                    paths.iter().zip(&files).map(|(path, file)| format.described(path, &file.object.location));
+                let described = paths.iter().zip(&files).map(|(path, file)| format.described(path, file));
                 let described = described.collect::<Result<_>>()?;
                 // With the format that has the footers already.
                 let table = Arc::new(ParquetTable::new(format, files, &schema, of_paths));
                 Ok(Arc::new(ParquetFiles::new(self.selection.named().into(), described, table)))
             }
             Format::Json(_) => Ok(Arc::new(json::files(self, state, paths, of_paths).await?)),
-            Format::Arrow => Ok(Arc::new(ipc::files(&self.selection, state, paths, of_paths).await?)),
+            Format::Arrow(options) => {
+                let by_name = options.union_by_name;
+                Ok(Arc::new(ipc::files(&self.selection, state, paths, of_paths, by_name).await?))
+            }
         }
     }
 
@@ -255,7 +257,7 @@ impl Files {
                 let format = Parquet::new(state, *options);
                 Ok(Arc::new(ParquetTable::new(format, vec![file], &schema, PathColumns::default())))
             }
-            Format::Csv(_) | Format::Arrow => Err(Error::internal("files that name themselves are not listed")),
+            Format::Csv(_) | Format::Arrow(_) => Err(Error::internal("files that name themselves are not listed")),
             Format::Json(_) => json::provider(path, &schema),
         }
     }

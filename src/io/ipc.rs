@@ -43,7 +43,7 @@ use super::stream::read_all;
 use super::unite::unite;
 use crate::error::{ErrorKind, Result};
 
-/// Files as a table.
+/// Files as a table, of columns found by name or of the same in each.
 ///
 /// # Errors
 /// Files that cannot be opened or are no Arrow files, by name; columns that do not fit together.
@@ -52,6 +52,7 @@ pub(super) async fn files(
     state: &SessionState,
     paths: &[PathBuf],
     of_paths: PathColumns,
+    by_name: bool,
 ) -> Result<HostFiles> {
     let open = |path: &PathBuf| {
         let file = IpcTable::open(path)?;
@@ -61,7 +62,7 @@ pub(super) async fn files(
     let files = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
     let named = paths.iter().cloned().zip(files.iter().map(|file| file.provider.schema()));
     let named: Vec<(PathBuf, SchemaRef)> = named.collect();
-    let united = unite(&named, true)?;
+    let united = unite(&named, by_name)?;
     for (file, column, doubles) in united.to_doubles {
         let (path, schema) = &named[file];
         for batch in read_all(&files[file].provider, state, &[column]).await? {

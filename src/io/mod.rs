@@ -35,7 +35,7 @@ pub(crate) use files::{Files, Format};
 pub(crate) use guard::{guard_rule, of_panic, of_their_types};
 pub(crate) use kept_table::{KeptTable, RowsHere};
 pub(crate) use memory::Memory;
-pub use options::{FileKind, JsonOptions, ParquetOptions};
+pub use options::{FileKind, IpcOptions, JsonOptions, ParquetOptions};
 pub(crate) use reading::{Reading, diagnose, has_present_types, widen};
 pub use selection::IntoPaths;
 pub(crate) use source::{Chunk, ColumnRequest, Read, Source, To};

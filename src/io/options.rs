@@ -1,4 +1,4 @@
-//! What a user says of Parquet files before they are read.
+//! What a user says of files before they are read; of CSV files see `csv/options.rs`.
 
 use std::fs::File;
 use std::io::Read;
@@ -69,6 +69,35 @@ pub struct JsonOptions {
 impl JsonOptions {
     pub(super) fn paths(&self) -> PathOptions {
         PathOptions { hive_partitioning: self.hive_partitioning, filename: self.filename }
+    }
+}
+
+/// How Arrow IPC files are read.
+///
+/// ```
+/// use warpframe::IpcOptions;
+/// let options = IpcOptions { filename: true, ..IpcOptions::default() };
+/// assert!(options.union_by_name);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IpcOptions {
+    /// As [`ParquetOptions::union_by_name`].
+    pub union_by_name: bool,
+    /// As [`ParquetOptions::hive_partitioning`].
+    pub hive_partitioning: Option<bool>,
+    /// As [`ParquetOptions::filename`].
+    pub filename: bool,
+}
+
+impl IpcOptions {
+    pub(super) fn paths(&self) -> PathOptions {
+        PathOptions { hive_partitioning: self.hive_partitioning, filename: self.filename }
+    }
+}
+
+impl Default for IpcOptions {
+    fn default() -> Self {
+        IpcOptions { union_by_name: true, hive_partitioning: None, filename: false }
     }
 }
 

@@ -88,14 +88,15 @@ impl Parquet {
     ///
     /// # Errors
     /// Of a footer that makes no schema.
-    pub(super) fn described(&self, path: &std::path::Path, location: &Path) -> crate::Result<DescribedFile> {
+    pub(super) fn described(&self, path: &std::path::Path, file: &TableFile) -> crate::Result<DescribedFile> {
+        let location = &file.object.location;
         let footer = self.footers.known(&(location.clone(), false));
         let footer = footer.ok_or_else(|| Error::internal(format!("no footer of {location} is known")))?;
         let leaves = footer.metadata.file_metadata().schema_descr();
         let schema = caught(|| parquet_to_arrow_schema(leaves, None)).map_err(DataFusionError::from)?;
         let coerced = Int96Coercer::new(leaves, &schema, &self.int96).coerce();
         let own = Arc::new(transform_schema_to_view(&coerced.unwrap_or(schema)));
-        Ok(DescribedFile { path: path.into(), footer, own })
+        Ok(DescribedFile { path: path.into(), footer, own, noted: file.schema.clone() })
     }
 
     /// The least and the greatest of a column's integers of 64 bits by the statistics of a file whose

@@ -110,19 +110,22 @@ impl Selection {
     pub(crate) fn list(&self, enter: &mut dyn FnMut(&Path) -> Result<()>) -> Result<Listing> {
         let mut listing = Listing { files: vec![], is_watched: true };
         for named in &self.named {
-            let absent = || Error::io(named, std::io::ErrorKind::NotFound.into());
+            let absent = |what: &str| Error::io(named, std::io::Error::new(std::io::ErrorKind::NotFound, what));
             let mut files = vec![];
             if named.is_dir() {
                 self.walk(named, &mut vec![], enter, &mut files)?;
             } else if named.exists() {
                 files.push(named.clone());
             } else {
-                let pattern = pattern(named).ok_or_else(absent)?;
+                let pattern = pattern(named).ok_or_else(|| absent("there is no such file"))?;
                 listing.is_watched &= watch(named, enter)?;
                 files = matches(named, pattern)?;
             }
             if files.is_empty() {
-                return Err(absent());
+                return Err(absent(match named.is_dir() {
+                    true => "no file in the directory has an extension of its kind",
+                    false => "no file has such a name",
+                }));
             }
             files.sort_by(|one, other| one.as_os_str().as_encoded_bytes().cmp(other.as_os_str().as_encoded_bytes()));
             listing.files.append(&mut files);

@@ -247,6 +247,25 @@ impl SourceTable {
         Ok(source.of_files(&files).map(|source| FilePart { files, all, source }))
     }
 
+    /// How many of its files scans with these filters read, of how many; `None` of tables that are not
+    /// several files. It is said of the version that was read last: nothing is looked at.
+    ///
+    /// # Errors
+    /// As [`SourceTable::part`].
+    pub(crate) fn files_read(&self, state: &dyn Session, scans: &[Vec<Expr>]) -> Result<Option<String>> {
+        let last = self.last().clone();
+        let all = last.version.as_ref().map_or(0, |version| version.paths().count());
+        let read = match last.source.paths().filter(|paths| !paths.fields.is_empty()) {
+            Some(paths) => paths.selected_by_any(state, scans)?.map_or(all, |files| files.len()),
+            None => all,
+        };
+        Ok(match (read, all) {
+            (_, 0 | 1) if read == all => None,
+            _ if read == all => Some(format!("{all} files")),
+            _ => Some(format!("{read} of {all} files")),
+        })
+    }
+
     /// Columns of a version, or of some of its files, as far as all of them and the number of rows are on
     /// the device.
     pub(crate) fn resident(
@@ -337,7 +356,7 @@ impl SourceTable {
     /// or where none does the one that the table's user named.
     pub(super) async fn blame(&self, error: Error, state: &SessionState, snapshot: &Snapshot) -> Error {
         let (Some(files), Some(version)) = (&self.files, &snapshot.version) else { return error };
-        if !lacks_path(&error) || matches!(files.format, Format::Csv(_) | Format::Arrow) {
+        if !lacks_path(&error) || matches!(files.format, Format::Csv(_) | Format::Arrow(_)) {
             return error;
         }
         for file in version.paths() {

@@ -211,7 +211,8 @@ fn wider_integer(one: (u32, bool), other: (u32, bool)) -> Option<DataType> {
     })
 }
 
-fn finer(one: TimeUnit, other: TimeUnit) -> TimeUnit {
+/// The finer one of two.
+pub(super) fn finer(one: TimeUnit, other: TimeUnit) -> TimeUnit {
     let digits = |unit| match unit {
         TimeUnit::Second => 0,
         TimeUnit::Millisecond => 3,

@@ -99,8 +99,14 @@ pub enum Codec {
 impl ParquetWriteOptions {
     fn compression(&self) -> Result<Compression> {
         let refused = |why: String| ErrorKind::Plan { message: format!("Parquet: {why}"), location: None }.into();
-        let level = |level: i32| u32::try_from(level).map_err(|_| refused(format!("there is no level {level}")));
-        let of_codec = |error: ParquetError| -> Error { refused(error.to_string()) };
+        let level = |level: i32| {
+            u32::try_from(level).map_err(|_| refused(format!("compression_level {level}: there is no such level")))
+        };
+        let of_codec = |error: ParquetError| -> Error {
+            let text = error.to_string();
+            let range = text.strip_prefix("Parquet error: ").unwrap_or(&text).trim_end_matches('.').to_string();
+            refused(format!("compression_level {}: {range}", self.level.unwrap_or_default()))
+        };
         Ok(match (self.compression, self.level) {
             (Codec::Uncompressed, None) => Compression::UNCOMPRESSED,
             (Codec::Snappy, None) => Compression::SNAPPY,
@@ -292,9 +298,11 @@ mod tests {
 
     use datafusion::arrow::array::{
         ArrayRef, AsArray, Date64Array, Float64Array, Int64Array, ListArray, NullArray, StringArray,
-        TimestampSecondArray,
+        TimestampSecondArray, new_null_array,
     };
-    use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, TimeUnit, TimestampMillisecondType};
+    use datafusion::arrow::datatypes::{
+        DataType, Field, Int64Type, IntervalUnit, Schema, TimeUnit, TimestampMillisecondType,
+    };
     use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use datafusion::parquet::file::statistics::Statistics;
 
@@ -377,6 +385,12 @@ mod tests {
             }
         }
         assert_eq!(at, 2500);
+        let spans = batch(vec![
+            ("n", Arc::new(Int64Array::from(vec![1]))),
+            ("iv", new_null_array(&DataType::Interval(IntervalUnit::MonthDayNano), 1)),
+        ]);
+        let refused = write_parquet(&path, &spans.schema(), [Ok(spans.clone())].into_iter(), &options);
+        assert!(refused.unwrap_err().to_string().contains("\"iv\""));
         // No rows are a file, too.
         let empty = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
         write_parquet(&path, &empty, std::iter::empty(), &ParquetWriteOptions::default()).unwrap();

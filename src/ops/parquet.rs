@@ -145,25 +145,36 @@ pub(crate) enum PageOutput {
         width: u32,
     },
     /// An integer of fewer bits than are written, in more bytes: the bits above its own do not count.
+    /// It is multiplied by the factor; a product that does not fit is damage.
     Widened {
         width: u32,
         bits: u32,
         signed: bool,
+        factor: u64,
     },
     /// An unscaled value of 8 or 16 bytes. One of a greater magnitude than the bound is damage, and
-    /// so is one that does not fit.
+    /// so is one that does not fit. It is multiplied by the factor; what the bound leaves of a product
+    /// fits 128 bits.
     Decimal {
         width: u32,
         bound: Option<u128>,
+        factor: u128,
     },
-    /// 8 bytes since 1970 of a timestamp of 12 bytes; one that does not fit is damage.
+    /// 8 bytes since 1970 of a timestamp of 12 bytes, in ticks of `unit`, and these multiplied by the
+    /// factor; one that does not fit is damage.
     Int96 {
         unit: Int96Unit,
+        factor: u64,
     },
     Float32,
     Float64,
     /// 8 bytes of a float of 4.
     Double,
+    /// A float of 8 bytes, of an integer of so many bits: the nearest one.
+    Number {
+        bits: u32,
+        signed: bool,
+    },
     /// Views of 16 bytes into the content of the page, which has to stay; see `kernels/string.cuh`.
     /// Whether the bytes have to be UTF-8.
     Views {
@@ -191,11 +202,20 @@ impl PageOutput {
         match self {
             PageOutput::Bool => 1,
             PageOutput::Codes { .. } | PageOutput::Float32 => 4,
-            PageOutput::Int96 { .. } | PageOutput::Float64 | PageOutput::Double => 8,
+            PageOutput::Int96 { .. } | PageOutput::Float64 | PageOutput::Double | PageOutput::Number { .. } => 8,
             PageOutput::Views { .. } => 16,
             PageOutput::Integer { width } | PageOutput::Widened { width, .. } | PageOutput::Decimal { width, .. } => {
                 width
             }
+        }
+    }
+
+    /// By what values are multiplied.
+    fn factor(self) -> u128 {
+        match self {
+            PageOutput::Widened { factor, .. } | PageOutput::Int96 { factor, .. } => factor.into(),
+            PageOutput::Decimal { factor, .. } => factor,
+            _ => 1,
         }
     }
 
@@ -214,7 +234,11 @@ pub(crate) fn unreadable(physical: Physical, encoding: PageEncoding, output: Pag
     use {PageEncoding as E, PageOutput as O, Physical as P};
     let made = match (physical, output) {
         (P::Boolean, O::Bool) | (P::Float, O::Float32 | O::Double) | (P::Double, O::Float64) => true,
+        (P::Int32 | P::Int64, O::Widened { factor, width, .. }) if factor != 1 && !matches!(width, 4 | 8) => false,
         (P::Int32, O::Widened { width, bits, .. }) => matches!(width, 1 | 2 | 4 | 8 | 16) && (1..=32).contains(&bits),
+        (P::Int64, O::Widened { width: 8, bits: 64, .. }) => true,
+        (P::Int32, O::Number { bits, .. }) => (1..=32).contains(&bits),
+        (P::Int64, O::Number { bits: 64, .. }) => true,
         (P::Int32 | P::Int64, O::Integer { width }) => matches!(width, 1 | 2 | 4 | 8 | 16),
         (P::Int32 | P::Int64 | P::ByteArray, O::Decimal { width: 8 | 16, .. }) => true,
         (P::FixedLenByteArray(length), O::Decimal { width: 8 | 16, .. }) => length > 0,
@@ -282,7 +306,7 @@ pub(crate) fn damage(code: u32) -> Option<&'static str> {
 }
 
 /// Codes, their names in the kernels, and what they say.
-const DAMAGES: [(u32, &str, &str); 10] = [
+const DAMAGES: [(u32, &str, &str); 11] = [
     (32, "BAD_LEVELS", "its definition levels are damaged"),
     (33, "BAD_RUNS", "its runs of codes are damaged"),
     (34, "BAD_CODE", "a code is beyond its dictionary"),
@@ -293,4 +317,5 @@ const DAMAGES: [(u32, &str, &str); 10] = [
     (39, "BAD_INT96", "a timestamp does not fit 64 bits"),
     (40, "BAD_DELTA", "its deltas are damaged"),
     (41, "NO_ROOM", "it has more characters than its chunk's statistics say"),
+    (42, "TOO_FAR", "a value is beyond the unit that the table has"),
 ];

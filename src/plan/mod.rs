@@ -36,8 +36,8 @@ mod window;
 pub(crate) use aggregates::{BitwiseOperation, DeviceAggregate, Points, RegroupedCall, RegroupedKind, VarianceDivisor};
 pub(crate) use cpu::for_cpu;
 pub(crate) use cut::{CpuOperator, Root};
-pub(crate) use estimate::estimate;
-pub(crate) use explain::{explain, join_name, sink_name};
+pub(crate) use estimate::{Estimate, estimate};
+pub(crate) use explain::{Foresight, explain, files_of, join_name, sink_name};
 pub(crate) use failing::{
     can_fail, cast_fails, fails_itself, has_failing, is_comparison, is_total, operands, sum_fails,
 };

@@ -76,6 +76,8 @@ pub(crate) struct Pipeline {
     pub(crate) readers: usize,
     /// Rows that are expected to come out of its sink, where EXPLAIN asked.
     pub(super) rows: Option<f64>,
+    /// How its sink would be divided, where EXPLAIN asked.
+    pub(super) division: Option<String>,
 }
 
 /// Where the rows of a pipeline come from.

@@ -7,6 +7,7 @@ use datafusion::logical_expr::{Aggregate, Distinct, Expr, FetchType, Join, Logic
 
 use super::aggregates::device_aggregate;
 use super::estimate::estimate;
+use super::explain::Foresight;
 use super::join_order::order_joins;
 use super::physical::{
     Aggregation, GroupKeys, PhysicalPlan, Pipeline, PipelineInput, PipelineJoin, PipelineSink, PipelineStage,
@@ -26,6 +27,8 @@ pub(crate) struct Planning<'a> {
     pub(crate) order_joins: bool,
     /// Pipelines and joins say how many rows are expected of them.
     pub(crate) estimates: bool,
+    /// Of a plan that would be divided: sinks say how they would be.
+    pub(crate) foresight: Option<&'a dyn Foresight>,
 }
 
 impl PhysicalPlan {
@@ -147,7 +150,12 @@ impl<'a> Builder<'a> {
         let (input, sink) = sink(plan)?;
         let Open { input, stages } = self.open(input)?;
         let rows = self.rows(plan);
-        self.pipelines.push(Pipeline { input, stages, sink, readers: 0, rows });
+        let division = match sink {
+            // Its operators have lines of their own.
+            PipelineSink::Rows => None,
+            _ => self.how.foresight.and_then(|foresight| foresight.how_divided(plan)),
+        };
+        self.pipelines.push(Pipeline { input, stages, sink, readers: 0, rows, division });
         let number = self.pipelines.len() - 1;
         self.known.push(KnownPipeline { reads, plan, pipeline: number });
         Ok(number)

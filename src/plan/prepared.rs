@@ -197,7 +197,7 @@ impl DevicePlan {
         if let Some(latest) = latest.as_ref().filter(|latest| latest.facts == facts) {
             return Ok(latest.plan.clone());
         }
-        let how = Planning { tables, order_joins, estimates: false };
+        let how = Planning { tables, order_joins, estimates: false, foresight: None };
         let plan = Arc::new(PhysicalPlan::of(&self.logical, how)?);
         *latest = Some(Latest { facts, plan: plan.clone() });
         Ok(plan)

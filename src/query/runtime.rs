@@ -28,6 +28,15 @@ impl Runtime {
         Ok(Runtime(Some(runtime)))
     }
 
+    /// Does something on a thread for work that blocks. What this yields can be waited for inside of
+    /// any runtime.
+    pub(super) fn spawn_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> tokio::task::JoinHandle<T> {
+        self.0.as_ref().expect("taken only by drop").spawn_blocking(work)
+    }
+
     /// Waits for a future; not to be called inside of a runtime.
     pub(super) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.0.as_ref().expect("taken only by drop").block_on(future)

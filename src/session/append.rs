@@ -79,7 +79,7 @@ impl Session {
     }
 
     /// The columns of a table that rows can be put behind.
-    fn appendable(&self, table: &str) -> Result<Schema> {
+    pub(super) fn appendable(&self, table: &str) -> Result<Schema> {
         let provider = self.provider(table)?;
         let why = match OfSession::of(provider.as_ref()) {
             Some(of) if of.is_kept() => return Ok(provider.schema().as_ref().clone()),
@@ -147,7 +147,10 @@ impl Session {
             let found: Vec<&str> = own.fields().iter().map(|own| own.name().as_str()).collect();
             let found: Vec<&str> = found.into_iter().filter(|own| place(&schema, own) == Some(at)).collect();
             let expr = match found[..] {
-                [] => cast(lit(ScalarValue::Null), to.clone()),
+                [] => {
+                    exprs.push(NewColumn::null(field));
+                    continue;
+                }
                 [column] => {
                     let from = own.field_with_name(column)?.data_type();
                     if !fits(from, to) {
@@ -158,15 +161,28 @@ impl Session {
                 }
                 [one, other, ..] => return Err(wrong(format!("columns {one:?} and {other:?} are both {name:?}"))),
             };
-            exprs.push((expr.alias(name), found.first().map(ToString::to_string)));
+            exprs.push(NewColumn { expr: expr.alias(name), from: found.first().map(ToString::to_string) });
         }
-        let all: Vec<Expr> = exprs.iter().map(|(expr, _)| expr.clone()).collect();
+        self.put_behind(table, rows, &exprs, &wrong)
+    }
+
+    /// Puts rows behind those of a table, of which these are the columns; their number. `wrong` makes an error
+    /// of what is said of a column.
+    pub(super) fn put_behind(
+        &self,
+        table: &str,
+        rows: &LazyFrame,
+        columns: &[NewColumn],
+        wrong: &dyn Fn(String) -> Error,
+    ) -> Result<usize> {
+        let all: Vec<Expr> = columns.iter().map(|column| column.expr.clone()).collect();
         let added = match rows.select(all).and_then(|rows| rows.collect()) {
             Ok(added) => added,
             Err(error) => {
                 // Which column does not fit is found by each alone.
                 let alone = |expr: &Expr| rows.select([expr.clone()]).and_then(|rows| rows.collect());
-                let failing = exprs.iter().find_map(|(expr, column)| Some((column.clone()?, alone(expr).err()?)));
+                let failing =
+                    columns.iter().find_map(|column| Some((column.from.clone()?, alone(&column.expr).err()?)));
                 let is_of_values = matches!(error.kind(), ErrorKind::Arithmetic { .. } | ErrorKind::Plan { .. });
                 return Err(match failing.filter(|_| is_of_values) {
                     Some((column, error)) => wrong(format!("column {column:?}: {error}")),
@@ -180,8 +196,24 @@ impl Session {
     }
 }
 
+/// A column of rows that are put behind those of a table.
+pub(super) struct NewColumn {
+    /// Its values, under the name that the table has for it.
+    pub(super) expr: Expr,
+    /// What errors call the column that they are of; `None` of nothing but NULL.
+    pub(super) from: Option<String>,
+}
+
+impl NewColumn {
+    /// NULL in all rows.
+    pub(super) fn null(field: &Field) -> NewColumn {
+        let null = cast(lit(ScalarValue::Null), field.data_type().clone());
+        NewColumn { expr: null.alias(field.name()), from: None }
+    }
+}
+
 /// A column of a table by its name, as it is written or, where there is one, in other case.
-fn place(table: &Schema, name: &str) -> Option<usize> {
+pub(super) fn place(table: &Schema, name: &str) -> Option<usize> {
     let fields = || table.fields().iter();
     fields().position(|field| field.name() == name).or_else(|| {
         let mut like = fields().enumerate().filter(|(_, field)| field.name().eq_ignore_ascii_case(name));

@@ -12,7 +12,9 @@ use datafusion::logical_expr::{LogicalPlanBuilder, UNNAMED_TABLE};
 use super::Session;
 use crate::error::Result;
 use crate::frame::{DataFrame, LazyFrame};
-use crate::io::{CsvOptions, FileKind, Files, Format, IntoPaths, JsonOptions, ParquetOptions, Snapshot, SourceTable};
+use crate::io::{
+    CsvOptions, FileKind, Files, Format, IntoPaths, IpcOptions, JsonOptions, ParquetOptions, Snapshot, SourceTable,
+};
 use crate::query::Core;
 
 impl Session {
@@ -121,6 +123,23 @@ impl Session {
     /// ```
     pub fn register_json_with(&self, name: &str, path: impl IntoPaths, options: JsonOptions) -> Result<()> {
         self.register(name, self.file_table(path, Format::Json(options))?)
+    }
+
+    /// Makes Arrow IPC files or streams a table, as [`Session::register_files`] does, with options; a
+    /// table of this name is replaced. The files are read as [`Session::register_parquet`] says.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, IpcOptions, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("t.arrow");
+    /// # session.sql("SELECT 1 AS a")?.collect()?.write_ipc(&path)?;
+    /// session.register_ipc_with("t", &path, IpcOptions { filename: true, ..IpcOptions::default() })?;
+    /// assert_eq!(session.schema("t")?.field(1).name(), "filename");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn register_ipc_with(&self, name: &str, path: impl IntoPaths, options: IpcOptions) -> Result<()> {
+        self.register(name, self.file_table(path, Format::Arrow(options))?)
     }
 
     /// Makes files of any kind a table, with what else is to be known found out; a table of this name
@@ -362,7 +381,22 @@ impl Session {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn scan_ipc(&self, path: impl IntoPaths) -> Result<LazyFrame> {
-        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Arrow)?)
+        self.scan_ipc_with(path, IpcOptions::default())
+    }
+
+    /// A lazy frame of the rows of Arrow IPC files, as [`Session::register_ipc_with`] takes them.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, IpcOptions, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("t.arrow");
+    /// # session.sql("SELECT 1 AS a")?.collect()?.write_ipc(&path)?;
+    /// assert_eq!(session.scan_ipc_with(&path, IpcOptions::default())?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn scan_ipc_with(&self, path: impl IntoPaths, options: IpcOptions) -> Result<LazyFrame> {
+        self.scan_provider(TableReference::bare(UNNAMED_TABLE), self.file_table(path, Format::Arrow(options))?)
     }
 
     /// Reads Arrow IPC files or streams now.

@@ -176,6 +176,13 @@ fn keep(bytes: &[u8], number: u64) {
     }
 }
 
+/// A program that is meant to crash: a core of it would look like that of a bug.
+fn without_core(program: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -c 0 && exec \"$0\" \"$@\""]).arg(program);
+    command
+}
+
 /// Runs cases in child processes, and returns what was wrong.
 fn complaints(device: bool, first: u64, last: u64, plant: Option<&str>, patience: Duration) -> Vec<String> {
     let directory = tempfile::tempdir().expect("a directory");
@@ -188,7 +195,11 @@ fn complaints(device: bool, first: u64, last: u64, plant: Option<&str>, patience
         let _ = std::fs::remove_file(&progress);
         let out = directory.path().join("out");
         let file = std::fs::File::create(&out).expect("a file for what it says");
-        let mut command = Command::new(std::env::current_exe().expect("a test has a program"));
+        let program = std::env::current_exe().expect("a test has a program");
+        let mut command = match plant {
+            Some(_) => without_core(&program),
+            None => Command::new(program),
+        };
         command.args(["--exact", "corrupt::child", "--nocapture"]).stdout(file).stderr(Stdio::null());
         command.env("WARPFRAME_CORRUPT_CHILD", directory.path());
         command.env("WARPFRAME_CORRUPT_FROM", from.to_string()).env("WARPFRAME_CORRUPT_TO", last.to_string());

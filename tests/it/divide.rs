@@ -3,12 +3,14 @@
 use warpframe::device::MemoryLimit;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use warpframe::ErrorKind;
+use warpframe::arrow::array::{ArrayRef, Int64Array};
 
 use crate::differential::{Pair, builder, data, run};
 use crate::random::{queries_and_seed, query_of, tables_of};
-use crate::tables::Shape;
+use crate::tables::{Shape, columns};
 
 /// A device of so many bytes, and the queries that it is asked.
 fn small(bytes: u64) -> Pair {
@@ -118,6 +120,15 @@ fn random_queries_with_little_memory_are_right_or_say_so() {
     println!("{count} queries, {rows} rows, {divided} divided, {out_of_memory} out of memory, {others} not compared");
     assert!(failed.is_empty(), "WARPFRAME_RANDOM_SEED of the queries that failed: {failed:?}");
     assert!(count < 40 || divided * 4 > count && out_of_memory * 2 < count, "the limits say little");
+}
+
+/// A join's table has a slot for each key that there may be, where that is no more than the device has.
+#[test]
+fn a_side_of_few_keys_in_a_wide_range_has_a_table_that_fits() {
+    let keys = Int64Array::from_iter_values((0..1000).map(|row| row * 1009));
+    let pair = small(1 << 20).and("t", Shape::random(60_000, 7).batches());
+    let pair = pair.and("w", columns(vec![("key", Arc::new(keys) as ArrayRef)]));
+    check(&pair, "SELECT sum(x), min(s), count(*), sum(m38) FROM t WHERE id IN (SELECT key FROM w)");
 }
 
 /// Rows that do not fit into host memory lie in files, of which nothing stays.

@@ -288,6 +288,10 @@ fn files_of_any_columns_are_what_arrow_makes_of_them() -> Result<()> {
                 assert_eq!(&as_expected(found, expected.data_type()), &expected, "{origin}");
             }
         }
+        // What has fields or items, and bytes that the table calls text, is left to the host.
+        let left = pair.device.take_host_reads();
+        let is_expected = |read: &String| read.contains("it is nested") || read.contains("Dictionary(");
+        assert!(left.iter().all(is_expected), "seed {seed}: {left:?}");
         // Some columns of some rows.
         let name = order[random.random_range(0..order.len())].clone();
         let mut pair = Pair { origin: format!("seed {seed}"), ..Pair::new() };
@@ -376,6 +380,86 @@ fn the_device_widens_integers_and_floats() -> Result<()> {
     }
     same(&pair, "SELECT * FROM t");
     pair.check("SELECT min(a), max(a), min(b), max(b), min(c), max(c), min(d), max(d), min(f), max(f) FROM t");
+    assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
+    Ok(())
+}
+
+#[test]
+fn the_device_scales_decimals_and_times() -> Result<()> {
+    use DataType as T;
+    use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
+    let zone = |unit| T::Timestamp(unit, Some("UTC".into()));
+    let types = [
+        [T::Timestamp(Second, None), T::Timestamp(Millisecond, None), T::Timestamp(Nanosecond, None)],
+        [zone(Millisecond), zone(Second), zone(Microsecond)],
+        [T::Time32(Second), T::Time32(Millisecond), T::Time64(Nanosecond)],
+        [T::Time64(Microsecond), T::Time32(Second), T::Time32(Millisecond)],
+        [T::Duration(Second), T::Duration(Nanosecond), T::Duration(Millisecond)],
+        [T::Time32(Second), T::Time32(Millisecond), T::Time32(Second)],
+        [T::Decimal128(9, 4), T::Decimal128(18, 2), T::Decimal128(12, 0)],
+        [T::Decimal128(38, 30), T::Decimal128(2, 0), T::Decimal128(20, 19)],
+        [T::Decimal128(5, 2), T::Decimal128(3, 1), T::Decimal128(4, 3)],
+        [T::Float64, T::Int64, T::UInt64],
+        [T::Int8, T::Float32, T::UInt32],
+    ];
+    let united = [
+        T::Timestamp(Nanosecond, None),
+        zone(Microsecond),
+        T::Time64(Nanosecond),
+        T::Time64(Microsecond),
+        T::Duration(Nanosecond),
+        T::Time32(Millisecond),
+        T::Decimal128(20, 4),
+        T::Decimal128(38, 30),
+        T::Decimal128(6, 3),
+        T::Float64,
+        T::Float64,
+    ];
+    let names: Vec<String> = (0..types.len()).map(|at| format!("c{at}")).collect();
+    let directory = directory();
+    let value = |dtype: &DataType, n: i64| -> ArrayRef {
+        let of = |most: i64| Int64Array::from(vec![Some(n % most), None, Some(0), Some(most - 1), Some(n % 7)]);
+        let numbers = match dtype {
+            T::Decimal128(digits, _) => {
+                let most = 10i128.pow((*digits).into());
+                let numbers = [Some(most - 1), None, Some(1 - most), Some(i128::from(n) % most), Some(0)];
+                let made = Decimal128Array::from_iter(numbers);
+                return Arc::new(made.with_data_type(dtype.clone()));
+            }
+            T::Time32(Second) => of(86_400),
+            T::Time32(_) => of(86_400_000),
+            T::Time64(Microsecond) => of(86_400_000_000),
+            T::Time64(_) => of(86_400_000_000_000),
+            T::Int8 | T::Float32 => of(100),
+            T::Timestamp(Second, _) | T::Duration(Second) => of(9_000_000_000),
+            T::Timestamp(Millisecond, _) | T::Duration(Millisecond) => of(9_000_000_000_000),
+            _ => of(1 << 31),
+        };
+        let numbers: ArrayRef = Arc::new(numbers);
+        let numbers =
+            if matches!(dtype, T::Time32(_)) { cast(&numbers, &T::Int32).expect("they fit") } else { numbers };
+        cast(&numbers, dtype).expect("they fit")
+    };
+    let mut batches = vec![];
+    for at in 0..3 {
+        let columns = types.iter().map(|types| value(&types[at], 1_234_567_891 * (at as i64 + 1)));
+        let made = batch(names.iter().map(String::as_str).zip(columns).collect());
+        write(&directory.path().join(format!("{at}.parquet")), &made, EnabledStatistics::Page);
+        batches.push(made);
+    }
+    let pair = Pair::new();
+    for session in [&pair.cpu, &pair.device] {
+        session.register_parquet("t", directory.path())?;
+        let types: Vec<_> = session.schema("t")?.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(types, united);
+        // By what arrow makes of them.
+        let found = all(session, "SELECT * FROM t");
+        for (at, dtype) in united.iter().enumerate() {
+            let parts: Vec<ArrayRef> = batches.iter().map(|batch| as_expected(batch.column(at), dtype)).collect();
+            let expected = concat(&parts.iter().map(|part| part.as_ref()).collect::<Vec<_>>()).expect("of one type");
+            assert_eq!(found.column(at), &expected, "c{at}, {}", session.device().is_some());
+        }
+    }
     assert_eq!(pair.device.take_host_reads(), Vec::<String>::new());
     Ok(())
 }

@@ -11,7 +11,7 @@ use super::COMMANDS;
 use crate::statement;
 
 /// Words that begin or join the parts of the statements that the command takes.
-const KEYWORDS: [&str; 78] = [
+const KEYWORDS: [&str; 80] = [
     "ALL",
     "ANALYZE",
     "AND",
@@ -53,8 +53,10 @@ const KEYWORDS: [&str; 78] = [
     "IF",
     "IN",
     "INNER",
+    "INSERT",
     "INTERSECT",
     "INTERVAL",
+    "INTO",
     "IS",
     "JOIN",
     "LAST",

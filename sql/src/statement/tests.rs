@@ -82,7 +82,10 @@ fn tables_are_made_of_queries() {
     }
     let described = RowSource::Query(sql("    FROM 'it''s.csv'"));
     assert_eq!(request("DESCRIBE 'it''s.csv'"), Request::Describe(described));
-    assert_eq!(refused("CREATE TABLE t (a INT)").1, Some((1, 16)));
+    for text in ["CREATE TABLE t (a INT)", "create or replace temp table \"T\" (\n a INT)"] {
+        assert_eq!(request(text), Request::CreateEmptyTable(sql(text)));
+    }
+    assert_eq!(refused("CREATE TABLE t").1, Some((1, 15)));
     assert_eq!(refused("CREATE OR REPLACE TABLE IF NOT EXISTS t AS SELECT 1").1, Some((1, 1)));
 }
 
@@ -160,5 +163,6 @@ fn options_are_set_to_any_spelling_of_a_value() {
 
 #[test]
 fn what_is_not_known_is_for_the_engine_to_judge() {
-    assert_eq!(request("INSERT INTO t VALUES (1)"), Request::Query(sql("INSERT INTO t VALUES (1)")));
+    assert_eq!(request("DELETE FROM t"), Request::Query(sql("DELETE FROM t")));
+    assert_eq!(request("INSERT INTO t VALUES (1)"), Request::Insert(sql("INSERT INTO t VALUES (1)")));
 }

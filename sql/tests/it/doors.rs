@@ -88,6 +88,7 @@ fn files_are_written_as_options_say() {
         ("(COMPRESSION snappy, COMPRESSION_LEVEL 3)", "has no levels"),
         ("(HEADER true)", "Parquet has no option named \"header\""),
         ("(ROW_GROUP_SIZE 0)", "a number of rows"),
+        ("(COMPRESSION_LEVEL 99)", "compression_level 99: valid compression range 1..=22 exceeded"),
     ] {
         let sql = format!("COPY (SELECT 1) TO '{}' {options}", files.path("c.parquet"));
         let messages = warpframe(&["--device", "cpu", "-c", &sql]).failure(1);
@@ -199,4 +200,22 @@ fn files_are_copied_into_tables() {
     assert!(messages.contains("its rows are those of its files"), "{messages}");
     let messages = warpframe(&["--device", "cpu", "-c", "COPY nowhere FROM 't.csv'"]).failure(1);
     assert!(messages.contains("nowhere"), "{messages}");
+}
+
+#[test]
+fn names_of_no_table_say_what_they_are() {
+    let files = Files::new();
+    std::fs::create_dir(files.path("mixed")).unwrap();
+    files.write("mixed/a.csv", "a\n1\n");
+    files.write("mixed/a.json", "{\"a\": 1}\n");
+    for (name, expected) in [
+        ("mixed", "is a directory that is no table: files of one kind"),
+        ("none.csv", "there is no such file"),
+        ("none*.csv", "no file has such a name"),
+        ("a.zip", "is not a kind of file that is known"),
+    ] {
+        let sql = format!("FROM '{}'", files.path(name));
+        let messages = warpframe(&["--device", "cpu", "-c", &sql]).failure(1);
+        assert!(messages.contains(expected) && messages.contains("line 1, column 6"), "{messages}");
+    }
 }

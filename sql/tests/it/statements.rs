@@ -35,6 +35,26 @@ fn created_tables_hold_their_rows() {
 }
 
 #[test]
+fn tables_are_made_and_filled_by_statements() {
+    for device in DEVICES {
+        let sql = "CREATE TABLE t (a INT, b TEXT, c DECIMAL(9, 2));
+            INSERT INTO t VALUES (1, 'x', 1.005), (2, NULL, -3);
+            INSERT INTO t (c, a) SELECT 7, count(*) FROM jets;
+            SELECT * FROM t ORDER BY a";
+        assert_eq!(csv(device, sql), "a,b,c\n1,x,1.01\n2,,-3.00\n100000,,7.00\n", "{device}");
+    }
+    let refused = |sql: &str| warpframe(&["data/jets.csv", "--device", "cpu", "-c", sql]).failure(1);
+    let messages = refused("CREATE TABLE t (a INT);\nINSERT INTO t VALUES (1, 2)");
+    assert!(messages.contains("rows of 2 values for 1 column: a"), "{messages}");
+    let messages = refused("INSERT INTO jets VALUES (1, 2, 3, 4, 5)");
+    assert!(messages.contains("its rows are those of its files") && messages.contains("column 13"), "{messages}");
+    let messages = refused("CREATE TABLE t (a INT);\nINSERT INTO t (b) SELECT 1");
+    assert!(messages.contains("line 2, column 16") && messages.contains("none of table \"t\""), "{messages}");
+    let messages = refused("CREATE TABLE t (a INT NOT NULL)");
+    assert!(messages.contains("NOT NULL of column a"), "{messages}");
+}
+
+#[test]
 fn a_table_is_not_replaced_by_accident() {
     let run = warpframe(&["data/jets.csv", "--device", "cpu", "-c", "CREATE TABLE jets AS SELECT 1 AS x"]);
     let messages = run.failure(1);

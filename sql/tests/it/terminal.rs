@@ -99,3 +99,26 @@ fn tab_completes_names() {
     let Some(screen) = typed(&files, "data/jets.csv --device cpu", &entries) else { return };
     assert!(screen.contains("| 100000 |") && screen.contains("| NULL |"), "{screen}");
 }
+
+/// A statement that its time limit ends after some seconds: the shell's, and one of the command line.
+#[test]
+fn a_terminal_is_told_how_far_a_statement_is_until_the_answer() {
+    let files = Files::new();
+    let endless = "SELECT count(*) FROM jets a JOIN jets b ON a.px + b.px < a.py * b.py;\r";
+    let entries = ["SET statement_timeout = '4s';\r", endless, "SELECT 40 + 2 AS answer;\r", "\x04"];
+    let line = "\r\x1b[K1.0 s";
+    let Some(screen) = typed(&files, "data/jets.csv --device cpu", &entries) else { return };
+    assert!(screen.contains(line) && screen.contains("\r\x1b[K2."), "it is told of each tenth: {screen:?}");
+    assert!(screen.contains("\r\x1b[Kerror: the statement took longer"), "the line is erased: {screen:?}");
+    assert!(screen.contains("|     42 |"), "{screen}");
+    let silent = typed(&files, "data/jets.csv --device cpu --no-progress", &entries).expect("there was one");
+    assert!(!silent.contains(line) && silent.contains("|     42 |"), "{silent:?}");
+}
+
+#[test]
+fn standard_error_that_is_no_terminal_is_told_nothing() {
+    let sql = "SET statement_timeout = '3s'; \
+        SELECT count(*) FROM jets a JOIN jets b ON a.px + b.px < a.py * b.py";
+    let messages = crate::warpframe(&["data/jets.csv", "--device", "cpu", "-c", sql]).failure(1);
+    assert!(messages.contains("statement_timeout") && !messages.contains('\r'), "{messages:?}");
+}

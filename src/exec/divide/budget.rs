@@ -25,7 +25,12 @@ pub(super) struct Budget {
 impl Budget {
     pub(super) fn of(device: &Device) -> Budget {
         let memory = device.memory();
-        let free = memory.limit.saturating_sub(memory.used).max(1);
+        Budget::of_free(memory.limit.saturating_sub(memory.used))
+    }
+
+    /// Of so many bytes that are free.
+    pub(super) fn of_free(free: u64) -> Budget {
+        let free = free.max(1);
         Budget {
             chunk: free / 8,
             side: free / 5,

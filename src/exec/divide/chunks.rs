@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
@@ -89,6 +89,15 @@ impl OpenedScan {
         Ok(OpenedScan { provider, snapshot: version, rows, schema, name: scan.table_name.to_string() })
     }
 
+    /// How many rows the table has, if that is known.
+    pub(super) fn rows(&self) -> Option<u64> {
+        match &self.rows {
+            TableRows::Here(relation) => Some(relation.rows),
+            TableRows::Source { source, .. } => source.chunks().iter().map(|chunk| chunk.rows).sum(),
+            TableRows::Foreign(_) => None,
+        }
+    }
+
     /// Whether the table still is in this version.
     ///
     /// # Errors
@@ -111,13 +120,17 @@ impl OpenedScan {
 
 /// Bytes that a row of a schema takes on the device, about.
 pub(super) fn row_bytes(schema: &SchemaRef) -> u64 {
-    let of = |dtype| match Repr::of(value_type(dtype)) {
+    schema.fields().iter().map(|field| value_bytes(field.data_type())).sum::<u64>().max(1)
+}
+
+/// Bytes that a value of a type takes on the device, about.
+pub(super) fn value_bytes(dtype: &DataType) -> u64 {
+    match Repr::of(value_type(dtype)) {
         Some(repr @ (Repr::View | Repr::List)) => repr.width() as u64 + STRING,
         Some(Repr::Struct) => 2 * STRING,
         Some(repr) => repr.width() as u64,
         None => STRING,
-    };
-    schema.fields().iter().map(|field| of(field.data_type())).sum::<u64>().max(1)
+    }
 }
 
 /// Bytes that a row of a schema takes on the device at least: strings may be codes there.

@@ -41,6 +41,16 @@ pub(super) enum PartInput {
     Stored(Arc<StoredRows>),
 }
 
+impl PartInput {
+    /// How many rows there are, if that is known.
+    fn rows(&self) -> Option<u64> {
+        match self {
+            PartInput::Scan(scan) => scan.rows(),
+            PartInput::Stored(stored) => Some(stored.rows() as u64),
+        }
+    }
+}
+
 impl DividedRows {
     /// The rows of one group; without parts there are none.
     pub(super) fn of(group: PartGroup, schema: &DFSchemaRef) -> DividedRows {
@@ -59,6 +69,12 @@ impl DividedRows {
         DividedRows { groups: vec![PartGroup { plan, driving: Some(0), parts, keys: None, whole: None }], schema }
     }
 
+    /// Rows that all parts read, if that is known.
+    pub(super) fn rows_read(&self) -> Option<u64> {
+        let parts = self.groups.iter().flat_map(|group| group.parts.iter().map(|part| group.rows_read(part)));
+        parts.sum()
+    }
+
     /// The same rows through an operator that takes them one by one.
     pub(super) fn through(
         mut self,
@@ -73,6 +89,14 @@ impl DividedRows {
 }
 
 impl PartGroup {
+    /// Rows that a part reads: those that come chunk by chunk, or where none do, all.
+    pub(super) fn rows_read(&self, part: &[PartInput]) -> Option<u64> {
+        match self.driving {
+            Some(number) => part.get(number)?.rows(),
+            None => part.iter().map(PartInput::rows).sum(),
+        }
+    }
+
     /// The number of the next placeholder.
     pub(super) fn next_input(&self) -> usize {
         self.parts.first().map_or(0, Vec::len)

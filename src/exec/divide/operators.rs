@@ -25,6 +25,8 @@ const UNKNOWN_PARTS: u32 = 16;
 /// Fewest and most parts that rows are parted into at once.
 const LEAST_PARTS: u64 = 2;
 const MOST_PARTS: u64 = 256;
+/// Parts of partial results that are too many to be merged at once.
+pub(super) const PARTIAL_PARTS: u32 = 32;
 
 impl Divider<'_> {
     /// The rows of a plan, of which nothing has run yet but what its operators needed at once.
@@ -136,7 +138,7 @@ impl Divider<'_> {
         let partial = input.through(&schema, |input| steps.partial(input))?;
         let merge = self.prepared(&steps.merged(placeholder(0, &schema))?)?;
         let keys = steps.keys(&schema);
-        let by = keys.clone().map(|keys| HashParts { keys, parts: 32, round: 0 });
+        let by = keys.clone().map(|keys| HashParts { keys, parts: PARTIAL_PARTS, round: 0 });
         let mut combining = Combining::new(self.engine, &schema, merge, by, self.budget.stored);
         self.run_parts(&partial, &mut combining).await?;
         let plan = steps.finished(placeholder(0, &schema))?;
@@ -234,12 +236,7 @@ impl Divider<'_> {
 
     /// Into how many parts rows of so many bytes are parted.
     fn parts_of(&self, bytes: Option<u64>) -> u32 {
-        match bytes {
-            Some(bytes) => {
-                (bytes / self.budget.part.max(1) + 1).next_power_of_two().clamp(LEAST_PARTS, MOST_PARTS) as u32
-            }
-            None => UNKNOWN_PARTS,
-        }
+        parts_of(&self.budget, bytes)
     }
 
     async fn join(&mut self, join: &Join) -> Result<DividedRows> {
@@ -343,6 +340,14 @@ impl Divider<'_> {
     }
 }
 
+/// Into how many parts rows of so many bytes are parted.
+pub(super) fn parts_of(budget: &Budget, bytes: Option<u64>) -> u32 {
+    match bytes {
+        Some(bytes) => (bytes / budget.part.max(1) + 1).next_power_of_two().clamp(LEAST_PARTS, MOST_PARTS) as u32,
+        None => UNKNOWN_PARTS,
+    }
+}
+
 pub(super) fn joined(join: &Join, rows: LogicalPlan, beside: LogicalPlan, holds_right: bool) -> LogicalPlan {
     let (left, right) = if holds_right { (rows, beside) } else { (beside, rows) };
     LogicalPlan::Join(Join { left: Arc::new(left), right: Arc::new(right), ..join.clone() })
@@ -364,17 +369,17 @@ fn stored_bytes(rows: &DividedRows) -> Option<u64> {
 }
 
 /// Whether the left rows of a join may come in chunks, beside all right ones.
-fn left_goes_by(of: JoinType) -> bool {
+pub(super) fn left_goes_by(of: JoinType) -> bool {
     matches!(of, JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark)
 }
 
 /// Whether the right rows of a join may come in chunks, beside all left ones.
-fn right_goes_by(of: JoinType) -> bool {
+pub(super) fn right_goes_by(of: JoinType) -> bool {
     matches!(of, JoinType::Inner | JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark)
 }
 
 /// The expressions by which all window calls partition their rows.
-fn common_partition(calls: &[Expr]) -> Vec<Expr> {
+pub(super) fn common_partition(calls: &[Expr]) -> Vec<Expr> {
     let of = |call: &Expr| match call.clone().unalias() {
         Expr::WindowFunction(call) => call.params.partition_by.clone(),
         _ => vec![],

@@ -32,6 +32,11 @@ impl DividedResult {
         self.rows.rows()
     }
 
+    /// So many rows from a place on, or as many as there are.
+    pub(crate) fn range(&self, from: usize, rows: usize) -> DividedResult {
+        DividedResult { rows: Arc::new(self.rows.range(from, rows)), bytes: self.bytes }
+    }
+
     /// The rows in batches of at most so many, of which few are in host memory at a time.
     pub(crate) fn batches(&self, most: usize) -> impl Iterator<Item = Result<RecordBatch>> + use<> {
         let DividedResult { rows, mut bytes } = self.clone();

@@ -58,6 +58,17 @@ impl Divider<'_> {
     /// # Errors
     /// Of a part; `OutOfDeviceMemory` where one does not fit and cannot be made smaller.
     pub(super) async fn run_parts(&mut self, rows: &DividedRows, sink: &mut dyn RowSink) -> Result<()> {
+        let parts = rows.groups.iter().map(|group| group.parts.len() as u64).sum();
+        self.progress.begin_step(parts, rows.rows_read());
+        let ran = self.run_groups(rows, sink).await;
+        match ran {
+            Ok(()) => self.progress.end_step(),
+            Err(_) => self.progress.leave_step(),
+        }
+        ran
+    }
+
+    async fn run_groups(&mut self, rows: &DividedRows, sink: &mut dyn RowSink) -> Result<()> {
         for group in &rows.groups {
             let plan = self.prepared(&group.plan)?;
             for part in &group.parts {
@@ -65,6 +76,10 @@ impl Divider<'_> {
                     return Ok(());
                 }
                 self.run_part(group, &plan, part, sink, 1).await?;
+                if group.driving.is_none() {
+                    self.progress.read_rows(group.rows_read(part).unwrap_or(0));
+                }
+                self.progress.part_ran();
             }
         }
         Ok(())
@@ -193,6 +208,7 @@ impl Divider<'_> {
                 ran => (ran, read),
             };
             let least = ran.map_err(failed(run.began))?;
+            self.progress.read_rows(rows);
             // What did not fit at once will not the next time.
             if least < rows {
                 bytes = (bytes / (rows / least.max(1)).max(2)).max(1);
@@ -261,6 +277,8 @@ impl ChunkRun<'_> {
         }
         if rows <= FEW_ROWS && !self.loose {
             self.loose = true;
+            // Those that stand beside the chunk, too: a join builds its table of them.
+            self.inputs.iter_mut().for_each(|input| *input = input.take().map(without_ranges));
             return self.run(chunk, sink);
         }
         if rows <= LEAST_ROWS {

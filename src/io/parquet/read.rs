@@ -17,7 +17,7 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use super::Footer;
 use super::batches::{Batch, ChunkAt, Layout, Opened, batches};
 use super::headers::{Pages, Reason};
-use super::outputs::output;
+use super::outputs::{OwnType, output};
 use super::plan::Plan;
 use super::strings::StringTarget;
 use super::unpack::{Unpacker, unpacker};
@@ -56,6 +56,8 @@ pub(in super::super) struct DescribedFile {
     pub(super) footer: Arc<Footer>,
     /// The file's own types, without the notes of Arrow's writers.
     pub(super) own: Arc<Schema>,
+    /// And with them.
+    pub(super) noted: Arc<Schema>,
 }
 
 /// A column, or why the device does not read it.
@@ -194,10 +196,14 @@ fn leaf(file: &DescribedFile, schema: &Schema, at: usize, target: &mut ColumnTar
         (_, Err(_)) => return Leaf::Absent,
         (Some(_), Ok(own)) if *own.data_type() == DataType::Null => return Leaf::Absent,
         (None, Ok(_)) => "it is nested".into(),
-        (Some(leaf), Ok(own)) => match output(&target.dtype, own.data_type(), &leaves.column(leaf)) {
-            Ok(output) => return Leaf::Read(leaf, output),
-            Err(reason) => reason,
-        },
+        (Some(leaf), Ok(own)) => {
+            let noted = file.noted.field_with_name(name).unwrap_or(own);
+            let types = OwnType { bare: own.data_type(), noted: noted.data_type() };
+            match output(&target.dtype, types, &leaves.column(leaf)) {
+                Ok(output) => return Leaf::Read(leaf, output),
+                Err(reason) => reason,
+            }
+        }
     };
     target.given_up = Some(reason);
     Leaf::Unread

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use datafusion::parquet::errors::ParquetError;
@@ -21,6 +21,19 @@ fn written(dtype: &DataType) -> DataType {
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Date64 => DataType::Date32,
         other => other.clone(),
+    }
+}
+
+/// Whether a type has intervals that the format does not hold: its own have milliseconds and no sign.
+fn unwritten(dtype: &DataType) -> bool {
+    match dtype {
+        DataType::Interval(IntervalUnit::MonthDayNano) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| unwritten(field.data_type())),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => unwritten(item.data_type()),
+        _ => false,
     }
 }
 
@@ -62,6 +75,13 @@ pub(super) fn write(
     properties: WriterProperties,
     group_rows: usize,
 ) -> Result<()> {
+    if let Some(field) = schema.fields().iter().find(|field| unwritten(field.data_type())) {
+        let what = format!("column {:?} of type {} in Parquet", field.name(), field.data_type());
+        return Err(Error::unsupported(
+            what,
+            "its intervals have milliseconds and no sign; text holds all: CAST(… AS VARCHAR)",
+        ));
+    }
     let fields = schema.fields().iter().map(|field| {
         let dtype = written(field.data_type());
         Field::clone(field).with_data_type(dtype)

@@ -22,7 +22,7 @@ const STRING_THREADS: u32 = 256;
 const WARP: u64 = 32;
 /// 64-bit words of `parquet_page`, `parquet_chunk` and `parquet_state`.
 const PAGE_WORDS: usize = 9;
-const CHUNK_WORDS: usize = 8;
+const CHUNK_WORDS: usize = 10;
 const STATE_WORDS: usize = 2;
 
 /// `PARQUET_OPTIONAL`, `PARQUET_LEVELS_APART` and `PARQUET_UTF8` of the kernels.
@@ -132,6 +132,7 @@ impl Call {
             PageOutput::Codes { .. } => 6,
             PageOutput::Widened { .. } => 7,
             PageOutput::Double => 8,
+            PageOutput::Number { .. } => 9,
         };
         let bound = match chunk.output {
             PageOutput::Decimal { bound, .. } => bound.unwrap_or(u128::MAX),
@@ -139,13 +140,16 @@ impl Call {
             _ => 0,
         };
         let ticks = match chunk.output {
-            PageOutput::Int96 { unit: Int96Unit::Second } => 1_000_000_000,
-            PageOutput::Int96 { unit: Int96Unit::Millisecond } => 1_000_000,
-            PageOutput::Int96 { unit: Int96Unit::Microsecond } => 1_000,
+            PageOutput::Int96 { unit: Int96Unit::Second, .. } => 1_000_000_000,
+            PageOutput::Int96 { unit: Int96Unit::Millisecond, .. } => 1_000_000,
+            PageOutput::Int96 { unit: Int96Unit::Microsecond, .. } => 1_000,
             // `widened` of the kernels.
-            PageOutput::Widened { bits, signed, .. } => (64 - bits) | (u32::from(signed) << 6),
+            PageOutput::Widened { bits, signed, .. } | PageOutput::Number { bits, signed } => {
+                (64 - bits) | (u32::from(signed) << 6)
+            }
             _ => 1,
         };
+        let factor = chunk.output.factor();
         let room = chunk.characters.unwrap_or(Characters { address: 0, bytes: 0 });
         self.chunks.push([
             dictionary.map_or(0, |dictionary| dictionary.values),
@@ -153,6 +157,8 @@ impl Call {
             (bound >> 64) as u64,
             room.address,
             room.bytes,
+            factor as u64,
+            (factor >> 64) as u64,
             pair(dictionary.map_or(0, |dictionary| dictionary.entries), length),
             pair(output, chunk.output.width()),
             pair(ticks, number as u32),

@@ -119,7 +119,7 @@ impl Session {
                 Err(plan("such files have columns of their own: leave those of the statement out".into()))
             }
             "JSON" | "NDJSON" => Ok(Format::Json(options::json(&state, BY, &given)?)),
-            "ARROW" => options::none(BY, &given).map(|()| Format::Arrow),
+            "ARROW" => Ok(Format::Arrow(options::ipc(&state, BY, &given)?)),
             other => Err(plan(format!("no files are stored as {other}; known: CSV, TSV, PARQUET, JSON, ARROW"))),
         }
     }

@@ -57,7 +57,7 @@ struct FilesAt {
 }
 
 /// Line and column, where known.
-type Place = Option<(u64, u64)>;
+pub(in crate::session) type Place = Option<(u64, u64)>;
 
 /// The table that such files are.
 struct TableAt {
@@ -123,6 +123,12 @@ impl Finder<'_> {
         let format = match FileKind::of(path) {
             Some(kind) => Format::of(kind),
             None if path.contains(['/', '.', '*']) || Path::new(path).exists() => {
+                if Path::new(path).is_dir() {
+                    let message = format!(
+                        "{path:?} is a directory that is no table: files of one kind, known by their extensions, make one"
+                    );
+                    return Err(ErrorKind::Plan { message, location: place }.into());
+                }
                 let message = format!(
                     "{path:?} is not a kind of file that is known by its extension (.parquet, .csv, .tsv, .psv, .txt, .json, .ndjson, .arrow, .feather): \
                      read_csv('…') and read_parquet('…') read files of any name"
@@ -178,7 +184,7 @@ impl Finder<'_> {
             FileKind::Csv => Format::Csv(Box::new(options::csv(self.state, &function, &given)?)),
             FileKind::Parquet => Format::Parquet(options::parquet(self.state, &function, &given)?),
             FileKind::Json => Format::Json(options::json(self.state, &function, &given)?),
-            FileKind::Arrow => options::none(&function, &given).map(|()| Format::Arrow)?,
+            FileKind::Arrow => Format::Arrow(options::ipc(self.state, &function, &given)?),
         };
         Ok(Some((path, format, place)))
     }
@@ -269,6 +275,7 @@ impl<I: Iterator<Item = TableAt>> VisitorMut for TableNamer<I> {
     }
 }
 
-fn known(place: Location) -> Place {
+/// A place that the parser knows.
+pub(in crate::session) fn known(place: Location) -> Place {
     (place.line > 0).then_some((place.line, place.column))
 }

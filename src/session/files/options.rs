@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{CsvOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
+use crate::io::{CsvOptions, IpcOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
 
 /// An option as a user gave it.
 #[derive(Debug)]
@@ -212,18 +212,22 @@ pub(super) fn json(state: &SessionState, by: &str, given: &[Given]) -> Result<Js
     Ok(options)
 }
 
-/// Refuses options of files that have none.
+/// The options of Arrow files.
 ///
 /// # Errors
-/// The first one.
-pub(super) fn none(by: &str, given: &[Given]) -> Result<()> {
-    match given.first() {
-        Some(Given { name, place, .. }) => {
-            let message = format!("{by}: no option named {name:?}: such files have none");
-            Err(ErrorKind::Plan { message, location: *place }.into())
+/// As [`csv`].
+pub(super) fn ipc(state: &SessionState, by: &str, given: &[Given]) -> Result<IpcOptions> {
+    let mut options = IpcOptions::default();
+    for option in given {
+        let reader = OptionReader { state, by, option };
+        match option.name.as_str() {
+            UNION_BY_NAME => options.union_by_name = reader.flag()?,
+            HIVE_PARTITIONING => options.hive_partitioning = Some(reader.flag()?),
+            FILENAME => options.filename = reader.flag()?,
+            _ => return Err(reader.unknown(&[UNION_BY_NAME, HIVE_PARTITIONING, FILENAME])),
         }
-        None => Ok(()),
     }
+    Ok(options)
 }
 
 /// An option's value, read as what the option takes.
@@ -342,7 +346,7 @@ impl OptionReader<'_> {
 }
 
 /// A name as SQL has it: in lower case unless it is quoted.
-pub(super) fn folded(name: &datafusion::sql::sqlparser::ast::Ident) -> String {
+pub(in crate::session) fn folded(name: &datafusion::sql::sqlparser::ast::Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
@@ -369,7 +373,7 @@ fn column_definitions(text: &str) -> Result<Vec<ColumnDef>, String> {
 }
 
 /// The type that a column of this SQL type has.
-pub(super) fn data_type(state: &SessionState, of: SqlType) -> Result<DataType, String> {
+pub(in crate::session) fn data_type(state: &SessionState, of: SqlType) -> Result<DataType, String> {
     let text = of.to_string();
     let null = Box::new(Expr::value(Value::Null));
     let expr = Expr::Cast { kind: CastKind::Cast, expr: null, data_type: of, array: false, format: None };

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use warpframe::arrow::array::*;
 use warpframe::arrow::datatypes::DataType;
-use warpframe::{CsvOptions, ErrorKind, JsonOptions, ParquetOptions, Result, Session};
+use warpframe::arrow::ipc::writer::FileWriter;
+use warpframe::{CsvOptions, ErrorKind, IpcOptions, JsonOptions, ParquetOptions, Result, Session};
 
 use super::*;
 
@@ -208,6 +209,15 @@ fn files_read(pair: &Pair, sql: &str) -> Vec<String> {
     notes.filter(|note| note.starts_with("files: ")).collect()
 }
 
+/// An Arrow file of these columns.
+fn arrow_file(path: &Path, columns: Vec<(&str, ArrayRef)>) {
+    let rows = batch(columns);
+    let file = std::fs::File::create(path).expect("the file can be made");
+    let mut writer = FileWriter::try_new(file, &rows.schema()).expect("a writer");
+    writer.write(&rows).expect("rows can be written");
+    writer.finish().expect("the file is whole");
+}
+
 #[test]
 fn files_of_any_format_are_left_out_before_they_are_opened() -> Result<()> {
     let directory = directory();
@@ -218,19 +228,37 @@ fn files_of_any_format_are_left_out_before_they_are_opened() -> Result<()> {
         let lines = format!("{{\"n\": {n}, \"s\": \"text {n}\"}}\n{{\"n\": {}}}\n", n * 10);
         std::fs::write(at("1.ndjson"), lines).expect("the file is written");
         file(&directory, &format!("year={year}/1.parquet"), vec![("n", ints([n, n * 10]))]);
+        arrow_file(&at("1.arrow"), vec![("n", ints([n, n * 10]))]);
     }
     let pair = Pair::new();
     for session in [&pair.cpu, &pair.device] {
         session.register_parquet("p", directory.path().join("*/*.parquet"))?;
         session.register_csv("c", directory.path().join("*/*.csv"))?;
         session.register_json_with("j", directory.path().join("*/*.ndjson"), JsonOptions::default())?;
+        session.register_ipc_with("a", directory.path().join("*/*.arrow"), IpcOptions::default())?;
     }
-    for table in ["p", "c", "j"] {
+    for table in ["p", "c", "j", "a"] {
         let read = || pair.gpu().counters().file_bytes_read;
         let before = read();
         let one = format!("SELECT sum(n), min(year) FROM {table} WHERE year = 2024");
         assert_eq!(files_read(&pair, &one), [format!("files: 1 of 3 files of {table} may have rows of the condition")]);
         let of_one = read() - before;
+        for (sql, on_device, on_cpu) in [
+            (one.clone(), "(1 of 3 files)", "reads 1 of 3 files"),
+            (format!("SELECT n FROM {table}"), "(3 files)", "reads 3 files"),
+            (format!("SELECT n FROM {table} WHERE year > 2030"), "(0 of 3 files)", "reads 0 of 3 files"),
+            // One of the scans wants another file.
+            (
+                format!("SELECT a.n FROM {table} a JOIN {table} b ON a.n < b.n AND a.year = 2023 AND b.year = 2025"),
+                "(2 of 3 files)",
+                "reads 1 of 3 files",
+            ),
+        ] {
+            for (session, expected) in [(&pair.device, on_device), (&pair.cpu, on_cpu)] {
+                let text = session.sql(&sql)?.explain()?;
+                assert!(text.contains(expected), "{sql}: {expected}: {text}");
+            }
+        }
         for session in [&pair.cpu, &pair.device] {
             assert_eq!(rows(session, &one), [[Cell::Int(22), Cell::Int(2024)]], "{table}");
         }
@@ -267,6 +295,7 @@ fn the_path_of_a_rows_file_is_a_column_where_it_is_wanted() -> Result<()> {
         file(&directory, &format!("k={n}/{n}.parquet"), vec![("n", ints([n, n * 10]))]);
         std::fs::write(at(&format!("k={n}/{n}.csv")), format!("n\n{n}\n{}\n", n * 10)).expect("the file is written");
         std::fs::write(at(&format!("k={n}/{n}.ndjson")), format!("{{\"n\": {n}}}\n{{\"n\": {}}}\n", n * 10)).unwrap();
+        arrow_file(&at(&format!("k={n}/{n}.arrow")), vec![("n", ints([n, n * 10]))]);
     }
     let pair = Pair::new();
     let named = |kind: &str| directory.path().join(format!("*/*.{kind}"));
@@ -278,9 +307,13 @@ fn the_path_of_a_rows_file_is_a_column_where_it_is_wanted() -> Result<()> {
         )?;
         session.register_csv_with("c", named("csv"), CsvOptions { filename: true, ..CsvOptions::default() })?;
         session.register_json_with("j", named("ndjson"), JsonOptions { filename: true, ..Default::default() })?;
-        for (table, kind, function) in
-            [("p", "parquet", "read_parquet"), ("c", "csv", "read_csv"), ("j", "ndjson", "read_json")]
-        {
+        session.register_ipc_with("a", named("arrow"), IpcOptions { filename: true, ..Default::default() })?;
+        for (table, kind, function) in [
+            ("p", "parquet", "read_parquet"),
+            ("c", "csv", "read_csv"),
+            ("j", "ndjson", "read_json"),
+            ("a", "arrow", "read_arrow"),
+        ] {
             let names: Vec<_> = session.schema(table)?.fields().iter().map(|field| field.name().clone()).collect();
             assert_eq!(names, ["n", "k", "filename"]);
             let path = directory.path().join(format!("k=2/2.{kind}")).display().to_string();
@@ -295,13 +328,14 @@ fn the_path_of_a_rows_file_is_a_column_where_it_is_wanted() -> Result<()> {
             assert_eq!(rows(session, &one), [[Cell::Text(path), Cell::Int(22)]]);
         }
     }
-    for table in ["p", "c", "j"] {
+    for table in ["p", "c", "j", "a"] {
         same(&pair, &format!("SELECT filename, k, n FROM {table}"));
         pair.check(&format!("SELECT k, count(DISTINCT filename) FROM {table} GROUP BY k"));
         same(&pair, &format!("SELECT n FROM {table} WHERE filename NOT LIKE '%/k=3/%' AND k > 1"));
     }
     let by_host = pair.device.take_host_reads();
-    assert!(by_host.iter().all(|told| told.ends_with("as all JSON is")), "{by_host:?}");
+    let is_expected = |told: &String| told.ends_with("as all JSON is") || told.ends_with("as all Arrow IPC is");
+    assert!(by_host.iter().all(is_expected), "{by_host:?}");
     Ok(())
 }
 
@@ -313,6 +347,8 @@ fn a_column_of_the_name_filename_is_not_hidden() -> Result<()> {
     std::fs::write(&csv, "a,filename\n1,x\n").expect("the file is written");
     let json = directory.path().join("1.ndjson");
     std::fs::write(&json, "{\"filename\": 1}\n").expect("the file is written");
+    let arrow = directory.path().join("1.arrow");
+    arrow_file(&arrow, vec![("filename", ints([1]))]);
     let says = |path: &Path, registered: Result<()>| {
         let error = registered.expect_err("two columns of one name");
         assert!(matches!(error.kind(), ErrorKind::File { path: of, .. } if of == path), "{error:?}");
@@ -324,8 +360,36 @@ fn a_column_of_the_name_filename_is_not_hidden() -> Result<()> {
         says(&parquet, session.register_parquet_with("t", &parquet, options));
         says(&csv, session.register_csv_with("t", &csv, CsvOptions { filename: true, ..CsvOptions::default() }));
         says(&json, session.register_json_with("t", &json, JsonOptions { filename: true, ..Default::default() }));
+        says(&arrow, session.register_ipc_with("t", &arrow, IpcOptions { filename: true, ..Default::default() }));
         session.register_csv("t", &csv)?;
         assert_eq!(rows(session, "SELECT filename FROM t"), [[Cell::Text("x".into())]]);
+    }
+    Ok(())
+}
+
+#[test]
+fn arrow_files_have_the_columns_that_options_say() -> Result<()> {
+    let directory = directory();
+    for (n, columns) in [(1, vec![("n", ints([1])), ("m", ints([2]))]), (2, vec![("n", ints([3]))])] {
+        std::fs::create_dir_all(directory.path().join(format!("k={n}"))).expect("directories can be made");
+        arrow_file(&directory.path().join(format!("k={n}/{n}.arrow")), columns);
+    }
+    let all = directory.path().join("*/*.arrow").display().to_string();
+    let pair = Pair::new();
+    for session in [&pair.cpu, &pair.device] {
+        let of = |options: &str| run(session, &format!("SELECT * FROM read_arrow('{all}'{options}) ORDER BY n"));
+        let int = Cell::Int;
+        assert_eq!(Rows::of(&of("")?).rows, [[int(1), int(2), int(1)], [int(3), Cell::Null, int(2)]]);
+        let rows = Rows::of(&of(", hive_partitioning => false")?).rows;
+        assert_eq!(rows, [[int(1), int(2)], [int(3), Cell::Null]]);
+        let error = of(", union_by_name => false").expect_err("the second file has one column");
+        assert!(matches!(error.kind(), ErrorKind::File { path, .. } if path.ends_with("2.arrow")), "{error:?}");
+        let error = of(", delim => ';'").expect_err("Arrow files have no such option").to_string();
+        assert!(error.contains("known: union_by_name, hive_partitioning, filename"), "{error}");
+        let name =
+            format!("CREATE OR REPLACE EXTERNAL TABLE e STORED AS ARROW LOCATION '{all}' OPTIONS (filename true)");
+        session.create_external_table(&name)?;
+        assert_eq!(session.schema("e")?.field(3).name(), "filename");
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ fn columns_of(device: &Device, bytes: &[u8]) -> Vec<OrReason> {
     let metadata = ParquetMetaDataReader::new().parse_and_finish(file.as_file()).unwrap();
     let own = Arc::new(parquet_to_arrow_schema(metadata.file_metadata().schema_descr(), None).unwrap());
     let footer = Arc::new(Footer::new(metadata, vec![], vec![]));
-    let described = DescribedFile { path: file.path().into(), footer, own: own.clone() };
+    let described = DescribedFile { path: file.path().into(), footer, own: own.clone(), noted: own.clone() };
     read(device, &[described], &own, &[0, 1, 2], &(0..2)).unwrap()
 }
 

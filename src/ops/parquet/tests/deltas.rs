@@ -26,7 +26,7 @@ fn integers_are_added_up() {
     let small = |x: u64| (x % 211) as i32 - 100;
     check_numbers::<Int32Type>("INT32", PACKED, output(1), small, |x| (*x as i8).to_le_bytes().to_vec());
     check_numbers::<Int32Type>("INT32", PACKED, output(2), small, |x| (*x as i16).to_le_bytes().to_vec());
-    let widened = |bits, signed| PageOutput::Widened { width: 8, bits, signed };
+    let widened = |bits, signed| PageOutput::Widened { width: 8, bits, signed, factor: 1 };
     check_numbers::<Int32Type>(
         "INT32",
         PACKED,
@@ -41,7 +41,7 @@ fn integers_are_added_up() {
         |x| x as i32,
         |x| u64::from(*x as u32).to_le_bytes().to_vec(),
     );
-    let decimal = |width| PageOutput::Decimal { width, bound: Some(10u128.pow(18)) };
+    let decimal = |width| PageOutput::Decimal { width, bound: Some(10u128.pow(18)), factor: 1 };
     let narrow = |x: u64| x as i64 / 10;
     let wide = |x: &i64| i128::from(*x).to_le_bytes().to_vec();
     check_numbers::<Int64Type>("INT64", PACKED, decimal(16), narrow, wide);
@@ -147,7 +147,7 @@ fn bytes_of_fixed_length_share_their_beginnings() {
     let file = File::written::<FixedLenByteArrayType>("FIXED_LEN_BYTE_ARRAY(8)", &written, true, settings);
     assert_decodes("bytes", &file, PageOutput::Views { utf8: false }, &values);
     let numbers: Vec<_> = values.iter().map(|v| v.as_ref().map(|v| v.iter().rev().copied().collect())).collect();
-    assert_decodes("decimals", &file, PageOutput::Decimal { width: 8, bound: None }, &numbers);
+    assert_decodes("decimals", &file, PageOutput::Decimal { width: 8, bound: None, factor: 1 }, &numbers);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn damaged_deltas_are_told() {
         assert_eq!(by_hand(Physical::Int32, narrow.clone()), Some(40), "{narrow:?}");
         assert_eq!(by_hand(Physical::Int64, narrow), None);
     }
-    let out_of_bounds = PageOutput::Decimal { width: 8, bound: Some(1 << 40) };
+    let out_of_bounds = PageOutput::Decimal { width: 8, bound: Some(1 << 40), factor: 1 };
     assert_eq!(fault(&good, out_of_bounds), Some((0, 38)));
 
     let values: Vec<_> = texts("comments", 500).into_iter().map(Some).collect();

@@ -62,7 +62,7 @@ pub(super) fn check<T: DataType>(
 #[test]
 fn numbers_of_fewer_bits_are_widened() {
     for encoding in [None, Some(Written::PLAIN), Some(Written::BYTE_STREAM_SPLIT)] {
-        let output = |width, bits, signed| PageOutput::Widened { width, bits, signed };
+        let output = |width, bits, signed| PageOutput::Widened { width, bits, signed, factor: 1 };
         // Bits above a value's own are anything.
         let any = |x: u64| ((x % 5003) as i32).wrapping_mul(429_497_003);
         check::<Int32Type>("INT32", encoding, output(2, 8, true), any, |x| i16::from(*x as i8).to_le_bytes().to_vec());
@@ -80,6 +80,95 @@ fn numbers_of_fewer_bits_are_widened() {
         let third = |x: u64| (x % 4999) as f32 / 3.0 - 500.0;
         check::<FloatType>("FLOAT", encoding, PageOutput::Double, third, |x| f64::from(*x).to_le_bytes().to_vec());
     }
+}
+
+#[test]
+fn integers_become_floats_and_multiples() {
+    for encoding in [None, Some(Written::PLAIN), Some(Written::BYTE_STREAM_SPLIT), Some(Written::DELTA_BINARY_PACKED)] {
+        let number = |bits, signed| PageOutput::Number { bits, signed };
+        let any = |x: u64| ((x % 5003) as i32).wrapping_mul(429_497_003);
+        let far = |x: u64| (x % 5003) as i64 * 3_689_348_814_741_910 - (1 << 62);
+        let float = |x: f64| x.to_le_bytes().to_vec();
+        check::<Int32Type>("INT32", encoding, number(8, true), any, |x| float(f64::from(*x as i8)));
+        check::<Int32Type>("INT32", encoding, number(32, true), any, |x| float(f64::from(*x)));
+        check::<Int32Type>("INT32", encoding, number(32, false), any, |x| float(f64::from(*x as u32)));
+        check::<Int64Type>("INT64", encoding, number(64, true), far, |x| float(*x as f64));
+        check::<Int64Type>("INT64", encoding, number(64, false), far, |x| float(*x as u64 as f64));
+        let times = |width, bits| PageOutput::Widened { width, bits, signed: true, factor: 1000 };
+        let long = |x: i64| x.to_le_bytes().to_vec();
+        check::<Int32Type>("INT32", encoding, times(8, 32), any, |x| long(i64::from(*x) * 1000));
+        let small = |x: u64| (x % 211) as i32 - 100;
+        check::<Int32Type>("INT32", encoding, times(4, 32), small, |x| (*x * 1000).to_le_bytes().to_vec());
+        let micros = |x: u64| (x % 5003) as i64 * 3_686_000_000_001 - 9_220_000_000_000_000;
+        check::<Int64Type>("INT64", encoding, times(8, 64), micros, |x| long(*x * 1000));
+        let output = PageOutput::Decimal { width: 8, bound: Some(9999), factor: 1_000_000 };
+        check::<Int32Type>(
+            "INT32",
+            encoding,
+            output,
+            |x| (x % 19_999) as i32 - 9999,
+            |x| long(i64::from(*x) * 1_000_000),
+        );
+        let factor = 10u128.pow(20);
+        let output = PageOutput::Decimal { width: 16, bound: Some(10u128.pow(18) - 1), factor };
+        let wide = |x: &i64| (i128::from(*x) * factor as i128).to_le_bytes().to_vec();
+        check::<Int64Type>("INT64", encoding, output, |x| x as i64 / 10, wide);
+    }
+    for (length, factor) in [(3, 10u128.pow(31)), (12, 1000)] {
+        let kind = format!("FIXED_LEN_BYTE_ARRAY({length})");
+        let value = |x: u64| i128::from(x as i64) >> (64 - 8 * length.min(7));
+        let output = PageOutput::Decimal { width: 16, bound: None, factor };
+        let read = |x: &FixedLenByteArray| {
+            let fill = if x.data()[0] & 128 != 0 { 255 } else { 0 };
+            let mut all = [fill; 16];
+            all[16 - length..].copy_from_slice(x.data());
+            (i128::from_be_bytes(all) * factor as i128).to_le_bytes().to_vec()
+        };
+        check::<FixedLenByteArrayType>(&kind, None, output, |x| big_endian(value(x), length), read);
+    }
+    let seconds = |x: u64| {
+        let mut value = Int96::new();
+        value.set_data((x % 1_000_000_007) as u32, 0, 2_440_588 + (x >> 50) as u32 - 8000);
+        value
+    };
+    let output = PageOutput::Int96 { unit: Int96Unit::Microsecond, factor: 1000 };
+    check::<Int96Type>("INT96", None, output, seconds, |x| (x.to_micros() * 1000).to_le_bytes().to_vec());
+}
+
+#[test]
+fn multiples_that_do_not_fit_are_damage() {
+    let times = |width, bits| PageOutput::Widened { width, bits, signed: true, factor: 1000 };
+    let fault = |physical, output, content: Vec<u8>| {
+        let file = File::by_hand(physical, PageEncoding::Plain, 1, content);
+        decode_all(&device(1), &[TestChunk { file: &file, output }]).err()
+    };
+    for value in [i64::MAX / 1000, i64::MIN / 1000] {
+        let beyond = value + value.signum();
+        assert_eq!(fault(Physical::Int64, times(8, 64), value.to_le_bytes().to_vec()), None);
+        assert_eq!(fault(Physical::Int64, times(8, 64), beyond.to_le_bytes().to_vec()), Some((0, 42)));
+    }
+    let most = i32::MAX / 1000;
+    assert_eq!(fault(Physical::Int32, times(4, 32), most.to_le_bytes().to_vec()), None);
+    assert_eq!(fault(Physical::Int32, times(4, 32), (most + 1).to_le_bytes().to_vec()), Some((0, 42)));
+    // 1,000 more than the first value, in a miniblock of 32 differences of no bits.
+    let zigzag = |value: u64| {
+        let mut value = value << 1;
+        let mut bytes = vec![];
+        while value >= 128 {
+            bytes.push(value as u8 | 128);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    };
+    let most = i64::MAX as u64 / 1000;
+    for (first, damage) in [(most - 1000, None), (most - 999, Some((0, 42)))] {
+        let content = [vec![0x80, 1, 4, 2], zigzag(first), zigzag(1000), vec![0; 4]].concat();
+        let file = File::by_hand(Physical::Int64, PageEncoding::DeltaBinaryPacked, 2, content);
+        assert_eq!(decode_all(&device(1), &[TestChunk { file: &file, output: times(8, 64) }]).err(), damage);
+    }
+    let output = PageOutput::Decimal { width: 16, bound: Some(999), factor: 10 };
+    assert_eq!(fault(Physical::Int32, output, 1000i32.to_le_bytes().to_vec()), Some((0, 38)));
 }
 
 #[test]
@@ -186,7 +275,7 @@ fn big_endian(value: i128, length: usize) -> FixedLenByteArray {
 fn decimals_are_read_from_integers_and_bytes() {
     let bound = |digits: u32| Some(10u128.pow(digits) - 1);
     for encoding in [None, Some(Written::PLAIN), Some(Written::BYTE_STREAM_SPLIT)] {
-        let narrow = |width, digits| PageOutput::Decimal { width, bound: bound(digits) };
+        let narrow = |width, digits| PageOutput::Decimal { width, bound: bound(digits), factor: 1 };
         let long = |x: &i32| i64::from(*x).to_le_bytes().to_vec();
         check::<Int32Type>("INT32", encoding, narrow(8, 4), |x| (x % 19_999) as i32 - 9999, long);
         let wide = |x: &i64| i128::from(*x).to_le_bytes().to_vec();
@@ -202,10 +291,10 @@ fn decimals_are_read_from_integers_and_bytes() {
                 i128::from_be_bytes(all)
             };
             let make = move |x: u64| big_endian(value(x), length);
-            let output = PageOutput::Decimal { width: 16, bound: None };
+            let output = PageOutput::Decimal { width: 16, bound: None, factor: 1 };
             check::<FixedLenByteArrayType>(&kind, encoding, output, make, move |x| read(x).to_le_bytes().to_vec());
             if length <= 8 {
-                let output = PageOutput::Decimal { width: 8, bound: None };
+                let output = PageOutput::Decimal { width: 8, bound: None, factor: 1 };
                 let narrow = move |x: &FixedLenByteArray| (read(x) as i64).to_le_bytes().to_vec();
                 check::<FixedLenByteArrayType>(&kind, encoding, output, make, narrow);
             }
@@ -220,13 +309,13 @@ fn decimals_are_read_from_integers_and_bytes() {
         FixedLenByteArray::from(ByteArray::from(bytes))
     };
     let becomes = |x: &FixedLenByteArray| x.data()[4..].iter().rev().copied().collect();
-    let output = PageOutput::Decimal { width: 16, bound: bound(38) };
+    let output = PageOutput::Decimal { width: 16, bound: bound(38), factor: 1 };
     check::<FixedLenByteArrayType>(kind, Some(Written::PLAIN), output, make, becomes);
 }
 
 #[test]
 fn decimals_beyond_their_digits_are_damage() {
-    let output = PageOutput::Decimal { width: 8, bound: Some(999) };
+    let output = PageOutput::Decimal { width: 8, bound: Some(999), factor: 1 };
     let fault = |physical, content: Vec<u8>| {
         let file = File::by_hand(physical, PageEncoding::Plain, 1, content);
         decode_all(&device(1), &[TestChunk { file: &file, output }]).err()
@@ -238,7 +327,7 @@ fn decimals_beyond_their_digits_are_damage() {
     assert_eq!(fault(Physical::FixedLenByteArray(2), vec![3, 0xe7]), None);
     assert_eq!(fault(Physical::FixedLenByteArray(2), vec![3, 0xe8]), Some((0, 38)));
     assert_eq!(fault(Physical::FixedLenByteArray(20), vec![7; 20]), Some((0, 38)));
-    let output = PageOutput::Decimal { width: 8, bound: None };
+    let output = PageOutput::Decimal { width: 8, bound: None, factor: 1 };
     let file = File::by_hand(Physical::FixedLenByteArray(9), PageEncoding::Plain, 1, vec![1, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(decode_all(&device(1), &[TestChunk { file: &file, output }]).err(), Some((0, 38)));
 }
@@ -252,7 +341,7 @@ fn timestamps_of_12_bytes_are_read_as_the_crate_does() {
         value
     };
     for encoding in [None, Some(Written::PLAIN)] {
-        let output = |unit| PageOutput::Int96 { unit };
+        let output = |unit| PageOutput::Int96 { unit, factor: 1 };
         let kind = "INT96";
         check::<Int96Type>(kind, encoding, output(Int96Unit::Nanosecond), make, |x| {
             x.to_nanos().to_le_bytes().to_vec()
@@ -267,7 +356,8 @@ fn timestamps_of_12_bytes_are_read_as_the_crate_does() {
     }
     let far =
         File::by_hand(Physical::Int96, PageEncoding::Plain, 1, [[0; 8].as_slice(), &[255, 255, 255, 127]].concat());
-    let decoded = |unit| decode_all(&device(1), &[TestChunk { file: &far, output: PageOutput::Int96 { unit } }]).err();
+    let decoded =
+        |unit| decode_all(&device(1), &[TestChunk { file: &far, output: PageOutput::Int96 { unit, factor: 1 } }]).err();
     assert_eq!(decoded(Int96Unit::Nanosecond), Some((0, 39)));
     assert_eq!(decoded(Int96Unit::Second), None);
 }

@@ -126,10 +126,10 @@ fn decimals_are_read_from_bytes_of_varying_length() {
         for encoding in [None, Some(Written::PLAIN)] {
             let file = File::written::<ByteArrayType>("BYTE_ARRAY", &written, true, Settings::of(encoding));
             let wide: Vec<_> = values.iter().map(|v| v.as_ref().map(|v| read(v).to_le_bytes().to_vec())).collect();
-            assert_decodes("wide", &file, PageOutput::Decimal { width: 16, bound: None }, &wide);
+            assert_decodes("wide", &file, PageOutput::Decimal { width: 16, bound: None, factor: 1 }, &wide);
             let narrow: Vec<_> =
                 values.iter().map(|v| v.as_ref().map(|v| (read(v) as i64).to_le_bytes().to_vec())).collect();
-            assert_decodes("narrow", &file, PageOutput::Decimal { width: 8, bound: None }, &narrow);
+            assert_decodes("narrow", &file, PageOutput::Decimal { width: 8, bound: None, factor: 1 }, &narrow);
         }
     }
 }

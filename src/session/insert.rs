@@ -1,0 +1,368 @@
+//! Tables that statements make and fill: `CREATE TABLE t (a INT)`, `INSERT INTO t VALUES (1)`.
+//!
+//! DataFusion's planner gives a query that is inserted its plan as any other. What becomes of its rows
+//! is ours: they take the types of the table's columns as CAST would give them these, and the place
+//! behind its rows (`append.rs`).
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, ident};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    self, CastKind, ColumnOption, CreateTable, ExactNumberInfo, Ident, Insert, ObjectName, Query, SetExpr, TableObject,
+    UnaryOperator, Value,
+};
+
+use super::append::{NewColumn, place};
+use super::files::{Place, data_type, folded, known};
+use super::{Session, one_statement, rules};
+use crate::error::{Error, ErrorKind, Result};
+use crate::frame::{DataFrame, LazyFrame};
+
+impl Session {
+    /// Runs a `CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type, …)`, which makes a table
+    /// without rows; its name. [`Session::insert`] and [`Session::append`] give it rows.
+    ///
+    /// # Errors
+    /// Another statement, a name that is taken, constraints and other clauses that nothing would look
+    /// at, types that are none.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.create_table("CREATE TABLE prices (id BIGINT, price DECIMAL(9, 2))")?;
+    /// assert_eq!(session.insert("INSERT INTO prices VALUES (1, 9.99), (2, NULL)")?, 2);
+    /// assert_eq!(session.sql("SELECT sum(price) FROM prices")?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn create_table(&self, statement: &str) -> Result<String> {
+        let create = match self.parsed_statement(statement)? {
+            ast::Statement::CreateTable(create) => create,
+            other => return Err(another(&other.to_string(), "CREATE TABLE name (column type, …)")),
+        };
+        let (name, at) = table_name(&create.name, CREATE)?;
+        refuse_clauses(&create)?;
+        if !create.or_replace && self.table_names().contains(&name) {
+            return match create.if_not_exists {
+                true => Ok(name),
+                false => {
+                    Err(plan(CREATE, format!("there is a table named {name:?}; CREATE OR REPLACE replaces it")).at(at))
+                }
+            };
+        }
+        let state = self.core.state();
+        let mut fields: Vec<Field> = vec![];
+        for column in &create.columns {
+            let (own, at) = (folded(&column.name), known(column.name.span.start));
+            if place(&Schema::new(fields.clone()), &own).is_some() {
+                return Err(plan(CREATE, format!("two columns are named {own:?}")).at(at));
+            }
+            let of = data_type(&state, column.data_type.clone()).map_err(|message| plan(CREATE, message).at(at))?;
+            fields.push(Field::new(own, of, true));
+        }
+        let rows = RecordBatch::new_empty(Arc::new(Schema::new(fields)));
+        self.register_table(&name, &self.from_arrow([rows])?)?;
+        Ok(name)
+    }
+
+    /// Runs an `INSERT INTO table [(column, …)] query`, which puts the query's rows behind those of a
+    /// table that the session keeps (of `CREATE TABLE`, of a frame, or of batches); their number. Columns
+    /// are those of the table in its order, or those that are named; the others are NULL. Values get the
+    /// types of the table's columns as `CAST` gives them, but for fractions: integers take none.
+    ///
+    /// # Errors
+    /// Another statement; [`crate::ErrorKind::TableNotFound`]; a table of files or of another provider;
+    /// another number of values than of columns; values that a column's type does not hold.
+    ///
+    /// ```
+    /// # use warpframe::{DeviceChoice, Session};
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// session.create_table("CREATE TABLE days (day DATE, n INT)")?;
+    /// session.insert("INSERT INTO days VALUES ('2024-02-29', 1)")?;
+    /// assert_eq!(session.insert("INSERT INTO days (n) SELECT n + 1 FROM days")?, 1);
+    /// assert_eq!(session.sql("SELECT * FROM days WHERE day IS NULL")?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn insert(&self, statement: &str) -> Result<usize> {
+        let insert = match self.parsed_statement(statement)? {
+            ast::Statement::Insert(insert) => insert,
+            other => return Err(another(&other.to_string(), "INSERT INTO table query")),
+        };
+        let InsertParts { table, at, columns, mut query } = InsertParts::of(insert)?;
+        // Of two at once, the second would not see the rows of the first.
+        let _alone = self.appending.lock().unwrap_or_else(|e| e.into_inner());
+        let schema = self.appendable(&table).map_err(|error| error.at(at))?;
+        let targets = targets(&schema, &table, &columns)?;
+        fitted_literals(&mut query, &schema, &targets);
+        let rows = self.inserted(query, statement, (&schema, &targets))?;
+        let rows = match rows.num_rows() {
+            0 => return Ok(0),
+            _ => rows,
+        };
+        let lazy = rows.lazy()?;
+        let mut all = vec![];
+        for (at, field) in schema.fields().iter().enumerate() {
+            let Some(from) = targets.iter().position(|target| *target == at) else {
+                all.push(NewColumn::null(field));
+                continue;
+            };
+            let own = rows.schema().field(from).data_type().clone();
+            let value = placeholder(from);
+            self.whole(&lazy, (&own, &value[..]), field)?;
+            let expr = cast(ident(value), field.data_type().clone());
+            all.push(NewColumn { expr: expr.alias(field.name()), from: Some(field.name().clone()) });
+        }
+        self.put_behind(&table, &lazy, &all, &|message: String| plan(INSERT, message))
+    }
+
+    /// The one statement of a text.
+    fn parsed_statement(&self, text: &str) -> Result<ast::Statement> {
+        let mut parsed = rules::parsed(&self.core.state(), text).map_err(|error| one_statement(error, text))?;
+        rules::balance(&mut parsed)?;
+        match parsed {
+            Statement::Statement(inner) => Ok(*inner),
+            other => Err(another(&other.to_string(), "INSERT and CREATE TABLE")),
+        }
+    }
+
+    /// The rows of a query, a column for each of the table's that get values.
+    fn inserted(&self, query: Box<Query>, text: &str, (schema, targets): (&Schema, &[usize])) -> Result<DataFrame> {
+        let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
+        let (planned, _) = self.core.as_statement(|| self.core.block_on(self.plan_query(statement, text)))?;
+        let found = planned.schema().fields().len();
+        if found != targets.len() {
+            let names: Vec<&str> = targets.iter().map(|at| schema.field(*at).name().as_str()).collect();
+            let (has, wants) = (counted(found, "value"), counted(names.len(), "column"));
+            return Err(plan(INSERT, format!("rows of {has} for {wants}: {}", names.join(", "))));
+        }
+        let types: Vec<&DataType> = targets.iter().map(|at| schema.field(*at).data_type()).collect();
+        LazyFrame::of_plan(&self.core, with_placeholders(planned, &types)?)?.collect()
+    }
+
+    /// Whether all values of a column of integers are such: a cast would leave out what is behind the
+    /// point.
+    fn whole(&self, rows: &LazyFrame, (own, name): (&DataType, &str), field: &Field) -> Result<()> {
+        let is_whole =
+            !own.is_floating() && !matches!(own, DataType::Decimal128(_, 1..) | DataType::Decimal256(_, 1..));
+        if is_whole || !field.data_type().is_integer() {
+            return Ok(());
+        }
+        let value = || ident(name);
+        let again = cast(cast(value(), DataType::Decimal128(38, 0)), own.clone());
+        let found = rows.filter(again.not_eq(value()))?.select([value()])?.limit(0, 1)?.collect();
+        let found = match found.and_then(|found| found.to_arrow()) {
+            // What no integer reaches is told by the cast to the column's type.
+            Err(error) if matches!(error.kind(), ErrorKind::Arithmetic { .. }) => return Ok(()),
+            found => found?,
+        };
+        match found.iter().find(|batch| batch.num_rows() > 0) {
+            None => Ok(()),
+            Some(batch) => {
+                let value = array_value_to_string(batch.column(0), 0)?;
+                let message =
+                    format!("column {:?}: {value} has a fraction, which {} has not", field.name(), field.data_type());
+                Err(plan(INSERT, message))
+            }
+        }
+    }
+}
+
+const CREATE: &str = "CREATE TABLE";
+const INSERT: &str = "INSERT";
+
+/// What there is of an INSERT that is looked at.
+struct InsertParts {
+    table: String,
+    /// Where its name stands.
+    at: Place,
+    columns: Vec<(String, Place)>,
+    query: Box<Query>,
+}
+
+impl InsertParts {
+    fn of(mut insert: Insert) -> Result<InsertParts> {
+        let unsupported = |clause: &str| Err(Error::unsupported(format!("INSERT with {clause}"), NOBODY_LOOKS));
+        let TableObject::TableName(name) = insert.table.clone() else { return unsupported("a function for a table") };
+        let (table, at) = table_name(&name, INSERT)?;
+        let clauses = [
+            (insert.on.is_some(), "ON CONFLICT"),
+            (insert.or.is_some() || insert.ignore || insert.replace_into, "OR REPLACE, OR IGNORE and their like"),
+            (insert.returning.is_some() || insert.output.is_some(), "RETURNING"),
+            (insert.overwrite, "OVERWRITE: CREATE OR REPLACE TABLE … AS takes the table's place"),
+            (insert.table_alias.is_some(), "another name for the table"),
+        ];
+        if let Some((_, clause)) = clauses.iter().find(|(there, _)| *there) {
+            return unsupported(clause);
+        }
+        let Some(query) = insert.source.take() else { return unsupported("DEFAULT VALUES, or with no rows at all") };
+        let column = |name: ObjectName| match idents(&name)[..] {
+            [ident] => Ok((folded(ident), known(ident.span.start))),
+            _ => Err(plan(INSERT, format!("the column {name} has a name of several parts"))),
+        };
+        let columns = std::mem::take(&mut insert.columns).into_iter().map(column).collect::<Result<_>>()?;
+        // Whatever else is there, nothing would look at it.
+        let mut bare = Insert { insert_token: insert.insert_token.clone(), ..bare_insert()? };
+        bare.table = insert.table.clone();
+        (bare.source, bare.into, bare.has_table_keyword) = (None, insert.into, insert.has_table_keyword);
+        if insert != bare {
+            return unsupported("clauses of other systems");
+        }
+        Ok(InsertParts { table, at, columns, query })
+    }
+}
+
+const NOBODY_LOOKS: &str = "no part of the engine would look at it";
+
+/// An INSERT without anything besides.
+fn bare_insert() -> Result<Insert> {
+    match bare_statement("INSERT INTO t VALUES (1)")? {
+        ast::Statement::Insert(insert) => Ok(insert),
+        other => Err(Error::internal(format!("{other} is no INSERT"))),
+    }
+}
+
+fn bare_statement(text: &str) -> Result<ast::Statement> {
+    use datafusion::sql::sqlparser::{dialect::GenericDialect, parser::Parser};
+    let mut parsed = Parser::parse_sql(&GenericDialect {}, text).map_err(|error| Error::internal(error.to_string()))?;
+    parsed.pop().ok_or_else(|| Error::internal(format!("{text} is no statement")))
+}
+
+/// Refuses what nothing would look at.
+fn refuse_clauses(create: &CreateTable) -> Result<()> {
+    let constrained = create.columns.iter().find_map(|column| {
+        let option = column.options.iter().find(|option| !matches!(option.option, ColumnOption::Null))?;
+        Some(format!("{} of column {}", option.option, column.name))
+    });
+    let constraint = create.constraints.first().map(|constraint| constraint.to_string());
+    let queried = create.query.as_ref().map(|_| "columns and a query: leave out one of them".to_string());
+    let lacks = create.columns.is_empty().then(|| "no columns".to_string());
+    if let Some(clause) = queried.or(lacks).or(constrained).or(constraint) {
+        return Err(Error::unsupported(format!("CREATE TABLE with {clause}"), NOBODY_LOOKS));
+    }
+    let ast::Statement::CreateTable(mut bare) = bare_statement("CREATE TABLE t (a INT)")? else {
+        return Err(Error::internal("a statement that makes no table"));
+    };
+    (bare.name, bare.columns) = (create.name.clone(), create.columns.clone());
+    (bare.or_replace, bare.if_not_exists, bare.temporary) = (create.or_replace, create.if_not_exists, create.temporary);
+    match bare == *create {
+        true => Ok(()),
+        false => Err(Error::unsupported("CREATE TABLE with clauses of other systems", NOBODY_LOOKS)),
+    }
+}
+
+fn idents(name: &ObjectName) -> Vec<&Ident> {
+    name.0.iter().filter_map(|part| part.as_ident()).collect()
+}
+
+/// A table's name, and where it stands.
+fn table_name(name: &ObjectName, by: &str) -> Result<(String, Place)> {
+    match idents(name)[..] {
+        [ident] if name.0.len() == 1 => Ok((folded(ident), known(ident.span.start))),
+        _ => Err(plan(by, format!("the name {name} has a schema, and a session has none"))),
+    }
+}
+
+/// The table's columns that get values, in the order of the values.
+fn targets(schema: &Schema, table: &str, columns: &[(String, Place)]) -> Result<Vec<usize>> {
+    if columns.is_empty() {
+        return Ok((0..schema.fields().len()).collect());
+    }
+    let mut targets = vec![];
+    for (name, at) in columns {
+        let Some(target) = place(schema, name) else {
+            let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let message = format!("column {name:?} is none of table {table:?}, which has {}", known.join(", "));
+            return Err(plan(INSERT, message).at(*at));
+        };
+        if targets.contains(&target) {
+            return Err(plan(INSERT, format!("column {name:?} is named twice")).at(*at));
+        }
+        targets.push(target);
+    }
+    Ok(targets)
+}
+
+/// Makes of the literals of VALUES what their columns take: the planner makes one type of all values of a
+/// column, without regard to the table.
+///
+/// - Numbers for decimals keep all of their digits; they would become floats.
+/// - Numbers for texts are texts; of a number and a text the planner would make numbers.
+/// - Where all are NULL, they are NULL of some type.
+fn fitted_literals(query: &mut Query, schema: &Schema, targets: &[usize]) {
+    let SetExpr::Values(values) = query.body.as_mut() else { return };
+    let text = |text: String| ast::Expr::value(Value::SingleQuotedString(text));
+    for row in &mut values.rows {
+        let exprs: &mut Vec<ast::Expr> = &mut row.content;
+        for (expr, target) in exprs.iter_mut().zip(targets) {
+            let Some(digits) = number(expr) else { continue };
+            match schema.field(*target).data_type() {
+                DataType::Decimal128(precision, scale) => {
+                    let info = ExactNumberInfo::PrecisionAndScale((*precision).into(), (*scale).into());
+                    *expr = cast_of(text(digits), ast::DataType::Decimal(info));
+                }
+                DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => *expr = text(digits),
+                _ => {}
+            }
+        }
+    }
+    for column in 0..targets.len() {
+        let is_null = |expr: &ast::Expr| matches!(expr, ast::Expr::Value(value) if value.value == Value::Null);
+        if values.rows.iter().all(|row| row.content.get(column).is_some_and(is_null))
+            && let Some(first) = values.rows.first_mut().and_then(|row| row.content.get_mut(column))
+        {
+            *first = cast_of(first.clone(), ast::DataType::Varchar(None));
+        }
+    }
+}
+
+fn cast_of(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
+    ast::Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// A number as it is written, with its sign.
+fn number(expr: &ast::Expr) -> Option<String> {
+    match expr {
+        ast::Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => Some(text.clone()),
+            _ => None,
+        },
+        ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            number(expr).filter(|text| !text.starts_with('-')).map(|text| format!("-{text}"))
+        }
+        _ => None,
+    }
+}
+
+/// What a column of inserted rows is called, whatever the query calls it: names may come twice.
+fn placeholder(at: usize) -> String {
+    format!("value_{}", at + 1)
+}
+
+/// The columns of a query under these names. Columns of nothing but NULL have the types that they get.
+fn with_placeholders(planned: LogicalPlan, types: &[&DataType]) -> Result<LogicalPlan> {
+    let schema = planned.schema().clone();
+    let named = schema.columns().into_iter().zip(types).enumerate().map(|(at, (column, of))| {
+        let is_null = *schema.field(at).data_type() == DataType::Null;
+        let column = Expr::Column(column);
+        let column = if is_null { cast(column, (*of).clone()) } else { column };
+        column.alias(placeholder(at))
+    });
+    let named: Vec<Expr> = named.collect();
+    Ok(LogicalPlanBuilder::from(planned).project(named)?.build()?)
+}
+
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn another(statement: &str, takes: &str) -> Error {
+    let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
+    Error::unsupported(format!("the statement {verb}"), format!("this takes {takes}"))
+}
+
+fn plan(by: &str, message: String) -> Error {
+    ErrorKind::Plan { message: format!("{by}: {message}"), location: None }.into()
+}
