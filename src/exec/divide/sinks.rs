@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{RecordBatch, UInt32Array};
+use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::common::DFSchemaRef;
 
 use super::exchange::HashParts;
@@ -311,14 +312,32 @@ impl RowSink for Combining {
 pub(super) struct Sampling {
     kept: RowStore,
     sample: Vec<RecordBatch>,
+    /// Bytes that the sample takes on the device, about, and may take.
+    bytes: u64,
+    most: u64,
+    /// Rows of it from each table.
+    each: usize,
 }
 
-/// Rows of the sample from each table.
+/// Rows of the sample from each table, while it is small.
 const SAMPLED: usize = 512;
 
 impl Sampling {
-    pub(super) fn new(kept: RowStore) -> Sampling {
-        Sampling { kept, sample: vec![] }
+    /// With a sample of at most so many bytes.
+    pub(super) fn new(kept: RowStore, most: u64) -> Sampling {
+        Sampling { kept, sample: vec![], bytes: 0, most, each: SAMPLED }
+    }
+
+    /// Keeps every other row of the sample; whether there were several.
+    fn halve(&mut self) -> Result<bool> {
+        let Some(first) = self.sample.first().filter(|first| first.num_rows() > 1 || self.sample.len() > 1) else {
+            return Ok(false);
+        };
+        let all = concat_batches(&first.schema(), &self.sample)?;
+        let some = UInt32Array::from_iter_values((0..all.num_rows() as u32).step_by(2));
+        self.sample = vec![take_record_batch(&all, &some)?];
+        (self.bytes, self.each) = (self.bytes / 2, (self.each / 2).max(1));
+        Ok(true)
     }
 
     pub(super) fn finish(self) -> (StoredRows, Vec<RecordBatch>) {
@@ -332,9 +351,12 @@ impl RowSink for Sampling {
     }
 
     fn push(&mut self, table: Table) -> Result<()> {
-        let some = evenly_spaced(&table, SAMPLED)?.to_batches(SAMPLED)?;
+        let some = compact(evenly_spaced(&table, self.each)?)?;
+        let (bytes, some) = (table_bytes(&some), some.to_batches(SAMPLED)?);
         self.kept.push(table)?;
         self.sample.extend(some);
+        self.bytes += bytes;
+        while self.bytes > self.most && self.halve()? {}
         Ok(())
     }
 }

@@ -58,7 +58,8 @@ impl Divider<'_> {
     /// Of what ran.
     pub(super) async fn sorted(&mut self, input: &DividedRows, keys: &[SortExpr]) -> Result<DividedRows> {
         let schema = input.schema.clone();
-        let mut sampling = Sampling::new(RowStore::new(self.engine, &schema, self.budget.stored));
+        let kept = RowStore::new(self.engine, &schema, self.budget.stored);
+        let mut sampling = Sampling::new(kept, self.budget.part);
         self.run_parts(input, &mut sampling).await?;
         let (stored, sample) = sampling.finish();
         let by_keys = |input| LogicalPlan::Sort(Sort { expr: keys.to_vec(), input: Arc::new(input), fetch: None });
