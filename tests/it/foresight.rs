@@ -58,6 +58,17 @@ fn plans_that_would_be_divided_say_so_and_how_and_why() {
             "Window",
             "rows are parted by a hash of their keys, into some",
         ),
+        (
+            "SELECT id, s, sum(k) OVER (ORDER BY id) AS x, lag(s) OVER (ORDER BY id) AS y FROM t",
+            "Window",
+            "rows are sorted, and go by in that order",
+        ),
+        ("SELECT median(x), max(s), max(m38) FROM t", "Aggregate", "rows are numbered in the order of their values"),
+        (
+            "SELECT t.x, u.m FROM t LEFT JOIN u ON t.id > u.id AND t.s <> u.s AND t.m38 <> u.m38",
+            "Left Join",
+            "the sides meet block by block",
+        ),
     ];
     for (sql, operator, how) in cases {
         let text = explained(&small, sql);

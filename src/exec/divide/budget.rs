@@ -1,6 +1,13 @@
 //! How much memory the parts of a plan may take.
 
+use datafusion::common::JoinType;
+use datafusion::logical_expr::Join;
+
+use super::run::LEAST_ROWS;
 use crate::device::Device;
+
+/// Bytes that a pair of rows takes while a join looks at its condition.
+const PAIR: u64 = 16;
 
 /// Bytes of device memory for each purpose, as shares of what is free when a plan is divided.
 ///
@@ -26,6 +33,18 @@ impl Budget {
     pub(super) fn of(device: &Device) -> Budget {
         let memory = device.memory();
         Budget::of_free(memory.limit.saturating_sub(memory.used))
+    }
+
+    /// Rows of a side of a join that may stand beside chunks of the other.
+    pub(super) fn side_rows(&self, join: &Join) -> u64 {
+        if join.on.is_empty() { self.block_rows(join.join_type) } else { u64::MAX }
+    }
+
+    /// The same where each may meet all: so few that their pairs with the smallest chunk fit, too.
+    pub(super) fn block_rows(&self, of: JoinType) -> u64 {
+        use JoinType::*;
+        let makes_pairs = matches!(of, Inner | Left | Right | Full);
+        if makes_pairs { (self.side / (LEAST_ROWS * PAIR)).max(1) } else { u64::MAX }
     }
 
     /// Of so many bytes that are free.

@@ -4,7 +4,7 @@
 //! plan runs does not depend on it: it is divided where it finds no memory.
 
 use datafusion::arrow::datatypes::FieldRef;
-use datafusion::common::{DFSchema, JoinType};
+use datafusion::common::DFSchema;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, Sort, TableScan};
@@ -12,14 +12,15 @@ use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, Sort, TableSc
 use super::budget::Budget;
 use super::chunks::{row_bytes, value_bytes};
 use super::operators::{PARTIAL_PARTS, common_partition, left_goes_by, parts_of, right_goes_by};
+use super::window::goes_in_order;
 use super::{ByteCount, arrow};
 use crate::column::{Facts, Repr, value_type};
 use crate::error::Result;
 use crate::exec::Engine;
 use crate::io::OfSession;
 use crate::plan::{
-    DevicePlan, Estimate, Foresight, PartialAggregate, PlanTable, by_distinct_values, estimate, identity, order_joins,
-    projection, table_source,
+    DevicePlan, Estimate, Foresight, PartialAggregate, PlanTable, by_distinct_values, by_ranks, estimate, identity,
+    order_joins, projection, table_source,
 };
 
 /// Bytes of a hash table, an order or a place in a join's result, for each row.
@@ -156,22 +157,22 @@ impl<'a> ForeseenPlans<'a> {
         let (left, right) = (self.expected_bytes(&join.left), self.expected_bytes(&join.right));
         let right_first = right.unwrap_or(0) <= left.unwrap_or(u64::MAX);
         for holds_right in [right_first, !right_first] {
-            let (goes_by, bytes, side) = match holds_right {
-                true => (left_goes_by(join.join_type), right, "right"),
-                false => (right_goes_by(join.join_type), left, "left"),
+            let (goes_by, bytes, side, input) = match holds_right {
+                true => (left_goes_by(join.join_type), right, "right", &join.right),
+                false => (right_goes_by(join.join_type), left, "left", &join.left),
             };
+            let few = self.rows(input).is_some_and(|rows| rows <= self.budget.side_rows(join) as f64);
             let fits = |bytes: &u64| *bytes <= self.budget.side;
-            if let Some(bytes) = bytes.filter(|bytes| goes_by && fits(bytes)) {
+            if let Some(bytes) = bytes.filter(|bytes| goes_by && few && fits(bytes)) {
                 let bytes = ByteCount(bytes);
                 return Some(format!("its {side} side, about {bytes}, stands beside each part of the other"));
             }
         }
-        if !join.on.is_empty() {
+        if !join.on.is_empty() && !(join.null_aware && join.filter.is_some()) {
             let parts = parts_of(&self.budget, left.zip(right).map(|(left, right)| left + right));
             return Some(format!("both sides are parted by a hash of their keys, into some {parts} parts"));
         }
-        (join.join_type == JoinType::Inner)
-            .then(|| "each part of the left side meets the right one block by block".into())
+        Some("the sides meet block by block".into())
     }
 
     fn aggregate(&self, plan: &LogicalPlan, aggregate: &Aggregate) -> Option<String> {
@@ -182,6 +183,9 @@ impl<'a> ForeseenPlans<'a> {
             return Some("by distinct values first, of which partial results of chunks are merged".into());
         }
         match aggregate.group_expr.as_slice() {
+            [] if by_ranks(aggregate).is_ok_and(|plan| plan.is_some()) => {
+                Some("rows are numbered in the order of their values, where they do not fit".into())
+            }
             [] | [Expr::GroupingSet(_)] => None,
             _ => Some(self.by_keys(&aggregate.input)),
         }
@@ -233,7 +237,10 @@ impl Foresight for ForeseenPlans<'_> {
             LogicalPlan::Sort(sort) => self.sort(sort),
             LogicalPlan::Window(window) => {
                 let keys = common_partition(&window.window_expr);
-                (!keys.is_empty()).then(|| self.by_keys(&window.input))
+                match keys.is_empty() {
+                    true => goes_in_order(window).then(|| "rows are sorted, and go by in that order".into()),
+                    false => Some(self.by_keys(&window.input)),
+                }
             }
             _ => None,
         }

@@ -83,7 +83,7 @@ impl Divider<'_> {
         let (numbered, plan) = (numbered.schema.clone(), self.prepared(&LogicalPlan::Window(numbered))?);
         let of = |join_type| JoinBlock { join, join_type, kept: kept.schema.clone(), numbered: numbered.clone() };
         while at < kept.rows() {
-            let block = kept.some(at, self.budget.side);
+            let block = self.block(join_type, kept, at);
             at += block.rows();
             let rows = run_over(self.engine, &plan, &[block.relation()?])?;
             let rows =
@@ -108,12 +108,18 @@ impl Divider<'_> {
         Ok(groups)
     }
 
+    /// The rows from a place on that stand beside chunks.
+    fn block(&self, of: JoinType, stored: &StoredRows, at: usize) -> StoredRows {
+        let most = usize::try_from(self.budget.block_rows(of)).unwrap_or(usize::MAX);
+        stored.some(at, self.budget.side).range(0, most)
+    }
+
     /// An inner join of sides that do not fit: each chunk of one beside all of the other, block by block.
     async fn pairwise(&mut self, join: &Join, left: DividedRows, right: DividedRows) -> Result<DividedRows> {
         let stored = self.collect(&right, 0).await?;
         let (mut at, mut groups) = (0, vec![]);
         while at < stored.rows() {
-            let block = stored.some(at, self.budget.side);
+            let block = self.block(JoinType::Inner, &stored, at);
             at += block.rows();
             let block = Arc::new(block);
             for group in &left.groups {

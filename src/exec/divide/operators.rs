@@ -257,7 +257,7 @@ impl Divider<'_> {
             }
             let side = if holds_right { &mut right } else { &mut left };
             let stored = self.collect(side, self.budget.side).await?;
-            if stored.bytes() <= self.budget.side {
+            if stored.bytes() <= self.budget.side && stored.rows() as u64 <= self.budget.side_rows(join) {
                 self.note(join, || {
                     let side = if holds_right { "right" } else { "left" };
                     format!("its {side} side, {}, stands beside each part of the other", ByteCount(stored.bytes()))

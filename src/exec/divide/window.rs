@@ -12,7 +12,7 @@
 //! number. `sweep.rs` has the passes.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Column as Name, ScalarValue};
+use datafusion::common::{Column as Name, DFSchema, ScalarValue};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_window::nth_value::{first_value_udwf, last_value_udwf};
@@ -26,7 +26,6 @@ use datafusion::logical_expr::{
 
 use super::Divider;
 use super::group::{DividedRows, placeholder};
-use super::stored::StoredRows;
 use super::sweep::{Carried, SweptCall};
 use crate::codegen::AggregateKind;
 use crate::error::{Error, Result};
@@ -77,7 +76,7 @@ impl Divider<'_> {
         }
         let mut sweeps = Sweeps::new(&keys);
         for call in &running {
-            let value = sweeps.value(call, &stored)?;
+            let value = sweeps.value(call, &stored.schema)?;
             results.push(value.alias(&call.name));
         }
         let Sweeps { forwards, backwards, .. } = sweeps;
@@ -92,6 +91,16 @@ impl Divider<'_> {
             Ok(LogicalPlan::Projection(Projection::try_new_with_schema(results.clone(), input.into(), schema.clone())?))
         })
     }
+}
+
+/// Whether rows of which one partition does not fit can go by in order.
+pub(super) fn goes_in_order(window: &Window) -> bool {
+    let can_be = |(at, expr)| -> Result<bool> {
+        let call = OrderedCall::new(at, expr, window)?;
+        let keys = call.device.keys.clone();
+        Ok(call.neighbours().is_some() || Sweeps::new(&keys).value(&call, window.input.schema()).is_ok())
+    };
+    window.window_expr.iter().enumerate().all(|call| can_be(call).unwrap_or(false))
 }
 
 /// A window call of the query.
@@ -186,7 +195,7 @@ impl<'a> Sweeps<'a> {
     }
 
     /// The call's result, of columns that the sweeps yield.
-    fn value(&mut self, call: &OrderedCall, rows: &StoredRows) -> Result<Expr> {
+    fn value(&mut self, call: &OrderedCall, schema: &DFSchema) -> Result<Expr> {
         let until = match call.device.frame.end {
             Bound::Rows(0) => Some(Until::Row),
             Bound::Groups(0) => Some(Until::LastPeer),
@@ -239,7 +248,7 @@ impl<'a> Sweeps<'a> {
                         let count = self.running(&of(count_udaf()), Carried::Sum);
                         let (sum, count) = (self.until(sum, until), self.until(count, until));
                         let [arg] = own.params.args.as_slice() else { return Err(other_frame()) };
-                        return average(sum, count, &arg.get_type(&*rows.schema)?).ok_or_else(other_frame);
+                        return average(sum, count, &arg.get_type(schema)?).ok_or_else(other_frame);
                     }
                 };
                 self.until(state, until)
