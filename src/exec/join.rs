@@ -129,7 +129,7 @@ const ORDERED_BUILD: u64 = 4;
 const MATCHED: &str = "matched in the join";
 
 /// NOT IN among the rows that satisfy `filter`: no such row may be equal, or unknown to differ.
-pub(super) fn not_in_some(join: &Join, filter: &Expr) -> Join {
+fn not_in_some(join: &Join, filter: &Expr) -> Join {
     let member = join.on.iter().map(|(member, list)| {
         let equal = binary_expr(member.clone(), Operator::Eq, list.clone());
         Expr::IsNotFalse(Box::new(equal))

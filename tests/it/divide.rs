@@ -290,32 +290,6 @@ fn frames_that_need_all_rows_find_no_memory() {
     check(&pair, "SELECT id, k, x, s FROM t ORDER BY x DESC NULLS LAST, id LIMIT 20");
 }
 
-/// Joins that no key parts: each row of a side that is kept learns from all blocks of the other.
-#[test]
-fn joins_without_equal_keys() {
-    // Neither side fits, since the condition takes many columns of both.
-    let on =
-        |gap: i32| format!("t.id > u.id + {gap} AND t.w <> u.w AND t.i64 <> u.i64 AND t.x <> u.x AND t.m38 <> u.m38");
-    let queries = [
-        format!("SELECT t.id, u.id AS other FROM t LEFT JOIN u ON {} AND t.k = 3", on(800)),
-        format!("SELECT t.id, u.id AS other, u.s FROM t RIGHT JOIN u ON {}", on(980)),
-        format!("SELECT t.id, u.id AS other, t.s FROM t FULL JOIN u ON {}", on(980)),
-        format!("SELECT id, s FROM t WHERE EXISTS (SELECT 1 FROM u WHERE {})", on(900)),
-        format!("SELECT id, s FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE {})", on(900)),
-        format!("SELECT id, s FROM t WHERE k = 2 OR EXISTS (SELECT 1 FROM u WHERE {})", on(900)),
-        // One key, of most rows.
-        format!("SELECT t.id, u.id AS other, t.s FROM t FULL JOIN u ON t.k * 0 = u.k * 0 AND {}", on(980)),
-    ];
-    let failed: Vec<String> = some(queries, 2)
-        .filter(|sql| {
-            let pair = small(128 << 10).and("t", Shape::random(1_000, 7).batches());
-            let pair = pair.and("u", Shape::random(1_000, 8).batches());
-            catch_unwind(AssertUnwindSafe(|| check(&pair, sql))).is_err()
-        })
-        .collect();
-    assert!(failed.is_empty(), "{failed:#?}");
-}
-
 /// NOT IN a list that does not fit, without nulls, with one, and without rows.
 #[test]
 fn not_in_a_list_that_does_not_fit() {

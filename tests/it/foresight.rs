@@ -64,11 +64,6 @@ fn plans_that_would_be_divided_say_so_and_how_and_why() {
             "rows are sorted, and go by in that order",
         ),
         ("SELECT median(x), max(s), max(m38) FROM t", "Aggregate", "rows are numbered in the order of their values"),
-        (
-            "SELECT t.x, u.m FROM t LEFT JOIN u ON t.id > u.id AND t.s <> u.s AND t.m38 <> u.m38",
-            "Left Join",
-            "the sides meet block by block",
-        ),
     ];
     for (sql, operator, how) in cases {
         let text = explained(&small, sql);

@@ -37,14 +37,9 @@ impl Budget {
 
     /// Rows of a side of a join that may stand beside chunks of the other.
     pub(super) fn side_rows(&self, join: &Join) -> u64 {
-        if join.on.is_empty() { self.block_rows(join.join_type) } else { u64::MAX }
-    }
-
-    /// The same where each may meet all: so few that their pairs with the smallest chunk fit, too.
-    pub(super) fn block_rows(&self, of: JoinType) -> u64 {
-        use JoinType::*;
-        let makes_pairs = matches!(of, Inner | Left | Right | Full);
-        if makes_pairs { (self.side / (LEAST_ROWS * PAIR)).max(1) } else { u64::MAX }
+        // Each may meet all: so few that their pairs with the smallest chunk fit, too.
+        let goes_by_blocks = join.on.is_empty() && join.join_type == JoinType::Inner;
+        if goes_by_blocks { (self.side / (LEAST_ROWS * PAIR)).max(1) } else { u64::MAX }
     }
 
     /// Of so many bytes that are free.

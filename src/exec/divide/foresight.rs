@@ -4,7 +4,7 @@
 //! plan runs does not depend on it: it is divided where it finds no memory.
 
 use datafusion::arrow::datatypes::FieldRef;
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, Sort, TableScan};
@@ -172,7 +172,8 @@ impl<'a> ForeseenPlans<'a> {
             let parts = parts_of(&self.budget, left.zip(right).map(|(left, right)| left + right));
             return Some(format!("both sides are parted by a hash of their keys, into some {parts} parts"));
         }
-        Some("the sides meet block by block".into())
+        let goes_by_blocks = join.on.is_empty() && join.join_type == JoinType::Inner;
+        goes_by_blocks.then(|| "the sides meet block by block".into())
     }
 
     fn aggregate(&self, plan: &LogicalPlan, aggregate: &Aggregate) -> Option<String> {

@@ -270,7 +270,7 @@ impl Divider<'_> {
             return self.not_in(join, left, right).await;
         }
         if join.on.is_empty() {
-            return self.in_blocks(join, left, right).await;
+            return self.pairwise(join, left, right).await;
         }
         self.by_hash(join, left, right, expected).await
     }
@@ -302,8 +302,7 @@ impl Divider<'_> {
             right: Arc::new(placeholder(1, &right.schema)),
             ..join.clone()
         });
-        let whole = Some(Arc::new(plan.clone()));
-        let group = PartGroup { plan, driving, parts, keys: Some(vec![keys.0, keys.1]), whole };
+        let group = PartGroup { plan, driving, parts, keys: Some(vec![keys.0, keys.1]), whole: None };
         Ok(DividedRows::of(group, &join.schema))
     }
 

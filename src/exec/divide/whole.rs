@@ -2,7 +2,7 @@
 //! rows without keys.
 //!
 //! Windows go by in order (`window.rs`). Aggregates become windows that find the rows which decide
-//! (`plan/ranks.rs`). Joins run block by block (`join.rs`). A range of a sort becomes smaller ranges.
+//! (`plan/ranks.rs`). A range of a sort becomes smaller ranges.
 
 use std::sync::Arc;
 
@@ -42,7 +42,6 @@ impl Divider<'_> {
             LogicalPlan::Window(window) => self.windows_in_order(window, stored(0)?).await,
             LogicalPlan::Aggregate(aggregate) => self.aggregate_in_order(aggregate, stored(0)?).await,
             LogicalPlan::Sort(sort) => self.in_smaller_ranges(sort, stored(0)?).await,
-            LogicalPlan::Join(join) => self.in_blocks(join, stored(0)?, stored(1)?).await,
             _ => return Err(failed),
         };
         let rows = match rows {
