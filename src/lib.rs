@@ -47,7 +47,7 @@ mod host;
 pub mod interop;
 
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
-pub use frame::{DataFrame, GroupBy, LazyFrame};
+pub use frame::{AnyFrame, DataFrame, Expr, GroupBy, LazyFrame};
 pub use io::{
     Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcWriteOptions, JsonOptions,
     JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding, WriteFormat,
@@ -73,8 +73,10 @@ struct Readme;
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub mod prelude {
+    pub use crate::arrow::datatypes::DataType;
     pub use crate::frame::expr::*;
-    pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame};
+    pub use crate::frame::verbs::*;
+    pub use crate::frame::{AnyFrame, DataFrame, FrameState, GroupBy, JoinType, LazyFrame};
     pub use crate::io::{CsvOptions, IntoPaths, JsonOptions, ParquetOptions, Ragged, TextEncoding};
     pub use crate::session::{DeviceChoice, Session};
 }

@@ -6,6 +6,7 @@
 //!   prepared plan over tables ── exec ──▶ answer
 //! ```
 
+mod calls;
 mod join;
 mod plans;
 mod recipe;

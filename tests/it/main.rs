@@ -74,5 +74,6 @@ mod tpch;
 mod types;
 mod union;
 mod using;
+mod verbs;
 mod window;
 mod zones;
