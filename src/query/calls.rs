@@ -177,7 +177,7 @@ fn windowed(input: &LogicalPlan, exprs: Vec<Expr>) -> Result<LogicalPlan> {
 }
 
 /// Whether rows that its keys do not tell apart matter to a window function by their order.
-fn depends_on_order(call: &WindowFunction) -> bool {
+pub(super) fn depends_on_order(call: &WindowFunction) -> bool {
     match &call.fun {
         WindowFunctionDefinition::WindowUDF(function) => {
             matches!(

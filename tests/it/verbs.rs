@@ -39,7 +39,7 @@ macro_rules! all_four {
 /// All four must give these rows, in their order; `name` is what the columns are called.
 macro_rules! gives {
     ($pair:expr, |$frame:ident| $verb:expr, [$($name:literal),*], [$($row:literal),* $(,)?]) => {{
-        let found = all_four!($pair, |$frame| $verb);
+        let found = crate::verbs::all_four!($pair, |$frame| $verb);
         crate::verbs::check_rows(&found, stringify!($verb), &[$($name),*], &[$($row),*]);
     }};
 }
@@ -47,7 +47,7 @@ macro_rules! gives {
 /// All four must agree; in the order of rows, too, where `ordered` says so.
 macro_rules! agrees {
     ($pair:expr, $ordered:expr, |$frame:ident| $verb:expr) => {{
-        let found = all_four!($pair, |$frame| $verb);
+        let found = crate::verbs::all_four!($pair, |$frame| $verb);
         crate::verbs::check_agree(&$pair, &found, stringify!($verb), $ordered);
     }};
 }
