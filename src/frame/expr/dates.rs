@@ -52,17 +52,14 @@ impl DateMethods {
         day "day";
         /// The day of the year, from 1 on.
         ordinal_day "doy";
+        /// The day of the week: Monday is 1, Sunday 7.
+        weekday "isodow";
         /// The hour.
         hour "hour";
         /// The minute.
         minute "minute";
         /// Seconds since 1970 in UTC, with their fraction.
         epoch "epoch";
-    }
-
-    /// The day of the week: Monday is 1, Sunday 7.
-    pub fn weekday(self) -> Expr {
-        Expr(expr_fn::date_part(df::lit("isodow"), self.0.0)) + 1
     }
 
     /// The second, without its fraction.

@@ -245,6 +245,11 @@ impl<S: FrameState> AnyFrame<S> {
 fn common_type(schema: &Schema, names: &[String]) -> Result<DataType> {
     let types = names.iter().map(|name| Ok(schema.field_with_name(name)?.data_type().clone()));
     let types = types.collect::<Result<Vec<_>>>()?;
+    let is_text = |dtype: &DataType| matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    // Numbers and texts are texts: not every text is a number.
+    if types.iter().any(is_text) && !types.iter().all(is_text) && !types.iter().any(DataType::is_nested) {
+        return Ok(DataType::Utf8View);
+    }
     type_union_resolution(&types).ok_or_else(|| {
         let found = types.iter().map(DataType::to_string).collect::<Vec<_>>().join(", ");
         let what = format!("values of columns {}", names.join(", "));

@@ -68,6 +68,12 @@ fn columns_become_rows_and_back() {
         ["x|3|1|-", "y|30|10|-"]
     );
     gives!(pair, |t| t.select(["x", "k"])?.head(1)?.transpose(None), ["column_0"], ["3", "a"]);
+    gives!(
+        pair,
+        |t| t.select(["x", "k"])?.head(1)?.unpivot(["x", "k"], [] as [&str; 0]),
+        ["variable", "value"],
+        ["x|3", "k|a"]
+    );
 }
 
 #[test]
