@@ -57,9 +57,8 @@ impl Core {
         take: impl Fn(&SchemaRef, StreamedBatches<'_>) -> Result<T>,
     ) -> Result<T> {
         let state = self.state();
-        let (physical, state) = self.wait(statement, async {
-            ordered::physical_plan(&state, &self.optimize(&state, plan)?).await
-        })?;
+        let (physical, state) =
+            self.wait(statement, async { ordered::physical_plan(&state, &self.optimize(&state, plan)?).await })?;
         let schema = without_metadata(&physical.schema());
         // Operators begin in the runtime.
         let mut batches = self.wait(statement, async { exec::stream(physical, &state) })?;

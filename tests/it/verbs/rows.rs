@@ -1,6 +1,9 @@
 //! Which rows, and in which order.
 
+use std::sync::Arc;
+
 use warpframe::Result;
+use warpframe::arrow::array::{ArrayRef, Int64Array};
 use warpframe::prelude::*;
 
 use super::{all_four, gives, printed, small};
@@ -50,6 +53,35 @@ fn equal_rows_are_found() {
         ["3|0", "1|1", "-|0", "4|0", "1|1", "5|0"]
     );
     gives!(pair, |t| t.select(["x"])?.is_unique(["x"]), ["x", "is_unique"], ["3|1", "1|0", "-|1", "4|1", "1|0", "5|1"]);
+}
+
+/// The CPU's operators run side by side, and DataFusion takes rows as they come.
+#[test]
+fn several_partitions_of_the_cpu_keep_the_order_of_rows() -> Result<()> {
+    let batch = |at: i64| {
+        let values: ArrayRef = Arc::new(Int64Array::from_iter_values(at * 100..(at + 1) * 100));
+        crate::tables::columns(vec![("x", values)]).remove(0)
+    };
+    let session = Session::builder().device(DeviceChoice::Cpu).cpu_partitions(4).build()?;
+    session.register_batches("t", (0..40).map(batch).collect::<Vec<_>>())?;
+    let lazy = session.table("t")?.filter((col("x") % 2).eq(0))?;
+    let eager = lazy.collect()?;
+    assert_eq!(eager.num_rows(), 2000);
+    for _ in 0..5 {
+        for frame in [&lazy, &eager.lazy()?] {
+            let wrong = frame.with_row_index("n", 0)?.filter((col("n") * 2).not_eq(col("x")))?;
+            assert_eq!(wrong.collect()?.num_rows(), 0);
+            let jumps = frame.filter(col("x").diff(1).not_eq(2))?;
+            assert_eq!(jumps.collect()?.num_rows(), 0);
+            assert_eq!(printed(&frame.limit(700, 2)?.collect()?), ["1400", "1402"]);
+            assert_eq!(printed(&frame.tail(2)?.collect()?), ["3996", "3998"]);
+            let twice = frame.union(frame)?.with_row_index("n", 0)?;
+            let wrong = twice.filter((col("n") % 2000 * 2).not_eq(col("x")))?;
+            assert_eq!(wrong.collect()?.num_rows(), 0);
+        }
+        assert_eq!(printed(&eager.slice(1999, None)?), ["3998"]);
+    }
+    Ok(())
 }
 
 #[test]
