@@ -144,9 +144,10 @@ impl<S: FrameState> AnyFrame<S> {
 
     /// Keys to sort by.
     pub(super) fn keys(&self, verb: &'static str, keys: impl SortKeys) -> Result<Vec<df::SortExpr>> {
-        let key = |key: df::SortExpr| {
-            let exprs = self.expanded(vec![Expr::from(key.expr.clone())])?;
-            Ok(exprs.into_iter().map(move |expr| key.with_expr(expr)))
+        // Moved: to clone what is deep takes more stack than there may be.
+        let key = |df::SortExpr { expr, asc, nulls_first }: df::SortExpr| {
+            let exprs = self.expanded(vec![Expr::from(expr)])?;
+            Ok(exprs.into_iter().map(move |expr| df::SortExpr { expr, asc, nulls_first }))
         };
         let keys = keys.into_keys().into_iter().map(key).collect::<Result<Vec<_>>>();
         Ok(keys.map_err(|error| error.in_verb(verb))?.into_iter().flatten().collect())
