@@ -236,7 +236,8 @@ impl DataFrame {
         let format = FrameFormat::of_process();
         let batches = self.rows_from(0, ROWS)?;
         let width = format.max_width.unwrap_or(100);
-        let heads = self.state.schema.fields().iter().map(|field| (visible(field.name()), type_name(field.data_type())));
+        let heads =
+            self.state.schema.fields().iter().map(|field| (visible(field.name()), type_name(field.data_type())));
         let heads: Vec<_> = heads.map(|(name, kind)| (cut_to(name, format.max_chars), kind)).collect();
         let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(text_table::width).max().unwrap_or(0);
         let names = widest(&mut heads.iter().map(|(name, _)| name.as_str()));

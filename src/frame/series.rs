@@ -203,7 +203,7 @@ impl DataFrame {
     /// # use warpframe::prelude::*;
     /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
     /// let frame = frame!(session; "x" => [1.5, 2.5])?;
-    /// assert_eq!(frame.group_by([]).agg([sum(col("x"))])?.item::<f64>()?, 4.0);
+    /// assert_eq!(frame.select([col("x").sum()])?.item::<f64>()?, 4.0);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn item<T: FromColumn>(&self) -> Result<T> {
