@@ -64,6 +64,15 @@ pub use datafusion::arrow;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// So are those of the pages for users of other libraries.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../docs/from-polars.md")]
+    struct FromPolars;
+    #[doc = include_str!("../docs/from-cudf.md")]
+    struct FromCudf;
+}
+
 /// What a program that uses warpframe wants in scope.
 ///
 /// ```
