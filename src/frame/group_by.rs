@@ -164,7 +164,6 @@ impl<S: FrameState> GroupBy<AnyFrame<S>> {
     /// assert_eq!(frame.filter(col("len").eq(2))?.collect()?.num_rows(), 1);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    #[expect(clippy::len_without_is_empty, reason = "it is a frame of lengths")]
     pub fn len(self) -> Result<AnyFrame<S>> {
         self.aggregated("len", vec![count_rows().alias("len")])
     }

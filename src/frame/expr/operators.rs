@@ -100,7 +100,6 @@ macro_rules! unary {
 /// assert_eq!(kept.collect()?.num_rows(), 2);
 /// # Ok::<(), warpframe::Error>(())
 /// ```
-#[expect(clippy::should_implement_trait, reason = "they yield expressions, as in Polars and DataFusion")]
 impl Expr {
     binary! {
         /// Whether both are equal.
