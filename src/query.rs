@@ -30,6 +30,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, SortExpr, UNNAME
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+pub(crate) use self::calls::over_all;
 use self::plans::FoundPlan;
 pub(crate) use self::plans::Plans;
 pub(crate) use self::recipe::Recipe;

@@ -8,6 +8,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::DataFrame;
 use super::cells::{FromColumn, read_as};
+use super::expr::unknown;
 use crate::error::{ErrorKind, Result};
 use crate::io::RowsHere;
 use crate::query::Data;
@@ -299,10 +300,7 @@ impl DataFrame {
 
 /// Where a column stands.
 fn position(schema: &Schema, name: &str) -> Result<usize> {
-    schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| {
-        let known = schema.fields().iter().map(|field| field.name().clone()).collect();
-        ErrorKind::ColumnNotFound { name: name.into(), known }.into()
-    })
+    schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| unknown(name, schema))
 }
 
 fn null<T: FromColumn>(column: &str, row: usize) -> crate::Error {

@@ -14,7 +14,7 @@
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::functions_window::expr_fn::row_number;
-use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::find_window_exprs;
 use datafusion::logical_expr::{
@@ -78,6 +78,23 @@ pub(super) fn aggregate(input: &LogicalPlan, keys: Vec<Expr>, exprs: Vec<Expr>) 
     Ok(builder(&grouped).select(output)?.into_unoptimized_plan())
 }
 
+/// An aggregate as a window of all rows.
+pub(crate) fn over_all(call: AggregateFunction) -> WindowFunction {
+    let params = call.params;
+    WindowFunction {
+        fun: WindowFunctionDefinition::AggregateUDF(call.func),
+        params: WindowFunctionParams {
+            args: params.args,
+            partition_by: vec![],
+            order_by: params.order_by,
+            window_frame: WindowFrame::new(None),
+            filter: params.filter,
+            null_treatment: params.null_treatment,
+            distinct: params.distinct,
+        },
+    }
+}
+
 /// With aggregates as windows of all rows.
 pub(super) fn over_all_rows(exprs: Vec<Expr>) -> Result<Vec<Expr>> {
     let names = NamePreserver::new_for_projection();
@@ -86,22 +103,7 @@ pub(super) fn over_all_rows(exprs: Vec<Expr>) -> Result<Vec<Expr>> {
         let changed = expr.transform_down(|node| {
             Ok(match node {
                 Expr::WindowFunction(_) => Transformed::new(node, false, TreeNodeRecursion::Jump),
-                Expr::AggregateFunction(call) => {
-                    let params = call.params;
-                    let window = WindowFunction {
-                        fun: WindowFunctionDefinition::AggregateUDF(call.func),
-                        params: WindowFunctionParams {
-                            args: params.args,
-                            partition_by: vec![],
-                            order_by: params.order_by,
-                            window_frame: WindowFrame::new(None),
-                            filter: params.filter,
-                            null_treatment: params.null_treatment,
-                            distinct: params.distinct,
-                        },
-                    };
-                    Transformed::yes(Expr::WindowFunction(Box::new(window)))
-                }
+                Expr::AggregateFunction(call) => Transformed::yes(Expr::WindowFunction(Box::new(over_all(call)))),
                 other => Transformed::no(other),
             })
         })?;

@@ -3,11 +3,11 @@
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::functions_window::expr_fn;
 use datafusion::logical_expr as df;
-use datafusion::logical_expr::WindowFunctionDefinition;
-use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::scalar::ScalarValue;
 
 use super::{Columns, Expr, IntoColumn, SortExpr, SortKeys, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use crate::query::over_all;
 
 macro_rules! of_places {
     ($($(#[$doc:meta])* $name:ident;)*) => {
@@ -115,21 +115,7 @@ pub fn over_frame(
 pub(super) fn window_of(function: &df::Expr) -> Option<WindowFunction> {
     match function {
         df::Expr::WindowFunction(window) => Some(window.as_ref().clone()),
-        df::Expr::AggregateFunction(aggregate) => {
-            let params = aggregate.params.clone();
-            Some(WindowFunction {
-                fun: WindowFunctionDefinition::AggregateUDF(aggregate.func.clone()),
-                params: WindowFunctionParams {
-                    args: params.args,
-                    partition_by: vec![],
-                    order_by: params.order_by,
-                    window_frame: WindowFrame::new(None),
-                    filter: params.filter,
-                    null_treatment: params.null_treatment,
-                    distinct: params.distinct,
-                },
-            })
-        }
+        df::Expr::AggregateFunction(aggregate) => Some(over_all(aggregate.clone())),
         _ => None,
     }
 }
