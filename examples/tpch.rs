@@ -99,8 +99,7 @@ fn q6(session: &Session) -> warpframe::Result<LazyFrame> {
     session
         .table("lineitem")?
         .filter(in_1994.and(cheap))?
-        .group_by([])
-        .agg([sum(col("l_extendedprice") * col("l_discount")).alias("revenue")])
+        .select([sum(col("l_extendedprice") * col("l_discount")).alias("revenue")])
 }
 
 /// A date such as `1994-01-01`; the planner folds the cast.

@@ -35,6 +35,8 @@ struct Inner {
     location: Option<(u64, u64)>,
     /// The column whose type, by which a query was planned, is too narrow for what is there, from 0 on.
     misfit: Option<usize>,
+    /// The verb of a frame that met it.
+    verb: Option<&'static str>,
 }
 
 /// The kinds of [`Error`], with what is known about each.
@@ -226,6 +228,26 @@ impl Error {
         self
     }
 
+    /// The verb of a frame that the error is about, if it is about one.
+    ///
+    /// ```
+    /// use warpframe::prelude::*;
+    /// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let error = session.sql("SELECT 1 AS a")?.rename([("b", "c")]).unwrap_err();
+    /// assert_eq!(error.verb(), Some("rename"));
+    /// assert_eq!(error.to_string(), "rename: no column named \"b\"; known: a");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn verb(&self) -> Option<&'static str> {
+        self.0.verb
+    }
+
+    /// The same error, said to be about a verb, of which others are part.
+    pub(crate) fn in_verb(mut self, verb: &'static str) -> Self {
+        self.0.verb = Some(verb);
+        self
+    }
+
     /// The same error, said to be about a column that a wider type would hold.
     pub(crate) fn with_misfit(mut self, column: usize) -> Self {
         self.0.misfit = Some(column);
@@ -265,12 +287,15 @@ impl Error {
 
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
-        Error(Box::new(Inner { kind, location: None, misfit: None }))
+        Error(Box::new(Inner { kind, location: None, misfit: None, verb: None }))
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(verb) = self.0.verb {
+            write!(f, "{verb}: ")?;
+        }
         match self.kind() {
             ErrorKind::OutOfDeviceMemory { operator, asked, free, limit, used, cached, kept } => {
                 write!(

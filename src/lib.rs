@@ -48,7 +48,7 @@ pub mod interop;
 
 pub use error::{Error, ErrorKind, Fault, Operation, Result};
 pub use exec::PartsProgress;
-pub use frame::{DataFrame, GroupBy, LazyFrame, Series};
+pub use frame::{AnyFrame, DataFrame, Expr, GroupBy, LazyFrame, Series};
 pub use io::{
     Codec, CsvOptions, CsvWriteOptions, FileKind, IntoPaths, IpcCodec, IpcLayout, IpcOptions, IpcWriteOptions,
     JsonOptions, JsonWriteOptions, ParquetOptions, ParquetWriteOptions, Ragged, TextEncoding, WriteFormat,
@@ -64,6 +64,15 @@ pub use datafusion::arrow;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// So are those of the pages for users of other libraries.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../docs/from-polars.md")]
+    struct FromPolars;
+    #[doc = include_str!("../docs/from-cudf.md")]
+    struct FromCudf;
+}
+
 /// What a program that uses warpframe wants in scope.
 ///
 /// ```
@@ -74,9 +83,11 @@ struct Readme;
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub mod prelude {
+    pub use crate::arrow::datatypes::DataType;
     pub use crate::frame;
     pub use crate::frame::expr::*;
-    pub use crate::frame::{DataFrame, GroupBy, JoinType, LazyFrame, Series};
+    pub use crate::frame::verbs::*;
+    pub use crate::frame::{AnyFrame, DataFrame, FrameState, GroupBy, JoinType, LazyFrame, Series};
     pub use crate::io::{CsvOptions, IntoPaths, IpcOptions, JsonOptions, ParquetOptions, Ragged, TextEncoding};
     pub use crate::session::{DeviceChoice, Session};
 }

@@ -6,7 +6,9 @@
 //!   prepared plan over tables ── exec ──▶ answer
 //! ```
 
+mod calls;
 mod join;
+mod ordered;
 mod plans;
 mod recipe;
 mod runtime;
@@ -28,6 +30,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, SortExpr, UNNAME
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+pub(crate) use self::calls::over_all;
 use self::plans::FoundPlan;
 pub(crate) use self::plans::Plans;
 pub(crate) use self::recipe::Recipe;
@@ -455,9 +458,9 @@ async fn of_one_version<'a, T>(
 }
 
 async fn run_on_cpu(state: &SessionState, plan: LogicalPlan) -> Result<Answer> {
-    let physical = state.query_planner().create_physical_plan(&plan, state).await?;
+    let (physical, state) = ordered::physical_plan(state, &plan).await?;
     let schema = without_metadata(&physical.schema());
-    let batches = exec::collect(physical, state).await?;
+    let batches = exec::collect(physical, &state).await?;
     let batches: Vec<_> =
         batches.into_iter().map(|batch| batch.with_schema(schema.clone())).collect::<Result<_, _>>()?;
     Ok(Answer { schema, data: Data::Host(batches.into()) })

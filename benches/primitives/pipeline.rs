@@ -49,6 +49,6 @@ fn quadratic(bench: &Bench, rows: usize) -> Outcome {
 pub fn probe_sum(bench: &Bench, sides: &Sides, name: String) {
     let shape = sides.shape;
     let case = Case::new(name, shape.rows, 8 * shape.rows + 16 * shape.build);
-    let run = || sides.joined()?.group_by([]).agg([sum(col("p0"))])?.collect();
+    let run = || sides.joined()?.select([sum(col("p0"))])?.collect();
     bench.time(case, run, |result| expect_sum(result, sides.sum_of(|number| payload(number, 0) as u64) as f64));
 }

@@ -120,7 +120,7 @@ impl Column {
 
 fn downloaded(buffer: &Buffer, offset: usize, len: usize) -> Result<HostBlock> {
     let mut block = buffer.device().host_block(len)?;
-    buffer.read(offset, block.to_fill()?)?;
+    buffer.read(offset, block.filling()?)?;
     Ok(block)
 }
 

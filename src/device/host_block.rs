@@ -220,7 +220,7 @@ impl HostBlock {
     ///
     /// # Errors
     /// Those that a test injects: what a block holds is reserved when it is made.
-    pub(crate) fn to_fill(&mut self) -> Result<&mut [u8]> {
+    pub(crate) fn filling(&mut self) -> Result<&mut [u8]> {
         self.space.step()?;
         Ok(self.bytes_mut())
     }
@@ -228,7 +228,7 @@ impl HostBlock {
     /// The bytes, to be read back.
     ///
     /// # Errors
-    /// As of [`HostBlock::to_fill`].
+    /// As of [`HostBlock::filling`].
     pub(crate) fn to_read(&self) -> Result<&[u8]> {
         self.space.step()?;
         Ok(self.bytes())

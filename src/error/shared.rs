@@ -111,7 +111,7 @@ fn copy(error: &Error) -> Error {
         K::Plan { message, location } => K::Plan { message: message.clone(), location: *location },
         K::Io { path, source } => K::Io { path: path.clone(), source: again(source) },
     };
-    Error(Box::new(Inner { kind, location: error.0.location, misfit: error.0.misfit }))
+    Error(Box::new(Inner { kind, location: error.0.location, misfit: error.0.misfit, verb: error.0.verb }))
 }
 
 #[cfg(test)]

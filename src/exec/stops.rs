@@ -21,17 +21,18 @@ use futures::{Stream, StreamExt};
 use crate::error::{Error, Result};
 use crate::interrupt::{self, Statement};
 
-/// All rows of a plan.
+/// All rows of a plan, in the order of its partitions.
 ///
 /// # Errors
 /// Those of the plan; `Interrupted`.
 pub(crate) async fn collect(plan: Arc<dyn ExecutionPlan>, state: &SessionState) -> Result<Vec<RecordBatch>> {
-    let collected = physical_plan::collect(of_statement(plan)?, state.task_ctx()).await;
+    let collected = physical_plan::collect_partitioned(of_statement(plan)?, state.task_ctx()).await;
     let limits = HostLimits::of(state);
-    collected.map_err(|error| limits.named(error.into()))
+    let partitions = collected.map_err(|error| limits.named(error.into()))?;
+    Ok(partitions.into_iter().flatten().collect())
 }
 
-/// The rows of a plan as they come, in the order in which [`collect`] has them.
+/// The rows of a plan as they come: those of several partitions in any order.
 ///
 /// # Errors
 /// Those of the plan; `Interrupted`.

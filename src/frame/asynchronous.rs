@@ -75,7 +75,7 @@ impl DataFrame {
                 return None;
             }
             let (core, here) = (frame.core.clone(), frame.clone());
-            let schema = frame.schema.clone();
+            let schema = frame.state.schema.clone();
             let copied = move || Ok(concat_batches(&schema, &here.rows_from(start, ROWS)?)?);
             let batch = core.as_background(copied).await;
             let next = if batch.is_ok() { start + ROWS } else { whole };

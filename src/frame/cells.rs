@@ -117,16 +117,10 @@ macro_rules! numbered {
 }
 
 numbered!(NaiveDate, Date32Type, DataType::Date32, Date32Type::from_naive_date, Date32Type::to_naive_date_opt);
-numbered!(
-    NaiveTime,
-    Time64NanosecondType,
-    DataType::Time64(TimeUnit::Nanosecond),
-    |time| nanoseconds_of(time),
-    |nanoseconds| {
-        let (seconds, rest) = (nanoseconds.div_euclid(1_000_000_000), nanoseconds.rem_euclid(1_000_000_000));
-        NaiveTime::from_num_seconds_from_midnight_opt(u32::try_from(seconds).ok()?, u32::try_from(rest).ok()?)
-    }
-);
+numbered!(NaiveTime, Time64NanosecondType, DataType::Time64(TimeUnit::Nanosecond), nanoseconds_of, |nanoseconds| {
+    let (seconds, rest) = (nanoseconds.div_euclid(1_000_000_000), nanoseconds.rem_euclid(1_000_000_000));
+    NaiveTime::from_num_seconds_from_midnight_opt(u32::try_from(seconds).ok()?, u32::try_from(rest).ok()?)
+});
 /// Instants: columns of microseconds are made of them, columns of all units are read as them.
 macro_rules! instants {
     ($rust:ty, $zone:expr, $to:expr, $from:expr) => {

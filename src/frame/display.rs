@@ -162,13 +162,13 @@ impl FrameFormat {
     /// # Errors
     /// Those of [`DataFrame::to_arrow`].
     pub fn text(&self, frame: &DataFrame) -> Result<String> {
-        let (rows, columns) = (frame.num_rows(), frame.schema.fields().len());
+        let (rows, columns) = (frame.num_rows(), frame.state.schema.fields().len());
         let most = self.max_rows.unwrap_or(rows);
         let (above, below, between) = match rows > most {
             true => (frame.rows_from(0, most.div_ceil(2))?, frame.rows_from(rows - most / 2, most / 2)?, true),
             false => (frame.to_arrow()?, vec![], false),
         };
-        let mut table = TextTable::new(&frame.schema, self);
+        let mut table = TextTable::new(&frame.state.schema, self);
         for batch in above.iter().chain(&below) {
             table.measure(batch)?;
         }
@@ -236,7 +236,8 @@ impl DataFrame {
         let format = FrameFormat::of_process();
         let batches = self.rows_from(0, ROWS)?;
         let width = format.max_width.unwrap_or(100);
-        let heads = self.schema.fields().iter().map(|field| (visible(field.name()), type_name(field.data_type())));
+        let heads =
+            self.state.schema.fields().iter().map(|field| (visible(field.name()), type_name(field.data_type())));
         let heads: Vec<_> = heads.map(|(name, kind)| (cut_to(name, format.max_chars), kind)).collect();
         let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(text_table::width).max().unwrap_or(0);
         let names = widest(&mut heads.iter().map(|(name, _)| name.as_str()));

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
-use datafusion::logical_expr::{Expr, JoinType, SortExpr, ident};
+use datafusion::logical_expr::{SortExpr, ident};
 
-use super::{GroupBy, LazyFrame};
+use super::any::{AnyFrame, StateOfFrame};
+use super::lazy::LazyFrame;
 use crate::error::{Error, Result};
 use crate::io::{
     CsvWriteOptions, DOWNLOAD_ROWS, IpcWriteOptions, JsonWriteOptions, ParquetWriteOptions, RowsHere, WriteFormat,
@@ -42,42 +43,66 @@ const WRITTEN_ROWS: usize = 1 << 17;
 /// assert_eq!(counts.num_rows(), 5);
 /// # Ok::<(), warpframe::Error>(())
 /// ```
+pub type DataFrame = AnyFrame<Eager>;
+
+/// The state of a [`DataFrame`]: its rows.
 #[derive(Clone)]
-pub struct DataFrame {
-    pub(super) core: Arc<Core>,
+pub struct Eager {
     pub(super) schema: SchemaRef,
     pub(super) data: Data,
 }
 
-impl DataFrame {
-    pub(crate) fn new(core: Arc<Core>, Answer { schema, data }: Answer) -> Self {
-        DataFrame { core, schema, data }
-    }
-
-    /// Runs a verb on this frame, or on it and another.
-    pub(super) fn verb(&self, verb: Verb, right: Option<&DataFrame>) -> Result<DataFrame> {
+impl StateOfFrame for Eager {
+    fn grow(frame: &DataFrame, verb: Verb, right: Option<&DataFrame>) -> Result<DataFrame> {
+        let core = &frame.core;
         let answer = match verb.is_small() {
             true => {
-                let table = |frame: &DataFrame| Ok::<_, Error>(Arc::new(Recipe::Table(self.source_of(frame)?)));
-                let (left, right) = (table(self)?, right.map(table).transpose()?);
-                self.core.run_recipe(&Recipe::grown(verb, left, right))
+                let table = |of: &DataFrame| Ok::<_, Error>(Arc::new(Recipe::Table(frame.source_of(of)?)));
+                let (left, right) = (table(frame)?, right.map(table).transpose()?);
+                core.run_recipe(&Recipe::grown(verb, left, right))
             }
             false => {
-                let plan = |frame: &DataFrame| scan(&self.source_of(frame)?);
-                self.core.run(&verb.plan(&plan(self)?, right.map(plan).transpose()?.as_ref())?)
+                let plan = |of: &DataFrame| scan(&frame.source_of(of)?);
+                core.run(&verb.plan(&plan(frame)?, right.map(plan).transpose()?.as_ref())?)
             }
         };
-        Ok(DataFrame::new(self.core.clone(), answer?))
+        Ok(DataFrame::new(core.clone(), answer?))
+    }
+
+    fn lazy(frame: &DataFrame) -> Result<LazyFrame> {
+        frame.lazy()
+    }
+
+    fn done(frame: LazyFrame) -> Result<DataFrame> {
+        frame.collect()
+    }
+
+    fn columns(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn rows(&self) -> Option<usize> {
+        Some(match &self.data {
+            Data::Device(table) => table.rows(),
+            Data::Host(batches) => batches.iter().map(RecordBatch::num_rows).sum(),
+            Data::Divided(rows) => rows.rows(),
+        })
+    }
+}
+
+impl DataFrame {
+    pub(crate) fn new(core: Arc<Core>, Answer { schema, data }: Answer) -> Self {
+        DataFrame { core, state: Eager { schema, data } }
     }
 
     /// A frame, as plans of this frame's session read it.
     pub(super) fn source_of(&self, frame: &DataFrame) -> Result<PlanTable> {
-        self.core.source_of(&frame.schema, &frame.data)
+        self.core.source_of(&frame.state.schema, &frame.state.data)
     }
 
     /// The frame as a table of a session.
     pub(crate) fn provider_in(&self, core: &Core) -> Result<Arc<dyn TableProvider>> {
-        core.provider_of(&self.schema, &self.data)
+        core.provider_of(&self.state.schema, &self.state.data)
     }
 
     /// A lazy frame over these rows.
@@ -93,156 +118,6 @@ impl DataFrame {
         LazyFrame::of_frame(&self.core, self)
     }
 
-    /// [`LazyFrame::select`], now.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let frame = session.sql("SELECT 1 AS a, 2 AS b")?.collect()?.select([col("b")])?;
-    /// assert_eq!(frame.schema().fields().len(), 1);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn select(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<DataFrame> {
-        self.verb(Verb::Select(exprs.into_iter().collect()), None)
-    }
-
-    /// [`LazyFrame::with_columns`], now.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let frame = session.sql("SELECT 1 AS a")?.collect()?.with_columns([(col("a") + lit(1)).alias("b")])?;
-    /// assert_eq!(frame.schema().fields().len(), 2);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn with_columns(&self, exprs: impl IntoIterator<Item = Expr>) -> Result<DataFrame> {
-        self.verb(Verb::WithColumns(exprs.into_iter().collect()), None)
-    }
-
-    /// [`LazyFrame::filter`], now.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let frame = session.sql("VALUES (1), (2)")?.collect()?.filter(col("column1").eq(lit(2)))?;
-    /// assert_eq!(frame.num_rows(), 1);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn filter(&self, predicate: Expr) -> Result<DataFrame> {
-        self.verb(Verb::Filter(predicate), None)
-    }
-
-    /// [`LazyFrame::group_by`]; [`GroupBy::agg`] computes.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let frame = session.sql("VALUES ('a', 1), ('a', 2)")?.collect()?;
-    /// assert_eq!(frame.group_by([col("column1")]).agg([max(col("column2"))])?.num_rows(), 1);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn group_by(&self, keys: impl IntoIterator<Item = Expr>) -> GroupBy<DataFrame> {
-        GroupBy::new(self.clone(), keys.into_iter().collect())
-    }
-
-    /// [`LazyFrame::sort`], now.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let frame = session.sql("VALUES (1), (2)")?.collect()?.sort([desc(col("column1"))])?;
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn sort(&self, keys: impl IntoIterator<Item = SortExpr>) -> Result<DataFrame> {
-        self.verb(Verb::Sort(keys.into_iter().collect()), None)
-    }
-
-    /// [`LazyFrame::top_k`], now.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let frame = session.sql("VALUES (2), (3), (1)")?.collect()?;
-    /// assert_eq!(frame.top_k(2, [asc(col("column1"))])?.num_rows(), 2);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn top_k(&self, k: usize, by: impl IntoIterator<Item = SortExpr>) -> Result<DataFrame> {
-        self.verb(Verb::TopK { k, by: by.into_iter().collect() }, None)
-    }
-
-    /// [`LazyFrame::join`], now.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let left = session.sql("SELECT 1 AS k, 'a' AS x")?.collect()?;
-    /// let right = session.sql("SELECT 1 AS k, 'b' AS x")?.collect()?;
-    /// let both = left.join(&right, JoinType::Inner, ["k"], ["k"])?;
-    /// let names: Vec<_> = both.schema().fields().iter().map(|f| f.name().clone()).collect();
-    /// assert_eq!(names, ["k", "x", "x_right"]);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn join<L: AsRef<str>, R: AsRef<str>>(
-        &self,
-        right: &DataFrame,
-        kind: JoinType,
-        left_on: impl IntoIterator<Item = L>,
-        right_on: impl IntoIterator<Item = R>,
-    ) -> Result<DataFrame> {
-        let left_on = left_on.into_iter().map(|name| name.as_ref().to_string()).collect();
-        let right_on = right_on.into_iter().map(|name| name.as_ref().to_string()).collect();
-        self.verb(Verb::Join { kind, left_on, right_on }, Some(right))
-    }
-
-    /// [`LazyFrame::limit`], now.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// assert_eq!(session.sql("VALUES (1), (2)")?.collect()?.limit(1, 1)?.num_rows(), 1);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn limit(&self, skip: usize, n: usize) -> Result<DataFrame> {
-        self.verb(Verb::Limit { skip, n }, None)
-    }
-
-    /// The first `n` rows.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// assert_eq!(session.read_csv("data/jets.csv")?.head(5)?.num_rows(), 5);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn head(&self, n: usize) -> Result<DataFrame> {
-        self.limit(0, n)
-    }
-
-    /// [`LazyFrame::distinct`], now.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// assert_eq!(session.sql("VALUES (1), (1)")?.collect()?.distinct()?.num_rows(), 1);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn distinct(&self) -> Result<DataFrame> {
-        self.verb(Verb::Distinct, None)
-    }
-
-    /// [`LazyFrame::union`], now.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// let frame = session.sql("VALUES (1), (2)")?.collect()?;
-    /// assert_eq!(frame.union(&frame)?.num_rows(), 4);
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn union(&self, other: &DataFrame) -> Result<DataFrame> {
-        self.verb(Verb::Union, Some(other))
-    }
-
     /// The rows as Arrow batches, copied from the device if they lie there. No rows may be no
     /// batches.
     ///
@@ -254,7 +129,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn to_arrow(&self) -> Result<Vec<RecordBatch>> {
-        match &self.data {
+        match &self.state.data {
             Data::Device(table) => self.core.as_statement(|| table.to_batches()),
             Data::Host(batches) => Ok(batches.to_vec()),
             Data::Divided(rows) => self.core.as_statement(|| rows.batches(DOWNLOAD_ROWS).collect()),
@@ -278,7 +153,7 @@ impl DataFrame {
     pub fn batches(&self, rows: usize) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
         let rows = rows.max(1);
         let (mut table, mut host, mut divided) = (None, None, None);
-        match &self.data {
+        match &self.state.data {
             Data::Device(kept) => match kept.rows_here() {
                 RowsHere::Device(here) => table = Some(here),
                 RowsHere::Host(batches) => host = Some(batches),
@@ -310,23 +185,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn num_rows(&self) -> usize {
-        match &self.data {
-            Data::Device(table) => table.rows(),
-            Data::Host(batches) => batches.iter().map(RecordBatch::num_rows).sum(),
-            Data::Divided(rows) => rows.rows(),
-        }
-    }
-
-    /// The names and types of the columns.
-    ///
-    /// ```
-    /// # use warpframe::prelude::*;
-    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-    /// assert_eq!(session.sql("SELECT 1 AS one")?.collect()?.schema().field(0).name(), "one");
-    /// # Ok::<(), warpframe::Error>(())
-    /// ```
-    pub fn schema(&self) -> SchemaRef {
-        self.schema.clone()
+        self.state.rows().unwrap_or_default()
     }
 
     /// Whether the rows lie in device memory at this moment. Rows that no query uses may move to
@@ -339,7 +198,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn is_on_device(&self) -> bool {
-        matches!(&self.data, Data::Device(table) if table.is_on_device())
+        matches!(&self.state.data, Data::Device(table) if table.is_on_device())
     }
 
     /// Writes a CSV file with a header line; a file that is there is replaced.
@@ -440,7 +299,7 @@ impl DataFrame {
     }
 
     /// Writes an Arrow IPC file (Feather, version 2), or a stream where the options say so; a file that
-    /// is there is replaced. Strings and bytes have offsets of 64 bits in it, and dictionaries are
+    /// is there is replaced. StringMethods and bytes have offsets of 64 bits in it, and dictionaries are
     /// their values.
     ///
     /// # Errors
@@ -473,7 +332,8 @@ impl DataFrame {
     /// # Errors
     /// As the methods of each format.
     pub fn write(&self, path: impl AsRef<Path>, format: &WriteFormat) -> Result<()> {
-        self.core.as_statement(|| crate::io::write(path.as_ref(), &self.schema, self.batches(WRITTEN_ROWS), format))
+        self.core
+            .as_statement(|| crate::io::write(path.as_ref(), &self.state.schema, self.batches(WRITTEN_ROWS), format))
     }
 
     /// Writes a file for each value of some columns, in folders named `column=value` below a new
@@ -487,12 +347,12 @@ impl DataFrame {
     pub fn write_partitioned(&self, directory: impl AsRef<Path>, by: &[&str], format: &WriteFormat) -> Result<()> {
         let by: Vec<String> = by.iter().map(|name| (*name).to_string()).collect();
         // Which columns there are not is told where the others are looked at.
-        let known = by.iter().filter(|name| self.schema.column_with_name(name).is_some());
+        let known = by.iter().filter(|name| self.state.schema.column_with_name(name).is_some());
         let keys: Vec<SortExpr> = known.map(|name| ident(name.as_str()).sort(true, true)).collect();
         let sorted = if keys.is_empty() { self.clone() } else { self.sort(keys)? };
         self.core.as_statement(|| {
             let batches = sorted.batches(WRITTEN_ROWS);
-            crate::io::write_partitioned(directory.as_ref(), &self.schema, batches, &by, format)
+            crate::io::write_partitioned(directory.as_ref(), &self.state.schema, batches, &by, format)
         })
     }
 }

@@ -2,22 +2,29 @@
 //!
 //! A [`LazyFrame`] is a plan that grows with each verb and runs at [`LazyFrame::collect`],
 //! optimized as a whole. A [`DataFrame`] is a result, held by the device where there is one; its
-//! verbs run at once. Both take the same expressions, which are DataFusion's, see [`expr`].
+//! verbs run at once. Both are an [`AnyFrame`], which has the verbs, and take the same expressions,
+//! see [`expr`].
 
+mod any;
 mod asynchronous;
 mod cells;
 mod display;
 mod eager;
 pub mod expr;
+mod group_by;
 mod lazy;
 mod made;
 mod rows;
 mod series;
+pub mod verbs;
 mod written;
 
+pub use any::{AnyFrame, FrameState};
 pub use cells::{ColumnValue, FromColumn, IntoArray, MaybeValue};
 pub use datafusion::logical_expr::JoinType;
 pub use display::{Borders, FrameFormat, TextTable};
-pub use eager::DataFrame;
-pub use lazy::{GroupBy, LazyFrame};
+pub use eager::{DataFrame, Eager};
+pub use expr::Expr;
+pub use group_by::GroupBy;
+pub use lazy::{Lazy, LazyFrame};
 pub use series::{Row, Series};

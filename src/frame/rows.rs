@@ -11,12 +11,10 @@ use datafusion::arrow::compute::{cast, concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Field, Float64Type, Int64Type, Schema, SchemaRef, UInt64Type,
 };
-use datafusion::logical_expr::{Expr, SortExpr};
-use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
 use super::eager::DataFrame;
-use super::expr::{asc, col};
+use super::expr::{SortKeys, asc, coalesce, col, lit};
 use super::lazy::LazyFrame;
 use crate::column::{Column, Table};
 use crate::error::{ErrorKind, Result};
@@ -44,7 +42,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn take(&self, rows: &DataFrame) -> Result<DataFrame> {
-        let found = match &rows.schema.fields()[..] {
+        let found = match &rows.state.schema.fields()[..] {
             [field] if field.data_type().is_integer() => None,
             [field] => Some(field.data_type().to_string()),
             fields => Some(format!("{} columns", fields.len())),
@@ -53,10 +51,10 @@ impl DataFrame {
             let (what, expected) = ("row numbers".into(), "one column of integers".into());
             return Err(ErrorKind::TypeMismatch { what, expected, found }.into());
         }
-        if let Data::Device(table) = &self.data {
-            let here = matches!(&rows.data, Data::Device(numbers) if numbers.device().same(table.device()));
+        if let Data::Device(table) = &self.state.data {
+            let here = matches!(&rows.state.data, Data::Device(numbers) if numbers.device().same(table.device()));
             let moved = if here { rows.clone() } else { LazyFrame::of_frame(&self.core, rows)?.collect()? };
-            if let Data::Device(numbers) = &moved.data
+            if let Data::Device(numbers) = &moved.state.data
                 && let Some(taken) =
                     self.core.or_on_cpu(with_room(table, |table| exec::take(table, &numbers.table()?.columns[0])))?
             {
@@ -66,7 +64,7 @@ impl DataFrame {
         let (mut whole, numbers) = (self.to_batch()?, rows.to_batch()?);
         let numbers = row_numbers(numbers.column(0), whole.num_rows())?;
         if numbers.null_count() > 0 {
-            whole = whole.with_schema(exec::nullable(&self.schema))?;
+            whole = whole.with_schema(exec::nullable(&self.state.schema))?;
         }
         let taken = take_record_batch(&whole, &numbers)?;
         let (schema, data) = (taken.schema(), Data::Host([taken].into()));
@@ -90,9 +88,9 @@ impl DataFrame {
     /// # use warpframe::arrow::array::{Array, UInt32Array};
     /// # Ok::<(), warpframe::Error>(())
     /// ```
-    pub fn arg_sort(&self, keys: impl IntoIterator<Item = SortExpr>) -> Result<DataFrame> {
-        let mut keys: Vec<SortExpr> = keys.into_iter().collect();
-        if matches!(self.data, Data::Device(_))
+    pub fn arg_sort(&self, keys: impl SortKeys) -> Result<DataFrame> {
+        let mut keys = self.keys("arg_sort", keys)?;
+        if matches!(self.state.data, Data::Device(_))
             && let Some(table) = self.core.order(self.source_of(self)?, &keys)?
         {
             return Ok(self.of_table(table));
@@ -122,15 +120,15 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn cumulative_sum(&self, column: &str) -> Result<DataFrame> {
-        let Some((at, field)) = self.schema.column_with_name(column) else {
-            let known = self.schema.fields().iter().map(|field| field.name().clone()).collect();
+        let Some((at, field)) = self.state.schema.column_with_name(column) else {
+            let known = self.state.schema.fields().iter().map(|field| field.name().clone()).collect();
             return Err(ErrorKind::ColumnNotFound { name: column.into(), known }.into());
         };
         let dtype = sum_type(field)?;
-        let mut fields = self.schema.fields().to_vec();
+        let mut fields = self.state.schema.fields().to_vec();
         fields[at] = Arc::new(field.clone().with_data_type(dtype.clone()));
         let schema: SchemaRef = Arc::new(Schema::new(fields));
-        if let Data::Device(table) = &self.data
+        if let Data::Device(table) = &self.state.data
             && let Some(values) = self.summands(table, at, &dtype)?
         {
             let sums = |table: &Table| {
@@ -157,7 +155,7 @@ impl DataFrame {
     /// A column of the table as a type of sums, with 0 for null. `None` where it came to lie on the
     /// host.
     fn summands(&self, table: &KeptTable, at: usize, dtype: &DataType) -> Result<Option<Column>> {
-        if self.schema.field(at).data_type() == dtype {
+        if self.state.schema.field(at).data_type() == dtype {
             let Some(table) = self.core.or_on_cpu(with_room(table, |table| Ok(table.clone())))? else {
                 return Ok(None);
             };
@@ -165,9 +163,9 @@ impl DataFrame {
                 return Ok(Some(table.columns[at].clone()));
             }
         }
-        let value = datafusion::logical_expr::cast(col(self.schema.field(at).name()), dtype.clone());
-        let zero = Expr::Literal(ScalarValue::new_zero(dtype)?, None);
-        Ok(match self.select([coalesce(vec![value, zero])])?.data {
+        let value = col(self.state.schema.field(at).name()).cast(dtype.clone());
+        let zero = lit(ScalarValue::new_zero(dtype)?);
+        Ok(match self.select([coalesce(vec![value, zero])])?.state.data {
             Data::Device(values) => Some(values.table()?.columns[0].clone()),
             Data::Host(_) | Data::Divided(_) => None,
         })
@@ -179,7 +177,7 @@ impl DataFrame {
 
     /// All rows in one batch.
     fn to_batch(&self) -> Result<RecordBatch> {
-        Ok(concat_batches(&self.schema, &self.to_arrow()?)?)
+        Ok(concat_batches(&self.state.schema, &self.to_arrow()?)?)
     }
 
     /// All rows in one batch, with their numbers in one more column.
@@ -187,20 +185,11 @@ impl DataFrame {
         let whole = self.to_batch()?;
         let rows = u32::try_from(whole.num_rows())
             .map_err(|_| crate::Error::unsupported(format!("{} rows", whole.num_rows()), "row numbers have 32 bits"))?;
-        let fields = self.schema.fields().iter().cloned();
+        let fields = self.state.schema.fields().iter().cloned();
         let fields: Vec<_> = fields.chain([Arc::new(Field::new(name, DataType::UInt32, false))]).collect();
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows));
         let columns = whole.columns().iter().cloned().chain([numbers]).collect();
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
-    }
-
-    /// A name that no column has.
-    fn unused_name(&self, stem: &str) -> String {
-        let mut name = stem.to_string();
-        while self.schema.column_with_name(&name).is_some() {
-            name.push('_');
-        }
-        name
     }
 }
 

@@ -8,6 +8,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::DataFrame;
 use super::cells::{FromColumn, read_as};
+use super::expr::unknown;
 use crate::error::{ErrorKind, Result};
 use crate::io::{DOWNLOAD_ROWS, RowsHere};
 use crate::query::Data;
@@ -33,12 +34,12 @@ pub struct Series(DataFrame);
 impl Series {
     /// The column's name.
     pub fn name(&self) -> &str {
-        self.0.schema.field(0).name()
+        self.0.state.schema.field(0).name()
     }
 
     /// The type of its values.
     pub fn data_type(&self) -> &DataType {
-        self.0.schema.field(0).data_type()
+        self.0.state.schema.field(0).data_type()
     }
 
     /// The number of values, nulls included.
@@ -56,7 +57,7 @@ impl Series {
     /// # Errors
     /// [`ErrorKind::OutOfDeviceMemory`] where the download needs room that there is not.
     pub fn to_array(&self) -> Result<ArrayRef> {
-        Ok(concat_batches(&self.0.schema, &self.0.to_arrow()?)?.column(0).clone())
+        Ok(concat_batches(&self.0.state.schema, &self.0.to_arrow()?)?.column(0).clone())
     }
 
     /// The values as a vector. `T` may be wider than the column's type ([`FromColumn`]); an
@@ -153,7 +154,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn column(&self, name: &str) -> Result<Series> {
-        position(&self.schema, name)?;
+        position(&self.state.schema, name)?;
         Ok(Series(self.select([ident(name)])?))
     }
 
@@ -170,7 +171,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn columns(&self) -> Result<Vec<Series>> {
-        self.schema.fields().iter().map(|field| self.column(field.name())).collect()
+        self.state.schema.fields().iter().map(|field| self.column(field.name())).collect()
     }
 
     /// The value of a row (from 0 on) in a column. Each call copies one row's value from the
@@ -190,7 +191,7 @@ impl DataFrame {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn get<T: FromColumn>(&self, row: usize, column: &str) -> Result<T> {
-        position(&self.schema, column)?;
+        position(&self.state.schema, column)?;
         self.row(row)?.get(column)
     }
 
@@ -203,11 +204,11 @@ impl DataFrame {
     /// # use warpframe::prelude::*;
     /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
     /// let frame = frame!(session; "x" => [1.5, 2.5])?;
-    /// assert_eq!(frame.group_by([]).agg([sum(col("x"))])?.item::<f64>()?, 4.0);
+    /// assert_eq!(frame.select([col("x").sum()])?.item::<f64>()?, 4.0);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn item<T: FromColumn>(&self) -> Result<T> {
-        match (self.num_rows(), &self.schema.fields()[..]) {
+        match (self.num_rows(), &self.state.schema.fields()[..]) {
             (1, [field]) => self.get(0, field.name()),
             (rows, fields) => Err(ErrorKind::TypeMismatch {
                 what: "the only value of a frame".into(),
@@ -236,7 +237,7 @@ impl DataFrame {
         if row >= rows {
             return Err(ErrorKind::RowNotFound { row: row as i128, rows: rows as u64 }.into());
         }
-        let batch = concat_batches(&self.schema, &self.rows_from(row, 1)?)?;
+        let batch = concat_batches(&self.state.schema, &self.rows_from(row, 1)?)?;
         Ok(Row { batch, at: 0, number: row })
     }
 
@@ -274,7 +275,7 @@ impl DataFrame {
 
     /// The first `n` rows from row `start` on, in host memory.
     pub(super) fn rows_from(&self, start: usize, n: usize) -> Result<Vec<RecordBatch>> {
-        let mut batches = match &self.data {
+        let mut batches = match &self.state.data {
             Data::Device(table) => match table.rows_here() {
                 RowsHere::Device(table) => {
                     let rows = table.slice(start, n.min(table.rows.saturating_sub(start)));
@@ -303,10 +304,7 @@ impl DataFrame {
 
 /// Where a column stands.
 fn position(schema: &Schema, name: &str) -> Result<usize> {
-    schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| {
-        let known = schema.fields().iter().map(|field| field.name().clone()).collect();
-        ErrorKind::ColumnNotFound { name: name.into(), known }.into()
-    })
+    schema.fields().iter().position(|field| field.name() == name).ok_or_else(|| unknown(name, schema))
 }
 
 fn null<T: FromColumn>(column: &str, row: usize) -> crate::Error {

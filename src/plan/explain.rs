@@ -78,7 +78,9 @@ impl PlanText<'_> {
         }
         let why = reasons.next().unwrap_or_default();
         let files = match plan {
-            LogicalPlan::TableScan(scan) => files(scan, self.how.tables, self.state, &[scan.filters.clone()])?,
+            LogicalPlan::TableScan(scan) => {
+                files(scan, self.how.tables, self.state, std::slice::from_ref(&scan.filters))?
+            }
             _ => None,
         };
         let why = [Some(why.into()), files].into_iter().flatten().collect::<Vec<String>>().join("; ");
@@ -150,7 +152,7 @@ pub(crate) fn files_of(plan: &LogicalPlan, state: &dyn Session) -> Result<Vec<St
     let mut lines = vec![];
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node
-            && let Some(files) = files(scan, &[], state, &[scan.filters.clone()])?
+            && let Some(files) = files(scan, &[], state, std::slice::from_ref(&scan.filters))?
         {
             lines.push(format!("TableScan: {} reads {files}", scan.table_name));
         }

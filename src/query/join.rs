@@ -3,43 +3,48 @@
 //! DataFusion tells equal names of two inputs apart by the table they come from. Frames have no tables, so that the
 //! right side's names are made different before the join, and the keys that both sides share become one after it.
 
-use datafusion::common::Column;
+use datafusion::common::{Column, NullEquality, ScalarValue};
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder};
 use datafusion::prelude::coalesce;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The plan of a join, see [`crate::LazyFrame::join`].
+/// Columns that are equal in pairs.
+pub(super) struct JoinKeys<'a> {
+    pub(super) left: &'a [String],
+    pub(super) right: &'a [String],
+    pub(super) nulls_equal: bool,
+}
+
+/// The plan of a join, see [`crate::frame::AnyFrame::join`].
 pub(super) fn plan(
     left: &LogicalPlan,
     right: &LogicalPlan,
     kind: JoinType,
-    left_on: &[String],
-    right_on: &[String],
+    on: &JoinKeys<'_>,
+    suffix: &str,
 ) -> Result<LogicalPlan> {
+    let (left_on, right_on) = (on.left, on.right);
     if left_on.is_empty() || left_on.len() != right_on.len() {
         return Err(Error::unsupported(
             format!("a join on {} columns of the left and {} of the right", left_on.len(), right_on.len()),
             "both lists name the same number of columns, at least one",
         ));
     }
-    let left_names = names(left);
-    let right_names = names(right);
+    let (left_names, right_names) = (names(left), names(right));
     known(left_on, &left_names)?;
     known(right_on, &right_names)?;
 
-    let inside: Vec<String> = right_names
-        .iter()
-        .map(|name| if left_names.contains(name) { format!("{name}_right") } else { name.clone() })
-        .collect();
+    let inside = inside(&left_names, &right_names, suffix);
     let renamed = |name: &String| {
         let index = right_names.iter().position(|n| n == name);
         index.map_or_else(|| name.clone(), |index| inside[index].clone())
     };
     let left_keys: Vec<Column> = left_on.iter().map(Column::new_unqualified).collect();
     let right_keys: Vec<Column> = right_on.iter().map(|name| Column::new_unqualified(renamed(name))).collect();
+    let nulls = if on.nulls_equal { NullEquality::NullEqualsNull } else { NullEquality::NullEqualsNothing };
     let joined = LogicalPlanBuilder::from(plain(left, &left_names)?)
-        .join(plain(right, &inside)?, kind, (left_keys, right_keys), None)?
+        .join_detailed(plain(right, &inside)?, kind, (left_keys, right_keys), None, nulls)?
         .build()?;
 
     // A key of one name on both sides.
@@ -65,6 +70,38 @@ pub(super) fn plan(
         }
     };
     Ok(LogicalPlanBuilder::from(joined).project(output)?.build()?)
+}
+
+/// The plan of a join on any condition, see [`crate::frame::AnyFrame::join_where`].
+pub(super) fn plan_where(
+    left: &LogicalPlan,
+    right: &LogicalPlan,
+    kind: JoinType,
+    on: Expr,
+    suffix: &str,
+) -> Result<LogicalPlan> {
+    let (left_names, right_names) = (names(left), names(right));
+    let inside = inside(&left_names, &right_names, suffix);
+    let column = |name: &String| Expr::Column(Column::new_unqualified(name));
+    let (left, right) = (LogicalPlanBuilder::from(plain(left, &left_names)?), plain(right, &inside)?);
+    let joined = match (kind, on.as_literal()) {
+        (JoinType::Inner, Some(ScalarValue::Boolean(Some(true)))) => left.cross_join(right)?,
+        _ => left.join_on(right, kind, [on])?,
+    };
+    let output: Vec<Expr> = match kind {
+        JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+            right_names.iter().zip(&inside).map(|(name, inside)| column(inside).alias(name)).collect()
+        }
+        JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left_names.iter().map(column).collect(),
+        _ => left_names.iter().chain(&inside).map(column).collect(),
+    };
+    Ok(joined.project(output)?.build()?)
+}
+
+/// The right side's names, other than those of the left.
+fn inside(left: &[String], right: &[String], suffix: &str) -> Vec<String> {
+    let other = |name: &String| if left.contains(name) { format!("{name}{suffix}") } else { name.clone() };
+    right.iter().map(other).collect()
 }
 
 fn names(plan: &LogicalPlan) -> Vec<String> {

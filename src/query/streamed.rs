@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
 use futures::StreamExt;
 
-use super::{Core, on_thread, without_metadata};
+use super::{Core, on_thread, ordered, without_metadata};
 use crate::error::Result;
 use crate::exec;
 use crate::interrupt::Statement as Running;
@@ -57,10 +57,8 @@ impl Core {
         take: impl Fn(&SchemaRef, StreamedBatches<'_>) -> Result<T>,
     ) -> Result<T> {
         let state = self.state();
-        let physical = self.wait(statement, async {
-            let optimized = self.optimize(&state, plan)?;
-            Ok(state.query_planner().create_physical_plan(&optimized, &state).await?)
-        })?;
+        let (physical, state) =
+            self.wait(statement, async { ordered::physical_plan(&state, &self.optimize(&state, plan)?).await })?;
         let schema = without_metadata(&physical.schema());
         // Operators begin in the runtime.
         let mut batches = self.wait(statement, async { exec::stream(physical, &state) })?;

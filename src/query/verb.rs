@@ -3,17 +3,18 @@
 use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
 
+use datafusion::common::{Column, NullHandling, UnnestOptions};
 use datafusion::dataframe::DataFrame as Builder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, SortExpr};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, SortExpr};
 
-use super::join;
+use super::{calls, join};
 use crate::error::Result;
 use crate::plan::{balanced, is_small_expr};
 
 /// What a verb was asked for, besides frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub enum Verb {
     Select(Vec<Expr>),
     WithColumns(Vec<Expr>),
     Filter(Expr),
@@ -32,6 +33,15 @@ pub(crate) enum Verb {
         kind: JoinType,
         left_on: Vec<String>,
         right_on: Vec<String>,
+        /// Behind names of the right that the left has too.
+        suffix: String,
+        nulls_equal: bool,
+    },
+    /// A join on any condition.
+    JoinWhere {
+        kind: JoinType,
+        on: Expr,
+        suffix: String,
     },
     Limit {
         skip: usize,
@@ -39,6 +49,16 @@ pub(crate) enum Verb {
     },
     Distinct,
     Union,
+    /// Rows that both have, as often as the rarer of both, or once.
+    Intersect {
+        all: bool,
+    },
+    /// Rows that the other has not, as often as they are more, or once.
+    Except {
+        all: bool,
+    },
+    /// A row for each element of lists; an empty list and null make one of null.
+    Explode(Vec<String>),
 }
 
 /// Of less than what is compared: of an aggregate function its name, since to hash its signature takes longer than all the rest.
@@ -46,7 +66,9 @@ impl Hash for Verb {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
         match self {
-            Verb::Select(exprs) | Verb::WithColumns(exprs) => exprs.hash(state),
+            Verb::Select(exprs) | Verb::WithColumns(exprs) => {
+                exprs.iter().for_each(|expr| hash_aggregate(expr, state));
+            }
             Verb::Filter(predicate) => predicate.hash(state),
             Verb::Aggregate { keys, aggregates } => {
                 keys.hash(state);
@@ -54,9 +76,14 @@ impl Hash for Verb {
             }
             Verb::Sort(keys) | Verb::ArgSort(keys) => keys.hash(state),
             Verb::TopK { k, by } => (k, by).hash(state),
-            Verb::Join { kind, left_on, right_on } => (kind, left_on, right_on).hash(state),
+            Verb::Join { kind, left_on, right_on, suffix, nulls_equal } => {
+                (kind, left_on, right_on, suffix, nulls_equal).hash(state);
+            }
+            Verb::JoinWhere { kind, on, suffix } => (kind, on, suffix).hash(state),
             Verb::Limit { skip, n } => (skip, n).hash(state),
             Verb::Distinct | Verb::Union => {}
+            Verb::Intersect { all } | Verb::Except { all } => all.hash(state),
+            Verb::Explode(columns) => columns.hash(state),
         }
     }
 }
@@ -81,7 +108,9 @@ impl Verb {
             Verb::Filter(predicate) => is_small_expr(predicate),
             Verb::Aggregate { keys, aggregates } => keys.iter().chain(aggregates).all(is_small_expr),
             Verb::Sort(keys) | Verb::ArgSort(keys) | Verb::TopK { by: keys, .. } => of_sort(keys),
+            Verb::JoinWhere { on, .. } => is_small_expr(on),
             Verb::Join { .. } | Verb::Limit { .. } | Verb::Distinct | Verb::Union => true,
+            Verb::Intersect { .. } | Verb::Except { .. } | Verb::Explode(_) => true,
         }
     }
 
@@ -109,7 +138,9 @@ impl Verb {
             Verb::Sort(keys) => Verb::Sort(of_sort(keys)?),
             Verb::ArgSort(keys) => Verb::ArgSort(of_sort(keys)?),
             Verb::TopK { k, by } => Verb::TopK { k, by: of_sort(by)? },
+            Verb::JoinWhere { kind, on, suffix } => Verb::JoinWhere { kind, on: balanced(vec![on])?.remove(0), suffix },
             Verb::Join { .. } | Verb::Limit { .. } | Verb::Distinct | Verb::Union => self,
+            Verb::Intersect { .. } | Verb::Except { .. } | Verb::Explode(_) => self,
         })
     }
 
@@ -120,24 +151,61 @@ impl Verb {
     pub(crate) fn plan(&self, left: &LogicalPlan, right: Option<&LogicalPlan>) -> Result<LogicalPlan> {
         let (input, right) = (builder(left), right.unwrap_or(left));
         let grown = match self.clone() {
-            Verb::Select(exprs) => input.select(exprs)?,
-            Verb::WithColumns(exprs) => input.select(with_columns(left, exprs))?,
-            Verb::Filter(predicate) => input.filter(predicate)?,
-            Verb::Aggregate { keys, aggregates } => input.aggregate(keys, aggregates)?,
+            Verb::Select(exprs) => return calls::select(left, exprs),
+            Verb::WithColumns(exprs) => return calls::select(left, with_columns(left, calls::over_all_rows(exprs)?)),
+            Verb::Filter(predicate) => return calls::filter(left, predicate),
+            Verb::Aggregate { keys, aggregates } => return calls::aggregate(left, keys, aggregates),
             Verb::Sort(keys) | Verb::ArgSort(keys) => input.sort(keys)?,
             Verb::TopK { k, by } => input.sort(by)?.limit(0, Some(k))?,
-            Verb::Join { kind, left_on, right_on } => return join::plan(left, right, kind, &left_on, &right_on),
+            Verb::Join { kind, left_on, right_on, suffix, nulls_equal } => {
+                let on = join::JoinKeys { left: &left_on, right: &right_on, nulls_equal };
+                return join::plan(left, right, kind, &on, &suffix);
+            }
+            Verb::JoinWhere { kind, on, suffix } => return join::plan_where(left, right, kind, on, &suffix),
             Verb::Limit { skip, n } => input.limit(skip, Some(n))?,
             Verb::Distinct => input.distinct()?,
             Verb::Union => input.union(builder(right))?,
+            Verb::Intersect { all } => {
+                return Ok(LogicalPlanBuilder::intersect(left.clone(), right.clone(), all)?);
+            }
+            Verb::Except { all } => return Ok(LogicalPlanBuilder::except(left.clone(), right.clone(), all)?),
+            Verb::Explode(columns) => {
+                let columns = columns.into_iter().map(Column::new_unqualified).collect();
+                let mut options = UnnestOptions::new();
+                options.null_handling = NullHandling::PreserveAndExpandEmpty;
+                return Ok(LogicalPlanBuilder::from(left.clone())
+                    .unnest_columns_with_options(columns, options)?
+                    .build()?);
+            }
         };
         Ok(grown.into_unoptimized_plan())
+    }
+
+    /// What users call it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Verb::Select(_) => "select",
+            Verb::WithColumns(_) => "with_columns",
+            Verb::Filter(_) => "filter",
+            Verb::Aggregate { .. } => "agg",
+            Verb::Sort(_) => "sort",
+            Verb::ArgSort(_) => "arg_sort",
+            Verb::TopK { .. } => "top_k",
+            Verb::Join { .. } => "join",
+            Verb::JoinWhere { .. } => "join_where",
+            Verb::Limit { .. } => "limit",
+            Verb::Distinct => "distinct",
+            Verb::Union => "union",
+            Verb::Intersect { .. } => "intersect",
+            Verb::Except { .. } => "except",
+            Verb::Explode(_) => "explode",
+        }
     }
 }
 
 /// A plan in the hands of DataFusion's builder, whose verbs look at nothing of a session: its state would be copied for each,
 /// with hundreds of functions.
-fn builder(plan: &LogicalPlan) -> Builder {
+pub(super) fn builder(plan: &LogicalPlan) -> Builder {
     static EMPTY: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new().build());
     Builder::new(EMPTY.clone(), plan.clone())
 }

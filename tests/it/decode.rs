@@ -271,7 +271,7 @@ fn what_the_device_does_not_read_has_its_reason() {
     let properties = Mode::Plain.properties(&batch.schema(), WriterVersion::PARQUET_1_0);
     write(&path, std::slice::from_ref(&batch), properties.set_compression(Compression::LZ4));
     agree(&pair, &path, &names(&batch), "LZ4");
-    // The device makes wider integers of narrow ones, and leaves decimals of another scale.
+    // The device makes wider numbers of narrow ones, decimals of another scale too.
     let folder = directory.path().join("types");
     std::fs::create_dir(&folder).expect("a folder");
     let types = [[DataType::Int64, DataType::Decimal128(14, 3)], [DataType::Int16, DataType::Decimal128(12, 1)]];
@@ -284,7 +284,7 @@ fn what_the_device_does_not_read_has_its_reason() {
         let properties = Mode::Plain.properties(&part.schema(), WriterVersion::PARQUET_1_0);
         write(&folder.join(format!("{at}.parquet")), &[part], properties);
     }
-    agree(&pair, &folder, &["m"].map(String::from), "files of different types");
+    agree(&pair, &folder, &[], "files of different types");
     // Without size statistics nobody knows how long strings in DELTA_BYTE_ARRAY are.
     let columns = ["i32", "utf8", "binary", "fixed_3", "decimal_20_3"];
     let schema = batch.schema();

@@ -1,5 +1,6 @@
 //! The programs in `examples/`, strictly on the device and on the CPU.
 
+use warpframe::frame::FrameFormat;
 use warpframe::prelude::*;
 
 use crate::differential::Pair;
@@ -10,6 +11,9 @@ mod jets;
 #[allow(dead_code, reason = "main is the program's")]
 #[path = "../../examples/quickstart.rs"]
 mod quickstart;
+#[allow(dead_code, reason = "main is the program's")]
+#[path = "../../examples/ten_minutes.rs"]
+mod ten_minutes;
 #[allow(dead_code, reason = "main is the program's")]
 #[path = "../../examples/tpch.rs"]
 mod tpch;
@@ -48,4 +52,29 @@ fn tpch_queries_agree() {
         let [sql, verbs] = agree(name, |session| tpch::both(session, name, verbs));
         assert!(tpch::same(&sql, &verbs).expect("both download"), "{name}");
     }
+}
+
+#[test]
+fn the_tour_shows_the_same_on_the_device_and_the_cpu() {
+    let pair = Pair::new();
+    let format = FrameFormat::new().max_width(None);
+    let [device, cpu] = [&pair.device, &pair.cpu].map(|session| {
+        let steps = ten_minutes::tour(session).expect("the tour runs");
+        steps.into_iter().map(|(what, frame)| format!("{what}\n{}", format.text(&frame).unwrap())).collect::<Vec<_>>()
+    });
+    assert_eq!(device, cpu);
+    assert!(device.iter().any(|step| step.contains("Running sums")), "{device:?}");
+    let long = device.iter().find(|step| step.starts_with("Long trips")).expect("a step");
+    let expected = "\
+Long trips
+shape: (3, 4)
+┌──────┬─────┬──────┬────────┐
+│ city ┆ day ┆   km ┆ riders │
+│ str  ┆ i32 ┆  f64 ┆    i32 │
+╞══════╪═════╪══════╪════════╡
+│ Oslo ┆   1 ┆ 12.5 ┆      1 │
+│ Lima ┆   2 ┆ 8.25 ┆      2 │
+│ Rome ┆   3 ┆ 20.0 ┆      3 │
+└──────┴─────┴──────┴────────┘";
+    assert_eq!(long, expected);
 }

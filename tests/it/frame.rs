@@ -35,7 +35,9 @@ fn every_lazy_verb_agrees_with_the_cpu() {
         ("group_by an expression", |s| {
             s.table("t")?.group_by([(col("k") + lit(1)).alias("next")]).agg([count_rows().alias("n")])
         }),
-        ("group_by nothing", |s| s.table("t")?.group_by([]).agg([avg(col("x")), min(col("d")), count_rows()])),
+        ("group_by nothing", |s| {
+            s.table("t")?.group_by([] as [&str; 0]).agg([avg(col("x")), min(col("d")), count_rows()])
+        }),
         ("sort ORDER BY k nulls last, id", |s| s.table("t")?.sort([asc(col("k")), asc(col("id"))])),
         ("sort ORDER BY s desc nulls first, id desc", |s| s.table("t")?.sort([desc(col("s")), desc(col("id"))])),
         ("sort ORDER BY x nulls first, id", |s| s.table("t")?.sort([col("x").sort(true, true), asc(col("id"))])),

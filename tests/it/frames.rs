@@ -202,10 +202,10 @@ fn frames_of_verbs() {
     let pair = Pair::of(Shape::random(900, 92).batches());
     pair.check_frame("windows", |session| {
         let distinct = over(count_distinct(col("s")), [col("k")], [asc(col("id"))]);
-        let last = over(aggregates::last_value(col("x"), vec![]), [col("k")], [asc(col("id"))]);
-        let second = aggregates::nth_value(col("s"), 2, vec![]).filter(col("b")).build()?;
+        let last = over(col("x").last(), [col("k")], [asc(col("id"))]);
+        let second = Expr::from(aggregates::nth_value(col("s").into(), 2, vec![])).filter(col("b"));
         let second = over(second, [col("k")], [asc(col("id"))]);
-        let list = over(aggregates::array_agg(col("k2")), [col("b")], [desc(col("id"))]);
+        let list = over(col("k2").implode(), [col("b")], [desc(col("id"))]);
         let middle = over(median(col("m")), [], [desc(col("id"))]);
         let columns = [distinct.alias("distinct"), last.alias("last"), second.alias("second")];
         let columns = columns.into_iter().chain([list.alias("list"), middle.alias("middle")]);

@@ -77,7 +77,7 @@ fn values_get_the_types_of_their_columns() {
             insert("insert into T values (NULL, -0.00005, NULL, 7, NULL, 'false'), ('-2', 3, NULL, '', 0.5, NULL)"),
             2
         );
-        assert_eq!(insert("INSERT INTO t (s, I) SELECT upper(s), i * 10 FROM t WHERE i > 0"), 1);
+        assert_eq!(insert("INSERT INTO t (s, I) SELECT s || '!', i * 10 FROM t WHERE i > 0"), 1);
         assert_eq!(insert("INSERT INTO t SELECT * FROM t WHERE false"), 0);
         let cents = |n| Cell::Int(n);
         let expected = [
@@ -90,7 +90,7 @@ fn values_get_the_types_of_their_columns() {
                 Cell::Float(1.0),
                 Cell::Int(1),
             ],
-            vec![Cell::Int(10), Cell::Null, Cell::Null, text("É"), Cell::Null, Cell::Null],
+            vec![Cell::Int(10), Cell::Null, Cell::Null, text("é!"), Cell::Null, Cell::Null],
             vec![Cell::Null, cents(-1), Cell::Null, text("7"), Cell::Null, Cell::Int(0)],
         ];
         assert_eq!(rows(session, "SELECT * FROM t ORDER BY i"), expected);

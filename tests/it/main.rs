@@ -80,5 +80,6 @@ mod types;
 mod union;
 mod using;
 mod values;
+mod verbs;
 mod window;
 mod zones;

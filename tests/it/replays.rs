@@ -12,9 +12,9 @@ use crate::plans::{integers, strict, variants};
 type Totals = fn(&DataFrame) -> Result<DataFrame>;
 
 const TOTALS: [(&str, Totals); 3] = [
-    ("a sum of floats", |t| t.group_by([]).agg([sum(col("x"))])),
-    ("several", |t| t.group_by([]).agg([sum(col("k")), min(col("x")), max(col("id")), count_rows()])),
-    ("of expressions", |t| t.group_by([]).agg([max(col("k") * lit(3) + col("id")), sum(col("x") * lit(0.5))])),
+    ("a sum of floats", |t| t.select([sum(col("x"))])),
+    ("several", |t| t.select([sum(col("k")), min(col("x")), max(col("id")), count_rows()])),
+    ("of expressions", |t| t.select([max(col("k") * lit(3) + col("id")), sum(col("x") * lit(0.5))])),
 ];
 
 #[test]
@@ -56,7 +56,7 @@ fn aggregates_of_parts_of_a_table_are_not_taken_for_those_of_the_whole() -> Resu
     let replays = || session.device().expect("a device").counters().replays;
     let whole = session.from_arrow([integers("x", 0..1000)])?;
     let total = |frame: &DataFrame| -> Result<i64> {
-        let batches = frame.group_by([]).agg([sum(col("x"))])?.to_arrow()?;
+        let batches = frame.select([sum(col("x"))])?.to_arrow()?;
         Ok(batches[0].column(0).as_primitive::<Int64Type>().value(0))
     };
     for _ in 0..3 {
@@ -89,7 +89,7 @@ fn aggregates_are_launched_again_from_several_threads() -> Result<()> {
             let (frame, expected) = (&frames[at % 2], [12_497_500i64, 27_998_000][at % 2]);
             scope.spawn(move || {
                 for _ in 0..20 {
-                    let found = frame.group_by([]).agg([sum(col("x"))]).and_then(|sum| sum.to_arrow()).expect("a sum");
+                    let found = frame.select([sum(col("x"))]).and_then(|sum| sum.to_arrow()).expect("a sum");
                     assert_eq!(found[0].column(0).as_primitive::<Int64Type>().value(0), expected);
                 }
             });

@@ -221,8 +221,8 @@ fn tables_have_the_paths_of_their_files() {
         assert_eq!(warpframe(&arguments).results(), format!("filename,n\n{csv},3\n{json},4\n"));
     }
     let arrow = files.path("c.arrow");
-    warpframe(&["-c", &format!("COPY (SELECT 8 AS n) TO '{arrow}'")]).results();
-    let arguments = ["--filename", "--format", "csv", &arrow, "-c", "FROM c"];
+    warpframe(&["--device", "cpu", "-c", &format!("COPY (SELECT 8 AS n) TO '{arrow}'")]).results();
+    let arguments = ["--device", "cpu", "--filename", "--format", "csv", &arrow, "-c", "FROM c"];
     assert_eq!(warpframe(&arguments).results(), format!("n,filename\n8,{arrow}\n"));
     for option in [&["--filename"][..], &["--csv", "filename=true"]] {
         let arguments = [option, &["-", "-c", "FROM stdin"][..]].concat();

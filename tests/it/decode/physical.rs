@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::parquet::basic::Type;
+use datafusion::parquet::data_type::DataType;
 use datafusion::parquet::data_type::*;
 use datafusion::parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use datafusion::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};

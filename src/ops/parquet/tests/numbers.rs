@@ -87,7 +87,7 @@ fn integers_become_floats_and_multiples() {
     for encoding in [None, Some(Written::PLAIN), Some(Written::BYTE_STREAM_SPLIT), Some(Written::DELTA_BINARY_PACKED)] {
         let number = |bits, signed| PageOutput::Number { bits, signed };
         let any = |x: u64| ((x % 5003) as i32).wrapping_mul(429_497_003);
-        let far = |x: u64| (x % 5003) as i64 * 3_689_348_814_741_910 - (1 << 62);
+        let far = |x: u64| ((x % 5003) as i64).wrapping_mul(3_689_348_814_741_910).wrapping_sub(1 << 62);
         let float = |x: f64| x.to_le_bytes().to_vec();
         check::<Int32Type>("INT32", encoding, number(8, true), any, |x| float(f64::from(*x as i8)));
         check::<Int32Type>("INT32", encoding, number(32, true), any, |x| float(f64::from(*x)));

@@ -1,0 +1,165 @@
+//! What lazy and eager frames have in common: the verbs, each of which is written once.
+//!
+//! ```text
+//!   AnyFrame<S>             the verbs of verbs/, in a file for each family
+//!     LazyFrame = AnyFrame<Lazy>     a plan; a verb makes a longer one        lazy.rs
+//!     DataFrame = AnyFrame<Eager>    rows; a verb is planned and runs at once eager.rs
+//! ```
+//!
+//! A verb is one of `query::Verb`, which a session recognizes when it comes again, or it is made of
+//! others: [`AnyFrame::made`] has these written for a lazy frame, and an eager one runs them as one
+//! query.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::logical_expr as df;
+
+use super::expr::{Columns, Expr, SortKeys, expanded, unknown};
+use super::{DataFrame, LazyFrame};
+use crate::error::{Error, Result};
+use crate::query::{Core, Verb};
+
+/// A [`LazyFrame`] or a [`DataFrame`]: what both can do.
+///
+/// A verb is documented here once, and its example shows it on one of both; the other has it, too.
+/// On a lazy frame it makes a longer plan, and finds wrong names and types; on an eager one it also
+/// runs.
+///
+/// ```
+/// use warpframe::prelude::*;
+///
+/// fn ten_best<S: FrameState>(frame: &AnyFrame<S>) -> warpframe::Result<AnyFrame<S>> {
+///     frame.filter(col("x").is_not_null())?.top_k(10, [desc("x")])
+/// }
+///
+/// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let lazy: LazyFrame = session.sql("SELECT column1 AS x FROM (VALUES (1), (NULL), (3))")?;
+/// let eager: DataFrame = lazy.collect()?;
+/// assert_eq!(ten_best(&lazy)?.collect()?.num_rows(), ten_best(&eager)?.num_rows());
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct AnyFrame<S> {
+    pub(super) core: Arc<Core>,
+    pub(super) state: S,
+}
+
+/// Whether a frame is lazy or eager; nothing else is one.
+pub trait FrameState: StateOfFrame {}
+
+impl<S: StateOfFrame> FrameState for S {}
+
+/// What a verb needs to know of a frame's state.
+pub trait StateOfFrame: Clone + Sized {
+    /// What a verb makes of this frame, or of it and another.
+    fn grow(frame: &AnyFrame<Self>, verb: Verb, right: Option<&AnyFrame<Self>>) -> Result<AnyFrame<Self>>;
+
+    /// The frame as a plan.
+    fn lazy(frame: &AnyFrame<Self>) -> Result<LazyFrame>;
+
+    /// A plan as such a frame.
+    fn done(frame: LazyFrame) -> Result<AnyFrame<Self>>;
+
+    /// The names and types of the columns.
+    fn columns(&self) -> SchemaRef;
+
+    /// The number of rows, where that is known without running anything.
+    fn rows(&self) -> Option<usize>;
+}
+
+impl<S: FrameState> AnyFrame<S> {
+    /// The names and types of the columns.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.sql("SELECT 1 AS one")?.schema().field(0).name(), "one");
+    /// assert_eq!(session.sql("SELECT 1 AS one")?.collect()?.schema().field(0).name(), "one");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn schema(&self) -> SchemaRef {
+        self.state.columns()
+    }
+
+    /// The names of the columns.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.sql("SELECT 1 AS a, 2 AS b")?.column_names(), ["a", "b"]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn column_names(&self) -> Vec<String> {
+        self.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// A verb that a session recognizes.
+    pub(super) fn verb(&self, verb: Verb, right: Option<&Self>) -> Result<Self> {
+        let name = verb.name();
+        S::grow(self, verb, right).map_err(|error| error.in_verb(name))
+    }
+
+    /// A verb that is made of others, which an eager frame runs as one query.
+    pub(super) fn made(&self, verb: &'static str, make: impl FnOnce(LazyFrame) -> Result<LazyFrame>) -> Result<Self> {
+        S::lazy(self).and_then(make).and_then(S::done).map_err(|error| error.in_verb(verb))
+    }
+
+    /// The same of two frames.
+    pub(super) fn made_with(
+        &self,
+        verb: &'static str,
+        other: &Self,
+        make: impl FnOnce(LazyFrame, LazyFrame) -> Result<LazyFrame>,
+    ) -> Result<Self> {
+        self.made(verb, |frame| make(frame, S::lazy(other)?))
+    }
+
+    /// Rows that a verb must know to be planned, such as those that become columns: the query runs.
+    pub(super) fn looked_at(&self, make: impl FnOnce(LazyFrame) -> Result<LazyFrame>) -> Result<DataFrame> {
+        make(S::lazy(self)?)?.collect()
+    }
+
+    /// The expressions, with a column's in place of a selector's.
+    pub(super) fn exprs(&self, verb: &'static str, columns: impl Columns) -> Result<Vec<df::Expr>> {
+        self.expanded(columns.into_columns()).map_err(|error| error.in_verb(verb))
+    }
+
+    pub(super) fn expanded(&self, exprs: Vec<Expr>) -> Result<Vec<df::Expr>> {
+        expanded(exprs, || Schema::clone(&self.schema()))
+    }
+
+    /// The names of columns of this frame that expressions stand for: names and selectors.
+    pub(super) fn names(&self, columns: impl Columns) -> Result<Vec<String>> {
+        let schema = self.schema();
+        let named = |expr: df::Expr| match expr {
+            df::Expr::Column(column) if schema.column_with_name(&column.name).is_none() => {
+                Err(unknown(&column.name, &schema))
+            }
+            df::Expr::Column(column) => Ok(column.name),
+            other => Err(Error::unsupported(format!("{other}"), "names of columns are wanted here, or selectors")),
+        };
+        self.expanded(columns.into_columns())?.into_iter().map(named).collect()
+    }
+
+    /// Keys to sort by.
+    pub(super) fn keys(&self, verb: &'static str, keys: impl SortKeys) -> Result<Vec<df::SortExpr>> {
+        // Moved: to clone what is deep takes more stack than there may be.
+        let key = |df::SortExpr { expr, asc, nulls_first }: df::SortExpr| {
+            let exprs = self.expanded(vec![Expr::from(expr)])?;
+            Ok(exprs.into_iter().map(move |expr| df::SortExpr { expr, asc, nulls_first }))
+        };
+        let keys = keys.into_keys().into_iter().map(key).collect::<Result<Vec<_>>>();
+        Ok(keys.map_err(|error| error.in_verb(verb))?.into_iter().flatten().collect())
+    }
+
+    /// A name that no column has.
+    pub(super) fn unused_name(&self, stem: &str) -> String {
+        let schema = self.schema();
+        let mut name = stem.to_string();
+        while schema.column_with_name(&name).is_some() {
+            name.push('_');
+        }
+        name
+    }
+}

@@ -1,0 +1,221 @@
+//! Aggregates: functions of the values of a group, a window or a whole frame.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::functions_aggregate::expr_fn;
+use datafusion::logical_expr as df;
+
+use super::{Expr, IntoColumn, IntoValue};
+
+/// The number of rows.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let nations = session.read_parquet("data/tpch/nation.parquet")?;
+/// let sizes = nations.group_by(["n_regionkey"]).agg([count_rows().alias("nations")])?;
+/// assert_eq!(sizes.num_rows(), 5);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub fn count_rows() -> Expr {
+    Expr(expr_fn::count(df::lit(1i64)))
+}
+
+macro_rules! aggregates {
+    ($($(#[$doc:meta])* $name:ident as $function:path;)*) => {
+        $($(#[$doc])*
+        pub fn $name(values: impl IntoColumn) -> Expr {
+            Expr($function(values.into_column().0))
+        })*
+    };
+}
+
+aggregates! {
+    /// The number of different values, counted exactly.
+    approx_distinct as expr_fn::approx_distinct;
+    /// [`Expr::mean`].
+    avg as expr_fn::avg;
+    /// [`Expr::mean`].
+    mean as expr_fn::avg;
+    /// [`Expr::all`].
+    bool_and as expr_fn::bool_and;
+    /// [`Expr::any`].
+    bool_or as expr_fn::bool_or;
+    /// [`Expr::count`].
+    count as expr_fn::count;
+    /// The number of different values that are not null.
+    count_distinct as expr_fn::count_distinct;
+    /// [`Expr::max`].
+    max as expr_fn::max;
+    /// The middle value, in the type of the values; [`Expr::median`] is a float.
+    median as expr_fn::median;
+    /// [`Expr::min`].
+    min as expr_fn::min;
+    /// [`Expr::std`].
+    std as expr_fn::stddev;
+    /// [`Expr::std`].
+    stddev as expr_fn::stddev;
+    /// [`Expr::sum`].
+    sum as expr_fn::sum;
+    /// [`Expr::var`].
+    var as expr_fn::var_sample;
+    /// [`Expr::var`].
+    var_sample as expr_fn::var_sample;
+}
+
+/// [`Expr::quantile`].
+pub fn quantile(values: impl IntoColumn, share: f64) -> Expr {
+    values.into_column().quantile(share)
+}
+
+/// Pearson's correlation of two columns, over the rows in which neither is null.
+///
+/// ```
+/// # use warpframe::prelude::*;
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let frame = session.sql("VALUES (1, 2), (2, 4), (3, 6)")?;
+/// let found = frame.select([corr("column1", "column2").alias("r")])?.filter(col("r").gt(0.999))?;
+/// assert_eq!(found.collect()?.num_rows(), 1);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub fn corr(one: impl IntoColumn, other: impl IntoColumn) -> Expr {
+    Expr(expr_fn::corr(one.into_column().0, other.into_column().0))
+}
+
+/// Aggregates. Nulls are left out, but where a method says otherwise; NaN is the greatest number.
+/// Where there is no value the result is null, of [`Expr::sum`], too (Polars' is 0).
+///
+/// In `agg` they are of each group, in `select` of the whole frame, in `with_columns` and `filter`
+/// of the whole frame beside each row, and with [`Expr::over`] of each row's partition.
+///
+/// ```
+/// # use warpframe::prelude::*;
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let frame = session.sql("VALUES ('a', 1), ('a', 3), ('b', 5)")?;
+/// let whole = frame.select([col("column2").sum(), col("column2").mean()])?;
+/// assert_eq!(whole.collect()?.num_rows(), 1);
+/// let shares = frame.with_columns([(col("column2") * 1.0 / col("column2").sum()).alias("share")])?;
+/// assert_eq!(shares.filter(col("share").gt(0.5))?.collect()?.num_rows(), 1);
+/// let mixed = frame.group_by(["column1"]).agg([(col("column2").max() - col("column2").min()).alias("range")])?;
+/// assert_eq!(mixed.filter(col("range").eq(2))?.collect()?.num_rows(), 1);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+impl Expr {
+    /// The sum.
+    pub fn sum(self) -> Expr {
+        Expr(expr_fn::sum(self.0))
+    }
+
+    /// The arithmetic mean.
+    pub fn mean(self) -> Expr {
+        Expr(expr_fn::avg(self.0))
+    }
+
+    /// The least value.
+    pub fn min(self) -> Expr {
+        Expr(expr_fn::min(self.0))
+    }
+
+    /// The greatest value.
+    pub fn max(self) -> Expr {
+        Expr(expr_fn::max(self.0))
+    }
+
+    /// The number of values that are not null.
+    pub fn count(self) -> Expr {
+        Expr(expr_fn::count(self.0))
+    }
+
+    /// The number of nulls.
+    pub fn null_count(self) -> Expr {
+        Expr(df::binary_expr(expr_fn::count(df::lit(1i64)), df::Operator::Minus, expr_fn::count(self.0)))
+    }
+
+    /// The number of different values; null counts as one, as in Polars.
+    pub fn n_unique(self) -> Expr {
+        let null = Expr(expr_fn::bool_or(self.0.clone().is_null()));
+        Expr(expr_fn::count_distinct(self.0)) + super::coalesce(vec![null.cast(DataType::Int64), super::lit(0i64)])
+    }
+
+    /// The standard deviation, with n − 1 for n values.
+    pub fn std(self) -> Expr {
+        Expr(expr_fn::stddev(self.0))
+    }
+
+    /// The variance, with n − 1 for n values.
+    pub fn var(self) -> Expr {
+        Expr(expr_fn::var_sample(self.0))
+    }
+
+    /// The middle value: of an even number of values the mean of both in the middle. A float of 64
+    /// bits.
+    pub fn median(self) -> Expr {
+        Expr(expr_fn::median(self.cast(DataType::Float64).0))
+    }
+
+    /// The value below which a share of the values lies (0.5 is the median), interpolated between
+    /// the two nearest.
+    pub fn quantile(self, share: f64) -> Expr {
+        Expr(expr_fn::percentile_cont(self.0.sort(true, false), df::lit(share)))
+    }
+
+    /// The first row's value, null too, in the order of the rows.
+    pub fn first(self) -> Expr {
+        Expr(expr_fn::first_value(self.0, vec![]))
+    }
+
+    /// The last row's value, null too, in the order of the rows.
+    pub fn last(self) -> Expr {
+        Expr(expr_fn::last_value(self.0, vec![]))
+    }
+
+    /// Whether all conditions are true.
+    pub fn all(self) -> Expr {
+        Expr(expr_fn::bool_and(self.0))
+    }
+
+    /// Whether one of the conditions is true.
+    pub fn any(self) -> Expr {
+        Expr(expr_fn::bool_or(self.0))
+    }
+
+    /// Its aggregates over the rows for which a condition is true: SQL's `FILTER (WHERE …)`.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (2), (4)")?;
+    /// let large = frame.select([sum("column1").filter(col("column1").gt(1)).alias("sum")])?;
+    /// assert_eq!(large.filter(col("sum").eq(6))?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn filter(self, condition: impl IntoValue) -> Expr {
+        let condition = condition.into_value().0;
+        let both = |filter: Option<Box<df::Expr>>| {
+            Some(Box::new(match filter {
+                Some(filter) => filter.and(condition.clone()),
+                None => condition.clone(),
+            }))
+        };
+        let filtered = self.0.clone().transform_down(|node| {
+            Ok(match node {
+                df::Expr::AggregateFunction(mut call) => {
+                    call.params.filter = both(call.params.filter.take());
+                    Transformed::new(df::Expr::AggregateFunction(call), true, TreeNodeRecursion::Jump)
+                }
+                df::Expr::WindowFunction(mut call) => {
+                    call.params.filter = both(call.params.filter.take());
+                    Transformed::new(df::Expr::WindowFunction(call), true, TreeNodeRecursion::Jump)
+                }
+                other => Transformed::no(other),
+            })
+        });
+        // The closure does not fail.
+        filtered.map_or(self, |filtered| Expr(filtered.data))
+    }
+
+    /// The values as a list, nulls too, in the order of the rows: Polars' `implode`.
+    pub fn implode(self) -> Expr {
+        Expr(expr_fn::array_agg(self.0))
+    }
+}

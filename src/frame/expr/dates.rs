@@ -1,0 +1,176 @@
+//! Functions of dates, times and durations.
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::functions::expr_fn;
+use datafusion::logical_expr as df;
+
+use super::Expr;
+use super::running::distance;
+use crate::error::Result;
+
+/// Functions of dates and times; see [`Expr::dt`].
+///
+/// ```
+/// # use warpframe::prelude::*;
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let frame = session.sql("VALUES (DATE '2024-02-29'), (DATE '2023-12-31')")?;
+/// let day = || col("column1").dt();
+/// let frame = frame.select([day().year().alias("year"), day().weekday().alias("weekday"), day().month_end().alias("end")])?;
+/// assert_eq!(frame.filter(col("weekday").eq(4).and(col("end").eq(date(2024, 2, 29)?)))?.collect()?.num_rows(), 1);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct DateMethods(Expr);
+
+impl Expr {
+    /// Functions of dates and times.
+    pub fn dt(self) -> DateMethods {
+        DateMethods(self)
+    }
+}
+
+macro_rules! parts {
+    ($($(#[$doc:meta])* $name:ident $part:literal;)*) => {
+        $($(#[$doc])*
+        pub fn $name(self) -> Expr {
+            Expr(expr_fn::date_part(df::lit($part), self.0.0))
+        })*
+    };
+}
+
+impl DateMethods {
+    parts! {
+        /// The year.
+        year "year";
+        /// The quarter, from 1 on.
+        quarter "quarter";
+        /// The month, from 1 on.
+        month "month";
+        /// The week of ISO 8601, from 1 on.
+        week "week";
+        /// The day of the month, from 1 on.
+        day "day";
+        /// The day of the year, from 1 on.
+        ordinal_day "doy";
+        /// The day of the week: Monday is 1, Sunday 7.
+        weekday "isodow";
+        /// The hour.
+        hour "hour";
+        /// The minute.
+        minute "minute";
+        /// Seconds since 1970 in UTC, with their fraction.
+        epoch "epoch";
+    }
+
+    /// The second, without its fraction.
+    pub fn second(self) -> Expr {
+        Expr(expr_fn::date_part(df::lit("second"), self.0.0)).cast(DataType::Int32)
+    }
+
+    /// The thousandths of a second that go with the second.
+    pub fn millisecond(self) -> Expr {
+        Expr(expr_fn::date_part(df::lit("millisecond"), self.0.0)) % 1000
+    }
+
+    /// The millionths of a second that go with the second.
+    pub fn microsecond(self) -> Expr {
+        Expr(expr_fn::date_part(df::lit("microsecond"), self.0.0)) % 1_000_000
+    }
+
+    /// The day.
+    pub fn date(self) -> Expr {
+        self.0.cast(DataType::Date32)
+    }
+
+    /// The start of the unit that it is in: `"year"`, `"quarter"`, `"month"`, `"week"`, `"day"`,
+    /// `"hour"`, `"minute"`, `"second"`.
+    pub fn truncate(self, unit: &str) -> Expr {
+        Expr(expr_fn::date_trunc(df::lit(unit), self.0.0))
+    }
+
+    /// The start of the step that it is in, of steps such as `"15m"` since 1970.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Unsupported`] where the step is no such text.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (TIMESTAMP '2024-01-01 10:20:00'), (TIMESTAMP '2024-01-01 10:29:00')")?;
+    /// assert_eq!(frame.select([col("column1").dt().every("15m")?])?.distinct()?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn every(self, step: &str) -> Result<Expr> {
+        let stride = df::Expr::Literal(distance(step)?, None);
+        let origin = datafusion::scalar::ScalarValue::TimestampNanosecond(Some(0), None);
+        Ok(Expr(expr_fn::date_bin(stride, self.0.0, df::Expr::Literal(origin, None))))
+    }
+
+    /// The first day of its month.
+    pub fn month_start(self) -> Expr {
+        self.truncate("month").cast(DataType::Date32)
+    }
+
+    /// The last day of its month.
+    pub fn month_end(self) -> Expr {
+        let interval = |months, days| {
+            let by = datafusion::arrow::datatypes::IntervalMonthDayNano { months, days, nanoseconds: 0 };
+            df::Expr::Literal(datafusion::scalar::ScalarValue::IntervalMonthDayNano(Some(by)), None)
+        };
+        Expr(self.month_start().0 + interval(1, 0) - interval(0, 1)).cast(DataType::Date32)
+    }
+
+    /// Moved by a time such as `"1mo"` or `"-2d"`.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Unsupported`] where it is no such text.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (DATE '2024-01-31')")?;
+    /// let later = frame.filter(col("column1").dt().offset_by("1mo")?.eq(date(2024, 2, 29)?))?;
+    /// assert_eq!(later.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn offset_by(self, by: &str) -> Result<Expr> {
+        Ok(match by.strip_prefix('-') {
+            Some(by) => Expr(self.0.0 - df::Expr::Literal(distance(by)?, None)),
+            None => Expr(self.0.0 + df::Expr::Literal(distance(by)?, None)),
+        })
+    }
+
+    /// As text, by a pattern of crate `chrono`: `"%Y-%m-%d %H:%M"`.
+    pub fn strftime(self, pattern: &str) -> Expr {
+        Expr(expr_fn::to_char(self.0.0, df::lit(pattern)))
+    }
+
+    /// As a timestamp in microseconds.
+    pub fn datetime(self) -> Expr {
+        self.0.cast(DataType::Timestamp(TimeUnit::Microsecond, None))
+    }
+
+    /// As whole days of a duration, towards zero.
+    pub fn total_days(self) -> Expr {
+        self.total(86_400_000_000)
+    }
+
+    /// As whole hours of a duration, towards zero.
+    pub fn total_hours(self) -> Expr {
+        self.total(3_600_000_000)
+    }
+
+    /// As whole minutes of a duration, towards zero.
+    pub fn total_minutes(self) -> Expr {
+        self.total(60_000_000)
+    }
+
+    /// As whole seconds of a duration, towards zero.
+    pub fn total_seconds(self) -> Expr {
+        self.total(1_000_000)
+    }
+
+    fn total(self, microseconds: i64) -> Expr {
+        self.0.cast(DataType::Duration(TimeUnit::Microsecond)).cast(DataType::Int64) / microseconds
+    }
+}

@@ -1,0 +1,158 @@
+//! Expressions: DataFusion's in a type of ours, with column names taken as they are, plain values
+//! for literals, and methods named as Polars' are.
+//!
+//! ```
+//! use warpframe::prelude::*;
+//! let momentum = (col("px") * col("px") + col("py") * col("py")).alias("pt2");
+//! let busy = col("E").gt(100).and(col("jetid").is_not_null());
+//! let name = col("name").str().to_uppercase().str().starts_with("A");
+//! ```
+//!
+//! [`Expr`] converts from and into DataFusion's expressions, so that any function of theirs is at
+//! hand: `Expr::from(their_function(col("x").into()))`.
+
+mod aggregates;
+mod dates;
+mod fills;
+mod functions;
+mod lists;
+mod operand;
+mod operators;
+mod running;
+mod selectors;
+mod strings;
+mod when;
+mod windows;
+
+use datafusion::common::Column;
+use datafusion::logical_expr as df;
+pub use datafusion::logical_expr::{SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits};
+
+pub use aggregates::{
+    approx_distinct, avg, bool_and, bool_or, corr, count, count_distinct, count_rows, max, mean, median, min, quantile,
+    std, stddev, sum, var, var_sample,
+};
+pub use dates::DateMethods;
+pub use fills::Fill;
+pub use functions::{
+    abs, cast, ceil, coalesce, concat, exists, floor, in_list, in_subquery, not, nullif, round, sqrt, try_cast,
+};
+pub use lists::{ListMethods, StructMethods, list, structs};
+pub use operand::{Columns, IntoColumn, IntoSortKey, IntoValue, SortKeys, date, datetime, decimal, lit};
+pub(super) use running::distance;
+pub use running::{RankMethod, Rolling};
+pub use selectors::{
+    ResultName, all, booleans, by_type, cols, exclude, floats, integers, matches, numeric, strings, temporal,
+};
+pub(super) use selectors::{expanded, unknown};
+pub use strings::StringMethods;
+pub use when::{Then, When, when};
+pub use windows::{
+    cume_dist, dense_rank, first_value, lag, last_value, lead, nth_value, ntile, over, over_frame, percent_rank, rank,
+    row_number,
+};
+
+/// What is computed for each row, for each group, or over a window of rows.
+///
+/// The names of results are DataFusion's: `sum(x)`, say. [`Expr::alias`] says another one. The
+/// verbs of groups and frames that name no expression, such as `group_by(["k"]).sum()`, keep the
+/// names of the columns.
+///
+/// Operators and comparisons take plain values: `col("x") * 2`, `col("s").eq("a")`.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// assert_eq!((col("x") + 1).to_string(), "x + Int32(1)");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Expr(df::Expr);
+
+impl From<df::Expr> for Expr {
+    fn from(expr: df::Expr) -> Expr {
+        Expr(expr)
+    }
+}
+
+impl From<Expr> for df::Expr {
+    fn from(expr: Expr) -> df::Expr {
+        expr.0
+    }
+}
+
+impl std::fmt::Display for Expr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The column of exactly this name; dots and capitals are part of it.
+///
+/// (SQL lowers unquoted names and splits them at dots; this does not.)
+///
+/// ```
+/// use warpframe::prelude::*;
+/// assert_eq!(col("E").to_string(), "E");
+/// ```
+pub fn col(name: impl Into<String>) -> Expr {
+    Expr(df::Expr::Column(Column::new_unqualified(name)))
+}
+
+/// Sorts from least to greatest, nulls last.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let order = [asc("jetid"), desc(col("E") * 2)];
+/// ```
+pub fn asc(expr: impl IntoColumn) -> SortExpr {
+    expr.into_column().sort(true, false)
+}
+
+/// Sorts from greatest to least, nulls first; `expr.sort(ascending, nulls_first)` says anything
+/// else.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let order = [desc("E"), col("px").sort(true, true)];
+/// ```
+pub fn desc(expr: impl IntoColumn) -> SortExpr {
+    expr.into_column().sort(false, true)
+}
+
+impl Expr {
+    /// The same under another name.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("SELECT 1 AS a")?.select([(col("a") + 1).alias("b")])?;
+    /// assert_eq!(frame.schema().field(0).name(), "b");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn alias(self, name: impl Into<String>) -> Expr {
+        Expr(self.0.alias(name))
+    }
+
+    /// The same under the name of its first column, with something before or behind it: see
+    /// [`ResultName`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("SELECT 1 AS a, 2 AS b")?.select([all().sum().name().suffix("_sum")])?;
+    /// assert_eq!(frame.schema().field(1).name(), "b_sum");
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn name(self) -> ResultName {
+        ResultName::of(self)
+    }
+
+    /// A key to sort by.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// let ascending_nulls_first = col("x").sort(true, true);
+    /// ```
+    pub fn sort(self, ascending: bool, nulls_first: bool) -> SortExpr {
+        self.0.sort(ascending, nulls_first)
+    }
+}

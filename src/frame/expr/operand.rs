@@ -1,0 +1,277 @@
+//! What stands for an expression: a plain value where a value is meant, a name where a column is.
+
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Utc};
+use datafusion::arrow::datatypes::DECIMAL128_MAX_PRECISION;
+use datafusion::logical_expr as df;
+use datafusion::scalar::ScalarValue;
+
+use super::{Expr, asc, col};
+use crate::error::{ErrorKind, Result};
+
+/// An expression, or a plain value: numbers, booleans, texts, dates and times of crate `chrono`,
+/// and options of these.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// assert_eq!(col("x").gt(5), col("x").gt(lit(5)));
+/// assert_eq!(col("s").eq("a"), col("s").eq(lit("a")));
+/// ```
+pub trait IntoValue {
+    /// As an expression.
+    fn into_value(self) -> Expr;
+}
+
+/// An expression, or the name of a column.
+pub trait IntoColumn {
+    /// As an expression.
+    fn into_column(self) -> Expr;
+}
+
+/// Expressions, or names of columns: what `select` and `group_by` take.
+///
+/// ```
+/// # use warpframe::prelude::*;
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let frame = session.sql("SELECT 1 AS a, 2 AS b, 3 AS c")?;
+/// assert_eq!(frame.select(["a", "b"])?.schema(), frame.select([col("a"), col("b")])?.schema());
+/// assert_eq!(frame.select(all().exclude(["c"]))?.schema(), frame.select(["a", "b"])?.schema());
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub trait Columns {
+    /// As expressions.
+    fn into_columns(self) -> Vec<Expr>;
+}
+
+/// A key to sort by: a [`df::SortExpr`], or an expression or name, which sorts from least to
+/// greatest, nulls last.
+pub trait IntoSortKey {
+    /// As a key.
+    fn into_key(self) -> df::SortExpr;
+}
+
+/// Keys to sort by.
+///
+/// ```
+/// # use warpframe::prelude::*;
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let frame = session.sql("VALUES (1, 'a'), (2, 'b')")?;
+/// let (by_names, by_keys) = (frame.sort(["column1"])?, frame.sort([desc("column2"), asc("column1")])?);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub trait SortKeys {
+    /// As keys.
+    fn into_keys(self) -> Vec<df::SortExpr>;
+}
+
+/// A literal.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// assert_eq!(lit(1.5).to_string(), "Float64(1.5)");
+/// ```
+pub fn lit(value: impl IntoValue) -> Expr {
+    value.into_value()
+}
+
+/// A date as a literal.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] where there is no such day.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let summer = col("day").between(date(2024, 6, 21)?, date(2024, 9, 22)?);
+/// assert!(date(2023, 2, 29).is_err());
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub fn date(year: i32, month: u32, day: u32) -> Result<Expr> {
+    let found = NaiveDate::from_ymd_opt(year, month, day);
+    found
+        .map(lit)
+        .ok_or_else(|| crate::Error::unsupported(format!("date {year}-{month}-{day}"), "there is no such day"))
+}
+
+/// A time of a day as a literal: a timestamp in microseconds.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] where there is no such time.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let later = col("ts").gt(datetime(2024, 6, 21, 12, 30, 0)?);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub fn datetime(year: i32, month: u32, day: u32, hour: u32, minute: u32, second: u32) -> Result<Expr> {
+    let found = NaiveDate::from_ymd_opt(year, month, day).and_then(|date| date.and_hms_opt(hour, minute, second));
+    found.map(lit).ok_or_else(|| {
+        let what = format!("time {year}-{month}-{day} {hour}:{minute}:{second}");
+        crate::Error::unsupported(what, "there is no such time")
+    })
+}
+
+/// A decimal as a literal, with as many digits as its text has.
+///
+/// # Errors
+/// [`ErrorKind::Parse`] where the text is no decimal number of at most 38 digits.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let dear = col("price").gt(decimal("12.50")?);
+/// assert!(decimal("12,50").is_err());
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub fn decimal(text: &str) -> Result<Expr> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{part}");
+    let plain = !all.is_empty() && all.bytes().all(|byte| byte.is_ascii_digit());
+    let value = all.parse::<i128>().ok().filter(|_| plain && all.len() <= usize::from(DECIMAL128_MAX_PRECISION));
+    let Some(value) = value else {
+        let message = format!("expected a decimal number of at most {DECIMAL128_MAX_PRECISION} digits, found {text:?}");
+        return Err(ErrorKind::Parse { path: None, line: 0, column: 0, message }.into());
+    };
+    let scalar = ScalarValue::Decimal128(Some(sign * value), all.len() as u8, part.len() as i8);
+    Ok(Expr(df::Expr::Literal(scalar, None)))
+}
+
+impl IntoValue for Expr {
+    fn into_value(self) -> Expr {
+        self
+    }
+}
+
+impl IntoValue for &Expr {
+    fn into_value(self) -> Expr {
+        self.clone()
+    }
+}
+
+impl IntoValue for df::Expr {
+    fn into_value(self) -> Expr {
+        Expr(self)
+    }
+}
+
+impl IntoValue for ScalarValue {
+    fn into_value(self) -> Expr {
+        Expr(df::Expr::Literal(self, None))
+    }
+}
+
+macro_rules! literals {
+    ($($type:ty),*) => {
+        $(impl IntoValue for $type {
+            fn into_value(self) -> Expr {
+                Expr(df::lit(self))
+            }
+        }
+
+        impl IntoValue for Option<$type> {
+            fn into_value(self) -> Expr {
+                ScalarValue::from(self).into_value()
+            }
+        })*
+    };
+}
+
+literals!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, &str, String);
+
+impl IntoValue for &String {
+    fn into_value(self) -> Expr {
+        Expr(df::lit(self.as_str()))
+    }
+}
+
+impl IntoValue for NaiveDate {
+    fn into_value(self) -> Expr {
+        // The calendar's first day is day 1 of the common era.
+        ScalarValue::Date32(Some(self.num_days_from_ce() - 719_163)).into_value()
+    }
+}
+
+impl IntoValue for NaiveDateTime {
+    fn into_value(self) -> Expr {
+        ScalarValue::TimestampMicrosecond(Some(self.and_utc().timestamp_micros()), None).into_value()
+    }
+}
+
+impl IntoValue for DateTime<Utc> {
+    fn into_value(self) -> Expr {
+        ScalarValue::TimestampMicrosecond(Some(self.timestamp_micros()), Some("UTC".into())).into_value()
+    }
+}
+
+impl IntoColumn for Expr {
+    fn into_column(self) -> Expr {
+        self
+    }
+}
+
+impl IntoColumn for &Expr {
+    fn into_column(self) -> Expr {
+        self.clone()
+    }
+}
+
+impl IntoColumn for df::Expr {
+    fn into_column(self) -> Expr {
+        Expr(self)
+    }
+}
+
+macro_rules! names {
+    ($($type:ty),*) => {
+        $(impl IntoColumn for $type {
+            fn into_column(self) -> Expr {
+                col(self.to_string())
+            }
+        }
+
+        impl IntoSortKey for $type {
+            fn into_key(self) -> df::SortExpr {
+                asc(self)
+            }
+        })*
+    };
+}
+
+names!(&str, &&str, String, &String);
+
+impl IntoSortKey for df::SortExpr {
+    fn into_key(self) -> df::SortExpr {
+        self
+    }
+}
+
+impl IntoSortKey for &df::SortExpr {
+    fn into_key(self) -> df::SortExpr {
+        self.clone()
+    }
+}
+
+impl IntoSortKey for Expr {
+    fn into_key(self) -> df::SortExpr {
+        asc(self)
+    }
+}
+
+impl Columns for Expr {
+    fn into_columns(self) -> Vec<Expr> {
+        vec![self]
+    }
+}
+
+impl<I: IntoIterator<Item: IntoColumn>> Columns for I {
+    fn into_columns(self) -> Vec<Expr> {
+        self.into_iter().map(IntoColumn::into_column).collect()
+    }
+}
+
+impl<I: IntoIterator<Item: IntoSortKey>> SortKeys for I {
+    fn into_keys(self) -> Vec<df::SortExpr> {
+        self.into_iter().map(IntoSortKey::into_key).collect()
+    }
+}

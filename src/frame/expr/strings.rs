@@ -1,0 +1,227 @@
+//! Functions of strings.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::functions::expr_fn;
+use datafusion::functions_nested::expr_fn as nested;
+use datafusion::logical_expr as df;
+
+use super::{Expr, IntoValue, coalesce, lit, when};
+
+/// Functions of strings; see [`Expr::str`]. Characters are Unicode's, not bytes. Patterns that are
+/// called regular expressions are those of crate `regex`; for the device they must be constants.
+///
+/// ```
+/// # use warpframe::prelude::*;
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let frame = session.sql("VALUES ('  Anna-7'), ('Bert-12')")?;
+/// let text = col("column1").str().strip_chars();
+/// let frame = frame.select([
+///     text.clone().str().split_part("-", 1).str().to_uppercase().alias("name"),
+///     text.str().extract("-([0-9]+)", 1).cast(DataType::Int64).alias("number"),
+/// ])?;
+/// assert_eq!(frame.filter(col("name").eq("ANNA").and(col("number").eq(7)))?.collect()?.num_rows(), 1);
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct StringMethods(Expr);
+
+impl Expr {
+    /// Functions of strings.
+    pub fn str(self) -> StringMethods {
+        StringMethods(self)
+    }
+}
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident $function:expr;)*) => {
+        $($(#[$doc])*
+        pub fn $name(self) -> Expr {
+            let of: fn(df::Expr) -> df::Expr = $function;
+            Expr(of(self.0.0))
+        })*
+    };
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident $function:expr;)*) => {
+        $($(#[$doc])*
+        pub fn $name(self, other: impl IntoValue) -> Expr {
+            let of: fn(df::Expr, df::Expr) -> df::Expr = $function;
+            Expr(of(self.0.0, other.into_value().0))
+        })*
+    };
+}
+
+impl StringMethods {
+    unary! {
+        /// In capital letters.
+        to_uppercase expr_fn::upper;
+        /// In small letters.
+        to_lowercase expr_fn::lower;
+        /// The first letter of each word in capitals, the others small.
+        to_titlecase expr_fn::initcap;
+        /// The number of characters.
+        len_chars expr_fn::character_length;
+        /// The number of bytes.
+        len_bytes expr_fn::octet_length;
+        /// The characters from last to first.
+        reverse expr_fn::reverse;
+        /// Without blanks at both ends.
+        strip_chars |text| expr_fn::trim(vec![text]);
+        /// Without blanks at the start.
+        strip_chars_start |text| expr_fn::ltrim(vec![text]);
+        /// Without blanks at the end.
+        strip_chars_end |text| expr_fn::rtrim(vec![text]);
+    }
+
+    binary! {
+        /// Whether a text is somewhere in it, character by character; see [`StringMethods::matches`].
+        contains expr_fn::contains;
+        /// Whether it begins with a text.
+        starts_with expr_fn::starts_with;
+        /// Whether it ends with a text.
+        ends_with expr_fn::ends_with;
+        /// Without any of these characters at both ends.
+        strip expr_strip;
+        /// The number of edits that make the other text of it.
+        levenshtein expr_fn::levenshtein;
+        /// The parts between a separator, as a list.
+        split |text, by| nested::string_to_array(text, by, df::lit(datafusion::scalar::ScalarValue::Utf8(None)));
+        /// The first `n` characters; of a negative number all but the last.
+        head expr_fn::left;
+        /// The last `n` characters; of a negative number all but the first.
+        tail expr_fn::right;
+        /// The text so many times.
+        repeat expr_fn::repeat;
+    }
+
+    /// Whether a regular expression matches somewhere.
+    pub fn matches(self, pattern: &str) -> Expr {
+        Expr(expr_fn::regexp_like(self.0.0, df::lit(pattern), None))
+    }
+
+    /// How often a regular expression matches.
+    pub fn count_matches(self, pattern: &str) -> Expr {
+        Expr(expr_fn::regexp_count(self.0.0, df::lit(pattern), None, None))
+    }
+
+    /// What a group of a regular expression matches, 0 being all of it; null where it does not.
+    pub fn extract(self, pattern: &str, group: usize) -> Expr {
+        // The groups of a match are a list; without groups it holds the match itself.
+        let (pattern, place) = match group {
+            0 => (format!("({pattern})"), 1),
+            group => (pattern.to_string(), group as i64),
+        };
+        let matched = expr_fn::regexp_match(self.0.0, df::lit(pattern), None);
+        Expr(nested::array_element(matched, df::lit(place)))
+    }
+
+    /// With the first occurrence of what a regular expression matches replaced; `$1`, or `\1`, is
+    /// what its first group matched.
+    pub fn replace(self, pattern: &str, replacement: impl IntoValue) -> Expr {
+        Expr(expr_fn::regexp_replace(self.0.0, df::lit(pattern), replacement.into_value().0, None))
+    }
+
+    /// With all occurrences of a plain text replaced.
+    pub fn replace_all(self, text: impl IntoValue, replacement: impl IntoValue) -> Expr {
+        Expr(expr_fn::replace(self.0.0, text.into_value().0, replacement.into_value().0))
+    }
+
+    /// With all that a regular expression matches replaced.
+    pub fn replace_matches(self, pattern: &str, replacement: impl IntoValue) -> Expr {
+        Expr(expr_fn::regexp_replace(self.0.0, df::lit(pattern), replacement.into_value().0, Some(df::lit("g"))))
+    }
+
+    /// The characters from a place on, 0 being the first; a negative place counts from the end.
+    /// `length` characters, or all.
+    pub fn slice(self, offset: i64, length: Option<u64>) -> Expr {
+        let text = self.0;
+        let tail = match offset {
+            0 => text,
+            1.. => Expr(expr_fn::substr(text.0, df::lit(offset.saturating_add(1)))),
+            _ => Expr(expr_fn::right(text.0, df::lit(offset.saturating_neg()))),
+        };
+        match length {
+            Some(length) => Expr(expr_fn::left(tail.0, df::lit(i64::try_from(length).unwrap_or(i64::MAX)))),
+            None => tail,
+        }
+    }
+
+    /// The part of this number, from 1 on, between a separator; a negative number counts from the
+    /// end, and a part that is not there is empty.
+    pub fn split_part(self, separator: impl IntoValue, part: i64) -> Expr {
+        Expr(expr_fn::split_part(self.0.0, separator.into_value().0, df::lit(part)))
+    }
+
+    /// Where a text is in it, 0 being the first character; null where it is not.
+    pub fn find(self, text: impl IntoValue) -> Expr {
+        let place = Expr(expr_fn::strpos(self.0.0, text.into_value().0));
+        when(place.clone().gt(0)).then(place - 1).end()
+    }
+
+    /// With a character put before it until it has so many.
+    pub fn pad_start(self, length: u32, fill: char) -> Expr {
+        self.padded(length, |text, length| expr_fn::lpad(vec![text, length, df::lit(fill.to_string())]))
+    }
+
+    /// With a character put behind it until it has so many.
+    pub fn pad_end(self, length: u32, fill: char) -> Expr {
+        self.padded(length, |text, length| expr_fn::rpad(vec![text, length, df::lit(fill.to_string())]))
+    }
+
+    /// With zeros put before it until it has so many characters; a sign stays in front.
+    pub fn zfill(self, length: u32) -> Expr {
+        let text = self.0.clone();
+        let sign = text.clone().str().head(1);
+        let rest = text.str().slice(1, None).str().pad_start(length.saturating_sub(1), '0');
+        let signed = super::concat(vec![sign.clone(), rest]);
+        when(sign.is_in(["-", "+"])).then(signed).otherwise(self.pad_start(length, '0'))
+    }
+
+    /// Without a text that it begins with.
+    pub fn strip_prefix(self, prefix: impl IntoValue) -> Expr {
+        let (text, prefix) = (self.0, prefix.into_value());
+        let rest = Expr(expr_fn::substr(text.0.clone(), (prefix.clone().str().len_chars() + 1).0));
+        when(text.clone().str().starts_with(prefix)).then(rest).otherwise(text)
+    }
+
+    /// Without a text that it ends with.
+    pub fn strip_suffix(self, suffix: impl IntoValue) -> Expr {
+        let (text, suffix) = (self.0, suffix.into_value());
+        let length = text.clone().str().len_chars() - suffix.clone().str().len_chars();
+        let rest = Expr(expr_fn::left(text.0.clone(), length.cast(DataType::Int64).0));
+        when(text.clone().str().ends_with(suffix)).then(rest).otherwise(text)
+    }
+
+    /// Texts of a group, with something between them, in the order of the rows: an aggregate.
+    pub fn join(self, separator: &str) -> Expr {
+        let udaf = datafusion::functions_aggregate::string_agg::string_agg_udaf();
+        Expr(udaf.call(vec![self.0.0, df::lit(separator)]))
+    }
+
+    /// The date that it is the text of, as in `2024-01-31`.
+    pub fn to_date(self) -> Expr {
+        self.0.cast(DataType::Date32)
+    }
+
+    /// The time that it is the text of, in microseconds, as in `2024-01-31 12:30:00`.
+    pub fn to_datetime(self) -> Expr {
+        self.0.cast(DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Microsecond, None))
+    }
+
+    /// The number that it is the text of.
+    pub fn to_integer(self) -> Expr {
+        self.0.cast(DataType::Int64)
+    }
+
+    /// Longer texts stay as they are.
+    fn padded(self, length: u32, pad: impl Fn(df::Expr, df::Expr) -> df::Expr) -> Expr {
+        let chars = coalesce(vec![self.0.clone().str().len_chars().cast(DataType::Int64), lit(0i64)]);
+        let padded = Expr(pad(self.0.0.clone(), df::lit(i64::from(length))));
+        when(chars.lt(i64::from(length))).then(padded).otherwise(self.0)
+    }
+}
+
+fn expr_strip(text: df::Expr, characters: df::Expr) -> df::Expr {
+    expr_fn::trim(vec![text, characters])
+}
