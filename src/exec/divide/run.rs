@@ -281,7 +281,8 @@ impl ChunkRun<'_> {
             self.inputs.iter_mut().for_each(|input| *input = input.take().map(without_ranges));
             return self.run(chunk, sink);
         }
-        if rows <= LEAST_ROWS {
+        // A row may meet millions of another table.
+        if rows <= 1 {
             return Err(fails);
         }
         let first = self.run(chunk.slice(0, Some(rows / 2)), sink)?;
