@@ -350,6 +350,7 @@ impl Session {
                 let error = Error::from(error);
                 let missing = tables
                     .iter()
+                    .filter(|table| !state.table_functions().contains_key(table.table()))
                     .find(|table| !self.core.context.table_exist((*table).clone()).unwrap_or(true))
                     .filter(|_| matches!(error.kind(), ErrorKind::Plan { .. }));
                 Err(match missing {

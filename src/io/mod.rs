@@ -38,7 +38,7 @@ pub(crate) use memory::Memory;
 pub use options::{FileKind, IpcOptions, JsonOptions, ParquetOptions};
 pub(crate) use reading::{Reading, diagnose, has_present_types, widen};
 pub use selection::IntoPaths;
-pub(crate) use source::{Chunk, ColumnRequest, Read, Source, To};
+pub(crate) use source::{Chunk, ColumnRequest, Read, Source, To, rows};
 pub(crate) use stream::{batches_in_order, partitions_in_order, upload};
 pub(crate) use table::{Extent, OfSession, Snapshot, SourceTable};
 pub(crate) use unite::wider;

@@ -138,6 +138,6 @@ impl Read {
 }
 
 /// The rows of all chunks, where each knows its number.
-pub(super) fn rows(chunks: &[Chunk]) -> Option<u64> {
+pub(crate) fn rows(chunks: &[Chunk]) -> Option<u64> {
     chunks.iter().map(|chunk| chunk.rows).sum()
 }
