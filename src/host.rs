@@ -22,6 +22,7 @@ mod expressions;
 mod floats;
 mod functions;
 mod plans;
+pub(crate) mod random;
 mod simplify;
 
 pub(crate) use expressions::host_expr;

@@ -8,6 +8,7 @@ mod host_memory;
 mod insert;
 mod made;
 mod rules;
+mod sequences;
 mod tables;
 
 use std::sync::{Arc, Mutex};

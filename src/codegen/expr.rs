@@ -30,6 +30,7 @@ mod moment_text;
 mod nested;
 mod number;
 mod parse;
+mod random;
 mod string;
 mod text;
 mod time;

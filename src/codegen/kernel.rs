@@ -18,7 +18,7 @@ const INCLUDES: [&str; 5] = ["prelude.cuh", "arith.cuh", "decimal.cuh", "time.cu
 
 /// Families that not all kernels need. A kernel whose text contains the first part includes the
 /// second.
-const RARE_INCLUDES: [(&str, &str); 20] = [
+const RARE_INCLUDES: [(&str, &str); 21] = [
     ("view", "string.cuh"),
     ("text_", "text.cuh"),
     ("view_word", "keys.cuh"),
@@ -33,6 +33,7 @@ const RARE_INCLUDES: [(&str, &str); 20] = [
     ("parse_", "parse.cuh"),
     ("parse_", "parse_time.cuh"),
     ("math_", "math.cuh"),
+    ("random_", "random.cuh"),
     ("interval_", "interval.cuh"),
     ("words_", "words.cuh"),
     ("automaton_", "automaton.cuh"),

@@ -15,6 +15,8 @@ pub(crate) static HEADERS: &[(&str, &str)] = &[
     ("compact.cuh", include_str!("../../kernels/compact.cuh")),
     ("decompress.cuh", include_str!("../../kernels/decompress.cuh")),
     ("gather.cuh", include_str!("../../kernels/gather.cuh")),
+    ("sequence.cuh", include_str!("../../kernels/sequence.cuh")),
+    ("random.cuh", include_str!("../../kernels/random.cuh")),
     ("gather_columns.cuh", include_str!("../../kernels/gather_columns.cuh")),
     ("reduce.cuh", include_str!("../../kernels/reduce.cuh")),
     ("top.cuh", include_str!("../../kernels/top.cuh")),

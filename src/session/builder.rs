@@ -11,6 +11,7 @@ use datafusion::prelude::SessionConfig;
 use super::catalog::Catalog;
 use super::files::{self, NamedFiles};
 use super::host_memory::HostResources;
+use super::sequences;
 use super::{Session, rules};
 use crate::device::{Device, MemoryLimit, SimOptions};
 use crate::error::{Error, ErrorKind, Result};
@@ -297,6 +298,12 @@ impl SessionBuilder {
             .with_physical_optimizer_rules(rules::rules())
             .build();
         let context = SessionContext::new_with_state(state);
+        for function in host::random::functions() {
+            context.register_udf(function.as_ref().clone());
+        }
+        if device.is_some() {
+            sequences::register(&context);
+        }
         let names = context.copied_config().options().catalog.clone();
         let named = Arc::new(NamedFiles::default());
         if let Some(catalog) = context.catalog(&names.default_catalog) {

@@ -65,6 +65,7 @@ mod replays;
 mod rows;
 mod runs;
 mod semi;
+mod sequences;
 mod session;
 mod several;
 mod slt;

@@ -41,6 +41,13 @@ impl Compiler<'_> {
             ("nanvl", [x, y]) => self.unless_nan(x, y, &dtype),
             (name @ ("gcd" | "lcm"), [a, b]) => self.common_divisor(name, a, b, &dtype),
             ("factorial", [n]) => self.factorial(n, &dtype),
+            (name @ ("random_uniform" | "random_normal"), [seed, number]) => {
+                self.random(name, seed, number, &[], &dtype)
+            }
+            (name @ "random_poisson", [seed, number, mean]) => {
+                self.random(name, seed, number, std::slice::from_ref(mean), &dtype)
+            }
+            (name @ "random_integer", [seed, number, ends @ ..]) => self.random(name, seed, number, ends, &dtype),
             ("isnan", [x]) => self.float_test(x, "x != x"),
             ("iszero", [x]) => self.float_test(x, "x == 0"),
 

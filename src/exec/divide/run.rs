@@ -199,7 +199,10 @@ impl Divider<'_> {
                     // Not both at once, then.
                     self.budget.reads_ahead = false;
                     match read {
-                        Ok(Some(_)) => chunks.unread(),
+                        Ok(Some(next)) => {
+                            drop(next);
+                            chunks.unread();
+                        }
                         Err(error) if !is_out_of_memory(&error) => return Err(failed(run.began)(error)),
                         _ => {}
                     }

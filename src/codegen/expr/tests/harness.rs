@@ -237,6 +237,7 @@ impl Context {
 #include "format.cuh"
 #include "parse_time.cuh"
 #include "math.cuh"
+#include "random.cuh"
 #include "interval.cuh"
 #include "words.cuh"
 #include "zone.cuh"
