@@ -24,6 +24,7 @@ mod functions;
 mod plans;
 pub(crate) mod random;
 mod simplify;
+pub(crate) mod width_bucket;
 
 pub(crate) use expressions::host_expr;
 pub(crate) use plans::{HostPlanner, plan};

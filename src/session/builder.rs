@@ -301,6 +301,7 @@ impl SessionBuilder {
         for function in host::random::functions() {
             context.register_udf(function.as_ref().clone());
         }
+        context.register_udf(host::width_bucket::width_bucket_udf());
         if device.is_some() {
             sequences::register(&context);
         }

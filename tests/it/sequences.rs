@@ -126,3 +126,32 @@ fn random_numbers_of_what_is_not_there_are_errors() {
     assert!(error.to_string().contains("no integer is between 5 and 4"), "{error}");
     run(&pair.cpu, "SELECT random() < 1").expect("DataFusion's is still there");
 }
+
+#[test]
+fn values_fall_into_the_buckets_of_the_cpu_engine() {
+    let pair = strict();
+    check(
+        &pair,
+        "SELECT i, width_bucket(i, 0, 100, 7) AS a, width_bucket(i / 3.0, -50, 1000, 13) AS b, \
+                  width_bucket(random(1, i), 1, 0, 10) AS c, width_bucket(i, i - 1, i + 2, i * i + 1) AS d \
+                  FROM range(-200, 2000) t(i) ORDER BY i",
+    );
+    check(
+        &pair,
+        "SELECT width_bucket(random_normal(5, i), -4, 4, 64) AS bucket, count(*) AS n FROM range(0, 50000) t(i) \
+                  GROUP BY bucket ORDER BY bucket",
+    );
+    check(
+        &pair,
+        "SELECT i, width_bucket(n, 0, 2, n) AS a FROM (SELECT i, CASE WHEN i % 3 > 0 THEN i % 3 END AS n \
+                  FROM range(0, 100) t(i)) ORDER BY i",
+    );
+    for arguments in
+        ["i, 0, 1, 0 * i", "i, i, i, 3", "CAST('NaN' AS DOUBLE) + i, 0, 1, 2", "i, 0, CAST('inf' AS DOUBLE), 2"]
+    {
+        let sql = format!("SELECT width_bucket({arguments}) FROM range(0, 10) t(i)");
+        run(&pair.cpu, &sql).expect_err(&sql);
+        let error = run(&pair.device, &sql).expect_err(&sql);
+        assert!(!matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    }
+}

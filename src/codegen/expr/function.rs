@@ -41,6 +41,7 @@ impl Compiler<'_> {
             ("nanvl", [x, y]) => self.unless_nan(x, y, &dtype),
             (name @ ("gcd" | "lcm"), [a, b]) => self.common_divisor(name, a, b, &dtype),
             ("factorial", [n]) => self.factorial(n, &dtype),
+            ("width_bucket", [value, low, high, count]) => self.width_bucket([value, low, high, count], &dtype),
             (name @ ("random_uniform" | "random_normal"), [seed, number]) => {
                 self.random(name, seed, number, &[], &dtype)
             }
