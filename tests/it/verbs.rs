@@ -6,6 +6,7 @@ mod errors;
 mod expressions;
 mod groups;
 mod joins;
+mod names;
 mod reshape;
 mod rows;
 mod running;

@@ -8,8 +8,10 @@ use datafusion::logical_expr as df;
 
 use super::{Expr, IntoColumn, IntoValue};
 
-fn all(values: Vec<Expr>) -> Vec<df::Expr> {
-    values.into_iter().map(Into::into).collect()
+/// A function of several values, called as the first of them.
+pub(super) fn of_all(values: Vec<Expr>, function: impl FnOnce(Vec<df::Expr>) -> df::Expr) -> Expr {
+    let name = values.first().and_then(|first| first.name.clone());
+    Expr { tree: function(values.into_iter().map(Into::into).collect()), name }
 }
 
 /// [`Expr::abs`].
@@ -35,7 +37,7 @@ pub fn sqrt(value: impl IntoColumn) -> Expr {
 /// The nearest number with so many digits behind the point: `round(vec![col("x"), lit(2)])`; see
 /// [`Expr::round`].
 pub fn round(arguments: Vec<Expr>) -> Expr {
-    Expr(expr_fn::round(all(arguments)))
+    of_all(arguments, expr_fn::round)
 }
 
 /// The first of these values that is not null.
@@ -45,7 +47,7 @@ pub fn round(arguments: Vec<Expr>) -> Expr {
 /// let known = coalesce(vec![col("a"), col("b"), lit(0)]);
 /// ```
 pub fn coalesce(values: Vec<Expr>) -> Expr {
-    Expr(expr_fn::coalesce(all(values)))
+    of_all(values, expr_fn::coalesce)
 }
 
 /// Texts behind one another; null is the empty text.
@@ -55,12 +57,12 @@ pub fn coalesce(values: Vec<Expr>) -> Expr {
 /// let name = concat(vec![col("first"), lit(" "), col("last")]);
 /// ```
 pub fn concat(texts: Vec<Expr>) -> Expr {
-    Expr(expr_fn::concat(all(texts)))
+    of_all(texts, expr_fn::concat)
 }
 
 /// Null where both are equal, else the first.
 pub fn nullif(value: impl IntoColumn, other: impl IntoValue) -> Expr {
-    Expr(expr_fn::nullif(value.into_column().0, other.into_value().0))
+    value.into_column().with(other, expr_fn::nullif)
 }
 
 /// [`Expr::cast`].
@@ -85,12 +87,12 @@ pub fn in_list(value: impl IntoColumn, values: Vec<Expr>, negated: bool) -> Expr
 
 /// Whether a subquery has rows.
 pub fn exists(subquery: Arc<df::LogicalPlan>) -> Expr {
-    Expr(df::exists(subquery))
+    Expr::from(df::exists(subquery))
 }
 
 /// Whether a value is among those of a subquery of one column.
 pub fn in_subquery(value: impl IntoColumn, subquery: Arc<df::LogicalPlan>) -> Expr {
-    Expr(df::in_subquery(value.into_column().0, subquery))
+    value.into_column().map(|value| df::in_subquery(value, subquery))
 }
 
 macro_rules! of_numbers {
@@ -108,33 +110,34 @@ macro_rules! of_numbers {
         impl Expr {
             $($(#[$doc])*
             pub fn $name(self) -> Expr {
-                Expr($function(self.0))
+                self.map($function)
             })*
 
             /// The nearest number with so many digits behind the point; halves away from zero.
             pub fn round(self, decimals: i32) -> Expr {
-                Expr(expr_fn::round(vec![self.0, df::lit(decimals)]))
+                self.map(|number| expr_fn::round(vec![number, df::lit(decimals)]))
             }
 
             /// This to the power of another number.
             pub fn pow(self, exponent: impl IntoValue) -> Expr {
-                Expr(expr_fn::power(self.0, exponent.into_value().0))
+                self.with(exponent, expr_fn::power)
             }
 
             /// The logarithm to a base.
             pub fn log(self, base: impl IntoValue) -> Expr {
-                Expr(expr_fn::log(base.into_value().0, self.0))
+                self.with(base, |number, base| expr_fn::log(base, number))
             }
 
             /// The greatest value not above `high` and not below `low`; null stays null.
             pub fn clip(self, low: impl IntoValue, high: impl IntoValue) -> Expr {
                 let (low, high) = (low.into_value(), high.into_value());
-                let value = self.clone();
+                let (value, name) = (self.clone(), self.name.clone());
                 super::when(self.clone().lt(low.clone()))
                     .then(low)
                     .when(self.gt(high.clone()))
                     .then(high)
                     .otherwise(value)
+                    .called(name)
             }
         }
     };

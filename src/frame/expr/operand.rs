@@ -134,7 +134,7 @@ pub fn decimal(text: &str) -> Result<Expr> {
         return Err(ErrorKind::Parse { path: None, line: 0, column: 0, message }.into());
     };
     let scalar = ScalarValue::Decimal128(Some(sign * value), all.len() as u8, part.len() as i8);
-    Ok(Expr(df::Expr::Literal(scalar, None)))
+    Ok(lit(scalar))
 }
 
 impl IntoValue for Expr {
@@ -151,13 +151,13 @@ impl IntoValue for &Expr {
 
 impl IntoValue for df::Expr {
     fn into_value(self) -> Expr {
-        Expr(self)
+        Expr::from(self)
     }
 }
 
 impl IntoValue for ScalarValue {
     fn into_value(self) -> Expr {
-        Expr(df::Expr::Literal(self, None))
+        Expr::from(df::Expr::Literal(self, None))
     }
 }
 
@@ -165,7 +165,7 @@ macro_rules! literals {
     ($($type:ty),*) => {
         $(impl IntoValue for $type {
             fn into_value(self) -> Expr {
-                Expr(df::lit(self))
+                Expr::from(df::lit(self))
             }
         }
 
@@ -181,7 +181,7 @@ literals!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, &str, String);
 
 impl IntoValue for &String {
     fn into_value(self) -> Expr {
-        Expr(df::lit(self.as_str()))
+        Expr::from(df::lit(self.as_str()))
     }
 }
 
@@ -218,7 +218,7 @@ impl IntoColumn for &Expr {
 
 impl IntoColumn for df::Expr {
     fn into_column(self) -> Expr {
-        Expr(self)
+        Expr::from(self)
     }
 }
 
