@@ -3,6 +3,7 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::functions_aggregate::expr_fn;
+use datafusion::functions_nested::position::array_position_udf;
 use datafusion::logical_expr as df;
 
 use super::{Expr, IntoColumn, IntoValue};
@@ -129,6 +130,68 @@ impl Expr {
     /// The number of values that are not null.
     pub fn count(self) -> Expr {
         self.map(expr_fn::count)
+    }
+
+    /// The number of values, nulls included.
+    pub fn len(self) -> Expr {
+        self.is_null().count()
+    }
+
+    /// Whether there is a null.
+    pub fn has_nulls(self) -> Expr {
+        self.is_null().any().fill_null(false)
+    }
+
+    /// The value of the row in which another column is greatest; of several such rows one.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES ('a', 1), ('b', 3), ('c', NULL)")?;
+    /// let found = frame.select([
+    ///     col("column1").max_by("column2").alias("max"),
+    ///     col("column1").min_by("column2").alias("min"),
+    /// ])?;
+    /// assert_eq!(found.filter(col("max").eq("b").and(col("min").eq("a")))?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn max_by(self, key: impl IntoColumn) -> Expr {
+        let order = vec![key.into_column().sort(false, false)];
+        self.map(|values| expr_fn::first_value(values, order))
+    }
+
+    /// The value of the row in which another column is least; of several such rows one.
+    pub fn min_by(self, key: impl IntoColumn) -> Expr {
+        let order = vec![key.into_column().sort(true, false)];
+        self.map(|values| expr_fn::first_value(values, order))
+    }
+
+    /// The place of the greatest value, 0 being the first; of several the first. All values are
+    /// brought together as a list.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (5), (NULL), (5)")?;
+    /// let found = frame.select([col("column1").arg_max().alias("max"), col("column1").arg_min().alias("min")])?;
+    /// assert_eq!(found.filter(col("max").eq(1).and(col("min").eq(0)))?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn arg_max(self) -> Expr {
+        let most = self.clone().max();
+        self.place_of(most)
+    }
+
+    /// The place of the least value, as [`Expr::arg_max`] has it.
+    pub fn arg_min(self) -> Expr {
+        let least = self.clone().min();
+        self.place_of(least)
+    }
+
+    fn place_of(self, value: Expr) -> Expr {
+        let known = value.clone().is_not_null();
+        let place = self.implode().map(|all| array_position_udf().call(vec![all, value.tree]));
+        (place.cast(DataType::Int64) - 1).only_where(known)
     }
 
     /// The number of nulls.

@@ -54,6 +54,8 @@ impl DateMethods {
         ordinal_day "doy";
         /// The day of the week: Monday is 1, Sunday 7.
         weekday "isodow";
+        /// The year that its week of ISO 8601 belongs to.
+        iso_year "isoyear";
         /// The hour.
         hour "hour";
         /// The minute.
@@ -80,6 +82,38 @@ impl DateMethods {
     /// The day.
     pub fn date(self) -> Expr {
         self.0.cast(DataType::Date32)
+    }
+
+    /// The time of day.
+    pub fn time(self) -> Expr {
+        self.0.cast(DataType::Time64(TimeUnit::Nanosecond))
+    }
+
+    /// The number of days of its month.
+    pub fn days_in_month(self) -> Expr {
+        self.month_end().dt().day()
+    }
+
+    /// Whether its year has 366 days.
+    pub fn is_leap_year(self) -> Expr {
+        let year = self.year();
+        let divides = |by: i32| (year.clone() % by).eq(0);
+        (divides(4) & !divides(100)) | divides(400)
+    }
+
+    /// Microseconds since 1970 in UTC.
+    pub fn timestamp(self) -> Expr {
+        self.datetime().cast(DataType::Int64)
+    }
+
+    /// The same instant in another time zone, of a time that has one.
+    pub fn convert_time_zone(self, zone: &str) -> Expr {
+        self.0.cast(DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into())))
+    }
+
+    /// The instant at which clocks of a time zone show this time, which has none.
+    pub fn replace_time_zone(self, zone: &str) -> Expr {
+        self.0.cast(DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into())))
     }
 
     /// The start of the unit that it is in: `"year"`, `"quarter"`, `"month"`, `"week"`, `"day"`,
@@ -168,6 +202,16 @@ impl DateMethods {
     /// As whole seconds of a duration, towards zero.
     pub fn total_seconds(self) -> Expr {
         self.total(1_000_000)
+    }
+
+    /// As whole milliseconds of a duration, towards zero.
+    pub fn total_milliseconds(self) -> Expr {
+        self.total(1_000)
+    }
+
+    /// As whole microseconds of a duration, towards zero.
+    pub fn total_microseconds(self) -> Expr {
+        self.total(1)
     }
 
     fn part(self, part: &str) -> Expr {

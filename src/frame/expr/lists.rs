@@ -145,6 +145,11 @@ impl ListMethods {
         self.slice(0, n)
     }
 
+    /// The last `n` elements.
+    pub fn tail(self, n: u32) -> Expr {
+        self.reverse().list().head(n).list().reverse()
+    }
+
     /// The elements as one text, with something between them; nulls are left out.
     pub fn join(self, separator: &str) -> Expr {
         self.0.map(|value| nested::array_to_string(value, df::lit(separator)))
@@ -168,6 +173,13 @@ impl ListMethods {
     /// Elements that the other list has too, each once.
     pub fn set_intersection(self, other: impl IntoColumn) -> Expr {
         self.0.with(other.into_column(), nested::array_intersect)
+    }
+
+    /// Elements that one of both lists has, and not both, each once.
+    pub fn set_symmetric_difference(self, other: impl IntoColumn) -> Expr {
+        let other = other.into_column();
+        let others = other.clone().list().set_difference(self.0.clone());
+        self.set_difference(other).list().set_union(others)
     }
 
     /// Elements that the other list has not, each once.

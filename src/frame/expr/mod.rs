@@ -35,13 +35,15 @@ pub use aggregates::{
 };
 pub use dates::DateMethods;
 pub use fills::Fill;
+pub(super) use functions::chance_of;
 pub use functions::{
-    abs, cast, ceil, coalesce, concat, exists, floor, in_list, in_subquery, not, nullif, round, sqrt, try_cast,
+    abs, all_horizontal, any_horizontal, arctan2, cast, ceil, coalesce, concat, concat_str, exists, floor, in_list,
+    in_subquery, max_horizontal, mean_horizontal, min_horizontal, not, nullif, round, sqrt, sum_horizontal, try_cast,
 };
 pub use lists::{ListMethods, StructMethods, list, structs};
 pub use names::ResultName;
 pub(super) use names::with_own_names;
-pub use operand::{Columns, IntoColumn, IntoSortKey, IntoValue, SortKeys, date, datetime, decimal, lit};
+pub use operand::{Columns, IntoColumn, IntoSortKey, IntoValue, SortKeys, date, datetime, decimal, duration, lit};
 pub(super) use running::distance;
 pub use running::{RankMethod, Rolling};
 pub use selectors::{all, booleans, by_type, cols, exclude, floats, integers, matches, numeric, strings, temporal};

@@ -5,6 +5,7 @@ use datafusion::arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use datafusion::logical_expr as df;
 use datafusion::scalar::ScalarValue;
 
+use super::running::distance;
 use super::{Expr, asc, col};
 use crate::error::{ErrorKind, Result};
 
@@ -107,6 +108,24 @@ pub fn datetime(year: i32, month: u32, day: u32, hour: u32, minute: u32, second:
         let what = format!("time {year}-{month}-{day} {hour}:{minute}:{second}");
         crate::Error::unsupported(what, "there is no such time")
     })
+}
+
+/// A time span as a literal, of units such as in `"1d12h"`: ns, us, ms, s, m, h, d, w, mo, q, y.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] where it is no such text.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let due = col("ordered") + duration("2w")?;
+/// assert!(duration("soon").is_err());
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub fn duration(text: &str) -> Result<Expr> {
+    match distance(text)? {
+        span @ ScalarValue::IntervalMonthDayNano(_) => Ok(lit(span)),
+        _ => Err(crate::Error::unsupported(format!("a duration of {text:?}"), "a unit is missing, as in \"2d\"")),
+    }
 }
 
 /// A decimal as a literal, with as many digits as its text has.

@@ -157,7 +157,35 @@ impl Expr {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn eq_missing(self, other: impl IntoValue) -> Expr {
-        self.map(|value| df::binary_expr(value, df::Operator::IsNotDistinctFrom, other.into_value().tree))
+        self.with(other, |left, right| df::binary_expr(left, df::Operator::IsNotDistinctFrom, right))
+    }
+
+    /// Whether both differ, where null equals null: Polars' `ne_missing`.
+    pub fn ne_missing(self, other: impl IntoValue) -> Expr {
+        self.with(other, |left, right| df::binary_expr(left, df::Operator::IsDistinctFrom, right))
+    }
+
+    /// The bits that both integers have. (`&` is of conditions.)
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (5), (6), (8)")?;
+    /// assert_eq!(frame.filter(col("column1").bitwise_and(4).gt(0))?.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn bitwise_and(self, other: impl IntoValue) -> Expr {
+        self.with(other, |left, right| df::binary_expr(left, df::Operator::BitwiseAnd, right))
+    }
+
+    /// The bits that one of both integers has.
+    pub fn bitwise_or(self, other: impl IntoValue) -> Expr {
+        self.with(other, |left, right| df::binary_expr(left, df::Operator::BitwiseOr, right))
+    }
+
+    /// The bits that one of both integers has, and not both.
+    pub fn bitwise_xor(self, other: impl IntoValue) -> Expr {
+        self.with(other, |left, right| df::binary_expr(left, df::Operator::BitwiseXor, right))
     }
 
     /// Whether one of both is true, and not both.

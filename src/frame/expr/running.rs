@@ -6,7 +6,9 @@ use datafusion::functions_window::expr_fn as places;
 use datafusion::scalar::ScalarValue;
 
 use super::windows::{RowsBound, rows_frame};
-use super::{Expr, IntoColumn, WindowFrame, WindowFrameBound, WindowFrameUnits, count_rows, lit, row_number, when};
+use super::{
+    Expr, IntoColumn, WindowFrame, WindowFrameBound, WindowFrameUnits, chance_of, count_rows, lit, row_number, when,
+};
 use crate::error::{Error, Result};
 
 /// What numbers equal values get; see [`Expr::rank`].
@@ -23,6 +25,11 @@ pub enum RankMethod {
     Dense,
     /// Each its own place, in the order of the rows.
     Ordinal,
+    /// Each its own place; chance orders equal values, the same for the same seed.
+    Random {
+        /// Says which chance.
+        seed: u64,
+    },
 }
 
 /// A window of so many rows; see [`Expr::rolling`].
@@ -144,9 +151,13 @@ impl Expr {
     /// The place of the value among all, from 1 on; null stays null. Equal values get numbers as
     /// the method says.
     pub fn rank(self, method: RankMethod, descending: bool) -> Expr {
+        let mut order = vec![self.tree.clone().sort(!descending, false)];
+        if let RankMethod::Random { seed } = method {
+            order.push(chance_of(row_number(), seed).sort(true, true));
+        }
         let ordered = |call: Expr| {
             call.windowed(|window| {
-                window.params.order_by = vec![self.tree.clone().sort(!descending, false)];
+                window.params.order_by = order.clone();
                 window.params.window_frame = WindowFrame::new(Some(false));
             })
         };
@@ -156,7 +167,7 @@ impl Expr {
             RankMethod::Min => least(),
             RankMethod::Max => greatest(),
             RankMethod::Dense => ordered(super::dense_rank()),
-            RankMethod::Ordinal => ordered(row_number()),
+            RankMethod::Ordinal | RankMethod::Random { .. } => ordered(row_number()),
         };
         let name = self.name.clone();
         place.only_where(self.is_not_null()).called(name)

@@ -85,6 +85,12 @@ impl StringMethods {
         repeat expr_fn::repeat;
     }
 
+    /// Whether one of these texts is somewhere in it, character by character.
+    pub fn contains_any(self, texts: impl IntoIterator<Item: IntoValue>) -> Expr {
+        let found = texts.into_iter().map(|text| self.0.clone().str().contains(text));
+        found.reduce(|any, one| any.or(one)).unwrap_or_else(|| super::lit(false)).called_as(&self.0)
+    }
+
     /// Whether a regular expression matches somewhere.
     pub fn matches(self, pattern: &str) -> Expr {
         self.0.map(|value| expr_fn::regexp_like(value, df::lit(pattern), None))
@@ -124,6 +130,12 @@ impl StringMethods {
         self.0.map(|value| {
             expr_fn::regexp_replace(value, df::lit(pattern), replacement.into_value().tree, Some(df::lit("g")))
         })
+    }
+
+    /// With each of these characters replaced by the one at its place in `to`; those for which there is
+    /// none are left out.
+    pub fn translate(self, from: &str, to: &str) -> Expr {
+        self.0.map(|text| expr_fn::translate(text, df::lit(from), df::lit(to)))
     }
 
     /// The characters from a place on, 0 being the first; a negative place counts from the end.
@@ -202,6 +214,31 @@ impl StringMethods {
     /// The time that it is the text of, in microseconds, as in `2024-01-31 12:30:00`.
     pub fn to_datetime(self) -> Expr {
         self.0.cast(DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Microsecond, None))
+    }
+
+    /// The time that it is the text of, in microseconds, by a pattern of crate `chrono`:
+    /// `"%d.%m.%Y %H:%M:%S"`.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES ('29.02.2024 12:30:00')")?;
+    /// let day = col("column1").str().strptime("%d.%m.%Y %H:%M:%S").dt().date();
+    /// assert_eq!(frame.filter(day.eq(date(2024, 2, 29)?))?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn strptime(self, pattern: &str) -> Expr {
+        self.0.map(|text| expr_fn::to_timestamp_micros(vec![text, df::lit(pattern)]))
+    }
+
+    /// The time of day that it is the text of, as in `12:30:00`.
+    pub fn to_time(self) -> Expr {
+        self.0.cast(DataType::Time64(datafusion::arrow::datatypes::TimeUnit::Nanosecond))
+    }
+
+    /// The decimal number that it is the text of, with so many digits behind the point.
+    pub fn to_decimal(self, scale: u8) -> Expr {
+        self.0.cast(DataType::Decimal128(38, i8::try_from(scale).unwrap_or(i8::MAX)))
     }
 
     /// The number that it is the text of.

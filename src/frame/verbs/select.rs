@@ -62,6 +62,25 @@ impl<S: FrameState> AnyFrame<S> {
         self.verb(Verb::Filter(predicate), None)
     }
 
+    /// The rows for which the predicate is not true, null included: what [`AnyFrame::filter`] leaves
+    /// out. Their order stays.
+    ///
+    /// # Errors
+    /// As [`AnyFrame::select`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (2), (NULL)")?.remove(col("column1").eq(1))?;
+    /// assert_eq!(frame.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn remove(&self, predicate: impl IntoValue) -> Result<Self> {
+        let predicates = self.exprs(predicate.into_value()).map_err(|error| error.in_verb("remove"))?;
+        let predicate = predicates.into_iter().reduce(df::Expr::and).unwrap_or_else(|| df::lit(true));
+        self.made("remove", |frame| frame.filter(predicate.is_not_true()))
+    }
+
     /// The rows in order of these keys; rows equal in all of them keep their order.
     ///
     /// # Errors
