@@ -3,6 +3,7 @@
 
 mod columns;
 mod errors;
+mod every;
 mod expressions;
 mod groups;
 mod joins;
@@ -12,6 +13,7 @@ mod rows;
 mod running;
 mod sets;
 mod shapes;
+mod soak;
 mod times;
 mod whole;
 

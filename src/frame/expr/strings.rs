@@ -217,7 +217,8 @@ impl StringMethods {
     }
 
     /// The time that it is the text of, in microseconds, by a pattern of crate `chrono`:
-    /// `"%d.%m.%Y %H:%M:%S"`.
+    /// `"%d.%m.%Y %H:%M:%S"`. The CPU reads such texts; the device those of
+    /// [`StringMethods::to_datetime`].
     ///
     /// ```
     /// # use warpframe::prelude::*;
