@@ -35,7 +35,7 @@ pub fn all(bench: &Bench, rows: usize) -> Outcome {
 
 /// A table of strings `k`, integers `x`, floats `f` and days `d`.
 fn table(bench: &Bench, rows: usize, shift: u64) -> Outcome<DataFrame> {
-    let texts = ["a", "b", "c", "d", "a text of more than twelve bytes"];
+    let texts = ["a", "b", "c", "e", "a text of more than twelve bytes"];
     let text = |row: u64| texts[below(1, row + shift, texts.len() as u64) as usize];
     let k: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows as u64).map(text)));
     let x = i64s(fill(rows, |row| below(2, row + shift, 100) as i64));
