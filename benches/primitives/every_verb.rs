@@ -1,6 +1,6 @@
-//! Each verb of eager frames once, on small tables: what the host does beside the kernels (`host_us`) when
-//! the session has the verb's plan. The aim is 50 µs; 200 for those that look at values first, for
-//! joins, and for what is several verbs.
+//! Each verb of eager frames once, on small tables: what the host does beside the kernels
+//! (`host_us`) when the session has the verb's plan. The aim is 50 µs; 200 for those that look at
+//! values first, for joins, and for what is several verbs.
 
 use std::sync::Arc;
 

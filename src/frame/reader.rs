@@ -60,10 +60,10 @@ impl DataFrame {
         FrameReader { frame: self.clone(), start: 0 }
     }
 
-    /// The rows as an Arrow C stream, by which libraries of other languages in this process read them
-    /// without a copy in host memory. Each batch is copied from the device when it is asked for. Needs
-    /// the feature `ffi`; [`Session::from_arrow_stream`](crate::Session::from_arrow_stream) is the way
-    /// in.
+    /// The rows as an Arrow C stream, by which libraries of other languages in this process read
+    /// them without another copy. Each batch is copied from the device when it is asked for. Needs
+    /// the feature `ffi`; [`Session::from_arrow_stream`](crate::Session::from_arrow_stream) is the
+    /// way in.
     ///
     /// ```
     /// # use warpframe::prelude::*;

@@ -62,8 +62,8 @@ pub enum Verb {
     Explode(Vec<String>),
 }
 
-/// Of less than what is compared: of a function its name, since to hash its signature takes longer than
-/// all the rest.
+/// Of less than what is compared: of a function its name, since to hash its signature takes longer
+/// than all the rest.
 impl Hash for Verb {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);

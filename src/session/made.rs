@@ -73,8 +73,8 @@ impl Session {
     }
 
     /// The frame of the batches of an Arrow C stream, which other libraries in this process make:
-    /// PyArrow, Polars, DuckDB. `FFI_ArrowArrayStream::from_raw` takes one from a pointer. Needs the
-    /// feature `ffi`; [`DataFrame::to_arrow_stream`] is the way out.
+    /// PyArrow, Polars, DuckDB. `FFI_ArrowArrayStream::from_raw` takes one from a pointer. Needs
+    /// the feature `ffi`; [`DataFrame::to_arrow_stream`] is the way out.
     ///
     /// # Errors
     /// A stream that was released already; what the stream says.

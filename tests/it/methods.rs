@@ -5,8 +5,8 @@ use std::path::Path;
 
 const PAGE: &str = include_str!("../../docs/methods.md");
 
-/// What the sources that users see define: public functions, macros, and the entries of macros that make
-/// functions, which stand below the text that documents them.
+/// What the sources that users see define: public functions, macros, and the entries of macros that
+/// make functions, which stand below the text that documents them.
 fn defined() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files: Vec<_> = ["session.rs", "session/made.rs", "session/tables.rs"].map(|file| root.join(file)).into();

@@ -152,7 +152,8 @@ impl Expr {
     ///     col("column1").max_by("column2").alias("max"),
     ///     col("column1").min_by("column2").alias("min"),
     /// ])?;
-    /// assert_eq!(found.filter(col("max").eq("b").and(col("min").eq("a")))?.collect()?.num_rows(), 1);
+    /// let found = found.filter(col("max").eq("b").and(col("min").eq("a")))?;
+    /// assert_eq!(found.collect()?.num_rows(), 1);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn max_by(self, key: impl IntoColumn) -> Expr {
@@ -173,8 +174,9 @@ impl Expr {
     /// # use warpframe::prelude::*;
     /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
     /// let frame = session.sql("VALUES (1), (5), (NULL), (5)")?;
-    /// let found = frame.select([col("column1").arg_max().alias("max"), col("column1").arg_min().alias("min")])?;
-    /// assert_eq!(found.filter(col("max").eq(1).and(col("min").eq(0)))?.collect()?.num_rows(), 1);
+    /// let found = frame.select([col("column1").arg_max(), col("column1").arg_min().alias("least")])?;
+    /// let found = found.filter(col("column1").eq(1).and(col("least").eq(0)))?;
+    /// assert_eq!(found.collect()?.num_rows(), 1);
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn arg_max(self) -> Expr {

@@ -85,8 +85,8 @@ pub fn concat_str(texts: impl Columns, separator: &str) -> Expr {
 ///     sum_horizontal(["a", "b", "c"]).alias("sum"),
 ///     mean_horizontal(["a", "b", "c"]).alias("mean"),
 /// ])?;
-/// let found = frame.filter(col("max").eq(5).and(col("min").eq(1)).and(col("sum").eq(9)).and(col("mean").eq(3.0)))?;
-/// assert_eq!(found.collect()?.num_rows(), 1);
+/// let (extremes, all) = (col("max").eq(5) & col("min").eq(1), col("sum").eq(9) & col("mean").eq(3.0));
+/// assert_eq!(frame.filter(extremes & all)?.collect()?.num_rows(), 1);
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub fn max_horizontal(values: impl Columns) -> Expr {

@@ -57,17 +57,18 @@ pub use windows::{
 
 /// What is computed for each row, for each group, or over a window of rows.
 ///
-/// The result is named after the column that the expression begins with, as in Polars: `col("x") * 2`
-/// and `col("x").sum()` are both `x`. What begins with a plain value is `literal`, [`count_rows`] is
-/// `len`, other functions without a column have their own name. [`Expr::alias`] says another one.
-/// (SQL's names are texts: `sum(x)`.)
+/// The result is named after the column that the expression begins with, as in Polars: both
+/// `col("x") * 2` and `col("x").sum()` are `x`. What begins with a plain value is `literal`,
+/// [`count_rows`] is `len`, other functions without a column have their own name. [`Expr::alias`]
+/// says another one. (SQL's names are texts: `sum(x)`.)
 ///
 /// Operators and comparisons take plain values: `col("x") * 2`, `col("s").eq("a")`.
 ///
 /// ```
 /// use warpframe::prelude::*;
 /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
-/// let frame = session.sql("SELECT 1 AS x, 2 AS y")?.select([(col("x") + 1).sum(), col("y").max() - col("x").max()])?;
+/// let frame = session.sql("SELECT 1 AS x, 2 AS y")?;
+/// let frame = frame.select([(col("x") + 1).sum(), col("y").max() - col("x").max()])?;
 /// assert_eq!(frame.column_names(), ["x", "y"]);
 /// # Ok::<(), warpframe::Error>(())
 /// ```
@@ -84,8 +85,8 @@ impl Expr {
         Expr { tree: make(self.tree), name: self.name }
     }
 
-    /// Something made of this and another, called as this is, or after the column that a selector in
-    /// the other selects.
+    /// Something made of this and another, called as this is, or after the column that a selector
+    /// in the other selects.
     fn with(self, other: impl IntoValue, make: impl FnOnce(df::Expr, df::Expr) -> df::Expr) -> Expr {
         let other = other.into_value();
         Expr { tree: make(self.tree, other.tree), name: other.name.and(self.name) }

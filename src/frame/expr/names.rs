@@ -9,8 +9,8 @@
 //!   row_number()                            row_number
 //! ```
 //!
-//! Each method of an [`Expr`] keeps the name of what it is called on: what it is made of does not show it. What
-//! comes from DataFusion is looked at once, from its root down to its first leaf.
+//! Each method of an [`Expr`] keeps the name of what it is called on: what it is made of does not
+//! show it. What comes from DataFusion is looked at once, from its root down to its first leaf.
 
 use std::collections::HashSet;
 
@@ -26,8 +26,8 @@ pub(super) const OWN_NAME: char = '\0';
 /// What a plain value is called.
 const LITERAL: &str = "literal";
 
-/// What the result of an expression is called; `None` for what is named after the column that a selector
-/// selects, or what DataFusion is to name.
+/// What the result of an expression is called; `None` for what is named after the column that a
+/// selector selects, or what DataFusion is to name.
 pub(super) fn name_of(tree: &df::Expr) -> Option<String> {
     let mut node = tree;
     loop {

@@ -231,7 +231,8 @@ impl Expr {
     }
 }
 
-/// The expressions that these are once selectors are columns of this schema: each is called after its column.
+/// The expressions that these are once selectors are columns of this schema: each is called after
+/// its column.
 pub(in crate::frame) fn expanded(exprs: Vec<Expr>, schema: impl FnOnce() -> Schema) -> Result<Vec<Expr>> {
     // What is deep is not looked into: that takes more stack than there may be.
     let is_plain = |Expr { tree, .. }: &Expr| !is_small_expr(tree) || !has_selector(tree);

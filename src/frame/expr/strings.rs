@@ -132,8 +132,8 @@ impl StringMethods {
         })
     }
 
-    /// With each of these characters replaced by the one at its place in `to`; those for which there is
-    /// none are left out.
+    /// With each of these characters replaced by the one at its place in `to`; those for which
+    /// there is none are left out.
     pub fn translate(self, from: &str, to: &str) -> Expr {
         self.0.map(|text| expr_fn::translate(text, df::lit(from), df::lit(to)))
     }

@@ -62,8 +62,8 @@ impl<S: FrameState> AnyFrame<S> {
         self.verb(Verb::Filter(predicate), None)
     }
 
-    /// The rows for which the predicate is not true, null included: what [`AnyFrame::filter`] leaves
-    /// out. Their order stays.
+    /// The rows for which the predicate is not true, null included: what [`AnyFrame::filter`]
+    /// leaves out. Their order stays.
     ///
     /// # Errors
     /// As [`AnyFrame::select`].

@@ -1,6 +1,6 @@
 //! Verbs of eager frames, one of each, over two frames that have the columns `k` (strings), `x`
-//! (integers), `f` (floats) and `d` (days): for tests that take all of them, and for the benchmark of
-//! their host time, which has no more rows than are said here.
+//! (integers), `f` (floats) and `d` (days): for tests that take all of them, and for the benchmark
+//! of their host time, which has no more rows than are said here.
 
 use warpframe::prelude::*;
 use warpframe::{Expr, Result};

@@ -1,8 +1,8 @@
 //! Every verb again and again: by plans that are found, without memory that stays in use, and on
 //! several threads at once.
 //!
-//! `WARPFRAME_SOAK_SECONDS` says how long random verbs run (2), `WARPFRAME_SOAK_THREADS` on how many
-//! threads (4), and `WARPFRAME_SOAK_SEED` which ones.
+//! `WARPFRAME_SOAK_SECONDS` says how long random verbs run (2), `WARPFRAME_SOAK_THREADS` on how
+//! many threads (4), and `WARPFRAME_SOAK_SEED` which ones.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,8 +63,8 @@ fn verbs_that_come_again_find_their_plans() -> Result<()> {
     let session = crate::plans::strict();
     let device = session.device().expect("a device").clone();
     for EveryVerb { name, run, .. } in EVERY_VERB {
-        // Values become columns and bounds of classes: of others there are other plans, so the second
-        // frame has the same, in another order.
+        // Values become columns and bounds of classes: of others there are other plans, so the
+        // second frame has the same, in another order.
         let of = |frame: RecordBatch| session.from_arrow([frame]);
         let (first, other) = (batch(500, 1), batch(300, 2));
         drop(run(&of(first.clone())?, &of(other.clone())?)?);
