@@ -98,7 +98,7 @@ pub fn corr(one: impl IntoColumn, other: impl IntoColumn) -> Expr {
 /// # use warpframe::prelude::*;
 /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
 /// let frame = session.sql("VALUES ('a', 1), ('a', 3), ('b', 5)")?;
-/// let whole = frame.select([col("column2").sum(), col("column2").mean()])?;
+/// let whole = frame.select([col("column2").sum(), col("column2").mean().alias("mean")])?;
 /// assert_eq!(whole.collect()?.num_rows(), 1);
 /// let shares = frame.with_columns([(col("column2") * 1.0 / col("column2").sum()).alias("share")])?;
 /// assert_eq!(shares.filter(col("share").gt(0.5))?.collect()?.num_rows(), 1);

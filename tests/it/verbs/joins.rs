@@ -28,7 +28,7 @@ fn frames_are_updated() -> Result<()> {
         ["new|3|0.5", "b|1|-", "a|-|NaN", "-|4|-0", "b|1|0", "a|5|2.5"]
     );
     let table = pair.device.table("t")?;
-    let error = table.update(&table, ["nobody"]).err().expect("an unknown column");
+    let error = table.update(&table, ["nobody"]).expect_err("an unknown column");
     assert_eq!(error.verb(), Some("update"), "{error}");
     Ok(())
 }

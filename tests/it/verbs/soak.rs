@@ -76,6 +76,23 @@ fn verbs_that_come_again_find_their_plans() -> Result<()> {
     Ok(())
 }
 
+/// Writes the frames and what each verb makes of them into the folder of `WARPFRAME_POLARS_DIR`, for
+/// `scripts/check-frames.py`, which asks Polars the same.
+#[test]
+fn results_are_written_for_polars() -> Result<()> {
+    let Ok(folder) = std::env::var("WARPFRAME_POLARS_DIR") else { return Ok(()) };
+    let folder = std::path::Path::new(&folder);
+    let session = crate::plans::strict();
+    let [left, right] = [1, 2].map(|seed| session.from_arrow([batch(700, seed)]));
+    let (left, right) = (left?, right?);
+    left.write_parquet(folder.join("t.parquet"))?;
+    right.write_parquet(folder.join("u.parquet"))?;
+    for EveryVerb { name, run, .. } in EVERY_VERB {
+        run(&left, &right)?.write_parquet(folder.join(format!("{name}.result.parquet")))?;
+    }
+    Ok(())
+}
+
 #[test]
 fn random_verbs_on_several_threads_answer_as_the_cpu_and_leave_no_memory_in_use() -> Result<()> {
     let pair = Pair::new();
