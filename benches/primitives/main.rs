@@ -21,6 +21,7 @@
 
 mod data;
 mod distinct;
+mod every_verb;
 mod filter;
 mod gather;
 mod group;
@@ -36,6 +37,9 @@ mod sort;
 mod sweeps;
 mod top;
 mod verbs;
+#[allow(dead_code, reason = "tests ask for the order of rows, too")]
+#[path = "../../tests/it/verbs/every.rs"]
+mod verbs_of_tests;
 mod window;
 
 use std::process::ExitCode;
@@ -48,8 +52,9 @@ use harness::{Bench, Outcome};
 use options::Options;
 
 /// All benchmarks of tables of so many rows, by file.
-const OPERATORS: [fn(&Bench, usize) -> Outcome; 13] = [
+const OPERATORS: [fn(&Bench, usize) -> Outcome; 14] = [
     verbs::all,
+    every_verb::all,
     sort::all,
     top::all,
     group::all,

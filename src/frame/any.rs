@@ -121,12 +121,15 @@ impl<S: FrameState> AnyFrame<S> {
     }
 
     /// The expressions, with a column's in place of a selector's.
-    pub(super) fn exprs(&self, verb: &'static str, columns: impl Columns) -> Result<Vec<df::Expr>> {
-        self.expanded(columns.into_columns()).map_err(|error| error.in_verb(verb))
+    pub(super) fn exprs(&self, columns: impl Columns) -> Result<Vec<df::Expr>> {
+        let exprs = expanded(columns.into_columns(), || Schema::clone(&self.schema()))?;
+        Ok(exprs.into_iter().map(Into::into).collect())
     }
 
-    pub(super) fn expanded(&self, exprs: Vec<Expr>) -> Result<Vec<df::Expr>> {
-        expanded(exprs, || Schema::clone(&self.schema()))
+    /// The same as columns of a result, under their names.
+    pub(super) fn results(&self, columns: impl Columns) -> Result<Vec<df::Expr>> {
+        let exprs = expanded(columns.into_columns(), || Schema::clone(&self.schema()))?;
+        Ok(exprs.into_iter().map(Expr::into_result).collect())
     }
 
     /// The names of columns of this frame that expressions stand for: names and selectors.
@@ -139,14 +142,14 @@ impl<S: FrameState> AnyFrame<S> {
             df::Expr::Column(column) => Ok(column.name),
             other => Err(Error::unsupported(format!("{other}"), "names of columns are wanted here, or selectors")),
         };
-        self.expanded(columns.into_columns())?.into_iter().map(named).collect()
+        self.exprs(columns)?.into_iter().map(named).collect()
     }
 
     /// Keys to sort by.
     pub(super) fn keys(&self, verb: &'static str, keys: impl SortKeys) -> Result<Vec<df::SortExpr>> {
         // Moved: to clone what is deep takes more stack than there may be.
         let key = |df::SortExpr { expr, asc, nulls_first }: df::SortExpr| {
-            let exprs = self.expanded(vec![Expr::from(expr)])?;
+            let exprs = self.exprs([expr])?;
             Ok(exprs.into_iter().map(move |expr| df::SortExpr { expr, asc, nulls_first }))
         };
         let keys = keys.into_keys().into_iter().map(key).collect::<Result<Vec<_>>>();

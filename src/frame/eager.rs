@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::{SortExpr, ident};
 
@@ -186,6 +187,55 @@ impl DataFrame {
     /// ```
     pub fn num_rows(&self) -> usize {
         self.state.rows().unwrap_or_default()
+    }
+
+    /// Whether there is no row.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert!(session.sql("SELECT 1 WHERE false")?.collect()?.is_empty());
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.num_rows() == 0
+    }
+
+    /// The numbers of rows and of columns.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// assert_eq!(session.sql("VALUES (1, 'a', 2), (3, 'b', 4)")?.collect()?.shape(), (2, 3));
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn shape(&self) -> (usize, usize) {
+        (self.num_rows(), self.state.schema.fields().len())
+    }
+
+    /// Whether both frames have the same names, types and rows, in the same order; null equals
+    /// null. Both are brought to host memory.
+    ///
+    /// # Errors
+    /// Those of [`DataFrame::to_arrow`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = frame!(session; "x" => [1, None])?;
+    /// assert!(frame.equals(&frame.reverse()?.reverse()?)?);
+    /// assert!(!frame.equals(&frame.reverse()?)?);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn equals(&self, other: &DataFrame) -> Result<bool> {
+        let same_type =
+            |(one, other): (&FieldRef, &FieldRef)| one.name() == other.name() && one.data_type() == other.data_type();
+        let (fields, others) = (self.state.schema.fields(), other.state.schema.fields());
+        if self.shape() != other.shape() || !fields.iter().zip(others).all(same_type) {
+            return Ok(false);
+        }
+        let whole = |frame: &DataFrame| Ok::<_, Error>(concat_batches(&frame.state.schema, &frame.to_arrow()?)?);
+        Ok(whole(self)?.columns() == whole(other)?.columns())
     }
 
     /// Whether the rows lie in device memory at this moment. Rows that no query uses may move to

@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr as df;
 
 use super::any::{AnyFrame, FrameState};
-use super::expr::{Columns, Expr, col, count_rows, row_number};
+use super::expr::{Columns, Expr, col, count_rows, row_number, with_own_names};
 use crate::error::Result;
 use crate::query::Verb;
 
@@ -202,7 +202,7 @@ impl<S: FrameState> GroupBy<AnyFrame<S>> {
         takes: impl Fn(&DataType) -> bool,
         aggregate: impl Fn(Expr) -> Expr,
     ) -> Result<AnyFrame<S>> {
-        let keys = self.frame.exprs(verb, self.keys.clone())?;
+        let keys = self.frame.results(self.keys.clone()).map_err(|error| error.in_verb(verb))?;
         let keys: Vec<String> = keys.iter().map(|key| key.qualified_name().1).collect();
         let schema = self.frame.schema();
         let columns = schema.fields().iter().filter(|field| !keys.contains(field.name()) && takes(field.data_type()));
@@ -212,26 +212,29 @@ impl<S: FrameState> GroupBy<AnyFrame<S>> {
 
     fn aggregated(self, verb: &'static str, aggregates: Vec<Expr>) -> Result<AnyFrame<S>> {
         let GroupBy { frame, keys, order } = self;
+        let (keys, mut aggregates) = frame
+            .results(keys)
+            .and_then(|keys| Ok((keys, frame.results(aggregates)?)))
+            .and_then(|(keys, aggregates)| with_own_names(keys.iter().chain(&aggregates)).map(|()| (keys, aggregates)))
+            .map_err(|error| error.in_verb(verb))?;
+        let names = |of: &[df::Expr]| of.iter().map(|expr| expr.qualified_name().1).collect::<Vec<_>>();
         match order {
             GroupOrder::Any => {
-                let (keys, aggregates) = (frame.exprs(verb, keys)?, frame.exprs(verb, aggregates)?);
                 let grouped = S::grow(&frame, Verb::Aggregate { keys, aggregates }, None);
                 grouped.map_err(|error| error.in_verb(verb))
             }
             GroupOrder::Keys => frame.made(verb, |frame| {
-                let (keys, aggregates) = (frame.expanded(keys)?, frame.expanded(aggregates)?);
-                let names = keys.iter().map(|key| key.qualified_name().1).collect::<Vec<_>>();
-                frame.verb(Verb::Aggregate { keys, aggregates }, None)?.sort(names)
+                let order = names(&keys);
+                frame.verb(Verb::Aggregate { keys, aggregates }, None)?.sort(order)
             }),
             GroupOrder::FirstRows => {
                 let place = frame.unused_name("row");
                 frame.made(verb, |frame| {
-                    let (keys, mut aggregates) = (frame.expanded(keys)?, frame.expanded(aggregates)?);
-                    let names = keys.iter().chain(&aggregates).map(|expr| expr.qualified_name().1).collect::<Vec<_>>();
+                    let columns = [names(&keys), names(&aggregates)].concat();
                     aggregates.push(df::Expr::from(col(&place).min().alias(&place)));
                     let numbered = frame.with_columns([row_number().alias(&place)])?;
                     let grouped = numbered.verb(Verb::Aggregate { keys, aggregates }, None)?;
-                    grouped.sort([&place])?.select(names)
+                    grouped.sort([&place])?.select(columns)
                 })
             }
         }

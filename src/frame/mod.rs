@@ -14,6 +14,7 @@ pub mod expr;
 mod group_by;
 mod lazy;
 mod made;
+mod reader;
 mod rows;
 mod series;
 pub mod verbs;

@@ -193,6 +193,31 @@ impl DataFrame {
     }
 }
 
+impl LazyFrame {
+    /// The numbers of the rows in the order of these keys, as one column `row`: see
+    /// [`DataFrame::arg_sort`].
+    ///
+    /// # Errors
+    /// Unknown columns ([`ErrorKind::ColumnNotFound`]), types that do not fit.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let order = session.sql("VALUES (30), (10), (20)")?.arg_sort([asc("column1")])?.collect()?;
+    /// assert_eq!(order.column("row")?.to_vec::<u32>()?, [1, 2, 0]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn arg_sort(&self, keys: impl SortKeys) -> Result<LazyFrame> {
+        let mut keys = self.keys("arg_sort", keys)?;
+        self.made("arg_sort", |frame| {
+            let name = frame.unused_name(exec::ROW);
+            // The CPU's sort is not stable.
+            keys.push(asc(col(&name)));
+            frame.numbered(&name)?.sort(keys)?.select([col(&name).cast(DataType::UInt32).alias(exec::ROW)])
+        })
+    }
+}
+
 /// Does something with a table that a user keeps, once it is on the device; again where there is
 /// more room after it failed for want of it.
 fn with_room<T>(table: &KeptTable, work: impl Fn(&Table) -> Result<T>) -> Result<T> {

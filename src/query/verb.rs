@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
 
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, NullHandling, UnnestOptions};
 use datafusion::dataframe::DataFrame as Builder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
@@ -61,25 +62,30 @@ pub enum Verb {
     Explode(Vec<String>),
 }
 
-/// Of less than what is compared: of an aggregate function its name, since to hash its signature takes longer than all the rest.
+/// Of less than what is compared: of a function its name, since to hash its signature takes longer
+/// than all the rest.
 impl Hash for Verb {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
         match self {
-            Verb::Select(exprs) | Verb::WithColumns(exprs) => {
-                exprs.iter().for_each(|expr| hash_aggregate(expr, state));
-            }
-            Verb::Filter(predicate) => predicate.hash(state),
+            Verb::Select(exprs) | Verb::WithColumns(exprs) => hash_exprs(exprs, state),
+            Verb::Filter(predicate) => hash_exprs([predicate], state),
             Verb::Aggregate { keys, aggregates } => {
-                keys.hash(state);
-                aggregates.iter().for_each(|aggregate| hash_aggregate(aggregate, state));
+                hash_exprs(keys, state);
+                hash_exprs(aggregates, state);
             }
-            Verb::Sort(keys) | Verb::ArgSort(keys) => keys.hash(state),
-            Verb::TopK { k, by } => (k, by).hash(state),
+            Verb::Sort(keys) | Verb::ArgSort(keys) => hash_keys(keys, state),
+            Verb::TopK { k, by } => {
+                k.hash(state);
+                hash_keys(by, state);
+            }
             Verb::Join { kind, left_on, right_on, suffix, nulls_equal } => {
                 (kind, left_on, right_on, suffix, nulls_equal).hash(state);
             }
-            Verb::JoinWhere { kind, on, suffix } => (kind, on, suffix).hash(state),
+            Verb::JoinWhere { kind, on, suffix } => {
+                (kind, suffix).hash(state);
+                hash_exprs([on], state);
+            }
             Verb::Limit { skip, n } => (skip, n).hash(state),
             Verb::Distinct | Verb::Union => {}
             Verb::Intersect { all } | Verb::Except { all } => all.hash(state),
@@ -88,14 +94,52 @@ impl Hash for Verb {
     }
 }
 
-fn hash_aggregate<H: Hasher>(expr: &Expr, state: &mut H) {
-    match expr {
-        Expr::Alias(alias) => {
-            alias.name.hash(state);
-            hash_aggregate(&alias.expr, state);
+fn hash_keys<H: Hasher>(keys: &[SortExpr], state: &mut H) {
+    hash_exprs(keys.iter().map(|key| &key.expr), state);
+    keys.iter().for_each(|key| (key.asc, key.nulls_first).hash(state));
+}
+
+fn hash_exprs<'a, H: Hasher>(exprs: impl IntoIterator<Item = &'a Expr>, state: &mut H) {
+    for expr in exprs {
+        // What it returns says where to go on, and it fails nowhere.
+        let _ = expr.apply(|node| {
+            hash_node(node, state);
+            Ok(TreeNodeRecursion::Continue)
+        });
+        state.write_u8(0);
+    }
+}
+
+/// An expression without those that it is made of, which follow it.
+fn hash_node<H: Hasher>(node: &Expr, state: &mut H) {
+    std::mem::discriminant(node).hash(state);
+    match node {
+        Expr::Alias(alias) => alias.name.hash(state),
+        Expr::Column(column) => column.hash(state),
+        Expr::Literal(value, _) => value.hash(state),
+        Expr::BinaryExpr(both) => both.op.hash(state),
+        Expr::Like(like) | Expr::SimilarTo(like) => (like.negated, like.case_insensitive).hash(state),
+        Expr::Between(between) => between.negated.hash(state),
+        Expr::InList(list) => (list.negated, list.list.len()).hash(state),
+        Expr::Case(case) => {
+            (case.expr.is_some(), case.when_then_expr.len(), case.else_expr.is_some()).hash(state);
         }
-        Expr::AggregateFunction(call) => (call.func.name(), &call.params).hash(state),
-        other => other.hash(state),
+        Expr::Cast(cast) => cast.field.data_type().hash(state),
+        Expr::TryCast(cast) => cast.field.data_type().hash(state),
+        Expr::ScalarFunction(call) => (call.name(), call.args.len()).hash(state),
+        Expr::AggregateFunction(call) => {
+            let params = &call.params;
+            (call.func.name(), params.args.len(), params.order_by.len()).hash(state);
+            (params.distinct, params.filter.is_some(), &params.null_treatment).hash(state);
+            params.order_by.iter().for_each(|key| (key.asc, key.nulls_first).hash(state));
+        }
+        Expr::WindowFunction(call) => {
+            let params = &call.params;
+            (call.fun.name(), params.args.len(), params.partition_by.len(), params.order_by.len()).hash(state);
+            (params.distinct, params.filter.is_some(), &params.null_treatment, &params.window_frame).hash(state);
+            params.order_by.iter().for_each(|key| (key.asc, key.nulls_first).hash(state));
+        }
+        _ => {}
     }
 }
 

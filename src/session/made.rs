@@ -2,6 +2,8 @@
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader};
 use datafusion::arrow::datatypes::{Field, Schema};
+#[cfg(feature = "ffi")]
+use datafusion::arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 
 use super::Session;
 use crate::error::{ErrorKind, Result};
@@ -68,6 +70,25 @@ impl Session {
             batches.push(RecordBatch::new_empty(schema));
         }
         LazyFrame::of_batches(&self.core, batches)?.collect()
+    }
+
+    /// The frame of the batches of an Arrow C stream, which other libraries in this process make:
+    /// PyArrow, Polars, DuckDB. `FFI_ArrowArrayStream::from_raw` takes one from a pointer. Needs
+    /// the feature `ffi`; [`DataFrame::to_arrow_stream`] is the way out.
+    ///
+    /// # Errors
+    /// A stream that was released already; what the stream says.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let stream = frame!(session; "x" => [1, 2, 3])?.to_arrow_stream();
+    /// assert_eq!(session.from_arrow_stream(stream)?.num_rows(), 3);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    #[cfg(feature = "ffi")]
+    pub fn from_arrow_stream(&self, stream: FFI_ArrowArrayStream) -> Result<DataFrame> {
+        self.from_reader(ArrowArrayStreamReader::try_new(stream)?)
     }
 
     /// The frame whose rows are these structs: their fields are the columns. Fields that are

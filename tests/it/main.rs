@@ -45,6 +45,7 @@ mod lists;
 mod long;
 mod membership;
 mod memory_limit;
+mod methods;
 mod modules;
 mod moved;
 mod nan;

@@ -387,3 +387,33 @@ fn eight_threads_over_one_session_give_the_answers_of_one() {
         });
     }
 }
+
+#[cfg(feature = "ffi")]
+#[test]
+fn frames_go_out_and_in_as_c_streams() -> Result<()> {
+    use warpframe::arrow::ffi_stream::FFI_ArrowArrayStream;
+
+    let [device, cpu] = sessions();
+    for (from, to) in [(&device, &cpu), (&cpu, &device)] {
+        // More rows than a batch of the stream has.
+        let many: Vec<Option<i64>> = (0..70_000).map(|row| (row % 7 != 0).then_some(row)).collect();
+        let texts: Vec<String> = (0..70_000).map(|row| format!("row number {row}")).collect();
+        let frame = frame!(from; "x" => many, "s" => texts)?;
+        let nested = frame.head(9)?.select([
+            list([col("x"), col("x") * 2]).alias("l"),
+            structs([("a", col("x")), ("b", col("s"))]).alias("st"),
+            col("x").cast(DataType::Decimal128(20, 2)),
+        ])?;
+        for frame in [&frame, &nested, &frame.filter(lit(false))?] {
+            let taken = to.from_arrow_stream(frame.to_arrow_stream())?;
+            assert_eq!(taken.is_on_device(), to.device().is_some());
+            assert!(taken.equals(frame)?, "{frame}\n{taken}");
+            assert!(to.from_reader(frame.reader())?.equals(frame)?);
+        }
+        assert!(!frame.equals(&frame.reverse()?)? && !frame.equals(&nested)?);
+    }
+    // A stream that a frame does not read is released all the same.
+    drop(frame!(device; "x" => [1])?.to_arrow_stream());
+    assert!(device.from_arrow_stream(FFI_ArrowArrayStream::empty()).is_err());
+    Ok(())
+}

@@ -3,14 +3,17 @@
 
 mod columns;
 mod errors;
+mod every;
 mod expressions;
 mod groups;
 mod joins;
+mod names;
 mod reshape;
 mod rows;
 mod running;
 mod sets;
 mod shapes;
+mod soak;
 mod times;
 mod whole;
 

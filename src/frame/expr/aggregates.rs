@@ -3,11 +3,12 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::functions_aggregate::expr_fn;
+use datafusion::functions_nested::position::array_position_udf;
 use datafusion::logical_expr as df;
 
 use super::{Expr, IntoColumn, IntoValue};
 
-/// The number of rows.
+/// The number of rows, named `len`.
 ///
 /// ```
 /// use warpframe::prelude::*;
@@ -18,14 +19,19 @@ use super::{Expr, IntoColumn, IntoValue};
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub fn count_rows() -> Expr {
-    Expr(expr_fn::count(df::lit(1i64)))
+    Expr::from(expr_fn::count(df::lit(1i64)))
+}
+
+/// The number of rows: [`count_rows`] by Polars' name.
+pub fn len() -> Expr {
+    count_rows()
 }
 
 macro_rules! aggregates {
     ($($(#[$doc:meta])* $name:ident as $function:path;)*) => {
         $($(#[$doc])*
         pub fn $name(values: impl IntoColumn) -> Expr {
-            Expr($function(values.into_column().0))
+            values.into_column().map($function)
         })*
     };
 }
@@ -79,7 +85,7 @@ pub fn quantile(values: impl IntoColumn, share: f64) -> Expr {
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub fn corr(one: impl IntoColumn, other: impl IntoColumn) -> Expr {
-    Expr(expr_fn::corr(one.into_column().0, other.into_column().0))
+    one.into_column().with(other.into_column(), expr_fn::corr)
 }
 
 /// Aggregates. Nulls are left out, but where a method says otherwise; NaN is the greatest number.
@@ -92,7 +98,7 @@ pub fn corr(one: impl IntoColumn, other: impl IntoColumn) -> Expr {
 /// # use warpframe::prelude::*;
 /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
 /// let frame = session.sql("VALUES ('a', 1), ('a', 3), ('b', 5)")?;
-/// let whole = frame.select([col("column2").sum(), col("column2").mean()])?;
+/// let whole = frame.select([col("column2").sum(), col("column2").mean().alias("mean")])?;
 /// assert_eq!(whole.collect()?.num_rows(), 1);
 /// let shares = frame.with_columns([(col("column2") * 1.0 / col("column2").sum()).alias("share")])?;
 /// assert_eq!(shares.filter(col("share").gt(0.5))?.collect()?.num_rows(), 1);
@@ -103,80 +109,144 @@ pub fn corr(one: impl IntoColumn, other: impl IntoColumn) -> Expr {
 impl Expr {
     /// The sum.
     pub fn sum(self) -> Expr {
-        Expr(expr_fn::sum(self.0))
+        self.map(expr_fn::sum)
     }
 
     /// The arithmetic mean.
     pub fn mean(self) -> Expr {
-        Expr(expr_fn::avg(self.0))
+        self.map(expr_fn::avg)
     }
 
     /// The least value.
     pub fn min(self) -> Expr {
-        Expr(expr_fn::min(self.0))
+        self.map(expr_fn::min)
     }
 
     /// The greatest value.
     pub fn max(self) -> Expr {
-        Expr(expr_fn::max(self.0))
+        self.map(expr_fn::max)
     }
 
     /// The number of values that are not null.
     pub fn count(self) -> Expr {
-        Expr(expr_fn::count(self.0))
+        self.map(expr_fn::count)
+    }
+
+    /// The number of values, nulls included.
+    pub fn len(self) -> Expr {
+        self.is_null().count()
+    }
+
+    /// Whether there is a null.
+    pub fn has_nulls(self) -> Expr {
+        self.is_null().any().fill_null(false)
+    }
+
+    /// The value of the row in which another column is greatest; of several such rows one.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES ('a', 1), ('b', 3), ('c', NULL)")?;
+    /// let found = frame.select([
+    ///     col("column1").max_by("column2").alias("max"),
+    ///     col("column1").min_by("column2").alias("min"),
+    /// ])?;
+    /// let found = found.filter(col("max").eq("b").and(col("min").eq("a")))?;
+    /// assert_eq!(found.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn max_by(self, key: impl IntoColumn) -> Expr {
+        let order = vec![key.into_column().sort(false, false)];
+        self.map(|values| expr_fn::first_value(values, order))
+    }
+
+    /// The value of the row in which another column is least; of several such rows one.
+    pub fn min_by(self, key: impl IntoColumn) -> Expr {
+        let order = vec![key.into_column().sort(true, false)];
+        self.map(|values| expr_fn::first_value(values, order))
+    }
+
+    /// The place of the greatest value, 0 being the first; of several the first. All values are
+    /// brought together as a list.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (5), (NULL), (5)")?;
+    /// let found = frame.select([col("column1").arg_max(), col("column1").arg_min().alias("least")])?;
+    /// let found = found.filter(col("column1").eq(1).and(col("least").eq(0)))?;
+    /// assert_eq!(found.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn arg_max(self) -> Expr {
+        let most = self.clone().max();
+        self.place_of(most)
+    }
+
+    /// The place of the least value, as [`Expr::arg_max`] has it.
+    pub fn arg_min(self) -> Expr {
+        let least = self.clone().min();
+        self.place_of(least)
+    }
+
+    fn place_of(self, value: Expr) -> Expr {
+        let known = value.clone().is_not_null();
+        let place = self.implode().map(|all| array_position_udf().call(vec![all, value.tree]));
+        (place.cast(DataType::Int64) - 1).only_where(known)
     }
 
     /// The number of nulls.
     pub fn null_count(self) -> Expr {
-        Expr(df::binary_expr(expr_fn::count(df::lit(1i64)), df::Operator::Minus, expr_fn::count(self.0)))
+        self.map(|values| df::binary_expr(expr_fn::count(df::lit(1i64)), df::Operator::Minus, expr_fn::count(values)))
     }
 
     /// The number of different values; null counts as one, as in Polars.
     pub fn n_unique(self) -> Expr {
-        let null = Expr(expr_fn::bool_or(self.0.clone().is_null()));
-        Expr(expr_fn::count_distinct(self.0)) + super::coalesce(vec![null.cast(DataType::Int64), super::lit(0i64)])
+        let null = self.clone().is_null().any().cast(DataType::Int64);
+        self.map(expr_fn::count_distinct) + super::coalesce(vec![null, super::lit(0i64)])
     }
 
     /// The standard deviation, with n − 1 for n values.
     pub fn std(self) -> Expr {
-        Expr(expr_fn::stddev(self.0))
+        self.map(expr_fn::stddev)
     }
 
     /// The variance, with n − 1 for n values.
     pub fn var(self) -> Expr {
-        Expr(expr_fn::var_sample(self.0))
+        self.map(expr_fn::var_sample)
     }
 
     /// The middle value: of an even number of values the mean of both in the middle. A float of 64
     /// bits.
     pub fn median(self) -> Expr {
-        Expr(expr_fn::median(self.cast(DataType::Float64).0))
+        self.cast(DataType::Float64).map(expr_fn::median)
     }
 
     /// The value below which a share of the values lies (0.5 is the median), interpolated between
     /// the two nearest.
     pub fn quantile(self, share: f64) -> Expr {
-        Expr(expr_fn::percentile_cont(self.0.sort(true, false), df::lit(share)))
+        self.map(|values| expr_fn::percentile_cont(values.sort(true, false), df::lit(share)))
     }
 
     /// The first row's value, null too, in the order of the rows.
     pub fn first(self) -> Expr {
-        Expr(expr_fn::first_value(self.0, vec![]))
+        self.map(|value| expr_fn::first_value(value, vec![]))
     }
 
     /// The last row's value, null too, in the order of the rows.
     pub fn last(self) -> Expr {
-        Expr(expr_fn::last_value(self.0, vec![]))
+        self.map(|value| expr_fn::last_value(value, vec![]))
     }
 
     /// Whether all conditions are true.
     pub fn all(self) -> Expr {
-        Expr(expr_fn::bool_and(self.0))
+        self.map(expr_fn::bool_and)
     }
 
     /// Whether one of the conditions is true.
     pub fn any(self) -> Expr {
-        Expr(expr_fn::bool_or(self.0))
+        self.map(expr_fn::bool_or)
     }
 
     /// Its aggregates over the rows for which a condition is true: SQL's `FILTER (WHERE …)`.
@@ -190,14 +260,14 @@ impl Expr {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn filter(self, condition: impl IntoValue) -> Expr {
-        let condition = condition.into_value().0;
+        let condition = condition.into_value().tree;
         let both = |filter: Option<Box<df::Expr>>| {
             Some(Box::new(match filter {
                 Some(filter) => filter.and(condition.clone()),
                 None => condition.clone(),
             }))
         };
-        let filtered = self.0.clone().transform_down(|node| {
+        let filtered = self.tree.clone().transform_down(|node| {
             Ok(match node {
                 df::Expr::AggregateFunction(mut call) => {
                     call.params.filter = both(call.params.filter.take());
@@ -211,11 +281,14 @@ impl Expr {
             })
         });
         // The closure does not fail.
-        filtered.map_or(self, |filtered| Expr(filtered.data))
+        match filtered {
+            Ok(filtered) => self.map(|_| filtered.data),
+            Err(_) => self,
+        }
     }
 
     /// The values as a list, nulls too, in the order of the rows: Polars' `implode`.
     pub fn implode(self) -> Expr {
-        Expr(expr_fn::array_agg(self.0))
+        self.map(expr_fn::array_agg)
     }
 }

@@ -33,7 +33,7 @@ macro_rules! parts {
     ($($(#[$doc:meta])* $name:ident $part:literal;)*) => {
         $($(#[$doc])*
         pub fn $name(self) -> Expr {
-            Expr(expr_fn::date_part(df::lit($part), self.0.0))
+            self.part($part)
         })*
     };
 }
@@ -54,6 +54,8 @@ impl DateMethods {
         ordinal_day "doy";
         /// The day of the week: Monday is 1, Sunday 7.
         weekday "isodow";
+        /// The year that its week of ISO 8601 belongs to.
+        iso_year "isoyear";
         /// The hour.
         hour "hour";
         /// The minute.
@@ -64,17 +66,17 @@ impl DateMethods {
 
     /// The second, without its fraction.
     pub fn second(self) -> Expr {
-        Expr(expr_fn::date_part(df::lit("second"), self.0.0)).cast(DataType::Int32)
+        self.part("second").cast(DataType::Int32)
     }
 
     /// The thousandths of a second that go with the second.
     pub fn millisecond(self) -> Expr {
-        Expr(expr_fn::date_part(df::lit("millisecond"), self.0.0)) % 1000
+        self.part("millisecond") % 1000
     }
 
     /// The millionths of a second that go with the second.
     pub fn microsecond(self) -> Expr {
-        Expr(expr_fn::date_part(df::lit("microsecond"), self.0.0)) % 1_000_000
+        self.part("microsecond") % 1_000_000
     }
 
     /// The day.
@@ -82,10 +84,42 @@ impl DateMethods {
         self.0.cast(DataType::Date32)
     }
 
+    /// The time of day.
+    pub fn time(self) -> Expr {
+        self.0.cast(DataType::Time64(TimeUnit::Nanosecond))
+    }
+
+    /// The number of days of its month.
+    pub fn days_in_month(self) -> Expr {
+        self.month_end().dt().day()
+    }
+
+    /// Whether its year has 366 days.
+    pub fn is_leap_year(self) -> Expr {
+        let year = self.year();
+        let divides = |by: i32| (year.clone() % by).eq(0);
+        (divides(4) & !divides(100)) | divides(400)
+    }
+
+    /// Microseconds since 1970 in UTC.
+    pub fn timestamp(self) -> Expr {
+        self.datetime().cast(DataType::Int64)
+    }
+
+    /// The same instant in another time zone, of a time that has one.
+    pub fn convert_time_zone(self, zone: &str) -> Expr {
+        self.0.cast(DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into())))
+    }
+
+    /// The instant at which clocks of a time zone show this time, which has none.
+    pub fn replace_time_zone(self, zone: &str) -> Expr {
+        self.0.cast(DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into())))
+    }
+
     /// The start of the unit that it is in: `"year"`, `"quarter"`, `"month"`, `"week"`, `"day"`,
     /// `"hour"`, `"minute"`, `"second"`.
     pub fn truncate(self, unit: &str) -> Expr {
-        Expr(expr_fn::date_trunc(df::lit(unit), self.0.0))
+        self.0.map(|time| expr_fn::date_trunc(df::lit(unit), time))
     }
 
     /// The start of the step that it is in, of steps such as `"15m"` since 1970.
@@ -103,7 +137,7 @@ impl DateMethods {
     pub fn every(self, step: &str) -> Result<Expr> {
         let stride = df::Expr::Literal(distance(step)?, None);
         let origin = datafusion::scalar::ScalarValue::TimestampNanosecond(Some(0), None);
-        Ok(Expr(expr_fn::date_bin(stride, self.0.0, df::Expr::Literal(origin, None))))
+        Ok(self.0.map(|time| expr_fn::date_bin(stride, time, df::Expr::Literal(origin, None))))
     }
 
     /// The first day of its month.
@@ -117,7 +151,7 @@ impl DateMethods {
             let by = datafusion::arrow::datatypes::IntervalMonthDayNano { months, days, nanoseconds: 0 };
             df::Expr::Literal(datafusion::scalar::ScalarValue::IntervalMonthDayNano(Some(by)), None)
         };
-        Expr(self.month_start().0 + interval(1, 0) - interval(0, 1)).cast(DataType::Date32)
+        self.month_start().map(|start| start + interval(1, 0) - interval(0, 1)).cast(DataType::Date32)
     }
 
     /// Moved by a time such as `"1mo"` or `"-2d"`.
@@ -135,14 +169,14 @@ impl DateMethods {
     /// ```
     pub fn offset_by(self, by: &str) -> Result<Expr> {
         Ok(match by.strip_prefix('-') {
-            Some(by) => Expr(self.0.0 - df::Expr::Literal(distance(by)?, None)),
-            None => Expr(self.0.0 + df::Expr::Literal(distance(by)?, None)),
+            Some(by) => self.0 - distance(by)?,
+            None => self.0 + distance(by)?,
         })
     }
 
     /// As text, by a pattern of crate `chrono`: `"%Y-%m-%d %H:%M"`.
     pub fn strftime(self, pattern: &str) -> Expr {
-        Expr(expr_fn::to_char(self.0.0, df::lit(pattern)))
+        self.0.map(|value| expr_fn::to_char(value, df::lit(pattern)))
     }
 
     /// As a timestamp in microseconds.
@@ -168,6 +202,20 @@ impl DateMethods {
     /// As whole seconds of a duration, towards zero.
     pub fn total_seconds(self) -> Expr {
         self.total(1_000_000)
+    }
+
+    /// As whole milliseconds of a duration, towards zero.
+    pub fn total_milliseconds(self) -> Expr {
+        self.total(1_000)
+    }
+
+    /// As whole microseconds of a duration, towards zero.
+    pub fn total_microseconds(self) -> Expr {
+        self.total(1)
+    }
+
+    fn part(self, part: &str) -> Expr {
+        self.0.map(|time| expr_fn::date_part(df::lit(part), time))
     }
 
     fn total(self, microseconds: i64) -> Expr {

@@ -1,11 +1,11 @@
 //! Values in place of nulls and NaN.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::logical_expr as df;
+use datafusion::functions::expr_fn;
 use datafusion::logical_expr::expr::NullTreatment;
 
-use super::windows::{RowsBound, rows_frame, window_of};
-use super::{Expr, IntoValue, coalesce, row_number, when};
+use super::windows::{RowsBound, rows_frame};
+use super::{Expr, IntoValue, row_number, when};
 
 /// What takes the place of nulls.
 ///
@@ -52,7 +52,7 @@ pub enum Fill {
 impl Expr {
     /// Another value where it is null.
     pub fn fill_null(self, value: impl IntoValue) -> Expr {
-        coalesce(vec![self, value.into_value()])
+        self.with(value, |own, value| expr_fn::coalesce(vec![own, value]))
     }
 
     /// [`Fill`]'s value where it is null.
@@ -81,7 +81,8 @@ impl Expr {
 
     /// Another value where it is NaN.
     pub fn fill_nan(self, value: impl IntoValue) -> Expr {
-        when(self.clone().is_nan()).then(value).otherwise(self)
+        let name = self.name.clone();
+        when(self.clone().is_nan()).then(value).otherwise(self).called(name)
     }
 
     /// Where it is null, the value on the straight line between the nearest values before and
@@ -107,11 +108,10 @@ impl Expr {
 
     /// The last or first value that is not null, among rows of the partition.
     fn known(self, function: fn(Expr) -> Expr, start: RowsBound, end: RowsBound) -> Expr {
-        let Expr(call) = function(self);
-        let Some(mut window) = window_of(&call) else { return Expr(call) };
-        window.params.window_frame = rows_frame(start, end);
-        window.params.null_treatment = Some(NullTreatment::IgnoreNulls);
-        Expr(df::Expr::WindowFunction(Box::new(window)))
+        function(self).windowed(|window| {
+            window.params.window_frame = rows_frame(start, end);
+            window.params.null_treatment = Some(NullTreatment::IgnoreNulls);
+        })
     }
 
     /// Null where a condition is not true.

@@ -4,7 +4,8 @@ use datafusion::functions::expr_fn;
 use datafusion::functions_nested::expr_fn as nested;
 use datafusion::logical_expr as df;
 
-use super::{Expr, IntoColumn, IntoValue};
+use super::functions::of_all;
+use super::{Expr, IntoColumn, IntoValue, methods};
 
 /// Functions of lists; see [`Expr::list`].
 ///
@@ -57,7 +58,7 @@ impl Expr {
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub fn list(values: impl IntoIterator<Item: IntoColumn>) -> Expr {
-    Expr(nested::make_array(values.into_iter().map(|value| value.into_column().0).collect()))
+    of_all(values.into_iter().map(IntoColumn::into_column).collect(), nested::make_array)
 }
 
 /// A struct of these values of each row, by the names of its fields.
@@ -70,22 +71,15 @@ pub fn list(values: impl IntoIterator<Item: IntoColumn>) -> Expr {
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub fn structs(fields: impl IntoIterator<Item = (impl Into<String>, impl IntoColumn)>) -> Expr {
-    let named = |(name, value): (_, _)| [df::lit(Into::<String>::into(name)), IntoColumn::into_column(value).0];
-    Expr(expr_fn::named_struct(fields.into_iter().flat_map(named).collect()))
-}
-
-macro_rules! of_lists {
-    ($($(#[$doc:meta])* $name:ident $function:expr;)*) => {
-        $($(#[$doc])*
-        pub fn $name(self) -> Expr {
-            let of: fn(df::Expr) -> df::Expr = $function;
-            Expr(of(self.0.0))
-        })*
-    };
+    let (names, values): (Vec<String>, Vec<Expr>) =
+        fields.into_iter().map(|(name, value)| (name.into(), value.into_column())).unzip();
+    let name = names.first().cloned();
+    let named = |values: Vec<df::Expr>| names.into_iter().zip(values).flat_map(|(name, value)| [df::lit(name), value]);
+    of_all(values, |values| expr_fn::named_struct(named(values).collect())).called(name)
 }
 
 impl ListMethods {
-    of_lists! {
+    methods! {
         /// The number of elements.
         len nested::array_length;
         /// The sum of the elements.
@@ -115,7 +109,7 @@ impl ListMethods {
     /// there is none.
     pub fn get(self, place: i64) -> Expr {
         let place = if place < 0 { place } else { place.saturating_add(1) };
-        Expr(nested::array_element(self.0.0, df::lit(place)))
+        self.0.map(|value| nested::array_element(value, df::lit(place)))
     }
 
     /// The first element.
@@ -130,20 +124,20 @@ impl ListMethods {
 
     /// Whether a value is among the elements.
     pub fn contains(self, value: impl IntoValue) -> Expr {
-        Expr(nested::array_has(self.0.0, value.into_value().0))
+        self.0.with(value, nested::array_has)
     }
 
     /// The elements in order; nulls come last.
     pub fn sort(self, descending: bool) -> Expr {
         let order = if descending { "DESC" } else { "ASC" };
-        Expr(nested::array_sort(self.0.0, df::lit(order), df::lit("NULLS LAST")))
+        self.0.map(|value| nested::array_sort(value, df::lit(order), df::lit("NULLS LAST")))
     }
 
     /// `length` elements from a place on, 0 being the first.
     pub fn slice(self, offset: u32, length: u32) -> Expr {
         let first = i64::from(offset) + 1;
         let last = i64::from(offset) + i64::from(length);
-        Expr(nested::array_slice(self.0.0, df::lit(first), df::lit(last), None))
+        self.0.map(|value| nested::array_slice(value, df::lit(first), df::lit(last), None))
     }
 
     /// The first `n` elements.
@@ -151,40 +145,52 @@ impl ListMethods {
         self.slice(0, n)
     }
 
+    /// The last `n` elements.
+    pub fn tail(self, n: u32) -> Expr {
+        self.reverse().list().head(n).list().reverse()
+    }
+
     /// The elements as one text, with something between them; nulls are left out.
     pub fn join(self, separator: &str) -> Expr {
-        Expr(nested::array_to_string(self.0.0, df::lit(separator)))
+        self.0.map(|value| nested::array_to_string(value, df::lit(separator)))
     }
 
     /// With an element behind the others.
     pub fn append(self, value: impl IntoValue) -> Expr {
-        Expr(nested::array_append(self.0.0, value.into_value().0))
+        self.0.with(value, nested::array_append)
     }
 
     /// With another list behind it.
     pub fn concat(self, other: impl IntoColumn) -> Expr {
-        Expr(nested::array_concat(vec![self.0.0, other.into_column().0]))
+        self.0.with(other.into_column(), |own, other| nested::array_concat(vec![own, other]))
     }
 
     /// Elements of both lists, each once.
     pub fn set_union(self, other: impl IntoColumn) -> Expr {
-        Expr(nested::array_union(self.0.0, other.into_column().0))
+        self.0.with(other.into_column(), nested::array_union)
     }
 
     /// Elements that the other list has too, each once.
     pub fn set_intersection(self, other: impl IntoColumn) -> Expr {
-        Expr(nested::array_intersect(self.0.0, other.into_column().0))
+        self.0.with(other.into_column(), nested::array_intersect)
+    }
+
+    /// Elements that one of both lists has, and not both, each once.
+    pub fn set_symmetric_difference(self, other: impl IntoColumn) -> Expr {
+        let other = other.into_column();
+        let others = other.clone().list().set_difference(self.0.clone());
+        self.set_difference(other).list().set_union(others)
     }
 
     /// Elements that the other list has not, each once.
     pub fn set_difference(self, other: impl IntoColumn) -> Expr {
-        Expr(nested::array_except(self.0.0, other.into_column().0))
+        self.0.with(other.into_column(), nested::array_except)
     }
 }
 
 impl StructMethods {
     /// The field of a name.
     pub fn field(self, name: &str) -> Expr {
-        Expr(expr_fn::get_field(self.0.0, name))
+        self.0.map(|value| expr_fn::get_field(value, name)).called(Some(name.to_string()))
     }
 }

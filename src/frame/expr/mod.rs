@@ -16,6 +16,7 @@ mod dates;
 mod fills;
 mod functions;
 mod lists;
+mod names;
 mod operand;
 mod operators;
 mod running;
@@ -29,21 +30,23 @@ use datafusion::logical_expr as df;
 pub use datafusion::logical_expr::{SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits};
 
 pub use aggregates::{
-    approx_distinct, avg, bool_and, bool_or, corr, count, count_distinct, count_rows, max, mean, median, min, quantile,
-    std, stddev, sum, var, var_sample,
+    approx_distinct, avg, bool_and, bool_or, corr, count, count_distinct, count_rows, len, max, mean, median, min,
+    quantile, std, stddev, sum, var, var_sample,
 };
 pub use dates::DateMethods;
 pub use fills::Fill;
+pub(super) use functions::chance_of;
 pub use functions::{
-    abs, cast, ceil, coalesce, concat, exists, floor, in_list, in_subquery, not, nullif, round, sqrt, try_cast,
+    abs, all_horizontal, any_horizontal, arctan2, cast, ceil, coalesce, concat, concat_str, exists, floor, in_list,
+    in_subquery, max_horizontal, mean_horizontal, min_horizontal, not, nullif, round, sqrt, sum_horizontal, try_cast,
 };
 pub use lists::{ListMethods, StructMethods, list, structs};
-pub use operand::{Columns, IntoColumn, IntoSortKey, IntoValue, SortKeys, date, datetime, decimal, lit};
+pub use names::ResultName;
+pub(super) use names::with_own_names;
+pub use operand::{Columns, IntoColumn, IntoSortKey, IntoValue, SortKeys, date, datetime, decimal, duration, lit};
 pub(super) use running::distance;
 pub use running::{RankMethod, Rolling};
-pub use selectors::{
-    ResultName, all, booleans, by_type, cols, exclude, floats, integers, matches, numeric, strings, temporal,
-};
+pub use selectors::{all, booleans, by_type, cols, exclude, floats, integers, matches, numeric, strings, temporal};
 pub(super) use selectors::{expanded, unknown};
 pub use strings::StringMethods;
 pub use when::{Then, When, when};
@@ -54,34 +57,80 @@ pub use windows::{
 
 /// What is computed for each row, for each group, or over a window of rows.
 ///
-/// The names of results are DataFusion's: `sum(x)`, say. [`Expr::alias`] says another one. The
-/// verbs of groups and frames that name no expression, such as `group_by(["k"]).sum()`, keep the
-/// names of the columns.
+/// The result is named after the column that the expression begins with, as in Polars: both
+/// `col("x") * 2` and `col("x").sum()` are `x`. What begins with a plain value is `literal`,
+/// [`count_rows`] is `len`, other functions without a column have their own name. [`Expr::alias`]
+/// says another one. (SQL's names are texts: `sum(x)`.)
 ///
 /// Operators and comparisons take plain values: `col("x") * 2`, `col("s").eq("a")`.
 ///
 /// ```
 /// use warpframe::prelude::*;
-/// assert_eq!((col("x") + 1).to_string(), "x + Int32(1)");
+/// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+/// let frame = session.sql("SELECT 1 AS x, 2 AS y")?;
+/// let frame = frame.select([(col("x") + 1).sum(), col("y").max() - col("x").max()])?;
+/// assert_eq!(frame.column_names(), ["x", "y"]);
+/// # Ok::<(), warpframe::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Expr(df::Expr);
+pub struct Expr {
+    tree: df::Expr,
+    /// What its result is called; see [`names::name_of`].
+    name: Option<String>,
+}
+
+impl Expr {
+    /// Something else made of this, called as this is.
+    fn map(self, make: impl FnOnce(df::Expr) -> df::Expr) -> Expr {
+        Expr { tree: make(self.tree), name: self.name }
+    }
+
+    /// Something made of this and another, called as this is, or after the column that a selector
+    /// in the other selects.
+    fn with(self, other: impl IntoValue, make: impl FnOnce(df::Expr, df::Expr) -> df::Expr) -> Expr {
+        let other = other.into_value();
+        Expr { tree: make(self.tree, other.tree), name: other.name.and(self.name) }
+    }
+
+    /// The same under another result's name.
+    fn called(self, name: Option<String>) -> Expr {
+        Expr { name, ..self }
+    }
+
+    /// The same, called as another expression is.
+    pub(super) fn called_as(self, other: &Expr) -> Expr {
+        self.called(other.name.clone())
+    }
+}
+
+/// Methods of what holds an expression: a function of DataFusion's for each.
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:ident $function:expr;)*) => {
+        $($(#[$doc])*
+        pub fn $name(self) -> Expr {
+            let of: fn(df::Expr) -> df::Expr = $function;
+            self.0.map(of)
+        })*
+    };
+}
+use methods;
 
 impl From<df::Expr> for Expr {
-    fn from(expr: df::Expr) -> Expr {
-        Expr(expr)
+    fn from(tree: df::Expr) -> Expr {
+        let name = names::name_of(&tree);
+        Expr { tree, name }
     }
 }
 
 impl From<Expr> for df::Expr {
     fn from(expr: Expr) -> df::Expr {
-        expr.0
+        expr.tree
     }
 }
 
 impl std::fmt::Display for Expr {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
+        self.tree.fmt(f)
     }
 }
 
@@ -94,7 +143,8 @@ impl std::fmt::Display for Expr {
 /// assert_eq!(col("E").to_string(), "E");
 /// ```
 pub fn col(name: impl Into<String>) -> Expr {
-    Expr(df::Expr::Column(Column::new_unqualified(name)))
+    let name = name.into();
+    Expr { tree: df::Expr::Column(Column::new_unqualified(&name)), name: Some(name) }
 }
 
 /// Sorts from least to greatest, nulls last.
@@ -129,11 +179,10 @@ impl Expr {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn alias(self, name: impl Into<String>) -> Expr {
-        Expr(self.0.alias(name))
+        Expr::from(self.tree.alias(name))
     }
 
-    /// The same under the name of its first column, with something before or behind it: see
-    /// [`ResultName`].
+    /// The same under its name with something before or behind it: see [`ResultName`].
     ///
     /// ```
     /// # use warpframe::prelude::*;
@@ -153,6 +202,6 @@ impl Expr {
     /// let ascending_nulls_first = col("x").sort(true, true);
     /// ```
     pub fn sort(self, ascending: bool, nulls_first: bool) -> SortExpr {
-        self.0.sort(ascending, nulls_first)
+        self.tree.sort(ascending, nulls_first)
     }
 }

@@ -5,6 +5,7 @@ use datafusion::arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use datafusion::logical_expr as df;
 use datafusion::scalar::ScalarValue;
 
+use super::running::distance;
 use super::{Expr, asc, col};
 use crate::error::{ErrorKind, Result};
 
@@ -109,6 +110,24 @@ pub fn datetime(year: i32, month: u32, day: u32, hour: u32, minute: u32, second:
     })
 }
 
+/// A time span as a literal, of units such as in `"1d12h"`: ns, us, ms, s, m, h, d, w, mo, q, y.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] where it is no such text.
+///
+/// ```
+/// use warpframe::prelude::*;
+/// let due = col("ordered") + duration("2w")?;
+/// assert!(duration("soon").is_err());
+/// # Ok::<(), warpframe::Error>(())
+/// ```
+pub fn duration(text: &str) -> Result<Expr> {
+    match distance(text)? {
+        span @ ScalarValue::IntervalMonthDayNano(_) => Ok(lit(span)),
+        _ => Err(crate::Error::unsupported(format!("a duration of {text:?}"), "a unit is missing, as in \"2d\"")),
+    }
+}
+
 /// A decimal as a literal, with as many digits as its text has.
 ///
 /// # Errors
@@ -134,7 +153,7 @@ pub fn decimal(text: &str) -> Result<Expr> {
         return Err(ErrorKind::Parse { path: None, line: 0, column: 0, message }.into());
     };
     let scalar = ScalarValue::Decimal128(Some(sign * value), all.len() as u8, part.len() as i8);
-    Ok(Expr(df::Expr::Literal(scalar, None)))
+    Ok(lit(scalar))
 }
 
 impl IntoValue for Expr {
@@ -151,13 +170,13 @@ impl IntoValue for &Expr {
 
 impl IntoValue for df::Expr {
     fn into_value(self) -> Expr {
-        Expr(self)
+        Expr::from(self)
     }
 }
 
 impl IntoValue for ScalarValue {
     fn into_value(self) -> Expr {
-        Expr(df::Expr::Literal(self, None))
+        Expr::from(df::Expr::Literal(self, None))
     }
 }
 
@@ -165,7 +184,7 @@ macro_rules! literals {
     ($($type:ty),*) => {
         $(impl IntoValue for $type {
             fn into_value(self) -> Expr {
-                Expr(df::lit(self))
+                Expr::from(df::lit(self))
             }
         }
 
@@ -181,7 +200,7 @@ literals!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, &str, String);
 
 impl IntoValue for &String {
     fn into_value(self) -> Expr {
-        Expr(df::lit(self.as_str()))
+        Expr::from(df::lit(self.as_str()))
     }
 }
 
@@ -218,7 +237,7 @@ impl IntoColumn for &Expr {
 
 impl IntoColumn for df::Expr {
     fn into_column(self) -> Expr {
-        Expr(self)
+        Expr::from(self)
     }
 }
 

@@ -13,7 +13,7 @@ macro_rules! arithmetic {
             type Output = Expr;
 
             fn $method(self, other: T) -> Expr {
-                Expr(self.0 $operator other.into_value().0)
+                self.with(other, |left, right| left $operator right)
             }
         })*
     };
@@ -30,7 +30,7 @@ macro_rules! plain_left {
             type Output = Expr;
 
             fn $method(self, other: Expr) -> Expr {
-                Expr(self.into_value().0 $operator other.0)
+                self.into_value() $operator other
             }
         })*
     };
@@ -43,7 +43,7 @@ impl Neg for Expr {
     type Output = Expr;
 
     fn neg(self) -> Expr {
-        Expr(-self.0)
+        self.map(Neg::neg)
     }
 }
 
@@ -51,7 +51,7 @@ impl Not for Expr {
     type Output = Expr;
 
     fn not(self) -> Expr {
-        Expr(!self.0)
+        self.map(Not::not)
     }
 }
 
@@ -75,7 +75,7 @@ macro_rules! binary {
     ($($(#[$doc:meta])* $name:ident)*) => {
         $($(#[$doc])*
         pub fn $name(self, other: impl IntoValue) -> Expr {
-            Expr(self.0.$name(other.into_value().0))
+            self.with(other, df::Expr::$name)
         })*
     };
 }
@@ -84,7 +84,7 @@ macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident)*) => {
         $($(#[$doc])*
         pub fn $name(self) -> Expr {
-            Expr(self.0.$name())
+            self.map(df::Expr::$name)
         })*
     };
 }
@@ -157,7 +157,35 @@ impl Expr {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn eq_missing(self, other: impl IntoValue) -> Expr {
-        Expr(df::binary_expr(self.0, df::Operator::IsNotDistinctFrom, other.into_value().0))
+        self.with(other, |left, right| df::binary_expr(left, df::Operator::IsNotDistinctFrom, right))
+    }
+
+    /// Whether both differ, where null equals null: Polars' `ne_missing`.
+    pub fn ne_missing(self, other: impl IntoValue) -> Expr {
+        self.with(other, |left, right| df::binary_expr(left, df::Operator::IsDistinctFrom, right))
+    }
+
+    /// The bits that both integers have. (`&` is of conditions.)
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (5), (6), (8)")?;
+    /// assert_eq!(frame.filter(col("column1").bitwise_and(4).gt(0))?.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn bitwise_and(self, other: impl IntoValue) -> Expr {
+        self.with(other, |left, right| df::binary_expr(left, df::Operator::BitwiseAnd, right))
+    }
+
+    /// The bits that one of both integers has.
+    pub fn bitwise_or(self, other: impl IntoValue) -> Expr {
+        self.with(other, |left, right| df::binary_expr(left, df::Operator::BitwiseOr, right))
+    }
+
+    /// The bits that one of both integers has, and not both.
+    pub fn bitwise_xor(self, other: impl IntoValue) -> Expr {
+        self.with(other, |left, right| df::binary_expr(left, df::Operator::BitwiseXor, right))
     }
 
     /// Whether one of both is true, and not both.
@@ -176,12 +204,12 @@ impl Expr {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn between(self, low: impl IntoValue, high: impl IntoValue) -> Expr {
-        Expr(self.0.between(low.into_value().0, high.into_value().0))
+        self.map(|value| value.between(low.into_value().tree, high.into_value().tree))
     }
 
     /// Whether it does not.
     pub fn not_between(self, low: impl IntoValue, high: impl IntoValue) -> Expr {
-        Expr(self.0.not_between(low.into_value().0, high.into_value().0))
+        self.map(|value| value.not_between(low.into_value().tree, high.into_value().tree))
     }
 
     /// Whether this equals one of these values.
@@ -194,13 +222,13 @@ impl Expr {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn is_in(self, values: impl IntoIterator<Item: IntoValue>) -> Expr {
-        let values = values.into_iter().map(|value| value.into_value().0).collect();
-        Expr(self.0.in_list(values, false))
+        let values = values.into_iter().map(|value| value.into_value().tree).collect();
+        self.map(|value| value.in_list(values, false))
     }
 
     /// [`Expr::is_in`] as DataFusion has it.
     pub fn in_list(self, values: Vec<Expr>, negated: bool) -> Expr {
-        Expr(self.0.in_list(values.into_iter().map(Into::into).collect(), negated))
+        self.map(|value| value.in_list(values.into_iter().map(Into::into).collect(), negated))
     }
 
     /// The value as another type.
@@ -216,7 +244,7 @@ impl Expr {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn cast(self, dtype: DataType) -> Expr {
-        Expr(df::cast(self.0, dtype))
+        self.map(|value| df::cast(value, dtype))
     }
 
     /// The value as another type, null where it does not fit.
@@ -230,6 +258,6 @@ impl Expr {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn try_cast(self, dtype: DataType) -> Expr {
-        Expr(df::try_cast(self.0, dtype))
+        self.map(|value| df::try_cast(value, dtype))
     }
 }

@@ -2,13 +2,13 @@
 //! frame's rows, unless [`Expr::over_sorted`] says another one.
 
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano};
-use datafusion::functions_aggregate::expr_fn;
 use datafusion::functions_window::expr_fn as places;
-use datafusion::logical_expr as df;
 use datafusion::scalar::ScalarValue;
 
-use super::windows::{RowsBound, rows_frame, window_of};
-use super::{Expr, IntoColumn, WindowFrame, WindowFrameBound, WindowFrameUnits, count_rows, lit, when};
+use super::windows::{RowsBound, rows_frame};
+use super::{
+    Expr, IntoColumn, WindowFrame, WindowFrameBound, WindowFrameUnits, chance_of, count_rows, lit, row_number, when,
+};
 use crate::error::{Error, Result};
 
 /// What numbers equal values get; see [`Expr::rank`].
@@ -25,6 +25,11 @@ pub enum RankMethod {
     Dense,
     /// Each its own place, in the order of the rows.
     Ordinal,
+    /// Each its own place; chance orders equal values, the same for the same seed.
+    Random {
+        /// Says which chance.
+        seed: u64,
+    },
 }
 
 /// A window of so many rows; see [`Expr::rolling`].
@@ -86,20 +91,12 @@ impl Expr {
     /// The value so many rows before; a negative number is so many rows after. Null where there is
     /// no such row.
     pub fn shift(self, rows: i64) -> Expr {
-        let shifted = match rows {
-            ..0 => places::lead(self.0, Some(-rows), None),
-            _ => places::lag(self.0, Some(rows), None),
-        };
-        Expr(shifted)
+        self.shifted(rows, None)
     }
 
     /// [`Expr::shift`] with a value where there is no such row.
     pub fn shift_or(self, rows: i64, default: ScalarValue) -> Expr {
-        let shifted = match rows {
-            ..0 => places::lead(self.0, Some(-rows), Some(default)),
-            _ => places::lag(self.0, Some(rows), Some(default)),
-        };
-        Expr(shifted)
+        self.shifted(rows, Some(default))
     }
 
     /// What it is more than so many rows before.
@@ -141,58 +138,60 @@ impl Expr {
     /// The product up to and with the row, in floats of 64 bits and by logarithms: its last digits
     /// may be off. A null stays null.
     pub fn cum_prod(self) -> Expr {
-        let value = self.cast(DataType::Float64);
+        let (name, value) = (self.name.clone(), self.cast(DataType::Float64));
         let running = |of: Expr| windowed(of, rows_frame(RowsBound::First, RowsBound::Here));
         let is_zero = value.clone().eq(0.0);
         let size = running(value.clone().abs().ln().only_where(!is_zero.clone()).sum()).fill_null(0.0).exp();
         let zeros = running(lit(1i64).only_where(is_zero).count());
         let negative = running(lit(1i64).only_where(value.clone().lt(0.0)).count());
         let signed = when((negative % 2i64).eq(1i64)).then(-size.clone()).otherwise(size);
-        when(value.is_null()).then(None::<f64>).when(zeros.gt(0i64)).then(0.0).otherwise(signed)
+        when(value.is_null()).then(None::<f64>).when(zeros.gt(0i64)).then(0.0).otherwise(signed).called(name)
     }
 
     /// The place of the value among all, from 1 on; null stays null. Equal values get numbers as
     /// the method says.
     pub fn rank(self, method: RankMethod, descending: bool) -> Expr {
-        let order = || vec![self.0.clone().sort(!descending, false)];
-        let ordered = |call: df::Expr| match window_of(&call) {
-            Some(mut window) => {
-                window.params.order_by = order();
+        let mut order = vec![self.tree.clone().sort(!descending, false)];
+        if let RankMethod::Random { seed } = method {
+            order.push(chance_of(row_number(), seed).sort(true, true));
+        }
+        let ordered = |call: Expr| {
+            call.windowed(|window| {
+                window.params.order_by = order.clone();
                 window.params.window_frame = WindowFrame::new(Some(false));
-                Expr(df::Expr::WindowFunction(Box::new(window)))
-            }
-            None => Expr(call),
+            })
         };
-        let (least, greatest) = (|| ordered(places::rank()), || ordered(count_rows().0));
+        let (least, greatest) = (|| ordered(super::rank()), || ordered(count_rows()));
         let place = match method {
             RankMethod::Average => (least().cast(DataType::Float64) + greatest()) / 2.0,
             RankMethod::Min => least(),
             RankMethod::Max => greatest(),
-            RankMethod::Dense => ordered(places::dense_rank()),
-            RankMethod::Ordinal => ordered(places::row_number()),
+            RankMethod::Dense => ordered(super::dense_rank()),
+            RankMethod::Ordinal | RankMethod::Random { .. } => ordered(row_number()),
         };
-        place.only_where(self.is_not_null())
+        let name = self.name.clone();
+        place.only_where(self.is_not_null()).called(name)
     }
 
     /// Whether another row has the same value; null equals null.
     pub fn is_duplicated(self) -> Expr {
-        self.among_equals(expr_fn::count(df::lit(1i64))).gt(1i64)
+        self.among_equals(count_rows()).gt(1i64)
     }
 
     /// Whether no other row has the same value; null equals null.
     pub fn is_unique(self) -> Expr {
-        self.among_equals(expr_fn::count(df::lit(1i64))).eq(1i64)
+        self.among_equals(count_rows()).eq(1i64)
     }
 
     /// Whether no row before has the same value; null equals null.
     pub fn is_first_distinct(self) -> Expr {
-        self.among_equals(places::row_number()).eq(1u64)
+        self.among_equals(row_number()).eq(1u64)
     }
 
     /// Whether no row after has the same value; null equals null.
     pub fn is_last_distinct(self) -> Expr {
-        let rows = self.clone().among_equals(expr_fn::count(df::lit(1i64)));
-        self.among_equals(places::row_number()).cast(DataType::Int64).eq(rows)
+        let rows = self.clone().among_equals(count_rows());
+        self.among_equals(row_number()).cast(DataType::Int64).eq(rows)
     }
 
     rolling! {
@@ -251,7 +250,7 @@ impl Expr {
             WindowFrameBound::CurrentRow,
         );
         Ok(self.windowed(|window| {
-            window.params.order_by = vec![key.0.clone().sort(true, true)];
+            window.params.order_by = vec![key.tree.clone().sort(true, true)];
             window.params.window_frame = frame.clone();
         }))
     }
@@ -267,14 +266,15 @@ impl Expr {
     }
 
     /// A function over the rows with the same value.
-    fn among_equals(self, function: df::Expr) -> Expr {
-        match window_of(&function) {
-            Some(mut window) => {
-                window.params.partition_by = vec![self.0];
-                Expr(df::Expr::WindowFunction(Box::new(window)))
-            }
-            None => Expr(function),
-        }
+    fn among_equals(self, function: Expr) -> Expr {
+        function.windowed(|window| window.params.partition_by = vec![self.tree.clone()]).called(self.name)
+    }
+
+    fn shifted(self, rows: i64, default: Option<ScalarValue>) -> Expr {
+        self.map(|value| match rows {
+            ..0 => places::lead(value, Some(-rows), default),
+            _ => places::lag(value, Some(rows), default),
+        })
     }
 }
 

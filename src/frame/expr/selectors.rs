@@ -5,18 +5,16 @@
 //! expression in its place once for each selected column, before anything is planned.
 
 use datafusion::arrow::datatypes::{DataType, Schema};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as PlanResult;
 use datafusion::logical_expr as df;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use regex_automata::dfa::regex::Regex;
 
+use super::names::OWN_NAME;
 use super::{Columns, Expr, col};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::is_small_expr;
-
-/// What stands for the column's name in the name of a result.
-const OWN_NAME: char = '\0';
 
 /// Which columns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -117,7 +115,7 @@ impl ScalarUDFImpl for Selector {
 
 fn selector(selection: SelectedColumns) -> Expr {
     let selector = Selector { selection, signature: Signature::nullary(Volatility::Immutable) };
-    Expr(ScalarUDF::from(selector).call(vec![]))
+    Expr { tree: ScalarUDF::from(selector).call(vec![]), name: None }
 }
 
 /// The selection that an expression stands for, if it is one.
@@ -224,7 +222,7 @@ impl Expr {
     /// ```
     pub fn exclude(self, others: impl Columns) -> Expr {
         others.into_columns().iter().fold(self, |expr, other| {
-            match (selection_of(&expr.0), selection_of(&other.0)) {
+            match (selection_of(&expr.tree), selection_of(&other.tree)) {
                 (Some(of), Some(other)) => selector(SelectedColumns::Without(Box::new(of), Box::new(other))),
                 // What is no selector has no columns to leave out.
                 _ => expr,
@@ -233,70 +231,37 @@ impl Expr {
     }
 }
 
-/// Ways to name a result after its column; see [`Expr::name`].
-#[derive(Debug, Clone)]
-pub struct ResultName(Expr);
-
-impl ResultName {
-    pub(super) fn of(expr: Expr) -> ResultName {
-        ResultName(expr)
-    }
-
-    /// The column's name with something before it.
-    pub fn prefix(self, prefix: &str) -> Expr {
-        self.named(format!("{prefix}{OWN_NAME}"))
-    }
-
-    /// The column's name with something behind it.
-    pub fn suffix(self, suffix: &str) -> Expr {
-        self.named(format!("{OWN_NAME}{suffix}"))
-    }
-
-    /// The column's name alone.
-    pub fn keep(self) -> Expr {
-        self.named(OWN_NAME.to_string())
-    }
-
-    fn named(self, pattern: String) -> Expr {
-        Expr(self.0.0.alias(pattern))
-    }
-}
-
-/// The expressions that these are once selectors are columns of this schema, and names after columns are plain.
-pub(in crate::frame) fn expanded(exprs: Vec<Expr>, schema: impl FnOnce() -> Schema) -> Result<Vec<df::Expr>> {
+/// The expressions that these are once selectors are columns of this schema: each is called after
+/// its column.
+pub(in crate::frame) fn expanded(exprs: Vec<Expr>, schema: impl FnOnce() -> Schema) -> Result<Vec<Expr>> {
     // What is deep is not looked into: that takes more stack than there may be.
-    let plain = |Expr(expr): &Expr| !is_small_expr(expr) || !has_selector(expr) && !is_named_after_column(expr);
-    if exprs.iter().all(plain) {
-        return Ok(exprs.into_iter().map(Into::into).collect());
+    let is_plain = |Expr { tree, .. }: &Expr| !is_small_expr(tree) || !has_selector(tree);
+    if exprs.iter().all(is_plain) {
+        return Ok(exprs);
     }
     let (schema, mut out) = (schema(), vec![]);
-    for Expr(expr) in exprs {
-        if !is_small_expr(&expr) {
+    for expr in exprs {
+        if is_plain(&expr) {
             out.push(expr);
             continue;
         }
-        if !has_selector(&expr) {
-            let own = first_column(&expr).unwrap_or_default();
-            out.push(renamed(expr, &own));
-            continue;
-        }
-        let bare = selection_of(&expr).is_some();
         let mut names: Option<Vec<String>> = None;
-        expr.apply(|node| {
+        expr.tree.apply(|node| {
             if let (df::Expr::ScalarFunction(_), Some(selection)) = (node, selection_of(node)) {
                 names.get_or_insert(selection.names(&schema)?);
             }
-            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+            Ok(TreeNodeRecursion::Continue)
         })?;
         for name in names.unwrap_or_default() {
-            let column = expr.clone().transform(|node| {
-                let is_selector = matches!(node, df::Expr::ScalarFunction(_)) && selection_of(&node).is_some();
-                Ok(if is_selector { Transformed::yes(col(&name).0) } else { Transformed::no(node) })
+            let of_column = expr.tree.clone().transform(|node| {
+                Ok(if is_selector(&node) { Transformed::yes(col(&name).tree) } else { Transformed::no(node) })
             })?;
-            out.push(match column.data {
-                named @ df::Expr::Alias(_) => renamed(named, &name),
-                column if bare => column,
-                other => other.alias(&name),
+            out.push(match of_column.data {
+                df::Expr::Alias(mut alias) => {
+                    alias.name = alias.name.replace(OWN_NAME, &name);
+                    df::Expr::Alias(alias).into()
+                }
+                tree => Expr { tree, name: Some(name) },
             });
         }
     }
@@ -309,33 +274,10 @@ pub(in crate::frame) fn unknown(name: &str, schema: &Schema) -> Error {
     ErrorKind::ColumnNotFound { name: name.to_string(), known }.into()
 }
 
-fn renamed(expr: df::Expr, own: &str) -> df::Expr {
-    match expr {
-        df::Expr::Alias(mut alias) if alias.name.contains(OWN_NAME) => {
-            alias.name = alias.name.replace(OWN_NAME, own);
-            df::Expr::Alias(alias)
-        }
-        other => other,
-    }
+pub(super) fn is_selector(node: &df::Expr) -> bool {
+    matches!(node, df::Expr::ScalarFunction(call) if call.func.inner().is::<Selector>())
 }
 
-fn is_named_after_column(expr: &df::Expr) -> bool {
-    matches!(expr, df::Expr::Alias(alias) if alias.name.contains(OWN_NAME))
-}
-
-fn has_selector(expr: &df::Expr) -> bool {
-    let is_selector = |node: &df::Expr| Ok(matches!(node, df::Expr::ScalarFunction(_)) && selection_of(node).is_some());
-    expr.exists(is_selector).unwrap_or(false)
-}
-
-fn first_column(expr: &df::Expr) -> Option<String> {
-    let mut found = None;
-    let visit = |node: &df::Expr| {
-        if let (None, df::Expr::Column(column)) = (&found, node) {
-            found = Some(column.name.clone());
-        }
-        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
-    };
-    expr.apply(visit).ok()?;
-    found
+fn has_selector(tree: &df::Expr) -> bool {
+    tree.exists(|node| Ok(is_selector(node))).unwrap_or(false)
 }

@@ -5,7 +5,7 @@ use datafusion::functions::expr_fn;
 use datafusion::functions_nested::expr_fn as nested;
 use datafusion::logical_expr as df;
 
-use super::{Expr, IntoValue, coalesce, lit, when};
+use super::{Expr, IntoValue, methods, when};
 
 /// Functions of strings; see [`Expr::str`]. Characters are Unicode's, not bytes. Patterns that are
 /// called regular expressions are those of crate `regex`; for the device they must be constants.
@@ -32,28 +32,18 @@ impl Expr {
     }
 }
 
-macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident $function:expr;)*) => {
-        $($(#[$doc])*
-        pub fn $name(self) -> Expr {
-            let of: fn(df::Expr) -> df::Expr = $function;
-            Expr(of(self.0.0))
-        })*
-    };
-}
-
 macro_rules! binary {
     ($($(#[$doc:meta])* $name:ident $function:expr;)*) => {
         $($(#[$doc])*
         pub fn $name(self, other: impl IntoValue) -> Expr {
             let of: fn(df::Expr, df::Expr) -> df::Expr = $function;
-            Expr(of(self.0.0, other.into_value().0))
+            self.0.with(other, of)
         })*
     };
 }
 
 impl StringMethods {
-    unary! {
+    methods! {
         /// In capital letters.
         to_uppercase expr_fn::upper;
         /// In small letters.
@@ -95,14 +85,20 @@ impl StringMethods {
         repeat expr_fn::repeat;
     }
 
+    /// Whether one of these texts is somewhere in it, character by character.
+    pub fn contains_any(self, texts: impl IntoIterator<Item: IntoValue>) -> Expr {
+        let found = texts.into_iter().map(|text| self.0.clone().str().contains(text));
+        found.reduce(|any, one| any.or(one)).unwrap_or_else(|| super::lit(false)).called_as(&self.0)
+    }
+
     /// Whether a regular expression matches somewhere.
     pub fn matches(self, pattern: &str) -> Expr {
-        Expr(expr_fn::regexp_like(self.0.0, df::lit(pattern), None))
+        self.0.map(|value| expr_fn::regexp_like(value, df::lit(pattern), None))
     }
 
     /// How often a regular expression matches.
     pub fn count_matches(self, pattern: &str) -> Expr {
-        Expr(expr_fn::regexp_count(self.0.0, df::lit(pattern), None, None))
+        self.0.map(|value| expr_fn::regexp_count(value, df::lit(pattern), None, None))
     }
 
     /// What a group of a regular expression matches, 0 being all of it; null where it does not.
@@ -112,24 +108,34 @@ impl StringMethods {
             0 => (format!("({pattern})"), 1),
             group => (pattern.to_string(), group as i64),
         };
-        let matched = expr_fn::regexp_match(self.0.0, df::lit(pattern), None);
-        Expr(nested::array_element(matched, df::lit(place)))
+        self.0.map(|text| {
+            let matched = expr_fn::regexp_match(text, df::lit(pattern), None);
+            nested::array_element(matched, df::lit(place))
+        })
     }
 
     /// With the first occurrence of what a regular expression matches replaced; `$1`, or `\1`, is
     /// what its first group matched.
     pub fn replace(self, pattern: &str, replacement: impl IntoValue) -> Expr {
-        Expr(expr_fn::regexp_replace(self.0.0, df::lit(pattern), replacement.into_value().0, None))
+        self.0.map(|value| expr_fn::regexp_replace(value, df::lit(pattern), replacement.into_value().tree, None))
     }
 
     /// With all occurrences of a plain text replaced.
     pub fn replace_all(self, text: impl IntoValue, replacement: impl IntoValue) -> Expr {
-        Expr(expr_fn::replace(self.0.0, text.into_value().0, replacement.into_value().0))
+        self.0.map(|value| expr_fn::replace(value, text.into_value().tree, replacement.into_value().tree))
     }
 
     /// With all that a regular expression matches replaced.
     pub fn replace_matches(self, pattern: &str, replacement: impl IntoValue) -> Expr {
-        Expr(expr_fn::regexp_replace(self.0.0, df::lit(pattern), replacement.into_value().0, Some(df::lit("g"))))
+        self.0.map(|value| {
+            expr_fn::regexp_replace(value, df::lit(pattern), replacement.into_value().tree, Some(df::lit("g")))
+        })
+    }
+
+    /// With each of these characters replaced by the one at its place in `to`; those for which
+    /// there is none are left out.
+    pub fn translate(self, from: &str, to: &str) -> Expr {
+        self.0.map(|text| expr_fn::translate(text, df::lit(from), df::lit(to)))
     }
 
     /// The characters from a place on, 0 being the first; a negative place counts from the end.
@@ -138,11 +144,11 @@ impl StringMethods {
         let text = self.0;
         let tail = match offset {
             0 => text,
-            1.. => Expr(expr_fn::substr(text.0, df::lit(offset.saturating_add(1)))),
-            _ => Expr(expr_fn::right(text.0, df::lit(offset.saturating_neg()))),
+            1.. => text.map(|text| expr_fn::substr(text, df::lit(offset.saturating_add(1)))),
+            _ => text.map(|text| expr_fn::right(text, df::lit(offset.saturating_neg()))),
         };
         match length {
-            Some(length) => Expr(expr_fn::left(tail.0, df::lit(i64::try_from(length).unwrap_or(i64::MAX)))),
+            Some(length) => tail.str().head(i64::try_from(length).unwrap_or(i64::MAX)),
             None => tail,
         }
     }
@@ -150,12 +156,12 @@ impl StringMethods {
     /// The part of this number, from 1 on, between a separator; a negative number counts from the
     /// end, and a part that is not there is empty.
     pub fn split_part(self, separator: impl IntoValue, part: i64) -> Expr {
-        Expr(expr_fn::split_part(self.0.0, separator.into_value().0, df::lit(part)))
+        self.0.map(|value| expr_fn::split_part(value, separator.into_value().tree, df::lit(part)))
     }
 
     /// Where a text is in it, 0 being the first character; null where it is not.
     pub fn find(self, text: impl IntoValue) -> Expr {
-        let place = Expr(expr_fn::strpos(self.0.0, text.into_value().0));
+        let place = self.0.with(text, expr_fn::strpos);
         when(place.clone().gt(0)).then(place - 1).end()
     }
 
@@ -175,13 +181,14 @@ impl StringMethods {
         let sign = text.clone().str().head(1);
         let rest = text.str().slice(1, None).str().pad_start(length.saturating_sub(1), '0');
         let signed = super::concat(vec![sign.clone(), rest]);
-        when(sign.is_in(["-", "+"])).then(signed).otherwise(self.pad_start(length, '0'))
+        let name = self.0.name.clone();
+        when(sign.is_in(["-", "+"])).then(signed).otherwise(self.pad_start(length, '0')).called(name)
     }
 
     /// Without a text that it begins with.
     pub fn strip_prefix(self, prefix: impl IntoValue) -> Expr {
         let (text, prefix) = (self.0, prefix.into_value());
-        let rest = Expr(expr_fn::substr(text.0.clone(), (prefix.clone().str().len_chars() + 1).0));
+        let rest = text.clone().with(prefix.clone().str().len_chars() + 1, expr_fn::substr);
         when(text.clone().str().starts_with(prefix)).then(rest).otherwise(text)
     }
 
@@ -189,14 +196,14 @@ impl StringMethods {
     pub fn strip_suffix(self, suffix: impl IntoValue) -> Expr {
         let (text, suffix) = (self.0, suffix.into_value());
         let length = text.clone().str().len_chars() - suffix.clone().str().len_chars();
-        let rest = Expr(expr_fn::left(text.0.clone(), length.cast(DataType::Int64).0));
+        let rest = text.clone().str().head(length.cast(DataType::Int64));
         when(text.clone().str().ends_with(suffix)).then(rest).otherwise(text)
     }
 
     /// Texts of a group, with something between them, in the order of the rows: an aggregate.
     pub fn join(self, separator: &str) -> Expr {
         let udaf = datafusion::functions_aggregate::string_agg::string_agg_udaf();
-        Expr(udaf.call(vec![self.0.0, df::lit(separator)]))
+        self.0.map(|text| udaf.call(vec![text, df::lit(separator)]))
     }
 
     /// The date that it is the text of, as in `2024-01-31`.
@@ -209,6 +216,32 @@ impl StringMethods {
         self.0.cast(DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Microsecond, None))
     }
 
+    /// The time that it is the text of, in microseconds, by a pattern of crate `chrono`:
+    /// `"%d.%m.%Y %H:%M:%S"`. The CPU reads such texts; the device those of
+    /// [`StringMethods::to_datetime`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES ('29.02.2024 12:30:00')")?;
+    /// let day = col("column1").str().strptime("%d.%m.%Y %H:%M:%S").dt().date();
+    /// assert_eq!(frame.filter(day.eq(date(2024, 2, 29)?))?.collect()?.num_rows(), 1);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn strptime(self, pattern: &str) -> Expr {
+        self.0.map(|text| expr_fn::to_timestamp_micros(vec![text, df::lit(pattern)]))
+    }
+
+    /// The time of day that it is the text of, as in `12:30:00`.
+    pub fn to_time(self) -> Expr {
+        self.0.cast(DataType::Time64(datafusion::arrow::datatypes::TimeUnit::Nanosecond))
+    }
+
+    /// The decimal number that it is the text of, with so many digits behind the point.
+    pub fn to_decimal(self, scale: u8) -> Expr {
+        self.0.cast(DataType::Decimal128(38, i8::try_from(scale).unwrap_or(i8::MAX)))
+    }
+
     /// The number that it is the text of.
     pub fn to_integer(self) -> Expr {
         self.0.cast(DataType::Int64)
@@ -216,8 +249,8 @@ impl StringMethods {
 
     /// Longer texts stay as they are.
     fn padded(self, length: u32, pad: impl Fn(df::Expr, df::Expr) -> df::Expr) -> Expr {
-        let chars = coalesce(vec![self.0.clone().str().len_chars().cast(DataType::Int64), lit(0i64)]);
-        let padded = Expr(pad(self.0.0.clone(), df::lit(i64::from(length))));
+        let chars = self.0.clone().str().len_chars().cast(DataType::Int64).fill_null(0i64);
+        let padded = self.0.clone().with(i64::from(length), pad);
         when(chars.lt(i64::from(length))).then(padded).otherwise(self.0)
     }
 }

@@ -8,7 +8,7 @@ use super::{Expr, IntoValue};
 #[derive(Debug, Clone)]
 #[must_use = "then says the value"]
 pub struct When {
-    branches: Vec<(df::Expr, df::Expr)>,
+    branches: Branches,
     condition: df::Expr,
 }
 
@@ -16,7 +16,14 @@ pub struct When {
 #[derive(Debug, Clone)]
 #[must_use = "end or otherwise makes an expression of it"]
 pub struct Then {
-    branches: Vec<(df::Expr, df::Expr)>,
+    branches: Branches,
+}
+
+/// Conditions with their values, and the first of these, whose name is that of all.
+#[derive(Debug, Clone, Default)]
+struct Branches {
+    all: Vec<(df::Expr, df::Expr)>,
+    name: Option<String>,
 }
 
 /// The value of the first condition that is true:
@@ -31,13 +38,17 @@ pub struct Then {
 /// # Ok::<(), warpframe::Error>(())
 /// ```
 pub fn when(condition: impl IntoValue) -> When {
-    When { branches: vec![], condition: condition.into_value().0 }
+    When { branches: Branches::default(), condition: condition.into_value().tree }
 }
 
 impl When {
     /// The value where the condition is true, and none before it.
     pub fn then(mut self, value: impl IntoValue) -> Then {
-        self.branches.push((self.condition, value.into_value().0));
+        let value = value.into_value();
+        if self.branches.all.is_empty() {
+            self.branches.name = value.name;
+        }
+        self.branches.all.push((self.condition, value.tree));
         Then { branches: self.branches }
     }
 }
@@ -45,12 +56,12 @@ impl When {
 impl Then {
     /// Another condition.
     pub fn when(self, condition: impl IntoValue) -> When {
-        When { branches: self.branches, condition: condition.into_value().0 }
+        When { branches: self.branches, condition: condition.into_value().tree }
     }
 
     /// The value where no condition is true.
     pub fn otherwise(self, value: impl IntoValue) -> Expr {
-        let value = value.into_value().0;
+        let value = value.into_value().tree;
         self.case(Some(value))
     }
 
@@ -66,7 +77,8 @@ impl Then {
 
     fn case(self, otherwise: Option<df::Expr>) -> Expr {
         let boxed = |(condition, value): (df::Expr, df::Expr)| (Box::new(condition), Box::new(value));
-        let branches = self.branches.into_iter().map(boxed).collect();
-        Expr(df::Expr::Case(df::Case::new(None, branches, otherwise.map(Box::new))))
+        let Branches { all, name } = self.branches;
+        let branches = all.into_iter().map(boxed).collect();
+        Expr { tree: df::Expr::Case(df::Case::new(None, branches, otherwise.map(Box::new))), name }
     }
 }

@@ -13,7 +13,7 @@ macro_rules! of_places {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         $($(#[$doc])*
         pub fn $name() -> Expr {
-            Expr(expr_fn::$name())
+            Expr::from(expr_fn::$name())
         })*
     };
 }
@@ -33,32 +33,32 @@ of_places! {
 
 /// Numbers of `n` parts of the partition, from 1 on, as equal in size as can be.
 pub fn ntile(n: Expr) -> Expr {
-    Expr(expr_fn::ntile(n.0))
+    Expr::from(expr_fn::ntile(n.tree)).called(Some("ntile".into()))
 }
 
 /// The value of the row so many places before (1, where nothing is said), or a default.
 pub fn lag(value: impl IntoColumn, places: Option<i64>, default: Option<ScalarValue>) -> Expr {
-    Expr(expr_fn::lag(value.into_column().0, places, default))
+    value.into_column().map(|value| expr_fn::lag(value, places, default))
 }
 
 /// The value of the row so many places after (1, where nothing is said), or a default.
 pub fn lead(value: impl IntoColumn, places: Option<i64>, default: Option<ScalarValue>) -> Expr {
-    Expr(expr_fn::lead(value.into_column().0, places, default))
+    value.into_column().map(|value| expr_fn::lead(value, places, default))
 }
 
 /// The first value of the window.
 pub fn first_value(value: impl IntoColumn) -> Expr {
-    Expr(expr_fn::first_value(value.into_column().0))
+    value.into_column().map(expr_fn::first_value)
 }
 
 /// The last value of the window.
 pub fn last_value(value: impl IntoColumn) -> Expr {
-    Expr(expr_fn::last_value(value.into_column().0))
+    value.into_column().map(expr_fn::last_value)
 }
 
 /// The window's value at a place, from 1 on.
 pub fn nth_value(value: impl IntoColumn, n: i64) -> Expr {
-    Expr(expr_fn::nth_value(value.into_column().0, n))
+    value.into_column().map(|value| expr_fn::nth_value(value, n))
 }
 
 /// A window function, or an aggregate over a window: SQL's
@@ -104,11 +104,11 @@ pub fn over_frame(
     order_by: impl IntoIterator<Item = SortExpr>,
     frame: WindowFrame,
 ) -> Expr {
-    let Some(mut window) = window_of(&function.0) else { return function };
+    let Some(mut window) = window_of(&function.tree) else { return function };
     window.params.partition_by = partition_by.into_iter().map(Into::into).collect();
     window.params.order_by = order_by.into_iter().collect();
     window.params.window_frame = frame;
-    Expr(df::Expr::WindowFunction(Box::new(window)))
+    function.map(|_| df::Expr::WindowFunction(Box::new(window)))
 }
 
 /// A function over a window: of all rows, if it is an aggregate.
@@ -166,7 +166,7 @@ impl Expr {
 
     /// All functions in it as window functions, once `change` has seen each.
     pub(super) fn windowed(self, change: impl Fn(&mut WindowFunction)) -> Expr {
-        let changed = self.0.clone().transform_down(|expr| {
+        let changed = self.tree.clone().transform_down(|expr| {
             Ok(match window_of(&expr) {
                 Some(mut window) => {
                     change(&mut window);
@@ -176,7 +176,10 @@ impl Expr {
             })
         });
         // The closure does not fail.
-        changed.map_or(self, |changed| Expr(changed.data))
+        match changed {
+            Ok(changed) => self.map(|_| changed.data),
+            Err(_) => self,
+        }
     }
 }
 

@@ -52,7 +52,7 @@ impl Expr {
         for (at, label) in breaks.iter().zip(labels.by_ref()) {
             classes = classes.when(self.clone().lt_eq(*at)).then(label);
         }
-        Ok(classes.otherwise(labels.next().unwrap_or_default()))
+        Ok(classes.otherwise(labels.next().unwrap_or_default()).called_as(&self))
     }
 }
 

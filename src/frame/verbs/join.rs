@@ -3,7 +3,7 @@
 use datafusion::logical_expr::JoinType;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::frame::expr::{IntoValue, col, count_rows};
+use crate::frame::expr::{IntoValue, coalesce, col, count_rows};
 use crate::frame::{AnyFrame, FrameState};
 use crate::query::Verb;
 
@@ -44,6 +44,40 @@ pub enum Validate {
 }
 
 impl<S: FrameState> AnyFrame<S> {
+    /// The values of another frame in place of this one's: of the columns that both have, in rows
+    /// whose columns `on` are equal, where they are not null there. The order of the rows stays;
+    /// rows of the other frame that match none are left out, and where several match, there are as
+    /// many rows.
+    ///
+    /// # Errors
+    /// Unknown columns ([`ErrorKind::ColumnNotFound`]), values of types that do not fit.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let prices = session.sql("SELECT column1 AS k, column2 AS price FROM (VALUES ('a', 1), ('b', 2))")?;
+    /// let news = session.sql("SELECT 'b' AS k, 7 AS price")?;
+    /// let updated = prices.update(&news, ["k"])?;
+    /// assert_eq!(updated.filter(col("price").is_in([1, 7]))?.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn update<N: AsRef<str>>(&self, other: &Self, on: impl IntoIterator<Item = N>) -> Result<Self> {
+        let on: Vec<String> = on.into_iter().map(|name| name.as_ref().to_string()).collect();
+        self.made_with("update", other, |frame, other| {
+            let (own, others) = (frame.column_names(), other.column_names());
+            let shared = |name: &String| others.contains(name) && !on.contains(name);
+            let row = frame.unused_name(&other.unused_name("row"));
+            let new = |name: &str| frame.unused_name(&format!("{name} of the other"));
+            let news = own.iter().filter(|name| shared(name)).map(|name| col(name).alias(new(name)));
+            let other = other.select(on.iter().map(col).chain(news).collect::<Vec<_>>())?;
+            let joined = frame.numbered(&row)?.join(&other, JoinType::Left, &on, &on)?.sort([&row])?;
+            joined.select(own.iter().map(|name| match shared(name) {
+                true => coalesce(vec![col(new(name)), col(name)]).alias(name),
+                false => col(name),
+            }))
+        })
+    }
+
     /// Pairs of rows, one of each frame, whose columns `left_on` and `right_on` are equal, in order
     /// of the lists; null equals nothing. What becomes of rows without a partner, `kind` says.
     ///

@@ -45,6 +45,39 @@ impl<S: FrameState> AnyFrame<S> {
         self.verb(Verb::Explode(names), None)
     }
 
+    /// The fields of these structs as columns in their place, under the names of the fields.
+    ///
+    /// # Errors
+    /// Unknown columns ([`ErrorKind::ColumnNotFound`]), columns that are no structs, two columns of
+    /// one name.
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("SELECT 1 AS a, {'x': 2, 'y': 'z'} AS s, 3 AS b")?.unnest(["s"])?;
+    /// assert_eq!(frame.column_names(), ["a", "x", "y", "b"]);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn unnest(&self, columns: impl Columns) -> Result<Self> {
+        let names = self.names(columns).map_err(|error| error.in_verb("unnest"))?;
+        let mut out = vec![];
+        for field in self.schema().fields() {
+            let column = col(field.name());
+            match (names.contains(field.name()), field.data_type()) {
+                (false, _) => out.push(column),
+                (true, DataType::Struct(fields)) => {
+                    out.extend(fields.iter().map(|field| column.clone().structs().field(field.name())));
+                }
+                (true, other) => {
+                    let (what, expected) = (format!("column {:?}", field.name()), "a struct".into());
+                    let error: Error = ErrorKind::TypeMismatch { what, expected, found: other.to_string() }.into();
+                    return Err(error.in_verb("unnest"));
+                }
+            }
+        }
+        self.made("unnest", |frame| frame.select(out))
+    }
+
     /// A row for each value of the columns `on`: the columns `index`, the name of the column in
     /// `variable`, its value in `value`. All rows of the first column come first.
     ///

@@ -3,10 +3,10 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::functions_nested::expr_fn as nested;
 use datafusion::logical_expr as df;
-use datafusion::logical_expr::{JoinType, Operator, binary_expr};
+use datafusion::logical_expr::JoinType;
 
 use crate::error::Result;
-use crate::frame::expr::{Columns, Expr, col, count_rows, lit, row_number, when};
+use crate::frame::expr::{Columns, Expr, chance_of, col, count_rows, lit, row_number, when};
 use crate::frame::{AnyFrame, FrameState, LazyFrame};
 
 /// Farther than any row; DataFusion counts rows in 64 bits with a sign.
@@ -288,8 +288,7 @@ impl LazyFrame {
         let draws = self.select([count_rows().alias(&row)])?;
         let draws = draws.with_columns([Expr::from(places).alias(&draw)])?.explode([&draw])?;
         // Without the sign, so that the rest is none either.
-        let chance =
-            Expr::from(binary_expr(chance_of(col(&draw), seed).into(), Operator::BitwiseAnd, df::lit(i64::MAX)));
+        let chance = chance_of(col(&draw), seed).bitwise_and(i64::MAX);
         let draws = draws.filter(col(&draw).is_not_null())?;
         let draws = draws.select([(chance % rows_of_all).cast(DataType::UInt64).alias(&row), col(&draw)])?;
         let drawn = draws.join(&self.numbered(&row)?, JoinType::Inner, [&row], [&row])?;
@@ -310,18 +309,4 @@ fn rows_behind() -> Expr {
 fn any_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0u64)
-}
-
-/// A hash of a row's number: the last steps of SplitMix64 (Steele, Lea, Flood: "Fast splittable
-/// pseudorandom number generators", 2014), with shifts that keep the sign.
-fn chance_of(row: Expr, seed: u64) -> Expr {
-    let mixed = |value: df::Expr, shift: i64| {
-        let shifted = binary_expr(value.clone(), Operator::BitwiseShiftRight, df::lit(shift));
-        binary_expr(value, Operator::BitwiseXor, shifted)
-    };
-    let start: df::Expr = row.cast(DataType::Int64).into();
-    let start = (start + df::lit(1i64)) * df::lit(0x9E37_79B9_7F4A_7C15_u64 as i64) + df::lit(seed as i64);
-    let once = mixed(start, 30) * df::lit(0xBF58_476D_1CE4_E5B9_u64 as i64);
-    let twice = mixed(once, 27) * df::lit(0x94D0_49BB_1331_11EB_u64 as i64);
-    Expr::from(mixed(twice, 31))
 }

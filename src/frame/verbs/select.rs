@@ -3,7 +3,7 @@
 use datafusion::logical_expr as df;
 
 use crate::error::Result;
-use crate::frame::expr::{Columns, IntoValue, SortKeys};
+use crate::frame::expr::{Columns, IntoValue, SortKeys, with_own_names};
 use crate::frame::{AnyFrame, FrameState};
 use crate::query::Verb;
 
@@ -23,7 +23,7 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn select(&self, columns: impl Columns) -> Result<Self> {
-        self.verb(Verb::Select(self.exprs("select", columns)?), None)
+        self.selected("select", columns, Verb::Select)
     }
 
     /// All columns, and these expressions: each in place of the column of its name, or after all
@@ -41,7 +41,7 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn with_columns(&self, columns: impl Columns) -> Result<Self> {
-        self.verb(Verb::WithColumns(self.exprs("with_columns", columns)?), None)
+        self.selected("with_columns", columns, Verb::WithColumns)
     }
 
     /// The rows for which the predicate is true; null is not true. Their order stays.
@@ -57,9 +57,28 @@ impl<S: FrameState> AnyFrame<S> {
     /// # Ok::<(), warpframe::Error>(())
     /// ```
     pub fn filter(&self, predicate: impl IntoValue) -> Result<Self> {
-        let predicates = self.exprs("filter", predicate.into_value())?;
+        let predicates = self.exprs(predicate.into_value()).map_err(|error| error.in_verb("filter"))?;
         let predicate = predicates.into_iter().reduce(df::Expr::and).unwrap_or_else(|| df::lit(true));
         self.verb(Verb::Filter(predicate), None)
+    }
+
+    /// The rows for which the predicate is not true, null included: what [`AnyFrame::filter`]
+    /// leaves out. Their order stays.
+    ///
+    /// # Errors
+    /// As [`AnyFrame::select`].
+    ///
+    /// ```
+    /// # use warpframe::prelude::*;
+    /// # let session = Session::builder().device(DeviceChoice::Cpu).build()?;
+    /// let frame = session.sql("VALUES (1), (2), (NULL)")?.remove(col("column1").eq(1))?;
+    /// assert_eq!(frame.collect()?.num_rows(), 2);
+    /// # Ok::<(), warpframe::Error>(())
+    /// ```
+    pub fn remove(&self, predicate: impl IntoValue) -> Result<Self> {
+        let predicates = self.exprs(predicate.into_value()).map_err(|error| error.in_verb("remove"))?;
+        let predicate = predicates.into_iter().reduce(df::Expr::and).unwrap_or_else(|| df::lit(true));
+        self.made("remove", |frame| frame.filter(predicate.is_not_true()))
     }
 
     /// The rows in order of these keys; rows equal in all of them keep their order.
@@ -131,5 +150,10 @@ impl<S: FrameState> AnyFrame<S> {
     /// ```
     pub fn distinct(&self) -> Result<Self> {
         self.verb(Verb::Distinct, None)
+    }
+
+    fn selected(&self, verb: &'static str, columns: impl Columns, make: fn(Vec<df::Expr>) -> Verb) -> Result<Self> {
+        let results = self.results(columns).and_then(|results| with_own_names(&results).map(|()| results));
+        self.verb(make(results.map_err(|error| error.in_verb(verb))?), None)
     }
 }

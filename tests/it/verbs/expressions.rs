@@ -183,3 +183,153 @@ fn functions_of_lists_and_structs() {
         ["3|16|10|5|1|1|[10, 5, 1]|[10, 1]|5", "3|-20|1|-7|1|0|[1, -7, -14]|[-14, 1]|-7"]
     );
 }
+
+#[test]
+fn functions_of_numbers() {
+    let pair = Pair::of(columns(vec![(
+        "x",
+        Arc::new(warpframe::arrow::array::Float64Array::from(vec![
+            Some(0.5),
+            Some(-1.0),
+            Some(f64::NAN),
+            Some(f64::NEG_INFINITY),
+            None,
+        ])) as ArrayRef,
+    )]));
+    let x = || col("x");
+    gives!(
+        pair,
+        |t| t.select([
+            x().is_finite().alias("1"),
+            x().is_infinite().alias("2"),
+            x().is_not_nan().alias("3"),
+            x().truncate(0).alias("4"),
+            x().replace([(0.5, 5.0), (-1.0, 1.0)]).is_in([1.0, 5.0]).alias("5"),
+        ]),
+        ["1", "2", "3", "4", "5"],
+        ["1|0|1|0|1", "1|0|1|-1|1", "0|0|0|NaN|0", "0|1|1|-inf|0", "-|-|-|-|-"]
+    );
+    gives!(
+        pair,
+        |t| t.head(2)?.select([
+            x().arcsin().alias("1"),
+            x().arccos().alias("2"),
+            x().arctan().alias("3"),
+            x().sinh().alias("4"),
+            x().cosh().alias("5"),
+            x().tanh().alias("6"),
+            x().arcsinh().alias("7"),
+            (x() * 0.5).arctanh().alias("8"),
+            (x() + 2.0).arccosh().alias("9"),
+            x().cot().alias("10"),
+            arctan2("x", lit(2.0)).alias("11"),
+        ]),
+        ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"],
+        [
+            "0.523599|1.047198|0.463648|0.521095|1.127626|0.462117|0.481212|0.255413|1.566799|1.830488|0.244979",
+            "-1.570796|3.141593|-0.785398|-1.175201|1.543081|-0.761594|-0.881374|-0.549306|0|-0.642093|-0.463648"
+        ]
+    );
+}
+
+#[test]
+fn values_in_place_of_others_and_of_several_columns() {
+    let pair = pair();
+    let i = || col("i");
+    gives!(
+        pair,
+        |t| t.select([
+            i().replace([(5, 50)]).alias("1"),
+            i().replace([(None, Some(0)), (Some(5), Some(6))]).alias("2"),
+            i().replace_strict([(5, "five"), (-7, "minus seven")], "none").alias("3"),
+            i().bitwise_and(4).alias("4"),
+            i().bitwise_or(2).alias("5"),
+            i().bitwise_xor(1).alias("6"),
+            i().ne_missing(5).alias("7"),
+        ]),
+        ["1", "2", "3", "4", "5", "6", "7"],
+        ["50|6|five|4|7|4|0", "-7|-7|minus seven|0|-5|-8|1", "-|0|none|-|-|-|1"]
+    );
+    gives!(
+        pair,
+        |t| t.with_columns([lit(2).alias("j")])?.select([
+            max_horizontal(["i", "j"]).alias("1"),
+            min_horizontal(["i", "j"]).alias("2"),
+            sum_horizontal(["i", "j"]).alias("3"),
+            mean_horizontal(["i", "j"]).alias("4"),
+            all_horizontal([i().gt(0), col("j").gt(0)]).alias("5"),
+            any_horizontal([i().gt(0), col("j").lt(0)]).alias("6"),
+            concat_str([col("s"), i().cast(DataType::Utf8)], "/").alias("7"),
+        ]),
+        ["1", "2", "3", "4", "5", "6", "7"],
+        ["5|2|7|3.5|1|1| Ab-12 /5", "2|-7|-5|-2.5|0|0|éa/-7", "2|2|2|2|-|-|"]
+    );
+    gives!(
+        pair,
+        |t| t.select([
+            i().len().alias("1"),
+            i().has_nulls().alias("2"),
+            col("s").max_by("i").alias("3"),
+            col("s").min_by("i").alias("4"),
+        ]),
+        ["1", "2", "3", "4"],
+        ["3|1| Ab-12 |éa"]
+    );
+}
+
+#[test]
+fn more_functions_of_times_and_strings() -> Result<()> {
+    let pair = pair();
+    let (d, ts) = (|| col("d").dt(), || col("ts").dt());
+    let day = duration("1d12h")?;
+    gives!(
+        pair,
+        |t| t.select([
+            d().iso_year().alias("1"),
+            d().days_in_month().alias("2"),
+            d().is_leap_year().alias("3"),
+            ts().time().alias("4"),
+            ts().timestamp().alias("5"),
+            (col("ts") - d().datetime()).dt().total_milliseconds().alias("6"),
+            (col("ts") - d().datetime()).dt().total_microseconds().alias("7"),
+            (col("ts") + day.clone()).dt().date().alias("8"),
+        ]),
+        ["1", "2", "3", "4", "5", "6", "7", "8"],
+        [
+            "2024|29|1|23:59:59.999999|1709251199999999|86399999|86399999999|19784",
+            "1970|31|0|06:07:08|367628000000|22028000|22028000000|5",
+            "-|-|-|-|-|-|-|-"
+        ]
+    );
+    gives!(
+        pair,
+        |t| t.select([
+            ts().replace_time_zone("Europe/Berlin").dt().timestamp().alias("1"),
+            ts().replace_time_zone("UTC").dt().convert_time_zone("Asia/Kolkata").dt().hour().alias("2"),
+            when(col("s").str().contains_any(["é", "12"])).then(col("s").str().translate("A12", "B_")).end().alias("3"),
+            ts().strftime("%Y-%m-%d %H:%M:%S").str().to_datetime().dt().timestamp().alias("4"),
+            ts().strftime("%H:%M:%S").str().to_time().alias("5"),
+            col("i").cast(DataType::Utf8).str().to_decimal(1).alias("6"),
+        ]),
+        ["1", "2", "3", "4", "5", "6"],
+        [
+            "1709247599999999|5| Bb-_ |1709251199000000|23:59:59|50",
+            "364028000000|11|éa|367628000000|06:07:08|-70",
+            "-|-|-|-|-|-"
+        ]
+    );
+    let l = || list([col("i"), col("i") * 2, lit(1)]).list();
+    gives!(
+        pair,
+        |t| t
+            .select([
+                l().tail(2).alias("1"),
+                l().tail(9).list().len().alias("2"),
+                l().set_symmetric_difference(list([lit(1), lit(3)])).list().sort(false).alias("3"),
+            ])?
+            .head(2),
+        ["1", "2", "3"],
+        ["[10, 1]|3|[3, 5, 10]", "[-14, 1]|3|[-14, -7, 3]"]
+    );
+    Ok(())
+}

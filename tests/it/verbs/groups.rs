@@ -5,6 +5,22 @@ use warpframe::prelude::*;
 use super::{agrees, all_four, gives, small};
 
 #[test]
+fn places_of_extremes() {
+    let pair = small();
+    gives!(
+        pair,
+        |t| t.group_by(["k"]).maintain_order().agg([
+            col("x").arg_max(),
+            col("x").arg_min().alias("least"),
+            col("f").arg_max()
+        ]),
+        ["k", "x", "least", "f"],
+        ["a|2|0|1", "b|0|0|1", "-|0|0|0"]
+    );
+    gives!(pair, |t| t.select([col("x").arg_max(), col("k").arg_min()]), ["x", "k"], ["5|0"]);
+}
+
+#[test]
 fn groups_have_verbs_for_all_columns() {
     let pair = small();
     gives!(pair, |t| t.group_by(["k"]).maintain_order().sum()?.select(["k", "x"]), ["k", "x"], ["a|8", "b|2", "-|4"]);

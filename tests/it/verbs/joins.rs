@@ -11,6 +11,29 @@ use crate::differential::Pair;
 use crate::tables::columns;
 
 #[test]
+fn frames_are_updated() -> Result<()> {
+    let pair = small();
+    gives!(
+        pair,
+        |t| {
+            let news = t.filter(col("x").eq(4).or(col("x").eq(5)))?.select([
+                (col("x") - 2).alias("x"),
+                lit("new").alias("k"),
+                lit(None::<f64>).alias("f"),
+                lit(1).alias("z"),
+            ])?;
+            t.update(&news, ["x"])
+        },
+        ["k", "x", "f"],
+        ["new|3|0.5", "b|1|-", "a|-|NaN", "-|4|-0", "b|1|0", "a|5|2.5"]
+    );
+    let table = pair.device.table("t")?;
+    let error = table.update(&table, ["nobody"]).expect_err("an unknown column");
+    assert_eq!(error.verb(), Some("update"), "{error}");
+    Ok(())
+}
+
+#[test]
 fn joins_have_options() -> Result<()> {
     let pair = small();
     let options = || JoinOptions { suffix: "_b".into(), nulls_equal: true, validate: Validate::ManyToMany };

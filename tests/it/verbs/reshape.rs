@@ -29,6 +29,29 @@ fn lists_become_rows() {
 }
 
 #[test]
+fn structs_become_columns() -> Result<()> {
+    let pair = small();
+    let both = || structs([("a", col("x")), ("b", col("k"))]);
+    gives!(
+        pair,
+        |t| t.select([col("f"), both().alias("s"), (col("x") * 2).alias("y")])?.head(3)?.unnest(["s"]),
+        ["f", "a", "b", "y"],
+        ["0.5|3|a|6", "-|1|b|2", "NaN|-|a|-"]
+    );
+    gives!(
+        pair,
+        |t| t.select([when(col("x").gt(1)).then(both()).end().alias("s")])?.head(2)?.unnest(["s"]),
+        ["a", "b"],
+        ["3|a", "-|-"]
+    );
+    let table = pair.device.table("t")?;
+    assert!(table.unnest(["x"]).is_err(), "no struct");
+    assert!(table.with_columns([both().alias("s")])?.unnest(["s"])?.unnest(["a"]).is_err(), "no struct");
+    assert!(table.with_columns([structs([("x", col("x"))]).alias("s")])?.unnest(["s"]).is_err(), "x comes twice");
+    Ok(())
+}
+
+#[test]
 fn columns_become_rows_and_back() {
     let pair = small();
     gives!(

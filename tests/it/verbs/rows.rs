@@ -9,6 +9,22 @@ use warpframe::prelude::*;
 use super::{all_four, gives, printed, small};
 
 #[test]
+fn rows_are_removed_and_their_order_is_told() -> Result<()> {
+    let pair = small();
+    gives!(pair, |t| t.select(["x"])?.remove(col("x").gt(2)), ["x"], ["1", "-", "1"]);
+    gives!(pair, |t| t.arg_sort([desc("x")]), ["row"], ["2", "5", "3", "0", "1", "4"]);
+    gives!(pair, |t| t.arg_sort([asc("k"), col("x").sort(true, true)]), ["row"], ["2", "0", "5", "1", "4", "3"]);
+    for session in [&pair.cpu, &pair.device] {
+        let frame = session.table("t")?.collect()?;
+        assert_eq!((frame.shape(), frame.is_empty()), ((6, 3), false));
+        assert!(frame.take(&frame.arg_sort(["x"])?)?.equals(&frame.sort(["x"])?)?);
+        assert!(!frame.equals(&frame.rename([("x", "y")])?)?);
+        assert!(!frame.equals(&frame.cast(["x"], DataType::Int32)?)?);
+    }
+    Ok(())
+}
+
+#[test]
 fn rows_are_taken_from_either_end() {
     let pair = small();
     gives!(pair, |t| t.select(["x"])?.tail(2), ["x"], ["1", "5"]);

@@ -2,7 +2,7 @@
 
 use warpframe::prelude::*;
 
-use super::{gives, small};
+use super::{all_four, gives, printed, small};
 
 #[test]
 fn values_of_other_rows() {
@@ -65,6 +65,24 @@ fn ranks_of_all_methods() {
         ["x"],
         ["1", "2", "-", "1", "2", "2"]
     );
+}
+
+#[test]
+fn chance_ranks_equal_values() {
+    let pair = small();
+    for seed in 0..8 {
+        // 1 twice, at the second and the fifth row.
+        let found = all_four!(pair, |t| t.select([col("x").rank(RankMethod::Random { seed }, false)]));
+        let ranks = printed(&found[0]);
+        assert!(ranks == ["3", "1", "-", "4", "2", "5"] || ranks == ["3", "2", "-", "4", "1", "5"], "{ranks:?}");
+        assert!(found.iter().all(|frame| printed(frame) == ranks), "{seed}");
+    }
+    let first = |seed| {
+        let ranked = pair.device.table("t")?.select([col("x").rank(RankMethod::Random { seed }, false)])?;
+        ranked.collect()?.get::<u64>(1, "x")
+    };
+    let firsts = (0..16).map(first).collect::<warpframe::Result<Vec<_>>>().expect("they are ranked");
+    assert!(firsts.contains(&1) && firsts.contains(&2), "chance is no order: {firsts:?}");
 }
 
 #[test]
